@@ -15,7 +15,7 @@ from typing_history import History, forty_commits
 from vibe_gate.git import open_repository
 from vibe_gate.report import blame
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, written
-from vibe_gate.store.captured import KeptWrite
+from vibe_gate.store.captured import StoredWrite
 
 A, B = "aaaaaaaa-session", "bbbbbbbb-session"
 
@@ -307,7 +307,7 @@ def test_an_event_that_only_the_guard_could_not_judge_is_not_lost(history):
 def test_what_agents_wrote_after_a_commit_is_not_worked_out_for_its_lines():
     states = [((), (1, 2)), ((1, 2), (1, 2, 3)), ("cannot be matched", 3)]
     chain = Chain(
-        AgentWrite("claude", A, KeptWrite(datetime.fromtimestamp(at, UTC), "Edit", "", "a.py", frozenset(), *state))
+        AgentWrite("claude", A, StoredWrite(datetime.fromtimestamp(at, UTC), "Edit", "", "a.py", frozenset(), *state))
         for at, state in enumerate(states)
     )
     brought = written(chain, Version((1, 7, 2, 3), "", (1.5,)), range(4), lambda _: {})

@@ -21,7 +21,7 @@ from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
 from vibe_gate.store.state import open_state
-from vibe_gate.store.takeover import take_over_store
+from vibe_gate.store.worktree_move import move_worktree_store
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 
@@ -267,7 +267,7 @@ def test_several_processes_take_each_run_over_once(clone: Clone, kept: Repo) -> 
 
     def moved(_: int) -> int:
         with open_state(clone.path / ".git") as state:
-            return take_over_store(kept.path, root, (), state).runs
+            return move_worktree_store(kept.path, root, (), state).runs
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(moved, range(4))) == 21

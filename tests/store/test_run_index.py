@@ -10,15 +10,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, OneSecretRedactor, summary_of
-from msgspec.structs import replace
+from bundle_words import KEY, START
 from recorded import Kind, begun, recorded
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store.runs import find_bundles
 from vibe_gate.store.state import State, open_state
-from vibe_gate.store.store import open_store
 
 STORE = ".vibe-artifacts"
 OTHER = "0123456789abcdef0123456789abcdef01234567"
@@ -218,19 +216,6 @@ def test_runs_are_found_by_what_they_are_like(tmp_path):
     assert len(found(outcome="incomplete")) == 1
     assert found(since=START + HOUR, outcome="pass") == [passed]
     assert found(path="*.rs") == found(rubric="pay") == []
-
-
-@pytest.mark.parametrize(
-    ("workflow", "began_with", "author"),
-    [("fix", {"after": "a" * 40}, "agent"), ("fix", {"after": "b" * 40}, "human"), ("fix", "hostile", "human"),
-     ("review", {"after": "a" * 40}, "human")],
-)  # fmt: skip
-def test_a_workflow_of_an_earlier_version_is_its_agents_if_they_changed_what_it_began_with(
-    tmp_path, workflow, began_with, author
-):
-    run = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {"change": began_with})
-    run.seal(replace(summary_of(run), workflow=workflow))
-    assert [entry.author for entry in find_bundles(tmp_path)] == [author]
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.gate.authorship import written_hints
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captured, captures
-from vibe_gate.store.kept_writes import LineDigests, WriteLog
 from vibe_gate.store.state import open_state
 from vibe_gate.store.store import open_store
+from vibe_gate.store.stored_writes import LineDigests, WriteLog
 from vibe_gate.store.writes import AGENTS, MAX_FILES, CapturedEvent, FileWrite, blob_id, prompt_of, writes_of
 
 NOW = datetime(2026, 11, 27, 11, tzinfo=UTC)

@@ -19,7 +19,7 @@ from vibe_gate.gate.prompts import prompts_behind, requests_text
 from vibe_gate.gate.shared_prompts import shared_prompts
 from vibe_gate.git import Repository
 from vibe_gate.judging.trust import Badges, badges
-from vibe_gate.run.worktree_stores import take_over_stores
+from vibe_gate.run.worktree_stores import move_worktree_stores
 from vibe_gate.store import captures
 from vibe_gate.store.state import State
 
@@ -111,7 +111,7 @@ def catch_up(repository: Repository, world: World) -> str:
 
     Returns why not all events of sessions could be read, as a sign of agents, or "".
     """
-    take_over_stores(repository, world.state, world.clock())
+    move_worktree_stores(repository, world.state, world.clock())
     _, unread = captures.fold(world.state, world.store.captures(), world.redactor, world.clock())
     if world.state.hook_records.marks():
         from vibe_gate.receipts.committed import CommitRecords  # few reviews find a mark

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from vibe_gate.domain.matching import as_kept, as_new, matches, new_runs
-from vibe_gate.store.captured import FileState, KeptWrite
+from vibe_gate.store.captured import FileState, StoredWrite
 
 Loose: TypeAlias = Callable[[Iterable[int]], Mapping[int, tuple[int, int]]]
 
@@ -20,7 +20,7 @@ class AgentWrite(Struct, frozen=True):
 
     agent: str
     session: str
-    write: KeptWrite
+    write: StoredWrite
 
     @property
     def at(self) -> float:

@@ -12,10 +12,10 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.errors import StorageError
 from vibe_gate.git import Repository
 from vibe_gate.store.state import State
-from vibe_gate.store.takeover import take_over_store
+from vibe_gate.store.worktree_move import move_worktree_store
 
 
-def take_over_stores(repository: Repository, state: State, now: datetime) -> None:
+def move_worktree_stores(repository: Repository, state: State, now: datetime) -> None:
     """Move what linked worktrees keep into the store of all; the repository's remarks say what was moved.
 
     Where the worktrees are is noted, too: paths of captured writes are below them.
@@ -27,7 +27,7 @@ def take_over_stores(repository: Repository, state: State, now: datetime) -> Non
     state.worktree_tops.note(names)
     for top in repository.worktrees_with_stores():
         try:
-            moved = take_over_store(top, repository.store_root, repository.tracked_in_store(), state)
+            moved = move_worktree_store(top, repository.store_root, repository.tracked_in_store(), state)
         except StorageError as error:
             repository.add_remark(str(error))
             continue

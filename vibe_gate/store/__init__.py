@@ -11,7 +11,7 @@ Other rooms import these modules, and no others (a contract in pyproject.toml):
     extracts     what figures take of summaries, kept in the index
     pages        a folder with the pages of many runs
     tested       what a run was for a test
-    takeover     the store of a linked worktree, moved into that of all working trees
+    worktree_move the store of a linked worktree, moved into that of all working trees
     captures     sessions of coding agents, folded from what their hooks left
     captured     captured sessions read back: prompts, turns, models, writes
     state        what processes share: run index, records of git's hooks, overrides, labels, answers, spending
@@ -28,7 +28,7 @@ They are made of these:
     database/    the tables of state.db               answer_cache answers of this clone and of the team
     coded        the codes of shared objects          objects      the only importer of obstore
     writes       what each agent's events say: its prompts, and the files that its calls wrote
-    kept_writes  writes.jsonl: what is kept of each write, as digests of lines
+    stored_writes  writes.jsonl: what is kept of each write, as digests of lines
     captured_writes  captured writes, read back       applied      what our own agents wrote by `--apply`
 
 The format, file by file: docs/reference/bundles.md.

@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from vibe_gate.store.captured_writes import CapturedWrites
-from vibe_gate.store.kept_writes import LineDigests, WriteLog, WriteReader
 from vibe_gate.store.state import State
+from vibe_gate.store.stored_writes import LineDigests, WriteLog, WriteReader
 from vibe_gate.store.writes import FileWrite
 
 

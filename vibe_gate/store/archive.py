@@ -26,7 +26,7 @@ from vibe_gate.store.artifacts import open_store_folder, store_folder
 from vibe_gate.store.bundle import digest, parse_events
 from vibe_gate.store.checking import Audit, verify_store
 from vibe_gate.store.contents import GZIP_OVERHEAD
-from vibe_gate.store.folder import LOCK, Folder, let_go, make_durable, temporary_name, write_all
+from vibe_gate.store.folder import LOCK, Folder, close_descriptor, make_durable, temporary_name, write_all
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, lines
 from vibe_gate.store.names import part_of, walk
 
@@ -244,7 +244,7 @@ def _write(stage: Folder, info: tarfile.TarInfo, stream: _Stream) -> None:
                 raise EOFError
             write_all(descriptor, chunk)
     finally:
-        let_go(descriptor)
+        close_descriptor(descriptor)
 
 
 class _Stream(gzip.GzipFile):

@@ -22,21 +22,21 @@ from vibe_gate.domain.turn import TodoChanges, TurnTodo
 from vibe_gate.store.applied import AppliedWrite, applied_writes, note_applied
 from vibe_gate.store.captured_writes import CapturedWrites, digests_of, writes_in
 from vibe_gate.store.captures import (
+    CAPTURES_FOLDER,
     EVENTS,
     META,
-    SHELF,
     CaptureMeta,
     KeptEvent,
     agent_of,
+    find_session,
+    find_sessions,
     finished,
-    kept_session,
-    kept_sessions,
     own_id,
     read_meta,
 )
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.kept_writes import FileState, KeptWrite, LineDigests, text_lines
 from vibe_gate.store.log import lines
+from vibe_gate.store.stored_writes import FileState, LineDigests, StoredWrite, text_lines
 from vibe_gate.store.turn_summary import HookMark, ToolCall, correlate, todos_after
 from vibe_gate.store.writes import AGENTS, AgentEvents, CapturedEvent, paths_written, prompt_of
 
@@ -44,10 +44,31 @@ if TYPE_CHECKING:
     from vibe_gate.store.database.run_index import RunIndex
 
 __all__ = [
-    "AppliedWrite", "CapturedHead", "CapturedModel", "CapturedPrompt", "CapturedSession", "CapturedToolCall",
-    "CapturedTurn", "CapturedWrites", "FileState", "KeptWrite", "LineDigests", "any_in", "applied_writes",
-    "delete", "digests_of", "first_line", "heads", "matching", "models_of", "note_applied", "prompts_of",
-    "session_in", "text_lines", "turns_of", "writes_in",
+    "AppliedWrite",
+    "CapturedHead",
+    "CapturedModel",
+    "CapturedPrompt",
+    "CapturedSession",
+    "CapturedToolCall",
+    "CapturedTurn",
+    "CapturedWrites",
+    "FileState",
+    "LineDigests",
+    "StoredWrite",
+    "any_in",
+    "applied_writes",
+    "delete",
+    "digests_of",
+    "first_line",
+    "heads",
+    "matching",
+    "models_of",
+    "note_applied",
+    "prompts_of",
+    "session_in",
+    "text_lines",
+    "turns_of",
+    "writes_in",
 ]  # fmt: skip
 
 _KIND_WITHIN = 200
@@ -176,11 +197,11 @@ def heads(root: Path, index: RunIndex | None = None) -> list[CapturedHead]:
     found: list[CapturedHead] = []
     news: dict[str, tuple[int, str]] = {}
     with contextlib.suppress(OSError):
-        shelf = Folder.at(root).below(SHELF)
-        for name in shelf.folders():
+        captures_folder = Folder.at(root).below(CAPTURES_FOLDER)
+        for name in captures_folder.folders():
             row = known.pop(name, (0, ""))
             with contextlib.suppress(OSError, ValueError):
-                place = shelf.folder(name)
+                place = captures_folder.folder(name)
                 ctime = place.status(META).st_ctime_ns
                 head = decode(CapturedHead, row[1]) if row[0] == ctime else _head(name, place)
                 found.append(head)
@@ -202,9 +223,9 @@ def delete(roots: Iterable[Path], session: str) -> None:
     """Delete the events of a session in the stores of these working trees. OSError."""
     for root in roots:
         with contextlib.suppress(FileNotFoundError):
-            shelf = Folder.at(root).below(SHELF)
-            for place, _ in list(kept_sessions(shelf, session)):
-                shelf.remove_folder(place.path.name)
+            captures_folder = Folder.at(root).below(CAPTURES_FOLDER)
+            for place, _ in list(find_sessions(captures_folder, session)):
+                captures_folder.remove_folder(place.path.name)
 
 
 def _names(head: CapturedHead) -> tuple[str, ...]:
@@ -244,7 +265,7 @@ def any_in(roots: Iterable[Path]) -> bool:
     """Whether a captured session is kept in one of these working trees."""
     for root in roots:
         with contextlib.suppress(OSError):
-            if Folder.at(root).below(SHELF).folders():
+            if Folder.at(root).below(CAPTURES_FOLDER).folders():
                 return True
     return False
 
@@ -263,7 +284,7 @@ def session_in(root: Path, session: str) -> CapturedSession | None:
     todos: list[TurnTodo] = []
     changes = TodoChanges()
     try:
-        place, meta = kept_session(Folder.at(root).below(SHELF), session)
+        place, meta = find_session(Folder.at(root).below(CAPTURES_FOLDER), session)
         for line in lines(place, EVENTS):
             event = parse_object(line)
             data = event.get("data")
@@ -290,7 +311,7 @@ def _events_of(roots: Iterable[Path], session: str, is_wanted: Callable[[bytes],
     """The events of a session in these working trees whose line is wanted; what cannot be read is left out."""
     for root in roots:
         with contextlib.suppress(OSError, ValueError):
-            for place, meta in kept_sessions(Folder.at(root).below(SHELF), session):
+            for place, meta in find_sessions(Folder.at(root).below(CAPTURES_FOLDER), session):
                 with contextlib.suppress(OSError, ValueError):
                     yield from _events_in(place, meta, is_wanted)
 

@@ -1,10 +1,10 @@
-"""What captured sessions wrote, read back: of `writes.jsonl`, or of the events that an earlier version kept alone."""
+"""What captured sessions wrote, read back: of `writes.jsonl`."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import parse_object, read, text_of
-from vibe_gate.store.captures import EVENTS, SHELF, CaptureMeta, KeptEvent, agent_of, finished, read_meta
+from vibe_gate.store.captures import CAPTURES_FOLDER, EVENTS, CaptureMeta, KeptEvent, agent_of, finished, read_meta
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.kept_writes import WRITES, KeptWrite, LineDigests, WriteLog, WriteReader
 from vibe_gate.store.state import State
-from vibe_gate.store.writes import AGENTS, SETTLING_S, CapturedEvent, writes_of
+from vibe_gate.store.stored_writes import WRITES, LineDigests, StoredWrite, WriteReader
+from vibe_gate.store.writes import SETTLING_S
 
 
 class CapturedWrites(Struct, frozen=True):
@@ -29,7 +29,7 @@ class CapturedWrites(Struct, frozen=True):
     agent: str
     session: str
     started_at: datetime
-    writes: tuple[KeptWrite, ...]
+    writes: tuple[StoredWrite, ...]
     damaged: int = 0
     cwd: str = ""
 
@@ -49,23 +49,28 @@ def writes_in(
     found = []
     for root in roots:
         with contextlib.suppress(OSError, ValueError):
-            shelf = Folder.at(root).below(SHELF)
-            for name in shelf.folders():
+            captures_folder = Folder.at(root).below(CAPTURES_FOLDER)
+            for name in captures_folder.folders():
                 with contextlib.suppress(OSError, ValueError):
-                    place = shelf.folder(name)
+                    place = captures_folder.folder(name)
                     found.append(_of_session(place, read_meta(place), digests, is_wanted))
     return tuple(found)
 
 
 def _of_session(
-    place: Folder, meta: CaptureMeta, digests: LineDigests, is_wanted: Callable[[str], bool]
+    folder: Folder, meta: CaptureMeta, digests: LineDigests, is_wanted: Callable[[str], bool]
 ) -> CapturedWrites:
-    agent = agent_of(meta.session_id)
-    read = [*_of_events(place, meta, digests, is_wanted, agent), *_of_log(place, meta, digests)]
-    writes = [write for write in read if write is not None and is_wanted(write.path)]
-    damaged = sum(write is None for write in read)
-    began_in = _began_in(place, meta)
-    return CapturedWrites(agent, meta.session_id, meta.started_at, tuple(_settled(writes)), damaged, began_in)
+    reader = WriteReader(digests.id)
+    rows = [reader.write(line) for line in finished(folder, WRITES, meta.writes_bytes)]
+    writes = [write for write in rows if write is not None and is_wanted(write.path)]
+    return CapturedWrites(
+        agent_of(meta.session_id),
+        meta.session_id,
+        meta.started_at,
+        tuple(_without_later_settling(writes)),
+        damaged=rows.count(None),
+        cwd=_began_in(folder, meta),
+    )
 
 
 def _began_in(place: Folder, meta: CaptureMeta) -> str:
@@ -75,36 +80,13 @@ def _began_in(place: Folder, meta: CaptureMeta) -> str:
     return ""
 
 
-def _of_log(place: Folder, meta: CaptureMeta, digests: LineDigests) -> Iterator[KeptWrite | None]:
-    if meta.writes_since is None:
-        return
-    reader = WriteReader(digests.id)
-    yield from map(reader.write, finished(place, WRITES, meta.writes_bytes))
-
-
-def _of_events(
-    place: Folder, meta: CaptureMeta, digests: LineDigests, is_wanted: Callable[[str], bool], agent: str
-) -> Iterator[KeptWrite | None]:
-    """Of the events that a version without writes.jsonl folded. Their texts are redacted: a line that had a secret is
-    not found again."""
-    until = meta.bytes if meta.writes_since is None else meta.writes_since
-    log, reader = WriteLog(digests, lambda value: value), WriteReader(digests.id)
-    for line in finished(place, EVENTS, until) if until else ():
-        if AGENTS[agent].ended.encode() in line:
-            with contextlib.suppress(ValueError, TypeError, LookupError):
-                event = read(KeptEvent, parse_object(line))
-                for write in writes_of(CapturedEvent(event.ts, event.data, agent)):
-                    if is_wanted(write.path):
-                        yield reader.write(log.line(write, event.ts))
-
-
-def _settled(writes: Sequence[KeptWrite]) -> Iterator[KeptWrite]:
+def _without_later_settling(writes: Sequence[StoredWrite]) -> list[StoredWrite]:
     """The writes; what lay on the disk soon after one is not what it left if the next one had been by then."""
-    following: dict[str, datetime] = {}
-    found = []
+    next_write_at: dict[str, datetime] = {}
+    newest_first = []
     for write in reversed(writes):
-        after = following.get(write.path)
-        following[write.path] = write.at
-        too_soon = after is not None and (after - write.at).total_seconds() <= SETTLING_S
-        found.append(replace(write, settled=None) if too_soon else write)
-    return reversed(found)
+        following_at = next_write_at.get(write.path)
+        next_write_at[write.path] = write.at
+        is_too_soon = following_at is not None and (following_at - write.at).total_seconds() <= SETTLING_S
+        newest_first.append(replace(write, settled=None) if is_too_soon else write)
+    return newest_first[::-1]

@@ -36,16 +36,22 @@ from vibe_gate.store import names
 from vibe_gate.store.bundle import read_object
 from vibe_gate.store.contents import TextRedactor
 from vibe_gate.store.folder import LOCK, Folder
-from vibe_gate.store.kept_writes import WRITES, LineDigests, WriteLog
 from vibe_gate.store.log import MAX_LINE_BYTES, encode_line, lines, locked
 from vibe_gate.store.state import State
+from vibe_gate.store.stored_writes import WRITES, LineDigests, WriteLog
 from vibe_gate.store.writes import AGENTS, CLAUDE, CapturedEvent, blobs_of, open_file, writes_of
 
 SPOOLS = "captures"
 """Folder of the raw events in the state's folder."""
 
-SHELF = f"{STORE}/{names.CAPTURES}"
+CAPTURES_FOLDER = f"{STORE}/{names.CAPTURES}"
 """Folder of the folded sessions in a working tree."""
+
+SPOOL_EVENTS = "events.ndjson"
+"""What hooks append to, in a session's folder of raw events."""
+
+_TAKEN = "taken-"
+"""How the name of a file of raw events begins that is being folded."""
 
 META = "meta.json"
 EVENTS = "events.jsonl"
@@ -65,8 +71,8 @@ class CaptureMeta(Struct, frozen=True, kw_only=True):
     """meta.json of a captured session.
 
     `session_id` is the session's name, as `agent_of` reads it; `bytes` is how far events.jsonl is finished,
-    `folded` the file of raw events that was folded last. `writes_bytes` is how far writes.jsonl is finished; it tells
-    of the events from byte `writes_since` of events.jsonl on: of none if an earlier version folded all of them (None).
+    `folded` the file of raw events that was folded last. `writes_bytes` is how far writes.jsonl is
+    finished.
     """
 
     schema: Literal[1] = 1
@@ -77,7 +83,6 @@ class CaptureMeta(Struct, frozen=True, kw_only=True):
     events: Annotated[int, Meta(ge=0)] = 0
     bytes: Annotated[int, Meta(ge=0)] = 0
     writes_bytes: Annotated[int, Meta(ge=0)] = 0
-    writes_since: Annotated[int, Meta(ge=0)] | None = None
     damaged: Annotated[int, Meta(ge=0)] = 0
     ended: bool = False
     folded: str = ""
@@ -108,14 +113,17 @@ def read_meta(folder: Folder) -> CaptureMeta:
     return read(CaptureMeta, read_object(folder, META))
 
 
-def fold(state: State, shelf: Folder | None, redact: TextRedactor, now: datetime) -> tuple[int, str]:
+def fold(state: State, captures_folder: Folder | None, redact: TextRedactor, now: datetime) -> tuple[int, str]:
     """Fold every session with news; how many events that were, and why not all could be read, as a hint, or "".
 
-    `shelf` is `.vibe-artifacts/captures`; None if nothing can be written: then the written blobs are noted and the
-    raw events wait. Never raises for what it finds there. Another process that folds at the same time is waited
-    for, and after `PATIENCE_S` left to it.
+    `captures_folder` is `.vibe-artifacts/captures`; None if nothing can be written: then the written blobs are noted
+    and the raw events wait. Never raises for what it finds there. Another process that folds at the same time is
+    waited for, and after `PATIENCE_S` left to it.
     """
-    return _fold_all(state, None if shelf is None else _Shelf(shelf, redact, now, state), now)
+    writer = None
+    if captures_folder is not None:
+        writer = _CaptureWriter(captures_folder, redact, now, state)
+    return _fold_all(state, writer, now)
 
 
 def note_written(state: State, now: datetime) -> str:
@@ -123,7 +131,8 @@ def note_written(state: State, now: datetime) -> str:
 
     Why not all could be read, as a hint, or "".
     """
-    return _fold_all(state, None, now)[1]
+    _, hint = _fold_all(state, None, now)
+    return hint
 
 
 def agent_of(session: str) -> str:
@@ -150,12 +159,12 @@ def session_title(session: str) -> str:
     return f"{agent_title(session)} session {show_text(own_id(session)[:8])}"
 
 
-def kept_session(shelf: Folder, session: str) -> tuple[Folder, CaptureMeta]:
+def find_session(captures_folder: Folder, session: str) -> tuple[Folder, CaptureMeta]:
     """The folder with all that was folded of the session. LookupError: there is none. OSError, ValueError."""
-    for place, meta in kept_sessions(shelf, session):
+    for folder, meta in find_sessions(captures_folder, session):
         with contextlib.suppress(OSError):
-            if not meta.bytes or place.status(EVENTS).st_size >= meta.bytes:
-                return place, meta
+            if not meta.bytes or folder.status(EVENTS).st_size >= meta.bytes:
+                return folder, meta
     raise LookupError
 
 
@@ -169,12 +178,12 @@ def finished(place: Folder, name: str, until: int) -> Iterator[bytes]:
         yield line
 
 
-def kept_sessions(shelf: Folder, session: str) -> Iterator[tuple[Folder, CaptureMeta]]:
+def find_sessions(captures_folder: Folder, session: str) -> Iterator[tuple[Folder, CaptureMeta]]:
     """The folders that have events of the session: one, or more if what was left in one was damaged. OSError."""
-    for name in shelf.folders():
+    for name in captures_folder.folders():
         if name.split("_", 3)[-1].startswith(_short_id(session)):
             with contextlib.suppress(OSError, ValueError):
-                place = shelf.folder(name)
+                place = captures_folder.folder(name)
                 meta = read_meta(place)
                 if meta.session_id == session:
                     yield place, meta
@@ -191,116 +200,134 @@ def gaps(state: State) -> list[tuple[datetime, str]]:
             lines = file.read(2 * MAX_GAPS_BYTES).decode("ascii", "replace").splitlines()
     except OSError:
         return []
-    found = []
+    gaps = []
     for line in lines:
-        ms, _, why = line.partition(" ")
+        ms, _, reason = line.partition(" ")
         with contextlib.suppress(ValueError, OverflowError, OSError):  # a torn line
-            found.append((datetime.fromtimestamp(int(ms) / 1000, UTC), why))
-    return found
+            gaps.append((datetime.fromtimestamp(int(ms) / 1000, UTC), reason))
+    return gaps
 
 
-def _fold_all(state: State, shelf: _Shelf | None, now: datetime) -> tuple[int, str]:
-    place = Path(state.folder) / SPOOLS
-    if not place.is_dir():
+def _fold_all(state: State, writer: _CaptureWriter | None, now: datetime) -> tuple[int, str]:
+    """Fold the raw events of all sessions; how many, and the hint why not all could be read, or ""."""
+    path = Path(state.folder) / SPOOLS
+    if not path.is_dir():
         return 0, ""
-    count, why, until = 0, "", time.monotonic() + PATIENCE_S
+    count = 0
+    reason = ""
+    until = time.monotonic() + PATIENCE_S
     try:
-        spools = Folder.at(place)
+        spools = Folder.at(path)
         with locked(spools.appending(LOCK), until):
             for session in spools.folders():
                 try:
-                    count += _fold(spools.folder(session), session, state, shelf, now, until)
-                    if now.timestamp() - spools.status(session).st_mtime > MAX_AGE.total_seconds():
+                    count += _fold_session(spools.folder(session), session, state, writer, now, until)
+                    age_s = now.timestamp() - spools.status(session).st_mtime
+                    if age_s > MAX_AGE.total_seconds():
                         spools.remove_folder(session)
                 except OSError as error:
-                    why = f"session {show_text(own_id(session)[:8])}: {_reason(error)}"
+                    reason = f"session {show_text(own_id(session)[:8])}: {_reason_of(error)}"
             state.captured_blobs.forget_all_but(spools.folders())
     except OSError as error:
-        why = f"all sessions: {_reason(error)}"
-    return count, _UNREAD.format(why) if why else ""
+        reason = f"all sessions: {_reason_of(error)}"
+    return count, _UNREAD.format(reason) if reason else ""
 
 
-def _fold(spool: Folder, session: str, state: State, shelf: _Shelf | None, now: datetime, until: float) -> int:
+def _fold_session(
+    spool: Folder, session: str, state: State, writer: _CaptureWriter | None, now: datetime, until: float
+) -> int:
     """Fold the raw events of one session; how many. OSError for what waits."""
-    if spool.has("events.ndjson"):
+    if spool.has(SPOOL_EVENTS):
+        new_name = f"{_TAKEN}{names.milliseconds(now):015d}-{secrets.token_hex(4)}"
         # Who appends looks, under the same lock, whether the file is still there.
-        with locked(spool.reading("events.ndjson"), until):
-            spool.move("events.ndjson", spool, f"taken-{names.milliseconds(now):015d}-{secrets.token_hex(4)}")
+        with locked(spool.reading(SPOOL_EVENTS), until):
+            spool.move(SPOOL_EVENTS, spool, new_name)
     count = 0
-    for taken in spool.files():
-        if taken.startswith("taken-"):
-            _note_blobs(state, session, filter(None, _events(spool, taken, agent_of(session))))
-            if shelf is not None:
-                count += shelf.keep(session, spool, taken)
-                spool.remove(taken)
+    for name in spool.files():
+        if not name.startswith(_TAKEN):
+            continue
+        _note_blobs(state, session, _read_events(spool, name, agent_of(session)))
+        if writer is not None:
+            count += writer.append_events(session, spool, name)
+            spool.remove(name)
     return count
 
 
-def _note_blobs(state: State, session: str, events: Iterable[CapturedEvent]) -> None:
+def _note_blobs(state: State, session: str, events: Iterable[CapturedEvent | None]) -> None:
     """Note what the events wrote, and in which worktrees; twice is once. OSError if the state does not take it."""
     written_at: dict[str, int] = {}
     tops: set[str] = set()
     for event in events:
-        tops |= {event.worktree} - {""}
-        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # one nobody thought of
+        if event is None:
+            continue
+        if event.worktree:
+            tops.add(event.worktree)
+        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # a hostile event
             written_at |= dict.fromkeys(blobs_of(event), int(event.at.timestamp() * 1000))
-
     state.worktree_tops.note(tops)
     problem = state.captured_blobs.note(session, written_at) if written_at else ""
     if problem:
         raise OSError(errno.EIO, problem)
 
 
-def _reason(error: OSError) -> str:
-    return "another process holds the lock" if isinstance(error, BlockingIOError) else str(error.strerror)
+def _reason_of(error: OSError) -> str:
+    if isinstance(error, BlockingIOError):
+        return "another process holds the lock"
+    return str(error.strerror)
 
 
-class _Shelf(Struct, frozen=True):
-    """Where the events of sessions are kept, redacted."""
+class _CaptureWriter(Struct, frozen=True):
+    """Writes redacted events into the folders of captured sessions."""
 
     folder: Folder
+    """`.vibe-artifacts/captures`."""
     redact: TextRedactor
     now: datetime
     state: State
 
-    def keep(self, session: str, spool: Folder, taken: str) -> int:
-        """Append the events to the session's events.jsonl; once, even if it is interrupted. How many; OSError."""
-        place, meta = self._place(session, spool, taken)
-        if meta.folded == taken:
+    def append_events(self, session: str, spool: Folder, spool_name: str) -> int:
+        """Append the events of a file of the spool to the session's; once, even if it is interrupted.
+
+        How many they are. OSError.
+        """
+        folder, meta = self._session_folder(session, spool, spool_name)
+        if meta.folded == spool_name:
             return 0
-        before = meta.events
-        if meta.writes_since is None:
-            meta = replace(meta, writes_since=meta.bytes)
+        earlier_count = meta.events
         key = self.state.line_key.read_or_make()
         log = WriteLog(LineDigests(key) if key else None, self.redact.value)
-        with open(place.appending(EVENTS), "ab") as file, open(place.appending(WRITES), "ab") as writes:
-            file.truncate(meta.bytes)
-            writes.truncate(meta.writes_bytes)
-            for event in _events(spool, taken, agent_of(session)):
-                line, damaged = self._line(event) if event else (b"", 1)
-                file.write(line)
+        with (
+            open(folder.appending(EVENTS), "ab") as events_file,
+            open(folder.appending(WRITES), "ab") as writes_file,
+        ):
+            events_file.truncate(meta.bytes)
+            writes_file.truncate(meta.writes_bytes)
+            for event in _read_events(spool, spool_name, agent_of(session)):
+                line, damaged = self._encode_event(event) if event else (b"", 1)
+                write_lines = _encode_writes(log, event) if event else b""
+                events_file.write(line)
+                writes_file.write(write_lines)
                 meta = meta.with_event(event, len(line), damaged)
-                written = _write_lines(log, event) if event else b""
-                writes.write(written)
-                meta = replace(meta, writes_bytes=meta.writes_bytes + len(written))
-        _write(place, replace(meta, folded=taken))
-        return meta.events - before
+                meta = replace(meta, writes_bytes=meta.writes_bytes + len(write_lines))
+        _write_meta(folder, replace(meta, folded=spool_name))
+        return meta.events - earlier_count
 
-    def _place(self, session: str, spool: Folder, taken: str) -> tuple[Folder, CaptureMeta]:
-        """The session's folder. If what is there is not what was left there, it stays, and another one is begun."""
+    def _session_folder(self, session: str, spool: Folder, spool_name: str) -> tuple[Folder, CaptureMeta]:
+        """The session's folder. If its files are not what was left there, it stays, and another one is begun."""
         with contextlib.suppress(LookupError):
-            return kept_session(self.folder, session)
+            return find_session(self.folder, session)
         agent = agent_of(session)
-        began = next((event.at for event in _events(spool, taken, agent) if event is not None), self.now)
-        name = f"{agent}_{began:%Y%m%d_%H%M%S}_{_short_id(session)}"
+        events = _read_events(spool, spool_name, agent)
+        began_at = next((event.at for event in events if event is not None), self.now)
+        name = f"{agent}_{began_at:%Y%m%d_%H%M%S}_{_short_id(session)}"
         if self.folder.has(name):  # another session's: ids that begin with the time are common
             name += f"-{secrets.token_hex(4)}"
-        place = self.folder.make(name)
-        meta = CaptureMeta(agent=agent, session_id=session, started_at=began, updated_at=began)
-        _write(place, meta)
-        return place, meta
+        folder = self.folder.make(name)
+        meta = CaptureMeta(agent=agent, session_id=session, started_at=began_at, updated_at=began_at)
+        _write_meta(folder, meta)
+        return folder, meta
 
-    def _line(self, event: CapturedEvent) -> tuple[bytes, int]:
+    def _encode_event(self, event: CapturedEvent) -> tuple[bytes, int]:
         """The event as a line, and 0; if it cannot be kept, one that says why, and 1: it costs no other event."""
         try:
             data = self.redact.value(dict(event.data))
@@ -310,25 +337,25 @@ class _Shelf(Struct, frozen=True):
         except (OSError, GateError):
             raise
         except Exception as error:  # noqa: BLE001  hostile events may raise anything; a message may quote a secret
-            why = "nested too deeply" if isinstance(error, RecursionError) else type(error).__name__
-            line = encode_line({"ts": iso(event.at), "type": "", "data": {"left_out": why}})
-            return line, 1
+            reason = "nested too deeply" if isinstance(error, RecursionError) else type(error).__name__
+            return encode_line({"ts": iso(event.at), "type": "", "data": {"left_out": reason}}), 1
         return line, 0
 
 
-def _write_lines(log: WriteLog, event: CapturedEvent) -> bytes:
-    with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # one nobody thought of
+def _encode_writes(log: WriteLog, event: CapturedEvent) -> bytes:
+    """The lines of writes.jsonl about the files that the event's call wrote."""
+    with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # a hostile event
         return b"".join(log.line(write, event.at) for write in writes_of(event))
     return b""
 
 
-def _write(place: Folder, meta: CaptureMeta) -> None:
-    place.place(META, encode_line(plain(meta)))
+def _write_meta(folder: Folder, meta: CaptureMeta) -> None:
+    folder.place(META, encode_line(plain(meta)))
 
 
-def _events(spool: Folder, taken: str, agent: str) -> Iterator[CapturedEvent | None]:
-    """The events of a spool; None for a line that is none, or has more values than a reader takes."""
-    with open(spool.reading(taken), "rb") as file:
+def _read_events(spool: Folder, spool_name: str, agent: str) -> Iterator[CapturedEvent | None]:
+    """The events of a file of the spool; None for a line that is none, or has more values than a reader takes."""
+    with open(spool.reading(spool_name), "rb") as file:
         while line := file.readline(MAX_LINE_BYTES):
             try:
                 require_few(line)

@@ -47,7 +47,7 @@ class Folder:
         return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), path)
 
     def __del__(self) -> None:
-        let_go(self._descriptor)
+        close_descriptor(self._descriptor)
 
     def folder(self, name: str, create: bool = False) -> Folder:
         """The directory `name` in this one; `create` makes it if it is missing."""
@@ -196,7 +196,7 @@ class Folder:
         raise OSError(errno.EINVAL, "not a regular file", str(self.path / name))
 
 
-def let_go(descriptor: int) -> None:
+def close_descriptor(descriptor: int) -> None:
     """Close a descriptor whose work is done; a late error of the disk is reported by fsync, not here."""
     with contextlib.suppress(OSError):
         os.close(descriptor)

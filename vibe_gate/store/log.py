@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from vibe_gate.domain.document import require_few
-from vibe_gate.store.folder import LOCK, Folder, let_go, write_all
+from vibe_gate.store.folder import LOCK, Folder, close_descriptor, write_all
 
 MAX_DOCUMENT_BYTES = 64 << 20
 """Of a summary: about a hundred times the largest that a review of 10,000 files leaves."""
@@ -87,7 +87,7 @@ class Log:
 
     def close(self) -> None:
         """No more lines from here."""
-        let_go(self._descriptor)
+        close_descriptor(self._descriptor)
 
     def _write(self, data: bytes) -> None:
         try:
@@ -180,12 +180,12 @@ class Lock:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            let_go(self._descriptor)
+            close_descriptor(self._descriptor)
             raise
 
     def release(self) -> None:
         """The run is not being written any more."""
-        let_go(self._descriptor)
+        close_descriptor(self._descriptor)
 
     @staticmethod
     def is_held(folder: Folder) -> bool:
@@ -199,5 +199,5 @@ class Lock:
         except BlockingIOError:
             return True
         finally:
-            let_go(descriptor)
+            close_descriptor(descriptor)
         return False

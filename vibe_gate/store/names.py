@@ -21,7 +21,7 @@ REPORTS = "reports"
 QUARANTINE = "quarantine"
 TRASH = "trash"
 OWN_FOLDERS = frozenset({CAPTURES, CONVERSATIONS, REPORTS, QUARANTINE, TRASH, "objects", "index"})
-"""Names under `.vibe-artifacts` that are no key of a change; the last two are of older versions, or kept free."""
+"""Names under `.vibe-artifacts` that are no key of a change; the last two are reserved."""
 
 IGNORE = ".gitignore"
 """`*`: the store is never part of a commit or a snapshot."""

@@ -203,23 +203,12 @@ def read_entry(key: Folder, bare: RunEntry) -> RunEntry:
     try:
         bundle = key.folder(bare.run_id)
         summary = read_summary(read_object(bundle, names.SUMMARY))
-        entry = sealed(bare, summary)
-        return replace(entry, author="agent") if _has_agents_change(bundle, summary) else entry
+        return sealed(bare, summary)
     except FileNotFoundError:
         bundle = key.folder(bare.run_id)  # a cleaner may have it: what is missing is only the first that went
         return replace(bare, state="running" if Lock.is_held(bundle) else "incomplete")
     except (OSError, ValueError):
         return bare
-
-
-def _has_agents_change(bundle: Folder, summary: Summary) -> bool:
-    """Whether a workflow's agents changed what it began with. Earlier versions did not say so in its summary."""
-    if summary.workflow == "review" or summary.agent_authored.decision:
-        return False
-    with suppress(OSError, ValueError):
-        change = read_object(bundle, names.RUN).get("change")
-        return isinstance(change, dict) and change.get("after", summary.change.after) != summary.change.after
-    return False
 
 
 def sealed(bare: RunEntry, summary: Summary) -> RunEntry:

@@ -15,7 +15,7 @@ from vibe_gate.domain.document import plain, read, require_few, text_of, without
 from vibe_gate.domain.turn import Content, TurnTodo
 from vibe_gate.store import names
 from vibe_gate.store.contents import Contents, CountingRedactor, TextRedactor, redacted_patch, tally
-from vibe_gate.store.folder import Folder, let_go, write_all
+from vibe_gate.store.folder import Folder, close_descriptor, write_all
 from vibe_gate.store.log import Log, encode_line
 from vibe_gate.store.recording import RecordingStatus, never_fails
 from vibe_gate.store.turn_summary import HookMark, TurnMetrics, TurnSummary, correlate, count, todos_after
@@ -127,7 +127,7 @@ class TurnRecorder:
             if parts is not None:
                 parts.events.close()
                 parts.hooks.close()
-                let_go(parts.transcript)
+                close_descriptor(parts.transcript)
 
     @never_fails
     def _seal(self, parts: TurnParts, result: TurnResult) -> None:

@@ -22,7 +22,7 @@ from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.git import Repository
 from vibe_gate.run.blame import MAX_FILES, line_origins
-from vibe_gate.run.worktree_stores import take_over_stores
+from vibe_gate.run.worktree_stores import move_worktree_stores
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captured, captures
 from vibe_gate.store.state import State, open_state
@@ -112,7 +112,7 @@ class CapturedSessions:
             return [self._runs.root] if repository is None else [*repository.capture_roots()]
 
     def _fold(self, repository: Repository, state: State) -> None:
-        take_over_stores(repository, state, now())
+        move_worktree_stores(repository, state, now())
         redact = Redactor(os.environ)
         store = open_store(self._runs.root, redact, now, repository.tracked_in_store)
         captures.fold(state, store.captures(), redact, now())

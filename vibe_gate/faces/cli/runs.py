@@ -23,7 +23,7 @@ from vibe_gate.faces.cli.command import argument
 from vibe_gate.faces.cli.output import complain, now, open_repository_here
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.run_figures import FORM, RunFigures, packed, run_figures, unpacked
-from vibe_gate.run.worktree_stores import take_over_stores
+from vibe_gate.run.worktree_stores import move_worktree_stores
 from vibe_gate.store.bundles import Bundles
 from vibe_gate.store.extracts import open_extracts
 from vibe_gate.store.result import RunResult, read_bundle
@@ -100,7 +100,7 @@ class StoredRuns:
             state = open_state(repository.common_dir)
             is_shared = self.root == repository.store_root
             if is_shared:
-                take_over_stores(repository, state, now())
+                move_worktree_stores(repository, state, now())
                 for remark in repository.remarks:
                     complain(f"note: {safe(remark)}")
             index = state.run_index(self.root / STORE)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _COPIED_BYTES = 1 << 20
 
 
-class TakenOver(Struct, frozen=True):
+class MovedItems(Struct, frozen=True):
     """What was moved out of a worktree's store."""
 
     runs: int = 0
@@ -38,7 +38,7 @@ class TakenOver(Struct, frozen=True):
     """Why runs and sessions stay there, a clause for each."""
 
 
-def take_over_store(top: Path, root: Path, tracked: Collection[str], state: State) -> TakenOver:
+def move_worktree_store(top: Path, root: Path, tracked: Collection[str], state: State) -> MovedItems:
     """Move all runs and sessions from the store in a linked worktree's `top` into the store in `root`.
 
     Nothing is replaced, no link is followed, and what a process is writing stays until the next time. A store that
@@ -48,7 +48,7 @@ def take_over_store(top: Path, root: Path, tracked: Collection[str], state: Stat
     require_untracked(tracked)
     source = open_store_folder(top)
     if source is None or os.fstat(source.fileno()).st_uid not in (os.geteuid(), root.stat().st_uid):
-        return TakenOver()
+        return MovedItems()
     try:
         target = store_folder(root)
         with alone_in(target), _no_folding(state):
@@ -68,7 +68,7 @@ def _no_folding(state: State) -> Iterator[None]:
         yield
 
 
-def _moved(source: Folder, target: Folder) -> TakenOver:
+def _moved(source: Folder, target: Folder) -> MovedItems:
     runs = sessions = 0
     left_reasons = list[str]()
     for key in filter(names.is_key, source.folders()):
@@ -83,7 +83,7 @@ def _moved(source: Folder, target: Folder) -> TakenOver:
             moved, reasons = _move_sessions(source.folder(name), target.folder(name, create=True), target)
             sessions += moved
             left_reasons += reasons
-    return TakenOver(runs, sessions, tuple(left_reasons))
+    return MovedItems(runs, sessions, tuple(left_reasons))
 
 
 _IS_WRITTEN = "being written"

@@ -39,7 +39,7 @@ _REMEMBERED_LINES = 1_000_000
 _DIGEST_BYTES = 8
 
 
-class KeptWrite(Struct, frozen=True):
+class StoredWrite(Struct, frozen=True):
     """A write as it is kept. `path` as the agent gave it. `before`, `after`: the file's lines, None if not known;
     `settled`: those that a formatter made of them at once, None if it is not known that one did.
 
@@ -266,7 +266,7 @@ class WriteReader:
         self._key_id = key_id
         self._last: dict[str, FileState] = {}
 
-    def write(self, line: bytes) -> KeptWrite | None:
+    def write(self, line: bytes) -> StoredWrite | None:
         """The write; without states if they cannot be told. None: the line is damaged, which ends what is known."""
         try:
             row = decode(_Row, line)
@@ -276,7 +276,7 @@ class WriteReader:
             self._last.clear()
             return None
         blobs = frozenset(row.blobs)
-        made = KeptWrite(
+        made = StoredWrite(
             row.ts, row.tool, row.tool_use_id, row.path, blobs, before, after, settled, dict(row.same), joined
         )
         self._last.pop(row.path, None)
