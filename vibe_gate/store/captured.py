@@ -44,31 +44,10 @@ if TYPE_CHECKING:
     from vibe_gate.store.database.run_index import RunIndex
 
 __all__ = [
-    "AppliedWrite",
-    "CapturedHead",
-    "CapturedModel",
-    "CapturedPrompt",
-    "CapturedSession",
-    "CapturedToolCall",
-    "CapturedTurn",
-    "CapturedWrites",
-    "FileState",
-    "LineDigests",
-    "StoredWrite",
-    "any_in",
-    "applied_writes",
-    "delete",
-    "digests_of",
-    "first_line",
-    "heads",
-    "matching",
-    "models_of",
-    "note_applied",
-    "prompts_of",
-    "session_in",
-    "text_lines",
-    "turns_of",
-    "writes_in",
+    "AppliedWrite", "CapturedHead", "CapturedModel", "CapturedPrompt", "CapturedSession",
+    "CapturedToolCall", "CapturedTurn", "CapturedWrites", "FileState", "LineDigests", "StoredWrite",
+    "any_in", "applied_writes", "delete", "digests_of", "first_line", "heads", "matching",
+    "models_of", "note_applied", "prompts_of", "session_in", "text_lines", "turns_of", "writes_in",
 ]  # fmt: skip
 
 _KIND_WITHIN = 200

@@ -1,8 +1,8 @@
-"""What is kept of each write of a captured session, so that its lines can be found again: `writes.jsonl`.
+"""What is stored of each write of a captured session, so that its lines can be found again: `writes.jsonl`.
 
 No text: of each line 8 bytes of a keyed hash, white space aside. The key lies in state.db, so that nobody who has the
-store alone can try what a line may have been. A file's states before and after a write are kept as differences from
-the state that was known last; a reader begins anew at a line that says `fresh`.
+store alone can try what a line may have been. A file's states before and after a write are stored as differences from
+the state that was last known; a reader begins anew at a line that says `fresh`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from vibe_gate.domain.document import Timestamp, decode, plain
 from vibe_gate.domain.matching import MAX_SPAN, SHORTEST, brackets, carried, loosened, matches
@@ -33,31 +32,34 @@ Steps: TypeAlias = tuple[tuple[int, int] | str, ...]
 """A state made of another: `[first, count]` lines of that one, or new digests in base64."""
 
 MAX_LINES = 250_000
-"""Of a file that is followed; of a longer one the ids of its blobs are kept."""
+"""Of a file that is followed; of a longer one the ids of its blobs are stored."""
 
 _REMEMBERED_LINES = 1_000_000
 _DIGEST_BYTES = 8
 
 
 class StoredWrite(Struct, frozen=True):
-    """A write as it is kept. `path` as the agent gave it. `before`, `after`: the file's lines, None if not known;
-    `settled`: those that a formatter made of them at once, None if it is not known that one did.
-
-    `same`: lines that were there before and stand elsewhere, or in another form: by line of what it left, that of
-    `before`. `joined`: digests of the lines, and of the brackets over several lines, that the write brought, as
-    `LineDigests.loose` makes them.
-    """
+    """A write as it is stored."""
 
     at: datetime
     tool: str
     tool_use_id: str
     path: str
+    """As the agent gave it."""
     blobs: frozenset[str]
+    """The ids that git may have for what the write left."""
     before: FileState | None
+    """The file's lines before the write; None if not known."""
     after: FileState | None
+    """The file's lines as the call wrote them; None if not known."""
     settled: FileState | None = None
+    """The lines that a formatter made of them at once; None if it is not known that one did."""
     same: Mapping[int, int] = MappingProxyType({})
+    """Lines that were there before and stand elsewhere, or in another form: by line of what the write left, that of
+    `before`."""
     joined: frozenset[int] = frozenset()
+    """Digests of the lines, and of the brackets over several lines, that the write brought, as `LineDigests.loose`
+    makes them."""
 
     @property
     def left(self) -> FileState | None:
@@ -66,6 +68,8 @@ class StoredWrite(Struct, frozen=True):
 
 
 class _Row(Struct, frozen=True, omit_defaults=True):
+    """A line of writes.jsonl."""
+
     ts: Timestamp
     tool: str
     tool_use_id: str
@@ -85,8 +89,9 @@ class LineDigests:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self._known: dict[str, int] = {}
+        self._digest_by_line: dict[str, int] = {}
         self.id = hashlib.blake2b(b"id", key=key, digest_size=4).hexdigest()
+        """Tells lines under this key from others."""
 
     def of_text(self, text: str) -> FileState | None:
         """The lines of a file; None if it has too many."""
@@ -94,11 +99,11 @@ class LineDigests:
         return self.of(lines) if len(lines) <= MAX_LINES else None
 
     def of(self, lines: Iterable[str]) -> FileState:
-        """Of each line, white space aside."""
-        if len(self._known) > _REMEMBERED_LINES:
-            self._known.clear()
-        known = self._known
-        return tuple([known[line] if line in known else self._digest(line) for line in lines])
+        """The digest of each line, white space aside."""
+        digests = self._digest_by_line
+        if len(digests) > _REMEMBERED_LINES:
+            digests.clear()
+        return tuple([digests[line] if line in digests else self._digest(line) for line in lines])
 
     def loose(self, lines: Sequence[str], numbers: Iterable[int]) -> dict[int, tuple[int, int]]:
         """Digests that stay when a formatter breaks lines or changes quotes, of the lines with these numbers (from 0)
@@ -106,26 +111,35 @@ class LineDigests:
 
         Short ones, which stand everywhere, are left out.
         """
-        wanted = set(numbers)
-        spans = [(number, number + 1) for number in sorted(wanted)]
-        for low, high in list(_around(spans, len(lines))):
-            found_there = ((low + first, low + last) for first, last in brackets(lines[low:high]))
-            spans += [span for span in found_there if not wanted.isdisjoint(range(*span))]
-        found: dict[int, tuple[int, int]] = {}
+        wanted_numbers = set(numbers)
+        spans = [(number, number + 1) for number in sorted(wanted_numbers)]
+        for low, high in list(_surroundings(spans, len(lines))):
+            for first, last in brackets(lines[low:high]):
+                span = (low + first, low + last)
+                if not wanted_numbers.isdisjoint(range(*span)):
+                    spans.append(span)
+        span_by_digest: dict[int, tuple[int, int]] = {}
         for start, end in spans:
             text = loosened(lines[start:end])
             if len(text) >= SHORTEST:
-                found.setdefault(self._digest(text), (start, end))
-        return found
+                span_by_digest.setdefault(self._digest(text), (start, end))
+        return span_by_digest
 
     def _digest(self, line: str) -> int:
-        bare = "".join(line.split()).encode("utf-8", "surrogatepass")
-        digest = hashlib.blake2b(bare, digest_size=_DIGEST_BYTES, key=self._key).digest()
-        number = self._known[line] = int.from_bytes(digest, "big")
+        without_space = "".join(line.split()).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(without_space, digest_size=_DIGEST_BYTES, key=self._key).digest()
+        number = int.from_bytes(digest, "big")
+        self._digest_by_line[line] = number
         return number
 
 
-def _around(spans: Iterable[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
+def text_lines(text: str) -> list[str]:
+    """Lines as git counts them."""
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _surroundings(spans: Iterable[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
     """The parts of a text of this length in which a bracket around one of the spans can stand."""
     low = high = 0
     for first, last in spans:
@@ -137,39 +151,16 @@ def _around(spans: Iterable[tuple[int, int]], length: int) -> Iterator[tuple[int
     yield low, high
 
 
-def _same(
-    before: FileState | None, left: FileState | None, old: str | None, new: str | None
-) -> tuple[tuple[int, int], ...]:
-    """What `carried` finds and `matches` does not."""
-    if before is None or left is None or old is None or new is None:
-        return ()
-    found = carried(text_lines(old), text_lines(new))
-    return tuple(
-        (to, at) for to, (at, known) in enumerate(zip(found, matches(before, left), strict=True)) if at >= 0 > known
-    )
-
-
-def _brought(digests: LineDigests, text: str, before: FileState, after: FileState) -> set[int]:
-    """Loose digests of what is in `after` and was not before, but for those that its lines have anyway."""
-    numbers = [number for number, at in enumerate(matches(before, after)) if at < 0]
-    return digests.loose(text_lines(text), numbers).keys() - {after[number] for number in numbers}
-
-
-def text_lines(text: str) -> list[str]:
-    """Lines as git counts them."""
-    lines = text.split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
-
-
 class WriteLog:
-    """Makes the lines of writes.jsonl, of the events that are folded at once. `redact` takes any JSON."""
+    """Makes the lines of writes.jsonl, of the events that are folded at once."""
 
     def __init__(self, digests: LineDigests | None, redact: Callable[[Any], Any]) -> None:
+        """`digests`: None if the clone has no key; then no states are stored. `redact` takes any JSON."""
         self._digests = digests
         self._redact = redact
-        self._last: dict[str, FileState] = {}
-        self._remembered = 0
-        """Lines of the states in `_last`."""
+        self._last_states: dict[str, FileState] = {}
+        self._remembered_lines = 0
+        """Lines of the states in `_last_states`."""
         self._last_call: dict[str, str] = {}
         self._redacted_call: Any = {}
 
@@ -179,57 +170,97 @@ class WriteLog:
         if call != self._last_call:  # one call may write many files
             self._last_call = call
             self._redacted_call = self._redact(call)
-        path = self._redact({"path": write.path})
-        row = _Row(ts=at, **self._redacted_call, **path, key="", blobs=tuple(sorted(write.blobs)))
-        return encode_line(plain(row if self._digests is None else self._followed(row, write, self._digests)))
+        about = {
+            "ts": at,
+            **self._redacted_call,
+            **self._redact({"path": write.path}),
+            "blobs": tuple(sorted(write.blobs)),
+        }
+        if self._digests is None:
+            return encode_line(plain(_Row(**about, key="")))
+        return encode_line(plain(self._row_with_states(about, write, self._digests)))
 
-    def _followed(self, row: _Row, write: FileWrite, digests: LineDigests) -> _Row:
+    def _row_with_states(self, about: Mapping[str, Any], write: FileWrite, digests: LineDigests) -> _Row:
         settled_text = None if write.settled is None else write.settled.decode("utf-8", "replace")
-        texts = [write.before, write.after, settled_text]
-        before, after, settled = (None if text is None else digests.of_text(text) for text in texts)
-        known = self._last.get(write.path)
+        last_state = self._last_states.get(write.path)
+        before = _digest_text(digests, write.before)
+        after = _digest_text(digests, write.after)
+        settled = _digest_text(digests, settled_text)
+        base_of_after = before if before is not None else last_state or ()
+        base_of_settled = after if after is not None else base_of_after
         joined: set[int] = set()
-        bases: list[FileState] = [known or ()]
-        made: list[Steps | None] = []
-        for text, state in zip(texts, (before, after, settled), strict=True):
-            made.append(None if state is None else steps(bases[-1], state))
-            bases.append(bases[-1] if state is None else state)
-            if text is not None and state is not None and text is not write.before:
-                joined |= _brought(digests, text, before or (), state)
-        left, text = (after, write.after) if settled is None else (settled, settled_text)
+        if after is not None and write.after is not None:
+            joined |= _new_loose_digests(digests, write.after, before or (), after)
+        if settled is not None and settled_text is not None:
+            joined |= _new_loose_digests(digests, settled_text, before or (), settled)
+        left, left_text = (after, write.after) if settled is None else (settled, settled_text)
         self._remember(write.path, left)
-        return replace(
-            row,
+        return _Row(
+            **about,
             key=digests.id,
-            fresh=known is None,
-            before=made[0],
-            after=made[1],
-            settled=made[2] if settled != after else None,
-            same=_same(before, left, write.before, text),
+            fresh=last_state is None,
+            before=_steps_to(before, last_state or ()),
+            after=_steps_to(after, base_of_after),
+            settled=_steps_to(settled, base_of_settled) if settled != after else None,
+            same=_moved_lines(before, left, write.before, left_text),
             joined=_packed(sorted(joined)),
         )
 
-    def _remember(self, path: str, after: FileState | None) -> None:
-        self._remembered -= len(self._last.pop(path, ()))
-        if self._remembered > _REMEMBERED_LINES:
-            self._last.clear()
-            self._remembered = 0
-        if after is not None:
-            self._last[path] = after
-            self._remembered += len(after)
+    def _remember(self, path: str, state: FileState | None) -> None:
+        self._remembered_lines -= len(self._last_states.pop(path, ()))
+        if self._remembered_lines > _REMEMBERED_LINES:
+            self._last_states.clear()
+            self._remembered_lines = 0
+        if state is not None:
+            self._last_states[path] = state
+            self._remembered_lines += len(state)
+
+
+def _digest_text(digests: LineDigests, text: str | None) -> FileState | None:
+    return None if text is None else digests.of_text(text)
+
+
+def _new_loose_digests(digests: LineDigests, text: str, before: FileState, after: FileState) -> set[int]:
+    """Loose digests of what is in `after` and was not before, but for those that its lines have anyway."""
+    new_numbers = [number for number, match in enumerate(matches(before, after)) if match < 0]
+    line_digests = {after[number] for number in new_numbers}
+    return digests.loose(text_lines(text), new_numbers).keys() - line_digests
+
+
+def _moved_lines(
+    before: FileState | None, left: FileState | None, old_text: str | None, new_text: str | None
+) -> tuple[tuple[int, int], ...]:
+    """What `carried` finds and `matches` does not: numbers of lines after and before."""
+    if before is None or left is None or old_text is None or new_text is None:
+        return ()
+    sources = carried(text_lines(old_text), text_lines(new_text))
+    moved_lines = []
+    for number, (source, match) in enumerate(zip(sources, matches(before, left), strict=True)):
+        if source >= 0 > match:
+            moved_lines.append((number, source))
+    return tuple(moved_lines)
+
+
+def _steps_to(state: FileState | None, base: FileState) -> Steps | None:
+    return None if state is None else steps(base, state)
 
 
 def steps(old: FileState, new: FileState) -> Steps:
     """How `new` is made of `old`."""
-    found: list[tuple[int, int] | str] = []
-    start, expected = 0, -1
-    came = matches(old, new)
+    parts: list[tuple[int, int] | str] = []
+    start = 0
+    expected = -1
+    sources = matches(old, new)
     for number in range(1, len(new) + 1):
-        expected = came[start] + number - start if came[start] >= 0 else -1
-        if number == len(new) or came[number] != expected:
-            found.append((came[start], number - start) if came[start] >= 0 else _packed(new[start:number]))
-            start = number
-    return tuple(found)
+        expected = sources[start] + number - start if sources[start] >= 0 else -1
+        if number < len(new) and sources[number] == expected:
+            continue
+        if sources[start] >= 0:
+            parts.append((sources[start], number - start))
+        else:
+            parts.append(_packed(new[start:number]))
+        start = number
+    return tuple(parts)
 
 
 def made_of(old: FileState, how: Steps) -> FileState:
@@ -264,33 +295,45 @@ class WriteReader:
 
     def __init__(self, key_id: str) -> None:
         self._key_id = key_id
-        self._last: dict[str, FileState] = {}
+        self._last_states: dict[str, FileState] = {}
 
     def write(self, line: bytes) -> StoredWrite | None:
-        """The write; without states if they cannot be told. None: the line is damaged, which ends what is known."""
+        """The write; without states if they cannot be told. None: the line is damaged, and states before it are lost
+        to those after it."""
         try:
             row = decode(_Row, line)
             before, after, settled = self._states(row)
             joined = frozenset(_unpacked(row.joined))
         except ValueError:
-            self._last.clear()
+            self._last_states.clear()
             return None
-        blobs = frozenset(row.blobs)
-        made = StoredWrite(
-            row.ts, row.tool, row.tool_use_id, row.path, blobs, before, after, settled, dict(row.same), joined
+        write = StoredWrite(
+            at=row.ts,
+            tool=row.tool,
+            tool_use_id=row.tool_use_id,
+            path=row.path,
+            blobs=frozenset(row.blobs),
+            before=before,
+            after=after,
+            settled=settled,
+            same=dict(row.same),
+            joined=joined,
         )
-        self._last.pop(row.path, None)
-        if made.left is not None:
-            self._last[row.path] = made.left
-        return made
+        self._last_states.pop(row.path, None)
+        if write.left is not None:
+            self._last_states[row.path] = write.left
+        return write
 
     def _states(self, row: _Row) -> list[FileState | None]:
-        known = () if row.fresh else self._last.get(row.path)
-        found: list[FileState | None] = []
+        """The states before and after the write and after a formatter, each made of the last one that is known."""
+        base = () if row.fresh else self._last_states.get(row.path)
+        if base is None or row.key != self._key_id:
+            return [None, None, None]
+        states: list[FileState | None] = []
         for how in (row.before, row.after, row.settled):
-            if how is None or row.key != self._key_id or known is None:
-                found.append(None)
+            if how is None:
+                states.append(None)
             else:
-                known = made_of(known, how)
-                found.append(known)
-        return found
+                base = made_of(base, how)
+                states.append(base)
+        return states
