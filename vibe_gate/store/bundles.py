@@ -47,9 +47,9 @@ class Bundles:
         self.provenance = provenance
         self.index = index
 
-    def find(self, limit: int | None = None, *, replays: bool = False, **wanted: Unpack[Wanted]) -> list[RunEntry]:
-        """The runs that are as `wanted`, newest first, at most `limit`; `replays`, UsageError as of `find_bundles`."""
-        return find_bundles(self.root, self.provenance, self.index, limit, replays=replays, **wanted)
+    def find(self, limit: int | None = None, *, replays: bool = False, **conditions: Unpack[Wanted]) -> list[RunEntry]:
+        """The runs that meet all conditions, newest first, at most `limit`; all else as of `find_bundles`."""
+        return find_bundles(self.root, self.provenance, self.index, limit, replays=replays, **conditions)
 
     def summary(self, entry: RunEntry) -> Summary | None:
         """The stored summary of a sealed run, believed as a list believes it; None if it cannot be read any more."""

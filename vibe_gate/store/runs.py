@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import astuple, replace
 
@@ -47,9 +47,9 @@ def find_bundles(
     limit: int | None = None,
     *,
     replays: bool = False,
-    **wanted: Unpack[Wanted],
+    **conditions: Unpack[Wanted],
 ) -> list[RunEntry]:
-    """The runs below `root` (the top of the working tree) that are as `wanted`, newest first, at most `limit`.
+    """The runs below `root` (the top of the working tree) that meet all conditions, newest first, at most `limit`.
 
     An empty id finds nothing. With `replays`, those that judged a stored run again are among them. With `provenance`,
     runs that no review here wrote are "foreign" and have no outcome.
@@ -57,28 +57,29 @@ def find_bundles(
     not a datetime or has no time zone, anything else that is no text, an id that is not whole, an outcome or an author
     that no run can have), or a word that it does not take.
     """
-    check(wanted)
+    check_conditions(conditions)
     store = open_store_folder(Path(root))
     if store is None and not Path(root).is_dir():
         raise UsageError(f"There is no folder {root}.")
     if store is None:
         return []
-    most = None if wanted else limit
+    read_limit = None if conditions else limit
     try:
-        runs = sorted(_looked_at(store, index, most, replays=replays), reverse=True)
-        found = _told_apart(runs[:most], provenance)
+        runs = sorted(_read_entries(store, index, read_limit, replays=replays), reverse=True)
+        entries = _mark_foreign(runs[:read_limit], provenance)
     except OSError as error:
         raise unreadable(error) from error
-    return [entry for entry in found if is_wanted(entry, wanted)][:limit] if wanted else found
+    return [entry for entry in entries if meets_conditions(entry, conditions)][:limit]
 
 
-def check(wanted: Wanted) -> None:
+def check_conditions(conditions: Wanted) -> None:
     """UsageError as of `find_bundles`."""
-    if unknown := wanted.keys() - Wanted.__annotations__.keys():
-        word = min(unknown)
+    unknown_words = conditions.keys() - Wanted.__annotations__.keys()
+    if unknown_words:
+        word = min(unknown_words)
         near = nearest(word, Wanted.__annotations__)
         raise UsageError(f"find_bundles takes no {word!r}{f'; did you mean {near!r}?' if near else '.'}")
-    for name, value in wanted.items():
+    for name, value in conditions.items():
         if name in MATCHES and value and _ID.fullmatch(str(value)) is None:
             raise UsageError(f"{name} is a whole id of 40 or 64 hex digits, not {value!r:.80}.")
         if name in _CHOICES and value not in _CHOICES[name]:
@@ -95,32 +96,41 @@ def require_time(name: str, at: object) -> None:
         raise UsageError(f"{name} is a datetime with a time zone, not {at!r:.60}.")
 
 
-def _told_apart(found: list[RunEntry], provenance: Provenance | None) -> list[RunEntry]:
+def _mark_foreign(entries: list[RunEntry], provenance: Provenance | None) -> list[RunEntry]:
     """The same runs, foreign ones without what they say of themselves."""
     if provenance is None:
-        return found
-    return [
-        RunEntry(entry.run_id, entry.key, "foreign") if provenance.foreign(entry.key, entry.run_id) else entry
-        for entry in found
-    ]
+        return entries
+    marked_entries = []
+    for entry in entries:
+        is_foreign = bool(provenance.foreign(entry.key, entry.run_id))
+        marked_entries.append(RunEntry(entry.run_id, entry.key, "foreign") if is_foreign else entry)
+    return marked_entries
 
 
-def is_wanted(entry: RunEntry, wanted: Wanted) -> bool:
-    """Whether the run is as wanted. An unsealed run has no outcome, and of its change only the key is known."""
-    return (
-        ("run" not in wanted or entry.run_id == wanted["run"])
-        and ("since" not in wanted or entry.run_id >= names.stamp(wanted["since"])[:-1])
-        and ("prefix" not in wanted or (wanted["prefix"] != "" and entry.run_id.startswith(wanted["prefix"])))
-        and all(entry.is_about(match, wanted[match]) for match in MATCHES if match in wanted)
-        and ("outcome" not in wanted or wanted["outcome"] in (entry.outcome, entry.state))
-        and ("rubric" not in wanted or any(name == wanted["rubric"] for name, _ in entry.rubrics))
-        and ("author" not in wanted or entry.author == wanted["author"])
-        and ("path" not in wanted or _touches(entry, wanted["path"]))
-    )
+def meets_conditions(run: RunEntry, conditions: Wanted) -> bool:
+    """Whether the run meets all conditions. An unsealed run has no outcome, and of its change only the key is known."""
+    if "run" in conditions and run.run_id != conditions["run"]:
+        return False
+    if "since" in conditions and run.run_id < names.stamp(conditions["since"])[:-1]:
+        return False
+    if "prefix" in conditions:
+        prefix = conditions["prefix"]
+        if prefix == "" or not run.run_id.startswith(prefix):
+            return False
+    for match in MATCHES:
+        if match in conditions and not run.is_about(match, conditions[match]):
+            return False
+    if "outcome" in conditions and conditions["outcome"] not in (run.outcome, run.state):
+        return False
+    if "rubric" in conditions and conditions["rubric"] not in [rubric for rubric, _ in run.rubrics]:
+        return False
+    if "author" in conditions and run.author != conditions["author"]:
+        return False
+    return "path" not in conditions or _touches(run, conditions["path"])
 
 
-def _touches(entry: RunEntry, glob: str) -> bool:
-    return any(paths.matches(paths.unquote(path), (glob,)) for path in entry.paths)
+def _touches(run: RunEntry, glob: str) -> bool:
+    return any(paths.matches(paths.unquote(path), (glob,)) for path in run.paths)
 
 
 def is_kept(store: Folder, entry: RunEntry) -> bool:
@@ -131,71 +141,79 @@ def is_kept(store: Folder, entry: RunEntry) -> bool:
 
 def bare_entries(store: Folder) -> list[RunEntry]:
     """Every run of the store, the newest first, by its folders' names alone: nothing is read. OSError."""
-    found = []
+    entries = []
     for key in filter(names.is_key, store.folders()):
         with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
-            found += [RunEntry(run_id, key, "corrupt") for run_id in store.folder(key).folders() if is_run_id(run_id)]
-    return sorted(found, reverse=True)
+            run_ids = filter(is_run_id, store.folder(key).folders())
+            entries += [RunEntry(run_id, key, "corrupt") for run_id in run_ids]
+    return sorted(entries, reverse=True)
 
 
-def _looked_at(store: Folder, index: RunIndex | None, limit: int | None, *, replays: bool) -> list[RunEntry]:
+def _read_entries(store: Folder, index: RunIndex | None, limit: int | None, *, replays: bool) -> list[RunEntry]:
     """The newest runs, among others; replays if they are wanted.
 
     What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares digests.
     """
-    known = {} if index is None else index.folders()
-    settled = time.time_ns() - RACY_NS  # the file system's clock is this one
-    found: list[RunEntry] = []
+    indexed = {} if index is None else index.folders()
+    settled_ns = time.time_ns() - RACY_NS  # the file system's clock is this one
+    entries: list[RunEntry] = []
     unchanged: list[tuple[str, str]] = []
     changed: dict[str, tuple[int, str]] = {}
     keys = [key for key in store.folders() if names.is_key(key)]
-    for key in (key for key in keys if replays or not key.startswith(REPLAY)):
+    for key in keys:
+        if key.startswith(REPLAY) and not replays:
+            continue
         with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
             ctime = store.status(key).st_ctime_ns
-            before, data = known.get(key, (0, ""))
-            if before == ctime:
+            indexed_ctime, data = indexed.get(key, (0, ""))
+            if indexed_ctime == ctime:
                 unchanged.append((data, key))
                 continue
             runs = _read_key(store.folder(key), key)
-            if runs and ctime < settled and all(run.state == "sealed" for run in runs):
-                changed[key] = ctime, _encoded(runs)
-            found += runs
+            is_final = all(run.state == "sealed" for run in runs)
+            if runs and ctime < settled_ns and is_final:
+                changed[key] = ctime, _encode_entries(runs)
+            entries += runs
     # What the index says of a key begins with the newest run: the greatest texts have the newest runs.
     for data, key in sorted(unchanged, reverse=True)[:limit]:
-        found += _decoded(key, data) or _read_key(store.folder(key), key)
-    if index is not None and (changed or known.keys() - keys):
-        index.update(changed, known.keys() - keys)
-    return found
+        entries += _decode_entries(key, data) or _read_key(store.folder(key), key)
+    deleted_keys = indexed.keys() - keys
+    if index is not None and (changed or deleted_keys):
+        index.update(changed, deleted_keys)
+    return entries
 
 
-def _encoded(runs: list[RunEntry]) -> str:
-    return json.dumps([(run.run_id, *astuple(run)[3:]) for run in sorted(runs, reverse=True)], separators=(",", ":"))
+def _encode_entries(runs: list[RunEntry]) -> str:
+    """Sealed runs of one key as the index has them: rows of all fields but key and state, the newest run first."""
+    rows = []
+    for run in sorted(runs, reverse=True):
+        run_id, _key, _state, *fields = astuple(run)
+        rows.append((run_id, *fields))
+    return json.dumps(rows, separators=(",", ":"))
 
 
-def _decoded(key: str, data: str) -> list[RunEntry] | None:
-    """The sealed runs of a key as the index has them; None if that is damaged."""
+def _decode_entries(key: str, data: str) -> list[RunEntry] | None:
+    """The sealed runs of a key as the index has them; None if that is damaged, or has other fields."""
+    entries = []
     try:
-        return [
-            RunEntry(run_id, key, "sealed", *simple, tuple(map(tuple, rubrics)), tuple(changed), extent)  # type: ignore[call-arg]
-            for run_id, *simple, rubrics, changed, extent in map(_of_this_version, json.loads(data))
-        ]
+        for row in json.loads(data):
+            if len(row) != len(RunEntry.__struct_fields__) - 2:  # without key and state
+                return None
+            run_id, *fields, rubrics, changed_paths, extent = row
+            pairs = tuple(tuple(pair) for pair in rubrics)
+            values = (*fields, pairs, tuple(changed_paths), extent)
+            entries.append(RunEntry(run_id, key, "sealed", *values))
     except (ValueError, TypeError):
         return None
-
-
-def _of_this_version(row: list[Any]) -> list[Any]:
-    """The same. ValueError: another version wrote it, with other fields."""
-    if len(row) != len(RunEntry.__struct_fields__) - 2:  # without key and state
-        raise ValueError("another version's")
-    return row
+    return entries
 
 
 def _read_key(folder: Folder, key: str) -> list[RunEntry]:
-    found = []
+    entries = []
     for run_id in filter(is_run_id, folder.folders()):
         with suppress(FileNotFoundError, NotADirectoryError):
-            found.append(read_entry(folder, RunEntry(run_id, key, "corrupt")))
-    return found
+            entries.append(read_entry(folder, RunEntry(run_id, key, "corrupt")))
+    return entries
 
 
 def read_entry(key: Folder, bare: RunEntry) -> RunEntry:
@@ -203,7 +221,7 @@ def read_entry(key: Folder, bare: RunEntry) -> RunEntry:
     try:
         bundle = key.folder(bare.run_id)
         summary = read_summary(read_object(bundle, names.SUMMARY))
-        return sealed(bare, summary)
+        return entry_of_summary(bare, summary)
     except FileNotFoundError:
         bundle = key.folder(bare.run_id)  # a cleaner may have it: what is missing is only the first that went
         return replace(bare, state="running" if Lock.is_held(bundle) else "incomplete")
@@ -211,12 +229,16 @@ def read_entry(key: Folder, bare: RunEntry) -> RunEntry:
         return bare
 
 
-def sealed(bare: RunEntry, summary: Summary) -> RunEntry:
+def entry_of_summary(bare: RunEntry, summary: Summary) -> RunEntry:
     """What a list says of a sealed run. ValueError if the summary is another run's."""
     if (summary.run_id, summary.key) != (bare.run_id, bare.key):
         raise ValueError("the summary of another run")
     change = summary.change
-    both = (path for file in change.files for path in (file.path, file.old_path) if path)
+    changed_paths: dict[str, None] = {}
+    for file in change.files:
+        changed_paths[file.path] = None
+        if file.old_path:
+            changed_paths[file.old_path] = None
     return replace(
         bare,
         state="sealed",
@@ -233,6 +255,6 @@ def sealed(bare: RunEntry, summary: Summary) -> RunEntry:
         cost_basis=summary.cost.basis,
         duration_ms=summary.duration_ms,
         rubrics=tuple((rubric.id, rubric.outcome) for rubric in summary.rubrics),
-        paths=tuple(dict.fromkeys(both)),
+        paths=tuple(changed_paths),
         extent=summary.extent,
     )

@@ -30,7 +30,7 @@ from vibe_gate.domain.label import Label, newest
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, StorageError
 from vibe_gate.store.coded import LEAST_SECRET, Codes
-from vibe_gate.store.runs import sealed
+from vibe_gate.store.runs import entry_of_summary
 from vibe_gate.store.shared_runs import SharedRuns, StoreUnusable
 
 if TYPE_CHECKING:
@@ -309,7 +309,10 @@ class SharedStore:
     def upload(self, root: Path, tracked: Collection[str], summary: Summary) -> bool:
         """Upload a run that was just sealed; whether it is there now. `tracked` as of `Provenance`."""
         self._left = UPLOAD_S
-        provenance, run = Provenance(self._clock(), tracked), sealed(RunEntry(summary.run_id, summary.key), summary)
+        provenance, run = (
+            Provenance(self._clock(), tracked),
+            entry_of_summary(RunEntry(summary.run_id, summary.key), summary),
+        )
         size = sum(path.stat().st_size for path in (root / run.bundle).rglob("*") if path.is_file())
         if size > MAX_AT_ONCE:
             what = f"Run {run.run_id} has {size // 1_000_000} MB: too much to upload while you wait"

@@ -30,7 +30,7 @@ from vibe_gate.store import names
 from vibe_gate.store.archive import export_runs, import_runs
 from vibe_gate.store.bundles import Bundles
 from vibe_gate.store.coded import Codes
-from vibe_gate.store.runs import check, is_wanted
+from vibe_gate.store.runs import check_conditions, meets_conditions
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -94,14 +94,14 @@ class SharedRuns(Bundles):
         self._codes = codes
         self._objects = objects
 
-    def find(self, limit: int | None = None, *, replays: bool = False, **wanted: Unpack[Wanted]) -> list[RunEntry]:
+    def find(self, limit: int | None = None, *, replays: bool = False, **conditions: Unpack[Wanted]) -> list[RunEntry]:
         """As of `Bundles`, by the names of objects alone. No replay is uploaded. UsageError: a path is wanted, which no
         name has."""
-        check(wanted)
-        if "path" in wanted:
+        check_conditions(conditions)
+        if "path" in conditions:
             raise UsageError("--path looks into runs, and a list of the shared store opens none; omit one of the two.")
-        since = names.stamp(wanted["since"])[:-1] if "since" in wanted else ""
-        return [run.entry for run in self.found(since=since) if is_wanted(run.entry, wanted)][:limit]
+        since = names.stamp(conditions["since"])[:-1] if "since" in conditions else ""
+        return [run.entry for run in self.found(since=since) if meets_conditions(run.entry, conditions)][:limit]
 
     def found(self, *, since: str = "") -> list[SharedRun]:
         """Every run there, newest first, each once, and foreign ones, unless the team has a run of this id: so nobody
