@@ -79,18 +79,22 @@ SHORT_KEY = "The shared store {url} is not used: " + KEY + f" has fewer than {LE
 
 
 class SharedAnswer(Struct, frozen=True, kw_only=True):
-    """An answer as it lies there: of which question, when it was given (seconds since 1970), and what it is."""
+    """An answer as it lies there."""
 
     key: str
+    """The digest of its question."""
     created_at: float
+    """When it was given, in seconds since 1970."""
     answer: dict[str, Any]
 
 
 class QuestionClaim(Struct, frozen=True, kw_only=True):
-    """Who asks a question, a random name, and until when at the latest."""
+    """That somebody asks a question now."""
 
     who: str
+    """A random name of the process."""
     until: Timestamp
+    """When the claim ends at the latest."""
 
 
 class SharedStore:
@@ -120,22 +124,26 @@ class SharedStore:
         self._seconds = seconds
         self._codes = Codes(url, environ.get(KEY, ""))
         self._who = secrets.token_hex(8)
-        self._held: dict[str, list[str]] = {}  # by key, the names of its claims up to ours
+        self._claim_names: dict[str, list[str]] = {}
+        """By key, the names of its claims up to ours."""
         self._refused_at = -POLL_S
-        self._left = PATIENCE_S
+        self._patience_left_s = PATIENCE_S
         self._off_until = 0.0
-        self._is_read_only = self._has_told = False
-        self._untold: list[str] = []
-        self._strange: set[str] = set()
+        self._is_read_only = False
+        self._has_reported_failure = False
+        self._remarks: list[str] = []
+        self._altered_names: set[str] = set()
 
     def told(self) -> tuple[str, ...]:
         """Sentences about the store that nobody was told yet."""
-        strange, self._strange = sorted(self._strange), set()
-        untold, self._untold = self._untold, []
-        if strange:
-            what = f"{counted(len(strange), 'object')} in {self.url} (first {strange[0]})"
-            untold = [*untold, f"{what}: altered, or not written with this {KEY}; not used."]
-        return tuple(untold)
+        remarks = tuple(self._remarks)
+        altered_names = sorted(self._altered_names)
+        self._remarks.clear()
+        self._altered_names.clear()
+        if not altered_names:
+            return remarks
+        objects = f"{counted(len(altered_names), 'object')} in {self.url} (first {altered_names[0]})"
+        return (*remarks, f"{objects}: altered, or not written with this {KEY}; not used.")
 
     def runs(self, root: Path, provenance: Provenance, seconds: float = LONG_CALL_S) -> SharedRuns:
         """The runs there, for who waits for them; `root` as of SharedRuns. StorageError."""
@@ -146,25 +154,30 @@ class SharedStore:
 
     def begin(self) -> None:
         """Have the whole patience again, for another review of this process."""
-        self._left = PATIENCE_S
+        self._patience_left_s = PATIENCE_S
 
     def probe(self) -> None:
         """Find out whether it can be read; `told` has why not."""
-        self._tried(lambda: self._objects.listed("claims"), None)
+        self._attempt(lambda: self._objects.listed("claims"), None)
 
     def patient(self) -> None:
         """Wait as long as it takes, as for a command that does nothing else."""
-        self._left = float("inf")
+        self._patience_left_s = float("inf")
 
     # Answers
 
     def answers(self, keys: Iterable[str]) -> dict[str, SharedAnswer]:
         """The answers to these questions that lie there and count, by key."""
-        names = {self._codes.name("answers", key): key for key in keys}
-        nothing = dict[str, bytes]()
-        found = self._tried(lambda: self._objects.get_all(names, MAX_ANSWER_BYTES), nothing) if names else nothing
-        answers = {names[name]: self._answer(name, names[name], data) for name, data in found.items()}
-        return {key: answer for key, answer in answers.items() if answer is not None}
+        key_by_name = {self._codes.name("answers", key): key for key in keys}
+        if not key_by_name:
+            return {}
+        objects = self._attempt(lambda: self._objects.get_all(key_by_name, MAX_ANSWER_BYTES), dict[str, bytes]())
+        answers: dict[str, SharedAnswer] = {}
+        for name, data in objects.items():
+            answer = self._answer(name, key_by_name[name], data)
+            if answer is not None:
+                answers[answer.key] = answer
+        return answers
 
     def _answer(self, name: str, key: str, data: bytes) -> SharedAnswer | None:
         """The answer that the object holds; None if it is too old, or does not count, which `told` says."""
@@ -174,25 +187,28 @@ class SharedStore:
         except ValueError:  # of a later version
             return None
         if answer is None or answer.key != key:
-            self._strange.add(name)
+            self._altered_names.add(name)
             return None
-        return answer if self._clock().timestamp() - answer.created_at < MAX_ANSWER_AGE_S else None
+        age_s = self._clock().timestamp() - answer.created_at
+        return answer if age_s < MAX_ANSWER_AGE_S else None
 
     def put(self, key: str, answer: Mapping[str, Any], created_at: float) -> bool:
         """Share an answer; whether it is there now. One that is there and does not count, or differs, is replaced."""
         name = self._codes.name("answers", key)
-        given = SharedAnswer(key=key, created_at=created_at, answer=dict(answer))
-        data = self._codes.coded(name, to_json(given).encode())
+        new_answer = SharedAnswer(key=key, created_at=created_at, answer=dict(answer))
+        new_data = self._codes.coded(name, to_json(new_answer).encode())
 
         def put() -> bool:
-            if not self._objects.create(name, data):
-                there = self._objects.get(name, MAX_ANSWER_BYTES)
-                known = None if there is None else self._answer(name, key, there)
-                if known is None or known.answer != json.loads(json.dumps(given.answer)):
-                    self._objects.replace(name, data)
+            if self._objects.create(name, new_data):
+                return True
+            data = self._objects.get(name, MAX_ANSWER_BYTES)
+            shared_answer = None if data is None else self._answer(name, key, data)
+            as_read_back = json.loads(json.dumps(new_answer.answer))
+            if shared_answer is None or shared_answer.answer != as_read_back:
+                self._objects.replace(name, new_data)
             return True
 
-        return self._tried(put, False, writing=True)
+        return self._attempt(put, False, writing=True)
 
     # Claims
 
@@ -203,36 +219,39 @@ class SharedStore:
         """
         if self._seconds() - self._refused_at < POLL_S:
             return False
-        until, had = self._clock() + timedelta(seconds=seconds), list[str]()
+        until = self._clock() + timedelta(seconds=seconds)
+        claimed_keys: list[str] = []
         for key in keys:
-            if not self._tried(partial(self._claimed, key, until), True, writing=True):
-                self.release(had)
+            if not self._attempt(partial(self._claim_question, key, until), True, writing=True):
+                self.release(claimed_keys)
                 self._refused_at = self._seconds()
                 return False
-            had.append(key)
+            claimed_keys.append(key)
         return True
 
-    def _claimed(self, key: str, until: datetime) -> bool:
-        folder, number = self._codes.name("claims", key), 0
+    def _claim_question(self, key: str, until: datetime) -> bool:
+        folder = self._codes.name("claims", key)
+        number = 0
         body = to_json(QuestionClaim(who=self._who, until=until)).encode()
         for _ in range(MAX_TAKEN_OVER):
             if number > MAX_NUMBER:
                 break
             name = f"{folder}/{number:06}"
             if self._objects.create(name, self._codes.coded(name, body)) or self._is_ours(name):
-                self._held[key] = [f"{folder}/{earlier:06}" for earlier in range(number + 1)]
+                self._claim_names[key] = [f"{folder}/{earlier:06}" for earlier in range(number + 1)]
                 return True
-            taken = [one.name for one in self._objects.listed(folder) if _NUMBER.fullmatch(one.name, len(folder))]
-            if taken and self._is_live(taken[-1]):
+            listed_names = [stored.name for stored in self._objects.listed(folder)]
+            claim_names = [name for name in listed_names if _NUMBER.fullmatch(name, len(folder))]
+            if claim_names and self._is_live(claim_names[-1]):
                 return False
-            number = int(taken[-1][-6:]) + 1 if taken else 0
+            number = int(claim_names[-1][-6:]) + 1 if claim_names else 0
         return True  # somebody fills the folder
 
     def _claim(self, name: str) -> QuestionClaim | None:
         data = self._objects.get(name, MAX_ANSWER_BYTES)
         body = None if data is None else self._codes.body(name, data)
         if data is not None and body is None:
-            self._strange.add(name)
+            self._altered_names.add(name)
         try:
             return None if body is None else decode(QuestionClaim, body)
         except ValueError:
@@ -244,14 +263,15 @@ class SharedStore:
         return claim is not None and claim.who == self._who
 
     def _is_live(self, name: str) -> bool:
-        claim, now = self._claim(name), self._clock()
+        claim = self._claim(name)
+        now = self._clock()
         return claim is not None and now < claim.until < now + MAX_CLAIM
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up claims; of each the oldest first, so that a new one begins only when ours is going."""
         for key in keys:
-            for name in self._held.pop(key, ()):
-                self._tried(partial(self._delete, name), None, writing=True)
+            for name in self._claim_names.pop(key, ()):
+                self._attempt(partial(self._delete, name), None, writing=True)
 
     def _delete(self, name: str) -> None:
         """Delete a claim; who may not leaves it, and it ends by itself."""
@@ -272,30 +292,32 @@ class SharedStore:
             self._objects.create(name, self._codes.coded(name, body))
             return True
 
-        return self._tried(put, False, writing=True)
+        return self._attempt(put, False, writing=True)
 
     def remove_labels(self, finding: str) -> None:
         """Take back what was said of a finding."""
 
         def remove() -> None:
-            for one in self._objects.listed(self._labels_of(finding)):
-                self._objects.delete(one.name)
+            for stored in self._objects.listed(self._labels_of(finding)):
+                self._objects.delete(stored.name)
 
-        self._tried(remove, None, writing=True)
+        self._attempt(remove, None, writing=True)
 
     def labels(self) -> tuple[Label, ...]:
         """The newest label of each finding and rubric that lies there and counts, oldest first."""
 
         def read() -> dict[str, bytes]:
-            return self._objects.get_all((one.name for one in self._objects.listed("labels")), MAX_ANSWER_BYTES)
+            names = [stored.name for stored in self._objects.listed("labels")]
+            return self._objects.get_all(names, MAX_ANSWER_BYTES)
 
-        found = self._tried(read, dict[str, bytes]())
-        return newest(label for name, data in found.items() if (label := self._label(name, data)))
+        objects = self._attempt(read, dict[str, bytes]())
+        labels = (self._label(name, data) for name, data in objects.items())
+        return newest(label for label in labels if label is not None)
 
     def _label(self, name: str, data: bytes) -> Label | None:
         body = self._codes.body(name, data)
         if body is None:
-            self._strange.add(name)
+            self._altered_names.add(name)
         try:
             return None if body is None else decode(Label, body)
         except ValueError:  # of a later version
@@ -308,22 +330,22 @@ class SharedStore:
 
     def upload(self, root: Path, tracked: Collection[str], summary: Summary) -> bool:
         """Upload a run that was just sealed; whether it is there now. `tracked` as of `Provenance`."""
-        self._left = UPLOAD_S
+        self._patience_left_s = UPLOAD_S
         provenance, run = (
             Provenance(self._clock(), tracked),
             entry_of_summary(RunEntry(summary.run_id, summary.key), summary),
         )
         size = sum(path.stat().st_size for path in (root / run.bundle).rglob("*") if path.is_file())
         if size > MAX_AT_ONCE:
-            what = f"Run {run.run_id} has {size // 1_000_000} MB: too much to upload while you wait"
-            self._untold.append(f"{what}; `vibe-gate bundles push` uploads it.")
+            problem = f"Run {run.run_id} has {size // 1_000_000} MB: too much to upload while you wait"
+            self._remarks.append(f"{problem}; `vibe-gate bundles push` uploads it.")
             return False
 
         def upload() -> bool:
             self.runs(root, provenance, UPLOAD_S).upload(run)
             return True
 
-        return self._tried(upload, False, writing=True)
+        return self._attempt(upload, False, writing=True)
 
     # What fails
 
@@ -339,28 +361,32 @@ class SharedStore:
             raise StorageError(NO_OBSTORE) from None
         return ObjectStorage(self.url, self._environ, seconds)
 
-    def _tried(self, action: Callable[[], T], otherwise: T, *, writing: bool = False) -> T:
-        began = self._seconds()
-        if began < self._off_until or (writing and self._is_read_only):
+    def _attempt(self, action: Callable[[], T], otherwise: T, *, writing: bool = False) -> T:
+        """What `action` gives; `otherwise` if the store cannot be used, or `writing` there is not allowed."""
+        began_at = self._seconds()
+        if began_at < self._off_until or (writing and self._is_read_only):
             return otherwise
         try:
-            if self._left <= 0:
+            if self._patience_left_s <= 0:
                 raise StorageError("it answers too slowly")
             return action()
         except GateError as error:
-            self._off(error, writing=writing)
+            self._note_failure(error, writing=writing)
             return otherwise
         finally:
-            self._left -= self._seconds() - began
+            self._patience_left_s -= self._seconds() - began_at
 
-    def _off(self, error: GateError, *, writing: bool) -> None:
+    def _note_failure(self, error: GateError, *, writing: bool) -> None:
         """Go on without writing, or for a while without the store, and say so the first time."""
         if writing and getattr(error, "denied", False):
-            self._is_read_only, what = True, "may not be written"
+            self._is_read_only = True
+            limitation = "may not be written"
         else:
-            self._off_until, what = self._seconds() + OFF_S, "is not used"
-        if not self._has_told:
-            why = getattr(error, "why", str(error).rstrip("."))
-            later = "What it lacks is kept here; `vibe-gate bundles push` uploads it."
-            self._untold.append(f"The shared store {self.url} {what}: {why}. {later}")
-        self._has_told = True
+            self._off_until = self._seconds() + OFF_S
+            limitation = "is not used"
+        if self._has_reported_failure:
+            return
+        self._has_reported_failure = True
+        reason = getattr(error, "why", str(error).rstrip("."))
+        remedy = "What it lacks is kept here; `vibe-gate bundles push` uploads it."
+        self._remarks.append(f"The shared store {self.url} {limitation}: {reason}. {remedy}")
