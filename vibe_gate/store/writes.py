@@ -35,15 +35,15 @@ CLAUDE = "claude"
 
 
 class CapturedEvent(Struct, frozen=True):
-    """One event of the spool: when it was, what the agent said, and which agent (a key of `AGENTS`).
-
-    `worktree`: the top of the linked worktree in which the agent was; "" in the main one, or if that is not known.
-    """
+    """One event of the spool."""
 
     at: datetime
     data: Mapping[str, Any]
+    """What the agent gave its hook."""
     agent: str = CLAUDE
+    """A key of `AGENTS`."""
     worktree: str = ""
+    """The top of the linked worktree in which the agent was; "" in the main one, or if that is not known."""
 
     @property
     def kind(self) -> str:
@@ -52,20 +52,20 @@ class CapturedEvent(Struct, frozen=True):
 
 
 class FileWrite(Struct, frozen=True):
-    """One file that one tool call wrote.
-
-    `before` and `after` are its whole text, None where the event does not tell it ("" of a new file's `before`); some
-    agents tell all line ends as LF. `settled` is what lay on the disk right after the call, formatters included, if
-    nothing has changed it since. `blobs` are the ids that git may give to what the call left.
-    """
+    """One file that one tool call wrote."""
 
     path: str
     tool: str
     tool_use_id: str
     before: str | None
+    """The whole text before the call; "" of a new file, None if the event does not have it. Some agents give all line
+    ends as LF."""
     after: str | None
+    """The whole text after the call, as `before`."""
     blobs: frozenset[str]
+    """The ids that git may give to what the call left."""
     settled: bytes | None = None
+    """What lay on the disk right after the call, formatters included, if nothing has changed it since."""
 
 
 class _PatchedLines(Struct, frozen=True):
@@ -75,32 +75,33 @@ class _PatchedLines(Struct, frozen=True):
     new: tuple[str, ...] = ()
 
 
-class _Told(Struct, frozen=True):
-    """What a call says of one file: its path, and its text before and after, as far as they are told."""
+class _WrittenFile(Struct, frozen=True):
+    """What a call's event says of one file: its path, and its text before and after, None if it does not have them."""
 
     path: str
     before: str | None = None
     after: str | None = None
     hunks: tuple[_PatchedLines, ...] = ()
-    """What it changed, from the top of the file down."""
+    """What the call changed, from the top of the file down."""
 
 
-_Reader = Callable[[Mapping[str, Any], Mapping[str, Any]], "tuple[_Told, ...]"]
+_Reader = Callable[[Mapping[str, Any], Mapping[str, Any]], "tuple[_WrittenFile, ...]"]
 """Input and response of a tool -> the files that it wrote."""
 
 
 class AgentEvents(Struct, frozen=True):
-    """How the events of one agent are read.
-
-    `prompt` is the kind of event that has what a person typed, as its member "prompt"; `started` and `ended` are those
-    before and after a call, which the second tells of; `writes`: by tool, the file that a call wrote.
-    """
+    """How the events of one agent are read."""
 
     title: str
+    """What people call the agent."""
     prompt: str
+    """The kind of event that has what a person typed, as its member "prompt"."""
     started: str
+    """The kind of event before a tool call."""
     ended: str
+    """The kind of event after a tool call; it has the call's input and response."""
     writes: Mapping[str, _Reader] = field(default_factory=dict)
+    """By tool, how the files that a call wrote are read."""
 
 
 def prompt_of(event: CapturedEvent) -> str | None:
@@ -115,23 +116,29 @@ def writes_of(event: CapturedEvent) -> tuple[FileWrite, ...]:
     Reads the file back, if nothing has changed it since; of more than `MAX_FILES` in one call no text is told.
     """
     tool = _text(event.data, "tool_name") or ""
-    files = _told_by(event)
-    followed = [_write(file, event, tool) for file in files[:MAX_FILES]]
-    return *followed, *(_write_of_many(file, event, tool) for file in files[MAX_FILES:])
+    files = _files_of(event)
+    writes = [_write(file, event, tool) for file in files[:MAX_FILES]]
+    writes += [_write_of_many(file, event, tool) for file in files[MAX_FILES:]]
+    return tuple(writes)
 
 
-def _told_by(event: CapturedEvent) -> tuple[_Told, ...]:
+def _files_of(event: CapturedEvent) -> tuple[_WrittenFile, ...]:
+    """The files that the call wrote, as its event has them; () of another event."""
     agent = AGENTS[event.agent]
-    tool, asked, answer = (event.data.get(name) for name in ("tool_name", "tool_input", "tool_response"))
-    if event.kind != agent.ended or not isinstance(tool, str) or not isinstance(asked, dict):
+    tool = event.data.get("tool_name")
+    tool_input = event.data.get("tool_input")
+    response = event.data.get("tool_response")
+    if event.kind != agent.ended or not isinstance(tool, str) or not isinstance(tool_input, dict):
         return ()
     read = agent.writes.get(tool)
-    return read(asked, answer if isinstance(answer, dict) else {}) if read else ()
+    if read is None:
+        return ()
+    return read(tool_input, response if isinstance(response, dict) else {})
 
 
 def paths_written(event: CapturedEvent) -> tuple[str, ...]:
     """The absolute paths of the files that the call wrote. Reads none of them."""
-    return tuple(str(_path_of(told, event)) for told in _told_by(event))
+    return tuple(str(_path_of(file, event)) for file in _files_of(event))
 
 
 def blobs_of(event: CapturedEvent) -> set[str]:
@@ -149,30 +156,33 @@ def open_file(path: Path) -> BinaryIO:
     return open(Folder.at(path.parent).reading(path.name), "rb")
 
 
-def _write(told: _Told, event: CapturedEvent, tool: str) -> FileWrite:
-    path = _path_of(told, event)
+def _write(file: _WrittenFile, event: CapturedEvent, tool: str) -> FileWrite:
+    path = _path_of(file, event)
     settled = _on_disk(path, event.at)
-    before = told.before
-    if before is None and told.hunks:
-        text = told.after if settled is None else settled.decode("utf-8", "replace")
-        before = None if text is None else _text_before(text, told.hunks)
-    contents = {settled, *(_as_stored(told.after) if told.after else ())}
-    blobs = frozenset(blob_id(data) for data in contents if data)  # whoever makes an empty file makes the same one
-    call = _text(event.data, "tool_use_id") or ""
-    return FileWrite(str(path), tool, call, before, told.after, blobs, settled)
+    before = file.before
+    if before is None and file.hunks:
+        text = file.after if settled is None else settled.decode("utf-8", "replace")
+        before = None if text is None else _text_before(text, file.hunks)
+    contents = {settled} if settled else set()  # whoever makes an empty file makes the same one
+    if file.after:
+        contents.update(_as_stored(file.after))
+    blobs = frozenset(blob_id(content) for content in contents if content)
+    call_id = _text(event.data, "tool_use_id") or ""
+    return FileWrite(str(path), tool, call_id, before, file.after, blobs, settled)
 
 
-def _write_of_many(told: _Told, event: CapturedEvent, tool: str) -> FileWrite:
+def _write_of_many(file: _WrittenFile, event: CapturedEvent, tool: str) -> FileWrite:
     """A file of a call that wrote very many: where it is, and the ids that git may give to its content."""
-    path = os.path.join(_text(event.data, "cwd") or "/", told.path)  # noqa: PTH118
-    blobs = frozenset(blob_id(data) for data in _as_stored(told.after)) if told.after else frozenset[str]()
-    call = _text(event.data, "tool_use_id") or ""
-    return FileWrite(os.path.normpath(path), tool, call, None, None, blobs)
+    path = os.path.join(_text(event.data, "cwd") or "/", file.path)  # noqa: PTH118
+    contents = _as_stored(file.after) if file.after else iter(())
+    blobs = frozenset(blob_id(content) for content in contents)
+    call_id = _text(event.data, "tool_use_id") or ""
+    return FileWrite(os.path.normpath(path), tool, call_id, None, None, blobs)
 
 
-def _path_of(told: _Told, event: CapturedEvent) -> Path:
+def _path_of(file: _WrittenFile, event: CapturedEvent) -> Path:
     """Where the file is: agents write through links and `..`, and git knows neither."""
-    path = os.path.join(_text(event.data, "cwd") or "/", told.path)  # noqa: PTH118
+    path = os.path.join(_text(event.data, "cwd") or "/", file.path)  # noqa: PTH118
     with contextlib.suppress(ValueError):  # a NUL, which no path has
         return Path(os.path.realpath(path))
     return Path(path)
@@ -185,33 +195,40 @@ def _text_before(text: str, hunks: tuple[_PatchedLines, ...]) -> str | None:
     start = 0
     for hunk in hunks[: MAX_HUNKS + 1]:
         new = "".join(f"\n{line}" for line in hunk.new) + "\n"
-        place = padded.find(new, start)
-        if place < 0 or not hunk.new or padded.find(new, place + 1) >= 0:
+        offset = padded.find(new, start)
+        if offset < 0 or not hunk.new or padded.find(new, offset + 1) >= 0:
             return None
-        parts += [padded[start:place], *(f"\n{line}" for line in hunk.old)]
-        start = place + len(new) - 1
+        parts += [padded[start:offset], *(f"\n{line}" for line in hunk.old)]
+        start = offset + len(new) - 1
     parts.append(padded[start:])
     return None if len(hunks) > MAX_HUNKS else "".join(parts)[1:]
 
 
-def _claude_write(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
-    before = "" if answer.get("type") == "create" else _text(answer, "originalFile")
-    return _at("file_path", asked, before, _text(answer, "content") or _text(asked, "content"))
+def _claude_write(tool_input: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[_WrittenFile, ...]:
+    before = _text(response, "originalFile")
+    if response.get("type") == "create":
+        before = ""
+    after = _text(response, "content") or _text(tool_input, "content")
+    return _at("file_path", tool_input, before, after)
 
 
-def _claude_edit(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
-    # What the answer tells is what was done: the user may have changed the proposal.
-    original, old, new = (_text(answer, name) for name in ("originalFile", "oldString", "newString"))
-    old = _text(asked, "old_string") if old is None else old
-    new = _text(asked, "new_string") if new is None else new
-    everywhere = asked.get("replace_all") is True
+def _claude_edit(tool_input: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[_WrittenFile, ...]:
+    # What the response has is what was done: the user may have changed the proposal.
+    original = _text(response, "originalFile")
+    old = _text(response, "oldString")
+    if old is None:
+        old = _text(tool_input, "old_string")
+    new = _text(response, "newString")
+    if new is None:
+        new = _text(tool_input, "new_string")
+    everywhere = tool_input.get("replace_all") is True
     after = _edited(original, old, new, everywhere=everywhere)
-    return _at("file_path", asked, original, after, _structured_patch(answer))
+    return _at("file_path", tool_input, original, after, _structured_patch(response))
 
 
-def _structured_patch(answer: Mapping[str, Any]) -> tuple[_PatchedLines, ...]:
+def _structured_patch(response: Mapping[str, Any]) -> tuple[_PatchedLines, ...]:
     """The hunks that Claude Code tells of an edit. In a subagent it tells nothing else of the file."""
-    hunks = answer.get("structuredPatch")
+    hunks = response.get("structuredPatch")
     patched: list[_PatchedLines] = []
     for hunk in hunks if isinstance(hunks, list) else ():
         lines = hunk.get("lines") if isinstance(hunk, dict) else None
@@ -239,40 +256,41 @@ def _edited(original: str | None, old: str | None, new: str | None, *, everywher
     return original.replace(old, new, times)
 
 
-def _claude_multi_edit(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
-    names = ("originalFile", "originalFileContents")
-    original = next((text for name in names if (text := _text(answer, name)) is not None), None)
-    edits = asked.get("edits")
+def _claude_multi_edit(tool_input: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[_WrittenFile, ...]:
+    original = _text(response, "originalFile")
+    if original is None:
+        original = _text(response, "originalFileContents")
+    edits = tool_input.get("edits")
     after = original if isinstance(edits, list) else None
     for edit in edits if isinstance(edits, list) else ():
         if not isinstance(edit, dict):
-            return _at("file_path", asked, original)
+            return _at("file_path", tool_input, original)
         everywhere = edit.get("replace_all") is True
         after = _edited(after, _text(edit, "old_string"), _text(edit, "new_string"), everywhere=everywhere)
-    return _at("file_path", asked, original, after, _structured_patch(answer))
+    return _at("file_path", tool_input, original, after, _structured_patch(response))
 
 
-def _claude_notebook(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
+def _claude_notebook(tool_input: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[_WrittenFile, ...]:
     # It leaves out both for a notebook that is too large.
-    before, after = _text(answer, "original_file"), _text(answer, "updated_file")
-    return _at("notebook_path", asked, before or None, after or None)
+    before, after = _text(response, "original_file"), _text(response, "updated_file")
+    return _at("notebook_path", tool_input, before or None, after or None)
 
 
-def _gemini_file(_: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
+def _gemini_file(_: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[_WrittenFile, ...]:
     """`returnDisplay` is a text, and no object, of a call that failed."""
-    shown = answer.get("returnDisplay")
-    if not isinstance(shown, dict):
+    display = response.get("returnDisplay")
+    if not isinstance(display, dict):
         return ()
-    before = "" if shown.get("isNewFile") is True else _text(shown, "originalContent")
-    return _at("filePath", shown, before, _text(shown, "newContent"))
+    before = "" if display.get("isNewFile") is True else _text(display, "originalContent")
+    return _at("filePath", display, before, _text(display, "newContent"))
 
 
-def _codex_patch(asked: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_Told, ...]:
+def _codex_patch(tool_input: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_WrittenFile, ...]:
     """A patch tells the whole text of a file that it adds, and what it changes in a file that it updates."""
     parts_of: dict[str, list[list[str]]] = {}
     added_paths = set()
     path = ""
-    for line in (_text(asked, "command") or "").split("\n"):
+    for line in (_text(tool_input, "command") or "").split("\n"):
         mark, _colon, name = line.partition(": ")
         if mark in ("*** Add File", "*** Update File"):
             path = name.strip()
@@ -282,9 +300,9 @@ def _codex_patch(asked: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_Told,
         elif mark == "*** Delete File":
             path = ""
         elif mark == "*** Move to":
-            moved = parts_of.pop(path, [[]])
+            parts = parts_of.pop(path, [[]])
             path = name.strip()
-            parts_of[path] = moved
+            parts_of[path] = parts
         elif path and line.startswith("@@"):
             parts_of[path].append([])
         elif path:
@@ -292,12 +310,12 @@ def _codex_patch(asked: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_Told,
     return tuple(_patched_file(path, parts, path in added_paths) for path, parts in parts_of.items())
 
 
-def _patched_file(path: str, parts: list[list[str]], is_new: bool) -> _Told:
+def _patched_file(path: str, parts: list[list[str]], is_new: bool) -> _WrittenFile:
     """A file of a patch, of the lines between its marks."""
     hunks = [_patched_lines(lines) for lines in parts]
     if is_new:
-        return _Told(path, "", "".join(f"{line}\n" for hunk in hunks for line in hunk.new))
-    return _Told(path, hunks=tuple(hunk for hunk in hunks if hunk.old or hunk.new))
+        return _WrittenFile(path, "", "".join(f"{line}\n" for hunk in hunks for line in hunk.new))
+    return _WrittenFile(path, hunks=tuple(hunk for hunk in hunks if hunk.old or hunk.new))
 
 
 def _at(
@@ -306,9 +324,9 @@ def _at(
     before: str | None = None,
     after: str | None = None,
     hunks: tuple[_PatchedLines, ...] = (),
-) -> tuple[_Told, ...]:
+) -> tuple[_WrittenFile, ...]:
     path = _text(values, key)
-    return () if path is None else (_Told(path, before, after, hunks),)
+    return () if path is None else (_WrittenFile(path, before, after, hunks),)
 
 
 def _text(values: Mapping[str, Any], key: str) -> str | None:
@@ -326,8 +344,8 @@ def _on_disk(path: Path, at: datetime) -> bytes | None:
     """The file's content, if nobody has changed it since the call."""
     try:
         with open_file(path) as file:
-            about = os.fstat(file.fileno())
-            if about.st_size > MAX_FILE_BYTES or about.st_mtime > at.timestamp() + SETTLING_S:
+            status = os.fstat(file.fileno())
+            if status.st_size > MAX_FILE_BYTES or status.st_mtime > at.timestamp() + SETTLING_S:
                 return None
             return file.read()
     except (OSError, ValueError):
