@@ -10,7 +10,7 @@ import io
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from typing import Any, BinaryIO, Literal, overload
+from typing import Any, BinaryIO, Literal, TypeAlias, overload
 
 from msgspec import Struct
 
@@ -74,6 +74,10 @@ class StoredContent(Struct, frozen=True):
         return io.BytesIO(self.bytes())
 
 
+_ContentsByPath: TypeAlias = dict[tuple[str, str], deque[StoredContent]]
+"""By side and shown path, the contents that a run's event log names, in the order of the files."""
+
+
 def stored(bundle: BundleLocation, side: Side, sha256: str) -> bytes | None:
     """The content of that hash on one side, None if the bundle has none. StorageError, IntegrityError."""
     path = bundle.path(f"files/{side}/{sha256}")
@@ -95,34 +99,38 @@ def stored(bundle: BundleLocation, side: Side, sha256: str) -> bytes | None:
 class StoredPatch:
     """The patch of a bundle, but for its lines: read once, when the first of its files is asked about."""
 
-    __slots__ = ("_bundle", "_found", "_name")
+    __slots__ = ("_bundle", "_name", "_sections_by_path")
 
     def __init__(self, bundle: BundleLocation, name: str) -> None:
         self._bundle = bundle
         self._name = name
-        self._found: dict[str, list[patches.Section]] | None = None
+        self._sections_by_path: dict[str, list[patches.Section]] | None = None
 
     def of(self, file: FileChange) -> bytes:
         """The file's section; the two halves of a changed type as one. StorageError: there is none. IntegrityError."""
-        if self._found is None:
-            self._found = self._sections()
+        if self._sections_by_path is None:
+            self._sections_by_path = self._read_sections()
         halves = 2 if file.change_type == "type_changed" else 1
-        found = self._found.get(paths.unquote(file.path), [])[file._number * halves :][:halves]
-        if not found:
+        first = file._number * halves
+        sections = self._sections_by_path.get(paths.unquote(file.path), [])[first : first + halves]
+        if not sections:
             raise StorageError(f"The bundle has no patch of {file.path}.")
-        sizes = [section.end - section.start for section in found]
-        data = b"".join(
-            self._bundle.read_at(self._name, section.start, size) for section, size in zip(found, sizes, strict=True)
-        )
-        if len(data) != sum(sizes) or not data.startswith(b"diff --git "):
+        data = b""
+        whole_size = 0
+        for section in sections:
+            size = section.end - section.start
+            data += self._bundle.read_at(self._name, section.start, size)
+            whole_size += size
+        if len(data) != whole_size or not data.startswith(b"diff --git "):
             raise corrupt(self._bundle.path(self._name), "it changed since it was read")
         return data
 
-    def _sections(self) -> dict[str, list[patches.Section]]:
-        found: dict[str, list[patches.Section]] = {}
-        for section in patches.sections(b"".join(line for _, line in self._bundle.lines(self._name))):
-            found.setdefault(section.path, []).append(section)
-        return found
+    def _read_sections(self) -> dict[str, list[patches.Section]]:
+        whole_patch = b"".join(line for _, line in self._bundle.lines(self._name))
+        sections_by_path: dict[str, list[patches.Section]] = {}
+        for section in patches.sections(whole_patch):
+            sections_by_path.setdefault(section.path, []).append(section)
+        return sections_by_path
 
 
 def _as_json(hunk: Hunk) -> dict[str, Any]:
@@ -175,8 +183,8 @@ class FileChange(Struct, frozen=True):
     @property
     def stats(self) -> LineStats:
         """Counted in the stored patch. StorageError, IntegrityError."""
-        found = self.patch("json")
-        return LineStats(found["added"], found["deleted"], len(found["hunks"]))
+        patch = self.patch("json")
+        return LineStats(patch["added"], patch["deleted"], len(patch["hunks"]))
 
     @property
     def binary(self) -> bool:
@@ -252,13 +260,15 @@ class Files(Struct, frozen=True):
 def of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> Files:
     """The files of a sealed turn."""
     patch = StoredPatch(bundle, names.TURN_PATCH)
-    seen: Counter[str] = Counter()
-    found = []
+    count_by_path: Counter[str] = Counter()
+    changes = []
     for file in files:
-        before, after = _stored(file.before, bundle, "before"), _stored(file.after, bundle, "after")
-        found.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, seen[file.path]))
-        seen[file.path] += 1
-    return Files(tuple(found))
+        before = _stored(file.before, bundle, "before")
+        after = _stored(file.after, bundle, "after")
+        number = count_by_path[file.path]
+        changes.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, number))
+        count_by_path[file.path] += 1
+    return Files(tuple(changes))
 
 
 def _stored(content: Content | None, bundle: BundleLocation, side: Side) -> StoredContent | None:
@@ -267,28 +277,36 @@ def _stored(content: Content | None, bundle: BundleLocation, side: Side) -> Stor
 
 def of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> Files:
     """The files of a sealed run's change; its event log says which content each has. StorageError, IntegrityError."""
-    contents = _written(bundle)
+    contents = _contents_by_path(bundle)
     patch = StoredPatch(bundle, names.PATCH)
-    seen: Counter[str] = Counter()
-    found = []
+    count_by_path: Counter[str] = Counter()
+    changes = []
     for file in files:
         before = after = None
-        if file.change_type != "added" and (left := contents.get(("before", file.old_path or file.path))):
-            before = left.popleft()
-        if file.change_type != "deleted" and (left := contents.get(("after", file.path))):
-            after = left.popleft()
-        found.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, seen[file.path]))
-        seen[file.path] += 1
-    return Files(tuple(found))
+        if file.change_type != "added":
+            before = _next_content(contents, "before", file.old_path or file.path)
+        if file.change_type != "deleted":
+            after = _next_content(contents, "after", file.path)
+        number = count_by_path[file.path]
+        changes.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, number))
+        count_by_path[file.path] += 1
+    return Files(tuple(changes))
 
 
-def _written(bundle: BundleLocation) -> dict[tuple[str, str], deque[StoredContent]]:
+def _next_content(contents: _ContentsByPath, side: Side, path: str) -> StoredContent | None:
+    """Take the first content of that side and path that no file has yet; None if there is none."""
+    queue = contents.get((side, path))
+    return queue.popleft() if queue else None
+
+
+def _contents_by_path(bundle: BundleLocation) -> _ContentsByPath:
     """The contents that a run's event log names, by side and shown path, in the order of the files."""
-    found: dict[tuple[str, str], deque[StoredContent]] = {}
+    contents: _ContentsByPath = {}
     for event in bundle.events():
         match event.type, event.data:
             case "artifact.written", {
                 "side": "before" | "after" as side, "path": str(path), "sha256": str(sha256), "size": int(size),
             }:  # fmt: skip
-                found.setdefault((side, path), deque()).append(StoredContent(sha256, size, bundle, side))
-    return found
+                content = StoredContent(sha256, size, bundle, side)
+                contents.setdefault((side, path), deque()).append(content)
+    return contents
