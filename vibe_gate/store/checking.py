@@ -46,23 +46,30 @@ def verify_store(root: Path, provenance: Provenance, runs: Collection[RunEntry] 
     store = open_store_folder(root)
     if store is None:
         return Verified(0, 0, ())
-    found: list[Problem] = []
-    count = contents = 0
+    problems: list[Problem] = []
+    run_count = content_count = 0
     try:
         if runs is None:
-            left = (entry.name for entry in store.entries() if entry.name.startswith(TEMPORARY))
-            found += [Problem("untidy", "temporary", name, _UNFINISHED) for name in left]
+            problems += _unfinished_files(store)
         for entry in bare_entries(store) if runs is None else runs:
-            checked = _checked(store, entry, provenance)
-            if checked is not None:
-                count, contents = count + 1, contents + checked.contents
-                found += checked.problems
+            audit = _audit_run(store, entry, provenance)
+            if audit is not None:
+                run_count += 1
+                content_count += audit.contents
+                problems += audit.problems
     except OSError as error:
         raise StorageError(f"{error.filename or STORE} cannot be read: {error.strerror}.") from error
-    return Verified(count, contents, tuple(sorted(found, key=lambda problem: (problem.place, problem.what))))
+    problems.sort(key=lambda problem: (problem.place, problem.what))
+    return Verified(run_count, content_count, tuple(problems))
 
 
-def _checked(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit | None:
+def _unfinished_files(store: Folder) -> list[Problem]:
+    """The temporary files at the top of the store. OSError."""
+    temporary_names = [entry.name for entry in store.entries() if entry.name.startswith(TEMPORARY)]
+    return [Problem("untidy", "temporary", name, _UNFINISHED) for name in temporary_names]
+
+
+def _audit_run(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit | None:
     """None: the run was removed meanwhile."""
     audit = Audit(entry.key, entry.run_id)
     try:
@@ -94,46 +101,46 @@ class Audit:
         self._key = key
         self._run_id = run_id
         self._run = f"{key}/{run_id}"
-        self._sealed = False
-        self._vouched: dict[str, str] | None = None  # until the seal was read
-        self._there: set[str] = set()
-        self._faulty: dict[str, str] = {}  # contents that are not what their names say, and why
-        self._named: set[str] = set()  # contents without suffixes, that events and turns' summaries name
+        self._is_sealed = False
+        self._sealed_digests: dict[str, str] | None = None  # until the seal was read
+        self._present_names: set[str] = set()
+        self._content_faults: dict[str, str] = {}  # contents that are not what their names say, and why
+        self._referenced_contents: set[str] = set()  # contents without suffixes, that events and turns' summaries name
 
     def check(self, bundle: Folder) -> None:
         """Look at the run in `bundle`; a running one is left alone. OSError."""
         state = state_of(bundle)
         if state == "running":
-            self._say("running", "run", "", "it is still running")
+            self._note_problem("running", "run", "", "it is still running")
             return
-        self._sealed = state == "sealed"
-        if not self._sealed:
+        self._is_sealed = state == "sealed"
+        if not self._is_sealed:
             receipted = f"{names.SUMMARY} is missing: it was deleted, or the run ended right after its receipt"
-            self._say(
+            self._note_problem(
                 "incomplete", "run", "", receipted if bundle.has(names.RECEIPT) else "it ended before its verdict"
             )
         elif names.SUMMARY in bundle.files():
             with self._reading(names.SUMMARY):
                 self._check_seal(bundle)
-        missing = set(self._vouched or ())
+        missing = set(self._sealed_digests or ())
         with self._reading(""):
             for entry in walk(bundle):
-                self._there.add(entry.name)
+                self._present_names.add(entry.name)
                 with self._reading(entry.name, "log" if entry.part == "log" else "document"):
                     self._check_entry(entry)
-                if self._vouched is not None and entry.is_vouched:
+                if self._sealed_digests is not None and entry.is_vouched:
                     missing.discard(entry.name)
                     with self._reading(entry.name):
-                        if why := seal_fault(entry, self._vouched.get(entry.name)):
-                            self._say("corrupt", "digest", entry.name, why)
+                        if why := seal_fault(entry, self._sealed_digests.get(entry.name)):
+                            self._note_problem("corrupt", "digest", entry.name, why)
         for name in sorted(missing):
-            self._say("corrupt", "digest", name, "it is missing")
-        for name, why in self._faulty.items():
-            if self._sealed or _unsuffixed(name) in self._named:
-                self._say("corrupt", "content", name, why)
+            self._note_problem("corrupt", "digest", name, "it is missing")
+        for name, why in self._content_faults.items():
+            if self._is_sealed or _unsuffixed(name) in self._referenced_contents:
+                self._note_problem("corrupt", "content", name, why)
             else:
-                self._say("untidy", "temporary", name, _UNFINISHED)
-        if self._sealed:
+                self._note_problem("untidy", "temporary", name, _UNFINISHED)
+        if self._is_sealed:
             self._check_references()
 
     @contextlib.contextmanager
@@ -142,11 +149,11 @@ class Audit:
         try:
             yield
         except OSError as error:
-            self._say("corrupt", "unreadable", name, f"cannot be read: {error.strerror}")
+            self._note_problem("corrupt", "unreadable", name, f"cannot be read: {error.strerror}")
         except ValueError as error:
-            self._say("corrupt", what, name, reason(error))
+            self._note_problem("corrupt", what, name, reason(error))
 
-    def _say(self, state: ProblemState, what: ProblemKind, name: str, why: str) -> None:
+    def _note_problem(self, state: ProblemState, what: ProblemKind, name: str, why: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(state, what, f"{self._run}/{name}" if name else self._run, why, self._run))
 
@@ -155,28 +162,28 @@ class Audit:
         vouched = document.pop("digests", None)
         if not isinstance(vouched, dict):
             raise ValueError("it vouches for no files")
-        self._vouched = {name: str(sha256) for name, sha256 in vouched.items()}
-        files = {name: sha256 for name, sha256 in self._vouched.items() if name != names.RECEIPT}
+        self._sealed_digests = {name: str(sha256) for name, sha256 in vouched.items()}
+        files = {name: sha256 for name, sha256 in self._sealed_digests.items() if name != names.RECEIPT}
         summary = read_summary(document)
         if (summary.run_id, summary.key) != (self._run_id, self._key):
             raise ValueError("it belongs to another run")
         if names.RECEIPT in bundle.files():
             raw = bundle.read(names.RECEIPT, receipt.MAX_BYTES)
             if why := receipt_fault(raw, document, files):
-                self._say("corrupt", "document", names.RECEIPT, why)
+                self._note_problem("corrupt", "document", names.RECEIPT, why)
 
     def _check_entry(self, entry: Entry) -> None:
         if entry.is_temporary:
-            self._say("untidy", "temporary", entry.name, _UNFINISHED)
-        elif not entry.is_file or (entry.part is None and entry.name not in (self._vouched or ())):
-            self._say("corrupt", "entry", entry.name, "no bundle has such a file")
+            self._note_problem("untidy", "temporary", entry.name, _UNFINISHED)
+        elif not entry.is_file or (entry.part is None and entry.name not in (self._sealed_digests or ())):
+            self._note_problem("corrupt", "entry", entry.name, "no bundle has such a file")
         elif entry.part == "content":
             self.contents += 1
             if why := content_fault(entry.folder, entry.base):
-                self._faulty[entry.name] = why
+                self._content_faults[entry.name] = why
         elif entry.part == "attached":
             if digest(entry.folder, entry.base) != entry.base:
-                self._say("corrupt", "entry", entry.name, "its bytes do not match the hash in its name")
+                self._note_problem("corrupt", "entry", entry.name, "its bytes do not match the hash in its name")
         else:
             self._note_references(entry)
 
@@ -186,23 +193,23 @@ class Audit:
             for event in parse_events(lines(entry.folder, entry.base)):
                 name = event.data.get("artifact") if event.type == "artifact.written" else None
                 if isinstance(name, str) and part_of(name) == "content":
-                    self._named.add(_unsuffixed(name))
+                    self._referenced_contents.add(_unsuffixed(name))
         elif entry.part == "document" and entry.base == names.SUMMARY and entry.name != names.SUMMARY:
             for file in read(TurnSummary, read_object(entry.folder, entry.base)).files:
                 for side, content in (("before", file.before), ("after", file.after)):
                     if content is not None and content.size <= LARGEST_CONTENT:
                         turn = entry.name.removesuffix(f"/{names.SUMMARY}")
-                        self._named.add(f"{turn}/files/{side}/{content.sha256}")
+                        self._referenced_contents.add(f"{turn}/files/{side}/{content.sha256}")
 
     def _check_references(self) -> None:
         """What the logs and the turns say was kept must be there."""
-        contents = {_unsuffixed(name) for name in self._there if part_of(name) == "content"}
-        for name in sorted(self._named - contents):
-            self._say("corrupt", "missing", name, "it was kept, and is missing")
-        turns = {name.rpartition("/")[0] for name in self._there if names.is_turn(name.rpartition("/")[0])}
+        contents = {_unsuffixed(name) for name in self._present_names if part_of(name) == "content"}
+        for name in sorted(self._referenced_contents - contents):
+            self._note_problem("corrupt", "missing", name, "it was kept, and is missing")
+        turns = {name.rpartition("/")[0] for name in self._present_names if names.is_turn(name.rpartition("/")[0])}
         for turn in sorted(turns):
-            if f"{turn}/{names.SUMMARY}" not in self._there:
-                self._say("incomplete", "turn", turn, "the turn has no summary: its session did not end")
+            if f"{turn}/{names.SUMMARY}" not in self._present_names:
+                self._note_problem("incomplete", "turn", turn, "the turn has no summary: its session did not end")
 
 
 def _unsuffixed(content: str) -> str:
