@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import contextlib
+import fcntl
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from vibe_gate.domain.bundles import STORE
@@ -67,3 +69,13 @@ def _ignores_itself(folder: Folder) -> bool:
     except OSError:
         return False  # git reads no link, and neither does this
     return len(data) <= _IGNORE_BYTES and set(data.split()) in ({b"*"}, {b"*", b"!.gitignore"})
+
+
+@contextlib.contextmanager
+def lock_store(store: Folder) -> Iterator[None]:
+    """One process at a time moves or deletes whole runs of a store: a second one waits for the first."""
+    fcntl.flock(store.fileno(), fcntl.LOCK_EX)  # gone with the process, however it ends
+    try:
+        yield
+    finally:
+        fcntl.flock(store.fileno(), fcntl.LOCK_UN)

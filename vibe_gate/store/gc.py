@@ -7,7 +7,6 @@ folder, or in its key's, keeps it. A run whose lock is held is being written and
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import math
 import os
 import secrets
@@ -22,7 +21,7 @@ from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.upkeep import Cleaned, KeyUsage, StoreUsage
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
-from vibe_gate.store.artifacts import open_store_folder, require_untracked
+from vibe_gate.store.artifacts import lock_store, open_store_folder, require_untracked
 from vibe_gate.store.bundle import state_of
 from vibe_gate.store.captures import MAX_AGE, read_meta
 from vibe_gate.store.folder import Folder
@@ -82,22 +81,12 @@ def clean_store(
     if store is None:
         return Cleaned()
     try:
-        with alone_in(store):
+        with lock_store(store):
             if not dry_run:
                 _empty_trash(store)
             return _cleaned(store, rules, now, provenance or Provenance(now), dry_run)
     except OSError as error:
         raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
-
-
-@contextlib.contextmanager
-def alone_in(store: Folder) -> Iterator[None]:
-    """One cleaner at a time: what the first has in the trash is not left over. The second waits."""
-    fcntl.flock(store.fileno(), fcntl.LOCK_EX)  # gone with the process, however it ends
-    try:
-        yield
-    finally:
-        fcntl.flock(store.fileno(), fcntl.LOCK_UN)
 
 
 def _cleaned(store: Folder, rules: Retention, now: datetime, known: Provenance, dry_run: bool) -> Cleaned:

@@ -16,10 +16,9 @@ from msgspec import Struct
 from vibe_gate.domain.bundles import STORE, is_run_id
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
-from vibe_gate.store.artifacts import open_store_folder, require_untracked, store_folder
+from vibe_gate.store.artifacts import lock_store, open_store_folder, require_untracked, store_folder
 from vibe_gate.store.captures import PATIENCE_S, SPOOLS
 from vibe_gate.store.folder import LOCK, Folder
-from vibe_gate.store.gc import alone_in
 from vibe_gate.store.log import Lock, locked
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def move_worktree_store(top: Path, root: Path, tracked: Collection[str], state: 
         return MovedItems()
     try:
         target = store_folder(root)
-        with alone_in(target), _no_folding(state):
+        with lock_store(target), _no_folding(state):
             return _moved(source, target)
     except OSError as error:
         raise StorageError(f"{top / STORE} could not be taken over: {error.strerror}.") from error
