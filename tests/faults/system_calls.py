@@ -58,7 +58,7 @@ def each_call_fails(
     do(made(0))  # loads what it loads on first use: an import that fails is no fault of the store
     for number in itertools.count(1, step):
         root = made(number)
-        fault = AtCall(number, _fail_with(code), but="let_go")
+        fault = AtCall(number, _fail_with(code), but="close_descriptor")
         sys.setprofile(fault)
         try:
             do(root)

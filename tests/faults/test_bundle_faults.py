@@ -128,7 +128,7 @@ def test_whenever_it_is_interrupted_the_run_is_sealed_and_right_or_marked_incomp
         root = tmp_path / str(number)
         root.mkdir()
         run = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {"prompt": "p"})
-        fault = AtCall(number, _interrupt, moment, but="let_go")  # inside __del__ Python only prints it
+        fault = AtCall(number, _interrupt, moment, but="close_descriptor")  # inside __del__ Python only prints it
         try:
             sys.setprofile(fault)
             record(run)
