@@ -20,6 +20,7 @@ from walks import walked
 from wire import answering
 
 from vibe_gate.faces.cli import demo
+from vibe_gate.gateway import Wire
 
 CASSETTE = Path(demo.__file__).parent / "demo_data" / "cassette"
 
@@ -81,8 +82,8 @@ def main() -> None:
         verdict = Turn(ToolUse("StructuredOutput", ANSWERS), usage=Usage(3_120, 412))
         with answering(looks, verdict, looked, looked) as model:
             environ = clean_environ(home) | model.environ
-            wire = {"wire": "record", "cassette": CASSETTE, "definitions": "HEAD~1"}
-            done = walked(Path(folder) / "repo", environ, **wire)
+            wire = Wire("record", CASSETTE)
+            done = walked(Path(folder) / "repo", environ, wire=wire, definitions="HEAD~1")
     print(done.summary.to_json())
 
 

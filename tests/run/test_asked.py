@@ -20,6 +20,7 @@ from wire import answer, answering
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
+from vibe_gate.gateway import Wire
 from vibe_gate.report.annotations import check_run
 from vibe_gate.report.comment import comment
 from vibe_gate.report.report import Report
@@ -149,8 +150,8 @@ def test_a_prompt_never_leaves_the_clone_in_what_is_posted_kept_shared_or_export
     )
     assert "2 runs left out" in every.err
     with pytest.raises(UsageError, match="A cassette would keep what an agent was asked for"):
-        recording = {"wire": "record", "cassette": tmp_path / "cassette"}
-        walked(repo.path, environ | model.environ, Selection("staged"), **recording)
+        wire = Wire("record", tmp_path / "cassette")
+        walked(repo.path, environ | model.environ, Selection("staged"), wire=wire)
     assert not list(tmp_path.glob("cassette/*"))
 
     repo.git("config", "user.name", "Ada")

@@ -108,7 +108,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
     _add_each(parser)
     limits = add_limits(parser)
-    limits.add_argument("--strict", action="store_true", help="in hooks: block instead of warning")
+    limits.add_argument(
+        "--strict",
+        action="store_true",
+        help="changes nothing here: a review already returns 3 and 4, where a hook only warns",
+    )
     add_wire(parser)
     _add_forms(parser)
 
