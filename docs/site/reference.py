@@ -19,9 +19,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
+import verdict_table
 import yaml
 from msgspec import Struct
-from msgspec.structs import replace
 
 from vibe_gate import errors
 from vibe_gate.checks import CHECKS
@@ -29,14 +29,13 @@ from vibe_gate.domain import cause
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.document import schema_of
 from vibe_gate.domain.event import Event
-from vibe_gate.domain.rubric import IDENTIFIER, Criterion
+from vibe_gate.domain.rubric import IDENTIFIER
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CriterionResult, Outcome, Proof, TrustBadge, Vote
 from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.command import parser as parser_of
 from vibe_gate.faces.cli.help import COMMANDS
 from vibe_gate.gate.schema import MODELS, json_schema
-from vibe_gate.judging.rubric_tally import EFFECT_MEANINGS, effect_of
+from vibe_gate.judging.rubric_tally import EFFECT_MEANINGS
 from vibe_gate.sessions import SessionMeta
 from vibe_gate.store.captures import CaptureMeta
 from vibe_gate.store.turn_summary import TurnSummary
@@ -269,53 +268,9 @@ def _action(part: str) -> str:
     return _table(("input", "default", "meaning"), rows)
 
 
-EFFECT_OUTCOMES: tuple[Outcome, ...] = ("fail", "abstain", "error", "pass")
-
-
-def criterion_situations() -> dict[str, tuple[Criterion, CriterionResult, bool]]:
-    """What is told of a criterion -> an example with its result, but for the outcome, and whether it is waived."""
-    advice = TrustBadge(state="uncalibrated", sentence="", blocks=False)
-    voided = Vote(outcome="abstain", said="fail", reason="", proof=Proof(status="void"))
-    must, other = _judge_example(must=True), _judge_example(must=False)
-    proven_only = replace(must[0], proof="required")
-    claim = replace(other[0], needs="issue")
-    return {
-        "`must`": (*must, False),
-        "not `must`": (*other, False),
-        "`must`, but its judge [only advises](trust.md#when-a-judge-may-block)": (
-            must[0],
-            replace(must[1], trust=advice),
-            False,
-        ),
-        '`proof = "required"`, and no test proves the fail': (proven_only, must[1], False),
-        "not `must`, `needs` a claim": (claim, other[1], False),
-        "not `must`, and a test voided its fail": (other[0], replace(other[1], votes=(voided,)), False),
-        "no model answered": (other[0], replace(other[1], votes=()), False),
-        "people let its fail pass": (*must, True),
-    }
-
-
-def _judge_example(*, must: bool) -> tuple[Criterion, CriterionResult]:
-    """A judge criterion, and a result of one answered vote whose outcome is still to be set."""
-    criterion = Criterion(id="c", kind="judge", question="?", must=must)
-    vote = Vote(outcome="pass", said="pass", reason="")
-    result = CriterionResult(
-        id="c", kind="judge", must=must, weight=1, outcome="pass", decided_by="unanimous", votes=(vote,)
-    )
-    return criterion, result
-
-
 def _criterion_effects() -> str:
     """What each outcome of a criterion does to its rubric."""
-    rows = []
-    for situation, (criterion, result, is_waived) in criterion_situations().items():
-        cells = [situation]
-        for outcome in EFFECT_OUTCOMES:
-            is_possible = outcome == "fail" if is_waived else not (result.votes == () and outcome in ("fail", "pass"))
-            effect = effect_of(criterion, replace(result, outcome=outcome), is_waived=is_waived)
-            cells.append(effect if is_possible else "-")
-        rows.append(tuple(cells))
-    return _table(("criterion", *EFFECT_OUTCOMES), rows)
+    return _table(("criterion", *verdict_table.OUTCOMES), verdict_table.table_rows())
 
 
 def _effects() -> str:

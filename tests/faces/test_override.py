@@ -49,6 +49,7 @@ def test_an_overridden_finding_no_longer_blocks_and_stays_visible(gated):
     [name] = fail(gated)
     done = gated.run("override", name[:8], "--reason", "the marker is meant", "--expires", SOON)
     assert f"{name} is overridden by Ada <ada@example.org> until {SOON}: the marker is meant" in done.out
+    assert "(Covers this line of text wherever it stands in the file.)" in done.out
     summary = gated.review("--staged")
     assert (summary["exit_code"], summary["outcome"]) == (0, "pass")
     told = f"overridden by Ada <ada@example.org> until {SOON}: the marker is meant"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
+from itertools import combinations
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from msgspec.structs import replace
+from verdict_table import MUST, OPTIONAL, OUTCOMES, SITUATIONS, VOIDED, WAIVED, can_occur, example_of
 
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CriterionResult, Vote
+from vibe_gate.domain.verdict import CriterionResult, Outcome, Vote
 from vibe_gate.judging.rubric_tally import decide
 
 ROOT = Path(__file__).parents[2]
@@ -43,17 +43,17 @@ def printed_rows() -> dict[str, dict[str, str]]:
     return {cells[0]: dict(zip(outcomes, cells[1:], strict=True)) for cells in lines[2:]}
 
 
-def reference() -> ModuleType:
-    """The module that prints the table; it has an example of each situation."""
-    spec = importlib.util.spec_from_file_location("reference_of_docs", ROOT / "docs/site/reference.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+BASES = (MUST, OPTIONAL)
+BESIDES = tuple(situation for situation in SITUATIONS if situation not in BASES)
+CASES = [
+    ({base, *besides}, outcome)
+    for base in BASES
+    for count in range(len(BESIDES) + 1)
+    for besides in combinations(BESIDES, count)
+    for outcome in OUTCOMES
+]
+"""Every combination of situations with every outcome."""
 
-
-CELLS = [(situation, outcome) for situation, words in printed_rows().items() for outcome in words]
-EXAMPLES = reference().criterion_situations()
 OTHER = Criterion(id="other", kind="judge", question="?")
 OTHER_RESULT = CriterionResult(
     id="other", kind="judge", must=False, weight=1, outcome="pass", decided_by="unanimous",
@@ -61,22 +61,44 @@ OTHER_RESULT = CriterionResult(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("situation", "outcome"), CELLS)
-def test_the_printed_word_says_what_the_rubric_comes_to(situation: str, outcome: str) -> None:
-    word = printed_rows()[situation][outcome]
-    if word == "-":
+def predicted_word(situations: set[str], outcome: str) -> str:
+    """What a reader of the page takes: the first row that holds and has a word for the outcome."""
+    for situation, words in printed_rows().items():
+        is_for_must = situation == VOIDED and MUST in situations
+        if situation in situations and not is_for_must and words[outcome] != "-":
+            return words[outcome]
+    raise AssertionError("no row has a word")
+
+
+def test_the_page_predicts_what_every_criterion_does_to_its_rubric() -> None:
+    wrong = []
+    for situations, outcome in CASES:
+        if WAIVED in situations and not can_occur(WAIVED, outcome):
+            continue
+        effect = example_of(situations, outcome).effect
+        if effect != predicted_word(situations, outcome):
+            wrong.append((sorted(situations), outcome, effect))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_the_printed_word_says_what_the_rubric_comes_to(situation: str, outcome: Outcome, base: str) -> None:
+    situations = {situation} if situation in BASES else {situation, base}
+    if not can_occur(situation, outcome):
         return
-    criterion, example, is_waived = EXAMPLES[situation]
-    result = replace(example, outcome=outcome)
-    waived_ids = ["c"] if is_waived else []
-    sees = (criterion.needs,) if criterion.needs else ()
-    alone = Rubric(schema=1, id="r", sees=sees, criterion=(criterion,))
-    beside = replace(alone, criterion=(criterion, OTHER))
-    assert decide(alone, [result], waived_ids).outcome == ALONE[word]
-    assert decide(beside, [result, OTHER_RESULT], waived_ids).outcome == BESIDE_A_PASS[word]
+    example = example_of(situations, outcome)
+    word = predicted_word(situations, outcome)
+    waived_ids = ["c"] if example.is_waived else []
+    sees = (example.criterion.needs,) if example.criterion.needs else ()
+    alone = Rubric(schema=1, id="r", sees=sees, criterion=(example.criterion,))
+    beside = replace(alone, criterion=(example.criterion, OTHER))
+    assert decide(alone, [example.result], waived_ids).outcome == ALONE[word]
+    assert decide(beside, [example.result, OTHER_RESULT], waived_ids).outcome == BESIDE_A_PASS[word]
 
 
-def test_every_row_of_the_page_has_an_example_and_every_word_a_meaning() -> None:
+def test_every_row_of_the_page_is_a_situation_and_every_word_has_a_meaning() -> None:
     rows = printed_rows()
-    assert rows.keys() == EXAMPLES.keys()
+    assert tuple(rows) == SITUATIONS
     assert {word for words in rows.values() for word in words.values()} - {"-"} == BESIDE_A_PASS.keys()

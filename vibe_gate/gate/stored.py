@@ -110,7 +110,7 @@ def _about(finding: Finding) -> str:
         return f"{text} (It quotes no line: whatever {finding.criterion} says there so is covered.)"
     if finding.basis is not UNSET:
         return f"{text} (Covers what this question finds at this line, in whatever words.)"
-    return text
+    return f"{text} (Covers this line of text wherever it stands in the file.)"
 
 
 def sealed_runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:
