@@ -29,7 +29,7 @@ SIGNATURES = {
         "agent, prompt, *, context=(), workspace=None, resume=None, schema=None, timeout_s=None, max_cost_usd=None"
     ),
     "read_bundle": "directory, *, redact=None, clock",
-    "find_bundles": "root='.', provenance=None, index=None, limit=None, *, replays=False, **wanted",
+    "find_bundles": "root='.', provenance=None, index=None, limit=None, *, replays=False, **conditions",
     "clean_bundles": "root, *, now, max_age_days=30, min_free_disk_mb=1000, dry_run=False, provenance=None",
     "expect": "result",
     "workflow": "id, *, timeout=None, model=None, workspace=None",
