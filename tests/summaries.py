@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -12,6 +13,7 @@ from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.judging.rubric_tally import decide
 
 HEAD = "abcdef0123456789abcdef0123456789abcdef01"
@@ -51,6 +53,22 @@ def weighed(*criteria: CriterionResult) -> RubricResult:
 def finding(message: str = "the handler hides the error", line: int = 41, **more: Any) -> Finding:
     values = {"path": "src/a.py", "level": "failure", "criterion": "errors-not-swallowed"} | more
     return Finding(line=line, end_line=line, message=message, **values)
+
+
+def waiver(by: str, reason: str, *, expires: date | None = None, of: str = "x:*", local: bool = True) -> Waiver:
+    """An override (`local`), or what a rule of the repository or a person at the forge let pass."""
+    return Waiver(finding=of, reason=reason, by=by, expires=expires, local=local)
+
+
+def waived(finding: Finding, waiver: Waiver) -> Finding:
+    """The finding as a notice of a run in which `waiver` lets it pass."""
+    return replace(
+        finding,
+        level="notice",
+        message=f"{waiver.sentence} | {finding.message}",
+        waiver=waiver.sentence,
+        allowed_by=waiver,
+    )
 
 
 def summary(**more: Any) -> Summary:

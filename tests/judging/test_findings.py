@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
@@ -11,13 +12,13 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import (
     CheckedEvidence,
     CriterionResult,
-    Finding,
     Level,
     Outcome,
     RawFinding,
     Vote,
     whole_change_finding,
 )
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.policy import PolicyFile, PolicyImpact
 from vibe_gate.judging.findings import collect_findings, findings_of, name_findings, order_findings, policy_approval
 
@@ -164,8 +165,10 @@ def file(path: str) -> FileDiff:
 
 
 def test_an_approval_of_the_gate_is_a_notice_about_the_whole_change():
-    said = Finding(path="", line=0, end_line=0, level="notice", criterion="policy", message="approved by ada: agreed")
-    assert policy_approval("approved by ada:\n agreed") == said
+    approval = Waiver(finding="policy-", reason="\n agreed", by="ada", expires=None)
+    notice = policy_approval(approval)
+    assert (notice.path, notice.line, notice.level, notice.criterion) == ("", 0, "notice", "policy")
+    assert (notice.message, notice.waiver, notice.allowed_by) == ("approved by ada: agreed", UNSET, approval)
 
 
 def test_all_findings_are_those_of_checks_judges_and_of_files_that_steer_agents():

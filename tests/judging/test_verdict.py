@@ -24,10 +24,10 @@ from vibe_gate.domain.cause import (
 )
 from vibe_gate.domain.change import Change, FileDiff, Selection
 from vibe_gate.domain.gate import Gate, GateFile, Override, Waivers
-from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Outcome, RawFinding, Vote
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.policy import PolicyFile, PolicyImpact
 from vibe_gate.judging.answers import Answers, blocking_check, without_asking
 from vibe_gate.judging.cast_vote import RubricVotes

@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 from text_tree import text_tree
 
-from vibe_gate.domain.receipt import Receipt, RubricClaim, Waiver
+from vibe_gate.domain.receipt import Receipt, RubricClaim
 from vibe_gate.domain.summary import CacheUse
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.loading import built_in_gate
 from vibe_gate.receipts.signatures import SignatureCheck
 from vibe_gate.receipts.status import (

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
-from summaries import changed, criterion, failed, finding, open_question, policy, rubric, summary, unseen, weighed
+from summaries import (
+    changed,
+    criterion,
+    failed,
+    finding,
+    open_question,
+    policy,
+    rubric,
+    summary,
+    unseen,
+    waived,
+    waiver,
+    weighed,
+)
 
 from vibe_gate.domain.cause import (
     ApiStatus,
@@ -93,9 +107,9 @@ def _findings() -> tuple[Finding, ...]:
                 fingerprint="77aa001122334455"),
         finding("Can change what AI agents do; read this change yourself.", path="CLAUDE.md",
                 line=0, level="warning", criterion="policy", fingerprint="c0de000011112222"),
-        finding("suppressed by jo until 2026-02-01: a key of the sandbox | This line adds a secret (api key).",
-                path="tests/fixtures/keys.py", line=3, level="notice", criterion="no-secrets",
-                fingerprint="9999888877776666"),
+        waived(finding("This line adds a secret (api key).", path="tests/fixtures/keys.py", line=3,
+                       criterion="no-secrets", fingerprint="9999888877776666"),
+               waiver("jo", "a key of the sandbox", expires=date(2026, 2, 1), local=False)),
     )  # fmt: skip
 
 
@@ -252,8 +266,9 @@ def _waiting(cause: Cause) -> Summary:
     )  # fmt: skip
 
 
-APPROVED = finding(f"approved by @bob: their review of {FIRST[:12]} approves it", path="", line=0, criterion="policy",
-                   level="notice", fingerprint="0123012301230123")  # fmt: skip
+APPROVAL = waiver("@bob", f"their review of {FIRST[:12]} approves it", of="policy-", local=False)
+APPROVED = finding(APPROVAL.sentence, path="", line=0, criterion="policy", level="notice",
+                   fingerprint="0123012301230123", allowed_by=APPROVAL)  # fmt: skip
 
 BUDGET = BudgetReached(limit_usd=0.5)
 

@@ -32,7 +32,7 @@ from vibe_gate.report.terminal import render
 from vibe_gate.version import __version__
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "comments"
-WAIVED = "overridden by @ada: it logs two frames up, see #12"
+GROUNDS = "by @ada: it logs two frames up, see #12"
 LOST = ("The check run was refused (403): this token may not write checks.",)
 
 RENDERED = {
@@ -44,7 +44,7 @@ RENDERED = {
     "job-summary.md": lambda: job_summary(reports.second(), LOST),
     "check-run.md": lambda: check_run(reports.first()).summary,
     "review-comments.md": lambda: "\n---\n\n".join(one.body for one in comments(reports.first())),
-    "accepted-comment.md": lambda: accepted_body(comments(reports.first())[0].body, WAIVED),
+    "accepted-comment.md": lambda: accepted_body(comments(reports.first())[0].body, GROUNDS),
     "commands.txt": lambda: commands(reports.first(), "TOKEN", LOST),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from jsonschema import Draft4Validator
 from lxml import etree
 from msgspec.structs import replace
 from reports import COUNTEREXAMPLE, first
-from summaries import criterion, failed, finding, policy, rubric, summary, unseen
+from summaries import criterion, failed, finding, policy, rubric, summary, unseen, waived, waiver
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook
@@ -105,8 +106,8 @@ def test_a_sarif_result_has_place_level_rule_and_fingerprint():
 
 
 def test_what_was_let_pass_is_suppressed_with_the_sentence_of_whoever_did():
-    waived = finding("suppressed by jo until 2026-02-01: a fixture | a secret", level="notice")
-    (result,) = log(failed(0, 0, found=(waived,)))["results"]
+    rule = waiver("jo", "a fixture", expires=date(2026, 2, 1), local=False)
+    (result,) = log(failed(0, 0, found=(waived(finding("a secret"), rule),)))["results"]
     (suppression,) = result["suppressions"]
     assert suppression["justification"] == "suppressed by jo until 2026-02-01: a fixture"
     blocks = finding("suppressed by jo: says a model", level="failure")
@@ -144,11 +145,11 @@ def test_sarif_keeps_the_gravest_and_counts_the_rest():
 
 
 def test_a_junit_case_fails_exactly_where_the_run_does():
-    waived = finding("overridden by jo: fine | x", criterion="waived", level="notice")
+    overridden = waived(finding("x", criterion="waived"), waiver("jo", "fine"))
     kinds = [criterion("ok"), criterion("bad", "fail"), criterion("waived", "fail"), criterion("open", "abstain"),
              criterion("broken", "error"), criterion("out-of-scope", "not_applicable")]  # fmt: skip
     lenient = rubric(criterion("minor", "fail", must=False), id="lenient")
-    made = failed(0, 0, found=(waived,), rubrics=(rubric(*kinds, outcome="fail"), lenient))
+    made = failed(0, 0, found=(overridden,), rubrics=(rubric(*kinds, outcome="fail"), lenient))
     assert cases(made) == {
         "verdict": "failure: fail",
         "ok": "passed",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from contract.github import LoopbackGitHub, loopback_github
 from msgspec.structs import replace
+from summaries import waived, waiver
 
 from vibe_gate.domain.replayed import Replayed, ReplayRow
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, Summary, Trusted
@@ -124,8 +125,8 @@ def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(github, environ
     assert shown.count("::") == 2
 
 
-def accepted(number: int, by: str = "overridden by @bob: a fixture") -> Finding:
-    return replace(finding(number), level="notice", message=f"{by} | Line {number} is untidy")
+def accepted(number: int, by: str = "@bob", reason: str = "a fixture") -> Finding:
+    return waived(finding(number), waiver(by, reason))
 
 
 def test_an_accepted_findings_comment_says_by_whom_and_its_thread_is_resolved_until_the_override_lapses(
@@ -134,15 +135,14 @@ def test_an_accepted_findings_comment_says_by_whom_and_its_thread_is_resolved_un
     say(github, environ, [finding(1), finding(2)])
     comment, other = github.review_comments
     first, untouched = comment.body, other.body
-    for sentence in ("**Accepted** by `@bob`: a fixture", "**Accepted** by `@carol`: agreed"):
-        word = sentence.replace("**Accepted**", "overridden").replace("`", "")
-        say(github, environ, [accepted(1, word), finding(2)])
-        assert comment.body.splitlines()[1] == sentence
+    for by, reason in (("@bob", "a fixture"), ("@carol", "agreed")):
+        say(github, environ, [accepted(1, by, reason), finding(2)])
+        assert comment.body.splitlines()[1] == f"**Accepted** by `{by}`: {reason}"
         assert "~~**failure**~~ · `tidy`" in comment.body and "Line 1 is untidy" in comment.body
         assert comment.resolved
         comment.resolved = False  # by a person: what is resolved once is not resolved again
         before = github.writes
-        say(github, environ, [accepted(1, word), finding(2)])
+        say(github, environ, [accepted(1, by, reason), finding(2)])
         assert (github.writes, comment.resolved) == (before + 1, False)
         comment.resolved = True
     say(github, environ, [finding(1), finding(2)])  # it lapsed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from datetime import date
 
 import pytest
 import summaries
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, RubricResult, SecondLook, Vote
-from vibe_gate.report import queries
+from vibe_gate.report import queries, sentences
 from vibe_gate.report.round import (
     MAX_STATE,
     ReportedFinding,
@@ -198,7 +199,8 @@ def test_what_a_criterion_that_still_fails_may_have_found_elsewhere_is_not_fixed
 
 def test_a_word_about_the_gates_change_leaves_open_nothing_about_the_gate():
     state = first_round([found("1", criterion="policy", path="AGENTS.md")], A).state
-    let_pass = found("2", criterion="policy", path="", line=0, level="notice", message="overridden by Ada: meant")
+    override = summaries.waiver("Ada", "meant", of="policy-0123456789abcdef")
+    let_pass = summaries.waived(found("2", criterion="policy", path="", line=0), override)
     assert answered_by(replace(summary("pass"), findings=(let_pass,)), state)(state.findings[0])
 
 
@@ -368,14 +370,45 @@ def test_a_finding_is_explained_by_the_votes_of_its_own_rubric_where_two_share_a
     assert [name.fingerprint for name in queries.worst_first(whole.findings, whole)] == ["1" * 16, "2" * 16]
 
 
+SENTENCE = "overridden by @ada until 2026-03-01: meant"
+OVERRIDE = summaries.waiver("@ada", "meant", expires=date(2026, 3, 1))
+SUPPRESSION = summaries.waiver("@ada", "meant", local=False)
+
+
 @pytest.mark.parametrize(
-    ("more", "waiver"),
+    ("more", "waiver", "grounds", "is_overridden"),
     [
-        ({"message": "overridden by Ada until 2026-03-01: meant | bad"}, "overridden by Ada until 2026-03-01: meant"),
-        ({"message": "suppressed by Ada: meant | bad", "level": "warning"}, ""),
-        ({"message": "suppressed by no rule", "waiver": ""}, ""),
-        ({"message": "bad", "waiver": "overridden by Ada: meant"}, "overridden by Ada: meant"),
+        ({"message": f"{SENTENCE} | bad"}, "", "", False),  # a judge can begin with the same words
+        ({"waiver": SENTENCE}, SENTENCE, SENTENCE, True),  # of an older summary
+        ({"waiver": SENTENCE, "allowed_by": OVERRIDE}, SENTENCE, "by @ada until 2026-03-01: meant", True),
+        (
+            {"waiver": SUPPRESSION.sentence, "allowed_by": SUPPRESSION},
+            "suppressed by @ada: meant",
+            "by @ada: meant",
+            False,
+        ),
     ],
 )
-def test_a_waiver_is_a_field_of_the_finding_and_in_older_summaries_the_beginning_of_its_message(more, waiver):
-    assert queries.waiver(found("1", **{"level": "notice"} | more)) == waiver
+def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(more, waiver, grounds, is_overridden):
+    finding = found("1", **{"level": "notice"} | more)
+    assert (queries.waiver(finding), queries.waiver_grounds(finding)) == (waiver, grounds)
+    assert queries.is_overridden(finding) is is_overridden
+
+
+@pytest.mark.parametrize(
+    ("finding", "headline", "meaning"),
+    [
+        ({"allowed_by": summaries.waiver("@bob", "x", of="policy-", local=False)}, "gate change approved by @bob",
+         "approved by @bob"),
+        ({"message": "approved by @bob: x"}, "", "let pass"),  # of an older summary
+        ({"allowed_by": summaries.waiver("Ada", "x", of="policy-")}, "", "let pass"),
+        ({"allowed_by": summaries.waiver("@bob", "x", of="policy-")}, "1 finding overridden by @bob", "let pass"),
+        ({"allowed_by": summaries.waiver("@bob x", "x", of="policy-", local=False)}, "", "let pass"),
+        ({"level": "warning"}, "", "needs approval"),
+    ],
+)  # fmt: skip
+def test_who_approved_a_change_of_the_gate_is_an_account_and_no_words(finding, headline, meaning):
+    shown = found("1", **{"level": "notice", "criterion": "policy", "path": ""} | finding)
+    run = summaries.summary(findings=(shown,), policy_changes=(summaries.policy(),))
+    assert sentences.passed_by(run) == headline
+    assert sentences.policy_meaning(run.policy_changes[0], run) == meaning

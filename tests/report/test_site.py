@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lxml import html
 from msgspec.structs import replace
-from summaries import HEAD, criterion, finding, rubric, summary
+from summaries import HEAD, criterion, finding, rubric, summary, waiver
 from written_runs import ATTACK
 
 from vibe_gate.domain.bundles import RunEntry
@@ -216,8 +216,9 @@ def test_whether_a_judge_may_block_is_told_with_the_sum_of_cases_and_labels():
 
 
 def test_what_people_let_pass_stands_open_with_who_until_when_and_why():
-    passed = failed(waiver="overridden by Bo until 2027-01-01: agreed")
-    other, both = failed("f" * 16), failed("e" * 16, waiver="overridden by Bo until 2027-01-01: no defect")
+    agreed, disputed = (waiver("Bo", reason, expires=date(2027, 1, 1)) for reason in ("agreed", "no defect"))
+    passed = failed(waiver=agreed.sentence, allowed_by=agreed)
+    other, both = failed("f" * 16), failed("e" * 16, waiver=disputed.sentence, allowed_by=disputed)
     runs = ((entry(0), failed()), (entry(1), passed), (entry(2), passed), (entry(3), other), (entry(4), both))
     labels = [label(right=False, finding=mark * 16, reason="no", by="Ada <ada@example.org>") for mark in "ef"]
     page = page_of(site_of(*runs, labels=labels))

@@ -5,9 +5,23 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 from rich.cells import cell_len
-from summaries import changed, criterion, failed, finding, open_question, policy, rubric, summary, unseen, weighed
+from summaries import (
+    changed,
+    criterion,
+    failed,
+    finding,
+    open_question,
+    policy,
+    rubric,
+    summary,
+    unseen,
+    waived,
+    waiver,
+    weighed,
+)
 
 from vibe_gate.domain.cause import ApiStatus, ManyAnswers, NoCredit, NoJudge, NoKey
 from vibe_gate.domain.escape import safe
@@ -324,14 +338,14 @@ def test_what_a_second_review_cannot_change_is_to_be_mended_first(cause, step):
 
 
 def test_a_waiver_is_a_sentence_of_its_own():
-    waived = "suppressed by jo: a key of the sandbox | evaluates its input"
+    rule = waiver("jo", "a key of the sandbox", local=False)
     made = summary(
-        rubrics=(rubric(criterion("x", "fail", reason=waived)),),
-        findings=(finding(waived, level="notice", criterion="x", fingerprint="0" * 16),),
+        rubrics=(rubric(criterion("x", "fail", reason=f"{rule.sentence} | evaluates its input")),),
+        findings=(waived(finding("evaluates its input", criterion="x", fingerprint="0" * 16), rule),),
     )
     assert "evaluates its input. Accepted: suppressed by jo: a key of the sandbox." in screen(made)
     assert "|" not in screen(made)
-    claimed = replace(made, findings=(replace(made.findings[0], level="failure"),))
+    claimed = replace(made, findings=(replace(made.findings[0], level="failure", waiver=UNSET, allowed_by=UNSET),))
     assert "Accepted" not in screen(claimed), "a judge can begin with the same words"
     one, two = "overridden by jo: a | b", "suppressed by al: c; d"
     both = criterion("x", "fail", reason=f"{one}; {two} | 2 lines; e | f")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from summaries import criterion, finding, rubric, summary
+from summaries import criterion, finding, rubric, summary, waiver
 
 from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.commit_row import worst
@@ -14,6 +14,7 @@ from vibe_gate.domain.verdict import Vote
 from vibe_gate.run.each import counts_here, is_settled
 
 CANNOT_TELL = Vote(outcome="abstain", said="abstain", reason="It cannot be told.")
+SUPPRESSION = waiver("jo", "known", local=False)
 NO_ANSWER = Vote(outcome="abstain", said=None, reason="The budget is used up.")
 
 
@@ -52,7 +53,7 @@ def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
         (judged("abstain", code=0, cause=NoKey()), True),  # its gate demands it: no pass without its other criteria
         (judged("fail", code=1), True),
         (summary(findings=(finding(level="notice", waiver="overridden by Ada until 2026-02-01: known"),)), False),
-        (summary(findings=(finding(level="notice", waiver="suppressed by .vibe-gate/suppressions.toml"),)), True),
+        (summary(findings=(finding(level="notice", waiver="suppressed by jo: known", allowed_by=SUPPRESSION),)), True),
         (summary(trusted=Trusted(revision="1" * 40, bootstrap=True)), False),
     ],
 )

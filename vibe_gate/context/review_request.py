@@ -12,7 +12,7 @@ from vibe_gate.context.mode import LiveMode, Mode
 from vibe_gate.domain.cause import Cause, NoJudge
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.gate import Budget, Gate
-from vibe_gate.domain.receipt import Waiver
+from vibe_gate.domain.waiver import Waiver
 
 if TYPE_CHECKING:
     from vibe_gate.gateway import Wire  # a review by checks alone loads none of it

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from vibe_gate.domain import paths
 from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Glob, Identifier, ModelName, Rubric, Schema
 from vibe_gate.domain.summary import GateAbsence
 from vibe_gate.domain.verdict import Finding
+from vibe_gate.domain.waiver import Waiver
 
 if TYPE_CHECKING:
     from vibe_gate.domain.agent import Agent

@@ -10,15 +10,14 @@ import binascii
 import hashlib
 import json
 from collections.abc import Mapping
-from datetime import date
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from vibe_gate.domain.document import decode, first_mistake, holds_all, plain
-from vibe_gate.domain.escape import expression
 from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import RunOutcome
+from vibe_gate.domain.waiver import Waiver
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 """in-toto attestation framework, Statement v1."""
@@ -32,32 +31,8 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 NAMESPACE = "vibe-gate"
 """Namespace of the SSH signatures: one made for another purpose never counts."""
 
-_POLICY = expression(r"policy-(?:[0-9a-f]{16})?")
-"""Names the changes of the gate that a waiver is about."""
-
 MAX_BYTES = 4 << 20
 """Size limit of a receipt: hundreds of times what a review of many rubrics needs."""
-
-
-class Waiver(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A finding that was allowed to pass: by an override (`local`: one person, in one clone) or a suppression.
-
-    Also a change of the gate itself that a maintainer approved at the forge; that is not local.
-    """
-
-    finding: str
-    reason: str
-    by: str
-    expires: date | None
-    local: bool = False
-
-    @property
-    def sentence(self) -> str:
-        """Who allowed it, until when, and why."""
-        approval = "approved" if _POLICY.fullmatch(self.finding) else "suppressed"
-        how = "overridden" if self.local else approval
-        until = f" until {self.expires}" if self.expires else ""
-        return f"{how} by {self.by}{until}: {self.reason}"
 
 
 class RubricClaim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -186,7 +186,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     @property
     def policy_let_pass(self) -> bool:
         """Whether a person let the change of the gate itself pass: by an approval or an override."""
-        return any((one.criterion, one.level) == ("policy", "notice") for one in self.findings)
+        return any(finding.lets_policy_pass for finding in self.findings)
 
     @property
     def extent(self) -> Extent:

@@ -48,6 +48,7 @@ SUMMARY: Own = {
     "findings": {
         **dict.fromkeys(("level", "criterion", "fingerprint", "basis"), True),
         "evidence": _EVIDENCE,
+        "allowed_by": dict.fromkeys(("finding", "expires", "local"), True),
         "second_look": _LOOK,
         "proof": _PROOF,
     },

@@ -10,6 +10,7 @@ from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Identifier
+from vibe_gate.domain.waiver import Waiver
 
 ANSWER_TOOL = "StructuredOutput"
 """The tool of Claude Code through which a model answers; not one that an agent was given."""
@@ -247,6 +248,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     waiver: Annotated[str, Meta(max_length=280)] | UnsetType = UNSET
     """Who let it pass, until when and why."""
 
+    allowed_by: Waiver | UnsetType = UNSET
+    """The waiver as a value: whose act it was. Also of the finding that says who let a change of the gate pass."""
+
     second_look: SecondLook | UnsetType = UNSET
     """That of the votes behind it; if it refutes them, the finding is a notice."""
 
@@ -260,6 +264,11 @@ class Finding(Struct, frozen=True, kw_only=True):
     def is_refuted(self) -> bool:
         """Whether it was raised, and a second look refuted it."""
         return self.second_look is not UNSET and self.second_look.outcome == "refuted"
+
+    @property
+    def lets_policy_pass(self) -> bool:
+        """Whether it says that a person let the changes of the gate itself pass."""
+        return self.criterion == "policy" and self.level == "notice"
 
     def is_of(self, rubric: str, criterion: str) -> bool:
         """Whether the criterion of this rubric has failed with it."""

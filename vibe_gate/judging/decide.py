@@ -13,7 +13,6 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.gate import Waivers
-from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import (
     MAX_FINDINGS,
@@ -25,6 +24,7 @@ from vibe_gate.domain.verdict import (
     Vote,
     short,
 )
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.judging.rubric_tally import RubricTally, summarize_tally, tally_rubric
 from vibe_gate.judging.vote_counting import by_lines, is_proof
 
@@ -141,6 +141,7 @@ def _show_finding(finding: NamedFinding, level: Level, waiver: Waiver | None, *,
         fingerprint=finding.fingerprint,
         rubrics=finding.rubric_ids if is_shared_id and finding.rubric_ids else UNSET,
         waiver=UNSET if waiver is None else short(waiver.sentence),
+        allowed_by=UNSET if waiver is None else waiver,
         second_look=raw.second_look,
         basis=raw.basis,
         proof=raw.proof,

@@ -24,6 +24,7 @@ from vibe_gate.domain.verdict import (
     short,
     whole_change_finding,
 )
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.vote_counting import rank
 
@@ -138,6 +139,16 @@ def policy_warning(file: FileDiff) -> RawFinding:
     return RawFinding(path=file.shown_path, line=0, end_line=0, level="warning", criterion="policy", message=message)
 
 
-def policy_approval(sentence: str) -> Finding:
+def policy_approval(waiver: Waiver) -> Finding:
     """The finding that says who let blocking changes of the gate itself pass; they are still listed."""
-    return Finding(path="", line=0, end_line=0, level="notice", criterion="policy", message=short(sentence))
+    sentence = short(waiver.sentence)
+    return Finding(
+        path="",
+        line=0,
+        end_line=0,
+        level="notice",
+        criterion="policy",
+        message=sentence,
+        waiver=sentence if waiver.kind == "overridden" else UNSET,
+        allowed_by=waiver,
+    )

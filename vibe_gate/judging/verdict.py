@@ -12,9 +12,9 @@ from vibe_gate.context.facts import Facts
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import POLICY, Waivers
-from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.counted_answers import CountedAnswers, criterion_results
@@ -82,7 +82,7 @@ def verdict_of(answered: CountedAnswers, waivers: Waivers, changed_paths: Sequen
     approval = waivers.of_policy(answered.impact.fingerprint)
     shown_findings = order_findings(outcomes.findings)
     if approval is not None:
-        shown_findings.append(policy_approval(approval.sentence))
+        shown_findings.append(policy_approval(approval))
     return RunVerdict(
         facts=facts,
         impact=answered.impact,

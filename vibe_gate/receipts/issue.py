@@ -18,12 +18,12 @@ from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk
 from vibe_gate.domain.receipt import (
     Receipt,
     RubricClaim,
-    Waiver,
     digests_of,
     envelope,
     pre_authentication_encoding,
     statement,
 )
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import share
 from vibe_gate.version import __version__

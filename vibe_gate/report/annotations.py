@@ -153,15 +153,15 @@ def fixed_body(old_body: str, commit: str, links: Links | None = None) -> str:
     return _with_state(old_body, f"{_FIXED}{comment.commit(commit, links)}.")
 
 
-def accepted_body(old_body: str, waived: str) -> str:
-    """The comment of a finding that people let pass (`waived` says who, until when and why), or not any more ("").
+def accepted_body(old_body: str, grounds: str) -> str:
+    """The comment of a finding that people let pass (`grounds`: by whom, until when and why), or not any more ("").
 
     The same text if it says so already, and if it says that the finding is fixed.
     """
-    state = _ACCEPTED + prose(waived.partition(" ")[2]) if waived else ""
+    state = _ACCEPTED + prose(grounds) if grounds else ""
     if is_fixed(old_body) or not finding_of(old_body) or _state(old_body) == state:
         return old_body
-    level, shown = (f"^{_LEVEL}", r"~~\1~~") if waived else (f"^~~{_LEVEL}~~", r"\1")
+    level, shown = (f"^{_LEVEL}", r"~~\1~~") if grounds else (f"^~~{_LEVEL}~~", r"\1")
     return re.sub(level, shown, _with_state(old_body, state), count=1, flags=re.MULTILINE)
 
 

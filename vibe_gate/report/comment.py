@@ -388,11 +388,13 @@ def _seen(seen: ReportedFinding, links: Links | None) -> str:
 def _policy(summary: Summary) -> Iterator[Block]:
     """Changes of the gate itself and of what steers agents, each with its diff."""
     for change in summary.policy_changes:
-        meaning, by, approver = sentences.policy_meaning(change, summary).partition("@")
+        approver = queries.approver(summary) if change.level == "block" else ""
+        meaning = sentences.policy_meaning(change, summary)
+        if approver:
+            meaning = f"approved by {html(approver)}"
         text, more = cut_lines(_without_names(change.diff), MAX_POLICY_DIFF)
         shown = fence(text, "diff") if text.strip() else "No text to show."
         cut = f"\n\n{counted(more, 'more line')} of this diff." if more else ""
-        meaning += html(by + approver) if by else ""
         title = f"{html(change.path)} ({_type(change.change_type)}): {meaning}"
         yield Block(fold(title, shown + cut), 3 if change.level == "block" else 5, "policy changes")
 

@@ -355,7 +355,7 @@ def _settled(body: str, fixed: Mapping[str, str], here: Mapping[str, Finding], l
         return fixed_body(body, fixed[name], links)
     if (finding := here.get(name)) is None:
         return body
-    waived = queries.waiver(finding)
-    if finding.second_look is not UNSET and finding.is_refuted and not waived:
+    grounds = queries.waiver_grounds(finding)
+    if finding.second_look is not UNSET and finding.is_refuted and not grounds:
         return refuted_body(body, finding.second_look.reason)
-    return accepted_body(body, waived)
+    return accepted_body(body, grounds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -19,6 +18,7 @@ from vibe_gate.domain.verdict import (
     RubricResult,
     SecondLook,
     Vote,
+    short,
 )
 from vibe_gate.errors import FAIL, PASS
 
@@ -27,10 +27,6 @@ GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 
 MAX_PREVENTING = 5
 """Lines of a refutation that are shown beside its finding; the page has all."""
-
-_WAIVED = re.compile(r"(?:overridden|suppressed) by ")
-_APPROVED = re.compile(r"approved by (@[A-Za-z0-9-]+): ")
-"""How the sentence of a waiver of somebody with an account begins (domain.receipt.Waiver)."""
 
 
 def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
@@ -170,14 +166,37 @@ def waived_ids(rubric: RubricResult, findings: Sequence[Finding]) -> tuple[str, 
 
 def waiver(finding: Finding) -> str:
     """Who overrode or suppressed the finding, until when and why; "" if it is neither."""
-    if finding.waiver is not UNSET:
-        return finding.waiver
-    return _waiver_in(finding.message) if finding.level == "notice" else ""  # of a summary without that field
+    return "" if finding.waiver is UNSET else finding.waiver
 
 
 def is_overridden(finding: Finding) -> bool:
-    """Whether somebody's override lets the finding pass, rather than what the repository suppresses."""
-    return waiver(finding).startswith("overridden by ")
+    """Whether somebody's override lets the finding pass, rather than what the repository suppresses.
+
+    An older summary does not say which of the two it was, so there it counts as an override.
+    """
+    if finding.allowed_by is UNSET:
+        return bool(waiver(finding))
+    return finding.allowed_by.kind == "overridden"
+
+
+def overriding_accounts(summary: Summary) -> list[str]:
+    """The account behind each overridden finding, "@login"; overrides of clones have none."""
+    accounts = []
+    for finding in summary.findings:
+        allowance = finding.allowed_by
+        if allowance is not UNSET and allowance.kind == "overridden" and allowance.account:
+            accounts.append(allowance.account)
+    return accounts
+
+
+def waiver_grounds(finding: Finding) -> str:
+    """Who let the finding pass, until when and why, "by @ada: a fixture"; "" if nobody did.
+
+    Of an older summary the whole sentence, which begins with how.
+    """
+    if waiver(finding) and finding.allowed_by is not UNSET:
+        return short(finding.allowed_by.grounds)
+    return waiver(finding)
 
 
 def waivers(rubric: str, criterion: str, findings: Sequence[Finding]) -> str:
@@ -185,19 +204,17 @@ def waivers(rubric: str, criterion: str, findings: Sequence[Finding]) -> str:
     return "; ".join(dict.fromkeys(waiver(one) for one in findings if one.is_of(rubric, criterion) and waiver(one)))
 
 
-def _waiver_in(text: str) -> str:
-    return text.partition(" | ")[0] if _WAIVED.match(text) else ""
-
-
 def is_approval(finding: Finding) -> bool:
     """Whether it says that a person approved the change of the gate itself."""
-    return (finding.criterion, finding.level) == ("policy", "notice") and bool(_APPROVED.match(finding.message))
+    return finding.lets_policy_pass and not is_overridden(finding)
 
 
 def approver(summary: Summary) -> str:
     """Who approved the change of the gate itself, "@login"; "" if that needed no approval, or nobody did."""
-    found = [match for one in summary.findings if is_approval(one) and (match := _APPROVED.match(one.message))]
-    return found[0][1] if found else ""
+    for finding in summary.findings:
+        if is_approval(finding) and finding.allowed_by is not UNSET and finding.allowed_by.account:
+            return finding.allowed_by.account
+    return ""
 
 
 def needs_approval(summary: Summary) -> bool:

@@ -11,20 +11,20 @@ from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.provenance import agents_named
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import RubricResult
+from vibe_gate.domain.verdict import Finding, RubricResult
 from vibe_gate.report import queries
 
 OTHER = ""
 """In `usd_by_rubric`: a workflow's agents, and its judges that gave no answer."""
 
-FORM = 3
+FORM = 4
 """Of the extract: another number for another meaning, so that what is kept of the old one is made anew."""
 
 
 class FoundFinding(Struct, frozen=True, array_like=True):
     """A finding. `sources` and `advises`: RUBRIC/CRITERION that fail with it, and that would have blocked by it.
 
-    `state`: "overridden", "suppressed", "refuted" or "kept"; `waiver`: who let it pass, until when and why, or "".
+    `state`: "overridden", "suppressed", "refuted" or "kept"; `grounds`: as of `queries.waiver_grounds`.
     """
 
     fingerprint: str
@@ -33,7 +33,7 @@ class FoundFinding(Struct, frozen=True, array_like=True):
     sources: tuple[str, ...]
     advises: tuple[str, ...]
     state: str
-    waiver: str = ""
+    grounds: str = ""
 
 
 class RunFigures(Struct, frozen=True, array_like=True):
@@ -100,12 +100,20 @@ def _findings(summary: Summary) -> tuple[FoundFinding, ...]:
             for rubric, criterion in queries.sources(one, summary)
             if criterion.would_block is True and one.level == "warning"
         )
-        waiver = queries.waiver(one)
-        state = waiver.partition(" ")[0] or ("refuted" if one.is_refuted else "kept")
+        grounds = queries.waiver_grounds(one)
         found.append(
-            FoundFinding(one.fingerprint, one.criterion, one.path, tuple(sources), tuple(advises), state, waiver)
+            FoundFinding(
+                one.fingerprint, one.criterion, one.path, tuple(sources), tuple(advises), _finding_state(one), grounds
+            )
         )
     return tuple(found)
+
+
+def _finding_state(finding: Finding) -> str:
+    """As `FoundFinding.state`."""
+    if queries.waiver(finding):
+        return "overridden" if queries.is_overridden(finding) else "suppressed"
+    return "refuted" if finding.is_refuted else "kept"
 
 
 def _turns(rubric: RubricResult) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from msgspec import UNSET
@@ -37,9 +36,6 @@ MAX_NAMES = 3
 
 MAX_SIGNS = 3
 """Signs of an agent that a line names; it counts the others."""
-
-_OVERRIDDEN = re.compile(r"overridden by (@[A-Za-z0-9-]+)(?: until [0-9-]+)?: ")
-"""How the sentence of a waiver of somebody with an account begins (domain.receipt.Waiver)."""
 
 
 def verdict(summary: Summary) -> str:
@@ -291,11 +287,15 @@ def cost(summary: Summary) -> str:
 
 def passed_by(summary: Summary) -> str:
     """Whose word let it pass, and what, in a few words: an approved change of the gate, overridden findings; or ""."""
-    found = [match[1] for one in summary.findings if (match := _OVERRIDDEN.match(queries.waiver(one)))]
-    who = joined(list(dict.fromkeys(found)))
-    approved = f"gate change approved by {queries.approver(summary)}" if queries.approver(summary) else ""
-    overridden = f"{counted(len(found), 'finding')} overridden by {who}" if found else ""
-    return "; ".join(filter(None, [approved, overridden]))
+    accounts = queries.overriding_accounts(summary)
+    approver = queries.approver(summary)
+    parts = []
+    if approver:
+        parts.append(f"gate change approved by {approver}")
+    if accounts:
+        names = joined(list(dict.fromkeys(accounts)))
+        parts.append(f"{counted(len(accounts), 'finding')} overridden by {names}")
+    return "; ".join(parts)
 
 
 def proof(of: Proof) -> str:
@@ -320,7 +320,10 @@ def policy_meaning(change: PolicyChange, summary: Summary) -> str:
     """What a change of the gate, or of what steers agents, asks of people."""
     if change.level == "warn":
         return "read this change yourself"
-    return f"approved by {queries.approver(summary)}" if queries.approver(summary) else "needs approval"
+    approver = queries.approver(summary)
+    if approver:
+        return f"approved by {approver}"
+    return "let pass" if summary.policy_let_pass else "needs approval"
 
 
 def place(path: str, line: int, end_line: int = 0) -> str:

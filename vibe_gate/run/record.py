@@ -19,8 +19,8 @@ from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.begun_run import resume_request
 from vibe_gate.domain.change import LARGEST_CONTENT, Change, FileVersion, Side
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.errors import GateError, InfrastructureError
 from vibe_gate.git import Repository
 from vibe_gate.judging.verdict import RunVerdict

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.provenance import Commit
-from vibe_gate.domain.receipt import Waiver
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.errors import ForgeError
 from vibe_gate.faces.action.commands import accepted
 from vibe_gate.faces.action.event import Trigger

@@ -19,9 +19,9 @@ from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.change import MAX_COMMITS, Selection
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Commit
-from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.replayed import Replayed, totals
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.errors import (
     INCONCLUSIVE,
     PASS,

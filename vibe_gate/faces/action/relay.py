@@ -17,7 +17,6 @@ from vibe_gate.git import Credentials
 from vibe_gate.judging.posted_verdict import distrust_claim
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
-from vibe_gate.report.queries import is_approval
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.report.sentences import outcome
@@ -121,7 +120,7 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
 
 def unverified(claim: Summary) -> Summary:
     """The claim as it may be shown: a pass becomes inconclusive, and nobody approved."""
-    findings = tuple(finding for finding in claim.findings if not is_approval(finding))
+    findings = tuple(finding for finding in claim.findings if not finding.lets_policy_pass)
     verdict = distrust_claim(claim.outcome, claim.exit_code, claim.rubrics)
     return posted_summary(claim, verdict, findings=findings)
 

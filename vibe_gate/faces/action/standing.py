@@ -20,9 +20,9 @@ from typing import get_args
 
 from msgspec import Struct
 
-from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RunOutcome
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.errors import PASS, ForgeError
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner

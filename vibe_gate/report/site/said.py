@@ -40,9 +40,9 @@ class _LabelledFinding(Struct, frozen=True):
     @property
     def by(self) -> str:
         """Who said so, and until when and why it passes; else why."""
-        waiver = self.finding.waiver.partition(" ")[2].removeprefix("by ")
-        if waiver or self.label is None:
-            return waiver
+        grounds = self.finding.grounds.removeprefix("by ")
+        if grounds or self.label is None:
+            return grounds
         return ": ".join(filter(None, (self.label.by.partition(" <")[0], self.label.reason)))
 
     @property
@@ -56,7 +56,7 @@ def section(site: Site) -> Iterator[Html]:
     nothing if there are none."""
     by_word: dict[str, list[_LabelledFinding]] = {}
     for one in _each(site):
-        is_waived = one.finding.waiver or one.word in ("accepted", "overridden")
+        is_waived = one.finding.grounds or one.word in ("accepted", "overridden")
         for word in dict.fromkeys((WAIVED if is_waived else one.word, one.word)):
             by_word.setdefault(word, []).append(one)
     order = (WAIVED, "wrong", "right")
@@ -79,7 +79,7 @@ def _each(site: Site) -> list[_LabelledFinding]:
 
 def _is_better(finding: FoundFinding, known: _LabelledFinding | None) -> bool:
     """Whether the run says more of the finding; runs come newest first."""
-    return known is None or bool(finding.waiver)
+    return known is None or bool(finding.grounds)
 
 
 def _details(word: str, every: list[_LabelledFinding]) -> Html:
