@@ -67,7 +67,8 @@ _NEXT = """\
 Next:
   vibe-gate config check                          every mistake at once
   vibe-gate review HEAD~1 --definitions worktree  try the gate before committing
-  git add .vibe-gate && git commit                binding once it is on the default branch"""
+  git add .vibe-gate && git commit                binding once it is on the default branch; without a
+                                                  remote at the next commit"""
 
 _NO_KEY = """
 No API key: with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are not asked. Set
