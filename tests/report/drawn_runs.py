@@ -11,7 +11,8 @@ from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import Cost
 from vibe_gate.report.answers import answered
 from vibe_gate.report.html.view import CallView, EarlierRound, EventHead, FileView, NodeTime, TurnView, View
-from vibe_gate.report.round import ReportedFinding, RoundCounts, RoundTold
+from vibe_gate.report.reported_finding import ReportedFinding
+from vibe_gate.report.round_record import RoundCounts, RoundRecord
 
 BEGAN = 1_790_000_000_000
 MODELS = ("claude-sonnet-5", "claude-haiku-5", "house-model-1")
@@ -133,13 +134,13 @@ def said(name: str, text: str = "Gone.") -> ReportedFinding:
     )
 
 
-def looked_again(attack: str = "") -> dict[str, RoundTold]:
+def looked_again(attack: str = "") -> dict[str, RoundRecord]:
     """Three gates; the first finding was fixed by the second and is back in the third."""
-    first = RoundTold(number=1, counts=RoundCounts(new=2), new=(said(HERE, "Here."), said(GONE, f"Gone.{attack}")))
+    first = RoundRecord(number=1, counts=RoundCounts(new=2), new=(said(HERE, "Here."), said(GONE, f"Gone.{attack}")))
     fixed = (said(HERE, "Here."), said(GONE, f"Gone.{attack}"))
-    second = RoundTold(number=2, after="review", counts=RoundCounts(fixed=2), fixed=fixed)
+    second = RoundRecord(number=2, after="review", counts=RoundCounts(fixed=2), fixed=fixed)
     counts = RoundCounts(new=1, unanswered=1)
-    third = RoundTold(number=3, after="until", counts=counts, new=(said(HERE, "Here."),), back=(HERE,),
+    third = RoundRecord(number=3, after="until", counts=counts, new=(said(HERE, "Here."),), back=(HERE,),
                       unanswered=(said(GONE, attack or "Gone."),))  # fmt: skip
     return {"review": first, "until": second, "until-b": third}
 
@@ -149,7 +150,7 @@ def rounds(attack: str = "") -> View:
     told = summary(outcome="fail", exit_code=1, findings=(finding("Here.", fingerprint=HERE),))
     graph = Graph(told.run_id, tuple(Node(id=name, kind="gate", outcome="fail") for name in looked_again()))
     fixed = (said(GONE, f"Gone.{attack}"),)
-    since = RoundTold(number=2, after="20260101T030405006Z-abcdef01", new=(said(HERE),), fixed=fixed,
+    since = RoundRecord(number=2, after="20260101T030405006Z-abcdef01", new=(said(HERE),), fixed=fixed,
                       counts=RoundCounts(new=1, fixed=1))  # fmt: skip
     return View(
         told,

@@ -27,7 +27,7 @@ from vibe_gate.report import queries
 from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.html.document import body
 from vibe_gate.report.html.view import MAX_ROWS, EarlierRound, View, chains
-from vibe_gate.report.round import RoundCounts, RoundTold
+from vibe_gate.report.round_record import RoundCounts, RoundRecord
 from vibe_gate.store.result import read_bundle
 
 BUNDLE = Path(__file__).parents[1] / "golden" / "bundle-1"
@@ -165,7 +165,7 @@ def test_each_round_of_a_run_says_what_it_fixed_and_marks_what_is_new_among_the_
 
 
 def test_what_a_round_before_this_run_said_stays_text_and_its_page_is_linked() -> None:
-    told = RoundTold(number=2, after=f"run{HOSTILE}", counts=RoundCounts(new=1, open=3, fixed=2),
+    told = RoundRecord(number=2, after=f"run{HOSTILE}", counts=RoundCounts(new=1, open=3, fixed=2),
                      new=(said(HERE, HOSTILE),), fixed=(said(GONE, HOSTILE),) * 30)  # fmt: skip
     given = View(summary(), earlier=EarlierRound(told, page="20260102T030405006Z-abcdef01.html"),
                  rounds=(looked_again(HOSTILE),))  # fmt: skip
@@ -181,10 +181,10 @@ def test_what_a_round_before_this_run_said_stays_text_and_its_page_is_linked() -
 
 
 def test_gates_that_looked_again_are_chains_and_one_that_looked_alone_is_none() -> None:
-    gates = looked_again() | {"other": RoundTold(number=1), "left": RoundTold(number=2, after="review")}
+    gates = looked_again() | {"other": RoundRecord(number=1), "left": RoundRecord(number=2, after="review")}
     assert [list(chain) for chain in chains(gates)] == [["review", "until", "until-b"], ["review", "left"]]
-    assert not list(chains({"a": RoundTold(number=1, after="a")}))
-    long = {"0": RoundTold(number=1)} | {str(at): RoundTold(number=2, after=str(at - 1)) for at in range(1, 20_000)}
+    assert not list(chains({"a": RoundRecord(number=1, after="a")}))
+    long = {"0": RoundRecord(number=1)} | {str(at): RoundRecord(number=2, after=str(at - 1)) for at in range(1, 20_000)}
     shown = html.fromstring(body(View(summary(), rounds=tuple(chains(long)))))
     assert shown.xpath("//ol/@start") == ["19951"]
     assert [len(shown.xpath(f"//section[@id='verdict']//{each}")) for each in ("ol/li", "figure//tbody/tr")] == [50, 50]

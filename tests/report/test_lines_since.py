@@ -12,7 +12,8 @@ from repos import Repo
 from vibe_gate.domain.verdict import CheckedEvidence, Finding
 from vibe_gate.faces.action.report_inputs import lines_since
 from vibe_gate.git import Credentials
-from vibe_gate.report.round import RoundState, first_round
+from vibe_gate.report.round import first_round
+from vibe_gate.report.round_state import RoundState
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
 

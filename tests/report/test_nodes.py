@@ -23,7 +23,7 @@ from vibe_gate.report.html import page_of
 from vibe_gate.report.html.nodes import NodeBox, layout
 from vibe_gate.report.html.stages import critical_path, seconds, stages
 from vibe_gate.report.html.view import NodeTime, View
-from vibe_gate.report.round import RoundTold
+from vibe_gate.report.round_record import RoundRecord
 from vibe_gate.report.waits import waits
 
 
@@ -314,7 +314,9 @@ def test_a_gate_that_failed_leads_to_its_findings_or_to_its_round_if_they_are_go
     gone = html.fromstring(page_of(replace(view, summary=replace(view.summary, findings=()))))
     assert "#round=review" in gone.xpath("//svg[@x]//a/@href")
     assert gone.get_element_by_id("round=review").tag == "li"
-    forked = replace(view, rounds=(looked_again(), {"review": looked_again()["review"], "other": RoundTold(number=2)}))
+    forked = replace(
+        view, rounds=(looked_again(), {"review": looked_again()["review"], "other": RoundRecord(number=2)})
+    )
     ids = html.fromstring(page_of(forked)).xpath("//@id")
     assert len(ids) == len(set(ids))
 

@@ -19,7 +19,8 @@ from vibe_gate.report.annotations import commands, finding_of
 from vibe_gate.report.links import Links
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import ReportedFinding, first_round, identity
+from vibe_gate.report.reported_finding import ReportedFinding, identity
+from vibe_gate.report.round import first_round
 
 BASE = "b" * 40
 HEADS = [digit * 40 for digit in "a123456789"]

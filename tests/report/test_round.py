@@ -16,18 +16,9 @@ from msgspec.structs import replace
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, RubricResult, SecondLook, Vote
 from vibe_gate.report import queries, sentences
-from vibe_gate.report.round import (
-    MAX_STATE,
-    ReportedFinding,
-    Round,
-    RoundState,
-    answered_by,
-    dump,
-    first_round,
-    load,
-    next_round,
-    with_explanations,
-)
+from vibe_gate.report.reported_finding import ReportedFinding
+from vibe_gate.report.round import Round, answered_by, first_round, next_round
+from vibe_gate.report.round_state import MAX_STATE, RoundState, dump_state, explain_state, load_state
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 
@@ -95,7 +86,7 @@ def test_what_is_gone_although_its_lines_did_not_change_was_fixed_by_nobody():
     first = first_round([found("1"), found("2", line=8)], A)
     told = follow(first, [], replaced=lambda seen: seen.line == 8)
     assert (names(told.fixed), names(told.unraised), told.unanswered) == ("2", "1", ())
-    assert load(dump(told.state)) == told.state
+    assert load_state(dump_state(told.state)) == told.state
     third = follow(told, [found("1")], C, replaced=lambda seen: False)
     assert (names(third.open), third.new, third.reappeared) == ("1", (), frozenset()), "it is not called back"
     assert third.state.findings[0].last == ""
@@ -123,7 +114,7 @@ def test_a_refuted_finding_is_never_called_fixed():
     back = follow(second, [found("1"), refuted("2")], C)
     assert (names(back.new), names(back.open), back.reappeared) == ("1", "2", {"1" * 16}), "and it can come back"
     whole = summaries.summary(findings=(refuted("1"),))
-    (seen,) = with_explanations(first_round([refuted("1")], A).state, whole, 1).findings
+    (seen,) = explain_state(first_round([refuted("1")], A).state, whole, 1).findings
     assert seen.second_look == "Second look: refuted. a guard"
 
 
@@ -138,7 +129,7 @@ def test_findings_without_a_fingerprint_are_told_apart_by_their_words():
     hostile = replace(found("1"), fingerprint="--> @user")
     told = first_round([plain, replace(plain, line=4), hostile], A)
     assert len({seen.fingerprint for seen in told.state.findings}) == 2
-    assert load(dump(told.state)) == told.state
+    assert load_state(dump_state(told.state)) == told.state
 
 
 def summary(outcome, kind="judge", unreviewed=(), path="src/a.py"):
@@ -231,11 +222,11 @@ def state(number: int, fixed: bool = False) -> RoundState:
 
 @pytest.mark.parametrize("number", [0, 1, 50, 400])
 def test_a_state_travels_unharmed(number):
-    text = dump(state(number))
-    assert load(text) == state(number)
+    text = dump_state(state(number))
+    assert load_state(text) == state(number)
     assert len(text) <= MAX_STATE
     assert "--" not in text
-    assert text == dump(state(number))
+    assert text == dump_state(state(number))
 
 
 def random_message(index: int) -> str:
@@ -247,9 +238,9 @@ def random_message(index: int) -> str:
 def test_a_state_that_is_too_large_loses_fixed_ones_then_words_and_the_last_ones_at_the_end(number):
     plain = state(number, fixed=True)
     hostile = tuple(replace(seen, message=random_message(n)) for n, seen in enumerate(plain.findings))
-    text = dump(replace(plain, findings=hostile))
+    text = dump_state(replace(plain, findings=hostile))
     assert len(text) <= MAX_STATE
-    kept = load(text)
+    kept = load_state(text)
     assert kept is not None
     assert kept.findings[0].fingerprint == f"{0:016x}"
     if number == 400:
@@ -292,8 +283,8 @@ SEEN = {"fingerprint": "1" * 16, "criterion": "x", "path": "a", "line": 1, "leve
     ],
 )
 def test_what_is_not_ours_is_no_state(text):
-    assert load(packed(GOOD | {"findings": [SEEN]})) is not None
-    assert load(text) is None
+    assert load_state(packed(GOOD | {"findings": [SEEN]})) is not None
+    assert load_state(text) is None
 
 
 HOSTILE = st.one_of(
@@ -314,17 +305,17 @@ def spoilt(valid: dict) -> st.SearchStrategy[dict]:
     head=st.sampled_from([A, B]),
 )
 def test_over_no_state_a_round_stumbles(document, seen, head):
-    state = load(packed(document | {"findings": seen}))
+    state = load_state(packed(document | {"findings": seen}))
     if state is None:
         return
     here = [found("1"), found("2", line=1 << 40, end_line=1 << 40)]
     told = next_round(state, here, head, lambda _: True, lambda _: True)
-    assert load(dump(told.state)) is not None
+    assert load_state(dump_state(told.state)) is not None
     assert {one.fingerprint for one in told.shown} == {"1" * 16, "2" * 16}
 
 
 def test_the_count_of_rounds_stays_at_its_end():
-    state = load(packed(GOOD | {"number": 1_000_000}))
+    state = load_state(packed(GOOD | {"number": 1_000_000}))
     assert follow_state(state, []).state.number == 1_000_000
 
 
@@ -365,7 +356,7 @@ def test_a_finding_is_explained_by_the_votes_of_its_own_rubric_where_two_share_a
 
     one, two = found("1", rubrics=("a",)), found("2", rubrics=("b",))
     whole = summaries.summary(rubrics=(voted("a"), voted("b")), findings=(two, one))
-    explained = with_explanations(first_round([one, two], A).state, whole, 1)
+    explained = explain_state(first_round([one, two], A).state, whole, 1)
     assert [[vote.reason for vote in seen.votes] for seen in explained.findings] == [["in a"], ["in b"]]
     assert [name.fingerprint for name in queries.worst_first(whole.findings, whole)] == ["1" * 16, "2" * 16]
 

@@ -26,7 +26,9 @@ from vibe_gate.report.annotations import FINDING_MARKER, check_run, commands, fi
 from vibe_gate.report.comment import DOCS, MARKER, comment, job_summary, state_of
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import ReportedFinding, Round, load
+from vibe_gate.report.reported_finding import ReportedFinding
+from vibe_gate.report.round import Round
+from vibe_gate.report.round_state import load_state
 
 HEAD = "c0ffee" * 6 + "c0ff"
 OLD = "0ddba11" * 5 + "0ddba"
@@ -150,7 +152,7 @@ def test_each_document_shows_their_text_as_text_can_be_sent_and_keeps_marker_and
     assert body.startswith("<!-- vibe-gate:summary") and state is not None
     assert (state.head, state.number) == (HEAD, 2)
     assert state_of(text) is None
-    assert load(text) is None
+    assert load_state(text) is None
 
 
 @pytest.mark.slow
@@ -197,7 +199,7 @@ def test_nor_of_anything_that_can_be_put_together(text):
 def test_a_state_that_unpacks_to_megabytes_is_not_read():
     bomb = base64.b64encode(zlib.compress(b'{"schema":1,' + b" " * (8 << 20) + b"}", 9)).decode()
     assert len(bomb) < 12_000
-    assert load(bomb) is None
+    assert load_state(bomb) is None
 
 
 def test_a_path_that_walks_up_is_not_linked():

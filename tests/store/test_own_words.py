@@ -29,7 +29,8 @@ from vibe_gate.domain.document import plain, read
 from vibe_gate.domain.event import MAX_PARTS
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.errors import IntegrityError
-from vibe_gate.report.round import RoundTold, as_told, first_round
+from vibe_gate.report.round import first_round
+from vibe_gate.report.round_record import RoundRecord, record_round
 from vibe_gate.secrets import Redactor
 from vibe_gate.secrets.redaction import MIN_VALUE
 from vibe_gate.store.bundle import locate
@@ -50,7 +51,7 @@ def record(root: Path, environ: dict[str, str]) -> RunRecorder:
     run.event("node.added", "fix", kind="agent")
     run.event("edge.added", **{"from": "judge-quality", "to": "fix"})
     _turns(run)
-    told = as_told(first_round(_summary(run).findings, "a" * 40))
+    told = record_round(first_round(_summary(run).findings, "a" * 40))
     fixed = tuple(replace(one, fixed="b" * 40) for one in told.new)
     run.event("gate.decided", "fix", **plain(replace(told, after="judge-quality", fixed=fixed, unanswered=fixed)))
     run.event("verdict.decided", outcome="fail", exit_code=4)
@@ -105,7 +106,7 @@ def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_pat
         assert len(read_bundle(run.directory).messages) == 1, environ
         assert [call.state for call in read_bundle(run.directory).tools.all()] == calls, environ
         (gate,) = (one for one in locate(run.directory).bare().events() if one.type == "gate.decided")
-        told = read(RoundTold, gate.data)
+        told = read(RoundRecord, gate.data)
         assert (told.after, len(told.new), told.fixed[0].fixed) == ("judge-quality", 1, "b" * 40), environ
 
 

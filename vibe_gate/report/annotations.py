@@ -19,7 +19,7 @@ from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import code, fit, prose
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import identity
+from vibe_gate.report.reported_finding import identity
 
 MAX_TEXT = 65_000
 """Bytes of summary and of text; GitHub takes 65,535 characters each."""

@@ -25,20 +25,10 @@ from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, 
 from vibe_gate.report.next_step import next_step, remediable_cause, why_undecided
 from vibe_gate.report.outcome_words import outcome_cell
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import (
-    ACCEPTED,
-    REFUTED,
-    ReportedFinding,
-    Round,
-    RoundState,
-    counts,
-    dump,
-    identity,
-    is_further,
-    load,
-    settled,
-    with_explanations,
-)
+from vibe_gate.report.reported_finding import ReportedFinding, identity
+from vibe_gate.report.round import Round
+from vibe_gate.report.round_record import ACCEPTED, REFUTED, count_findings, is_further, settled_title
+from vibe_gate.report.round_state import RoundState, dump_state, explain_state, load_state
 from vibe_gate.version import __version__
 
 DOCS = f"https://github.com/vibe-gate/vibe-gate/blob/v{__version__}/docs"
@@ -223,7 +213,7 @@ def _round_line(told: Round) -> str:
         return ""
     held = counted(len(told.held), "finding")
     quiet = f" Held back: {held} on lines that did not change since the last round; none blocks." if told.held else ""
-    return f"Round {told.number}: {counts(told)}.{quiet}"
+    return f"Round {told.number}: {count_findings(told)}.{quiet}"
 
 
 def _changed(summary: Summary) -> Block:
@@ -294,7 +284,7 @@ def _findings(report: Report, *, held: bool = False, without: Collection[str] = 
     done = [(name, (*told.shown, *held_back)) for name in (REFUTED, ACCEPTED)]
     for title, group in (*first, ("Held back", held_back), *done):
         wanted = [one for one in group if identity(one) not in without]
-        kept = [one for one in wanted if settled(one) == (title if title in (REFUTED, ACCEPTED) else "")]
+        kept = [one for one in wanted if settled_title(one) == (title if title in (REFUTED, ACCEPTED) else "")]
         alike: dict[object, list[Finding]] = {}
         for finding in queries.worst_first(kept, report.summary):
             against = queries.counterexample(finding, report.summary)
@@ -557,12 +547,12 @@ def _state(report: Report) -> RoundState:
     state = report.round.state
     if not report.claimed:  # what a fork says of its cost is no figure of this repository
         state = state.with_cost(report.usd)
-    return with_explanations(state, report.summary, run)
+    return explain_state(state, report.summary, run)
 
 
 def state_line(state: RoundState) -> str:
     """The end of a comment of ours: what the next round has to know, unseen."""
-    return f"\n<!-- vibe-gate:state {dump(state)} -->\n"
+    return f"\n<!-- vibe-gate:state {dump_state(state)} -->\n"
 
 
 def state_of(body: str) -> RoundState | None:
@@ -571,7 +561,7 @@ def state_of(body: str) -> RoundState | None:
     if len(lines) < 2 or not lines[0].startswith(MARKER.removesuffix(" -->")):
         return None
     found = _STATE.match(lines[-1])
-    return load(found[1]) if found else None
+    return load_state(found[1]) if found else None
 
 
 def _blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> list[Block]:

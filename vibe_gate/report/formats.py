@@ -20,7 +20,7 @@ from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.annotations import own_path
 from vibe_gate.report.links import Links
-from vibe_gate.report.round import identity
+from vibe_gate.report.reported_finding import identity
 from vibe_gate.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -11,7 +11,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.report.anchors import Anchors, anchors
-from vibe_gate.report.round import ReportedFinding
+from vibe_gate.report.reported_finding import ReportedFinding
 
 
 class LinesSince(Protocol):

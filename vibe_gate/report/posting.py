@@ -38,7 +38,9 @@ from vibe_gate.report.lines_since import LinesSince
 from vibe_gate.report.links import Links
 from vibe_gate.report.no_verdict import NoVerdict, no_verdict_check, no_verdict_comment
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import ReportedFinding, RoundState, answered_by, identity, next_round
+from vibe_gate.report.reported_finding import ReportedFinding, identity
+from vibe_gate.report.round import answered_by, next_round
+from vibe_gate.report.round_state import RoundState
 from vibe_gate.report.suggestions import merged, suggestion_of
 
 CHECK_NAME = "vibe-gate"

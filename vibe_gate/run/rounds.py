@@ -19,15 +19,9 @@ from vibe_gate.domain.document import text_of
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
-from vibe_gate.report.round import (
-    ReportedFinding,
-    RoundCounts,
-    RoundTold,
-    answered_by,
-    as_told,
-    first_round,
-    next_round,
-)
+from vibe_gate.report.reported_finding import ReportedFinding
+from vibe_gate.report.round import answered_by, first_round, next_round
+from vibe_gate.report.round_record import RoundCounts, RoundRecord, record_round
 from vibe_gate.run.summary import WORKFLOW
 from vibe_gate.store.result import RunResult, read_bundle
 
@@ -35,7 +29,7 @@ MOST_LOOKED_AT = 20
 """Earlier runs whose bundles are opened."""
 
 
-def round_before(result: RunResult, entries: Sequence[RunEntry], repository: Repository) -> RoundTold | None:
+def round_before(result: RunResult, entries: Sequence[RunEntry], repository: Repository) -> RoundRecord | None:
     """What became of the findings of the round before; None if there was none, or neither found anything.
 
     `entries`: runs, the newest first. StorageError, IntegrityError: the run itself cannot be read.
@@ -99,7 +93,7 @@ def asks_the_same(earlier: Summary, summary: Summary) -> bool:
     return rubrics == others and bool(earlier.unasked) == bool(summary.unasked)
 
 
-def told_since(earlier: Summary, summary: Summary) -> RoundTold:
+def told_since(earlier: Summary, summary: Summary) -> RoundRecord:
     """What became of the findings of the earlier review.
 
     A file that is no longer part of uncommitted work may just not be staged: nothing of it is called fixed.
@@ -119,4 +113,4 @@ def told_since(earlier: Summary, summary: Summary) -> RoundTold:
         blocking=lambda _: True,
         answered=answered,
     )
-    return as_told(told, earlier.run_id)
+    return record_round(told, earlier.run_id)

@@ -24,7 +24,8 @@ from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import UsageError
 from vibe_gate.git import Repository
 from vibe_gate.judging.verdict import RunVerdict
-from vibe_gate.report.round import Round, answered_by, as_told, next_round
+from vibe_gate.report.round import Round, answered_by, next_round
+from vibe_gate.report.round_record import record_round
 from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, held_in, prompt_digest
 from vibe_gate.run.approval import Approve, approved
 from vibe_gate.run.graph import StageGraph
@@ -119,7 +120,7 @@ class Stages:
         redact = self.run.redactor.text
         # A placeholder may be longer than what it stands for.
         findings = [replace(finding, message=short(redact(finding.message))) for finding in verdict.findings]
-        round_record = next_round(
+        current_round = next_round(
             previous,
             findings,
             verdict.facts.change.after,
@@ -127,8 +128,8 @@ class Stages:
             blocking=lambda _: True,
             answered=answered_by(summary, previous),
         )
-        self._rounds[node] = round_record
-        self.run.record.event("gate.decided", node, **plain(as_told(round_record, last)))
+        self._rounds[node] = current_round
+        self.run.record.event("gate.decided", node, **plain(record_round(current_round, last)))
 
     def _facts_now(self, node: str, rubrics: tuple[Rubric, ...], tree: RunTree) -> Facts:
         """The facts of the change as agents left it."""

@@ -25,7 +25,8 @@ from vibe_gate.report import sentences
 from vibe_gate.report.comment import commit, state_of
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import code, fence, link, prose, table
-from vibe_gate.report.round import ReportedFinding, RoundState
+from vibe_gate.report.reported_finding import ReportedFinding
+from vibe_gate.report.round_state import RoundState
 
 COMMAND = "/vibe-gate"
 

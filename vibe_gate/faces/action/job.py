@@ -68,7 +68,9 @@ from vibe_gate.report.next_step import next_step
 from vibe_gate.report.no_verdict import HEADLINE
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import as_told, first_round, identity, is_further
+from vibe_gate.report.reported_finding import identity
+from vibe_gate.report.round import first_round
+from vibe_gate.report.round_record import is_further, record_round
 from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, suggestions
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.review import Review, review
@@ -537,7 +539,7 @@ def _keep(job: _Job, report: Report, bundle: Path | None) -> list[str]:
     if job.inputs.artifact == "none" or bundle is None:
         return []
     full = job.inputs.artifact == "full"
-    earlier = EarlierRound(as_told(report.round)) if is_further(report.round) else None
+    earlier = EarlierRound(record_round(report.round)) if is_further(report.round) else None
     try:
         shown = _page(job, bundle, earlier) if full else verdict_page(report.summary, earlier)
         (job.folder / "report.html").write_text(shown, encoding="utf-8")

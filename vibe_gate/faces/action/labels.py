@@ -15,7 +15,7 @@ from vibe_gate.faces.action.commands import command_of, label_of, named_by, stan
 from vibe_gate.forge import Comment, Forge
 from vibe_gate.report.annotations import finding_of
 from vibe_gate.report.comment import marker, state_of
-from vibe_gate.report.round import ReportedFinding
+from vibe_gate.report.reported_finding import ReportedFinding
 
 
 class _Said(Struct, frozen=True):

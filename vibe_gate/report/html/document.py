@@ -19,7 +19,7 @@ from vibe_gate.report.html.addresses import file_link, finding_id, place_link
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
 from vibe_gate.report.html.view import MAX_ROWS, FileView, TurnView, View, shown_findings
 from vibe_gate.report.markup import Html, and_more, block, facts, joined, row, table, tag
-from vibe_gate.report.round import identity
+from vibe_gate.report.reported_finding import identity
 
 MAX_UNREVIEWED = 500
 """Places that no judge saw that are shown one by one."""

@@ -14,7 +14,8 @@ from vibe_gate.report import queries, sentences, svg
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link, round_id, to
 from vibe_gate.report.html.view import MOST_ROUNDS, View, shown_findings
 from vibe_gate.report.markup import Html, and_more, joined, row, table, tag
-from vibe_gate.report.round import ReportedFinding, RoundCounts, RoundTold, identity
+from vibe_gate.report.reported_finding import ReportedFinding, identity
+from vibe_gate.report.round_record import RoundCounts, RoundRecord
 from vibe_gate.report.svg import Bar, Part, Series
 
 MOST_FILES, MOST_VOTES, MOST_LINKS = 20, 20, 20
@@ -54,7 +55,7 @@ def rounds(view: View) -> Iterator[Html]:
         told_before |= last.keys()
 
 
-def _by_round(id: str, chain: Mapping[str, RoundTold], gates: Mapping[str, Node], first: int) -> Html:
+def _by_round(id: str, chain: Mapping[str, RoundRecord], gates: Mapping[str, Node], first: int) -> Html:
     """The findings of gates that looked again, as bars; `first`: the number of the first."""
     numbered = list(enumerate(chain.items(), start=first))
     outcomes = {name: gates[name].outcome for name in chain if name in gates}
@@ -69,7 +70,7 @@ def _parts(counts: RoundCounts) -> tuple[Part, ...]:
 
 
 def _gate(
-    name: str, told: RoundTold, node: Node | None, here: Container[str], changed: Container[str]
+    name: str, told: RoundRecord, node: Node | None, here: Container[str], changed: Container[str]
 ) -> Iterator[Html]:
     """A gate's round, with the findings that were new in it; those in `here` stand in the page already."""
     outcome = tag("span", node.outcome, class_=f"badge {node.outcome}") if node and node.outcome else None
@@ -78,7 +79,7 @@ def _gate(
     yield from _became(told, changed, [one for one in told.new if one.fingerprint not in here])
 
 
-def _became(told: RoundTold, changed: Container[str], new: Sequence[ReportedFinding] = ()) -> Iterator[Html]:
+def _became(told: RoundRecord, changed: Container[str], new: Sequence[ReportedFinding] = ()) -> Iterator[Html]:
     """The findings that stand nowhere else in the page; `changed`: paths of files that do."""
     named = [*(("new" if told.after else "found", one) for one in new), *(("fixed", one) for one in told.fixed)]
     named += [("not found again", one) for one in told.unanswered]

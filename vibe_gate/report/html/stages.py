@@ -13,7 +13,8 @@ from vibe_gate.report.answers import checks_node, node_of
 from vibe_gate.report.folds import OWNED, is_foldable
 from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View, told_gates
 from vibe_gate.report.layers import comes_after
-from vibe_gate.report.round import RoundTold, identity
+from vibe_gate.report.reported_finding import identity
+from vibe_gate.report.round_record import RoundRecord
 
 SECOND_LOOK = "second-look-"
 """How the name of a second look's node begins, or goes on after its stage (`judging.second_look`)."""
@@ -33,7 +34,7 @@ class Stage(Struct, frozen=True):
     turns: tuple[TurnView, ...]
     usd: float | None
     findings: tuple[int, ...]
-    told: RoundTold | None = None
+    told: RoundRecord | None = None
 
     @property
     def outcome(self) -> str:

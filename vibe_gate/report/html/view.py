@@ -23,7 +23,7 @@ from vibe_gate.errors import StorageError
 from vibe_gate.report import queries
 from vibe_gate.report.graph import graph_of
 from vibe_gate.report.html.authors import Authors, WhoWrote
-from vibe_gate.report.round import RoundTold
+from vibe_gate.report.round_record import RoundRecord
 from vibe_gate.report.turns import KINDS, model_of, tokens, turn_tokens
 from vibe_gate.report.waits import Period, waits
 from vibe_gate.store.files import FileChange
@@ -159,7 +159,7 @@ class NodeTime(Struct, frozen=True):
 class EarlierRound(Struct, frozen=True):
     """What became of what was said before this run, of the same change. `page`: of that run; "" if it is not there."""
 
-    told: RoundTold
+    told: RoundRecord
     page: str = ""
 
 
@@ -182,8 +182,8 @@ class View(Struct, frozen=True):
     contents: Mapping[str, str] = {}
     left_out: tuple[str, ...] = ()
     authors: Authors = Authors()
-    gates: Mapping[str, RoundTold] = {}
-    rounds: tuple[Mapping[str, RoundTold], ...] = ()
+    gates: Mapping[str, RoundRecord] = {}
+    rounds: tuple[Mapping[str, RoundRecord], ...] = ()
     earlier: EarlierRound | None = None
 
 
@@ -284,23 +284,23 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
     )
 
 
-def _gates(own: Iterable[tuple[TimelineEvent, Mapping[str, Any]]]) -> dict[str, RoundTold]:
+def _gates(own: Iterable[tuple[TimelineEvent, Mapping[str, Any]]]) -> dict[str, RoundRecord]:
     """What became of findings at each gate, by node; "after" one that came later is after none."""
-    found: dict[str, RoundTold] = {}
+    found: dict[str, RoundRecord] = {}
     for event, whole in own:
         if event.type == "gate.decided":
             with suppress(ValueError):
-                told = read(RoundTold, whole.get("data"))
+                told = read(RoundRecord, whole.get("data"))
                 found[event.node_id] = told if told.after in found else replace(told, after="")
     return found
 
 
-def told_gates(view: View) -> dict[str, RoundTold]:
+def told_gates(view: View) -> dict[str, RoundRecord]:
     """The gates whose rounds stand in the page."""
     return {name: told for chain in view.rounds for name, told in list(chain.items())[-MOST_ROUNDS:]}
 
 
-def chains(gates: Mapping[str, RoundTold]) -> Iterator[dict[str, RoundTold]]:
+def chains(gates: Mapping[str, RoundRecord]) -> Iterator[dict[str, RoundRecord]]:
     """The gates that looked at the same again, in the order in which they did; a gate that did so alone is none."""
     followed = {told.after for told in gates.values()}
     for last in (name for name in gates if name not in followed):
