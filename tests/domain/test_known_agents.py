@@ -4,14 +4,14 @@ from pathlib import Path
 import pytest
 
 from vibe_gate.domain.known_agents import ADDRESSES, LINES, TRAILERS, VARIABLES
-from vibe_gate.domain.provenance import Commit, agent_hints
+from vibe_gate.domain.provenance import Commit, agent_hints, agents_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "git-hooks.md"
 
 
 def hints(message: str = "Fix\n", email: str = "ada@example.org", **environ: str) -> tuple[str, ...]:
     commit = Commit("", "Ada", email, "ada@example.org", message)
-    return agent_hints(environ, (commit,), uncommitted=True)
+    return agent_hints(agents_in(environ), (commit,))
 
 
 def test_every_sign_of_an_agent_has_a_source_and_the_day_it_was_read():

@@ -221,7 +221,7 @@ def test_code_of_a_change_is_not_run_where_it_reaches_a_clusters_ports(tmp_path:
         asked = ReviewRequest(
             Selection("commit", left="HEAD~1"), definitions="HEAD~1", mode=LiveMode(Batch("b", has_open_ports=True))
         )
-        progress.run(review_in(repository, asked, environ=environ, clock=now, progress=unheard))
+        progress.run(review_in(repository, asked, clock=now, progress=unheard))
 
 
 def test_an_empty_range_is_a_pass_with_a_hint_if_its_ends_are_reversed(history: Repo) -> None:

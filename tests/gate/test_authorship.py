@@ -9,7 +9,7 @@ import pytest
 from repos import Repo
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.provenance import Commit, Record
+from vibe_gate.domain.provenance import Commit, Record, agents_in
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store.state import State, open_state
@@ -34,13 +34,13 @@ class Witnessed:
     def hints(self, selection: Selection, unread: str = "", **environ: str) -> tuple[str, ...]:
         change = self.repository.change(selection)
         commits = self.repository.commits(change) or (NEXT_COMMIT,)
-        authored = Authorship(self.repository, environ, self.state, unread=unread).of(change, commits)
+        authored = Authorship(self.repository, agents_in(environ), self.state, unread=unread).of(change, commits)
         assert authored.decision is bool(authored.hints)
         return authored.hints
 
     def signs(self) -> tuple[str, ...]:
         (commit,) = self.repository.commits(self.repository.change(Selection("commit")))
-        return Authorship(self.repository, IN_AGENT, self.state).signs_of(commit)
+        return Authorship(self.repository, agents_in(IN_AGENT), self.state).signs_of(commit)
 
     def note_record(self, **values: object) -> None:
         record = {"ts": "2026-01-02T03:04:05.000+00:00", "kind": "reviewed", "stage": "pre-commit"} | values

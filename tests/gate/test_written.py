@@ -39,4 +39,4 @@ def file(path: str, after: str | None, before: str | None = None) -> FileDiff:
 )
 def test_a_session_is_named_with_what_it_wrote(files, blobs, hints):
     assert written_hints(files, blobs) == hints
-    assert agent_hints({}, (), uncommitted=True, written=hints) == hints
+    assert agent_hints({}, (), hints) == hints

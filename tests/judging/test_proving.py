@@ -310,8 +310,8 @@ def test_an_environment_that_the_change_could_have_made_is_none(tmp_path: Path, 
 
     def lack(environment: str, **more: str) -> str:
         rule = CounterexampleRule(environment=environment)
-        with open_repository(repo.path, environ) as repository:
-            return environment_for(rule, repository.change(LAST), repository, {**environ, **more}).lack
+        with open_repository(repo.path, {**environ, **more}) as repository:
+            return environment_for(rule, repository.change(LAST), repository).lack
 
     assert lack(".venv") == ".venv is part of the reviewed files"
     assert lack("tools/home") == "tools/home is part of the reviewed files"

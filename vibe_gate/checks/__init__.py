@@ -233,7 +233,7 @@ class _Commands:
                 argv,
                 cwd=root,
                 timeout_s=min(timeout_s, self._run.deadline.left()),
-                environment=command_environment_from(self._run.environ),
+                environment=command_environment_from(self._run.environment.variables),
                 unix_sockets=criterion.options.get("unix_sockets") is True,
             )
             changed, files = tuple(exported.changed()), frozenset(exported.files)

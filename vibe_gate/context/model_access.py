@@ -71,14 +71,14 @@ class ModelAccess:
         """Whether the model is asked, recorded or replayed. UsageError."""
         from vibe_gate.gateway import wire_from  # a review by checks alone needs none of it
 
-        return wire_from(self._run.environ, self._request.wire)
+        return wire_from(self._run.environment.variables, self._request.wire)
 
     @cached_property
     def upstream(self) -> Upstream | None:
         """The model's API and the credentials for it; None if there are none. GatewayError."""
         from vibe_gate.gateway import find_upstream
 
-        return find_upstream(self._run.environ)
+        return find_upstream(self._run.environment.variables)
 
     @property
     def can_answer(self) -> bool:
@@ -97,7 +97,7 @@ class ModelAccess:
         run, spending = self._run, self._run.state.spending
         scratch.remove_abandoned()
         self.folder = self._resources.enter_context(scratch.private_folder("run"))
-        self._agent_environment = agent_environment_from(run.environ)
+        self._agent_environment = agent_environment_from(run.environment.variables)
         run.record.describe(versions=program_versions(self._agent_environment.search_path, self.folder))
         earlier = run.record.earlier.cost if run.record.earlier else Cost()
         left_today = math.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from vibe_gate.context.deadline import Deadline
     from vibe_gate.context.listeners import Meter
+    from vibe_gate.domain.environment import Environment
     from vibe_gate.secrets import Redactor
     from vibe_gate.store.recorder import RunRecorder
     from vibe_gate.store.state import State
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 class World(Struct, frozen=True):
     """What a run has of the world outside."""
 
-    environ: Mapping[str, str]
+    environment: Environment
+    """What was found in the environment of this process."""
 
     clock: Callable[[], datetime]
     """The time, in UTC."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from vibe_gate.domain import paths
 from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.change import Change
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.rubric import Glob, Identifier, ModelName, Rubric, Schema
 from vibe_gate.domain.summary import GateAbsence
 from vibe_gate.domain.verdict import Finding
@@ -356,10 +357,11 @@ class Gate(Struct, frozen=True):
         rubrics = tuple(replace(one, model=model, models=(), fallback=None) for one in self.rubrics)
         return replace(self, rubrics=rubrics)
 
-    def default_model(self, environ: Mapping[str, str]) -> str:
+    def default_model(self, environment: Environment) -> str:
         """What is asked where a rubric or agent names none; ANTHROPIC_MODEL if there are no definitions at all."""
-        own = environ.get("ANTHROPIC_MODEL") if self.origin == "built-in" else None
-        return own or self.file.model.default
+        if self.origin == "built-in" and environment.model:
+            return environment.model
+        return self.file.model.default
 
     def for_change(self, change: Change) -> tuple[Rubric, ...]:
         """The rubrics that this change is held against, in the order of the file."""

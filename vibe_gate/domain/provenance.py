@@ -51,16 +51,16 @@ def agents_in(environ: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def agent_hints(
-    environ: Mapping[str, str], commits: Iterable[Commit], uncommitted: bool, written: Iterable[str] = ()
-) -> tuple[str, ...]:
-    """Signs that an agent wrote the change: of its environment, its commits and captured sessions (`written`).
+def agent_hints(agents: Mapping[str, str], commits: Iterable[Commit], written: Iterable[str] = ()) -> tuple[str, ...]:
+    """Signs that an agent wrote the change.
 
-    The environment speaks only of what is not committed yet: who runs a review later did not write the commit.
+    Args:
+        agents: The variables of the environment that tell of an agent, as of `agents_in`; none of them for a change
+            that is committed: who runs a review later did not write the commit.
+        commits: Those of the change.
+        written: Signs of captured sessions.
     """
-    hints: list[str] = []
-    if uncommitted:
-        hints += [f"{name} is set: {agent} runs this" for name, agent in agents_in(environ).items()]
+    hints = [f"{name} is set: {agent} runs this" for name, agent in agents.items()]
     for commit in commits:
         name = f"commit {commit.id[:12]}" if commit.id else "this commit"
         hints += [f"{name}: {hint}" for hint in _commit_hints(commit)]
@@ -189,7 +189,7 @@ class Mark(Struct, frozen=True):
         """
         match = _MARK.match(name)
         ts = datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
-        hints = agent_hints(dict.fromkeys(text.split(), "set"), (), uncommitted=True)
+        hints = agent_hints(agents_in(dict.fromkeys(text.split(), "set")), ())
         return cls(ts, *match.groups(), hints) if match else None  # type: ignore[arg-type,call-arg]
 
 

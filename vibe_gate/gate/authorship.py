@@ -28,6 +28,7 @@ from vibe_gate.store.state import State
 class Authorship:
     """The witnesses of one repository, read once for as many changes as are asked about.
 
+    `agents`: the variables of the environment that tell that an agent runs this, each with its name.
     `now`: what sessions wrote until then is looked for first; None if a review has just done so, with `unread` why
     not all of it could be read.
     """
@@ -35,14 +36,14 @@ class Authorship:
     def __init__(
         self,
         repository: Repository,
-        environ: Mapping[str, str],
+        agents: Mapping[str, str],
         state: State,
         now: datetime | None = None,
         unread: str = "",
     ) -> None:
         self._repository = repository
         self._traces = Traces(repository)
-        self._environ = environ
+        self._agents = agents
         self._records = state.hook_records
         self._unread = unread if now is None else captures.note_written(state, now)
         self._written = state.captured_blobs.sessions_by_blob()
@@ -67,13 +68,14 @@ class Authorship:
         if captured:  # our own records say the same of the same sessions
             traced = tuple(hint for hint in traced if not _OWN_TRACE.search(hint))
         written = (*captured, *traced, *filter(None, [self._unread]))
-        seen = agent_hints(self._environ, commits, uncommitted=not change.head_commit, written=written)
+        agents = {} if change.head_commit else self._agents
+        seen = agent_hints(agents, commits, written)
         every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
         return AgentAuthored(decision=bool(every), hints=every)
 
     def signs_of(self, commit: Commit) -> tuple[str, ...]:
         """The signs of an agent at one commit, without what captured sessions wrote: those tell their own lines."""
-        seen = agent_hints({}, [commit], uncommitted=False)
+        seen = agent_hints({}, [commit])
         recorded = self._hints.of(commit.id, self._repository.tree_of(commit.id), seen)
         return tuple(hint for hint in (*seen, *recorded) if not _WROTE.search(hint))
 

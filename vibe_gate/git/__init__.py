@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import place
 from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
@@ -37,7 +38,7 @@ def open_repository(start: Path, environ: Mapping[str, str]) -> Repository:
     UsageError: no repository, a bare one, another owner's. UnsupportedRepository: a format
     that vibe-gate cannot read. One sentence each.
     """
-    return Repository(place.find(start, environ))
+    return Repository(place.find(start, environ, read_environment(environ)))
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)

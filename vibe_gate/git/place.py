@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.environment import Environment, read_environment
+from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import UnsupportedRepository, UsageError
 from vibe_gate.git.program import Finished, Program, configured, finish
 
@@ -87,11 +87,13 @@ class Place(Struct, frozen=True):
     settings: Settings
     git: Program
     environment: Environment
-    """What was found in the environment with which it was looked for."""
+    """What was found in the environment of the process that looks for it."""
 
 
-def find(start: Path, environ: Mapping[str, str]) -> Place:
-    """The repository around `start`.
+def find(start: Path, environ: Mapping[str, str], environment: Environment) -> Place:
+    """The repository around `start`, as git finds it there with `environ`.
+
+    `environment`: of the process, which `environ` may be a part of.
 
     UsageError: none there, no working tree, or another owner's. UnsupportedRepository: a
     format that vibe-gate cannot read. Each with one sentence.
@@ -116,9 +118,7 @@ def find(start: Path, environ: Mapping[str, str]) -> Place:
         settings = Settings([*settings.lines, Setting("disk", "core.ignorecase", "false")])
     ties = {"GIT_DIR": lines[0], "GIT_WORK_TREE": lines[7], "GIT_INDEX_FILE": lines[3]}
     bound = Program(root, {**environ, **ties, **_overrides(settings, environ)})
-    return Place(
-        root, git_dir, common_dir, objects, index_file, lines[5] == "true", settings, bound, read_environment(environ)
-    )
+    return Place(root, git_dir, common_dir, objects, index_file, lines[5] == "true", settings, bound, environment)
 
 
 def is_true(value: str) -> bool:

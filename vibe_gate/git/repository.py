@@ -105,7 +105,7 @@ class Repository(ChangeQueries):
         from vibe_gate.git import making
 
         making.commit_trees(folder, self._objects, trees)
-        return Repository(place.find(folder, self._git.elsewhere(folder).environ))
+        return Repository(place.find(folder, self._git.elsewhere(folder).environ, self.environment))
 
     def patched(self, tree: str, patch: bytes, *, reverse: bool = False) -> str:
         """The tree that a patch makes of another, or with `reverse` was made of, to be read while this repository is
@@ -287,7 +287,7 @@ class Repository(ChangeQueries):
 
     def open_worktree(self, root: Path) -> Repository:
         """Another working tree of this repository. UsageError if another repository is there by now."""
-        found = place.find(root, self._git.elsewhere(root).environ)
+        found = place.find(root, self._git.elsewhere(root).environ, self.environment)
         if found.common_dir.resolve() != self.common_dir.resolve():
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
         return Repository(found)

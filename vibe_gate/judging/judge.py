@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
-from vibe_gate.domain import in_ci
 from vibe_gate.domain.cause import Cause, NoKey
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.leaving import may_leave
@@ -49,7 +48,7 @@ async def judge(
     Raises GatewayError for a wire that is set up wrongly (a cassette that is not there), UsageError if a cassette would
     keep what stays in this clone.
     """
-    questions = questions_of(facts, facts.gate.default_model(run.environ))
+    questions = questions_of(facts, facts.gate.default_model(run.environment))
     if model.wire.mode == "record" and not all(may_leave(question.shown) for question in questions):
         raise UsageError(NO_CASSETTE)
     run.record.describe(shown=_shown_prompts(questions))
@@ -60,7 +59,7 @@ async def judge(
         return _known_answers(questions, cache)
     if not model.can_answer:
         # Nobody demanded the answers if the built-in gate is in force outside CI: they are left out then.
-        is_optional = facts.gate.origin == "built-in" and not in_ci(run.environ)
+        is_optional = facts.gate.origin == "built-in" and not run.environment.in_ci
         return _known_answers(questions, cache, silence=NoKey(), is_chosen=is_optional)
     with run.deadline.interrupting():
         briefs = briefs_of(open_questions, facts, repository)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import UNSET
@@ -48,7 +48,7 @@ class Prover:
         self._tell = tell
         self._rule, self._folder, self._named = environment.rule, environment.folder, environment.named
         self._change, self._repository, self._run = change, repository, run
-        self._environment = command_environment_from(run.environ)
+        self._environment = command_environment_from(run.environment.variables)
         self._trees: dict[Side, Tree] = {
             "after": repository.tree(change.after),
             "before": repository.tree(change.before),
@@ -208,14 +208,14 @@ def _put(root: Path, path: str, test: str) -> bool:
     return True
 
 
-def environment_for(
-    rule: CounterexampleRule, change: Change, repository: Repository, environ: Mapping[str, str]
-) -> ProofEnvironment:
+def environment_for(rule: CounterexampleRule, change: Change, repository: Repository) -> ProofEnvironment:
     """What tests of the change run with on this machine, or why they cannot.
 
     Not what a reviewed tree holds: it would be the change's own, and a link in its place opens any folder to the tests.
     """
-    given, named, root = environ.get(ENVIRONMENT, ""), rule.environment or "", repository.root.resolve()
+    given = repository.environment.variables.get(ENVIRONMENT, "")
+    named = rule.environment or ""
+    root = repository.root.resolve()
     folder = Path(given) if given else root / named if named else None
     lack = wall_lack()
     if folder is None:

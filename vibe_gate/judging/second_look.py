@@ -134,7 +134,7 @@ async def look_again(
 
 def look_questions(fails: Iterable[OpenFail], facts: Facts, run: RunContext) -> list[LookQuestion]:
     """What is asked about these fails. The node is `second-look-<rubric>`, then -b, -c ... for further ones."""
-    default_model = facts.gate.default_model(run.environ)
+    default_model = facts.gate.default_model(run.environment)
     trees = (facts.change.before, facts.change.after)
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
     prefix = f"{facts.stage}-" if facts.stage else ""

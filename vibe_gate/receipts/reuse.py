@@ -30,7 +30,7 @@ def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: Ru
     allowed = allowed_signers(repository, change, base=request.base, definitions=request.definitions)
     if allowed.content is None:
         return None
-    model = gate.default_model(run.environ)
+    model = gate.default_model(run.environment)
     wanted, ids = {rubric.id for rubric in facts.rubrics_with_judge}, {f"{change.before}..{change.after}"}
     finder = ReceiptFinder(repository, run.clock(), allowed)
     candidates = finder.bundled(ids) + finder.noted(ids, lambda receipt: _answers(receipt, facts, model))

@@ -240,7 +240,7 @@ class _Verifier:
         # Whoever runs this says nothing about who wrote what is committed: no environment.
         state = open_state(repository.common_dir)
         self._authorship = Authorship(repository, {}, state, now)
-        known = badges(self.gate, state.labels.all(), self.gate.default_model(environment.variables))
+        known = badges(self.gate, state.labels.all(), self.gate.default_model(environment))
         self._advising = frozenset(name for name, badge in known.items() if not badge.blocks)
         oldest_first = tuple(reversed(span.commits))
         self._history = History({name: repository.parents(name) for name in oldest_first}, span.base)

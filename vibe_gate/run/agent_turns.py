@@ -81,7 +81,7 @@ class AgentTurns:
         self.private = False
         """Whether the background, or a session that a turn goes on with, may not leave the clone."""
         self._gate, self._run, self._model = facts.gate, run, model
-        self._commands = command_environment_from(run.environ)
+        self._commands = command_environment_from(run.environment.variables)
         self._read, self._root, self._progress, self._tick = read, root, progress, tick
 
     async def run_stage(
@@ -103,7 +103,7 @@ class AgentTurns:
             before = tree.now
             began(before)
             folder, changes = self._folder_of(node, tree, workspace)
-            model = request.model or request.agent.model or self._gate.default_model(self._run.environ)
+            model = request.model or request.agent.model or self._gate.default_model(self._run.environment)
             fields = {"agent": request.agent.id, "model": model, "node": node, "private": self.private}
             with closing(KeptSession(self._run, self._root, folder, earlier, **fields)) as session:
                 turn = self._turn(node, request, tree, folder, model, session, changes)
@@ -149,6 +149,7 @@ class AgentTurns:
         if request.context or request.prompt_command or background:
             system_prompt += DATA_RULE.replace("NONCE", nonce)
         time_left = self._run.deadline.left()
+        variables = self._run.environment.variables
         return TurnRequest(
             node=node,
             prompt="\n\n".join(sections),
@@ -160,7 +161,7 @@ class AgentTurns:
             images=request.pictures(self._read),
             tools=agent.tools,
             disallowed_tools=agent.disallowed_tools,
-            mcp_servers={name: _mcp_server(file.mcp, name, self._run.environ) for name in agent.mcp_servers},
+            mcp_servers={name: _mcp_server(file.mcp, name, variables) for name in agent.mcp_servers},
             working=True,
             wall=wall,
             session=session.stored,
@@ -289,12 +290,12 @@ def _refused_calls(
     return [f"{node}: {counted(len(calls), 'tool call')} refused: {first_calls}."]
 
 
-def _mcp_server(servers: Mapping[str, McpServer], name: str, environ: Mapping[str, str]) -> Mapping[str, Any]:
+def _mcp_server(servers: Mapping[str, McpServer], name: str, variables: Mapping[str, str]) -> Mapping[str, Any]:
     """A server in the CLI's own form. UsageError: gate.toml names no such server."""
     server = servers.get(name)
     if server is None:
         raise UsageError(f"There is no [mcp.{name}] in gate.toml.")
     if server.url is not None:
         return {"type": "http", "url": server.url}
-    variables = {variable: environ[variable] for variable in server.env if variable in environ}
-    return {"type": "stdio", "command": server.command, "args": list(server.args), "env": variables}
+    server_variables = {variable: variables[variable] for variable in server.env if variable in variables}
+    return {"type": "stdio", "command": server.command, "args": list(server.args), "env": server_variables}

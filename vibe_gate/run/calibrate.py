@@ -247,7 +247,7 @@ def planned(cases: CaseSet, wire: WireMode, repeats: int | None, now: datetime) 
 
     None: as often as for the baseline that is there, so that no better measurement is replaced by the way; or once.
     """
-    askings, answers, model = [], {}, cases.gate.default_model(cases.repository.environment.variables)
+    askings, answers, model = [], {}, cases.gate.default_model(cases.repository.environment)
     rubrics = {rubric.id: rubric for rubric in cases.gate.rubrics}
     with open_state(cases.repository.common_dir) as state:
         for case in cases.cases:

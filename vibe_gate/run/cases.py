@@ -148,7 +148,6 @@ class CaseSet(Struct, frozen=True):
                 walk = review_in(
                     stand_in,
                     request,
-                    environ=self.repository.environment.variables,
                     clock=clock,
                     progress=progress,
                     state=state,

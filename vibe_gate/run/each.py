@@ -271,7 +271,6 @@ async def commit_row(
             walk = review_in(
                 repository,
                 request,
-                environ=environment.variables,
                 clock=clock,
                 progress=unheard,
                 state=state,

@@ -38,17 +38,17 @@ def facts_of(
     commits = repository.commits(change)
     if mode.pending_message is not None and not change.head_commit:
         commits = (repository.pending_commit(mode.pending_message),)
-    authored = Authorship(repository, world.environ, world.state, unread=unread).of(change, commits)
+    authored = Authorship(repository, world.environment.agents, world.state, unread=unread).of(change, commits)
     messages = [commit.message.strip() for commit in reversed(commits)]
     claims = [Claim("message", "\n\n".join(messages))]
     claims += _claims(change, gate, rubrics, request, repository, world)
     trust: Badges = {}
     if not mode.tries_judge:
-        trust = badges(gate, world.state.labels.all(), gate.default_model(world.environ))
+        trust = badges(gate, world.state.labels.all(), gate.default_model(world.environment))
     tests = None
     # A labelled case is judged in a stand-in that has no environment, and as it was recorded on another machine.
     if mode.runs_commands and not mode.tries_judge:
-        tests = _tests(change, gate, repository, world)
+        tests = _tests(change, gate, repository)
     return Facts(
         change,
         gate,
@@ -97,12 +97,12 @@ def what_was_asked(
     return Claim("prompt", requests_text(prompts, redact), is_private)
 
 
-def _tests(change: Change, gate: Gate, repository: Repository, world: World) -> ProofEnvironment | None:
+def _tests(change: Change, gate: Gate, repository: Repository) -> ProofEnvironment | None:
     if (rule := gate.file.counterexample) is None:
         return None
     from vibe_gate.judging.proving import environment_for  # few gates run tests
 
-    return environment_for(rule, change, repository, world.environ)
+    return environment_for(rule, change, repository)
 
 
 def catch_up(repository: Repository, world: World) -> str:

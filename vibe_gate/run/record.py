@@ -31,14 +31,13 @@ from vibe_gate.store.state import State, open_state
 from vibe_gate.store.store import open_store
 
 
-def world_around(
-    repository: Repository, environ: Mapping[str, str], clock: Callable[[], datetime], state: State | None = None
-) -> World:
+def world_around(repository: Repository, clock: Callable[[], datetime], state: State | None = None) -> World:
     """The world of a run in this repository; `state` if its shared state is open already."""
-    redactor = Redactor(environ)
+    environment = repository.environment
+    redactor = Redactor(environment.variables)
     store = open_store(repository.store_root, redactor, clock, repository.tracked_in_store)
     shared_state = state or open_state(repository.common_dir)
-    return World(environ, clock, shared_state, store, redactor, repository.worktree)
+    return World(environment, clock, shared_state, store, redactor, repository.worktree)
 
 
 def open_run(

@@ -179,7 +179,6 @@ async def replay_row(
             walk = review_in(
                 repository,
                 replace(task.request, mode=ReplayMode(task.run_id, task.trial)),
-                environ=repository.environment.variables,
                 clock=clock,
                 progress=unheard,
                 state=state,
@@ -315,7 +314,7 @@ def recall_answers(stored: StoredRun, repository: Repository, facts: Facts, run:
     if (gate := _gate_then(stored, repository, facts)) is None:
         return
     rubrics = tuple(rubric for rubric in gate.rubrics if rubric.id in stored.questions)
-    asked = questions_of(replace(facts, gate=gate, rubrics=rubrics), gate.default_model(run.environ))
+    asked = questions_of(replace(facts, gate=gate, rubrics=rubrics), gate.default_model(run.environment))
     for question in asked:
         alone = sum(one.rubric.id == question.rubric.id for one in asked) == 1
         if alone and stored.questions[question.rubric.id] == question.key:

@@ -26,7 +26,6 @@ from vibe_gate.context.listeners import Meter, Progress
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ForgeJob, ReviewRequest
 from vibe_gate.context.world import RunContext
-from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Budget, Gate
@@ -149,14 +148,13 @@ async def review(
     wrongly. A model that cannot be reached is no error but an outcome.
     """
     with open_repository(start, environ) as repository:
-        return await review_in(repository, request, environ=environ, clock=clock, progress=progress, meter=meter)
+        return await review_in(repository, request, clock=clock, progress=progress, meter=meter)
 
 
 async def review_in(
     repository: Repository,
     request: ReviewRequest,
     *,
-    environ: Mapping[str, str],
     clock: Callable[[], datetime],
     progress: Progress,
     meter: Meter | None = None,
@@ -178,7 +176,7 @@ async def review_in(
         rubrics = _rubrics_of(gate, change, request)
         if not change.files:  # only now: a wrong --rubric is an error even if nothing changed
             return Review(nothing(change), repository.remarks, root=repository.root)
-        world = world_around(repository, environ, clock, state)
+        world = world_around(repository, clock, state)
         unshared_note = share_answers(gate, request, repository, world)
         unread = catch_up(repository, world)
         facts = facts_of(change, gate, rubrics, request, repository, world, unread)
@@ -255,7 +253,7 @@ async def reach_verdict(
     job = request.forge or ForgeJob()
     tell = partial(progress, "judge")
     with run.deadline.interrupting():
-        is_in_ci = in_ci(run.environ)
+        is_in_ci = run.environment.in_ci
         impact = policy_impact(repository, change, gate, in_ci=is_in_ci)
         today = run.clock().date()
         waivers = waivers_in_force(run.state, gate, impact, today, job.accepted, job.find_approval, in_ci=is_in_ci)

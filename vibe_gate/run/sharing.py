@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import World
-from vibe_gate.domain import in_ci
 from vibe_gate.domain.bundles import Provenance, RunEntry, is_evidence
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Summary
@@ -60,18 +59,19 @@ def share_answers(gate: Gate, request: ReviewRequest, repository: Repository, wo
     from vibe_gate.gateway import wire_from
     from vibe_gate.store.shared import SharedStore  # few gates have a store
 
-    if wire_from(world.environ, request.wire).mode != "live":
+    if wire_from(world.environment.variables, request.wire).mode != "live":
         return ""
-    problem = SharedStore.unusable(url, world.environ)
+    variables = world.environment.variables
+    problem = SharedStore.unusable(url, variables)
     if problem:
-        return problem if in_ci(world.environ) else ""
+        return problem if world.environment.in_ci else ""
     problem = unconfirmed_store(repository, url)
     if problem:
         return problem
     problem = unknown_branch(repository, request.base, request.definitions)
     if problem:
         return f"The shared store {url} is not used: {problem}"
-    world.state.share(SharedStore(url, world.environ, world.clock))
+    world.state.share(SharedStore(url, variables, world.clock))
     return ""
 
 

@@ -61,7 +61,7 @@ class Stages:
         """`approve`: None if nobody is to be asked; `files` as of TrustedFiles."""
         self.facts, self.run = facts, run
         self.graph = StageGraph(run.record, progress)
-        self.trees = RunTrees(repository, facts.change, run.record.run_id, run.environ)
+        self.trees = RunTrees(repository, facts.change, run.record.run_id)
         self.model = ModelAccess(run, request, facts.gate)
         read, root = TrustedFiles(facts, repository, files), repository.root
         self.turns = AgentTurns(facts, run, self.model, read, root, progress, tick)

@@ -88,7 +88,7 @@ def records_of(repository: Repository, roots: Iterable[Path], commits: Sequence[
 
 def up_to_date(repository: Repository, clock: Callable[[], datetime]) -> tuple[Path, ...]:
     """Fold what sessions did until now into the store; the working trees whose stores may keep sessions."""
-    catch_up(repository, world_around(repository, repository.environment.variables, clock))
+    catch_up(repository, world_around(repository, clock))
     return repository.capture_roots()
 
 

@@ -175,17 +175,17 @@ class RunTree:
 class RunTrees:
     """The files of a run: those of its own repository (`own`), and of others that stages name as their workspace."""
 
-    def __init__(self, repository: Repository, change: Change, run_id: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, repository: Repository, change: Change, run_id: str) -> None:
         self.own = RunTree(repository, change, run_id)
         self._by_root = {repository.root: self.own}
-        self._run_id, self._environ = run_id, environ
+        self._run_id = run_id
         self._open = ExitStack()
 
     def of(self, workspace: Path | None) -> RunTree:
         """The files of that repository in this run; the run's own without one."""
         if workspace is None or workspace.resolve() in self._by_root:
             return self._by_root[workspace.resolve()] if workspace else self.own
-        repository = self._open.enter_context(open_repository(workspace, self._environ))
+        repository = self._open.enter_context(open_repository(workspace, self.own.repository.environment.variables))
         if repository.root not in self._by_root:
             change = repository.change(Selection("worktree"))
             self._by_root[repository.root] = RunTree(repository, change, self._run_id)

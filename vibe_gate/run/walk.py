@@ -113,7 +113,7 @@ async def run_workflow(
             if request.resumed is not None:
                 request.resumed.require_same(change, gate)
             _require_model(request, plan, environ)
-            world = world_around(repository, environ, clock)
+            world = world_around(repository, clock)
             apart = share_answers(gate, request.review, repository, world)
             unread = catch_up(repository, world)
             # Which rubrics its gates ask is not known yet; what one of them may see is looked up.

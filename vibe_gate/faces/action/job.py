@@ -17,6 +17,7 @@ from vibe_gate.context.mode import DraftMode, LiveMode, LookMode, Mode
 from vibe_gate.context.review_request import ForgeJob, JudgeWish, ReviewRequest
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.change import MAX_COMMITS, Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.replayed import Replayed, totals
@@ -284,7 +285,7 @@ def _read_labels(
 
 def _standing(job: _Job, done: Review, accepted: Sequence[Waiver]) -> Standing:
     """How the verdict about this change is left for later jobs, and found again."""
-    model = done.gate.default_model(job.environ) if done.gate else ""
+    model = done.gate.default_model(read_environment(job.environ)) if done.gate else ""
     number = job.trigger.number
     pull = f"{job.trigger.repository}#{number or 0}"
     given_for = about(pull, done, job.inputs, model, accepted, job.runner.clock().date())

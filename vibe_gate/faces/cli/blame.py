@@ -46,8 +46,8 @@ def _run(arguments: BlameArguments) -> int:
     revision = arguments.revision
     with open_repository_here() as repository:
         path = _path(repository, arguments.file)
-        with world_around(repository, os.environ, now).state as state:
-            unread = catch_up(repository, world_around(repository, os.environ, now, state))
+        with world_around(repository, now).state as state:
+            unread = catch_up(repository, world_around(repository, now, state))
         roots = repository.capture_roots()
         origins = line_origins(repository, roots, revision, path, arguments.lines)
         commits = {origin.commit for origin in origins if origin.commit and origin.by != "agent"}

@@ -21,6 +21,7 @@ from msgspec.structs import asdict
 from vibe_gate.agent import agent_environment_from, find_cli
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import EMPTY_TREE
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import DEFAULT_MODEL, Gate, Retention
 from vibe_gate.domain.paths import quote
@@ -178,9 +179,10 @@ def _asked_model(start: Path) -> Point:
 def _default_model(start: Path) -> str:
     """The model that the gate in force names, or else the built-in gate's."""
     gate: Gate | None = None
+    environment = read_environment(os.environ)
     with suppress(GateError), open_repository(start, os.environ) as repository:
         gate = standing_gate(repository) or built_in_gate(repository.tree(EMPTY_TREE))
-    model = gate.default_model(os.environ) if gate else os.environ.get("ANTHROPIC_MODEL", "")
+    model = gate.default_model(environment) if gate else environment.model
     return model or DEFAULT_MODEL
 
 

@@ -11,7 +11,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import agent_hints
+from vibe_gate.domain.provenance import agents_in
 from vibe_gate.faces.cli.output import complain, emit, is_terminal, takes_colour
 from vibe_gate.report import sentences
 from vibe_gate.run.review import Review
@@ -79,4 +79,4 @@ def coloured(text: Text, columns: int) -> str:
 def _advice(finished: Review) -> list[str]:
     """What a person who has no gate of their own should know."""
     has_own_gate = finished.gate is None or finished.gate.origin != "built-in"
-    return [] if has_own_gate or in_ci(os.environ) or agent_hints(os.environ, (), uncommitted=True) else [NO_GATE]
+    return [] if has_own_gate or in_ci(os.environ) or agents_in(os.environ) else [NO_GATE]

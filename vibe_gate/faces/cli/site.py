@@ -293,4 +293,4 @@ def _gate(repository: Repository) -> Gate | None:
 
 def _judges(gate: Gate, repository: Repository) -> Badges:
     """What a review here goes by: the labels of this clone alone."""
-    return badges(gate, open_state(repository.common_dir).labels.all(), gate.default_model(os.environ))
+    return badges(gate, open_state(repository.common_dir).labels.all(), gate.default_model(repository.environment))

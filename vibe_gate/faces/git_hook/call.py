@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import Record, agent_hints
+from vibe_gate.domain.provenance import Record, agent_hints, agents_in
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, DefinitionError, GateError, StorageError
 from vibe_gate.faces.git_hook.terminal import Terminal, terminal
 from vibe_gate.faces.git_hook.unreviewed import STOPPABLE, files_want_block, goes_through, is_stopped, loud
@@ -105,7 +105,7 @@ class Hook(Struct, frozen=True):
     @property
     def hints(self) -> tuple[str, ...]:
         """Signs in the environment that an agent runs git."""
-        return agent_hints(self.environ, (), uncommitted=True)
+        return agent_hints(agents_in(self.environ), ())
 
     def persons_terminal(self) -> AbstractContextManager[Terminal | None]:
         """The terminal of a person who runs git; None of an agent, whose screen it would disturb."""

@@ -18,7 +18,7 @@ def review_message(hook: Hook) -> int:
         text = _message(hook, repository)
         tree = repository.index_tree()
         before = let_through(hook.state(repository.common_dir).hook_records.about(tree), tree)
-        hinted = bool(agent_hints({}, (repository.pending_commit(text),), uncommitted=False))
+        hinted = bool(agent_hints({}, (repository.pending_commit(text),)))
     if before is not None and _is_settled(before, hinted):
         return PASS
     # A review loads much more than all of the above.

@@ -98,7 +98,6 @@ def review_change(
         walk = review_in(
             repository,
             request,
-            environ=hook.environ,
             clock=hook.clock,
             progress=partial(_show_progress, hook),
             state=hook.state(repository.common_dir),
