@@ -25,12 +25,12 @@ from vibe_gate.agent import program_versions
 from vibe_gate.domain.calibration import Baseline, CriterionBaseline
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.label import Label
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.trusted import own_gate
 from vibe_gate.gate.writing import baseline_toml
-from vibe_gate.gateway import Wire
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.report.sentences import key_advice
 from vibe_gate.report.waits import waits

@@ -22,8 +22,8 @@ from rich.text import Text
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.calibration import share
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.faces.cli.demo import DATA, make_demo
-from vibe_gate.gateway import Wire
 from vibe_gate.report import terminal
 from vibe_gate.report.feedback import CriterionFeedback
 from vibe_gate.report.statistics import AuthorRuns, Statistics, drawn

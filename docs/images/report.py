@@ -16,8 +16,8 @@ from playwright.sync_api import sync_playwright
 
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.faces.cli.demo import DATA, make_demo
-from vibe_gate.gateway import Wire
 from vibe_gate.report.html import page
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
 from vibe_gate.run.review import review

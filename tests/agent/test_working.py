@@ -16,8 +16,9 @@ from wire import Notes, answering, conversing, hold, session_in
 
 from vibe_gate import agent
 from vibe_gate.agent.allowed import PROTECTED, refusal
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.turn import TurnChange, TurnFile
-from vibe_gate.gateway import Gateway, Wire, find_upstream
+from vibe_gate.gateway import Gateway, find_upstream
 from vibe_gate.store.store import open_store
 
 pytestmark = pytest.mark.slow

@@ -19,8 +19,8 @@ from scripted_messages_api import MessagesRequest, Text, ToolUse, Turn, Usage
 from walks import walked
 from wire import answering
 
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.faces.cli import demo
-from vibe_gate.gateway import Wire
 
 CASSETTE = Path(demo.__file__).parent / "demo_data" / "cassette"
 

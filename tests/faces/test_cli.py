@@ -14,12 +14,12 @@ from command import started, vibe_gate
 from program import ROOT, repository
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.command import Command, argument, parser
 from vibe_gate.faces.cli.help import COMMANDS, HELP
 from vibe_gate.faces.cli.review import REVIEW, review_request
-from vibe_gate.gateway import Wire
 from vibe_gate.version import __version__
 
 

@@ -6,9 +6,10 @@ import pytest
 from scripted_messages_api import ApiError, Fault, ToolUse, Turn
 from wire import answering, costing, hold, session_in
 
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import TurnResult
-from vibe_gate.gateway import Gateway, Wire, find_upstream
+from vibe_gate.gateway import Gateway, find_upstream
 
 pytestmark = pytest.mark.slow
 

@@ -25,10 +25,11 @@ from scripted_messages_api import ApiError, DropConnection, Fault, Text, Thinkin
 from wire import KEY, answering, costing, hold, session_in
 
 from vibe_gate.domain import wire
+from vibe_gate.domain.model_wire import Wire, read_wire
 from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.errors import GatewayError, UsageError
-from vibe_gate.gateway import Gateway, Upstream, Wire, find_upstream, wire_from
+from vibe_gate.gateway import Gateway, Upstream, find_upstream
 from vibe_gate.gateway.cassette import joined
 from vibe_gate.gateway.ledger import Ledger
 from vibe_gate.gateway.normal import digest, normal_request
@@ -143,13 +144,12 @@ def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
         Gateway(find_upstream(environ), Wire("record", tmp_path), 1.0, same)
 
 
-def test_the_wire_is_asked_for_or_set(tmp_path):
-    assert wire_from({}) == Wire("live", None)
-    assert wire_from({"VIBE_GATE_WIRE": "replay", "VIBE_GATE_CASSETTE": "c"}) == Wire("replay", Path("c"))
-    assert wire_from({"VIBE_GATE_WIRE": "replay"}, Wire("record", tmp_path)) == Wire("record", tmp_path)
+def test_the_wire_is_what_the_environment_says_or_live():
+    assert read_wire({}) == Wire("live", None)
+    assert read_wire({"VIBE_GATE_WIRE": "replay", "VIBE_GATE_CASSETTE": "c"}) == Wire("replay", Path("c"))
     for wrong in ({"VIBE_GATE_WIRE": "tape"}, {"VIBE_GATE_WIRE": "record"}):
         with pytest.raises(UsageError):
-            wire_from(wrong)
+            read_wire(wrong)
 
 
 def test_a_wire_that_cannot_work_is_an_error_at_once(tmp_path):
@@ -670,7 +670,8 @@ def test_a_cassette_that_is_broken_names_its_file(tmp_path, text):
 
 
 def test_replay_loads_no_network_library(tmp_path, environ):
-    script = "import sys; from pathlib import Path; from vibe_gate.gateway import Gateway, Wire\n"
+    script = "import sys; from pathlib import Path\n"
+    script += "from vibe_gate.domain.model_wire import Wire; from vibe_gate.gateway import Gateway\n"
     script += f"with Gateway(None, Wire('replay', Path({str(tmp_path)!r})), 1.0, str) as g: g.url('x')\n"
     script += "sys.exit('requests' in sys.modules or 'urllib3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], env=environ).returncode == 0

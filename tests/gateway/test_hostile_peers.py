@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from vibe_gate.domain import wire
-from vibe_gate.gateway import Gateway, Wire, find_upstream
+from vibe_gate.domain.model_wire import Wire
+from vibe_gate.gateway import Gateway, find_upstream
 from vibe_gate.gateway.exchange import MAX_STRANGERS
 from vibe_gate.gateway.forward import MAX_ANSWER_BYTES
 from vibe_gate.gateway.usage import Meter, Usage

@@ -19,8 +19,8 @@ from walks import walked
 from wire import answer, answering
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.errors import UsageError
-from vibe_gate.gateway import Wire
 from vibe_gate.report.annotations import check_run
 from vibe_gate.report.comment import comment
 from vibe_gate.report.report import Report

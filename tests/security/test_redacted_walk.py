@@ -20,7 +20,7 @@ from walks import walked
 from wire import answer, answering
 
 from vibe_gate.domain.document import to_json
-from vibe_gate.gateway import Wire
+from vibe_gate.domain.model_wire import Wire
 
 pytestmark = pytest.mark.slow
 

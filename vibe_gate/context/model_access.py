@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from vibe_gate.context.review_request import ReviewRequest
     from vibe_gate.context.world import RunContext
     from vibe_gate.domain.gate import Gate
+    from vibe_gate.domain.model_wire import Wire
     from vibe_gate.domain.wire import TurnResult
-    from vibe_gate.gateway import Gateway, Upstream, Wire
+    from vibe_gate.gateway import Gateway, Upstream
 
 CONVERSATIONS_AT_ONCE = 4
 """Conversations side by side: about twice the cores of a small CI machine (0.1-0.2 GB each)."""
@@ -61,17 +62,12 @@ class ModelAccess:
         """Models that stayed overloaded or that the API does not know, each with what was seen."""
         self.replacements: set[tuple[str, str]] = set()
         """Of these, pairs of a model and the one that was asked instead."""
-        self._run, self._request, self._budget = run, request, request.budget_in(gate)
+        self.wire: Wire = request.wire
+        """Whether the model is asked, recorded or replayed."""
+        self._run, self._budget = run, request.budget_in(gate)
         self._uncounted: set[str] = set()
         self._lock = threading.Lock()
         self._resources = ExitStack()
-
-    @cached_property
-    def wire(self) -> Wire:
-        """Whether the model is asked, recorded or replayed. UsageError."""
-        from vibe_gate.gateway import wire_from  # a review by checks alone needs none of it
-
-        return wire_from(self._run.environment.variables, self._request.wire)
 
     @cached_property
     def upstream(self) -> Upstream | None:
@@ -82,11 +78,11 @@ class ModelAccess:
 
     @property
     def can_answer(self) -> bool:
-        """Whether a model, or a recording of one, can be asked. UsageError, GatewayError."""
+        """Whether a model, or a recording of one, can be asked. GatewayError."""
         return self.wire.mode == "replay" or self.upstream is not None
 
     def open(self) -> None:
-        """Open the gateway, unless it is open. Raises GatewayError, UsageError."""
+        """Open the gateway, unless it is open. GatewayError."""
         if self.is_open:
             return
         # What was answered before needs neither an event loop nor a server.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,10 +12,8 @@ from vibe_gate.context.mode import LiveMode, Mode
 from vibe_gate.domain.cause import Cause, NoJudge
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.gate import Budget, Gate
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.waiver import Waiver
-
-if TYPE_CHECKING:
-    from vibe_gate.gateway import Wire  # a review by checks alone loads none of it
 
 JudgeWish = Literal["never", "if checks pass", "always"]
 """When a judge is asked: never; unless a `must` check fails; also then, unless it found a secret."""
@@ -65,8 +63,8 @@ class ReviewRequest(Struct, frozen=True):
     deadline_s: float | None = None
     """Seconds for the whole run; None: the gate's own limit."""
 
-    wire: Wire | None = None
-    """How the model is reached; None: as the environment says."""
+    wire: Wire = Wire()
+    """How the model is reached."""
 
     forge: ForgeJob | None = None
     """The job of a forge that asks; None anywhere else."""

@@ -26,6 +26,7 @@ from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted
+from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.domain.tables import SHOWN_CHARACTERS
 from vibe_gate.errors import UsageError
@@ -97,6 +98,7 @@ async def review(
         definitions=definitions,
         max_cost_usd=_positive("max_cost_usd", max_cost_usd),
         deadline_s=_positive("deadline_s", deadline_s),
+        wire=read_wire(variables),
     )
     start = _folder(repository)
     listener = progress or unheard
@@ -166,6 +168,7 @@ async def run_workflow(
         definitions=definitions,
         max_cost_usd=_positive("max_cost_usd", max_cost_usd),
         deadline_s=_positive("deadline_s", deadline_s),
+        wire=read_wire(variables),
     )
     request = workflow_walk.RunRequest(review=review_request, workflow=workflow, model=_model(model), apply=apply)
     listener = progress or unheard
@@ -203,7 +206,9 @@ def run_agent(
             agent, prompt, context=results, resume=resume or "", schema=schema, timeout_s=limit_s,
             max_cost_usd=limit_usd, watchers=watchers, stop=stop,
         )  # fmt: skip
-        review = ReviewRequest(Selection("worktree"), max_cost_usd=limit_usd, deadline_s=limit_s)
+        review = ReviewRequest(
+            Selection("worktree"), max_cost_usd=limit_usd, deadline_s=limit_s, wire=read_wire(environ)
+        )
         request = workflow_walk.RunRequest(review=review, plan=plan)
         return await workflow_walk.run_workflow(request, start=start, environ=environ, clock=now, progress=unheard)
 

@@ -1,6 +1,6 @@
 """The door to the model: a loopback server of our own that holds the key.
 
-    with Gateway(find_upstream(environ), wire_from(environ), budget_usd, redact) as gateway:
+    with Gateway(find_upstream(environ), read_wire(environ), budget_usd, redact) as gateway:
         base_url = gateway.url(node_id)      # what the agent is told; its key is a dummy
         ...
     gateway.spent()
@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vibe_gate.gateway.upstream import NO_CREDENTIALS, Upstream, Wire, WireMode, find_upstream, wire_from
+from vibe_gate.gateway.upstream import NO_CREDENTIALS, Upstream, find_upstream
 
 if TYPE_CHECKING:
     from vibe_gate.gateway.model_probe import ask_model
     from vibe_gate.gateway.server import Gateway
 
-__all__ = ["NO_CREDENTIALS", "Gateway", "Upstream", "Wire", "WireMode", "ask_model", "find_upstream", "wire_from"]
+__all__ = ["NO_CREDENTIALS", "Gateway", "Upstream", "ask_model", "find_upstream"]
 
 
 def __getattr__(name: str) -> object:

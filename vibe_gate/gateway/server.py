@@ -12,13 +12,14 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import SessionCost
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette
 from vibe_gate.gateway.exchange import Relay, Server
 from vibe_gate.gateway.ledger import Account, Ledger, OnSettled
-from vibe_gate.gateway.upstream import NO_CREDENTIALS, Upstream, Wire
+from vibe_gate.gateway.upstream import NO_CREDENTIALS, Upstream
 
 SETTLING_S = 0.5
 """How long closing waits for requests of agents that have just ended to be metered."""

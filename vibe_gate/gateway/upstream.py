@@ -8,14 +8,13 @@ import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from vibe_gate.domain import MODEL_KEYS
 from vibe_gate.domain.proxies import certificates, proxies_for
-from vibe_gate.errors import GatewayError, UsageError
+from vibe_gate.errors import GatewayError
 
 ANTHROPIC = "https://api.anthropic.com"
 
@@ -34,33 +33,7 @@ _HOME_FILES = {
 MAX_WAIT_DIGITS = 9
 """Of the seconds that an API asks to wait."""
 
-WireMode = Literal["live", "record", "replay"]
-"""How the model is reached: asked, asked and recorded into a cassette, or replayed from one."""
-
-
-class Wire(Struct, frozen=True):
-    """How the model is reached."""
-
-    mode: WireMode = "live"
-
-    cassette: Path | None = None
-    """The folder of recorded requests and answers; only `live` needs none."""
-
-
 NO_CREDENTIALS = "No credentials for a model were found; `vibe-gate doctor` says what can be set."
-
-
-def wire_from(environ: Mapping[str, str], chosen: Wire | None = None) -> Wire:
-    """What was chosen, else what VIBE_GATE_WIRE and VIBE_GATE_CASSETTE say, else live. UsageError."""
-    if chosen is not None:
-        return chosen
-    mode = environ.get("VIBE_GATE_WIRE") or "live"
-    if mode not in get_args(WireMode):
-        raise UsageError(f"VIBE_GATE_WIRE is {mode!r}; use {', '.join(get_args(WireMode))}.")
-    cassette = environ.get("VIBE_GATE_CASSETTE") or ""
-    if mode != "live" and not cassette:
-        raise UsageError(f"VIBE_GATE_WIRE={mode} needs the folder of recorded answers in VIBE_GATE_CASSETTE.")
-    return Wire(cast(WireMode, mode), Path(cassette) if cassette else None)
 
 
 class Unavailable(Exception):

@@ -25,11 +25,11 @@ from vibe_gate.domain.cause import Cause, Misfit, NoConversation
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import first_mistake, holds_all, plain, read
 from vibe_gate.domain.escape import counted, ended, show_text
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.verdict import CheckedEvidence, LookOutcome, SecondLook, Vote, short
 from vibe_gate.domain.wire import TurnResult
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.gateway import Wire
 from vibe_gate.git import Repository, Tree
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.asking import export_trees

@@ -10,7 +10,7 @@ from functools import cache
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.document import holds_all, plain, read
 from vibe_gate.domain.leaving import may_leave
-from vibe_gate.gateway import Wire
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.git import Repository
 from vibe_gate.judging.cast_vote import CastVote, RubricVotes, settle_question
 from vibe_gate.judging.questions import RubricQuestion

@@ -21,11 +21,11 @@ from vibe_gate.context.listeners import unheard
 from vibe_gate.domain.calibration import Baseline, CriterionBaseline, LabelledAnswers, count, mean
 from vibe_gate.domain.document import iso, plain, read
 from vibe_gate.domain.interval import Interval
+from vibe_gate.domain.model_wire import WireMode
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import Outcome
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.gate.cases import Case
-from vibe_gate.gateway import WireMode
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.run.batch import SOON_USED_UP, SharedLimit, Workers, carried_out
 from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask

@@ -22,6 +22,7 @@ from vibe_gate.context.mode import CalibrationMode
 from vibe_gate.context.review_request import JudgeWish, ReviewRequest
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.model_wire import Wire, WireMode
 from vibe_gate.domain.rubric import Claim
 from vibe_gate.domain.summary import AgentAuthored, Summary
 from vibe_gate.domain.tables import did_you_mean
@@ -30,7 +31,6 @@ from vibe_gate.errors import DefinitionError, GatewayError, StorageError, UsageE
 from vibe_gate.gate.cases import PATCH, SIDES, Case, read_cases
 from vibe_gate.gate.loading import built_in_gate, load_gate
 from vibe_gate.gate.source import Mistake
-from vibe_gate.gateway import Wire, WireMode
 from vibe_gate.git import Repository, Tree, open_repository
 from vibe_gate.judging.questions import questions_of
 from vibe_gate.judging.rubric_brief import briefs_of

@@ -31,7 +31,7 @@ from vibe_gate.domain.upkeep import BatchRun
 from vibe_gate.domain.verdict import CriterionResult
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, UsageError
 from vibe_gate.gate.trusted import WORKTREE, trusted_revision
-from vibe_gate.gateway import find_upstream, wire_from
+from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository
 from vibe_gate.report import queries, sentences
 from vibe_gate.run.batch import SOON_USED_UP
@@ -104,7 +104,7 @@ def batch_of(repository: Repository, request: ReviewRequest) -> str:
         "version": __version__,
         "rubrics": request.rubrics,
         "judge": request.judge != "never",
-        "wire": wire_from(repository.environment.variables, request.wire).mode,
+        "wire": request.wire.mode,
         "model": repository.environment.model,
         "definitions": _definitions(repository, request),
     }
@@ -152,7 +152,7 @@ def planned(
 
 def settled_row(task: CommitTask, run: BatchRun, environment: Environment) -> CommitRow | None:
     """The row of a commit that is done, by its newest run that counts."""
-    is_replayed = wire_from(environment.variables, task.request.wire).mode == "replay"
+    is_replayed = task.request.wire.mode == "replay"
     has_key = is_replayed or find_upstream(environment.variables) is not None
     settled = run.summary is not None and is_settled(run.summary, has_key=has_key)
     return _recorded(task.commit, task.title, run.summary) if run.summary and settled else None

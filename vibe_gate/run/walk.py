@@ -28,6 +28,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext, World
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.change import Change, FileVersion
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
 from vibe_gate.domain.verdict import RunOutcome
@@ -35,7 +36,7 @@ from vibe_gate.errors import GateError, GatewayError, StorageError, UsageError
 from vibe_gate.gate.chosen import agent_named, rubrics_for, workflow_named
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.gate.trusted import gate_for
-from vibe_gate.gateway import NO_CREDENTIALS, find_upstream, wire_from
+from vibe_gate.gateway import NO_CREDENTIALS, find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.agent_turns import held_in
 from vibe_gate.run.approval import Approve, nobody
@@ -112,7 +113,7 @@ async def run_workflow(
             plan = _plan(request, gate, change)
             if request.resumed is not None:
                 request.resumed.require_same(change, gate)
-            _require_model(request, plan, environ)
+            _require_model(request, plan, repository.environment)
             world = world_around(repository, clock)
             apart = share_answers(gate, request.review, repository, world)
             unread = catch_up(repository, world)
@@ -144,15 +145,14 @@ async def run_workflow(
         return done
 
 
-def _require_model(request: RunRequest, plan: Plan, environ: Mapping[str, str]) -> None:
+def _require_model(request: RunRequest, plan: Plan, environment: Environment) -> None:
     """GatewayError: an agent of the plan could not ask its model, so no run is made that could not go on.
 
     A run that waits for a person first can be resumed when there is a key.
     """
     if not plan.asks_agents or request.interactive:
         return
-    wire = wire_from(environ, request.review.wire)
-    if wire.mode != "replay" and find_upstream(environ) is None:
+    if request.review.wire.mode != "replay" and find_upstream(environment.variables) is None:
         raise GatewayError(NO_CREDENTIALS)
 
 

@@ -19,6 +19,7 @@ from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.change import MAX_COMMITS, Selection
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.escape import safe
+from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.replayed import Replayed, totals
 from vibe_gate.domain.summary import Summary
@@ -304,6 +305,7 @@ def _review(
         base=job.compared.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
         forge=ForgeJob(approvals, accepted, issues, shows_repairs=job.suggests and job.inputs.review_comments),
+        wire=read_wire(job.environ),
         mode=_mode(job),
     )
     if workflow and not job.trigger.reviewed:

@@ -24,6 +24,7 @@ from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.label import Label
+from vibe_gate.domain.model_wire import WireMode
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
@@ -40,7 +41,7 @@ from vibe_gate.faces.cli.shared_options import (
     parse_workers,
 )
 from vibe_gate.gate.writing import write_baseline
-from vibe_gate.gateway import WireMode, find_upstream
+from vibe_gate.gateway import find_upstream
 from vibe_gate.run.calibrate import Asking, Calibration, CriterionMeasure, RubricMeasure, planned
 from vibe_gate.run.cases import CaseSet, read_case_set
 from vibe_gate.run.shard import WHOLE, Shard

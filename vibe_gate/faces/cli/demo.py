@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from vibe_gate.context.listeners import Progress
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command, parse_nothing
 from vibe_gate.faces.cli.output import emit, now
 from vibe_gate.faces.cli.screen import present
-from vibe_gate.gateway import Wire
 from vibe_gate.git import Draft, make_repository
 from vibe_gate.run.review import Review, review
 

@@ -28,7 +28,6 @@ from vibe_gate.faces.cli.shared_options import WorkerOptions
 from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import gate_for
-from vibe_gate.gateway import wire_from
 from vibe_gate.git import Repository
 from vibe_gate.report import commits as shown
 from vibe_gate.run.batch import SharedLimit, carried_out
@@ -85,7 +84,7 @@ def _resolved(request: ReviewRequest, repository: Repository) -> ReviewRequest:
     """The request of every commit: revisions as ids, which no ref moves meanwhile."""
     names = {name: getattr(request, name) for name in ("base", "definitions")}
     ids = {name: repository.resolve(value) for name, value in names.items() if value and value != "worktree"}
-    wire = wire_from(os.environ, request.wire)
+    wire = request.wire
     wire = replace(wire, cassette=wire.cassette and wire.cassette.absolute())
     return replace(request, **ids, wire=wire)
 
@@ -155,7 +154,7 @@ def _review(
         repository,
         asks=bounds.asks,
         instead="use --no-judge",
-        wire=wire_from(os.environ, request.wire).mode,
+        wire=request.wire.mode,
         files=request.definitions == "worktree",
     )
     limit_usd, most_usd = request.max_cost_usd, bounds.max_cost_usd or 0.0

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from vibe_gate.domain.model_wire import WireMode
 from vibe_gate.errors import UsageError
 from vibe_gate.faces import workers
 from vibe_gate.faces.cli.output import complain, now
 from vibe_gate.faces.cli.shared_options import LOCAL, WorkerOptions
 from vibe_gate.gate.chosen import refuse_code
-from vibe_gate.gateway import WireMode
 from vibe_gate.git import Repository
 from vibe_gate.run.batch import SharedLimit, Workers, local_workers
 from vibe_gate.run.cases import CaseSet

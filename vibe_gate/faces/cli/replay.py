@@ -40,7 +40,7 @@ from vibe_gate.faces.cli.shared_options import (
 from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import WORKTREE, gate_for
-from vibe_gate.gateway import find_upstream, wire_from
+from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository
 from vibe_gate.report import replays
 from vibe_gate.run.batch import SharedLimit, carried_out
@@ -112,7 +112,7 @@ def _run(arguments: ReplayArguments) -> int:
         entries = _entries_of_shard(arguments, team or runs, repository)
         if team:
             team.bundles.fetch(run for run in entries if not (runs.root / run.bundle).is_dir())
-        is_replayed = wire_from(os.environ, request.wire).mode == "replay"
+        is_replayed = request.wire.mode == "replay"
         has_key = is_replayed or find_upstream(os.environ) is not None
         plan = planned(repository, runs.bundles, entries, request, trial, has_key=has_key)
         rows = {row.run_id: row for row in plan.known}
@@ -213,7 +213,7 @@ def _replay(
         repository,
         asks=gate.may_ask(request.rubrics),
         instead="choose rubrics without judges (--rubric ID)",
-        wire=wire_from(os.environ, request.wire).mode,
+        wire=request.wire.mode,
         files=request.definitions == WORKTREE,
         about=_stored,
     )

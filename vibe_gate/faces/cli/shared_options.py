@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.model_wire import Wire, WireMode
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli.command import argument
-from vibe_gate.gateway import Wire, WireMode
 from vibe_gate.run.shard import WHOLE, Shard, shard_of
 
 WIRES: tuple[WireMode, ...] = get_args(WireMode)

@@ -12,6 +12,7 @@ from typing import get_args
 from msgspec import Struct
 
 from vibe_gate.domain.escape import counted
+from vibe_gate.domain.model_wire import WireMode
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
@@ -25,7 +26,6 @@ from vibe_gate.faces.cli.shared_options import (
     parse_workers,
 )
 from vibe_gate.faces.workers import run_case
-from vibe_gate.gateway import WireMode
 from vibe_gate.run.batch import carried_out
 from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask, Status, read_case_set
 from vibe_gate.run.shard import WHOLE

@@ -19,6 +19,7 @@ from vibe_gate.domain.cause import CommitsReviewed, NoKey
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import HookRule
+from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.provenance import Record, RecordKind
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
@@ -87,10 +88,8 @@ def review_change(
     `find_reviews` as of HookMode. `reported`: whether the
     hook before reported a judge's answers, None if there was none; the same pass is then not reported again.
     """
-    request = ReviewRequest(
-        selection,
-        mode=HookMode(hook.stage, message, find_reviews),
-    )
+    mode = HookMode(hook.stage, message, find_reviews)
+    request = ReviewRequest(selection, wire=read_wire(hook.environ), mode=mode)
     with open_repository(hook.start, hook.environ) as repository:
         with suppress(OSError):  # what it says of the tree may not be so after this review
             (repository.common_dir / PASSED).unlink()

@@ -21,6 +21,7 @@ from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe, show_block
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.wire import end_kind
@@ -42,7 +43,7 @@ from vibe_gate.faces.pytest_plugin.wire import (
 from vibe_gate.gate import chosen
 from vibe_gate.gate.loading import FOLDER
 from vibe_gate.gate.trusted import own_gate
-from vibe_gate.gateway import Wire, find_upstream
+from vibe_gate.gateway import find_upstream
 from vibe_gate.report import sentences
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
