@@ -24,6 +24,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.document import read as read_document
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored, Cost
 from vibe_gate.domain.verdict import CheckedEvidence, SecondLook, Vote
@@ -126,8 +127,8 @@ class Looking:
         groups = votes or [(vote,) for vote in self.votes]
         self.fails = [OpenFail(self.rubric, self.rubric.criterion[0], group) for group in groups]
         self.run: Any = SimpleNamespace(
-            environ={}, clock=lambda: NOW, state=self.state, record=self.record, redactor=Redactor({}),
-            deadline=self.deadline,
+            environment=read_environment({}), clock=lambda: NOW, state=self.state, record=self.record,
+            redactor=Redactor({}), deadline=self.deadline,
         )  # fmt: skip
         answers = Answers({"quality": (RubricVotes(by_criterion={"works": self.votes}),)}, notes=("before",))
         looking = look_again(

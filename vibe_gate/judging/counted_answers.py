@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
@@ -12,7 +12,7 @@ from vibe_gate.context.facts import Facts
 from vibe_gate.domain.cause import Cause, NoClaim, NoFile
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CriterionResult, NamedFinding, short
+from vibe_gate.domain.verdict import CriterionResult, DecidedBy, NamedFinding, Outcome, TrustBadge, short
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.decide import OpenFail, open_fails
@@ -103,44 +103,55 @@ def criterion_results(
 
 def _judge_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: Answers) -> CriterionResult:
     """What the judge's votes on the criterion come to, with what is known of the judge."""
-    result = _vote_result(rubric, criterion, facts, answers)
-    return replace(result, trust=facts.trust.get((rubric.id, criterion.id), UNSET))
-
-
-def _vote_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: Answers) -> CriterionResult:
+    trust = facts.trust.get((rubric.id, criterion.id), UNSET)
     if not any(criterion.concerns(file) for file in facts.change.files):
-        return not_asked(criterion, NoFile(), chosen=True)
+        return _not_asked(criterion, NoFile(), "not_applicable", trust=trust)
     if criterion.needs and criterion.needs not in facts.known:
-        return not_asked(criterion, NoClaim(kind=criterion.needs), chosen=True)
+        return _not_asked(criterion, NoClaim(kind=criterion.needs), "not_applicable", trust=trust)
     votes = answers.by_rubric.get(rubric.id)
     if votes is None:
-        result = not_asked(criterion, answers.silence, chosen=answers.chosen)
-        return replace(result, decided_by="cache") if rubric.id in answers.reused else result
+        outcome: Outcome = "not_applicable" if answers.chosen else "abstain"
+        decided_by: DecidedBy = "cache" if rubric.id in answers.reused else "none"
+        return _not_asked(criterion, answers.silence, outcome, decided_by, trust=trust)
+    is_cached = rubric.id not in answers.asked
     question_results = []
     for question_votes in votes:
         if criterion.needs and criterion.id not in question_votes.by_criterion:
             continue
         cast = question_votes.by_criterion.get(criterion.id, ())
-        question_results.append(result_of_votes(criterion, cast, rubric.votes, question_votes.stopped))
-    result = worst(question_results)
-    if rubric.id in answers.asked or result.decided_by == "refuted":
-        return result
-    return replace(result, decided_by="cache")
+        result = result_of_votes(
+            criterion, cast, rubric.votes, question_votes.stopped, is_cached=is_cached, trust=trust
+        )
+        question_results.append(result)
+    return worst(question_results)
 
 
-def not_asked(criterion: Criterion, cause: Cause | None, *, chosen: bool) -> CriterionResult:
-    """A judge criterion that nobody was asked about; None if nothing is to be said of it.
+def _not_asked(
+    criterion: Criterion,
+    cause: Cause | None,
+    outcome: Outcome,
+    decided_by: DecidedBy = "none",
+    *,
+    trust: TrustBadge | UnsetType,
+) -> CriterionResult:
+    """A judge criterion about which no judge was asked.
 
-    `chosen`: it does not bear on this change or was left out on purpose; otherwise it could not be asked, and stays
-    undecided.
+    Args:
+        criterion: As the rubric states it.
+        cause: Why; None if nothing is to be said of it.
+        outcome: "not_applicable" if it does not bear on this change or was left out on purpose; "abstain" if it could
+            not be asked, and stays undecided.
+        decided_by: "cache" if the pass of an earlier run was taken over.
+        trust: What people said of the judge's earlier findings, if that is known.
     """
     return CriterionResult(
         id=criterion.id,
         kind="judge",
         must=criterion.must,
         weight=float(criterion.weight),
-        outcome="not_applicable" if chosen else "abstain",
-        decided_by="none",
+        outcome=outcome,
+        decided_by=decided_by,
         reason=short(cause.reason) if cause else "",
         cause=cause or UNSET,
+        trust=trust,
     )

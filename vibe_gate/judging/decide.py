@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import UNSET, Struct
-from msgspec.structs import replace
 
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.rubric import Criterion, Rubric
@@ -92,6 +92,7 @@ def decide_rubrics(
     results: Sequence[Sequence[CriterionResult]],
     findings: Sequence[NamedFinding],
     waivers: Waivers,
+    reused_scores: Mapping[str, float] = MappingProxyType({}),
 ) -> RubricOutcomes:
     """Decide each rubric once, without the failed criteria all of whose findings are waived.
 
@@ -100,6 +101,7 @@ def decide_rubrics(
         results: Of each rubric's criteria, in its order.
         findings: All of the run's.
         waivers: What people let pass.
+        reused_scores: Of rubrics whose pass was taken over from a receipt, by id.
     """
     decided = []
     tallies = []
@@ -109,8 +111,7 @@ def decide_rubrics(
         waived_names |= {(rubric.id, criterion_id) for criterion_id in waived}
         tally = tally_rubric(rubric, criterion_results, waived)
         tallies.append(tally)
-        rubric_result = summarize_tally(rubric, tally)
-        decided.append(replace(rubric_result, criteria=_with_waiver_reasons(rubric_result, waived)))
+        decided.append(summarize_tally(rubric, tally, waived, reused_scores.get(rubric.id)))
     levels = levels_of(tallies, rubrics, findings)
     criterion_uses = Counter(criterion.id for rubric in rubrics for criterion in rubric.criterion)
     shown_findings = []
@@ -146,16 +147,6 @@ def _show_finding(finding: NamedFinding, level: Level, waiver: Waiver | None, *,
         basis=raw.basis,
         proof=raw.proof,
     )
-
-
-def _with_waiver_reasons(result: RubricResult, waived: Mapping[str, str]) -> tuple[CriterionResult, ...]:
-    """The criteria, those that people let pass with a reason that says who did."""
-    criteria = []
-    for criterion in result.criteria:
-        if criterion.id in waived:
-            criterion = replace(criterion, reason=short(f"{waived[criterion.id]} | {criterion.reason}"))
-        criteria.append(criterion)
-    return tuple(criteria)
 
 
 def waived_criteria(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import UNSET, Struct
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from vibe_gate import errors
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CriterionResult, RubricResult, RunOutcome
+from vibe_gate.domain.verdict import CriterionResult, RubricResult, RunOutcome, short
 from vibe_gate.judging.vote_counting import is_proven
 
 WORST_FIRST: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive", "pass")
@@ -164,19 +165,38 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult], waived_ids: Colle
     return summarize_tally(rubric, tally_rubric(rubric, results, waived_ids))
 
 
-def summarize_tally(rubric: Rubric, tally: RubricTally) -> RubricResult:
-    """The tally as bundles keep it. A fail that only advises says in `would_block` what it would have done."""
+def summarize_tally(
+    rubric: Rubric,
+    tally: RubricTally,
+    waiver_sentences: Mapping[str, str] = MappingProxyType({}),
+    reused_score: float | None = None,
+) -> RubricResult:
+    """The tally as bundles keep it.
+
+    A fail that only advises says in `would_block` what it would have done; one that people let pass says who did.
+
+    Args:
+        rubric: The one that was tallied.
+        tally: What each of its criteria does to it.
+        waiver_sentences: Who let a criterion pass, by its id.
+        reused_score: Of the receipt whose pass was taken over, in which judges' answers are not named one by one.
+    """
     would_block_ids = tally.would_block_ids
     criteria = []
     for result, effect in zip(tally.criteria, tally.effects, strict=True):
         if effect == "advises":
             result = replace(result, would_block=result.id in would_block_ids)
+        elif result.id in waiver_sentences:
+            result = replace(result, reason=short(f"{waiver_sentences[result.id]} | {result.reason}"))
         criteria.append(result)
+    score = tally.score()
+    if reused_score is not None and tally.outcome == "pass":
+        score = reused_score
     return RubricResult(
         id=rubric.id,
         digest=rubric.digest,
         outcome=tally.outcome,
-        score=round(tally.score(), 4),
+        score=round(score, 4),
         coverage=round(tally.coverage, 4),
         criteria=tuple(criteria),
         pass_threshold=rubric.pass_threshold,

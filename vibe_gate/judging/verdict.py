@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.context.facts import Facts
@@ -78,7 +77,7 @@ def verdict_of(answered: CountedAnswers, waivers: Waivers, changed_paths: Sequen
         changed_paths: Where index or working tree, if it was reviewed, holds something else by now.
     """
     facts, checks, answers = answered.facts, answered.checks, answered.answers
-    outcomes = decide_rubrics(facts.rubrics, answered.results, answered.findings, waivers)
+    outcomes = decide_rubrics(facts.rubrics, answered.results, answered.findings, waivers, answers.reused)
     approval = waivers.of_policy(answered.impact.fingerprint)
     shown_findings = order_findings(outcomes.findings)
     if approval is not None:
@@ -87,7 +86,7 @@ def verdict_of(answered: CountedAnswers, waivers: Waivers, changed_paths: Sequen
         facts=facts,
         impact=answered.impact,
         answers=answers,
-        rubrics=tuple(_with_reused_score(result, answers) for result in outcomes.rubrics),
+        rubrics=outcomes.rubrics,
         findings=tuple(shown_findings),
         waivers=(*outcomes.effective_waivers, *filter(None, [approval])),
         intact=answers.intact and not changed_paths,
@@ -119,13 +118,6 @@ def changed_note(changed_paths: Sequence[str]) -> tuple[str, ...]:
     others = len(changed_paths) - 1
     more = f" and {counted(others, 'more file')}" if others else ""
     return (f"Changed during the review: {changed_paths[0]}{more}.",)
-
-
-def _with_reused_score(result: RubricResult, answers: Answers) -> RubricResult:
-    """The score of the receipt whose pass was taken over, in which judges' answers are not named one by one."""
-    if result.outcome != "pass" or result.id not in answers.reused:
-        return result
-    return replace(result, score=answers.reused[result.id])
 
 
 def passes_by_checks(rubric: Rubric, facts: Facts, checks: CheckResults) -> bool:

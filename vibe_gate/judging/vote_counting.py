@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.rubric import Criterion
-from vibe_gate.domain.verdict import PROOF_STATUSES, CriterionResult, DecidedBy, Outcome, Vote, short
+from vibe_gate.domain.verdict import PROOF_STATUSES, CriterionResult, DecidedBy, Outcome, TrustBadge, Vote, short
 
 _WORST_FIRST: tuple[Outcome, ...] = ("fail", "error", "abstain", "pass", "not_applicable")
 
@@ -87,12 +87,26 @@ def _settle_outcomes(outcomes: Sequence[Outcome], planned: int, *, stopped: bool
 
 
 def result_of_votes(
-    criterion: Criterion, votes: Sequence[Vote], planned: int, stopped: Cause | None = None
+    criterion: Criterion,
+    votes: Sequence[Vote],
+    planned: int,
+    stopped: Cause | None = None,
+    *,
+    is_cached: bool = False,
+    trust: TrustBadge | UnsetType = UNSET,
 ) -> CriterionResult:
-    """The result of a judge criterion after its last vote; `stopped` is why no further one was cast.
+    """The result of a judge criterion after its last vote.
 
     A criterion that the votes fail stays failed while one of these fails stands. If second looks refuted all of them,
     the votes are counted once more, the refuted ones as what they stood for.
+
+    Args:
+        criterion: As the rubric states it.
+        votes: Those cast on one question.
+        planned: How many the rubric wants.
+        stopped: Why no further one was cast, if that is so.
+        is_cached: Every vote is of an earlier run.
+        trust: What people said of the judge's earlier findings, if that is known.
     """
     outcome, decided_by = settle(votes, planned, stopped=True) or ("abstain", "none")
     deciding_votes = [vote for vote in votes if vote.outcome == outcome]
@@ -105,7 +119,7 @@ def result_of_votes(
     if outcome == "fail" and all(vote.is_refuted for vote in failing_votes):
         counted_outcomes = [counted_outcome(vote) for vote in votes]
         outcome, _ = _settle_outcomes(counted_outcomes, planned, stopped=True) or ("abstain", "none")
-        decided_by = "refuted"
+        decided_by, is_cached = "refuted", False
         deciding_reason = _refutation_reason(failing_votes[0], outcome, votes)
         cause = UNSET
     return CriterionResult(
@@ -114,10 +128,11 @@ def result_of_votes(
         must=criterion.must,
         weight=float(criterion.weight),
         outcome=outcome,
-        decided_by=decided_by,
+        decided_by="cache" if is_cached else decided_by,
         votes=tuple(votes),
         reason=short(deciding_reason),
         cause=cause,
+        trust=trust,
     )
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RunOutcome
-from vibe_gate.errors import GateError
+from vibe_gate.errors import PASS, GateError
 from vibe_gate.gate.policy import steering
 from vibe_gate.judging.repeats import without_repeats
 from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
@@ -23,6 +23,7 @@ from vibe_gate.run.review import Review, changed_since
 from vibe_gate.run.sharing import run_to_share, untold_notes
 from vibe_gate.run.stages import Stages
 from vibe_gate.run.summary import capture_note, make_summary, merge_gate_answers, notes_on, unrecorded_note
+from vibe_gate.run.tree import RunTree
 
 
 class WorkflowRun(Struct, frozen=True, kw_only=True):
@@ -91,8 +92,11 @@ def conclude_run(
     *,
     reviewing: bool = False,
     unshared_note: str = "",
+    applies: bool = False,
 ) -> WorkflowRun:
-    """Seal the run.
+    """Seal the run, and put its patch into the working tree if that is wanted.
+
+    It is not put there if the run did not pass, or what it made steers agents or decides about a gate.
 
     Args:
         workflow: Its id.
@@ -100,6 +104,7 @@ def conclude_run(
         problem: What went wrong outside of every stage, and the outcome of that.
         reviewing: As of RunRequest.
         unshared_note: Why no store is shared, as a sentence, or "".
+        applies: As `apply` of RunRequest.
     """
     run, tree = stages.run, stages.trees.own
     change = tree.change if reviewing else tree.current
@@ -136,6 +141,12 @@ def conclude_run(
     ]
     changed_files = agents_change.files if agents_change else ()
     steering_files = steering(stages.facts.gate, changed_files)
+    patch_file = _patch_file(stages, patch) if patch else None
+    applied = False
+    unapplied: GateError | None = None
+    if applies and patch_file is not None and not steering_files and summary.exit_code == PASS:
+        unapplied = _apply_patch(tree, patch, patch_file)
+        applied = unapplied is None
     redact = run.redactor.text
     return WorkflowRun(
         review=Review(
@@ -153,9 +164,12 @@ def conclude_run(
         change=agents_change,
         names=tuple(redact(file.shown_path) for file in changed_files),
         made=patch,
-        patch=_patch_file(stages, patch) if patch else None,
+        patch=patch_file,
         said=tuple(_last_messages(stages, patch)),
         steers=tuple(redact(file.shown_path) for file in steering_files),
+        applied=applied,
+        staged=applied and tree.change.kind == "staged",
+        unapplied=unapplied,
         problem=redact(problem[1]) if problem else "",
     )
 
@@ -179,6 +193,15 @@ def _patch_file(stages: Stages, patch: bytes) -> Path | None:
     if not run.record.lost or recorded.is_file():
         return recorded
     return repository.keep_patch(run.record.run_id, run.redactor.data(patch))
+
+
+def _apply_patch(tree: RunTree, patch: bytes, patch_file: Path) -> GateError | None:
+    """Put the patch into the working tree, whose files must be those that the run began with; why it was not, if so."""
+    try:
+        tree.repository.apply(patch, tree.start, patch_file)
+    except GateError as error:
+        return error
+    return None
 
 
 def _last_messages(stages: Stages, patch: bytes) -> Iterator[tuple[str, str]]:

@@ -50,7 +50,6 @@ from vibe_gate.run.schedule import scheduled
 from vibe_gate.run.sharing import share_answers
 from vibe_gate.run.stage_request import Material, StageRequest, found_by
 from vibe_gate.run.stages import Stages
-from vibe_gate.run.tree import RunTree
 from vibe_gate.run.workflow import Defaults, Plan, Workflow, load, place_of
 from vibe_gate.store import captured
 
@@ -136,13 +135,18 @@ async def run_workflow(
             if repair is not None and problem is None and _examined_nothing(stages):
                 problem = "inconclusive", f"No rubric of run {request.fix} applies to your files as they are now."
             progress("seal", "writing the verdict")
-            done = conclude_run(plan.id, stages, problem, reviewing=request.reviewing, unshared_note=apart)
-            writes = [*_writes(stages)] if request.apply and done.patch else []
+            workflow_run = conclude_run(
+                plan.id,
+                stages,
+                problem,
+                reviewing=request.reviewing,
+                unshared_note=apart,
+                applies=request.apply,
+            )
+            if workflow_run.applied:
+                captured.note_applied(run.state, [*_writes(stages)], clock(), run.redactor.value)
         repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
-        done = _applied(done, repository, stages.trees.own) if request.apply else done
-        if done.applied:
-            captured.note_applied(run.state, writes, clock(), run.redactor.value)
-        return done
+        return workflow_run
 
 
 def _require_model(request: RunRequest, plan: Plan, environment: Environment) -> None:
@@ -207,18 +211,6 @@ def _writes(stages: Stages) -> Iterator[captured.AppliedWrite]:
 
 def _text(repository: Repository, version: FileVersion | None) -> str:
     return repository.read(version).decode("utf-8", "replace") if version else ""
-
-
-def _applied(done: WorkflowRun, repository: Repository, tree: RunTree) -> WorkflowRun:
-    """Put the patch into the working tree, whose files must be those that `tree` began with; not if the run did not
-    pass, or what it made steers agents or decides about a gate."""
-    if done.patch is None or done.steers or done.review.summary.exit_code:
-        return done
-    try:
-        repository.apply(done.made, tree.start, done.patch)
-    except GateError as error:
-        return replace(done, unapplied=error)
-    return replace(done, applied=True, staged=tree.change.kind == "staged")
 
 
 def _opened(
