@@ -12,7 +12,8 @@ SUITE = """
 import sys, unittest, warnings
 import pytest
 
-OURS = {"vibe_gate", "vibe_gate.faces", "vibe_gate.faces.pytest_plugin", "vibe_gate.faces.pytest_plugin.marker"}
+PLUGIN = "vibe_gate.faces.pytest_plugin"
+OURS = {"vibe_gate", "vibe_gate.version", "vibe_gate.faces", PLUGIN, f"{PLUGIN}.marker"}
 
 def test_the_plugin_loads_nothing_but_itself():
     assert {name for name in sys.modules if name.split(".")[0] == "vibe_gate"} <= OURS
