@@ -130,17 +130,18 @@ _NO_WALL = "Commands ran code of the change without a whole wall around it"
 
 
 class CheckResults(Struct, frozen=True):
-    """Results by (rubric id, criterion id), what they point at, sentences for people, and what checks would write.
-
-    `raised_by`: by finding the ids of the rubrics that fail a criterion with it, since two rubrics may give the same id
-    to criteria of their own.
-    """
+    """The answers of all checks of one review."""
 
     results: dict[tuple[str, str], CriterionResult]
+    """By rubric id and criterion id."""
     findings: tuple[RawFinding, ...]
     raised_by: Mapping[RawFinding, Collection[str]] = MappingProxyType({})
+    """By finding the ids of the rubrics that fail a criterion with it, since two rubrics may give the same id to
+    criteria of their own."""
     notes: tuple[str, ...] = ()
+    """Sentences for people."""
     repairs: tuple[FileDiff, ...] = ()
+    """What checks would write."""
 
 
 def run_checks(
@@ -160,7 +161,7 @@ def run_checks(
     `node` is that of the checks in the run's graph.
     `acted` gives what agents did; it is asked only if a check wants to know. `suggest` as of CheckInput.
     """
-    known: dict[tuple[str, tuple[str, ...]], CheckResult] = {}
+    answers: dict[tuple[str, tuple[str, ...]], CheckResult] = {}
     results: dict[tuple[str, str], CriterionResult] = {}
     raised_by: dict[RawFinding, list[str]] = {}
     commands = _Commands(change, repository, run)
@@ -170,7 +171,7 @@ def run_checks(
         for criterion in rubric.check_criteria:
             reach = gate.reach(rubric.id) if CHECKS[criterion.check_name].of_text else ()  # others do not ask for it
             question = to_json(replace(criterion, id="", weight=1.0)), reach
-            if question not in known:
+            if question not in answers:
                 input = CheckInput(
                     change=change,
                     criterion=criterion,
@@ -185,19 +186,28 @@ def run_checks(
                     gitleaks=gate.gitleaks,
                     read_path=lambda path: repository.tree(change.after).read(path),
                 )
-                known[question] = run_check(input) if run.deadline.left() else _too_late(run.deadline.cause)
-            result = results[rubric.id, criterion.id] = _result(criterion, known[question])
-            for finding in _findings_of(result, known[question]):
+                if run.deadline.left():
+                    answers[question] = run_check(input)
+                else:
+                    answers[question] = _too_late(run.deadline.cause)
+            answer = answers[question]
+            result = _result(criterion, answer)
+            results[rubric.id, criterion.id] = result
+            for finding in _findings_of(result, answer):
                 raised_by.setdefault(finding, []).append(rubric.id)
     if commands.printed:
         run.record.output("".join(commands.printed).encode("utf-8", "replace"))
     run.record.event("node.status", node, status="DONE")
-    findings = [finding for answer in known.values() for finding in answer.findings]
-    findings += [finding for finding in raised_by if finding not in {*findings}]
+    findings: list[RawFinding] = []
+    repairs: list[FileDiff] = []
+    for answer in answers.values():
+        findings += answer.findings
+        repairs += answer.repairs
+    answered_findings = frozenset(findings)
+    findings += [finding for finding in raised_by if finding not in answered_findings]
     pointed_at = {finding.criterion for finding in findings if finding.path}
-    repairs = tuple(repair for answer in known.values() for repair in answer.repairs)
     notes = tuple(commands.notes(results.values(), pointed_at))
-    return CheckResults(results, tuple(findings), raised_by, notes, repairs)
+    return CheckResults(results, tuple(findings), raised_by, notes, tuple(repairs))
 
 
 def _too_late(cause: TimeUsedUp) -> CheckResult:
@@ -209,7 +219,8 @@ def _findings_of(result: CriterionResult, answer: CheckResult) -> Iterable[RawFi
     asks the same."""
     if result.outcome != "fail":
         return ()
-    return [finding for finding in answer.findings if finding.criterion == result.id] or (whole_change_finding(result),)
+    findings = [finding for finding in answer.findings if finding.criterion == result.id]
+    return findings or [whole_change_finding(result)]
 
 
 class _Commands:
@@ -237,8 +248,11 @@ class _Commands:
                 unix_sockets=criterion.options.get("unix_sockets") is True,
             )
             changed, files = tuple(exported.changed()), frozenset(exported.files)
-            own = [name for name in changed if self._change.file(name)]
-            contents = {name: now for name in own if (now := exported.content(name)) is not None}
+            contents: dict[str, bytes] = {}
+            for name in changed:
+                content = exported.content(name) if self._change.file(name) else None
+                if content is not None:
+                    contents[name] = content
         output = self._run.redactor.text(ended.output.replace(f"{root}/", ""))
         if ended.lacks:
             self.lacks[ended.lacks] = None
@@ -248,18 +262,23 @@ class _Commands:
         )
 
     def _keep(self, criterion: Criterion, argv: tuple[str, ...], output: str, code: int | None, side: Side) -> None:
-        how = "did not finish" if code is None else f"exit code {code}"
-        where = ", on the tree before the change" if side == "before" else ""
-        self.printed.append(f"==== {criterion.id}: {' '.join(argv)} ({how}{where})\n{output.rstrip()}\n")
+        ending = "did not finish" if code is None else f"exit code {code}"
+        if side == "before":
+            ending += ", on the tree before the change"
+        heading = f"==== {criterion.id}: {' '.join(argv)} ({ending})"
+        self.printed.append(f"{heading}\n{output.rstrip()}\n")
         lines = [line for line in output.splitlines() if line.strip()]
         self.ends.setdefault(criterion.id, lines[-SHOWN_LINES:])  # of the change's own run, which is the first
 
     def notes(self, results: Iterable[CriterionResult], pointed_at: Collection[str]) -> Iterator[str]:
         """The end of what a command printed that did not pass and pointed at no file; what of the wall is missing."""
         for result in results:
-            if result.outcome in ("fail", "error") and result.id not in pointed_at:
-                yield from (f"{result.id} | {line}" for line in self.ends.pop(result.id, ()))
-        yield from (f"{_NO_WALL}: {lack}. docs/guides/commands.md says what that means." for lack in self.lacks)
+            if result.outcome not in ("fail", "error") or result.id in pointed_at:
+                continue
+            for line in self.ends.pop(result.id, ()):
+                yield f"{result.id} | {line}"
+        for lack in self.lacks:
+            yield f"{_NO_WALL}: {lack}. docs/guides/commands.md says what that means."
 
 
 def _result(criterion: Criterion, answer: CheckResult) -> CriterionResult:

@@ -31,8 +31,8 @@ class Allowed:
         """Whether the trusted revision's `.gitleaks.toml`, or a comment that stood in this file before, allows it."""
         place = (file.path, number)
         if place not in self._by_comment:  # once for a line, be it full of secrets
-            asked = self._comment(file, number)
-            self._by_comment[place] = bool(asked and self._stood(file, asked))
+            comment = self._comment(file, number)
+            self._by_comment[place] = bool(comment and self._stood(file, comment))
         allowed = self._by_comment[place] or self._allowlist.allows(file.path, secret, line)
         self._count += allowed
         return allowed
@@ -43,12 +43,15 @@ class Allowed:
 
     def sentences(self) -> str:
         """What is said of allowlists beside the result; "" if there is nothing to say."""
-        said = [f"{counted(self._count, 'secret')} allowed."] if self._count else []
-        said += [self._allowlist.ignored] if self._allowlist.ignored else []
-        own = self._input.change.file(secrets.GITLEAKS_FILE)
-        if own is not None and own.after is not None:
-            said.append(f"This change's {secrets.GITLEAKS_FILE} counts once it is merged.")
-        return "".join(f" {sentence}" for sentence in said)
+        sentences: list[str] = []
+        if self._count:
+            sentences.append(f"{counted(self._count, 'secret')} allowed.")
+        if self._allowlist.ignored:
+            sentences.append(self._allowlist.ignored)
+        changed_list = self._input.change.file(secrets.GITLEAKS_FILE)
+        if changed_list is not None and changed_list.after is not None:
+            sentences.append(f"This change's {secrets.GITLEAKS_FILE} counts once it is merged.")
+        return "".join(f" {sentence}" for sentence in sentences)
 
     def _comment(self, file: FileDiff, number: int) -> tuple[str, ...]:
         return secrets.allowing_comment(self._of(file.after), number)

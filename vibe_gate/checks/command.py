@@ -105,14 +105,14 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
         return failed(input, reason, rewritten)
     output_remarks = remarks(ended.output, options.output)
     hits = list(_findings(input, files, output_remarks, ended))
-    why = ""
+    comparison = ""
     # A program that says nothing of any line may be missing, before the change as well.
     if options.new_only and hits:
         added = {(line.file.shown_path, line.number) for line in added_lines(files)}
         hits = [hit for hit in hits if (hit.path, hit.line) in added]
         if not hits and not rewritten:
-            new, why = _what_is_new(input, options, ended)
-            if not why:
+            new, comparison = _what_is_new(input, options, ended)
+            if not comparison:
                 reason = f"{command_line} fails in the same way without this change."
                 return CheckResult("pass", reason)
             new_remarks = [remark for remark in output_remarks if _key(remark) in new]
@@ -122,17 +122,18 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
         ending = f"was ended by signal {-ended.exit_code}"
     hits += rewritten
     if not hits:
-        hits = [_whole_failure(f"{command_line} {ending}:", why, ended)]
+        hits = [_whole_failure(f"{command_line} {ending}:", comparison, ended)]
     also = f" and changed {listed(ended.changed)}" if rewritten else ""
-    return failed(input, f"{command_line} {ending}{also}.{why}{repair}", hits)
+    return failed(input, f"{command_line} {ending}{also}.{comparison}{repair}", hits)
 
 
-def _whole_failure(beginning: str, why: str, ended: CommandRun) -> Hit:
+def _whole_failure(beginning: str, comparison: str, ended: CommandRun) -> Hit:
     """The finding of a failed command that says nothing about a line; other output is another finding."""
     lines = [line.strip() for line in ended.output.splitlines() if line.strip()]
-    last = lines[-1] if lines else "no output"
+    last_line = lines[-1] if lines else "no output"
     output = "\n".join(_without_measures(line) for line in lines)
-    return Hit(f"{beginning}{why or ' ' + last}", fingerprint=f"{beginning}\n{output}")
+    ending = comparison or f" {last_line}"
+    return Hit(f"{beginning}{ending}", fingerprint=f"{beginning}\n{output}")
 
 
 def _rewritten_files(input: CheckInput, files: Files, ended: CommandRun, command_line: str) -> Iterator[Hit]:
@@ -149,39 +150,42 @@ def _rewritten_files(input: CheckInput, files: Files, ended: CommandRun, command
         yield Hit(message, paths.quote(path), fingerprint="\n".join([message, *replaced]))
 
 
-_Said = tuple[str, str]
+_RemarkKey = tuple[str, str]
 """A path ("" of a line of output) and what is said, without what differs between two runs of the same."""
 
 _VARYING = expression(r"0x[0-9a-fA-F]+|[0-9]+|vibe-gate-command-\w+|={4,}|s\b")
 """Addresses, numbers, the name of TMPDIR, rules that fill a line, the plural."""
 
 
-def _what_is_new(input: CheckInput, options: CommandOptions, ended: CommandRun) -> tuple[Counter[_Said], str]:
+def _what_is_new(input: CheckInput, options: CommandOptions, ended: CommandRun) -> tuple[Counter[_RemarkKey], str]:
     """What a failed command did not say in the tree before the change, and why it is no old failure ("": it is one)."""
-    said = _said(ended.output, options.output)
+    remarks_now = _count_remarks(ended.output, options.output)
     if (ended.exit_code or 0) < 0 or ended.dropped:
-        return said, " Its output is not whole, so it cannot be compared with the one before the change."
+        return remarks_now, " Its output is not whole, so it cannot be compared with the one before the change."
     before = input.run_command(input.criterion.command or (), options.timeout_s, "before")
     if before.exit_code is None:
-        return said, f" Before the change it gave no answer ({before.failure}), so this counts as new."
-    new = said - _said(before.output, options.output)
+        return remarks_now, f" Before the change it gave no answer ({before.failure}), so this counts as new."
+    new = remarks_now - _count_remarks(before.output, options.output)
     if before.exit_code != ended.exit_code:
         return new, f" Before the change its exit code is {before.exit_code}."
     lines = [line.strip() for line in ended.output.splitlines() if ("", _folded(line)) in new]
-    telling = max(lines or [" ".join(one) for one in new], key=len, default="")  # of JSON many lines are but braces
-    return new, f" Before the change it does not say: {telling[:100]}" if new else ""
+    # Of JSON many lines are but braces.
+    longest = max(lines or [" ".join(remark) for remark in new], key=len, default="")
+    return new, f" Before the change it does not say: {longest[:100]}" if new else ""
 
 
-def _said(output: str, form: OutputForm) -> Counter[_Said]:
+def _count_remarks(output: str, form: OutputForm) -> Counter[_RemarkKey]:
     """How often each thing is said: what is understood with its path, and each line, understood or not."""
     try:
         lines = json.dumps(json.loads(output), indent=0).split("\n")
     except (ValueError, RecursionError):
         lines = output.splitlines()
-    return Counter([*map(_key, remarks(output, form)), *(("", _folded(line)) for line in lines if line.strip())])
+    counts = Counter(_key(remark) for remark in remarks(output, form))
+    counts.update(("", _folded(line)) for line in lines if line.strip())
+    return counts
 
 
-def _key(remark: Remark) -> _Said:
+def _key(remark: Remark) -> _RemarkKey:
     return remark.path, _folded(remark.message)
 
 
@@ -213,15 +217,16 @@ def _without_measures(text: str) -> str:
     return " ".join(_MEASURE.sub("N", moved).split())
 
 
-def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: CommandRun) -> Iterator[Hit]:
+def _findings(input: CheckInput, changed: Files, all_remarks: Iterable[Remark], ended: CommandRun) -> Iterator[Hit]:
     """A finding for each remark about a line of the tree; the line is evidence if its file is part of the change.
 
     What the remark says is part of the fingerprint: another remark about the same line is another finding.
     """
     changed_files = {file.path: file for file in changed if file.after}
     contents: dict[str, list[str]] = {}
-    for remark in said:
-        number, path = remark.line, paths.decode(remark.path.encode("utf-8", "replace"))
+    for remark in all_remarks:
+        number = remark.line
+        path = paths.decode(remark.path.encode("utf-8", "replace"))
         if path not in ended.files or not 0 < number <= MAX_LINE:
             continue
         if path not in contents:

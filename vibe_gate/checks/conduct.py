@@ -105,15 +105,15 @@ def of_stages(run: RunResult, agents: Mapping[str, str]) -> tuple[Conduct, ...]:
     turns: dict[str, list[RunResult]] = {node: [] for node in agents}
     for turn in run.turns():
         turns.setdefault(turn.bundle_dir.parent.name, []).append(turn)
-    found: list[Conduct] = []
+    conducts: list[Conduct] = []
     for node, stage in agents.items():
-        for cut in turns[node][:-1]:
-            found.append(of_turn(f"{node}, cut off", cut, superseded=True))
+        for earlier_turn in turns[node][:-1]:
+            conducts.append(of_turn(f"{node}, cut off", earlier_turn, superseded=True))
         if not turns[node]:
-            found.append(Conduct(name=node, unread="its turn was not recorded"))
+            conducts.append(Conduct(name=node, unread="its turn was not recorded"))
         else:
-            found.append(of_turn(node, turns[node][-1], superseded=latest[stage] != node))
-    return tuple(found)
+            conducts.append(of_turn(node, turns[node][-1], superseded=latest[stage] != node))
+    return tuple(conducts)
 
 
 def of_session(session: str, captured: CapturedSession | None) -> Conduct:
@@ -127,10 +127,11 @@ def of_session(session: str, captured: CapturedSession | None) -> Conduct:
 
 def _printed(turn: RunResult) -> Iterator[str]:
     for message in turn.messages:
-        if message.role == "tool":
-            said = message.load()
-            if _matches(str(said.get("tool")), LOGGING_TOOLS):
-                yield from _text(said.get("result")).splitlines()
+        if message.role != "tool":
+            continue
+        content = message.load()
+        if _matches(str(content.get("tool")), LOGGING_TOOLS):
+            yield from _text(content.get("result")).splitlines()
 
 
 def _text(result: object) -> str:
@@ -151,8 +152,9 @@ def _matches(tool: str, patterns: Iterable[str]) -> bool:
 
 def capture_note(run: RunResult) -> str:
     """One line that names the turns of a run whose hooks missed something, judges' too; "" if none did."""
-    lacks = _lacks([of_turn(turn.bundle_dir.parent.name, turn) for turn in run.turns()])
-    return f"Capture incomplete: {_some(lacks)}" if lacks else ""
+    turns = [of_turn(turn.bundle_dir.parent.name, turn) for turn in run.turns()]
+    gaps = _capture_gaps(turns)
+    return f"Capture incomplete: {_first_of(gaps)}" if gaps else ""
 
 
 # The checks
@@ -160,90 +162,123 @@ def capture_note(run: RunResult) -> str:
 
 def tools_only(input: CheckInput, options: ToolsOnlyOptions, files: Files) -> CheckResult:
     """Whether every tool that was called, with success or not, is one of `tools`."""
-    agents = input.conduct()
-    wrong = {
-        f"{one.name} used {call.name}": None
-        for one in agents
-        for call in one.calls
-        if call.name != ANSWER_TOOL and not _matches(call.name, options.tools)
-    }
-    allowed = ", ".join(options.tools) or "none"
-    return _concluded(input, agents, [*wrong], f"Only the allowed tools were used ({allowed}).")
+    conducts = input.conduct()
+    problems: dict[str, None] = {}
+    for conduct in conducts:
+        for call in conduct.calls:
+            if call.name != ANSWER_TOOL and not _matches(call.name, options.tools):
+                problems[f"{conduct.name} used {call.name}"] = None
+    allowed_tools = ", ".join(options.tools) or "none"
+    passes = f"Only the allowed tools were used ({allowed_tools})."
+    return _conclude(input, conducts, [*problems], passes)
 
 
 def tool_used(input: CheckInput, options: ToolUsedOptions, files: Files) -> CheckResult:
     """Whether the turns called `tool` with success at least `min` and at most `max` times, all together."""
     turns = _turns(input)
-    calls = [call for one in turns for call in one.calls if call.name == options.tool]
-    times = sum(call.ok for call in calls)
-    said = f"{options.tool} succeeded {counted(times, 'time')}"
-    if options.max is not None and times > options.max:
-        return _concluded(input, turns, [f"{said}, at most {options.max} allowed"], "")
-    if options.max is None and 0 < options.min <= times:  # whatever was not recorded
-        return CheckResult("pass", f"{said}.")
-    enough = times >= options.min or not turns or any(one.unread for one in turns)
-    wrong = f"{said} of {options.min} wanted, and failed {counted(len(calls) - times, 'time')}"
-    return _concluded(input, turns, [] if enough else [wrong], f"{said}.")
+    successes = failures = 0
+    for turn in turns:
+        for call in turn.calls:
+            if call.name == options.tool:
+                successes += call.ok
+                failures += not call.ok
+    count = f"{options.tool} succeeded {counted(successes, 'time')}"
+    if options.max is not None and successes > options.max:
+        return _conclude(input, turns, [f"{count}, at most {options.max} allowed"], "")
+    if options.max is None and 0 < options.min <= successes:  # whatever was not recorded
+        return CheckResult("pass", f"{count}.")
+    is_all_recorded = bool(turns) and not any(turn.unread for turn in turns)
+    problems: list[str] = []
+    if successes < options.min and is_all_recorded:
+        failed_count = counted(failures, "time")
+        problems.append(f"{count} of {options.min} wanted, and failed {failed_count}")
+    return _conclude(input, turns, problems, f"{count}.")
 
 
 def cost_under(input: CheckInput, options: CostOptions, files: Files) -> CheckResult:
     """Whether the turns cost at most `max_usd` all together."""
     turns = _turns(input)
-    usd = sum(one.usd or 0.0 for one in turns)
-    told = ", ".join(f"{one.name} ${one.usd:.4f}" for one in turns if one.usd is not None)
-    if usd > options.max_usd and any(one.usd_at_most for one in turns):
-        return CheckResult("abstain", f"It cost at most ${usd:.4f}: a model has no list price ({told}).")
-    wrong = [f"${usd:.4f} is more than ${options.max_usd:.4f} ({told})"] if usd > options.max_usd else []
-    if not wrong and (unknown := [one.name for one in turns if one.usd is None and not one.unread]):
-        return CheckResult("abstain", f"What {unknown[0]} cost is not known.")
-    return _concluded(input, turns, wrong, f"${usd:.4f} of at most ${options.max_usd:.4f}.")
+    usd = sum(turn.usd or 0.0 for turn in turns)
+    costs = ", ".join(f"{turn.name} ${turn.usd:.4f}" for turn in turns if turn.usd is not None)
+    if usd > options.max_usd:
+        if any(turn.usd_at_most for turn in turns):
+            reason = f"It cost at most ${usd:.4f}: a model has no list price ({costs})."
+            return CheckResult("abstain", reason)
+        problem = f"${usd:.4f} is more than ${options.max_usd:.4f} ({costs})"
+        return _conclude(input, turns, [problem], "")
+    for turn in turns:
+        if turn.usd is None and not turn.unread:
+            return CheckResult("abstain", f"What {turn.name} cost is not known.")
+    return _conclude(input, turns, [], f"${usd:.4f} of at most ${options.max_usd:.4f}.")
 
 
 def todos_completed(input: CheckInput, options: NoOptions, files: Files) -> CheckResult:
     """Whether nothing is left on the agents' own lists; of a stage that ran again, on its last one."""
-    agents = input.conduct()
-    listed = [one for one in agents if not one.superseded and (one.todos or one.unread)]
-    if agents and not listed:
+    conducts = input.conduct()
+    with_list: list[Conduct] = []
+    for conduct in conducts:
+        if not conduct.superseded and (conduct.todos or conduct.unread):
+            with_list.append(conduct)
+    if conducts and not with_list:
         return CheckResult("not_applicable", "No agent had a list of todos.")
-    left = (f"{one.name}: {todo.status.replace('_', ' ')}: {todo.text}" for one in listed for todo in one.todos
-            if todo.status != "completed")  # fmt: skip
-    return _concluded(input, listed, [*left], "All todos are completed.")
+    problems: list[str] = []
+    for conduct in with_list:
+        for todo in conduct.todos:
+            if todo.status != "completed":
+                status = todo.status.replace("_", " ")
+                problems.append(f"{conduct.name}: {status}: {todo.text}")
+    return _conclude(input, with_list, problems, "All todos are completed.")
 
 
 def no_errors_in_logs(input: CheckInput, options: LogOptions, files: Files) -> CheckResult:
     """Whether nothing that programs printed looks like an error; of a stage that ran again, in its last turn."""
-    turns = [one for one in _turns(input) if not one.superseded]
-    patterns, ignored = map(any_of, (options.patterns, options.ignore))
-    lines = ((one.name, line[:MAX_SCANNED_LINE]) for one in turns for line in one.log())
-    wrong = [f"{name}: {line.strip()}" for name, line in lines if patterns(line) and not ignored(line)]
-    return _concluded(input, turns, wrong, "No program printed an error.")
+    turns = [turn for turn in _turns(input) if not turn.superseded]
+    is_error = any_of(options.patterns)
+    is_ignored = any_of(options.ignore)
+    problems: list[str] = []
+    for turn in turns:
+        for whole_line in turn.log():
+            line = whole_line[:MAX_SCANNED_LINE]
+            if is_error(line) and not is_ignored(line):
+                problems.append(f"{turn.name}: {line.strip()}")
+    return _conclude(input, turns, problems, "No program printed an error.")
 
 
 def complete_capture(input: CheckInput, options: NoOptions, files: Files) -> CheckResult:
     """Whether hooks saw every tool call of the turns start and end."""
     turns = _turns(input)
-    return _concluded(input, turns, _lacks(turns), "Hooks saw every tool call start and end.")
+    return _conclude(input, turns, _capture_gaps(turns), "Hooks saw every tool call start and end.")
 
 
-def _lacks(turns: Sequence[Conduct]) -> list[str]:
-    return [f"{one.name}: {one.unread or one.lacks}" for one in turns if one.unread or one.lacks]
+def _capture_gaps(turns: Sequence[Conduct]) -> list[str]:
+    """What is not known of the turns, each with its name."""
+    gaps: list[str] = []
+    for turn in turns:
+        reason = turn.unread or turn.lacks
+        if reason:
+            gaps.append(f"{turn.name}: {reason}")
+    return gaps
 
 
 def _turns(input: CheckInput) -> list[Conduct]:
-    return [one for one in input.conduct() if not one.is_session]
+    return [conduct for conduct in input.conduct() if not conduct.is_session]
 
 
-def _concluded(input: CheckInput, looked_at: Sequence[Conduct], wrong: list[str], passes: str) -> CheckResult:
-    """Fail with what is wrong, each a finding about the whole change; all of it is untrusted text."""
-    if wrong:
-        return failed(input, _some(wrong), [Hit(line) for line in wrong])
-    if not looked_at:
+def _conclude(input: CheckInput, conducts: Sequence[Conduct], problems: list[str], passes: str) -> CheckResult:
+    """Fail with the problems, each a finding about the whole change; all of them are untrusted text."""
+    if problems:
+        return failed(input, _first_of(problems), [Hit(problem) for problem in problems])
+    if not conducts:
         return CheckResult("not_applicable", "There is no turn of an agent to look at.")
-    if unread := [f"{one.name}: {one.unread}" for one in looked_at if one.unread]:
+    unread = [f"{conduct.name}: {conduct.unread}" for conduct in conducts if conduct.unread]
+    if unread:
         return CheckResult("abstain", f"Not known: {'; '.join(unread)}.")
     return CheckResult("pass", passes)
 
 
-def _some(lines: list[str]) -> str:
-    more = f"; and {len(lines) - NAMED} more" if len(lines) > NAMED else ""
-    return f"{'; '.join(lines[:NAMED])}{more}."
+def _first_of(problems: list[str]) -> str:
+    """The first problems, as one sentence that says how many more there are."""
+    shown_problems = "; ".join(problems[:NAMED])
+    if len(problems) <= NAMED:
+        return f"{shown_problems}."
+    return f"{shown_problems}; and {len(problems) - NAMED} more."

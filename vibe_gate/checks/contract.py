@@ -57,47 +57,49 @@ class Conduct(Struct, frozen=True):
 
 
 class CommandRun(Struct, frozen=True):
-    """How a command ended in an export of a tree.
-
-    `exit_code` is None if it did not finish, and `failure` says why. `output` is its end, without secrets and without
-    the export's own path; `dropped` bytes stood before it. `changed` names the files of the tree that it changed or
-    deleted, `files` all of the tree; `contents` has what it made of changed files of the change.
-    """
+    """How a command ended in an export of a tree."""
 
     exit_code: int | None
+    """None if it did not finish."""
     output: str
+    """The end of what it printed, without secrets and without the export's own path."""
     failure: str = ""
+    """Why it did not finish, or ""."""
     changed: tuple[str, ...] = ()
+    """The files of the tree that it changed or deleted."""
     files: Collection[str] = ()
+    """All files of the tree."""
     dropped: int = 0
+    """Bytes that it printed before `output`."""
     contents: Mapping[str, bytes] = MappingProxyType({})
+    """What it made of changed files of the change."""
     missing: ProgramMissing | None = None
     """Set if the program was not found."""
 
 
 class CheckInput(Struct, frozen=True):
-    """Everything a check may look at.
-
-    `read` gives the content of one side of a changed file (a symlink's target text; b"" for a submodule).
-    `run_command(argv, timeout_s, side)` runs in a fresh export of the tree before or after the change. `policy` holds
-    the globs of the gate's block list. `redact` takes secrets out of a text that is going to be cut: what a limit
-    leaves of one may not be known as a secret any more. `conduct` gives what agents did, in turns that the gate comes
-    after and in captured sessions that wrote files of the change. `suggest`: repairs that cost time are wanted, too.
-    `reach`: the globs that bring the rubric, if it is not for every change. `gitleaks`: the trusted `.gitleaks.toml`.
-    `read_path` gives the content of a regular file of the tree after the change, changed or not; None without one.
-    """
+    """Everything a check may look at."""
 
     change: Change
     criterion: Criterion
     read: Callable[[FileVersion], bytes]
+    """The content of one side of a changed file: of a symbolic link its target, of a submodule b""."""
     run_command: Callable[[tuple[str, ...], float, Side], CommandRun]
+    """Runs a command (argv, seconds, side) in a fresh export of the tree before or after the change."""
     policy: tuple[str, ...] = ()
+    """The globs of the gate's block list."""
     redact: Callable[[str], str] = str
+    """Takes secrets out of a text before it is cut: the part that is left of one may not be recognised any more."""
     conduct: Callable[[], Sequence[Conduct]] = tuple
+    """What agents did, in turns that the gate comes after and in captured sessions that wrote files of the change."""
     suggest: bool = False
+    """Whether repairs that cost time are wanted, too."""
     reach: tuple[str, ...] = ()
+    """The globs that bring the rubric, if it is not for every change."""
     gitleaks: bytes = b""
+    """The trusted `.gitleaks.toml`."""
     read_path: Callable[[str], bytes | None] = lambda path: None
+    """The content of a regular file of the tree after the change, changed or not; None without one."""
     is_binary: Callable[[FileVersion], bool] = lambda version: False
     """Whether git calls a content binary; also of one that is too large for `read`."""
 
@@ -107,12 +109,22 @@ class CheckInput(Struct, frozen=True):
         A rename is selected by either of its names, and left out only if both are excluded: moving a file out of the
         way does not take it out of a check.
         """
-        files = (file for file in self.change.files if self.criterion.concerns(file))
-        return tuple(file for file in files if not (excluded and all(paths.matches(n, excluded) for n in file.names)))
+        selected: list[FileDiff] = []
+        for file in self.change.files:
+            if not self.criterion.concerns(file):
+                continue
+            is_excluded = all(paths.matches(name, excluded) for name in file.names)
+            if not excluded or not is_excluded:
+                selected.append(file)
+        return tuple(selected)
 
     def with_moved_in(self, files: Files, excluded: tuple[str, ...]) -> Files:
         """The files; of one that comes from where a check of text does not look, all lines are added ones."""
-        return tuple(self._with_all_lines(file) if self._moves_in(file, excluded) else file for file in files)
+        with_all_lines: list[FileDiff] = []
+        for file in files:
+            moves_in = self._moves_in(file, excluded)
+            with_all_lines.append(self._with_all_lines(file) if moves_in else file)
+        return tuple(with_all_lines)
 
     def _with_all_lines(self, file: FileDiff) -> FileDiff:
         if file.after is None:
@@ -129,12 +141,14 @@ class CheckInput(Struct, frozen=True):
 
 
 class CheckResult(Struct, frozen=True):
-    """A check's answer. `reason` is one sentence of at most 280 characters; `repairs` are what it would write."""
+    """A check's answer."""
 
     outcome: Outcome
     reason: str
+    """One sentence of at most 280 characters."""
     findings: tuple[RawFinding, ...] = ()
     repairs: tuple[FileDiff, ...] = ()
+    """What the check would write."""
     cause: Cause | None = None
     """Why it is an error, if there is something to do about that."""
 
@@ -148,19 +162,21 @@ CheckFunction = Callable[[CheckInput, Options, Files], CheckResult]
 
 
 class Check(Struct, Generic[Options], frozen=True):
-    """An entry of CHECKS: what passing says, what a criterion may set, and the function.
-
-    The function gets the files that it looks at, at least one unless the check is `of_run`. `of_text` is a check of
-    what files say: labelled cases may hold what it refuses. `leaves_out`: globs of files that state what it refuses; it
-    looks at them only if the criterion's own paths begin with the folder of definitions.
-    """
+    """An entry of CHECKS."""
 
     summary: str
+    """What passing says."""
     options: type[Options]
+    """What a criterion may set."""
     function: CheckFunction[Options]
+    """Gets the files that it looks at, at least one unless the check is `of_run`."""
     of_run: bool = False
+    """Whether it is about the run, and works without files."""
     of_text: bool = False
+    """Whether it is about what files say: labelled cases may hold what it refuses."""
     leaves_out: tuple[Glob, ...] = ()
+    """Globs of files that state what it refuses; it looks at them only if the criterion's own paths begin with the
+    folder of definitions."""
     concerns: Callable[[FileDiff, Options], bool] | None = None
     """Which files it looks at; by default all."""
 
@@ -215,14 +231,15 @@ def objections(
     input: CheckInput, hits: Iterable[Hit], files: Files, noun: str, plural: str | None = None
 ) -> CheckResult:
     """Pass without hits; else fail, with their number and the paths that they are in."""
-    kept: list[Hit] = []
-    where: Counter[str] = Counter()
+    first_hits: list[Hit] = []
+    count_by_path: Counter[str] = Counter()
     for hit in hits:
-        where[hit.path] += 1
-        if len(kept) < MAX_FINDINGS:
-            kept.append(hit)
-    if kept:
-        return failed(input, f"{counted(where.total(), noun, plural)}: {listed(where)}.", kept)
+        count_by_path[hit.path] += 1
+        if len(first_hits) < MAX_FINDINGS:
+            first_hits.append(hit)
+    if first_hits:
+        total = counted(count_by_path.total(), noun, plural)
+        return failed(input, f"{total}: {listed(count_by_path)}.", first_hits)
     return CheckResult("pass", f"No {noun} in {counted(len(files), 'changed file')}.")
 
 
@@ -259,41 +276,50 @@ class Excluding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def sentence(text: str, redact: Callable[[str], str] = str, most: int = MAX_REASON) -> str:
     """`text` on one line without secrets, safe to show, cut to the length of a reason."""
-    said = short(escape.show_text(" ".join(redact(text).split())))
-    return said if len(said) <= most else said[: most - 1] + "…"
+    line = " ".join(redact(text).split())
+    shown_line = short(escape.show_text(line))
+    if len(shown_line) <= most:
+        return shown_line
+    return shown_line[: most - 1] + "…"
 
 
 class Hit(Struct, frozen=True):
-    """What a check objects to: at `line` of the file shown as `path` (0: the file, "": the change).
-
-    A `quote` is evidence. `repair` is what would be right there. `is_notice`: it is told, and fails nothing.
-    """
+    """What a check objects to, and where."""
 
     message: str
     path: str = ""
+    """The file as it is shown; "": the change."""
     line: int = 0
+    """From 1; 0: the file."""
     quote: str = ""
+    """The text that is evidence, or ""."""
     side: Side = "after"
     fingerprint: str = ""
     """What tells it apart from others at the same line; by default its message."""
     repair: FileDiff | None = None
+    """What would be right there."""
     is_notice: bool = False
+    """Whether it is only reported, and fails nothing."""
 
 
 def noted(input: CheckInput, result: CheckResult, notices: Sequence[Hit]) -> CheckResult:
     """The result with notices beside its findings, as far as there is room."""
     if not notices:
         return result
-    kept = tuple(_finding(input, hit) for hit in notices[: MAX_FINDINGS - len(result.findings)])
-    told = f"{result.reason} {counted(len(notices), 'notice')}: {listed(Counter(hit.path for hit in notices))}."
-    return replace(result, reason=told, findings=(*result.findings, *kept))
+    room = MAX_FINDINGS - len(result.findings)
+    findings = [*result.findings, *(_finding(input, hit) for hit in notices[:room])]
+    count_by_path = Counter(hit.path for hit in notices)
+    count = counted(len(notices), "notice")
+    reason = f"{result.reason} {count}: {listed(count_by_path)}."
+    return replace(result, reason=reason, findings=tuple(findings))
 
 
 def failed(input: CheckInput, reason: str, hits: Sequence[Hit]) -> CheckResult:
     """Fail, with as many findings as are kept."""
-    kept = hits[:MAX_FINDINGS]
-    findings = tuple(_finding(input, hit) for hit in kept)
-    return CheckResult("fail", reason, findings, tuple(hit.repair for hit in kept if hit.repair))
+    first_hits = hits[:MAX_FINDINGS]
+    findings = tuple(_finding(input, hit) for hit in first_hits)
+    repairs_of_hits = tuple(hit.repair for hit in first_hits if hit.repair)
+    return CheckResult("fail", reason, findings, repairs_of_hits)
 
 
 def _finding(input: CheckInput, hit: Hit) -> RawFinding:
@@ -365,10 +391,13 @@ class AddedBlock(Struct, frozen=True):
 def added_blocks(files: Iterable[FileDiff], may_count: Callable[[bytes], bool] = bool) -> Iterator[AddedBlock]:
     """Every added line, also of binary files, for a NUL must not hide text; only hunks whose bytes `may_count`."""
     for file in files:
-        if file.after is not None and file.after.mode != SUBMODULE_MODE:
-            for hunk in file.hunks:
-                if may_count(hunk.body):
-                    yield from (AddedBlock(file, *run) for run in hunk.added_runs())
+        if file.after is None or file.after.mode == SUBMODULE_MODE:
+            continue
+        for hunk in file.hunks:
+            if not may_count(hunk.body):
+                continue
+            for first, content in hunk.added_runs():
+                yield AddedBlock(file, first, content)
 
 
 def added_lines(files: Iterable[FileDiff], may_count: Callable[[bytes], bool] = bool) -> Iterator[AddedLine]:

@@ -76,13 +76,17 @@ def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> Ite
 
 def only_paths(input: CheckInput, options: OnlyPathsOptions, files: Files) -> Iterator[Hit]:
     """Every changed name, old and new, matches one of the globs."""
-    outside = (name for file in files for name in file.names if not paths.matches(name, options.paths))
-    return (Hit(f"Only {listed(options.paths)} may change here.", paths.quote(name)) for name in outside)
+    message = f"Only {listed(options.paths)} may change here."
+    for file in files:
+        for name in file.names:
+            if not paths.matches(name, options.paths):
+                yield Hit(message, paths.quote(name))
 
 
 def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions, files: Files) -> Iterator[Hit]:
     """No changed name, old or new, matches one of the globs."""
-    return _touched(files, options.paths, options.message or f"This path must not change ({listed(options.paths)}).")
+    message = options.message or f"This path must not change ({listed(options.paths)})."
+    return _touched(files, options.paths, message)
 
 
 def no_policy_change(input: CheckInput, options: NoOptions, files: Files) -> Iterator[Hit]:
@@ -91,8 +95,10 @@ def no_policy_change(input: CheckInput, options: NoOptions, files: Files) -> Ite
 
 
 def _touched(files: Files, globs: tuple[str, ...], message: str) -> Iterator[Hit]:
-    touched = (name for file in files for name in file.names if paths.matches(name, globs))
-    return (Hit(message, paths.quote(name)) for name in touched)
+    for file in files:
+        for name in file.names:
+            if paths.matches(name, globs):
+                yield Hit(message, paths.quote(name))
 
 
 def required_companion(input: CheckInput, options: CompanionOptions, files: Files) -> CheckResult:
@@ -101,7 +107,10 @@ def required_companion(input: CheckInput, options: CompanionOptions, files: File
     changed = [file for file in files if file not in companions and file.touches(options.changed)]
     if not changed:
         return CheckResult("not_applicable", f"No changed file matches {listed(options.changed)}.")
-    grown = [file.shown_path for file in companions if file.after is not None and (file.added or file.binary)]
+    grown: list[str] = []
+    for file in companions:
+        if file.after is not None and (file.added or file.binary):
+            grown.append(file.shown_path)
     if grown:
         return CheckResult("pass", f"{counted(len(changed), 'file')} changed together with {listed(grown)}.")
     missing = listed(options.companion, 3)
@@ -113,14 +122,20 @@ def required_companion(input: CheckInput, options: CompanionOptions, files: File
 def max_changed_lines(input: CheckInput, options: MaxLinesOptions, files: Files) -> CheckResult:
     """Added and deleted lines stay under the ceiling."""
     texts = [file for file in files if not file.binary]
-    added, deleted = sum(file.added for file in texts), sum(file.deleted for file in texts)
-    told = f"{added + deleted:,} changed lines ({added:,} added, {deleted:,} deleted) in {counted(len(files), 'file')}"
+    added = sum(file.added for file in texts)
+    deleted = sum(file.deleted for file in texts)
+    lines = f"{added + deleted:,} changed lines ({added:,} added, {deleted:,} deleted)"
+    size = f"{lines} in {counted(len(files), 'file')}"
     if added + deleted <= options.max:
-        return CheckResult("pass", f"{told}, at most {options.max:,} allowed.")
-    largest = sorted(texts, key=lambda file: -(file.added + file.deleted))
-    most = listed((f"{file.shown_path} ({file.added + file.deleted:,})" for file in largest), 3)
-    message = f"{told}, {options.max:,} allowed; split the change. Most: {most}."
-    return failed(input, f"{told}; at most {options.max:,} allowed.", [Hit(message)])
+        return CheckResult("pass", f"{size}, at most {options.max:,} allowed.")
+    largest = sorted(texts, key=_changed_lines, reverse=True)
+    largest_names = listed((f"{file.shown_path} ({_changed_lines(file):,})" for file in largest), 3)
+    message = f"{size}, {options.max:,} allowed; split the change. Most: {largest_names}."
+    return failed(input, f"{size}; at most {options.max:,} allowed.", [Hit(message)])
+
+
+def _changed_lines(file: FileDiff) -> int:
+    return file.added + file.deleted
 
 
 def no_binary(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
@@ -137,7 +152,9 @@ def no_binary(input: CheckInput, options: Excluding, files: Files) -> Iterator[H
 def no_large_files(input: CheckInput, options: LargeFileOptions, files: Files) -> Iterator[Hit]:
     """No added or changed file is larger than the ceiling."""
     for file in files:
-        size = file.after.size if file.after is not None and file.after.mode != SUBMODULE_MODE else 0
+        if file.after is None or file.after.mode == SUBMODULE_MODE:
+            continue
+        size = file.after.size
         if size > options.max_kb * 1024 and _has_new_content(file):
             message = f"This file has {size / 1024:,.1f} KiB; at most {options.max_kb:,} are allowed."
             yield Hit(message, file.shown_path)
@@ -151,11 +168,13 @@ def _has_new_content(file: FileDiff) -> bool:
 def no_escaping_symlinks(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
     """No symbolic link leads out of the tree or into git's own folder."""
     for file in files:
-        if file.after is not None and file.after.mode == SYMLINK_MODE:
-            target = paths.decode(input.read(file.after)) if file.is_read else ""
-            if why := _escape(file.path, target):
-                shown = paths.quote(input.redact(target)[:200])
-                yield Hit(f"This link {why}: {shown}", file.shown_path, 1, shown)
+        if file.after is None or file.after.mode != SYMLINK_MODE:
+            continue
+        target = paths.decode(input.read(file.after)) if file.is_read else ""
+        problem = _escape(file.path, target)
+        if problem:
+            shown_target = paths.quote(input.redact(target)[:200])
+            yield Hit(f"This link {problem}: {shown_target}", file.shown_path, 1, shown_target)
 
 
 _GIT_FOLDER = expression(r"\.git[ .]*|git~[0-9]+", re.IGNORECASE)

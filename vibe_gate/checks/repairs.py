@@ -30,23 +30,27 @@ def of_file(file: FileDiff, before: bytes, after: bytes) -> FileDiff | None:
     old, new = (re.findall(rb"[^\n]*\n|[^\n]+", content) for content in (before, after))
     if max(len(old), len(new)) > MAX_LINES or before == after:
         return None
-    places = difflib.SequenceMatcher(None, old, new).get_opcodes()
-    return _repaired(file, tuple(_hunk(old, new, *where) for kind, *where in places if kind != "equal"))
+    hunks: list[Hunk] = []
+    for kind, start, end, new_start, new_end in difflib.SequenceMatcher(None, old, new).get_opcodes():
+        if kind != "equal":
+            hunks.append(_hunk(old, new, start, end, new_start, new_end))
+    return _repaired(file, hunks)
 
 
 def _hunk(old: list[bytes], new: list[bytes], start: int, end: int, new_start: int, new_end: int) -> Hunk:
     """The lines that differ, with one line before and after them."""
     before, after = old[max(start - 1, 0) : start], old[end : end + 1]
-    gone, come = old[start:end], new[new_start:new_end]
+    removed = old[start:end]
+    added = new[new_start:new_end]
     return Hunk.of(
         old_start=start - len(before) + 1,
-        old_lines=len(before) + len(gone) + len(after),
+        old_lines=len(before) + len(removed) + len(after),
         new_start=new_start - len(before) + 1,
-        new_lines=len(before) + len(come) + len(after),
+        new_lines=len(before) + len(added) + len(after),
         lines=(
             *(HunkLine(" ", line) for line in before),
-            *(HunkLine("-", line) for line in gone),
-            *(HunkLine("+", line) for line in come),
+            *(HunkLine("-", line) for line in removed),
+            *(HunkLine("+", line) for line in added),
             *(HunkLine(" ", line) for line in after),
         ),
     )

@@ -204,7 +204,9 @@ class _ChangedOutlines:
     """The outlines of both sides of changed test files, each read once."""
 
     def __init__(self, input: CheckInput, options: SkipOptions, is_allowed: Callable[[str], bool]) -> None:
-        self._input, self._options, self._is_allowed = input, options, is_allowed
+        self._input = input
+        self._options = options
+        self._is_allowed = is_allowed
         self._outlines: dict[tuple[str, Side], Outline] = {}
 
     def of(self, file: FileDiff, side: Side) -> Outline:
@@ -217,8 +219,9 @@ class _ChangedOutlines:
 
 
 def _has_markers(outline: Outline) -> bool:
-    is_marked = any(scope.all_markers() for scope in (*outline.tests, *outline.helpers))
-    return is_marked or bool(outline.loose or outline.cases or outline.narrowing)
+    if outline.loose or outline.cases or outline.narrowing:
+        return True
+    return any(scope.all_markers() for scope in (*outline.tests, *outline.helpers))
 
 
 _TestPlace = tuple[str, str, str]
@@ -381,7 +384,8 @@ def _without_multiline_text(source: str) -> str:
     """Python without what stands in strings of several lines: that is data."""
 
     def blank(match: re.Match[str]) -> str:
-        return match[0] if "\n" not in match[0] else '""' + "\n" * match[0].count("\n")
+        newlines = match[0].count("\n")
+        return '""' + "\n" * newlines if newlines else match[0]
 
     return _PYTHON_TEXT.sub(blank, source)
 
@@ -390,7 +394,9 @@ class _OutlineReader:
     """Reads an outline line by line. `_scopes`: the file, and what the current line stands in, innermost last."""
 
     def __init__(self, path: str, lines: Sequence[str], is_allowed: Callable[[str], bool]) -> None:
-        self._path, self._language, self._is_allowed = path, extension(path), is_allowed
+        self._path = path
+        self._language = extension(path)
+        self._is_allowed = is_allowed
         self._test_names = {test.line: test.name for test in declared_tests(path, list(lines))}
         self._container = re.compile(_CONTAINERS.get(self._language, r"(?!)"))
         self._helper = re.compile(_HELPERS.get(self._language, r"(?!)"))

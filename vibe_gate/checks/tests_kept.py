@@ -121,7 +121,7 @@ def declared_tests(path: str, lines: list[str]) -> Iterator[DeclaredTest]:
     for number, line in enumerate(lines, start=1):
         if len(line) > 2000 or is_comment(language, line):
             continue
-        name = next((found for pattern in patterns if (found := _name(pattern.match(line)))), "")
+        name = _first_name(patterns, line)
         if annotated:
             if re.match(_ANNOTATION, line):
                 waiting = METHOD_WITHIN
@@ -130,6 +130,15 @@ def declared_tests(path: str, lines: list[str]) -> Iterator[DeclaredTest]:
             waiting = 0 if name else max(0, waiting - 1)
         if name:
             yield DeclaredTest(name, number, line)
+
+
+def _first_name(patterns: list[re.Pattern[str]], line: str) -> str:
+    """The name that the first matching pattern finds; "" if none does."""
+    for pattern in patterns:
+        name = _name(pattern.match(line))
+        if name:
+            return name
+    return ""
 
 
 def _name(match: re.Match[str] | None) -> str:
@@ -201,11 +210,14 @@ def no_deleted_tests(input: CheckInput, options: TestOptions, files: Files) -> I
         missing = _missing(before, _tests_of(input, file, options, "after"), gained)
         path = paths.quote(file.old_name)
         if _left_the_tests(file, options) and (missing or not before):
-            held = f" with {counted(len(before), 'test')}" if before else ""
-            moved = f"This test file{held} is moved out of the tests, to {file.shown_path}."
-            yield Hit(moved if file.after else f"This test file is deleted{held}.", path)
-        else:
-            yield from (Hit(f"Test {test.name} was removed.", path, test.line, test.text, "before") for test in missing)
+            count = f" with {counted(len(before), 'test')}" if before else ""
+            message = f"This test file is deleted{count}."
+            if file.after:
+                message = f"This test file{count} is moved out of the tests, to {file.shown_path}."
+            yield Hit(message, path)
+            continue
+        for test in missing:
+            yield Hit(f"Test {test.name} was removed.", path, test.line, test.text, "before")
 
 
 def holds_tests(file: FileDiff, options: TestOptions) -> bool:
@@ -214,7 +226,9 @@ def holds_tests(file: FileDiff, options: TestOptions) -> bool:
 
 
 def _is_test_file(path: str, options: TestOptions) -> bool:
-    return paths.matches(path, options.tests) or (options.tests == TEST_FILES and paths.matches(path, INLINE_TESTS))
+    if paths.matches(path, options.tests):
+        return True
+    return options.tests == TEST_FILES and paths.matches(path, INLINE_TESTS)
 
 
 def can_skip_tests(file: FileDiff, options: TestOptions) -> bool:
@@ -230,12 +244,11 @@ def held_tests(file: FileDiff, options: TestOptions) -> bool:
 
 def _left_the_tests(file: FileDiff, options: TestOptions) -> bool:
     """Whether the file is no longer where a runner looks. A file with tests beside code counts by its tests alone."""
-    old = file.old_name
-    if not paths.matches(old, options.tests):
+    if not paths.matches(file.old_name, options.tests):
         return False
-    return (
-        file.after is None or not _is_test_file(file.path, options) or file.after.mode in {SYMLINK_MODE, SUBMODULE_MODE}
-    )
+    if file.after is None or not _is_test_file(file.path, options):
+        return True
+    return file.after.mode in {SYMLINK_MODE, SUBMODULE_MODE}
 
 
 def _tests_of(input: CheckInput, file: FileDiff, options: TestOptions, side: Side) -> list[DeclaredTest]:
@@ -281,10 +294,10 @@ def _gained(input: CheckInput, options: TestOptions) -> Counter[str]:
 
 def _missing(before: list[DeclaredTest], after: list[DeclaredTest], gained: Counter[str]) -> list[DeclaredTest]:
     """The tests without a namesake left, here or in `gained`, where each stands for one test only and is used up."""
-    kept = _names(after)
+    remaining = _names(after)
     missing = []
     for test in before:
-        namesakes = kept if kept[test.name] > 0 else gained
+        namesakes = remaining if remaining[test.name] > 0 else gained
         if namesakes[test.name] > 0:
             namesakes[test.name] -= 1
         else:

@@ -64,13 +64,22 @@ def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> Check
     """No known secret format and no random-looking assignment among the added lines."""
     notices: list[Hit] = []
     allowed = Allowed(input)
-    found = _secrets(files, any_of(options.allow), allowed)
-    result = objections(input, _without(notices, found), files, "secret")
+    hits = _secrets(files, any_of(options.allow), allowed)
+    result = objections(input, _without(notices, hits), files, "secret")
     result = noted(input, result, notices)
-    unread = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
-    large = [file for file in unread if file.is_read]  # of the others each check of text says so
-    not_scanned = f"{counted(len(large), 'large binary file')} not scanned. " if large else ""  # first: a list is cut
-    return replace(result, reason=not_scanned + result.reason + allowed.sentences())
+    unscanned = [file for file in files if _is_unscanned(file)]
+    beginning = ""
+    if unscanned:
+        beginning = f"{counted(len(unscanned), 'large binary file')} not scanned. "
+    # At the beginning, because the end of a long list is cut.
+    return replace(result, reason=beginning + result.reason + allowed.sentences())
+
+
+def _is_unscanned(file: FileDiff) -> bool:
+    """Whether it is a binary file without a difference; of one that cannot be read each check of text says so."""
+    if file.after is None or not file.is_read:
+        return False
+    return file.binary and not file.hunks and file.after.size > 0
 
 
 def _without(notices: list[Hit], hits: Iterable[Hit]) -> Iterator[Hit]:
@@ -115,14 +124,20 @@ def _with_lines(
     block: AddedBlock, text: str, matches: list[secrets.SecretMatch]
 ) -> Iterator[tuple[secrets.SecretMatch, int, str]]:
     """Each match with the number of its line, and that line as far as an expression of a list sees it."""
-    number, at, line = block.first, 0, text[:MAX_SCANNED_LINE].split("\n", 1)[0]
+    number = block.first
+    line = _start_of_line(text, 0)
+    position = 0
     for match in matches:
-        start = text.rfind("\n", at, match.start) + 1
-        if start:
-            number += text.count("\n", at, start)
-            line = text[start : start + MAX_SCANNED_LINE].split("\n", 1)[0]
-        at = match.start
+        line_start = text.rfind("\n", position, match.start) + 1
+        if line_start:
+            number += text.count("\n", position, line_start)
+            line = _start_of_line(text, line_start)
+        position = match.start
         yield match, number, line
+
+
+def _start_of_line(text: str, start: int) -> str:
+    return text[start : start + MAX_SCANNED_LINE].split("\n", 1)[0]
 
 
 _HARMLESS = {
@@ -138,41 +153,58 @@ _SPELLED = {
 
 def _named(kind: str) -> str:
     """A kind of secret for people: "GitHub token"."""
-    first, *others = kind.split("-")
-    return " ".join([_SPELLED.get(first, first.capitalize()), *(_SPELLED.get(word, word) for word in others)])
+    first_word, *words = kind.split("-")
+    spelled_words = [_SPELLED.get(word, word) for word in words]
+    return " ".join([_SPELLED.get(first_word, first_word.capitalize()), *spelled_words])
 
 
 def _secret(
     block: AddedBlock, number: int, text: str, match: secrets.SecretMatch, others: list[secrets.SecretMatch]
 ) -> Hit:
+    """The finding of one secret; `others` are all of the block, which its quote must not show either."""
     value = text[match.start : match.end]
     line_end = text.find("\n", match.start)
+    if line_end < 0:
+        line_end = len(text)
     start = max(text.rfind("\n", 0, match.start) + 1, match.start - AROUND_SECRET)
-    line = text[start : min(line_end if line_end >= 0 else len(text), match.start + AROUND_SECRET)]
-    shown = secrets.preview(match.kind, value)
-    said = f" ({shown})" if shown[:1].isalnum() else ""  # not the first line of a private key: it is quoted
+    line = text[start : min(line_end, match.start + AROUND_SECRET)]
     first = bisect_right(others, start, key=lambda other: other.end)
     last = bisect_left(others, start + len(line), key=lambda other: other.start)
-    near = others[first:last]
-    advice = f": {_HARMLESS[match.harmless]}" if match.harmless else ". Revoke it and load it from the environment."
-    message = f"{_named(match.kind)}{said}{advice}"
     # Another value is another finding, although both are shown masked. Fingerprints are published: 16 bits do not help
     # to guess a random value, of which 65,536 times fewer are still far too many.
-    told_apart = sha256(value.encode()).hexdigest()[:4]
+    fingerprint = sha256(value.encode()).hexdigest()[:4]
     return Hit(
-        message, block.file.shown_path, number, _masked(line, start, near), fingerprint=told_apart,
+        _secret_message(match, value),
+        block.file.shown_path,
+        number,
+        _masked(line, start, others[first:last]),
+        fingerprint=fingerprint,
         is_notice=bool(match.harmless),
-    )  # fmt: skip
+    )
+
+
+def _secret_message(match: secrets.SecretMatch, value: str) -> str:
+    preview = secrets.preview(match.kind, value)
+    # The first line of a private key is quoted as evidence already.
+    shown_value = f" ({preview})" if preview[:1].isalnum() else ""
+    advice = ". Revoke it and load it from the environment."
+    if match.harmless:
+        advice = f": {_HARMLESS[match.harmless]}"
+    return f"{_named(match.kind)}{shown_value}{advice}"
 
 
 def _masked(line: str, start: int, matches: list[secrets.SecretMatch]) -> str:
-    out: list[str] = []
+    """The line, which begins at `start` of the text, with its secrets masked."""
+    pieces: list[str] = []
     position = 0
     for match in matches:
-        first, last = max(0, match.start - start), min(len(line), match.end - start)
-        out += [line[position:first], secrets.mask(line[first:last])]
+        first = max(0, match.start - start)
+        last = min(len(line), match.end - start)
+        pieces.append(line[position:first])
+        pieces.append(secrets.mask(line[first:last]))
         position = last
-    return "".join([*out, line[position:]])
+    pieces.append(line[position:])
+    return "".join(pieces)
 
 
 _MARKS = ("<<<<<<<", ">>>>>>>", "|||||||", "=======")
@@ -184,11 +216,15 @@ def no_conflict_markers(input: CheckInput, options: Excluding, files: Files) -> 
     lines = (line for line in added_lines(files, _may_mark) if line.text.startswith(_MARKS))
     for _, group in groupby(lines, lambda line: line.file.path):
         candidates = list(group)
-        if any(_MARKER.match(line.text) for line in candidates):
-            markers = [one for one in candidates if _MARKER.match(one.text) or one.text.rstrip() == "======="]
-            for line, stray in _strays(markers):
-                message = f"Conflict marker ({line.text[:7]}) left behind."
-                yield line.hit(message, 0, line.repaired(None) if stray else None)
+        if not any(_MARKER.match(line.text) for line in candidates):
+            continue
+        markers: list[AddedLine] = []
+        for line in candidates:
+            if _MARKER.match(line.text) or line.text.rstrip() == "=======":
+                markers.append(line)
+        for line, is_stray in _strays(markers):
+            message = f"Conflict marker ({line.text[:7]}) left behind."
+            yield line.hit(message, 0, line.repaired(None) if is_stray else None)
 
 
 def _may_mark(content: bytes) -> bool:
@@ -198,8 +234,11 @@ def _may_mark(content: bytes) -> bool:
 def _strays(markers: list[AddedLine]) -> Iterator[tuple[AddedLine, bool]]:
     """Each marker of a file, and whether it lost its partners: of a whole conflict only people know the right side."""
     kinds = "".join(line.text[0] for line in markers)
-    whole = {at for found in re.finditer(r"<\|?=>", kinds) for at in range(*found.span())}
-    return ((line, at not in whole) for at, line in enumerate(markers))
+    in_conflict: set[int] = set()
+    for conflict in re.finditer(r"<\|?=>", kinds):
+        in_conflict.update(range(*conflict.span()))
+    for position, line in enumerate(markers):
+        yield line, position not in in_conflict
 
 
 def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) -> CheckResult:
@@ -214,10 +253,10 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) 
             # Another pattern with the same message is another question.
             hits.append(replace(line.hit(message, match.start()), fingerprint=options.pattern))
     result = objections(input, hits, files, "forbidden line")
-    long = sum(len(line.text) > MAX_SCANNED_LINE for line in lines)
-    if not long:
+    long_lines = sum(len(line.text) > MAX_SCANNED_LINE for line in lines)
+    if not long_lines:
         return result
-    reason = f"{counted(long, 'line')} scanned only up to {MAX_SCANNED_LINE:,} characters. {result.reason}"
+    reason = f"{counted(long_lines, 'line')} scanned only up to {MAX_SCANNED_LINE:,} characters. {result.reason}"
     # What the pattern forbids may stand where nobody looked.
     return replace(result, outcome="abstain" if result.outcome == "pass" else "fail", reason=reason)
 
@@ -225,25 +264,31 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) 
 def no_invisible_unicode(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
     """No character that hides or reorders text, in added lines or in the names of files."""
     for line in chain(_new_names(files), _text_lines(files)):
-        if found := invisible(line.text, file_start=line.number == 1):
-            names = Counter(f"{each.kind} {each.name}" for each in found)
-            kinds = listed((f"{name} ({count})" for name, count in names.most_common()), most=2)
-            where = "Contains" if line.number else "The name contains"
-            hidden = {each.position for each in found}
-            plain = "".join(char for position, char in enumerate(line.text) if position not in hidden)
-            yield line.hit(f"{where} {kinds}.", found[0].position, line.repaired(plain))
+        characters = invisible(line.text, file_start=line.number == 1)
+        if not characters:
+            continue
+        counts = Counter(f"{character.kind} {character.name}" for character in characters)
+        kinds = listed((f"{name} ({count})" for name, count in counts.most_common()), most=2)
+        beginning = "Contains" if line.number else "The name contains"
+        positions = {character.position for character in characters}
+        plain = "".join(char for at, char in enumerate(line.text) if at not in positions)
+        yield line.hit(f"{beginning} {kinds}.", characters[0].position, line.repaired(plain))
 
 
 def _new_names(files: tuple[FileDiff, ...]) -> Iterator[AddedLine]:
     for file in files:
-        if file.after is not None and (file.before is None or file.old_path is not None):
+        is_new_name = file.before is None or file.old_path is not None
+        if file.after is not None and is_new_name:
             yield AddedLine(file, 0, paths.encode(file.path).decode("utf-8", "replace"))
 
 
 def _text_lines(files: tuple[FileDiff, ...]) -> Iterator[AddedLine]:
     """The added lines of text; of a binary file those that are text, for a NUL beside them must not hide them."""
     lines = added_lines(files, lambda content: not content.isascii())
-    return (line for line in lines if not (line.file.binary and "\ufffd" in line.text))
+    for line in lines:
+        is_data = line.file.binary and "\ufffd" in line.text
+        if not is_data:
+            yield line
 
 
 # Characters that hide or reorder text
