@@ -35,10 +35,12 @@ RECEIPTS_PER_NOTE = 100
 
 
 class AllowedSigners(Struct, frozen=True):
-    """A list in ssh-keygen's format, None if there is no list; `source` says where it was read, or ""."""
+    """Who may sign receipts."""
 
     content: bytes | None
+    """A list in ssh-keygen's format; None if there is no list."""
     source: str
+    """Where it was read, or ""."""
 
 
 def allowed_signers(
@@ -48,20 +50,21 @@ def allowed_signers(
     revision = trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
     if revision:
         treeish = repository.snapshot() if revision == WORKTREE else revision
-        own = repository.tree(treeish).read(SIGNERS)
-        if own is not None:
-            return AllowedSigners(own, f"{SIGNERS} at {revision[:12]}")
+        content = repository.tree(treeish).read(SIGNERS)
+        if content is not None:
+            return AllowedSigners(content, f"{SIGNERS} at {revision[:12]}")
     configured = signatures.allowed_signers(signatures.signing_of(repository))
     return AllowedSigners(configured, "" if configured is None else "gpg.ssh.allowedSignersFile")
 
 
 class _WorktreeRuns(Struct, frozen=True):
-    """One store: its runs, newest first. `worktree` is "" for the store that this working tree uses, else the working
-    tree that has it."""
+    """The runs of one store."""
 
     worktree: str
+    """The working tree that has the store; "" of the store that this working tree uses."""
     bundles: Bundles
     entries: list[RunEntry]
+    """Newest first."""
 
 
 class ReceiptFinder:
@@ -89,12 +92,12 @@ class ReceiptFinder:
         except StorageError as error:  # a file in the folder's place, say
             remarks.append(f"bundles ignored: {error}")
         for root in _other_stores(repository) if other_worktrees else ():
-            shown = os.path.relpath(root, repository.root)
+            worktree = os.path.relpath(root, repository.root)
             try:
                 with repository.open_worktree(root) as other:
-                    self._stores.append(_runs_of(other, other.root, shown, now))
+                    self._stores.append(_runs_of(other, other.root, worktree, now))
             except GateError as error:
-                remarks.append(f"bundles of worktree {paths.quote(shown)} ignored: {error}")
+                remarks.append(f"bundles of worktree {paths.quote(worktree)} ignored: {error}")
         self.remark = " ".join(remarks)
 
     @property
@@ -104,29 +107,36 @@ class ReceiptFinder:
 
     def bundled(self, ids: Set[str]) -> list[FoundReceipt]:
         """The receipts of sealed runs about any of these (`object_ids`)."""
-        found = (
-            self._bundled(entry, store)
-            for store in self._stores
-            for entry in store.entries
-            if entry.state not in ("running", "incomplete") and not ids.isdisjoint((*ids_of(entry), entry.key))
-        )
-        return [one for one in found if one is not None]
+        receipts: list[FoundReceipt] = []
+        for store in self._stores:
+            for entry in store.entries:
+                if entry.state in ("running", "incomplete"):
+                    continue
+                if ids.isdisjoint((*ids_of(entry), entry.key)):
+                    continue
+                receipt = self._bundled(entry, store)
+                if receipt is not None:
+                    receipts.append(receipt)
+        return receipts
 
     def noted(self, ids: Set[str], keep: Callable[[Receipt], bool] = lambda _: True) -> list[FoundReceipt]:
         """The receipts in git notes about any of these: by their content, or by the object that has the note."""
-        found = []
+        receipts: list[FoundReceipt] = []
         for target, text in self._repository.notes(NOTES).items():
-            attached = (target, f"tree-{target}")
-            here = not ids.isdisjoint(attached)
+            target_ids = (target, f"tree-{target}")
+            is_attached = not ids.isdisjoint(target_ids)
 
-            def is_wanted(receipt: Receipt, here: bool = here) -> bool:
-                return (here or not ids.isdisjoint(ids_of(receipt))) and keep(receipt)
+            def is_wanted(receipt: Receipt, is_attached: bool = is_attached) -> bool:
+                is_about_ids = is_attached or not ids.isdisjoint(ids_of(receipt))
+                return is_about_ids and keep(receipt)
 
-            for line in filter(bytes.strip, text.split(b"\n")[:RECEIPTS_PER_NOTE]):
-                one = self._read(line, "", f"refs/notes/{NOTES} on {target[:12]}", is_wanted)
-                if one is not None and (here or one.receipt is not None):
-                    found.append(replace(one, bundled=False, ids=one.ids or attached))
-        return found
+            for line in text.split(b"\n")[:RECEIPTS_PER_NOTE]:
+                if not line.strip():
+                    continue
+                receipt = self._read(line, "", f"refs/notes/{NOTES} on {target[:12]}", is_wanted)
+                if receipt is not None and (is_attached or receipt.receipt is not None):
+                    receipts.append(replace(receipt, bundled=False, ids=receipt.ids or target_ids))
+        return receipts
 
     def _bundled(self, entry: RunEntry, store: _WorktreeRuns) -> FoundReceipt | None:
         """The receipt in a bundle, compared with the whole bundle; None if the run issued none."""
@@ -143,13 +153,13 @@ class ReceiptFinder:
             return replace(broken, problem=f"cannot read the bundle: {error}")
         if sealed.receipt is None:
             return None
-        found = self._read(sealed.receipt, entry.run_id, place)
-        assert found is not None  # nothing was rejected
-        found = replace(found, worktree=store.worktree)
-        problem = found.problem
-        if found.receipt is not None:
-            problem = contradiction(found.receipt, sealed.document, sealed.digests)
-        return replace(found, problem=problem, ids=broken.ids) if problem else found
+        receipt = self._read(sealed.receipt, entry.run_id, place)
+        assert receipt is not None  # nothing was rejected
+        receipt = replace(receipt, worktree=store.worktree)
+        problem = receipt.problem
+        if receipt.receipt is not None:
+            problem = contradiction(receipt.receipt, sealed.document, sealed.digests)
+        return replace(receipt, problem=problem, ids=broken.ids) if problem else receipt
 
     def _read(
         self, raw: bytes, run_id: str, place: str, keep: Callable[[Receipt], bool] = lambda _: True

@@ -93,54 +93,64 @@ def identity_of(change: Change, commits: Iterable[Commit]) -> ChangeIdentity:
 
 def authors_of(commits: Iterable[Commit]) -> tuple[str, ...]:
     """The addresses of the authors and committers."""
-    return tuple(dict.fromkeys(mail for one in commits for mail in (one.author_email, one.committer_email)))
+    addresses: dict[str, None] = {}
+    for commit in commits:
+        addresses[commit.author_email] = None
+        addresses[commit.committer_email] = None
+    return tuple(addresses)
 
 
 def object_ids(commit: str, before: str, after: str, *patch_ids: str) -> tuple[str, ...]:
     """The texts by which receipts and changes find each other: a commit, a tree, two trees, patch-ids."""
-    trees = (f"tree-{after}", f"{before}..{after}") if after else ()
-    return tuple(dict.fromkeys(filter(None, (commit, *trees, *patch_ids))))
+    ids = [commit]
+    if after:
+        ids += [f"tree-{after}", f"{before}..{after}"]
+    ids += patch_ids
+    return tuple(dict.fromkeys(id for id in ids if id))
 
 
-def ids_of(one: Change | Receipt | RunEntry) -> tuple[str, ...]:
+def ids_of(subject: Change | Receipt | RunEntry) -> tuple[str, ...]:
     """What a change, a receipt or a run is about."""
-    return object_ids(one.head_commit, one.before, one.after, one.patch_id, one.range_patch_id)
+    patch_ids = (subject.patch_id, subject.range_patch_id)
+    return object_ids(subject.head_commit, subject.before, subject.after, *patch_ids)
 
 
 class FoundReceipt(Struct, frozen=True):
-    """A receipt found in a bundle or a git note. `problem` says why it is forged, "" if nothing speaks against it.
-
-    `receipt` is None if there is none that can be read. `bundled`: it is in a bundle of this repository and agrees
-    with it; otherwise it came by a note. `ids`: what it is about (`object_ids`): by its content, or by the entry or
-    object that it was attached to if that has a problem. `worktree`: the other working tree whose store has it,
-    relative to this one; "" if it is in this one's, or in a note.
-    """
+    """A receipt found in a bundle or a git note."""
 
     run_id: str
     place: str
+    """The bundle, or the note and its object."""
     receipt: Receipt | None
+    """None if there is none that can be read."""
     signature: SignatureCheck = UNSIGNED
     problem: str = ""
+    """Why it is forged; "" if nothing speaks against it."""
     bundled: bool = True
+    """Whether it is in a bundle of this repository and agrees with it; otherwise it came by a note."""
     ids: tuple[str, ...] = ()
+    """What it is about (`object_ids`): by its content, or, if that has a problem, by the entry or object that it was
+    attached to."""
     worktree: str = ""
+    """The other working tree whose store has it, relative to this one; "" if it is in this one's, or in a note."""
 
 
 class Requirements(Struct, frozen=True):
-    """What the gate requires of a change today: digests of rubrics by id and of definitions by path ("": no file).
-
-    `judge`: when a judge must be asked; `hints`: signs that an agent wrote the change. `strict`: as in CI, only a
-    listed signer who is not the author counts. `advising`: criteria, by ids of rubric and criterion, whose fail does
-    not block here either.
-    """
+    """What the gate requires of a change today."""
 
     rubrics: Mapping[str, str]
+    """Digests of rubrics by id."""
     definitions: Mapping[str, str]
+    """Digests of definitions by path; "" if there is no such file."""
     today: date
     judge: JudgeWhen = "agent-authored"
+    """When a judge must be asked."""
     hints: tuple[str, ...] = ()
+    """Signs that an agent wrote the change."""
     strict: bool = False
+    """Whether, as in CI, only a listed signer who is not the author counts."""
     advising: frozenset[tuple[str, str]] = frozenset()
+    """Criteria, by ids of rubric and criterion, whose fail does not block here either."""
 
     @classmethod
     def of(
@@ -155,20 +165,26 @@ class Requirements(Struct, frozen=True):
     ) -> Requirements:
         """What `gate` requires with these rubrics; without `judge` one must be asked if any has judge criteria."""
         digests = dict(gate.digests)
-        watched: tuple[str, ...] = _BUILT_IN_DEFINITIONS if gate.origin == "built-in" else _DEFINITIONS
+        watched: tuple[str, ...] = _DEFINITIONS
+        if gate.origin == "built-in":
+            watched = _BUILT_IN_DEFINITIONS
+        if judge is None:
+            has_judge_criteria = any(rubric.judge_criteria for rubric in rubrics)
+            judge = "always" if has_judge_criteria else "never"
         return cls(
             rubrics={rubric.id: rubric.digest for rubric in rubrics},
             definitions={path: digests.get(path, "") for path in watched},
             today=today,
-            judge=judge or ("always" if any(rubric.judge_criteria for rubric in rubrics) else "never"),
+            judge=judge,
             strict=strict,
             advising=advising,
         )
 
     def judge_for(self, receipt: Receipt) -> bool:
         """Whether a judge must have been asked; a hint recorded at the review counts like one of today."""
-        by_agent = bool(self.hints) or receipt.agent_authored
-        return self.judge == "always" or (self.judge == "agent-authored" and by_agent)
+        if self.judge != "agent-authored":
+            return self.judge == "always"
+        return bool(self.hints) or receipt.agent_authored
 
     def outdated(self, receipt: Receipt) -> str:
         """Which definition changed since the review, as a clause; "" if none did."""
@@ -182,17 +198,16 @@ class Requirements(Struct, frozen=True):
 
 
 class CommitStatus(Struct, frozen=True):
-    """The status of a commit, by which match of which receipt; `why` is a clause for people.
-
-    `segment`: the commits (A..B) that were reviewed as a whole with this one, "" if it was reviewed by itself.
-    """
+    """The status of a commit, by which match of which receipt."""
 
     status: Status
     why: str
+    """A clause for people."""
     match: Match | None = None
     found: FoundReceipt | None = None
     notes: tuple[str, ...] = ()
     segment: str = ""
+    """The commits (A..B) that were reviewed as a whole with this one; "" if it was reviewed by itself."""
 
     @property
     def place(self) -> str:
@@ -230,19 +245,34 @@ def decide(statuses: Sequence[CommitStatus]) -> CommitStatus | None:
     Without a complete verdict: a forged receipt, or else the closest. A forged receipt beside a complete verdict is
     named in a note, and so is a failure on the same trees: asking again until it passes (`--force`) mends nothing.
     """
-    newest_first = sorted(statuses, key=lambda one: one.found.run_id if one.found else "", reverse=True)
-    order = sorted(newest_first, key=lambda one: MATCHES.index(one.match) if one.match else len(MATCHES))
-    whole = [one for one in order if one.status in _WHOLE]
-    forged = [one for one in order if one.status == "forged"]
-    if not whole:
-        return next(iter(forged or order), None)
-    good = whole[0].status in GOOD
-    failed = [one for one in whole if good and one.status == "failed" and one.match in ("commit", "tree")]
-    notes = (
-        *(f"another review of the same trees failed: {one.place}" for one in failed[:MAX_FAILS]),
-        *(f"ignored a forged receipt: {one.place}: {one.why}" for one in forged),
-    )
-    return replace(whole[0], notes=(*whole[0].notes, *notes))
+    newest_first = sorted(statuses, key=_run_id, reverse=True)
+    closest_first = sorted(newest_first, key=_distance)
+    forged = [status for status in closest_first if status.status == "forged"]
+    complete = [status for status in closest_first if status.status in _WHOLE]
+    if not complete:
+        return next(iter(forged or closest_first), None)
+    deciding = complete[0]
+    notes = list(deciding.notes)
+    if deciding.status in GOOD:
+        failures = [status for status in complete if _is_failure_of_same_trees(status)]
+        for failure in failures[:MAX_FAILS]:
+            notes.append(f"another review of the same trees failed: {failure.place}")
+    for status in forged:
+        notes.append(f"ignored a forged receipt: {status.place}: {status.why}")
+    return replace(deciding, notes=tuple(notes))
+
+
+def _run_id(status: CommitStatus) -> str:
+    return status.found.run_id if status.found else ""
+
+
+def _distance(status: CommitStatus) -> int:
+    """How far the receipt's change is from the commit: 0 for the closest match."""
+    return MATCHES.index(status.match) if status.match else len(MATCHES)
+
+
+def _is_failure_of_same_trees(status: CommitStatus) -> bool:
+    return status.status == "failed" and status.match in ("commit", "tree")
 
 
 def _worth(
@@ -254,7 +284,8 @@ def _worth(
         return "forged", found.signature.why
     if outdated := required.outdated(receipt):
         return "stale", outdated
-    if absent := [name for name in required.rubrics if name not in {rubric.id for rubric in receipt.rubrics}]:
+    reviewed_rubrics = {rubric.id for rubric in receipt.rubrics}
+    if absent := [name for name in required.rubrics if name not in reviewed_rubrics]:
         return "incomplete", f"not reviewed against {', '.join(absent)}"
     if receipt.outcome == "fail":
         return "failed", "the review failed"
@@ -274,19 +305,31 @@ def _passed(
     signature = found.signature
     weakness = _weakness(signature, receipt, identity, required)
     if required.strict and weakness:
-        own = signature.state == "listed" and own_signer(signature, identity.authors)
-        return ("forged" if own else "unsigned"), weakness
+        is_by_author = signature.state == "listed" and own_signer(signature, identity.authors)
+        return ("forged" if is_by_author else "unsigned"), weakness
     if not found.bundled and signature.state != "listed":
         return "unsigned", f"from a git note: {weakness}"
     for waiver in receipt.waivers:
         if waiver.expires is not None and waiver.expires < required.today:
             return "failed", f"what allowed it to pass expired on {waiver.expires}: {waiver.reason}"
-    if local := [waiver.sentence for waiver in receipt.waivers if waiver.local]:
-        return "overridden", "; ".join(local)
-    why = f"{weakness} (CI ignores it)" if weakness else f"signed by {', '.join(signature.principals)}"
-    advised = ", ".join(name for claim in receipt.rubrics for _, name in claim.advice)
-    told = f"; would have blocked: {advised}" if advised else ""
-    return "reviewed", why + ("; no judge asked" if receipt.unasked else "") + told
+    if overrides := [waiver.sentence for waiver in receipt.waivers if waiver.local]:
+        return "overridden", "; ".join(overrides)
+    clauses = [f"signed by {', '.join(signature.principals)}"]
+    if weakness:
+        clauses = [f"{weakness} (CI ignores it)"]
+    if receipt.unasked:
+        clauses.append("no judge asked")
+    if advised := [criterion for _, criterion in _advice(receipt)]:
+        clauses.append(f"would have blocked: {', '.join(advised)}")
+    return "reviewed", "; ".join(clauses)
+
+
+def _advice(receipt: Receipt) -> list[tuple[str, str]]:
+    """The criteria, by ids of rubric and criterion, whose fail did not block at the review."""
+    advice: list[tuple[str, str]] = []
+    for claim in receipt.rubrics:
+        advice += claim.advice
+    return advice
 
 
 _NOT_LISTED: dict[SignatureState, str] = {
@@ -307,18 +350,23 @@ def _weakness(signature: SignatureCheck, receipt: Receipt, identity: ChangeIdent
         return f"its signer, {', '.join(signature.principals)}, may be its author, {author}"
     if any(waiver.local for waiver in receipt.waivers):
         return "passed by an override"
-    if blocking := [name for claim in receipt.rubrics for name in claim.advice if name not in required.advising]:
-        return f"{blocking[0][1]} failed and only advised there; here it blocks"
-    judge = required.judge_for(receipt)
-    if judge and receipt.unasked:
+    for criterion in _advice(receipt):
+        if criterion not in required.advising:
+            return f"{criterion[1]} failed and only advised there; here it blocks"
+    if not required.judge_for(receipt):
+        return ""
+    if receipt.unasked:
         return f"no judge was asked: {receipt.unasked}"
-    return "judge answers came from a cache, not from this run" if judge and receipt.cache.hits else ""
+    return "judge answers came from a cache, not from this run" if receipt.cache.hits else ""
 
 
 def own_signer(signature: SignatureCheck, authors: Sequence[str]) -> str:
     """The author who may hold the key: whose address matches a name or pattern (`*`, `?`) of a holder; or ""."""
     holders = tuple(_flat(name) for name in (*signature.principals, *signature.holders))
-    return next((author for author in authors if paths.matches(_flat(author), holders)), "")
+    for author in authors:
+        if paths.matches(_flat(author), holders):
+            return author
+    return ""
 
 
 def _flat(text: str) -> str:

@@ -56,34 +56,35 @@ COMMITS_AT_ONCE = 1_000
 
 
 class VerifyRequest(Struct, frozen=True):
-    """What a face asks for. `range`: `A..B`, `A...B`, one revision, or "" for upstream..HEAD, else HEAD.
-
-    `strict`: as in CI, a pass counts only if somebody else signed it. `notes`: receipts in git notes count, too.
-    `base`, `definitions`: as for a review. `stage`: the git hook whose rule says when a judge must have been asked.
-    """
+    """What a face asks for; `base` and `definitions` as for a review."""
 
     range: str = ""
+    """`A..B`, `A...B`, one revision, or "" for upstream..HEAD, else HEAD."""
     base: str | None = None
     definitions: str | None = None
     strict: bool = False
+    """Whether, as in CI, a pass counts only if somebody else signed it."""
     notes: bool = False
+    """Whether receipts in git notes count, too."""
     stage: HookName = "pre-commit"
+    """The git hook whose rule says when a judge must have been asked."""
 
 
 class Verification(Struct, frozen=True):
-    """The commits of a range, newest first, with their statuses.
-
-    `trusted`: the revision at which the gate was read; `signers`: where the list of signers comes from, or "";
-    `strict`: whether only signatures of others counted; `remark`: what else people must know, or "".
-    `blocks_inconclusive`: whether the gate's `[on] inconclusive` stops a commit.
-    """
+    """The statuses of the commits of a range."""
 
     commits: tuple[tuple[ChangeIdentity, CommitStatus], ...]
+    """Newest first."""
     trusted: str
+    """The revision at which the gate was read."""
     signers: str
+    """Where the list of signers comes from, or ""."""
     strict: bool
+    """Whether only signatures of others counted."""
     remark: str = ""
+    """What else people must know, or ""."""
     blocks_inconclusive: bool = False
+    """Whether the gate's `[on] inconclusive` stops a commit."""
 
     @property
     def exit_code(self) -> int:
@@ -160,23 +161,26 @@ class History(Struct, frozen=True):
         back, which a branch from that commit still has (another way out).
         """
         inside = self._between(base, head)
+        if not inside:
+            return None
         middle = inside - {head}
-        leaves = bool(middle) and any(
-            not middle.isdisjoint(parents) for commit, parents in self.parents.items() if commit not in inside
-        )
-        return Segment(base, head, inside) if inside and not leaves else None
+        for commit, parents in self.parents.items():
+            has_another_way_out = commit not in inside and not middle.isdisjoint(parents)
+            if has_another_way_out:
+                return None
+        return Segment(base, head, inside)
 
     def _between(self, base: str, head: str) -> frozenset[str]:
         """The commits that `head` has and `base` has not; none if they also come from elsewhere."""
         inside: set[str] = set()
-        left = [head]
-        while left:
-            commit = left.pop()
+        waiting = [head]
+        while waiting:
+            commit = waiting.pop()
             if commit == base or commit in inside:
                 continue
             if commit in self.parents:
                 inside.add(commit)
-                left += self.parents[commit] or [""]
+                waiting += self.parents[commit] or [""]
             elif base != self.base:  # before the range, or before a first commit
                 return frozenset()
         return frozenset(inside)
@@ -191,27 +195,27 @@ class History(Struct, frozen=True):
         `alone`: commits reviewed against every parent; `segments`: the longer ones with a review. Commits that
         are `unreviewed` count as cuts: they are reported themselves, and what follows them is not to blame.
         """
-        found = {self.base}
+        cuts = {self.base}
         by_head: dict[str, list[Segment]] = {}
         for segment in segments:
             by_head.setdefault(segment.head, []).append(segment)
         for commit, parents in self.parents.items():
-            follows = all(parent in found or parent not in self.parents for parent in parents)
-            ends = any(segment.base in found for segment in by_head.get(commit, ()))
-            if ends or commit in unreviewed or (commit in alone and follows):
-                found.add(commit)
-        return found
+            follows_cuts = all(parent in cuts or parent not in self.parents for parent in parents)
+            is_reviewed_alone = commit in alone and follows_cuts
+            ends_segment = any(segment.base in cuts for segment in by_head.get(commit, ()))
+            if ends_segment or is_reviewed_alone or commit in unreviewed:
+                cuts.add(commit)
+        return cuts
 
 
 class _Reviews(Struct, frozen=True):
-    """What receipts say of one commit: of its change against each parent that counts, and as part of a segment.
-
-    The first parent is "" for a root commit. Of a clean merge only the first parent counts.
-    """
+    """What receipts say of one commit."""
 
     identity: ChangeIdentity
-    own: Mapping[str, Sequence[CommitStatus]]
+    by_parent: Mapping[str, Sequence[CommitStatus]]
+    """Of its change against each parent that counts: "" of a root commit, of a clean merge the first parent alone."""
     parts: Sequence[tuple[Segment, CommitStatus]]
+    """Of the segments that it is part of."""
 
 
 class _Verifier:
@@ -233,21 +237,23 @@ class _Verifier:
         self._is_in_history = cache(lambda old: repository.is_ancestor(old, span.head))
         self._whole = repository.change(Selection("range", left=span.base or EMPTY_TREE, right=span.head))
         self.strict = request.strict or environment.in_ci
-        named = {"base": request.base, "definitions": request.definitions}
-        self.gate = gate_for(repository, self._whole, **named)
-        self.signers = allowed_signers(repository, self._whole, **named)
+        revisions = {"base": request.base, "definitions": request.definitions}
+        self.gate = gate_for(repository, self._whole, **revisions)
+        self.signers = allowed_signers(repository, self._whole, **revisions)
         self.finder = ReceiptFinder(repository, now, self.signers, other_worktrees=True)
         # Whoever runs this says nothing about who wrote what is committed: no environment.
         state = open_state(repository.common_dir)
         self._authorship = Authorship(repository, {}, state, now)
-        known = badges(self.gate, state.labels.all(), self.gate.default_model(environment))
-        self._advising = frozenset(name for name, badge in known.items() if not badge.blocks)
+        model = self.gate.default_model(environment)
+        badge_by_criterion = badges(self.gate, state.labels.all(), model)
+        self._advising = frozenset(criterion for criterion, badge in badge_by_criterion.items() if not badge.blocks)
         oldest_first = tuple(reversed(span.commits))
         self._history = History({name: repository.parents(name) for name in oldest_first}, span.base)
         # Only a receipt could be about a commit by its patch-id.
         patch_ids = repository.patch_ids(oldest_first) if self.finder.entries or request.notes else {}
         self._identities = {name: self._identity(name, patch_ids.get(name, "")) for name in oldest_first}
-        self._trees = {span.base: self._whole.before} | {name: one.after for name, one in self._identities.items()}
+        self._trees = {span.base: self._whole.before}
+        self._trees |= {name: identity.after for name, identity in self._identities.items()}
         self._by_tree = {tree: name for name, tree in self._trees.items()}
         self._by_id: defaultdict[str, list[FoundReceipt]] = defaultdict(list)
         self._parts: defaultdict[str, list[tuple[Segment, FoundReceipt]]] = defaultdict(list)
@@ -255,36 +261,49 @@ class _Verifier:
 
     def verified(self) -> tuple[tuple[ChangeIdentity, CommitStatus], ...]:
         """Each commit with its status, newest first."""
-        ids = {name for one in self._identities.values() for name in one.ids}.union(ids_of(self._whole))
+        ids = set(ids_of(self._whole))
+        for identity in self._identities.values():
+            ids.update(identity.ids)
         self._sort(self._find(ids))
-        changes = self._repository.changes_of([name for name in self._identities if self._is_reviewed(name)])
+        reviewed_names = [name for name in self._identities if self._is_reviewed(name)]
+        changes = self._repository.changes_of(reviewed_names)
         reviews = {name: self._reviews(name, changes.get(name)) for name in self._identities}
         cuts = self._cuts(reviews)
-        return tuple((reviews[name].identity, self._status(reviews[name], cuts)) for name in reversed(reviews))
+        newest_first = reversed(reviews.values())
+        return tuple((review.identity, self._status(review, cuts)) for review in newest_first)
 
     def _find(self, ids: Set[str]) -> list[FoundReceipt]:
         """Every receipt about one of these (`object_ids`)."""
-        return self.finder.bundled(ids) + (self.finder.noted(ids) if self._request.notes else [])
+        receipts = self.finder.bundled(ids)
+        if self._request.notes:
+            receipts += self.finder.noted(ids)
+        return receipts
 
-    def _sort(self, found: Iterable[FoundReceipt]) -> None:
+    def _sort(self, receipts: Iterable[FoundReceipt]) -> None:
         """Sort receipts by what they are about, so that each commit is compared with its own only."""
-        for one in found:
-            for name in one.ids:
-                self._by_id[name].append(one)
-            for segment in self._segments(one):
+        for receipt in receipts:
+            for name in receipt.ids:
+                self._by_id[name].append(receipt)
+            for segment in self._segments(receipt):
                 for commit in segment.commits:
-                    self._parts[commit].append((segment, one))
+                    self._parts[commit].append((segment, receipt))
 
     def _segments(self, found: FoundReceipt) -> set[Segment]:
         """The segments whose ends have the receipt's trees, or that make the very change that it is about."""
         receipt = found.receipt
         if receipt is None or found.problem:
             return set()
-        ends = [(self._end(receipt.base_commit, receipt.before), self._end(receipt.head_commit, receipt.after))]
+        base = self._end(receipt.base_commit, receipt.before)
+        head = self._end(receipt.head_commit, receipt.after)
+        ends = [(base, head)]
         if self._is_whole(receipt):
             ends.append((self._whole.base_commit, self._whole.head_commit))
-        segments = (self._history.segment(base, head) for base, head in ends if base is not None and head)
-        return {segment for segment in segments if segment is not None}
+        segments: set[Segment] = set()
+        for base, head in ends:
+            segment = self._history.segment(base, head) if base is not None and head else None
+            if segment is not None:
+                segments.add(segment)
+        return segments
 
     def _end(self, commit: str, tree: str) -> str | None:
         """The commit itself if it has that tree, else the newest commit of the range that has it."""
@@ -293,10 +312,11 @@ class _Verifier:
     def _is_whole(self, receipt: Receipt) -> bool:
         """Whether the whole range makes the change of the receipt, perhaps on another base."""
         whole = self._whole
-        same_trees = (receipt.before, receipt.after) == (whole.before, whole.after)
-        return same_trees or (
-            receipt.range_patch_id == whole.range_patch_id and self._whole_identity.is_same_change(receipt)
-        )
+        if (receipt.before, receipt.after) == (whole.before, whole.after):
+            return True
+        if receipt.range_patch_id != whole.range_patch_id:
+            return False
+        return self._whole_identity.is_same_change(receipt)
 
     @cached_property
     def _whole_identity(self) -> ChangeIdentity:
@@ -304,8 +324,9 @@ class _Verifier:
 
     def _is_reviewed(self, name: str) -> bool:
         """Whether a receipt may be about the commit, or none need be because it changes nothing."""
-        one = self._identities[name]
-        return one.before == one.after or name in self._parts or bool(self._about(one))
+        identity = self._identities[name]
+        is_empty = identity.before == identity.after
+        return is_empty or name in self._parts or bool(self._about(identity))
 
     def _reviews(self, name: str, change: Change | None) -> _Reviews:
         """What receipts say of a commit; nothing without its `change`, which is read of those with receipts alone."""
@@ -316,63 +337,81 @@ class _Verifier:
         if any(_match(identity, found) is None for found in self._by_id.get(identity.patch_id, ())):
             identity = replace(identity, exact=exact(change, self._repository.read_all))
         required = self._required(change)
-        own = {first: self._own(identity, required)}
+        by_parent = {first: self._assess_change(identity, required)}
         if others and not self._repository.is_clean_merge(name):
-            own |= {parent: self._against(parent, identity, required) for parent in others}
-        parts = [
-            (segment, assess("range patch-id", found, identity, required))
-            for segment, found in self._parts.get(name, ())
-            if _match(identity, found) is None
-        ]
-        return _Reviews(identity, own, parts)
+            for parent in others:
+                by_parent[parent] = self._against(parent, identity, required)
+        parts: list[tuple[Segment, CommitStatus]] = []
+        for segment, found in self._parts.get(name, ()):
+            if _match(identity, found) is None:
+                parts.append((segment, assess("range patch-id", found, identity, required)))
+        return _Reviews(identity, by_parent, parts)
 
     def _against(self, parent: str, merge: ChangeIdentity, required: Requirements) -> list[CommitStatus]:
         """What receipts say of a merge against another parent than the first; [] if that parent is not here."""
         if not self._repository.has(parent):
             return []
-        return self._own(replace(merge, before=self._repository.tree_of(parent), patch_id=""), required)
+        against_parent = replace(merge, before=self._repository.tree_of(parent), patch_id="")
+        return self._assess_change(against_parent, required)
 
     def _required(self, change: Change) -> Requirements:
         rubrics = self.gate.for_change(change)
         names = tuple(rubric.id for rubric in rubrics)
         if names not in self._requirements:
             judge = self.gate.file.hooks.get(self._request.stage, HookRule()).judge
-            made = Requirements.of(
-                self.gate, rubrics, self._today, judge=judge, strict=self.strict, advising=self._advising
+            self._requirements[names] = Requirements.of(
+                self.gate,
+                rubrics,
+                self._today,
+                judge=judge,
+                strict=self.strict,
+                advising=self._advising,
             )
-            self._requirements[names] = made
         commit = self._repository.commit(change.head_commit)
         return replace(self._requirements[names], hints=self._authorship.of(change, (commit,)).hints)
 
     def _identity(self, name: str, patch_id: str) -> ChangeIdentity:
         """The identity of a commit's change as far as it is known without its files."""
-        before, after = (self._repository.tree_of(one) for one in (self._repository.first_parent(name), name))
+        before = self._repository.tree_of(self._repository.first_parent(name))
+        after = self._repository.tree_of(name)
         commit = self._repository.commit(name)
         title = self._redact(commit.message.partition("\n")[0])
         return ChangeIdentity(name, before, after, patch_id, authors=authors_of((commit,)), title=title)
 
-    def _own(self, identity: ChangeIdentity, required: Requirements) -> list[CommitStatus]:
+    def _assess_change(self, identity: ChangeIdentity, required: Requirements) -> list[CommitStatus]:
         """What receipts say of this very change."""
         if identity.before == identity.after:
             return [CommitStatus("empty", "it changes no file")]
-        matches = [(_match(identity, found), found) for found in self._about(identity)]
-        return [assess(match, found, identity, required) for match, found in matches if match is not None]
+        statuses: list[CommitStatus] = []
+        for receipt in self._about(identity):
+            match = _match(identity, receipt)
+            if match is not None:
+                statuses.append(assess(match, receipt, identity, required))
+        return statuses
 
     def _about(self, identity: ChangeIdentity) -> list[FoundReceipt]:
-        return list({id(found): found for name in identity.ids for found in self._by_id.get(name, ())}.values())
+        """The receipts that may be about the change, each once."""
+        receipts: dict[int, FoundReceipt] = {}
+        for name in identity.ids:
+            for receipt in self._by_id.get(name, ()):
+                receipts[id(receipt)] = receipt
+        return list(receipts.values())
 
     def _cuts(self, reviews: Mapping[str, _Reviews]) -> set[str]:
         """Where the range can be cut into reviewed segments (`History.cuts`)."""
         alone: set[str] = set()
         unreviewed: set[str] = set()
         segments: set[Segment] = set()
-        for name, one in reviews.items():
-            parts = [(segment, status) for segment, status in one.parts if status.status in GOOD]
-            segments.update(segment for segment, _ in parts if segment.head == name)
-            open_parents = [parent for parent, own in one.own.items() if not any(it.status in GOOD for it in own)]
+        for name, review in reviews.items():
+            good_parts = [part for part in review.parts if part[1].status in GOOD]
+            segments.update(segment for segment, _ in good_parts if segment.head == name)
+            open_parents: list[str] = []
+            for parent, statuses in review.by_parent.items():
+                if not any(status.status in GOOD for status in statuses):
+                    open_parents.append(parent)
             if not open_parents:
                 alone.add(name)
-            elif not all(self._covering(one, parent, parts) for parent in open_parents):
+            elif not all(self._covering(review, parent, good_parts) for parent in open_parents):
                 unreviewed.add(name)
         return self._history.cuts(alone, segments, unreviewed)
 
@@ -380,18 +419,25 @@ class _Verifier:
         self, reviews: _Reviews, parent: str, parts: Sequence[tuple[Segment, CommitStatus]]
     ) -> list[CommitStatus]:
         """Of the reviews of segments those that also show what the commit changes against this parent."""
-        if any(one.status == "empty" for one in reviews.own[parent]):
+        if any(status.status == "empty" for status in reviews.by_parent[parent]):
             return []
-        is_first = parent == next(iter(reviews.own))
-        return [status for segment, status in parts if is_first or self._history.precedes(parent, segment)]
+        is_first = parent == next(iter(reviews.by_parent))
+        statuses: list[CommitStatus] = []
+        for segment, status in parts:
+            if is_first or self._history.precedes(parent, segment):
+                statuses.append(status)
+        return statuses
 
     def _status(self, reviews: _Reviews, cuts: set[str]) -> CommitStatus:
         """The status against the first parent if that is not good, else against the first parent where it is not."""
         commit = reviews.identity.commit
-        parts = [(one, replace(status, segment=str(one))) for one, status in reviews.parts if one.base in cuts]
-        decided = {
-            parent: decide([*own, *self._covering(reviews, parent, parts)]) for parent, own in reviews.own.items()
-        }
+        parts: list[tuple[Segment, CommitStatus]] = []
+        for segment, part_status in reviews.parts:
+            if segment.base in cuts:
+                parts.append((segment, replace(part_status, segment=str(segment))))
+        decided: dict[str, CommitStatus | None] = {}
+        for parent, statuses in reviews.by_parent.items():
+            decided[parent] = decide([*statuses, *self._covering(reviews, parent, parts)])
         first = next(iter(decided.values()))
         if first is None:
             return self._without(reviews.identity)
@@ -399,8 +445,8 @@ class _Verifier:
             for parent, status in decided.items():
                 if status is None:
                     span = f"{parent[:SHORT_ID]}..{commit[:SHORT_ID]}"
-                    why = f"a merge with changes of its own, reviewed against its first parent only: review {span}, too"
-                    return CommitStatus("missing", why)
+                    reason = "a merge with changes of its own, reviewed against its first parent only"
+                    return CommitStatus("missing", f"{reason}: review {span}, too")
                 if status.status not in GOOD:
                     return status
         return self._with_bypass(first, commit)
@@ -408,22 +454,25 @@ class _Verifier:
     def _without(self, identity: ChangeIdentity) -> CommitStatus:
         """The status of a commit without a verdict: what the hooks recorded, or which review it had before."""
         record = self._bypass(identity.commit)
-        how = f"run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`"
+        remedy = f"run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`"
         if record is not None and not record.during:
             reason = record.reason or "--no-verify, or the hook was off"
-            return CommitStatus("bypassed", f"committed without the hook on {record.ts} ({reason}): {how}")
+            return CommitStatus("bypassed", f"committed without the hook on {record.ts} ({reason}): {remedy}")
         if earlier := self._review_before(identity.commit):
-            return CommitStatus("stale", f"{earlier.sentence}: {how}", found=earlier.found)
+            return CommitStatus("stale", f"{earlier.sentence}: {remedy}", found=earlier.found)
         if record is not None:
-            why = f"made by git during a {record.during}, which runs no hook"
+            reason = f"made by git during a {record.during}, which runs no hook"
         else:
-            why = "no receipt here is about this change"
-        return CommitStatus("missing", f"{why}: {how}")
+            reason = "no receipt here is about this change"
+        return CommitStatus("missing", f"{reason}: {remedy}")
 
     def _review_before(self, commit: str) -> EarlierReview | None:
         """The review of what the commit was before; what the range's history still has is another commit."""
         reviews = self._earlier.get(commit, ())
-        return next((one for one in reviews if not self._is_in_history(one.commit)), None)
+        for review in reviews:
+            if not self._is_in_history(review.commit):
+                return review
+        return None
 
     @cached_property
     def _earlier(self) -> dict[str, list[EarlierReview]]:
@@ -443,14 +492,21 @@ class _Verifier:
 
     @cached_property
     def _bypasses(self) -> dict[str, Record]:
-        return {record.commit: record for record in self._authorship.records if record.kind == "bypassed"}
+        records = self._authorship.records
+        return {record.commit: record for record in records if record.kind == "bypassed"}
 
     def _bypass(self, commit: str) -> Record | None:
         """The record that this commit, or one it was rewritten from, bypassed the hook: by hand rather than by git."""
-        found = [self._bypasses[name] for name in self._authorship.earlier(commit) if name in self._bypasses]
-        return next((record for record in found if not record.during), found[0] if found else None)
+        names = self._authorship.earlier(commit)
+        records = [self._bypasses[name] for name in names if name in self._bypasses]
+        for record in records:
+            if not record.during:
+                return record
+        return records[0] if records else None
 
 
 def _match(identity: ChangeIdentity, found: FoundReceipt) -> Match | None:
     """How the receipt is about the change; one with a problem is taken at the word of what it was attached to."""
-    return "commit" if found.receipt is None or found.problem else match_of(identity, found.receipt)
+    if found.receipt is None or found.problem:
+        return "commit"
+    return match_of(identity, found.receipt)
