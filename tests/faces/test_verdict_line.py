@@ -77,7 +77,7 @@ def test_a_confirmed_fail_is_a_warning_or_a_failure_on_every_face(tmp_path, envi
     junit = (tmp_path / "j").read_text()
     assert expected in junit
     assert ('failures="0"' in junit.splitlines()[1]) is not blocks
-    assert comment.comment(told).splitlines()[1] == f"### vibe-gate: {verdict}"
+    assert comment.render_comment(told).splitlines()[1] == f"### vibe-gate: {verdict}"
     assert (tmp_path / "m").read_text().startswith(f"### vibe-gate: {verdict}\n")
 
 

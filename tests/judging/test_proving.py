@@ -21,7 +21,7 @@ from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.verdict import Proof
 from vibe_gate.git import open_repository
 from vibe_gate.judging.proving import environment_for
-from vibe_gate.report.comment import comment
+from vibe_gate.report.comment import render_comment
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.run.review import Review
@@ -137,7 +137,7 @@ def test_three_regressions_are_proven_and_block(tmp_path: Path, environ: dict[st
     assert (folder / Path(proof.path).name).read_text() == proof.test
     assert "before the change: exit code 0" in (folder / f"{Path(proof.path).name}.log").read_text()
     assert review.bundle is not None
-    said = comment(Report(review.summary, (), first_round(review.findings, review.summary.change.head_commit)))
+    said = render_comment(Report(review.summary, (), first_round(review.findings, review.summary.change.head_commit)))
     assert f"<code>{proof.path}</code>" in said
     assert "self.assertEqual(first([1, 2], 2), [1, 2])" in said
     # What a user pastes repeats it.

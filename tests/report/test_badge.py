@@ -24,7 +24,7 @@ from vibe_gate.judging.trust import badges
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.anchors import anchors
 from vibe_gate.report.annotations import annotation, check_run, review_comments
-from vibe_gate.report.comment import comment, job_summary
+from vibe_gate.report.comment import render_comment, render_job_summary
 from vibe_gate.report.formats import junit, sarif
 from vibe_gate.report.html import verdict_page
 from vibe_gate.report.run_figures import run_figures
@@ -67,8 +67,8 @@ def documents(made: Summary) -> dict[str, str]:
     rows = [case.findtext("system-out") for case in ElementTree.fromstring(junit(made)).iter("testcase")]
     return {
         "terminal": " ".join(render(made, (), 200).plain.split()),
-        "comment": comment(report),
-        "markdown": job_summary(report),
+        "comment": render_comment(report),
+        "markdown": render_job_summary(report),
         "check run": check_run(report).summary,
         "html": verdict_page(made),
         "json": to_json(made),
@@ -100,7 +100,7 @@ def test_a_fail_that_only_advised_is_counted_and_named_beside_the_verdict():
     said = f"1 criterion would have blocked: {NAME} (uncalibrated)"
     assert sentences.headline(made) == f"PASS with 1 warning · quality; {said}"
     report = reports.told(made)
-    assert said in comment(report).partition("<details>")[0].replace("\\", "").replace("`", "")
+    assert said in render_comment(report).partition("<details>")[0].replace("\\", "").replace("`", "")
     assert said in check_run(report).title
     assert "would have blocked (uncalibrated" not in documents(made)["terminal"]
     [result] = made.rubrics

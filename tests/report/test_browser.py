@@ -13,7 +13,7 @@ import pytest
 import reports
 from test_comment import big
 
-from vibe_gate.report.comment import comment, job_summary
+from vibe_gate.report.comment import render_comment, render_job_summary
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,7 +68,7 @@ def look(room, tmp_path: Path, markdown: str, width: int) -> dict:
     return json.loads(html.unescape(seen[1]))
 
 
-@pytest.mark.parametrize("made", [lambda: comment(big(400)), lambda: job_summary(reports.second())])
+@pytest.mark.parametrize("made", [lambda: render_comment(big(400)), lambda: render_job_summary(reports.second())])
 def test_folds_open_and_nothing_is_fetched_or_wider_than_the_column(room, tmp_path, made):
     markdown = made()
     seen = look(room, tmp_path, markdown, room.COLUMN + 32)
@@ -79,7 +79,7 @@ def test_folds_open_and_nothing_is_fetched_or_wider_than_the_column(room, tmp_pa
 
 def test_the_text_of_every_finding_can_be_seen(room, tmp_path):
     report = reports.first()
-    text = look(room, tmp_path, comment(report), room.COLUMN + 32)["text"]
+    text = look(room, tmp_path, render_comment(report), room.COLUMN + 32)["text"]
     for finding in report.summary.findings:
         assert finding.message.rpartition(" | ")[2] in text
     assert reports.COUNTEREXAMPLE in text

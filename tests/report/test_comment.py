@@ -23,7 +23,7 @@ from vibe_gate.report.annotations import (
     review_comments,
     stopped,
 )
-from vibe_gate.report.comment import MARKER, MAX_COMMENT, MAX_SUMMARY, comment, job_summary, state_of
+from vibe_gate.report.comment import MARKER, MAX_COMMENT, MAX_SUMMARY, render_comment, render_job_summary, state_of
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import verdict_page
 from vibe_gate.report.report import Report
@@ -36,12 +36,12 @@ GROUNDS = "by @ada: it logs two frames up, see #12"
 LOST = ("The check run was refused (403): this token may not write checks.",)
 
 RENDERED = {
-    "first-round.md": lambda: comment(reports.first()),
-    "second-round.md": lambda: comment(reports.second(), LOST),
-    "advised.md": lambda: comment(reports.advised()),
-    "passed.md": lambda: comment(reports.passed()),
+    "first-round.md": lambda: render_comment(reports.first()),
+    "second-round.md": lambda: render_comment(reports.second(), LOST),
+    "advised.md": lambda: render_comment(reports.advised()),
+    "passed.md": lambda: render_comment(reports.passed()),
     "openings.md": lambda: "\n\n".join(f"<!-- {name} -->\n{opened(made())}" for name, made in reports.CASES.items()),
-    "job-summary.md": lambda: job_summary(reports.second(), LOST),
+    "job-summary.md": lambda: render_job_summary(reports.second(), LOST),
     "check-run.md": lambda: check_run(reports.first()).summary,
     "review-comments.md": lambda: "\n---\n\n".join(one.body for one in comments(reports.first())),
     "accepted-comment.md": lambda: accepted_body(comments(reports.first())[0].body, GROUNDS),
@@ -51,7 +51,7 @@ RENDERED = {
 
 def opened(report: Report) -> str:
     """What is read without opening a fold."""
-    return comment(report).partition("<details>")[0].partition("\n")[2].strip() + "\n"
+    return render_comment(report).partition("<details>")[0].partition("\n")[2].strip() + "\n"
 
 
 def comments(report: Report):
@@ -100,7 +100,7 @@ MEGABYTE = f"diff --git a/big.py b/big.py\n--- /dev/null\n+++ b/big.py\n@@ -0,0 
 )
 def test_it_fits_and_says_what_it_leaves_out(findings, patch):
     report = big(findings, patch)
-    body = comment(report, LOST * 50)
+    body = render_comment(report, LOST * 50)
     assert len(body.encode()) <= MAX_COMMENT
     told = body.count("\n- **failure**") + body.count("\n- **warning**")
     missing = re.search(r"\*\*([\d,]+) more findings\*\* did not fit: see the job's summary", body)
@@ -109,14 +109,14 @@ def test_it_fits_and_says_what_it_leaves_out(findings, patch):
     assert len(re.findall(r"(?m)^```", body)) % 2 == 0
     assert "Run this review in a clone" in body
     assert state_of(body).head == reports.FIRST
-    text = job_summary(report)
+    text = render_job_summary(report)
     assert len(text.encode()) <= MAX_SUMMARY
     if findings <= 400:
         assert text.count("\n- **failure**") + text.count("\n- **warning**") == findings
 
 
 def test_the_gravest_findings_are_the_ones_that_stay():
-    body = comment(big(400))
+    body = render_comment(big(400))
     assert body.count("\n- **failure**") == 100
     assert 0 < body.count("\n- **warning**") < 300
     numbers = [int(number) for number in re.findall(r"finding (\d+) which", body)]
@@ -124,7 +124,11 @@ def test_the_gravest_findings_are_the_ones_that_stay():
 
 
 def test_cut_or_not_the_parts_are_whole():
-    for body in (comment(big(400, MEGABYTE)), comment(big(1, MEGABYTE)), job_summary(big(400, MEGABYTE))):
+    for body in (
+        render_comment(big(400, MEGABYTE)),
+        render_comment(big(1, MEGABYTE)),
+        render_job_summary(big(400, MEGABYTE)),
+    ):
         tags = skeleton(page(body))
         assert tags.count("details") == tags.count("summary")
         assert all(len(row.findall("td")) == 3 for row in page(body).iter("tr") if row.findall("td"))
@@ -146,7 +150,7 @@ def test_a_diff_of_the_gate_names_no_file_but_keeps_every_line_of_its_hunks():
         'diff --git "a/\\303\\244" "b/\\303\\244"\nindex 1..2\n--- "a/\\303\\244"\n+++ b/x\n@@ -1 +1 @@\n--- x\n+++ y\n'
     )
     change = replace(policy("ä"), diff=diff)
-    body = comment(reports.told(summary(exit_code=4, policy_changes=(change,))))
+    body = render_comment(reports.told(summary(exit_code=4, policy_changes=(change,))))
     assert "```diff\n@@ -1 +1 @@\n--- x\n+++ y\n```" in body
     assert "<code>ä</code>" in body and "303" not in body.partition("<!-- vibe-gate:state")[0]
 
@@ -154,7 +158,7 @@ def test_a_diff_of_the_gate_names_no_file_but_keeps_every_line_of_its_hunks():
 def test_a_gate_without_judge_questions_says_of_no_place_that_a_judge_missed_it():
     report = reports.told(summary(unreviewed=(unseen(reason="no criterion asks a judge"),)))
     asked = reports.told(reports.CASES["no key"]().summary)
-    for text in (comment, lambda one: sarif(one.summary), lambda one: render(one.summary, (), 80).plain):
+    for text in (render_comment, lambda one: sarif(one.summary), lambda one: render(one.summary, (), 80).plain):
         assert not re.search("(?i)not judged|no judge saw|asks a judge", text(report))
         assert re.search("(?i)not judged|no judge saw", text(asked))
 
@@ -162,7 +166,7 @@ def test_a_gate_without_judge_questions_says_of_no_place_that_a_judge_missed_it(
 @pytest.mark.parametrize(("case", "reason"), [("key refused", "does not accept the key"), ("overload", "overloaded"),
                                               ("no key", "No API key"), ("budget", "is reached")])  # fmt: skip
 def test_why_questions_have_no_answer_is_in_sight_and_in_the_fold(case, reason):
-    body = comment(reports.CASES[case]())
+    body = render_comment(reports.CASES[case]())
     above, _, folded = body.partition("<details>")
     assert above.count(reason) == 1
     assert folded.lower().count(reason.lower()) == 1, "equal reasons are told once"
@@ -171,13 +175,13 @@ def test_why_questions_have_no_answer_is_in_sight_and_in_the_fold(case, reason):
 
 def test_a_reason_leads_nowhere_else_and_what_other_programs_said_is_folded():
     for name, made in reports.CASES.items():
-        body = comment(made())
+        body = render_comment(made())
         assert "see above" not in body, name
         assert "\\|" not in body, name
         assert not re.search(r"Details:|Failed to|attempts", opened(made())), name
-    folded = comment(reports.CASES["answer without its form"]()).partition("<details>")[2]
+    folded = render_comment(reports.CASES["answer without its form"]()).partition("<details>")[2]
     assert "Details: Failed to provide valid structured output after 5 attempts" in folded
-    assert "authenticate" in comment(reports.CASES["key refused"]()).partition("<details>")[2]
+    assert "authenticate" in render_comment(reports.CASES["key refused"]()).partition("<details>")[2]
 
 
 def test_no_case_contradicts_the_arithmetic():
@@ -190,21 +194,21 @@ def test_no_case_contradicts_the_arithmetic():
 
 def test_a_rubric_without_a_verdict_has_no_score():
     made = reports.CASES["judge undecided"]()
-    assert "Rubric <code>quality</code>: inconclusive, 1 of 2 undecided" in comment(made)
-    assert "score" not in comment(made) + verdict_page(made.summary)
+    assert "Rubric <code>quality</code>: inconclusive, 1 of 2 undecided" in render_comment(made)
+    assert "score" not in render_comment(made) + verdict_page(made.summary)
     beside = replace(made.summary.rubrics[0], id="other", score=0.1)
     both = replace(reports.CASES["failed by its score"]().summary, exit_code=1)
     assert queries.score(replace(both, rubrics=(*both.rubrics, beside))) == 0.25
 
 
-@pytest.mark.parametrize("made", [comment, job_summary])
+@pytest.mark.parametrize("made", [render_comment, render_job_summary])
 def test_what_was_not_posted_is_in_sight(made):
     assert LOST[0] in page(made(reports.first(), LOST)).text_content()
     assert LOST[0] not in "".join(fold.text_content() for fold in page(made(reports.first(), LOST)).iter("details"))
 
 
 def test_three_hundred_files_are_eight_kilobytes():
-    assert len(comment(reports.CASES["deadline"]()).encode()) < 8_000
+    assert len(render_comment(reports.CASES["deadline"]()).encode()) < 8_000
 
 
 @pytest.mark.parametrize(
@@ -220,11 +224,11 @@ def test_a_check_run_is_neutral_only_where_the_verdict_does_not_block(code, expe
 
 
 def test_a_second_round_says_what_is_new_open_fixed_and_held():
-    body = comment(reports.second())
+    body = render_comment(reports.second())
     assert "Round 2: 1 new, 2 still open, 1 fixed, 1 accepted. Held back: 1 finding" in body
     assert f"fixed at [`{reports.SECOND[:12]}`](https://github.com/example/ledger/commit/{reports.SECOND})" in body
     assert "This name says little. (" not in body
-    assert "This name says little. (" in job_summary(reports.second())
+    assert "This name says little. (" in render_job_summary(reports.second())
 
 
 def test_annotations_stand_at_new_and_open_findings_and_the_rest_is_in_the_summary():
@@ -267,7 +271,7 @@ def test_a_fixed_comment_says_so_once_and_keeps_what_it_said():
 
 @pytest.mark.parametrize("edit", [str.rstrip, lambda body: body.replace("\n", "\r\n"), lambda body: body + "\n\n"])
 def test_the_state_is_found_whatever_the_forge_did_to_line_ends(edit):
-    told = comment(reports.first())
+    told = render_comment(reports.first())
     held = state_of(told)
     assert held is not None
     assert state_of(edit(told)) == held
@@ -275,7 +279,9 @@ def test_the_state_is_found_whatever_the_forge_did_to_line_ends(edit):
     assert [one.fingerprint for one in held.findings] == [one.fingerprint for one in first.findings]
 
 
-@pytest.mark.parametrize("body", ["", "x", MARKER, f"x\n{comment(reports.first())}", comment(reports.first()) + "more"])
+@pytest.mark.parametrize(
+    "body", ["", "x", MARKER, f"x\n{render_comment(reports.first())}", render_comment(reports.first()) + "more"]
+)
 def test_no_state_is_read_from_what_is_not_ours(body):
     assert state_of(body) is None
 

@@ -12,7 +12,7 @@ from vibe_gate.domain.verdict import CheckedEvidence, Finding, Proof, ProofStatu
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.anchors import anchors
 from vibe_gate.report.annotations import annotation, review_comments
-from vibe_gate.report.comment import comment
+from vibe_gate.report.comment import render_comment
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.html.document import body
 from vibe_gate.report.html.view import verdict_view
@@ -45,7 +45,7 @@ def everywhere(report: Report, finding: Finding) -> dict[str, str]:
     assert shown is not None
     return {
         "terminal": render(report.summary, (), 200).plain,
-        "comment": comment(report),
+        "comment": render_comment(report),
         "line comment": at_line.body,
         "annotation": f"{shown.title} {shown.raw_details}",
         "sarif": json.dumps(json.loads(sarif(report.summary))["runs"][0]["results"][0]),
@@ -65,7 +65,7 @@ def test_every_face_says_how_a_finding_is_known_and_gives_the_test_to_take_over(
         assert ("roven" in text) is (status == "proven"), name
         if status and name in ("comment", "line comment", "html"):
             assert "assert transfer(1) == 1" in text, name
-    told = comment(report)
+    told = render_comment(report)
     assert told.count("<details>") == told.count("</details>") - (
         1 if status else 0
     )  # the test's own stands in a fence

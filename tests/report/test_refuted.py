@@ -13,7 +13,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CheckedEvidence, Finding, LookOutcome, SecondLook, Vote
 from vibe_gate.report import formats, sentences
 from vibe_gate.report.annotations import annotation, review_comments, title
-from vibe_gate.report.comment import comment
+from vibe_gate.report.comment import render_comment
 from vibe_gate.report.html import verdict_page
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
@@ -79,7 +79,7 @@ def test_a_refuted_finding_is_a_notice_with_both_sides_and_the_verdict_line_coun
 
 def test_a_pull_request_shows_it_apart_and_opens_no_thread():
     made = report("refuted")
-    text = comment(made)
+    text = render_comment(made)
     assert text.splitlines()[1].startswith("### vibe-gate: PASS · 1 raised and refuted")
     assert "#### Raised and refuted (1)\n\n- **notice** [`src/a.py:41`]" in text
     assert f"/blob/{HEAD}/src/main.py#L7): `if not path:`" in text
@@ -100,7 +100,7 @@ def test_a_finding_that_a_second_look_left_says_what_that_said():
         made = report(outcome)
         assert sentences.verdict(made.summary) == "FAIL"
         assert f"\n    {said}\n" in render(made.summary, (), 100).plain
-        assert f"\n  {said}\n" in comment(made)
+        assert f"\n  {said}\n" in render_comment(made)
         assert said in annotation(made.round.new[0], made).raw_details
     silent = replace(look("undecided"), said=None, reason="The budget of $1 is reached.")
     assert sentences.second_look(silent) == "Second look: no answer. The budget of $1 is reached."

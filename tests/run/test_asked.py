@@ -22,7 +22,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.errors import UsageError
 from vibe_gate.report.annotations import check_run
-from vibe_gate.report.comment import comment
+from vibe_gate.report.comment import render_comment
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import Round
 from vibe_gate.store.state import open_state
@@ -131,8 +131,8 @@ def test_a_prompt_never_leaves_the_clone_in_what_is_posted_kept_shared_or_export
     assert (done.exit_code, again.exit_code, len(model.script.requests)) == (1, 1, 1), "the answer is kept"
     assert KEY not in json.dumps(model.script.requests[0].body["messages"])
     report = Report(summary=done.summary, notes=done.notes, round=Round(number=1, head="", new=done.summary.findings))
-    assert "asked was: (request left out)." in comment(report)
-    assert nothing_of_it(comment(report), str(check_run(report)), *done.notes)
+    assert "asked was: (request left out)." in render_comment(report)
+    assert nothing_of_it(render_comment(report), str(check_run(report)), *done.notes)
     assert all("(request left out)" in one.message for one in done.summary.findings)
     with open_state(repo.path / ".git") as state:
         rows = state.file.read("SELECT answer FROM answers")

@@ -23,7 +23,8 @@ from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted,
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report.anchors import anchors
 from vibe_gate.report.annotations import FINDING_MARKER, check_run, commands, finding_of, fixed_body, review_comments
-from vibe_gate.report.comment import DOCS, MARKER, comment, job_summary, state_of
+from vibe_gate.report.comment import MARKER, render_comment, render_job_summary, state_of
+from vibe_gate.report.comment_markup import DOCS
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.reported_finding import ReportedFinding
@@ -104,8 +105,8 @@ def documents(report: Report, text: str) -> dict[str, str]:
     made = review_comments(report, anchors(report.patch.encode("utf-8", "surrogateescape")))
     bodies = {f"review {index}": one.body for index, one in enumerate(made)}
     return {
-        "comment": comment(report, (text,)),
-        "job summary": job_summary(report, (text,)),
+        "comment": render_comment(report, (text,)),
+        "job summary": render_job_summary(report, (text,)),
         "check summary": run.summary,
         "check text": run.text,
         **bodies,
@@ -147,7 +148,7 @@ def test_each_document_shows_their_text_as_text_can_be_sent_and_keeps_marker_and
     for note in check_run(report).annotations:
         assert len(note.message.encode()) < 64_000
         assert "\x1b" not in note.message + note.title + note.raw_details
-    body = comment(report, (text,))
+    body = render_comment(report, (text,))
     state = state_of(body)
     assert body.startswith("<!-- vibe-gate:summary") and state is not None
     assert (state.head, state.number) == (HEAD, 2)
@@ -163,7 +164,7 @@ def test_the_document_has_the_same_parts_as_with_plain_words_and_theirs_can_be_r
         plain, made = documents(told(words), words), documents(told(text), text)
         for what, markdown in made.items():
             assert skeleton(page(markdown)) == skeleton(page(plain[what])), (name, what)
-        seen = page(comment(told(text))).text_content()
+        seen = page(render_comment(told(text))).text_content()
         assert "".join(safe(" ".join(text.split())).split()) in "".join(seen.split()), name
 
 
@@ -224,6 +225,6 @@ def test_permalinks_are_percent_encoded(path, line, end, ending):
 
 
 def test_a_name_cannot_end_the_marker():
-    body = comment(replace(told("x"), name="--> <img> a--b/c"))
+    body = render_comment(replace(told("x"), name="--> <img> a--b/c"))
     assert body.split("\n")[0].count("-->") == 1
     assert state_of(body) is not None

@@ -14,8 +14,12 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.forge import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment
-from vibe_gate.report import comment, queries, sentences
+from vibe_gate.report import queries, sentences
 from vibe_gate.report.anchors import Anchors
+from vibe_gate.report.comment import check_summary_blocks
+from vibe_gate.report.comment_findings import test_fold
+from vibe_gate.report.comment_markup import link_commit
+from vibe_gate.report.comment_opening import claimed_verdict, deciding_facts
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import code, fit, prose
 from vibe_gate.report.report import Report
@@ -43,7 +47,7 @@ def check_run(report: Report, downgrades: Sequence[str] = (), at_lines: Collecti
     if len(made) < len(able):
         said = f"Of {len(shown):,} findings, {MAX_ANNOTATIONS:,} are annotations: the gravest first."
         downgrades = (*downgrades, said)
-    parts = comment.check_summary(report, downgrades, {*at_lines, *(identity(one) for one, _ in able)})
+    parts = check_summary_blocks(report, downgrades, {*at_lines, *(identity(one) for one, _ in able)})
     return CheckRun(
         title=title(report),
         summary=fit(parts, MAX_TEXT, "the job's summary"),
@@ -65,7 +69,7 @@ def conclusion(report: Report) -> Conclusion:
 def title(report: Report) -> str:
     """The verdict and what decided, as plain text on one line; the comment says the same."""
     would = "" if report.blocks or report.summary.exit_code == PASS else "would have failed: "
-    text = would + safe(" · ".join([comment.claimed_verdict(report), *comment.decided(report)]))
+    text = would + safe(" · ".join([claimed_verdict(report), *deciding_facts(report)]))
     return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"
 
 
@@ -150,7 +154,7 @@ def fixed_body(old_body: str, commit: str, links: Links | None = None) -> str:
     """The comment of a finding that is gone: says so first and keeps what it said; the same text where it says so."""
     if is_fixed(old_body) or not finding_of(old_body):
         return old_body
-    return _with_state(old_body, f"{_FIXED}{comment.commit(commit, links)}.")
+    return _with_state(old_body, f"{_FIXED}{link_commit(commit, links)}.")
 
 
 def accepted_body(old_body: str, grounds: str) -> str:
@@ -227,7 +231,7 @@ def _body(finding: Finding, report: Report) -> str:
     if against:
         parts.append(f"Counterexample: {prose(against, 500)}")
     if finding.proof is not UNSET:
-        parts += [prose(sentences.proof(finding.proof)), comment.test_fold(finding.proof)]
+        parts += [prose(sentences.proof(finding.proof)), test_fold(finding.proof)]
     if finding.second_look is not UNSET:
         parts.append(prose(sentences.second_look(finding.second_look)))
     if advice := queries.advice_behind(finding, report.summary):

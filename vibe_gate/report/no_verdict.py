@@ -8,7 +8,8 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.forge import CheckRun
 from vibe_gate.report import queries
 from vibe_gate.report.annotations import MAX_TITLE
-from vibe_gate.report.comment import MAX_COMMENT, commit, marker, state_line, state_of
+from vibe_gate.report.comment import MAX_COMMENT, marker, state_line, state_of
+from vibe_gate.report.comment_markup import link_commit
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import Block, fit, link, prose
 
@@ -38,7 +39,7 @@ def no_verdict_comment(told: NoVerdict, before: str) -> str:
     name = f" ({prose(told.name, 100)})" if told.name else ""
     state = state_of(before)
     head, tail = f"{marker(told.name)}\n", state_line(state) if state else ""
-    opening = Block(f"### vibe-gate{name}: {HEADLINE} · {commit(told.head, told.links)}", 0)
+    opening = Block(f"### vibe-gate{name}: {HEADLINE} · {link_commit(told.head, told.links)}", 0)
     return head + fit([opening, *_blocks(told)], MAX_COMMENT - len(head) - len(tail), "the job's log") + tail
 
 
@@ -57,7 +58,7 @@ def _blocks(told: NoVerdict) -> list[Block]:
     reasons = [f"- {prose(reason)}" for reason in told.reasons[:MAX_REASONS_TOLD]]
     if len(told.reasons) > MAX_REASONS_TOLD:
         reasons.append(f"- and {len(told.reasons) - MAX_REASONS_TOLD:,} more.")
-    why = f"vibe-gate did not review {commit(told.head, told.links)}:\n\n" + "\n".join(reasons)
+    why = f"vibe-gate did not review {link_commit(told.head, told.links)}:\n\n" + "\n".join(reasons)
     page = f" ({link('the job', told.links.run_url)})" if told.links.run_url else ""
     then = f"**Next:** {told.next}{page}. No verdict on an earlier commit counts for this one."
     return [Block(why, 0), Block(then, 0)]

@@ -33,7 +33,7 @@ from vibe_gate.report.annotations import (
     review_comments,
     with_pending,
 )
-from vibe_gate.report.comment import comment, marker, state_of
+from vibe_gate.report.comment import marker, render_comment, state_of
 from vibe_gate.report.lines_since import LinesSince
 from vibe_gate.report.links import Links
 from vibe_gate.report.no_verdict import NoVerdict, no_verdict_check, no_verdict_comment
@@ -323,7 +323,7 @@ class _Poster:
     def _comment(self, number: int) -> None:
         if not self._posted.report.summary.run_id and not self._spoke:
             return  # there is nothing to review, and nothing was said that this would put right
-        body = comment(self._posted.report, tuple(self._posted.downgrades))
+        body = render_comment(self._posted.report, tuple(self._posted.downgrades))
         try:
             self._posted.comment_url = self._forge.put_comment(number, body, marker=self._marker).url
         except ForgeError as error:

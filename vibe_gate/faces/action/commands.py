@@ -22,7 +22,8 @@ from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Comment, Forge, Pull, Reaction, open_forge
 from vibe_gate.report import sentences
-from vibe_gate.report.comment import commit, state_of
+from vibe_gate.report.comment import state_of
+from vibe_gate.report.comment_markup import link_commit
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import code, fence, link, prose, table
 from vibe_gate.report.reported_finding import ReportedFinding
@@ -219,7 +220,7 @@ def _run_again(asked: _PermittedCommand) -> str:
 
 
 def _rerun(asked: _PermittedCommand) -> str:
-    head = commit(asked.pull.head_sha, asked.links)
+    head = link_commit(asked.pull.head_sha, asked.links)
     runs = sorted({one.state.run for one in asked.current if one.state.run})
     if not runs:
         return f"The gate has not reviewed {head} yet, so there is nothing to run again."
@@ -244,7 +245,7 @@ def _override(asked: _PermittedCommand) -> _Answer:
         return _Answer("The author of a pull request cannot accept its findings. Ask somebody else with write access.")
     if not asked.command.reason:
         return _Answer(f"The reason is missing: `{COMMAND} override FINDING REASON`.")
-    head = commit(asked.pull.head_sha, asked.links)
+    head = link_commit(asked.pull.head_sha, asked.links)
     if not asked.current:
         return _Answer(f"The gate has not reviewed {head} yet. Wait for its comment about that commit.")
     if any(one.comment.updated >= asked.comment.created for one in asked.current):
@@ -325,4 +326,4 @@ def _explained(seen: ReportedFinding, links: Links) -> str:
     name = seen.fingerprint[: sentences.SHORT_FINGERPRINT]
     accepts = f"Accept it for the newest commit: `{COMMAND} override {name} REASON`."
     accepts += f" If it is wrong, say so: `{COMMAND} wrong {name} REASON`."
-    return "\n\n".join([*parts, f"First reported at {commit(seen.since, links)}. {accepts}"])
+    return "\n\n".join([*parts, f"First reported at {link_commit(seen.since, links)}. {accepts}"])

@@ -61,7 +61,9 @@ from vibe_gate.receipts.notes import NOTES
 from vibe_gate.report import queries, replays, sentences, terminal
 from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.annotations import MAX_COMMENTS, commands, stopped
-from vibe_gate.report.comment import commit, decided, job_summary, unblocked
+from vibe_gate.report.comment import render_job_summary
+from vibe_gate.report.comment_markup import link_commit
+from vibe_gate.report.comment_opening import deciding_facts, unblocked_note
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import verdict_page
 from vibe_gate.report.html.view import EarlierRound
@@ -372,9 +374,9 @@ def _stays(job: _Job, summary: Summary, stood: StandingVerdict, remarks: tuple[s
         job.runner.links(job.trigger.repository, job.compared.head, run=stood.run),
         "PASS" if summary.exit_code == PASS else sentences.verdict(summary),
     )
-    named = f"{link(f'run {stood.run}', links.run_url)} for {commit(job.compared.head, links)}"
+    named = f"{link(f'run {stood.run}', links.run_url)} for {link_commit(job.compared.head, links)}"
     told = [
-        f"### vibe-gate: {verdict} · {commit(job.compared.head, links)}",
+        f"### vibe-gate: {verdict} · {link_commit(job.compared.head, links)}",
         f"The verdict of {named} stands ({link('check run', stood.url)}). A review of the pull request asks no model, "
         "and this one changed nothing that the verdict rests on.",
         *map(prose, remarks),
@@ -417,7 +419,7 @@ def _tell(
     posted = post(_posting(job, offered, record), job.forge, told) if record else Posted(told)
     job.check.begun = None
     posted.downgrades += _keep(job, posted.report, bundle)
-    text = job_summary(posted.report, (*posted.downgrades, *posted.remarks)) + _times(job)
+    text = render_job_summary(posted.report, (*posted.downgrades, *posted.remarks)) + _times(job)
     job.runner.summarize(text)
     _log(job, posted, (*notes, *remarks, *_told_of(replayed)))
     _outputs(job, posted, {"report": text, "sarif": sarif(summary, told.links)})
@@ -453,8 +455,8 @@ def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
     """The verdict in the job's log, which is what people open first when a job is red."""
     summary = posted.report.summary
     then = _MARKUP.sub("", next_step(posted.report)) if summary.run_id else ""
-    free = _MARKUP.sub("", unblocked(posted.report))
-    why = " · ".join(filter(None, [free, *decided(posted.report)]))
+    free = _MARKUP.sub("", unblocked_note(posted.report))
+    why = " · ".join(filter(None, [free, *deciding_facts(posted.report)]))
     screen = terminal.render(summary, notes, LOG_WIDTH, then=then, why=why).plain
     where = [f"  posted  {url}" for url in (posted.comment_url, posted.check_run_url) if url]
     job.runner.say("\n".join(["", screen, *where, ""]))

@@ -15,7 +15,7 @@ from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.gate.source import is_identifier
 from vibe_gate.git import Credentials
 from vibe_gate.judging.posted_verdict import distrust_claim
-from vibe_gate.report.comment import job_summary
+from vibe_gate.report.comment import render_job_summary
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
@@ -126,7 +126,7 @@ def unverified(claim: Summary) -> Summary:
 
 
 def _tell(runner: Runner, posted: Posted) -> None:
-    runner.summarize(job_summary(posted.report, tuple(posted.downgrades)))
+    runner.summarize(render_job_summary(posted.report, tuple(posted.downgrades)))
     runner.output(verdict=outcome(posted.report.summary), comment_url=posted.comment_url)
     for sentence in posted.downgrades:
         runner.command("warning", f"vibe-gate: {sentence}")

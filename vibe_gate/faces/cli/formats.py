@@ -18,7 +18,7 @@ from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now, op
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.faces.run_page import page_of, round_before
 from vibe_gate.report import sentences
-from vibe_gate.report.comment import job_summary
+from vibe_gate.report.comment import render_job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif
 from vibe_gate.report.html import verdict_page
 from vibe_gate.report.links import Links
@@ -32,7 +32,7 @@ WRITERS: dict[str, Callable[[Report], str]] = {
     "sarif": lambda report: sarif(report.summary, report.links),
     "junit": lambda report: junit(report.summary),
     "gitlab": lambda report: gitlab(report.summary),
-    "markdown": job_summary,
+    "markdown": render_job_summary,
 }
 """By option, but for `--html`, which shows the bundle."""
 

@@ -1,0 +1,100 @@
+"""The details of a comment: cost, provenance, and how to repeat or accept it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import FAIL
+from vibe_gate.report import queries, sentences
+from vibe_gate.report.comment_markup import is_commit, link_commit, list_first
+from vibe_gate.report.markdown import Block, code, fence, fold, link, prose
+from vibe_gate.report.report import Report
+
+
+def details_block(report: Report) -> Block:
+    """What was reviewed and what it cost, the run and its notes, and how to repeat it or accept a finding."""
+    summary = report.summary
+    if not summary.run_id:
+        return Block("")
+    change, score = summary.change, queries.score(summary)
+    size = f"{counted(len(change.files), 'file')} (+{change.added:,} −{change.deleted:,})"
+    about = link_commit(change.head_commit, report.links) if change.head_commit else code(sentences.key(summary))
+    parts = [
+        f"Reviewed: {about} against {prose(sentences.gate(summary))}.",
+        _cost(report),
+        _provenance(report),
+        list_first(report.notes, prose),
+        *_repeat_lines(report),
+    ]
+    title = ", ".join(filter(None, ["" if score is None else f"score {score:.2f}", _spent(report), size]))
+    return Block(fold(f"Details: {title}", "\n\n".join(filter(None, parts))), 1)
+
+
+def _spent(report: Report) -> str:
+    """What the run cost, and beside it what the pull request has cost so far; "" if nothing."""
+    so_far = report.round.usd_before + report.usd
+    if not so_far:
+        return ""
+    before = f" (${so_far:.4f} so far)" if report.round.usd_before and not report.claimed else ""
+    return f"${report.usd:.4f}{before}"
+
+
+def _cost(report: Report) -> str:
+    """What the models of this run cost, its replays, and all runs of the pull request."""
+    parts = [f"Cost: {prose(sentences.cost(report.summary))}."]
+    if report.replayed.usd:
+        parts.append(f"The replays cost ${report.replayed.usd:.4f} more.")
+    if report.round.runs_before and not report.claimed:
+        so_far = report.round.usd_before + report.usd
+        runs = counted(report.round.runs_before + bool(report.usd), "run")
+        parts.append(f"This pull request so far: ${so_far:.4f} in {runs} that asked a model.")
+    return " ".join(parts)
+
+
+def _provenance(report: Report) -> str:
+    """Who wrote the change, and where run and bundle are."""
+    authored = report.summary.agent_authored
+    facts = []
+    if authored.decision and authored.hints:
+        signs = sentences.agent_signs([prose(hint, 200) for hint in authored.hints])
+        facts = [f"Written by an agent: {signs}."]
+    place = "its bundle was not uploaded"
+    if report.artifact and report.claimed:
+        place = "its summary is an artifact of that job"
+    elif report.artifact:
+        place = "its bundle is an artifact of the job: open report.html in it"
+    elif report.links is None and report.summary.bundle:
+        place = f"its bundle is {code(report.summary.bundle)}"
+    run = link(report.summary.run_id, report.links.run_url if report.links else "")
+    return " ".join([*facts, f"Run {run}; {place}."])
+
+
+def _repeat_lines(report: Report) -> Iterator[str]:
+    """How to run the review in a clone, and how to let something pass."""
+    change, revisions = report.summary.change, report.review
+    if not revisions and is_commit(change.base_commit) and is_commit(change.head_commit):
+        revisions = f"{change.base_commit[: sentences.SHORT_ID]}..{change.head_commit[: sentences.SHORT_ID]}"
+    yield "Run this review in a clone:"
+    yield fence(f"vibe-gate review {revisions}".rstrip(), "")
+    if report.summary.exit_code == FAIL or report.round.shown:
+        yield (
+            "Accept a finding: for everybody with `vibe-gate suppress FINDING --reason TEXT` (it writes "
+            "`.vibe-gate/suppressions.toml`, whose change needs approval); temporarily, in one clone, with "
+            "`vibe-gate override FINDING --reason TEXT`; for this commit, where the workflow `commands.yml` is "
+            "installed, with a comment `/vibe-gate override FINDING REASON`."
+        )
+        yield (
+            "Say whether a finding is right, to measure the judge (no verdict changes): 👍 or 👎 at its comment at the "
+            "line, or a comment `/vibe-gate right FINDING` or `/vibe-gate wrong FINDING REASON`, by people with write "
+            f"access.{_labels(report.summary)}"
+        )
+
+
+def _labels(summary: Summary) -> str:
+    """How many findings of this pull request people have labelled; "" if none."""
+    labels = summary.labels or ()
+    right = len({label.finding for label in labels if label.right})
+    wrong = len({label.finding for label in labels if not label.right})
+    return f" Until now: {right} right, {wrong} wrong." if labels else ""

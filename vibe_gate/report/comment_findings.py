@@ -1,0 +1,157 @@
+"""The findings of a comment: this round's with their places and tests, and what became of earlier ones. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from textwrap import indent
+
+from msgspec import UNSET
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.verdict import Finding, Proof, SecondLook
+from vibe_gate.report import queries, sentences
+from vibe_gate.report.comment_markup import join_first, link_commit, list_first
+from vibe_gate.report.links import Links
+from vibe_gate.report.markdown import Block, code, cut_lines, fence, fold, html, link, prose
+from vibe_gate.report.report import Report
+from vibe_gate.report.reported_finding import ReportedFinding, identity
+from vibe_gate.report.round import Round
+from vibe_gate.report.round_record import ACCEPTED, REFUTED, settled_title
+
+MAX_TEST = 4_000
+"""Characters of a finding's test."""
+
+MAX_EQUAL = 5
+"""Equal findings whose place is linked."""
+
+
+def finding_blocks(report: Report, *, held: bool = False, without: Collection[str] = ()) -> Iterator[Block]:
+    """The findings of this round, the gravest first, each with its place; equal ones as one item.
+
+    `held`: those too that are otherwise only counted; `without`: the identities of findings to leave out.
+    """
+    shown_tests: set[str] = set()
+    for title, group in _titled_groups(report.round, held=held):
+        title_if_settled = title if title in (REFUTED, ACCEPTED) else ""
+        findings = []
+        for finding in group:
+            if identity(finding) not in without and settled_title(finding) == title_if_settled:
+                findings.append(finding)
+        heading = f"#### {title} ({len(findings):,})\n\n"
+        for equal_findings in _equal_findings(findings, report):
+            first = equal_findings[0]
+            rank = 2 if first.level == "failure" else 3
+            test = first.proof.test if first.proof else ""
+            item = _findings_item(equal_findings, report, with_test=test not in shown_tests)
+            yield Block(heading + item, rank, "findings", len(equal_findings))
+            heading = ""
+            shown_tests.add(test)
+
+
+def _titled_groups(round: Round, *, held: bool) -> list[tuple[str, tuple[Finding, ...]]]:
+    """The findings by the title under which they may stand; what is settled stands in two of these."""
+    held_back = round.held if held else ()
+    groups = [("New findings", round.new), ("Still open", round.open)]
+    if round.number == 1:
+        groups = [("Findings", round.shown)]
+    groups.append(("Held back", held_back))
+    for title in (REFUTED, ACCEPTED):
+        groups.append((title, (*round.shown, *held_back)))
+    return groups
+
+
+def _equal_findings(findings: Sequence[Finding], report: Report) -> list[list[Finding]]:
+    """The findings, the gravest first; those that differ in their place alone together."""
+    groups: dict[object, list[Finding]] = {}
+    for finding in queries.worst_first(findings, report.summary):
+        content = (
+            finding.level,
+            finding.criterion,
+            finding.message,
+            queries.counterexample(finding, report.summary),
+            identity(finding) in report.round.reappeared,
+            finding.second_look,
+            finding.basis,
+            finding.proof,
+        )
+        groups.setdefault(content, []).append(finding)
+    return list(groups.values())
+
+
+def _findings_item(equal_findings: Sequence[Finding], report: Report, *, with_test: bool) -> str:
+    """Equal findings as an item of a list: their places and fingerprints."""
+    finding = equal_findings[0]
+    summary = report.summary
+    prefixes = [item.fingerprint[: sentences.SHORT_FINGERPRINT] for item in equal_findings if item.fingerprint]
+    sources = [join_first([code(prefix) for prefix in prefixes], 3), queries.basis(finding, summary)]
+    if finding.criterion != "policy":
+        sources.insert(0, code(finding.criterion, 64))
+    source = ", ".join(filter(None, sources))
+    places = join_first([_finding_place(item, report.links) for item in equal_findings], MAX_EQUAL)
+    advice = queries.advice_behind(finding, summary)
+    would = f" (would have blocked: {sentences.why_advice(advice)})" if advice else ""
+    back = " (back)" if identity(finding) in report.round.reappeared else ""
+    item = f"- **{finding.level}**{would}{back} {places}: {prose(sentences.said(finding))}"
+    if source:
+        item += f" ({source})"
+    counterexample = queries.counterexample(finding, summary)
+    if counterexample:
+        item += f"\n  Counterexample: {prose(counterexample, 500)}"
+    if finding.proof is not UNSET:
+        item += f"\n  {prose(sentences.proof(finding.proof))}"
+    if finding.second_look is not UNSET:
+        item += "".join(f"\n  {line}" for line in _second_look(finding.second_look, report.links))
+    if finding.proof is not UNSET and finding.proof.test and with_test:
+        item += f"\n\n{indent(test_fold(finding.proof), '  ')}"
+    return item
+
+
+def test_fold(proof: Proof) -> str:
+    """The test as a file to take over, with the command that repeats it; "" without one."""
+    if not proof.test:
+        return ""
+    text, more = cut_lines(proof.test, MAX_TEST)
+    cut = f"\n\n{counted(more, 'more line')}; the bundle has all of it." if more else ""
+    shown = fence(text, "python" if proof.path.endswith(".py") else "")
+    return fold(f"Test {html(proof.path)}", f"{shown}{cut}\n\nTo repeat it: {code(proof.command)}")
+
+
+def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
+    """What a second look came to, unless the finding says it, and the lines that prevent it."""
+    if look.outcome != "refuted":
+        yield prose(sentences.second_look(look))
+        return
+    for line in queries.preventing(look):
+        address = ""
+        if links:
+            address = links.permalink(line.path, line.line, line.end_line, before=line.side == "before")
+        yield f"{link(sentences.place_of(line), address)}: {code(line.quote.strip(), 200)}"
+
+
+def _finding_place(finding: Finding, links: Links | None) -> str:
+    if not finding.path:
+        return "the change"
+    before = queries.is_removed(finding)
+    address = links.permalink(finding.path, finding.line, finding.end_line, before=before) if links else ""
+    return link(sentences.place_of(finding), address) + (" (removed)" if before else "")
+
+
+def earlier_finding_blocks(report: Report) -> Iterator[Block]:
+    """What was said before and is gone, and since which commit; what nobody fixed; what this run could not look for."""
+    groups = {
+        "Fixed": report.round.fixed,
+        "Not raised again, on lines that did not change": report.round.unraised,
+        "Not found again, but this run could not tell whether it is gone": report.round.unanswered,
+    }
+    for title, group in groups.items():
+        rows = list_first(group, lambda reported: _earlier_finding(reported, report.links))
+        yield Block(fold(f"{title} ({len(group):,})", rows) if group else "", 4, "earlier findings")
+
+
+def _earlier_finding(reported: ReportedFinding, links: Links | None) -> str:
+    place = sentences.place(reported.path, reported.line)
+    if reported.path:
+        links_then = Links(links.server, links.repository, reported.since) if links else None
+        place = link(place, links_then.permalink(reported.path, reported.line) if links_then else "")
+    since = f"fixed at {link_commit(reported.fixed, links)}: " if reported.fixed else ""
+    return f"{since}{place}: {prose(reported.message, 280)} ({code(reported.criterion, 64)})"

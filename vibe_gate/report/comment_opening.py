@@ -1,0 +1,139 @@
+"""The opening of a comment: the verdict, why, what to do next, and the round. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vibe_gate.domain.cause import NoKey, NotAsked
+from vibe_gate.domain.escape import counted, ended
+from vibe_gate.domain.replayed import totals
+from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, POLICY_CHANGED
+from vibe_gate.report import queries, replays, sentences
+from vibe_gate.report.comment_markup import DOCS, GLOSSARY, join_first, link_commit
+from vibe_gate.report.markdown import Block, code, prose
+from vibe_gate.report.next_step import next_step, remediable_cause, why_undecided
+from vibe_gate.report.report import Report
+from vibe_gate.report.round import Round
+from vibe_gate.report.round_record import count_findings, is_further
+
+
+def opening_block(report: Report) -> Block:
+    """The verdict, why, and what to do next; then what is new in this round."""
+    paragraphs = [
+        _headline(report),
+        _why_line(report),
+        _replayed_line(report),
+        *map(prose, report.remarks),
+        _next_line(report),
+        _waiting(report),
+        _round_line(report.round),
+    ]
+    return Block("\n\n".join(filter(None, paragraphs)), 0)
+
+
+def _replayed_line(report: Report) -> str:
+    """What the change's own rubrics would have said of earlier runs."""
+    rows, notes = report.replayed.rows, [prose(note) for note in report.replayed.notes]
+    if not rows:
+        return " ".join(notes)
+    figures = " ".join(replays.sentences(totals(rows), report.replayed.budget_usd, prose))
+    runs = counted(len(rows), "run")
+    return " ".join([f"**Under the rubrics of this change,** of the last {runs}: {figures}", *notes])
+
+
+def _headline(report: Report) -> str:
+    """The verdict, whose word let it pass, and the commit that it is about."""
+    summary = report.summary
+    name = f" ({prose(report.name, 100)})" if report.name else ""
+    refuted = sentences.refuted(summary) if summary.exit_code == PASS else ""
+    head = summary.change.head_commit
+    parts = [
+        claimed_verdict(report),
+        prose(sentences.passed_by(summary)),
+        prose(refuted),
+        unblocked_note(report),
+        link_commit(head, report.links) if head and report.links else "",
+    ]
+    return f"### vibe-gate{name}: {' · '.join(filter(None, parts))}"
+
+
+def claimed_verdict(report: Report) -> str:
+    """The verdict; that it is only claimed, if a job that the change controls says so."""
+    verdict = sentences.verdict(report.summary)
+    is_claim = report.claimed and report.summary.exit_code != INCONCLUSIVE  # that nothing is reviewed we say ourselves
+    return f"{verdict} (claimed)" if is_claim else verdict
+
+
+def unblocked_note(report: Report) -> str:
+    """That the verdict does not stop the change, where it would otherwise; else ""."""
+    return "" if report.blocks or report.summary.exit_code == PASS else "does not block (`mode: warn`)"
+
+
+def _why_line(report: Report) -> str:
+    summary = report.summary
+    if not summary.run_id:
+        head = summary.change.head_commit
+        return f"Nothing to review in {link_commit(head, report.links) if head else code(sentences.key(summary))}."
+    return prose(_what_decided(report)).replace("(must)", f"([must pass]({GLOSSARY}))")
+
+
+def deciding_facts(report: Report) -> list[str]:
+    """Who let it pass, and why it ended so, as plain text for one line behind the verdict."""
+    reason = _what_decided(report).removeprefix("Passed the ").removesuffix(".").replace(" (must)", "")
+    refuted = sentences.refuted(report.summary) if report.summary.exit_code == PASS else ""
+    return list(filter(None, [sentences.passed_by(report.summary), refuted, reason]))
+
+
+def _what_decided(report: Report) -> str:
+    """What decided, and why questions have no answer, as a sentence or two of plain text; "" if there is no more."""
+    summary = report.summary
+    facts = [] if summary.exit_code == INCONCLUSIVE else [sentences.why(summary, sentence=True)]
+    if summary.exit_code == FAIL and queries.needs_approval(summary):
+        facts.append(f"this change also edits {sentences.edited(summary)}, which needs approval")
+    if summary.exit_code in (INCONCLUSIVE, POLICY_CHANGED) and summary.outcome != "pass":
+        facts += _why_undecided(report)
+    text = " ".join(ended(f"{fact[0].upper()}{fact[1:]}") for fact in facts if fact)
+    return text.replace("--no-judge", 'judge: "false"') if report.links else text  # a job's option
+
+
+def _why_undecided(report: Report) -> Iterator[str]:
+    """The undecided criteria with the reason of the first; why judge questions have no answer, and how many."""
+    summary = report.summary
+    unanswered_count = sum(result.kind == "judge" for result in queries.unanswered(summary))
+    if not unanswered_count or queries.abstained(summary):
+        yield sentences.why_by_rubrics(summary)
+    if unanswered_count:
+        cause = remediable_cause(summary)
+        if report.fork and isinstance(cause, NoKey):
+            yield "a fork's job gets no API key"
+        elif isinstance(cause, NotAsked):
+            yield cause.because
+        else:
+            yield why_undecided(summary)
+        yield f"{counted(unanswered_count, 'judge question has', 'judge questions have')} no answer"
+
+
+def _next_line(report: Report) -> str:
+    if not report.summary.run_id:
+        return ""
+    return f"**Next:** {next_step(report)}. [What this means]({DOCS}/guides/github.md#the-comment)."
+
+
+def _waiting(report: Report) -> str:
+    waiting = queries.waiting(report.summary)
+    if not waiting.questions:
+        return ""
+    names = join_first([code(id, 64) for id in waiting.questions], 3)
+    how = ' `ask-anyway: "true"` asks all the same.' if report.links and waiting.check != "no-secrets" else ""
+    number = counted(len(waiting.questions), "judge question")
+    return f"Not asked until {code(waiting.check, 64)} passes: {number}, {names}.{how}"
+
+
+def _round_line(round: Round) -> str:
+    if not is_further(round):
+        return ""
+    line = f"Round {round.number}: {count_findings(round)}."
+    if round.held:
+        held_count = counted(len(round.held), "finding")
+        line += f" Held back: {held_count} on lines that did not change since the last round; none blocks."
+    return line
