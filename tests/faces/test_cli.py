@@ -19,7 +19,8 @@ from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.command import Command, argument, parser
 from vibe_gate.faces.cli.help import COMMANDS, HELP
-from vibe_gate.faces.cli.review import REVIEW, review_request
+from vibe_gate.faces.cli.request import request_of
+from vibe_gate.faces.cli.review import REVIEW
 from vibe_gate.version import __version__
 
 
@@ -207,7 +208,7 @@ def test_a_bug_is_one_line_with_its_traceback_only_when_asked(exploding, capsys,
 
 def request(*argv: str, **environ: str):
     arguments = REVIEW.parse(parser("review", REVIEW).parse_args(argv))
-    return review_request(arguments, environ)
+    return request_of(arguments.change, arguments.rubrics, arguments.limits, arguments.wire, environ)
 
 
 @pytest.mark.parametrize(

@@ -60,13 +60,13 @@ AGENT = "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n"
     ],
 )
 def test_an_exit_code_does_this_to_git(code, rule, ci, strict, expected):
-    assert effect(code, rule, {"CI": "true"} if ci else {}, strict=strict).code == expected
+    assert effect(code, rule, in_ci=ci, strict=strict).code == expected
 
 
 def test_only_what_is_not_silently_passed_is_warned_of():
-    assert effect(INCONCLUSIVE, "pass", {}, strict=False) == Effect(0)
-    assert "NOT REVIEWED" in effect(INCONCLUSIVE, "warn", {}, strict=False).warning
-    assert "maintainer" in effect(POLICY_CHANGED, "pass", {}, strict=False).warning
+    assert effect(INCONCLUSIVE, "pass", in_ci=False, strict=False) == Effect(0)
+    assert "NOT REVIEWED" in effect(INCONCLUSIVE, "warn", in_ci=False, strict=False).warning
+    assert "maintainer" in effect(POLICY_CHANGED, "pass", in_ci=False, strict=False).warning
 
 
 def test_a_failing_check_stops_the_commit_and_says_where(plain):

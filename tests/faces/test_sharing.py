@@ -18,6 +18,7 @@ from command import started
 from repos import Repo
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.faces.git_hook.sharing import share_prompts, without_password
 from vibe_gate.gate.shared_prompts import MAX_PROMPT, MAX_SESSION, shared_prompts
@@ -84,8 +85,8 @@ class Shared:
         """What the hook says of a push of main, and nothing else is pushed."""
         said: list[str] = []
         hook = Hook(
-            "pre-push", ("origin", self.remote), {**self.repo.environ, **environ}, self.repo.path, lambda: NOW, 1,
-            lambda: "", said.append, open_state, terminal=lambda: nullcontext(terminal),  # type: ignore[arg-type,return-value]
+            "pre-push", ("origin", self.remote), read_environment({**self.repo.environ, **environ}), self.repo.path,
+            lambda: NOW, 1, lambda: "", said.append, open_state, terminal=lambda: nullcontext(terminal),  # type: ignore[arg-type,return-value]
         )  # fmt: skip
         commits = tuple(self.repo.git("rev-list", "--reverse", f"{since}..main").split())
         share_prompts(hook, {Selection("range", since, "main"): commits}, self.remote)

@@ -30,18 +30,14 @@ def advising(
     try:
         yield
     except RevisionError as error:
-        wrong = next((word for word in words if word and paths.quote(word) in str(error)), "")
-        if meant := _meant(wrong, start, environ, instead if wrong == words[0] else {}):
-            raise RevisionError(f"{error} Did you mean {meant}?") from error
+        wrong_word = next((word for word in words if word and paths.quote(word) in str(error)), "")
+        if not wrong_word:
+            raise
+        nearest_way = nearest(wrong_word, instead) if wrong_word == words[0] else ""
+        if nearest_way:
+            raise RevisionError(f"{error} Did you mean {instead[nearest_way]}?") from error
+        with open_repository(start, environ) as repository:
+            nearest_name = nearest(wrong_word, repository.names())  # a branch or a tag
+        if nearest_name:
+            raise RevisionError(f"{error} Did you mean {nearest_name!r}?") from error
         raise
-
-
-def _meant(wrong: str, start: Path, environ: Mapping[str, str], instead: Mapping[str, str]) -> str:
-    """What is nearest to a word that names no revision: another way to select a change, a branch or a tag; or ""."""
-    if not wrong:
-        return ""
-    if near := nearest(wrong, instead):
-        return instead[near]
-    with open_repository(start, environ) as repository:
-        near = nearest(wrong, repository.names())
-    return repr(near) if near else ""

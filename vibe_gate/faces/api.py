@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -102,7 +102,7 @@ async def review(
     )
     start = _folder(repository)
     listener = progress or unheard
-    with _advising(request, start, variables):
+    with advising(words_of(request), start, variables, _INSTEAD):
         result = await review_walk.review(request, start=start, environ=variables, clock=now, progress=listener)
     result = await _upload_unshared(result)
     return replace(result, notes=(*_missing_key_note(result), *result.notes))
@@ -172,7 +172,7 @@ async def run_workflow(
     )
     request = workflow_walk.RunRequest(review=review_request, workflow=workflow, model=_model(model), apply=apply)
     listener = progress or unheard
-    with _advising(review_request, start, variables):
+    with advising(words_of(review_request), start, variables, _INSTEAD):
         done = await workflow_walk.run_workflow(request, start=start, environ=variables, clock=now, progress=listener)
     return replace(done, review=await _upload_unshared(done.review))
 
@@ -269,7 +269,3 @@ def _selection(revision: str | None, staged: bool, commit: str | None) -> Select
     as_range = f"give it as the revision: {commit!r}."
     spelling = Spelling(f"revision={revision!r}", "staged=True", f"commit={commit!r}", as_range)
     return selected(revision, staged, commit, spelling)
-
-
-def _advising(request: ReviewRequest, start: Path, environ: Mapping[str, str]) -> AbstractContextManager[None]:
-    return advising(words_of(request), start, environ, _INSTEAD)

@@ -21,6 +21,7 @@ from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import RULE_FILES, Selection
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.paths import matches, unquote
 from vibe_gate.domain.replayed import Replayed, ReplayRow
 from vibe_gate.domain.summary import Summary
@@ -28,7 +29,7 @@ from vibe_gate.errors import GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.gate.trusted import unconfirmed_store
-from vibe_gate.git import Credentials, Repository, open_repository
+from vibe_gate.git import Credentials, Repository
 from vibe_gate.run.replay import ReplayTask, not_replayed, replay_batch, replay_row, replayable
 from vibe_gate.store.archive import import_runs
 from vibe_gate.store.bundles import Bundles
@@ -51,52 +52,59 @@ def edits_rubrics(summary: Summary) -> bool:
 def replay_history(
     summary: Summary,
     inputs: Inputs,
+    repository: Repository,
     *,
     store_url: str,
-    start: Path,
-    environ: Mapping[str, str],
+    archives: Path | None,
     clock: Callable[[], datetime],
     credentials: Credentials,
 ) -> Replayed:
     """Judge the last `inputs.replay` runs again, under the definitions of the reviewed head.
 
-    `store_url`: of the shared store, as the gate in force names it, or "".
+    Args:
+        summary: The review's.
+        inputs: The job's.
+        repository: Where the runs are stored.
+        store_url: Of the shared store, as the gate in force names it, or "".
+        archives: The folder with archives of runs, if the job names one.
+        clock: The time, in UTC.
+        credentials: With which commits are fetched.
     """
-    with open_repository(start, environ) as repository:
-        bundles = Bundles(repository.store_root, Provenance(clock(), repository.tracked_in_store()))
-        notes = _import(bundles, start / inputs.replay_from if inputs.replay_from else None)
-        if unconfirmed_store(repository, store_url):  # the review has said so
-            store_url = ""
-        notes += _bring(bundles, store_url, inputs.replay, environ, clock)
-        runs = replayable(one for one in bundles.find() if one.run_id != summary.run_id)[-inputs.replay :]
-        if not runs:
-            return Replayed((), (NONE, *notes))
-        asked = ReviewRequest(
-            Selection("range"),
-            rubrics=inputs.rubrics,
-            definitions=summary.change.head_commit,
-        )
-        batch = Batch(replay_batch(repository, asked, ""))
-        trial = ReplayTrial(batch, runs_commands=False)  # nobody has approved what the change brings to be run
-        _fetch(repository, runs, credentials)
-        budget_usd = inputs.replay_max_cost_usd
-        return Replayed(tuple(_rows(repository, runs, asked, trial, budget_usd, environ, clock)), notes, budget_usd)
+    bundles = Bundles(repository.store_root, Provenance(clock(), repository.tracked_in_store()))
+    notes = _import(bundles, archives)
+    if store_url and not unconfirmed_store(repository, store_url):  # the review has said so
+        notes += _bring(bundles, store_url, inputs.replay, repository.environment.variables, clock)
+    earlier_runs = replayable(run for run in bundles.find() if run.run_id != summary.run_id)
+    runs = earlier_runs[-inputs.replay :]
+    if not runs:
+        return Replayed((), (NONE, *notes))
+    request = ReviewRequest(
+        Selection("range"),
+        rubrics=inputs.rubrics,
+        definitions=summary.change.head_commit,
+        wire=read_wire(repository.environment.variables),
+    )
+    batch = Batch(replay_batch(repository, request, ""))
+    trial = ReplayTrial(batch, runs_commands=False)  # nobody has approved what the change brings to be run
+    _fetch(repository, runs, credentials)
+    budget_usd = inputs.replay_max_cost_usd
+    rows = tuple(_rows(repository, runs, request, trial, budget_usd, clock))
+    return Replayed(rows, notes, budget_usd)
 
 
 def _rows(
     repository: Repository,
     runs: Iterable[RunEntry],
-    asked: ReviewRequest,
+    request: ReviewRequest,
     trial: ReplayTrial,
     left_usd: float,
-    environ: Mapping[str, str],
     clock: Callable[[], datetime],
 ) -> Iterable[ReplayRow]:
     """A row for each run, the newest first, one after the other: a deadline interrupts by signals."""
     ends, gates = time.monotonic() + LONGEST_S, dict[str, Gate]()
     for run in reversed(list(runs)):
         left_s = ends - time.monotonic()
-        limited = replace(asked, max_cost_usd=left_usd, deadline_s=max(left_s, 1.0))
+        limited = replace(request, max_cost_usd=left_usd, deadline_s=max(left_s, 1.0))
         task = ReplayTask(repository.root, run.run_id, run.key, limited, trial)
         if left_s <= 0:
             yield not_replayed(task, f"the {LONGEST_S / 60:.0f} minutes for replays are over")
@@ -123,17 +131,15 @@ def _import(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
 
 
 def _bring(
-    bundles: Bundles, url: str, number: int, environ: Mapping[str, str], clock: Callable[[], datetime]
+    bundles: Bundles, url: str, number: int, variables: Mapping[str, str], clock: Callable[[], datetime]
 ) -> tuple[str, ...]:
     """Bring the last runs of the shared store; a sentence if that failed."""
-    if not url:
-        return ()
     from vibe_gate.store.shared import SharedStore  # few gates name one
 
-    if SharedStore.unusable(url, environ):  # the review has said so
+    if SharedStore.unusable(url, variables):  # the review has said so
         return ()
     try:
-        shared = SharedStore(url, environ, clock).runs(bundles.root, bundles.provenance)
+        shared = SharedStore(url, variables, clock).runs(bundles.root, bundles.provenance)
         shared.fetch(replayable(shared.find())[-number:])
     except GateError as error:
         return (str(error),)

@@ -33,14 +33,14 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 
 
-def incoming(folder: Path, environ: Mapping[str, str]) -> list[Summary]:
+def incoming(folder: Path, redactor: Redactor) -> list[Summary]:
     """The summaries of the artifacts in `folder` (itself, or its folders), redacted once more.
 
     UsageError: no artifact. IntegrityError: one is not what the Action uploads.
     """
     try:
         if (folder / "summary.json").exists():
-            return [_read(folder, environ)]
+            return [_read(folder, redactor)]
         places = sorted(islice(folder.iterdir(), MAX_ARTIFACTS + 1))
         are_folders = all(stat.S_ISDIR(place.lstat().st_mode) for place in places)
     except OSError as error:
@@ -49,15 +49,15 @@ def incoming(folder: Path, environ: Mapping[str, str]) -> list[Summary]:
         raise UsageError(f"{paths.quote(str(folder))} holds no artifact of the gate: there is no summary.json.")
     if len(places) > MAX_ARTIFACTS:
         raise _refused(folder, f"it holds more than {MAX_ARTIFACTS} artifacts")
-    return [_read(place, environ) for place in places]
+    return [_read(place, redactor) for place in places]
 
 
-def _read(folder: Path, environ: Mapping[str, str]) -> Summary:
+def _read(folder: Path, redactor: Redactor) -> Summary:
     try:
         document = parse_object(_bytes(folder))
     except ValueError as error:
         raise _refused(folder, f"summary.json: {error}") from None
-    return unredacted_fields.redacted_summary(_summary(folder, document), Redactor(environ).value)
+    return unredacted_fields.redacted_summary(_summary(folder, document), redactor.value)
 
 
 def _bytes(folder: Path) -> bytes:

@@ -167,7 +167,8 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
             compared = range_of(repository, trigger, inputs, credentials)
             _fetch_records(repository, compared, credentials)
             store_root = repository.root
-            answers = TravellingAnswers(runner, environ, repository.common_dir, fork=trigger.fork)
+            common_dir = repository.common_dir
+            answers = TravellingAnswers(runner, environ, common_dir, fork=trigger.fork)
         if not compared.head:
             for note in compared.notes:
                 runner.summarize(note)
@@ -184,7 +185,7 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         issues = ClosedIssues(forge, trigger)
         refused = answers.bring()
         accepted = approvals.overrides()
-        unread = _read_labels(runner, environ, forge, trigger, inputs)
+        unread = _read_labels(common_dir, forge, trigger, inputs)
         try:
             done, made = _review(job, approvals, accepted, issues)
             replayed = _replayed(job, done)
@@ -272,15 +273,12 @@ def _commits(job: _Job) -> tuple[Commit, ...]:
         return tuple(repository.commit(name) for name in names) if len(names) < MAX_COMMITS else ()
 
 
-def _read_labels(
-    runner: Runner, environ: Mapping[str, str], forge: Forge | None, trigger: Trigger, inputs: Inputs
-) -> str:
+def _read_labels(common_dir: Path, forge: Forge | None, trigger: Trigger, inputs: Inputs) -> str:
     """Have the shared state know what people say of findings of this pull request; a sentence if that failed."""
     number = trigger.number or trigger.queued
     try:
         said = labels_at(forge, number, inputs.name) if forge is not None and number is not None else ()
-        with open_repository(runner.start, environ) as repository:
-            open_state(repository.common_dir).labels.put_from_forge(said)
+        open_state(common_dir).labels.put_from_forge(said)
     except (ForgeError, StorageError) as error:
         return f"What people say of findings could not be read: {error}"
     return ""
@@ -343,16 +341,18 @@ def _replayed(job: _Job, done: Review) -> Replayed:
     waits = trigger.number is None or trigger.fork or trigger.reviewed or job.draft
     if not job.inputs.replay or waits or not summary.run_id or not edits_rubrics(summary):
         return Replayed()
+    archives = job.inputs.replay_from
     try:
-        return replay_history(
-            summary,
-            job.inputs,
-            store_url=done.gate.store_url if done.gate else "",
-            start=job.runner.start,
-            environ=job.environ,
-            clock=job.runner.clock,
-            credentials=job.credentials,
-        )
+        with open_repository(job.runner.start, job.environ) as repository:
+            return replay_history(
+                summary,
+                job.inputs,
+                repository,
+                store_url=done.gate.store_url if done.gate else "",
+                archives=job.runner.start / archives if archives else None,
+                clock=job.runner.clock,
+                credentials=job.credentials,
+            )
     except GateError as error:
         return Replayed(notes=(f"No earlier run was replayed: {error}",))
 

@@ -21,6 +21,7 @@ from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.report.sentences import outcome
 from vibe_gate.run.summary import posted_summary
+from vibe_gate.secrets import Redactor
 
 
 def relay(runner: Runner, folder: Path) -> int:
@@ -39,7 +40,7 @@ def _relay(runner: Runner, folder: Path) -> int:
     if not inputs.github_token:
         raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
     code = PASS
-    found = incoming(folder, runner.environ)
+    found = incoming(folder, Redactor(runner.environ))
     for one in found:
         if one.change.head_commit != trigger.head:
             raise IntegrityError(

@@ -12,6 +12,7 @@ from typing import cast
 
 from msgspec import Struct
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.gate import HookName
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.command import Command, argument
@@ -54,7 +55,7 @@ def _run(arguments: HookArguments) -> int:
     hook = Hook(
         stage=cast(HookName, arguments.stage),  # what only records never looks for its rule
         words=arguments.words,
-        environ=os.environ,
+        environment=read_environment(os.environ),
         start=Path.cwd(),
         clock=now,
         parent=os.getppid(),

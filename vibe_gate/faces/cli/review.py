@@ -236,13 +236,8 @@ def _parse_each(args: argparse.Namespace, files: Mapping[str, str]) -> EachArgum
     return EachArguments(workers, not args.no_merges, args.store, args.table)
 
 
-def review_request(arguments: ReviewArguments, environ: Mapping[str, str]) -> ReviewRequest:
-    """What the arguments ask for. UsageError if they contradict each other."""
-    return request_of(arguments.change, arguments.rubrics, arguments.limits, arguments.wire, environ)
-
-
 def _run(arguments: ReviewArguments) -> int:
-    request = review_request(arguments, os.environ)
+    request = request_of(arguments.change, arguments.rubrics, arguments.limits, arguments.wire, os.environ)
     if arguments.each is not None:
         from vibe_gate.faces.cli.each import review_each_commit  # one review needs no pool
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from vibe_gate.domain import in_ci
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import Record, agent_hints, agents_in
+from vibe_gate.domain.provenance import Record, agent_hints
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, DefinitionError, GateError, StorageError
 from vibe_gate.faces.git_hook.terminal import Terminal, terminal
 from vibe_gate.faces.git_hook.unreviewed import STOPPABLE, files_want_block, goes_through, is_stopped, loud
@@ -53,13 +53,13 @@ class Effect(Struct, frozen=True):
 def effect(
     code: int,
     on_inconclusive: Literal["pass", "warn", "block"],
-    environ: Mapping[str, str],
     *,
+    in_ci: bool,
     strict: bool,
     stage: HookName = "pre-commit",
 ) -> Effect:
     """Map exit code `code` of the command line to what a git hook does. In CI it stays what it is."""
-    if code not in (INCONCLUSIVE, POLICY_CHANGED) or in_ci(environ) or strict:
+    if code not in (INCONCLUSIVE, POLICY_CHANGED) or in_ci or strict:
         return Effect(code)
     if code == POLICY_CHANGED:
         return Effect(PASS, "this change edits the gate itself: a maintainer must approve. CI will ask for it.")
@@ -85,7 +85,7 @@ class Hook(Struct, frozen=True):
 
     stage: HookName
     words: tuple[str, ...]
-    environ: Mapping[str, str]
+    environment: Environment
     start: Path
     clock: Callable[[], datetime]
     parent: int
@@ -105,7 +105,11 @@ class Hook(Struct, frozen=True):
     @property
     def hints(self) -> tuple[str, ...]:
         """Signs in the environment that an agent runs git."""
-        return agent_hints(agents_in(self.environ), ())
+        return agent_hints(self.environment.agents, ())
+
+    def open_repository(self) -> Repository:
+        """The repository in which git calls the hook. GateError, as of the function of this name."""
+        return open_repository(self.start, self.environment.variables)
 
     def persons_terminal(self) -> AbstractContextManager[Terminal | None]:
         """The terminal of a person who runs git; None of an agent, whose screen it would disturb."""
@@ -115,7 +119,7 @@ class Hook(Struct, frozen=True):
 def not_reviewed(hook: Hook, error: GateError) -> int:
     """Report and record that a hook failed (definitions that do not parse, a bug); returns the hook's exit code."""
     rule: Literal["warn", "block"] = "block" if _wants_block(hook, error) else "warn"
-    outcome = effect(error.exit_code, rule, hook.environ, strict=hook.strict, stage=hook.stage)
+    outcome = effect(error.exit_code, rule, in_ci=hook.environment.in_ci, strict=hook.strict, stage=hook.stage)
     hook.say("\n".join(f"vibe-gate: {safe(line)}" for line in str(error).splitlines()))
     if outcome.warning:
         hook.say(loud(outcome.warning))
@@ -138,7 +142,7 @@ def _wants_block(hook: Hook, error: GateError) -> bool:
     try:
         from vibe_gate.gate.trusted import standing_gate  # a hook that works has no need of it here
 
-        with open_repository(hook.start, hook.environ) as repository:
+        with hook.open_repository() as repository:
             gate = standing_gate(repository)
     except Exception:  # noqa: BLE001  what failed may fail here, too
         return files_want_block(hook.start)
@@ -147,7 +151,7 @@ def _wants_block(hook: Hook, error: GateError) -> bool:
 
 def _record_failure(hook: Hook, error: GateError, outcome: Effect) -> None:
     """Append the record that this hook reached no verdict; before a push it is about no tree."""
-    with open_repository(hook.start, hook.environ) as repository:
+    with hook.open_repository() as repository:
         commit = tree = before = ""
         if hook.stage not in STOPPABLE:
             commit = repository.resolve("HEAD")

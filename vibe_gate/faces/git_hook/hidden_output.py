@@ -16,7 +16,7 @@ def show_hidden_output(hook: Hook, code: int, text: str) -> int:
     there as far as it is about a missing review (`record.py`). At a push the framework hides nothing.
     """
     is_shown = code != PASS or hook.stage == "pre-push"
-    if is_shown or not text or not is_under_framework(hook.environ):
+    if is_shown or not text or not is_under_framework(hook.environment.variables):
         return code
     with hook.persons_terminal() as terminal:
         if terminal is not None:

@@ -6,7 +6,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Record, agent_hints
 from vibe_gate.errors import INCONCLUSIVE, PASS
 from vibe_gate.faces.git_hook.call import Hook
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.git import Repository
 from vibe_gate.receipts.let_through import let_through
 
 _SCISSORS = " ------------------------ >8 ------------------------"
@@ -14,7 +14,7 @@ _SCISSORS = " ------------------------ >8 ------------------------"
 
 def review_message(hook: Hook) -> int:
     """Review the index if the message names an agent, the gate asks for it, or no hook has reviewed this index yet."""
-    with open_repository(hook.start, hook.environ) as repository:
+    with hook.open_repository() as repository:
         text = _message(hook, repository)
         tree = repository.index_tree()
         before = let_through(hook.state(repository.common_dir).hook_records.about(tree), tree)
@@ -47,7 +47,7 @@ def _message(hook: Hook, repository: Repository) -> str:
     how = (repository.config("commit.cleanup") or "default").lower()
     if how == "default":
         # Git tells its hooks by this that it opens no editor; then it takes no line for a comment.
-        how = "whitespace" if hook.environ.get("GIT_EDITOR") == ":" else "strip"
+        how = "whitespace" if hook.environment.variables.get("GIT_EDITOR") == ":" else "strip"
     comment = repository.config("core.commentString") or repository.config("core.commentChar") or "#"
     return _cleaned(raw.decode("utf-8", "surrogateescape"), how, "#" if comment == "auto" else comment)
 

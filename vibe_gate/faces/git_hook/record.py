@@ -22,7 +22,7 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError
 from vibe_gate.faces.git_hook.call import REFUSED, TRACED, Hook, effect, is_under_framework
 from vibe_gate.faces.git_hook.frameworks import names_gate
 from vibe_gate.faces.git_hook.unreviewed import loud
-from vibe_gate.git import Repository, Updates, open_repository
+from vibe_gate.git import Repository, Updates
 from vibe_gate.receipts.committed import CommitRecords
 from vibe_gate.receipts.let_through import changes_let_through, let_through, trees_before
 
@@ -56,7 +56,7 @@ def settle_marks(hook: Hook, repository: Repository) -> None:
 
 def after_commit(hook: Hook) -> int:
     """Link the commit to the review of its tree, or record that no hook let it through."""
-    with _said(hook), open_repository(hook.start, hook.environ) as repository:
+    with _said(hook), hook.open_repository() as repository:
         settle_marks(hook, repository)
         with _said(hook):
             head = repository.head_commit()
@@ -68,7 +68,7 @@ def after_commit(hook: Hook) -> int:
 
 def _repeat_warning(hook: Hook, repository: Repository, tree: str) -> None:
     """Say again that the commit was not reviewed, if a framework hid that and there is no terminal to say it in."""
-    if not is_under_framework(hook.environ):
+    if not is_under_framework(hook.environment.variables):
         return
     records = hook.state(repository.common_dir).hook_records.about(tree)
     record = let_through(records, tree)
@@ -81,7 +81,7 @@ def _repeat_warning(hook: Hook, repository: Repository, tree: str) -> None:
 
     gate = standing_gate(repository)
     rule = gate.file.on.inconclusive if gate else "warn"
-    warning = effect(record.exit_code, rule, {}, strict=False).warning
+    warning = effect(record.exit_code, rule, in_ci=False, strict=False).warning
     if not warning:
         return
     reason = f"`vibe-gate bundles show {record.run}` says why." if record.run else safe(record.reason)
@@ -90,7 +90,7 @@ def _repeat_warning(hook: Hook, repository: Repository, tree: str) -> None:
 
 def after_rewrite(hook: Hook) -> int:
     """Record which commit became which. Frameworks do not pass git's list on: then only the tips are recorded."""
-    with _said(hook), open_repository(hook.start, hook.environ) as repository:
+    with _said(hook), hook.open_repository() as repository:
         settle_marks(hook, repository)
         pairs: list[tuple[str, str]] = []
         with _said(hook):  # a variable can tell of a rebase that is not one; the commit is recorded all the same
@@ -150,7 +150,7 @@ def _pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
 
 
 def _command(hook: Hook) -> str:
-    return hook.words[0] if hook.words else hook.environ.get("PRE_COMMIT_REWRITE_COMMAND", "amend")
+    return hook.words[0] if hook.words else hook.environment.variables.get("PRE_COMMIT_REWRITE_COMMAND", "amend")
 
 
 def move(hook: Hook) -> int:
@@ -160,7 +160,7 @@ def move(hook: Hook) -> int:
     """
     moves = [line.split(" ", 2) for line in hook.stdin().split("\n") if line.count(" ") >= 2]
     try:
-        updates = Updates(hook.start, hook.environ)
+        updates = Updates(hook.start, hook.environment.variables)
         refused = [(ref, bad) for _, new, ref in moves if (bad := _not_let_through(hook, updates, new))]
     except Exception as error:  # noqa: BLE001  a broken state of vibe-gate must not stop git
         return _not_checked(hook, [new for _, new, _ in moves], error)
@@ -183,7 +183,7 @@ def _not_let_through(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
         return []
     left = _not_recorded(updates, new, records)
     if left and hook.state(updates.common_dir).hook_records.marks():
-        with suppress(GateError), open_repository(hook.start, hook.environ) as repository:  # not from inside .git
+        with suppress(GateError), hook.open_repository() as repository:  # not from inside .git
             commit_records(hook, repository).settle_marks(by_agent=True)
             left = _not_recorded(updates, left, hook.state(updates.common_dir).hook_records.all())
     return [commit for commit in left if not _is_reviewed(hook, commit)]
@@ -212,7 +212,7 @@ def _is_reviewed(hook: Hook, commit: NewCommit) -> bool:
     from vibe_gate.receipts.verify import VerifyRequest, verify
 
     try:
-        found = verify(VerifyRequest(commit.id), start=hook.start, environ=hook.environ, now=hook.clock())
+        found = verify(VerifyRequest(commit.id), start=hook.start, environ=hook.environment.variables, now=hook.clock())
     except GateError:
         return False
     passing = {"reviewed", "overridden", "incomplete", "approval"}
@@ -239,7 +239,7 @@ def _not_checked(hook: Hook, commits: list[str], error: Exception) -> int:
     what = safe(str(error) or type(error).__name__)
     hook.say(loud(f"NOT CHECKED whether a hook let the commit through: {what}"))
     try:
-        _note_made(hook, Updates(hook.start, hook.environ), commits, f"not checked: {error}"[:2000])
+        _note_made(hook, Updates(hook.start, hook.environment.variables), commits, f"not checked: {error}"[:2000])
     except Exception as failure:  # noqa: BLE001  the same bug may occur again, and is already reported
         hook.say(f"vibe-gate: not recorded: {safe(str(failure) or type(failure).__name__)}")
     return PASS

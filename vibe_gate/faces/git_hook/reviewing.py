@@ -14,7 +14,6 @@ from functools import partial
 
 from vibe_gate.context.mode import HookMode
 from vibe_gate.context.review_request import ReviewRequest
-from vibe_gate.domain import in_ci
 from vibe_gate.domain.cause import CommitsReviewed, NoKey
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.escape import counted, safe
@@ -33,7 +32,7 @@ from vibe_gate.faces.git_hook.unreviewed import loud
 from vibe_gate.gate import traces
 from vibe_gate.gate.loading import FOLDER
 from vibe_gate.gate.shared_prompts import PROMPTS
-from vibe_gate.git import Pushed, Repository, open_repository
+from vibe_gate.git import Pushed, Repository
 from vibe_gate.receipts.notes import NOTES, is_wanted
 from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report import queries, sentences
@@ -69,8 +68,10 @@ def review_staged(hook: Hook) -> int:
 
     If git names an index, that is what will be committed: a framework's variables are ignored then.
     """
-    begin, end = hook.environ.get("PRE_COMMIT_FROM_REF"), hook.environ.get("PRE_COMMIT_TO_REF")
-    if begin and end and "GIT_INDEX_FILE" not in hook.environ:
+    variables = hook.environment.variables
+    begin = variables.get("PRE_COMMIT_FROM_REF")
+    end = variables.get("PRE_COMMIT_TO_REF")
+    if begin and end and "GIT_INDEX_FILE" not in variables:
         return review_change(hook, Selection("merge_base", begin, end)).code
     return review_change(hook, Selection("staged")).code
 
@@ -89,8 +90,8 @@ def review_change(
     hook before reported a judge's answers, None if there was none; the same pass is then not reported again.
     """
     mode = HookMode(hook.stage, message, find_reviews)
-    request = ReviewRequest(selection, wire=read_wire(hook.environ), mode=mode)
-    with open_repository(hook.start, hook.environ) as repository:
+    request = ReviewRequest(selection, wire=read_wire(hook.environment.variables), mode=mode)
+    with hook.open_repository() as repository:
         with suppress(OSError):  # what it says of the tree may not be so after this review
             (repository.common_dir / PASSED).unlink()
         _settle_marks(hook, repository)
@@ -103,10 +104,10 @@ def review_change(
         )
         done = progress.run(walk)
         rule = done.gate.file.on.inconclusive if done.gate else "warn"
-        what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict, stage=hook.stage)
+        what = effect(done.summary.exit_code, rule, in_ci=hook.environment.in_ci, strict=hook.strict, stage=hook.stage)
         if not done.summary.run_id:
             # Git names an index to its hooks: without one this is `pre-commit run --all-files` or the like.
-            by_hand = hook.stage == "pre-commit" and "GIT_INDEX_FILE" not in hook.environ
+            by_hand = hook.stage == "pre-commit" and "GIT_INDEX_FILE" not in hook.environment.variables
             if by_hand and selection.kind == "staged":
                 hook.say(NOTHING_STAGED)
         else:
@@ -148,7 +149,7 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
         # rich takes longer to load than most of a review takes.
         from vibe_gate.report.terminal import render
 
-        hook.say(render(summary, notes, PIPE_WIDTH, every=in_ci(hook.environ)).plain)
+        hook.say(render(summary, notes, PIPE_WIDTH, every=hook.environment.in_ci).plain)
     else:
         warned = [finding for finding in summary.findings if finding.level == "warning"]
         more = "; `vibe-gate bundles show` lists the findings" if warned and summary.bundle else ""
@@ -244,8 +245,8 @@ def push(hook: Hook) -> int:
     """
     wanted: dict[Selection, tuple[str, ...]] = {}
     older: set[str] = set()
-    url = hook.words[1] if len(hook.words) > 1 else hook.environ.get("PRE_COMMIT_REMOTE_URL", "")
-    with open_repository(hook.start, hook.environ) as repository:
+    url = hook.words[1] if len(hook.words) > 1 else hook.environment.variables.get("PRE_COMMIT_REMOTE_URL", "")
+    with hook.open_repository() as repository:
         _settle_marks(hook, repository)
         tips = repository.remote_tips(url)
         gated = repository.with_folder(tips, FOLDER)
@@ -329,7 +330,7 @@ def _one_by_one(hook: Hook, selection: Selection) -> CommitsReviewed | None:
     """
     request = VerifyRequest(f"{selection.left}..{selection.right}", stage="pre-push")
     try:
-        found = verify(request, start=hook.start, environ=hook.environ, now=hook.clock())
+        found = verify(request, start=hook.start, environ=hook.environment.variables, now=hook.clock())
     except GateError:  # for example too many commits
         return None
     if not found.commits or any(one.status not in ("reviewed", "empty") for _, one in found.commits):
@@ -357,8 +358,8 @@ def _refs(hook: Hook) -> list[tuple[str, str]]:
     Git's lines come first, since whoever pushes can set the variables. UsageError for a line in another form.
     """
     lines = [line for line in hook.stdin().split("\n") if line]
-    if not lines and is_under_framework(hook.environ):
-        return _framework_refs(hook.environ)
+    if not lines and is_under_framework(hook.environment.variables):
+        return _framework_refs(hook.environment.variables)
     found = [(_LINE.fullmatch(line), line) for line in lines]
     for match, line in found:
         if match is None:

@@ -12,14 +12,13 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted, safe, show_block, show_text
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.gate.authorship import Hints
 from vibe_gate.gate.shared_prompts import PROMPTS, SharedSession, sessions_behind
 from vibe_gate.gate.trusted import gate_for, unknown_branch
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.git import Repository
 from vibe_gate.store import captures
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def share_prompts(hook: Hook, pushed: Mapping[Selection, Sequence[str]], url: st
     `pushed`: what is pushed, each with its commits, parents first.
     """
     try:
-        with open_repository(hook.start, hook.environ) as repository:
+        with hook.open_repository() as repository:
             if url and repository.config(NEVER) != "never":
                 _share(hook, repository, pushed, url)
     except Exception as error:  # noqa: BLE001  the push was reviewed, and this has nothing to do with it
@@ -150,7 +149,7 @@ def _refusal(hook: Hook, repository: Repository, leaving: _Leaving) -> str:
     setting = SETTING.format(leaving.url)
     if repository.config(setting) in ("redacted", leaving.mode):
         return ""
-    if hook.hints or in_ci(hook.environ):
+    if hook.hints or hook.environment.in_ci:
         return "a person has to agree, and an agent or a job pushes. Push from a terminal of your own to be asked."
     with hook.terminal() as terminal:
         if terminal is None:
