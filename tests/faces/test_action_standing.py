@@ -183,7 +183,7 @@ def test_a_standing_verdict_about_files_that_changed_stays_one(records):
     rubric = RubricResult(id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(asked,))
     summary = replace(nothing(CHANGE), outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,))
     seen = records.look(Review(summary))
-    assert (seen.review.summary.exit_code, seen.stands.exit_code, seen.posts) == (INTEGRITY, INTEGRITY, False)
+    assert (seen.summary.exit_code, seen.stands.exit_code, seen.posts) == (INTEGRITY, INTEGRITY, False)
 
 
 def test_without_a_key_that_signs_a_pass_stands_if_the_run_that_gave_it_succeeded(records, github):

@@ -104,14 +104,13 @@ async def review(
     listener = progress or unheard
     with advising(words_of(request), start, variables, _INSTEAD):
         result = await review_walk.review(request, start=start, environ=variables, clock=now, progress=listener)
-    result = await _upload_unshared(result)
-    return replace(result, notes=(*_missing_key_note(result), *result.notes))
+    return await _review_for_script(result, _missing_key_note(result))
 
 
-async def _upload_unshared(review: Review) -> Review:
-    """The review, its run uploaded to the shared store if there is one, with notes about what failed."""
+async def _review_for_script(review: Review, first_notes: Sequence[str] = ()) -> Review:
+    """The review as a script has it: uploaded to the shared store, if there is one, with notes about what failed."""
     failures = await asyncio.to_thread(review.unshared.upload) if review.unshared else ()
-    return replace(review, notes=(*review.notes, *failures), unshared=None)
+    return replace(review, notes=(*first_notes, *review.notes, *failures), unshared=None)
 
 
 def _missing_key_note(review: Review) -> tuple[str, ...]:
@@ -174,7 +173,7 @@ async def run_workflow(
     listener = progress or unheard
     with advising(words_of(review_request), start, variables, _INSTEAD):
         done = await workflow_walk.run_workflow(request, start=start, environ=variables, clock=now, progress=listener)
-    return replace(done, review=await _upload_unshared(done.review))
+    return replace(done, review=await _review_for_script(done.review))
 
 
 def run_agent(

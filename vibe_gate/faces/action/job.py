@@ -192,16 +192,16 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         finally:
             answers.keep()
         standing = _standing(job, done, accepted)
-        seen = look(done, standing, forge) if trigger.reviewed else Look(done, posts=True)
+        seen = look(done, standing, forge) if trigger.reviewed else Look(done.summary, posts=True)
         remarks = tuple(filter(None, [refused, *approvals.notes, *issues.notes, unread, seen.remark]))
-        code = seen.review.summary.exit_code
+        code = seen.summary.exit_code
         if seen.stands is not None:
-            said = _stays(job, seen.review.summary, seen.stands, remarks)
+            said = _stays(job, seen.summary, seen.stands, remarks)
         else:
             record = ""
             if seen.posts:
-                record = standing.record(seen.review.summary) if seen.is_newest else LOOK_ONLY
-            said = _tell(job, seen.review, made, remarks, record, replayed)
+                record = standing.record(seen.summary) if seen.is_newest else LOOK_ONLY
+            said = _tell(job, seen.summary, done, made, remarks, record, replayed)
         for note in done.unshared.upload() if done.unshared else ():
             runner.command("warning", f"vibe-gate: {note}")
         return code, said
@@ -390,13 +390,25 @@ def _stays(job: _Job, summary: Summary, stood: StandingVerdict, remarks: tuple[s
 
 
 def _tell(
-    job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str, ...], record: str, replayed: Replayed
+    job: _Job,
+    summary: Summary,
+    done: Review,
+    made: WorkflowRun | None,
+    remarks: tuple[str, ...],
+    record: str,
+    replayed: Replayed,
 ) -> str:
     """Everything that people and later steps read of the review; returns workflow commands to print.
 
-    `record` is kept in its check run; "": the review has fewer answers than another one and must not replace its words.
+    Args:
+        job: The job.
+        summary: What the job says of the review, which may be another verdict than the run's own.
+        done: The review.
+        made: The workflow's run, if it was one's.
+        remarks: Sentences for people.
+        record: Kept in its check run; "": the review has fewer answers than another one and must not replace its words.
+        replayed: What earlier runs came to under the change's own rubrics.
     """
-    summary = done.summary
     bundle = job.store_root / summary.bundle if summary.bundle else None
     notes = (*job.compared.notes, *done.notes)
     told = Report(

@@ -26,7 +26,8 @@ NOT_WRITTEN_ANEW = "What else judges answered is not kept, so the comment is not
 class Look(Struct, frozen=True):
     """What a look comes to."""
 
-    review: Review
+    summary: Summary
+    """What the job says of the run."""
 
     stands: StandingVerdict | None = None
     """The verdict that stays, as nothing changed; None if there is none, or it does not."""
@@ -48,7 +49,7 @@ def look(done: Review, standing: Standing, forge: Forge | None) -> Look:
     What is posted must not say pass while the job fails, nor the other way round.
     """
     result = _look(done, standing, forge)
-    is_pass = result.review.summary.exit_code == PASS
+    is_pass = result.summary.exit_code == PASS
     if result.posts or (is_pass and result.stands is None):
         return result
     posted_pass = standing.posted_pass(forge)
@@ -63,24 +64,24 @@ def _look(done: Review, standing: Standing, forge: Forge | None) -> Look:
     summary = done.summary
     is_workflow = standing.inputs.workflow != "review"
     if not is_workflow and not lacks_answers(summary):
-        return Look(done, posts=True)
+        return Look(summary, posts=True)
     needs_approval = summary.exit_code == POLICY_CHANGED
     if not needs_approval and summary.exit_code != INCONCLUSIVE:  # whatever judges answered
-        return Look(done)
+        return Look(summary)
     stood = standing.find(forge)
     if isinstance(stood, str):
         is_told = is_workflow or lacks_answers(summary, AsksNoModel)
-        return Look(done, remark=stood if is_told else "")
+        return Look(summary, remark=stood if is_told else "")
     if stood.outcome != "pass" or stood.exit_code == INTEGRITY:
-        return Look(_with_standing_outcome(done, stood, needs_approval=needs_approval), stood)
+        return Look(_with_standing_outcome(summary, stood, needs_approval=needs_approval), stood)
     completed = _completed(done, stood, needs_approval=needs_approval)
     if completed.outcome != "pass":
-        return Look(done)
+        return Look(summary)
     if completed.exit_code == stood.exit_code:
         return Look(completed, stood)
     if stood.clean:
         return Look(completed, posts=True)
-    return Look(done, remark=NOT_WRITTEN_ANEW)
+    return Look(summary, remark=NOT_WRITTEN_ANEW)
 
 
 def lacks_answers(summary: Summary, *causes: type[Coded]) -> bool:
@@ -101,15 +102,14 @@ def only_approvals(done: Review, workflow: str) -> Review:
     return replace(done, summary=posted, repairs=())
 
 
-def _with_standing_outcome(done: Review, stood: StandingVerdict, *, needs_approval: bool) -> Review:
+def _with_standing_outcome(summary: Summary, stood: StandingVerdict, *, needs_approval: bool) -> Summary:
     """The look under the outcome of a standing verdict that is no pass."""
     intact = stood.exit_code != INTEGRITY
-    rubrics = done.summary.rubrics
-    verdict = keep_standing_outcome(stood.outcome, rubrics, needs_approval=needs_approval, intact=intact)
-    return replace(done, summary=posted_summary(done.summary, verdict))
+    verdict = keep_standing_outcome(stood.outcome, summary.rubrics, needs_approval=needs_approval, intact=intact)
+    return posted_summary(summary, verdict)
 
 
-def _completed(done: Review, stood: StandingVerdict, *, needs_approval: bool) -> Review:
+def _completed(done: Review, stood: StandingVerdict, *, needs_approval: bool) -> Summary:
     """The look with its missing answers as a standing pass had them."""
     summary = done.summary
     waived_ids = {rubric.id: queries.waived_ids(rubric, summary.findings) for rubric in summary.rubrics}
@@ -121,4 +121,4 @@ def _completed(done: Review, stood: StandingVerdict, *, needs_approval: bool) ->
         needs_approval=needs_approval,
     )
     unreviewed = tuple(place for place in summary.unreviewed if not isinstance(place.cause, LOOK_CAUSES))
-    return replace(done, summary=posted_summary(summary, verdict, unreviewed=unreviewed))
+    return posted_summary(summary, verdict, unreviewed=unreviewed)

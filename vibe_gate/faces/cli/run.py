@@ -13,7 +13,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.agent import Agent
@@ -342,8 +341,7 @@ def present(workflow_run: WorkflowRun, *, as_json: bool = False) -> None:
         columns = min(COLUMNS, shutil.get_terminal_size().columns)
         parts = ((_stages(workflow_run), LABEL), (_said(workflow_run), 2), (_made(workflow_run), LABEL))
         below = "".join(f"{wrapped(row, columns, ' ' * indent)}\n" for rows, indent in parts for row in rows)
-        shown_review = replace(review, notes=tuple(note for note in review.notes if note != workflow_run.problem))
-        emit(f"{screen(shown_review, then, workflow_run.problem)}\n\n{below}")
+        emit(f"{screen(review, then, workflow_run.problem)}\n\n{below}")
     if workflow_run.unapplied is not None:
         raise workflow_run.unapplied
 

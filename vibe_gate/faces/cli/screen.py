@@ -58,7 +58,8 @@ def screen(finished: Review, then: str = "", why: str = "") -> str:
     """The verdict screen, for the terminal or the pipe that stdout is; `then` and `why` as of `terminal.render`."""
     from vibe_gate.report import terminal  # rich takes longer to load than a review that finds nothing to do
 
-    notes = (*sentences.key_advice(finished.summary), *finished.notes, *_advice(finished))
+    other_notes = [note for note in finished.notes if note != why]  # the headline says why
+    notes = (*sentences.key_advice(finished.summary), *other_notes, *_advice(finished))
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
     shown = terminal.render(finished.summary, notes, columns, every=not is_terminal(), then=then, why=why)
     return coloured(shown, columns)
