@@ -25,10 +25,10 @@ from scripted_messages_api import ApiError, DropConnection, Fault, Text, Thinkin
 from wire import KEY, answering, costing, hold, session_in
 
 from vibe_gate.domain import wire
-from vibe_gate.domain.model_wire import Wire, read_wire
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import ModelCost, SessionCost
-from vibe_gate.errors import GatewayError, UsageError
+from vibe_gate.errors import GatewayError
 from vibe_gate.gateway import Gateway, Upstream, find_upstream
 from vibe_gate.gateway.cassette import joined
 from vibe_gate.gateway.ledger import Ledger
@@ -142,14 +142,6 @@ def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
         assert gateway.ledger.reached
     with pytest.raises(GatewayError, match="cannot be recorded"):
         Gateway(find_upstream(environ), Wire("record", tmp_path), 1.0, same)
-
-
-def test_the_wire_is_what_the_environment_says_or_live():
-    assert read_wire({}) == Wire("live", None)
-    assert read_wire({"VIBE_GATE_WIRE": "replay", "VIBE_GATE_CASSETTE": "c"}) == Wire("replay", Path("c"))
-    for wrong in ({"VIBE_GATE_WIRE": "tape"}, {"VIBE_GATE_WIRE": "record"}):
-        with pytest.raises(UsageError):
-            read_wire(wrong)
 
 
 def test_a_wire_that_cannot_work_is_an_error_at_once(tmp_path):
