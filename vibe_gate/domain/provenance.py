@@ -43,12 +43,12 @@ _GENERATED = expression(rf"Generated with \[?({'|'.join(sign.text for sign in kn
 
 def agents_in(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that tell of an agent, and of which. `AGENT=goose` is named if Goose's own is not set."""
-    found = {name: agent for name, agent in AGENT_VARIABLES.items() if environ.get(name)}
+    agents = {name: agent for name, agent in AGENT_VARIABLES.items() if environ.get(name)}
     for sign in known_agents.VARIABLES:
         value = environ.get(sign.text, "").lower().partition("@")[0]
-        if sign.value and value == sign.value and sign.agent not in found.values():
-            found[f"{sign.text}={value}"] = sign.agent
-    return found
+        if sign.value and value == sign.value and sign.agent not in agents.values():
+            agents[f"{sign.text}={value}"] = sign.agent
+    return agents
 
 
 def agent_hints(agents: Mapping[str, str], commits: Iterable[Commit], written: Iterable[str] = ()) -> tuple[str, ...]:

@@ -69,15 +69,15 @@ class Authorship:
             traced = tuple(hint for hint in traced if not _OWN_TRACE.search(hint))
         written = (*captured, *traced, *filter(None, [self._unread]))
         agents = {} if change.head_commit else self._agents
-        seen = agent_hints(agents, commits, written)
-        every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
+        hints = agent_hints(agents, commits, written)
+        every = tuple(dict.fromkeys((*hints, *self._recorded(change, commits, hints))))
         return AgentAuthored(decision=bool(every), hints=every)
 
     def signs_of(self, commit: Commit) -> tuple[str, ...]:
         """The signs of an agent at one commit, without what captured sessions wrote: those tell their own lines."""
-        seen = agent_hints({}, [commit])
-        recorded = self._hints.of(commit.id, self._repository.tree_of(commit.id), seen)
-        return tuple(hint for hint in (*seen, *recorded) if not _WROTE.search(hint))
+        hints = agent_hints({}, [commit])
+        recorded = self._hints.of(commit.id, self._repository.tree_of(commit.id), hints)
+        return tuple(hint for hint in (*hints, *recorded) if not _WROTE.search(hint))
 
     def _recorded(self, change: Change, commits: Sequence[Commit], seen: tuple[str, ...]) -> tuple[str, ...]:
         if not change.head_commit:

@@ -287,10 +287,10 @@ class Repository(ChangeQueries):
 
     def open_worktree(self, root: Path) -> Repository:
         """Another working tree of this repository. UsageError if another repository is there by now."""
-        found = place.find(root, self._git.elsewhere(root).environ, self.environment)
-        if found.common_dir.resolve() != self.common_dir.resolve():
+        worktree_place = place.find(root, self._git.elsewhere(root).environ, self.environment)
+        if worktree_place.common_dir.resolve() != self.common_dir.resolve():
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
-        return Repository(found)
+        return Repository(worktree_place)
 
     # Configuration
 

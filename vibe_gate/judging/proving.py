@@ -213,20 +213,24 @@ def environment_for(rule: CounterexampleRule, change: Change, repository: Reposi
 
     Not what a reviewed tree holds: it would be the change's own, and a link in its place opens any folder to the tests.
     """
-    given = repository.environment.variables.get(ENVIRONMENT, "")
-    named = rule.environment or ""
+    user_folder = repository.environment.variables.get(ENVIRONMENT, "")
+    gate_folder = rule.environment or ""
     root = repository.root.resolve()
-    folder = Path(given) if given else root / named if named else None
+    folder: Path | None = None
+    if user_folder:
+        folder = Path(user_folder)
+    elif gate_folder:
+        folder = root / gate_folder
     lack = wall_lack()
     if folder is None:
         lack = lack or ("" if rule.command else _UNNAMED)
-    elif given and not folder.is_absolute():
+    elif user_folder and not folder.is_absolute():
         lack = f"{ENVIRONMENT} is not an absolute path"
-    elif not given and (folder.parent.resolve() != folder.parent or _is_tracked(named, change, repository)):
-        lack = f"{paths.quote(named)} is part of the reviewed files"
+    elif not user_folder and (folder.parent.resolve() != folder.parent or _is_tracked(gate_folder, change, repository)):
+        lack = f"{paths.quote(gate_folder)} is part of the reviewed files"
     elif not (folder / "bin").is_dir() or not (rule.command or (folder / "bin" / "python").exists()):
-        lack = f"there is no virtual environment at {paths.quote(given or named)}"
-    return ProofEnvironment(rule, folder, "" if given else named, lack)
+        lack = f"there is no virtual environment at {paths.quote(user_folder or gate_folder)}"
+    return ProofEnvironment(rule, folder, "" if user_folder else gate_folder, lack)
 
 
 def _is_tracked(path: str, change: Change, repository: Repository) -> bool:

@@ -314,9 +314,9 @@ def recall_answers(stored: StoredRun, repository: Repository, facts: Facts, run:
     if (gate := _gate_then(stored, repository, facts)) is None:
         return
     rubrics = tuple(rubric for rubric in gate.rubrics if rubric.id in stored.questions)
-    asked = questions_of(replace(facts, gate=gate, rubrics=rubrics), gate.default_model(run.environment))
-    for question in asked:
-        alone = sum(one.rubric.id == question.rubric.id for one in asked) == 1
+    questions = questions_of(replace(facts, gate=gate, rubrics=rubrics), gate.default_model(run.environment))
+    for question in questions:
+        alone = sum(other.rubric.id == question.rubric.id for other in questions) == 1
         if alone and stored.questions[question.rubric.id] == question.key:
             run.state.answers.recall(answers_to(question, stored))
 

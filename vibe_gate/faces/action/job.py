@@ -183,28 +183,28 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         )
         approvals = Approvals(forge, trigger, partial(_commits, job))
         issues = ClosedIssues(forge, trigger)
-        refused = answers.bring()
+        refusal = answers.bring()
         accepted = approvals.overrides()
-        unread = _read_labels(common_dir, forge, trigger, inputs)
+        label_failure = _read_labels(common_dir, forge, trigger, inputs)
         try:
             done, made = _review(job, approvals, accepted, issues)
             replayed = _replayed(job, done)
         finally:
             answers.keep()
         standing = _standing(job, done, accepted)
-        seen = look(done, standing, forge) if trigger.reviewed else Look(done.summary, posts=True)
-        remarks = tuple(filter(None, [refused, *approvals.notes, *issues.notes, unread, seen.remark]))
-        code = seen.summary.exit_code
-        if seen.stands is not None:
-            said = _stays(job, seen.summary, seen.stands, remarks)
+        look_result = look(done, standing, forge) if trigger.reviewed else Look(done.summary, posts=True)
+        remarks = tuple(filter(None, [refusal, *approvals.notes, *issues.notes, label_failure, look_result.remark]))
+        code = look_result.summary.exit_code
+        if look_result.stands is not None:
+            commands = _stays(job, look_result.summary, look_result.stands, remarks)
         else:
             record = ""
-            if seen.posts:
-                record = standing.record(seen.summary) if seen.is_newest else LOOK_ONLY
-            said = _tell(job, seen.summary, done, made, remarks, record, replayed)
+            if look_result.posts:
+                record = standing.record(look_result.summary) if look_result.is_newest else LOOK_ONLY
+            commands = _tell(job, look_result.summary, done, made, remarks, record, replayed)
         for note in done.unshared.upload() if done.unshared else ():
             runner.command("warning", f"vibe-gate: {note}")
-        return code, said
+        return code, commands
 
 
 def _with_base_of_now(forge: Forge | None, trigger: Trigger) -> Trigger:

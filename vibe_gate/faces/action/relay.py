@@ -40,18 +40,20 @@ def _relay(runner: Runner, folder: Path) -> int:
     if not inputs.github_token:
         raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
     code = PASS
-    found = incoming(folder, Redactor(runner.environ))
-    for one in found:
-        if one.change.head_commit != trigger.head:
+    summaries = incoming(folder, Redactor(runner.environ))
+    for summary in summaries:
+        if summary.change.head_commit != trigger.head:
             raise IntegrityError(
-                f"The artifact is about {one.change.head_commit[:12]}, the run that made it about "
+                f"The artifact is about {summary.change.head_commit[:12]}, the run that made it about "
                 f"{trigger.head[:12]}: it is not posted."
             )
     with open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ) as forge:
         pull = _pull(runner, inputs, trigger, forge)
-        for one in found:
-            named = inputs if len(found) == 1 else inputs.model_copy(update={"rubrics": _narrowed(one)})
-            posted = _post(runner, named, trigger, forge, pull, one)
+        for summary in summaries:
+            summary_inputs = inputs
+            if len(summaries) > 1:
+                summary_inputs = inputs.model_copy(update={"rubrics": _narrowed(summary)})
+            posted = _post(runner, summary_inputs, trigger, forge, pull, summary)
             _tell(runner, posted)
             code = code if posted.comment_url or not inputs.comment else INCONCLUSIVE
     return code

@@ -44,12 +44,12 @@ def _message(hook: Hook, repository: Repository) -> str:
         raw = (hook.start / hook.words[0]).read_bytes()[:1_000_000]
     except OSError:
         return ""
-    how = (repository.config("commit.cleanup") or "default").lower()
-    if how == "default":
+    cleanup = (repository.config("commit.cleanup") or "default").lower()
+    if cleanup == "default":
         # Git tells its hooks by this that it opens no editor; then it takes no line for a comment.
-        how = "whitespace" if hook.environment.variables.get("GIT_EDITOR") == ":" else "strip"
+        cleanup = "whitespace" if hook.environment.variables.get("GIT_EDITOR") == ":" else "strip"
     comment = repository.config("core.commentString") or repository.config("core.commentChar") or "#"
-    return _cleaned(raw.decode("utf-8", "surrogateescape"), how, "#" if comment == "auto" else comment)
+    return _cleaned(raw.decode("utf-8", "surrogateescape"), cleanup, "#" if comment == "auto" else comment)
 
 
 def _cleaned(text: str, how: str, comment: str) -> str:

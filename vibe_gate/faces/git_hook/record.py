@@ -212,13 +212,14 @@ def _is_reviewed(hook: Hook, commit: NewCommit) -> bool:
     from vibe_gate.receipts.verify import VerifyRequest, verify
 
     try:
-        found = verify(VerifyRequest(commit.id), start=hook.start, environ=hook.environment.variables, now=hook.clock())
+        request = VerifyRequest(commit.id)
+        verification = verify(request, start=hook.start, environ=hook.environment.variables, now=hook.clock())
     except GateError:
         return False
     passing = {"reviewed", "overridden", "incomplete", "approval"}
-    if not found.blocks_inconclusive:
+    if not verification.blocks_inconclusive:
         passing.add("inconclusive")
-    return any(status.status in passing for _, status in found.commits)
+    return any(status.status in passing for _, status in verification.commits)
 
 
 def _note_made(hook: Hook, updates: Updates, commits: Iterable[str], reason: str) -> None:

@@ -102,21 +102,22 @@ def review_change(
             progress=partial(_show_progress, hook),
             state=hook.state(repository.common_dir),
         )
-        done = progress.run(walk)
-        rule = done.gate.file.on.inconclusive if done.gate else "warn"
-        what = effect(done.summary.exit_code, rule, in_ci=hook.environment.in_ci, strict=hook.strict, stage=hook.stage)
-        if not done.summary.run_id:
+        review = progress.run(walk)
+        rule = review.gate.file.on.inconclusive if review.gate else "warn"
+        code, in_ci = review.summary.exit_code, hook.environment.in_ci
+        git_effect = effect(code, rule, in_ci=in_ci, strict=hook.strict, stage=hook.stage)
+        if not review.summary.run_id:
             # Git names an index to its hooks: without one this is `pre-commit run --all-files` or the like.
             by_hand = hook.stage == "pre-commit" and "GIT_INDEX_FILE" not in hook.environment.variables
             if by_hand and selection.kind == "staged":
                 hook.say(NOTHING_STAGED)
         else:
-            if not (reported is _judged(done.summary) and _adds_nothing(hook, done.summary, what)):
-                _report(hook, done, what, again=bool(reported))
-            _record(hook, _record_of(hook, done, what), repository)
-            for note in done.unshared.upload() if done.unshared else ():
+            if not (reported is _judged(review.summary) and _adds_nothing(hook, review.summary, git_effect)):
+                _report(hook, review, git_effect, again=bool(reported))
+            _record(hook, _record_of(hook, review, git_effect), repository)
+            for note in review.unshared.upload() if review.unshared else ():
                 hook.say(f"vibe-gate: note: {safe(note)}")
-    return what
+    return git_effect
 
 
 def _show_progress(hook: Hook, stage: str, action: str) -> None:
@@ -330,13 +331,14 @@ def _one_by_one(hook: Hook, selection: Selection) -> CommitsReviewed | None:
     """
     request = VerifyRequest(f"{selection.left}..{selection.right}", stage="pre-push")
     try:
-        found = verify(request, start=hook.start, environ=hook.environment.variables, now=hook.clock())
+        verification = verify(request, start=hook.start, environ=hook.environment.variables, now=hook.clock())
     except GateError:  # for example too many commits
         return None
-    if not found.commits or any(one.status not in ("reviewed", "empty") for _, one in found.commits):
+    statuses = {status.status for _, status in verification.commits}
+    if not statuses or not statuses <= {"reviewed", "empty"}:
         return None
-    count = len(found.commits)
-    if count == 1 and found.commits[0][1].match in ("commit", "tree"):
+    count = len(verification.commits)
+    if count == 1 and verification.commits[0][1].match in ("commit", "tree"):
         return None  # the same question: its answer is in the cache
     return CommitsReviewed(count=count)
 
