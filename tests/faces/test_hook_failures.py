@@ -64,9 +64,9 @@ def run_hook(repository: Hooked, program: list[str], stage: str) -> Done:
 
 # Each crashes when it is called: a function of the module is gone.
 CRASHES = {
-    "reviewing": "del review_in, Repository, open_repository\n",
-    "message": "del open_repository\n",
-    "record": "del open_repository, Updates\n",
+    "reviewing": "del review_in, Repository\n",
+    "message": "del agent_hints\n",
+    "record": "del _said, Updates\n",
 }
 
 
