@@ -58,15 +58,17 @@ class EarlierForms:
 
     def of(self, commit: str) -> list[str]:
         """What the commit was, the latest first as far as that is known; at most `MAX_EARLIER` ids."""
-        known: dict[str, None] = {}
+        rewritten: dict[str, None] = {}
         waiting = [commit]
-        while waiting and len(known) <= MAX_EARLIER:
+        while waiting and len(rewritten) <= MAX_EARLIER:
             name = waiting.pop(0)
-            if name not in known:
-                known[name] = None
+            if name not in rewritten:
+                rewritten[name] = None
                 waiting += [*self._recorded(name), *self._amended[name]]
-        same = self._by_origin[self._repository.origin_of(commit)]
-        return list(dict.fromkeys(name for name in (*known, *same) if name != commit))[:MAX_EARLIER]
+        of_same_origin = self._by_origin[self._repository.origin_of(commit)]
+        names = rewritten | of_same_origin
+        names.pop(commit, None)
+        return [*names][:MAX_EARLIER]
 
     def _note(self, commit: str) -> None:
         with suppress(GateError):  # a damaged object that the range does not have is no matter of its own
@@ -85,16 +87,27 @@ def reviews_before(
 
     A commit among `commits` is another commit and no earlier form.
     """
-    earlier = {commit: [old for old in forms.of(commit) if old not in commits] for commit in commits}
-    trees = {old: _trees(repository, old) for olds in earlier.values() for old in olds}
+    forms_by_commit: dict[str, list[str]] = {}
+    trees_by_form: dict[str, str] = {}
+    for commit in commits:
+        earlier_forms = [form for form in forms.of(commit) if form not in commits]
+        forms_by_commit[commit] = earlier_forms
+        for form in earlier_forms:
+            trees_by_form[form] = _trees(repository, form)
     newest: dict[str, FoundReceipt] = {}
-    for one in sorted(find(set(trees.values())), key=lambda one: one.run_id):
-        if one.receipt is not None and not one.problem and one.signature.state not in ("bad", "unlisted"):
-            newest[f"{one.receipt.before}..{one.receipt.after}"] = one
-    return {
-        commit: [EarlierReview(old, newest[trees[old]]) for old in olds if trees[old] in newest]
-        for commit, olds in earlier.items()
-    }
+    for found in sorted(find(set(trees_by_form.values())), key=lambda found: found.run_id):
+        receipt = found.receipt
+        if receipt is None or found.problem or found.signature.state in ("bad", "unlisted"):
+            continue
+        newest[f"{receipt.before}..{receipt.after}"] = found
+    reviews: dict[str, list[EarlierReview]] = {}
+    for commit, earlier_forms in forms_by_commit.items():
+        reviews[commit] = []
+        for form in earlier_forms:
+            review = newest.get(trees_by_form[form])
+            if review is not None:
+                reviews[commit].append(EarlierReview(form, review))
+    return reviews
 
 
 def _trees(repository: Repository, commit: str) -> str:

@@ -60,10 +60,11 @@ class ReceiptIssuer(Struct, frozen=True):
     def make(self, document: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
         """The envelope; `document` is the summary as stored, without digests, `files` the bundle's other digests."""
         payload = statement(self._receipt(document, files))
-        made = envelope(payload, self._signature(pre_authentication_encoding(payload)))
+        signature = self._signature(pre_authentication_encoding(payload))
+        receipt = envelope(payload, signature)
         if self.change.head_commit and self.repository.config("vibe-gate.receipts"):
-            self.notes.append(share(self.repository, self.change.head_commit, made))
-        return made
+            self.notes.append(share(self.repository, self.change.head_commit, receipt))
+        return receipt
 
     def _signature(self, encoded: bytes) -> bytes:
         """The signature, empty if no key is configured or it cannot be used."""
@@ -75,7 +76,7 @@ class ReceiptIssuer(Struct, frozen=True):
 
     def _receipt(self, document: Mapping[str, Any], files: Mapping[str, str]) -> Receipt:
         summary, change = self.summary, self.summary.change
-        votes, findings, whole = digests_of(document)
+        votes, findings, summary_digest = digests_of(document)
         return Receipt(
             **{name: getattr(change, name) for name in CHANGE_IDS},
             **{name: getattr(summary, name) for name in _OF_SUMMARY},
@@ -87,7 +88,7 @@ class ReceiptIssuer(Struct, frozen=True):
             rubrics=tuple(map(_claim, summary.rubrics)),
             votes=votes,
             findings=findings,
-            summary=whole,
+            summary=summary_digest,
             files=dict(files),
             policy=self.policy,
             unasked=self._unasked(),
@@ -106,9 +107,13 @@ class ReceiptIssuer(Struct, frozen=True):
 
     def _unasked(self) -> str:
         """Why no judge was asked although criteria want one; "" if one was, or none is wanted."""
-        wanted = any(criterion.kind == "judge" for rubric in self.summary.rubrics for criterion in rubric.criteria)
-        silence = self.answers.silence if self.answers.chosen and wanted else None
-        return silence.sentence if silence else ""
+        silence = self.answers.silence
+        if silence is None or not self.answers.chosen:
+            return ""
+        for rubric in self.summary.rubrics:
+            if any(criterion.kind == "judge" for criterion in rubric.criteria):
+                return silence.sentence
+        return ""
 
     def _redacted(self, waiver: Waiver) -> Waiver:
         """A receipt is kept and shared, so it holds no secret that a person typed into a reason."""
@@ -117,9 +122,13 @@ class ReceiptIssuer(Struct, frozen=True):
 
 
 def _claim(rubric: RubricResult) -> RubricClaim:
-    advised = tuple(one.id for one in rubric.criteria if one.would_block is True)
+    advised = tuple(result.id for result in rubric.criteria if result.would_block is True)
     return RubricClaim(
-        id=rubric.id, digest=rubric.digest, outcome=rubric.outcome, score=rubric.score, advised=advised or UNSET
+        id=rubric.id,
+        digest=rubric.digest,
+        outcome=rubric.outcome,
+        score=rubric.score,
+        advised=advised or UNSET,
     )
 
 
@@ -139,11 +148,14 @@ def exact(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[b
     for file in changed:
         _add(digest, _title(file))
         if file.binary or not file.hunks:
-            _add(digest, b"%s %s" % tuple((side.blob if side else "").encode() for side in (file.before, file.after)))
+            old_blob = file.before.blob if file.before else ""
+            new_blob = file.after.blob if file.after else ""
+            _add(digest, f"{old_blob} {new_blob}".encode())
             continue
         before = next(contents) if file.before and file.after else None
         if file.before and before is not None and not _stand_once(file.hunks, before):
-            _add(digest, file.before.blob.encode() + b"".join(b" %d" % hunk.old_start for hunk in file.hunks))
+            starts = "".join(f" {hunk.old_start}" for hunk in file.hunks)
+            _add(digest, f"{file.before.blob}{starts}".encode())
         for hunk in file.hunks:
             _add(digest, b"@@")
             for row in hunk.rows:
@@ -182,9 +194,11 @@ def _stands_once(hunk: Hunk, content: bytes, single_lines: Set[bytes]) -> bool:
 
 
 def _title(file: FileDiff) -> bytes:
-    modes = [f"{side.mode:o}" if side else "-" for side in (file.before, file.after)]
-    names = paths.encode(file.old_name), paths.encode(file.path)
-    return b"\0".join((file.change_type.encode(), *(mode.encode() for mode in modes), *names))
+    """Its kind of change, modes and names, which are part of the digest."""
+    old_mode = f"{file.before.mode:o}" if file.before else "-"
+    new_mode = f"{file.after.mode:o}" if file.after else "-"
+    kind_and_modes = (file.change_type.encode(), old_mode.encode(), new_mode.encode())
+    return b"\0".join((*kind_and_modes, paths.encode(file.old_name), paths.encode(file.path)))
 
 
 def _add(digest: Any, data: bytes) -> None:  # noqa: ANN401  hashlib's object has no public type

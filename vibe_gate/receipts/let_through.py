@@ -13,11 +13,16 @@ def let_through(records: Iterable[Record], tree: str) -> Record | None:
     `records` are oldest first. A tree that was stopped and committed all the same is
     not let through, whatever an earlier record says of it.
     """
-    found = None
+    newest = None
     for record in records:
-        if record.tree == tree and record.kind in ("reviewed", "not-reviewed") and record.stage != "pre-push":
-            found = None if record.blocked else record
-    return found
+        if record.tree == tree and _is_of_commit_hook(record):
+            newest = None if record.blocked else record
+    return newest
+
+
+def _is_of_commit_hook(record: Record) -> bool:
+    """Whether a hook wrote it that saw one commit, not a push."""
+    return record.kind in ("reviewed", "not-reviewed") and record.stage != "pre-push"
 
 
 def changes_let_through(records: Iterable[Record]) -> dict[str, set[str]]:
@@ -27,7 +32,7 @@ def changes_let_through(records: Iterable[Record]) -> dict[str, set[str]]:
     """
     changes: dict[str, set[str]] = {}
     for record in records:
-        is_hook = record.kind in ("reviewed", "not-reviewed") and record.stage != "pre-push"
+        is_hook = _is_of_commit_hook(record)
         if is_hook and record.blocked:
             changes.pop(record.tree, None)
         elif record.before and (is_hook or (record.kind == "bypassed" and record.during)):
@@ -37,8 +42,11 @@ def changes_let_through(records: Iterable[Record]) -> dict[str, set[str]]:
 
 def trees_before(changes: Mapping[str, set[str]], tree: str) -> set[str]:
     """The trees from which `changes` lead to `tree`, in one step or in several; the tree itself is one."""
-    found, left = set[str](), {tree}
-    while left:
-        found |= left
-        left = {before for tree in left for before in changes.get(tree, ())} - found
-    return found
+    reached: set[str] = set()
+    waiting = [tree]
+    while waiting:
+        reached_tree = waiting.pop()
+        if reached_tree not in reached:
+            reached.add(reached_tree)
+            waiting += changes.get(reached_tree, ())
+    return reached

@@ -16,7 +16,7 @@ from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.questions import keys_by_rubric, questions_of
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
-from vibe_gate.receipts.status import Requirements, assess, identity_of, match_of
+from vibe_gate.receipts.status import FoundReceipt, Requirements, assess, identity_of, match_of
 
 
 def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: RunContext) -> Answers | None:
@@ -31,30 +31,36 @@ def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: Ru
     if allowed.content is None:
         return None
     model = gate.default_model(run.environment)
-    wanted, ids = {rubric.id for rubric in facts.rubrics_with_judge}, {f"{change.before}..{change.after}"}
+    ids = {f"{change.before}..{change.after}"}
     finder = ReceiptFinder(repository, run.clock(), allowed)
-    candidates = finder.bundled(ids) + finder.noted(ids, lambda receipt: _answers(receipt, facts, model))
+    candidates = finder.bundled(ids)
+    candidates += finder.noted(ids, lambda receipt: _answers(receipt, facts, model))
     identity = identity_of(change, repository.commits(change))
     # No criterion may have advised there: the receipt has no finding of it that could be shown.
     required = Requirements.of(gate, facts.rubrics, run.clock().date(), judge="always", strict=True)
-    found = [
-        (receipt, one)
-        for one in candidates
-        if (receipt := one.receipt)
-        and _answers(receipt, facts, model)
-        and (match := match_of(identity, receipt)) in ("commit", "tree")
-        and assess(match, one, identity, required).status == "reviewed"
-    ]
-    if not found:
+    usable: list[tuple[Receipt, FoundReceipt]] = []
+    for candidate in candidates:
+        receipt = candidate.receipt
+        if receipt is None or not _answers(receipt, facts, model):
+            continue
+        match = match_of(identity, receipt)
+        if match not in ("commit", "tree"):
+            continue
+        if assess(match, candidate, identity, required).status == "reviewed":
+            usable.append((receipt, candidate))
+    if not usable:
         return None
-    receipt, newest = max(found, key=lambda pair: pair[0].created_at)
+    receipt, newest = max(usable, key=lambda pair: pair[0].created_at)
     signer = ", ".join(newest.signature.principals)
     cause = VerdictReused(signer=signer, created_at=receipt.created_at, run=receipt.run_id)
-    scores = {claim.id: claim.score for claim in receipt.rubrics if claim.id in wanted}
+    judged_rubrics = {rubric.id for rubric in facts.rubrics_with_judge}
+    scores = {claim.id: claim.score for claim in receipt.rubrics if claim.id in judged_rubrics}
     note = f"N{cause.sentence[1:]}, from {newest.place}."
     return Answers(notes=(note,), silence=cause, chosen=True, reused=scores)
 
 
 def _answers(receipt: Receipt, facts: Facts, model: str) -> bool:
-    wanted = keys_by_rubric(questions_of(facts, model, receipt.versions.get("claude-agent-sdk")))
-    return all(receipt.questions.get(rubric) == key for rubric, key in wanted.items())
+    """Whether the receipt has an answer to every question that would be asked."""
+    questions = questions_of(facts, model, receipt.versions.get("claude-agent-sdk"))
+    keys = keys_by_rubric(questions)
+    return all(receipt.questions.get(rubric) == key for rubric, key in keys.items())

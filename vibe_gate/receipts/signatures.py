@@ -40,16 +40,17 @@ SignatureState = Literal["unsigned", "bad", "unlisted", "listed", "valid", "unch
 
 
 class SignatureCheck(Struct, frozen=True):
-    """The result of checking a receipt's signature; `principals` are those of the list who may have made it.
-
-    `holders` are all names that the list has for the key, also for other purposes and times.
-    """
+    """The result of checking a receipt's signature."""
 
     state: SignatureState
     key: str = ""
+    """The key's fingerprint, or ""."""
     principals: tuple[str, ...] = ()
+    """Those of the list who may have made it."""
     why: str = ""
+    """Why it does not count, as a clause; "" if it is correct."""
     holders: tuple[str, ...] = ()
+    """All names that the list has for the key, also for other purposes and times."""
 
 
 class Signing(Struct, frozen=True):
@@ -77,9 +78,11 @@ class Signing(Struct, frozen=True):
 
 def signing_of(repository: Repository) -> Signing:
     """Read git's configuration."""
-    ssh = (repository.config("gpg.format") or "").lower() == "ssh"
+    key = ""
+    if (repository.config("gpg.format") or "").lower() == "ssh":
+        key = repository.config("user.signingkey") or ""
     return Signing(
-        key=(repository.config("user.signingkey") or "") if ssh else "",
+        key=key,
         program=repository.trusted_config("gpg.ssh.program") or DEFAULT_PROGRAM,
         allowed=repository.trusted_config("gpg.ssh.allowedsignersfile") or "",
         revoked=repository.trusted_config("gpg.ssh.revocationfile") or "",
@@ -107,10 +110,11 @@ def sign(data: bytes, signing: Signing) -> Signed:
         return Signed()
     with tempfile.TemporaryDirectory(prefix="vibe-gate-sign-") as folder:
         tool = _SshKeygen(signing, Path(folder))
-        done = tool.run("-Y", "sign", "-f", _key_file(signing, Path(folder)), "-n", NAMESPACE, stdin=data)
-    if done.code or not done.out.startswith(b"-----BEGIN SSH SIGNATURE-----"):
-        return Signed(note=f"The receipt is unsigned: {_reason(done.err)}")
-    return Signed(done.out)
+        key_file = _key_file(signing, Path(folder))
+        result = tool.run("-Y", "sign", "-f", key_file, "-n", NAMESPACE, stdin=data)
+    if result.code or not result.out.startswith(b"-----BEGIN SSH SIGNATURE-----"):
+        return Signed(note=f"The receipt is unsigned: {_reason(result.err)}")
+    return Signed(result.out)
 
 
 def check(data: bytes, signature: bytes, allowed: bytes | None, signing: Signing) -> SignatureCheck:
@@ -123,12 +127,12 @@ def check(data: bytes, signature: bytes, allowed: bytes | None, signing: Signing
         return SignatureCheck("unsigned", why="unsigned")
     with tempfile.TemporaryDirectory(prefix="vibe-gate-verify-") as folder:
         tool = _SshKeygen(signing, Path(folder))
-        found = tool.valid(data, signature)
-        if found.state != "valid" or allowed is None:
-            return found
+        validity = tool.valid(data, signature)
+        if validity.state != "valid" or allowed is None:
+            return validity
         (tool.folder / "allowed").write_bytes(allowed)
         revoked = ("-r", signing.path(signing.revoked)) if signing.revoked else ()
-        return _listed(tool, data, found, revoked)
+        return _listed(tool, data, validity.key, revoked)
 
 
 def allowed_signers(signing: Signing) -> bytes | None:
@@ -141,22 +145,24 @@ def allowed_signers(signing: Signing) -> bytes | None:
         return None
 
 
-def _listed(tool: _SshKeygen, data: bytes, found: SignatureCheck, revoked: tuple[str, ...]) -> SignatureCheck:
-    allowed, signature = str(tool.folder / "allowed"), str(tool.folder / "signature")
-    holders = _holders(tool, found.key)
-    whys = [f"signed by {found.key}, which is not in allowed_signers"]
-    accepted = []
-    for principal in holders[:_MAX_PRINCIPALS]:
-        asked = ("-Y", "verify", "-f", allowed, "-I", principal, "-n", NAMESPACE, "-s", signature, *revoked)
-        done = tool.run(*asked, stdin=data)
-        if not done.code:
-            accepted.append(principal)
-        else:
-            reason = _reason(done.err).replace(f"{allowed}:", "line ")
-            whys.append(f"its key is in allowed_signers, but not for this: {reason}")
-    if accepted:
-        return SignatureCheck("listed", found.key, tuple(accepted), holders=holders)
-    return SignatureCheck("unlisted", found.key, why=whys[-1], holders=holders)
+def _listed(tool: _SshKeygen, data: bytes, key: str, revoked: tuple[str, ...]) -> SignatureCheck:
+    """Whether one of the list's names for the key, which made the signature, may have signed the data."""
+    allowed = str(tool.folder / "allowed")
+    signature = str(tool.folder / "signature")
+    holders = _holders(tool, key)
+    reason = f"signed by {key}, which is not in allowed_signers"
+    principals: list[str] = []
+    for holder in holders[:_MAX_PRINCIPALS]:
+        identity = ("-f", allowed, "-I", holder, "-n", NAMESPACE)
+        result = tool.run("-Y", "verify", *identity, "-s", signature, *revoked, stdin=data)
+        if not result.code:
+            principals.append(holder)
+            continue
+        refusal = _reason(result.err).replace(f"{allowed}:", "line ")
+        reason = f"its key is in allowed_signers, but not for this: {refusal}"
+    if principals:
+        return SignatureCheck("listed", key, tuple(principals), holders=holders)
+    return SignatureCheck("unlisted", key, why=reason, holders=holders)
 
 
 def _holders(tool: _SshKeygen, key: str) -> tuple[str, ...]:
@@ -165,14 +171,14 @@ def _holders(tool: _SshKeygen, key: str) -> tuple[str, ...]:
     `find-principals` reports only the first line that fits (OpenSSH 9.2), and on another one the key may be the
     author's. Certificates (`cert-authority`) are not looked at.
     """
-    found: list[str] = []
+    holders: list[str] = []
     for line in (tool.folder / "allowed").read_bytes().split(b"\n"):
         words = line.split()
         if not words or words[0].startswith(b"#"):
             continue
         if any(_fingerprint(word) == key for word in words):
-            found += _principals(line)
-    return tuple(dict.fromkeys(found))
+            holders += _principals(line)
+    return tuple(dict.fromkeys(holders))
 
 
 def _principals(line: bytes) -> list[str]:
@@ -210,7 +216,7 @@ class _SshKeygen:
     def run(self, *arguments: str, stdin: bytes = b"") -> _Result:
         """Run it, for at most TIMEOUT_S seconds."""
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [self._program, *arguments],
                 input=stdin,
                 cwd=self.folder,  # a relative program or PATH entry must not mean the reviewed repository
@@ -222,19 +228,22 @@ class _SshKeygen:
         except subprocess.TimeoutExpired:
             return _Result(-1, b"", f"{self._program} did not finish within {TIMEOUT_S:g} seconds")
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", error)
-            return _Result(-1, b"", f"{self._program} could not be started: {why}")
-        return _Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+            reason = getattr(error, "strerror", error)
+            return _Result(-1, b"", f"{self._program} could not be started: {reason}")
+        error_text = process.stderr.decode("utf-8", "replace")
+        return _Result(process.returncode, process.stdout, error_text)
 
     def valid(self, data: bytes, signature: bytes) -> SignatureCheck:
         """Whether the signature is correct, whoever made it: valid, bad or unchecked."""
         (self.folder / "signature").write_bytes(signature)
-        done = self.run("-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(self.folder / "signature"), stdin=data)
-        if done.code < 0:
-            return SignatureCheck("unchecked", why=done.err)
-        key = _KEY.search(done.out.decode("utf-8", "replace"))
-        if done.code or key is None:
-            return SignatureCheck("bad", why=_reason(done.err))
+        signature_file = self.folder / "signature"
+        arguments = ("-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature_file))
+        result = self.run(*arguments, stdin=data)
+        if result.code < 0:
+            return SignatureCheck("unchecked", why=result.err)
+        key = _KEY.search(result.out.decode("utf-8", "replace"))
+        if result.code or key is None:
+            return SignatureCheck("bad", why=_reason(result.err))
         return SignatureCheck("valid", key[1])
 
 

@@ -10,16 +10,17 @@ from vibe_gate.git import Repository
 from vibe_gate.store import captured
 
 MAX_TEXTS = 8
-"""Texts in memory together: a commit's, the one before it, and those that a moved line is followed through."""
+"""Texts in memory together: a commit's, the one before, and those that a moved line comes from."""
 
 MAX_STATES = 64
-"""Digests of texts in memory together: those of the earlier versions in which a line is looked for that came back."""
+"""Digests of texts in memory together: the earlier versions in which a line is looked for that came
+back."""
 
 _BINARY_WITHIN = 8_000
 """Bytes of a file within which git looks for a NUL."""
 
 _REWRITTEN_BYTES = bytes([*range(9, 14), *range(28, 33), *range(128, 256)]) + b"'\","
-"""What `matching.bare` and `matching.loosened` leave out or replace, and every byte that may be part of it."""
+"""What `matching.bare` and `matching.loosened` leave out or replace, or bytes that may be part of it."""
 
 
 class FileText:
@@ -78,5 +79,5 @@ class FileTexts:
 
 
 def _comparable(content: bytes) -> bytes:
-    """Without whatever a formatter changes, so that a text which has a rewritten line has these bytes of it."""
+    """The content without what a formatter changes: of a rewritten line the same bytes are left."""
     return content.translate(None, _REWRITTEN_BYTES)

@@ -112,7 +112,10 @@ class LineSources:
         return sources
 
     def _sources_in_commit(self, row: BlamedLine, contents: dict[int, str], steps: int) -> dict[int, LineSource]:
-        """The sources of lines that a commit brought into a file: by their numbers there (from 0), as `contents`."""
+        """The sources of lines that a commit brought into a file, by their numbers there (from 0).
+
+        `contents` has the text of each, white space aside.
+        """
         sources = self._inherited_sources(row, contents, steps) if steps < MAX_STEPS else {}
         new_numbers = contents.keys() - sources.keys()
         writes, doubt = self._find_writes(row, new_numbers)
@@ -174,7 +177,7 @@ class LineSources:
     # From a commit's lines to writes
 
     def _find_writes(self, row: BlamedLine, numbers: Collection[int]) -> tuple[dict[int, AgentWrite], str]:
-        """The writes that brought these lines, by line; and why others may be an agent's all the same, or ""."""
+        """The writes that brought these lines, by line; and why others may be an agent's, or ""."""
         if not numbers:
             return {}, ""
         chains = self._writes.chains({row.path, row.before_path} - {""})
@@ -215,7 +218,7 @@ class LineSources:
         return tuple(moment.timestamp() for moment, reason in gaps if not reason.startswith("guard: "))
 
     def _moments(self, commit: str) -> tuple[float, ...]:
-        """When the commit may have been made: by its author's clock, as what it was rewritten from, at last."""
+        """When the commit may have been made: by its author's clock, as earlier forms, at last."""
         if self._file.is_uncommitted(commit):
             return (math.inf,)
         earlier_ids = self._authorship.earlier(commit)[1:]
@@ -233,7 +236,7 @@ class LineSources:
     def _without_typed_again(
         self, row: BlamedLine, state: captured.FileState, writes: dict[int, AgentWrite]
     ) -> dict[int, AgentWrite]:
-        """Without the runs of lines of one write that stood in a commit after it, and were gone before this one."""
+        """Without the runs of lines of one write that a commit after it had, and this one's parent not."""
         since = min((write.at for write in writes.values()), default=math.inf)
         for version in self._versions_between(row, since):
             if not writes:
