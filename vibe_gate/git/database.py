@@ -19,7 +19,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import LARGEST_READ, SUBMODULE_MODE, TREE_MODE, FileVersion
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError
-from vibe_gate.git.git_object import Object, TreeEntry, damaged_object, missing_object
+from vibe_gate.git.git_object import Object, TreeEntry, damaged_object, missing_object, parse_tree
 
 _USER_LEVELS = (ConfigLevel.PROGRAMDATA, ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL)
 _KINDS = {
@@ -29,6 +29,10 @@ _KINDS = {
     b"tag": ObjectType.TAG,
 }
 _ID = expression(r"\b[0-9a-f]{40}\b")
+_MALFORMED = "a tree of this repository is malformed: `git fsck` says more."
+_LONGEST_SIZE = 15
+"""Digits of an object's size in bytes."""
+
 _PRIORITY = 1  # below that of the scratch folder's own objects
 _LONGEST_HEADER = 64
 """Bytes of "commit ", a size and a NUL, and more."""
@@ -95,17 +99,44 @@ class ObjectDatabase:
 
         InfrastructureError if it is missing, or no tree that git writes; IntegrityError if it is damaged.
         """
-        with damage_as_error(tree):
-            tree_object = self.repository.get(tree)
-        if tree_object is None:
-            raise missing_object(tree)
-        rows = list(tree_object) if isinstance(tree_object, pygit2.Tree) else []
-        entries = {row.raw_name or b"": TreeEntry(row.filemode, str(row.id)) for row in rows}
+        rows = self._rows(tree)
+        entries = dict(rows)
         # Of two entries with one name, one would hide from every reader.
-        hides_entries = len(entries) < len(rows) or any(b"/" in name for name in entries)
-        if hides_entries or not isinstance(tree_object, pygit2.Tree):
-            raise InfrastructureError("a tree of this repository is malformed: `git fsck` says more.")
+        if len(entries) < len(rows) or any(b"/" in name for name in entries):
+            raise InfrastructureError(_MALFORMED)
         return entries
+
+    def _rows(self, tree: str) -> list[tuple[bytes, TreeEntry]]:
+        """The entries of a tree as they are written. libgit2's own have other modes than git sees in them."""
+        tree_object = self.read(tree)
+        if tree_object.kind != "tree":
+            raise InfrastructureError(_MALFORMED)
+        try:
+            return parse_tree(tree_object.data)
+        except ValueError as error:
+            raise InfrastructureError(_MALFORMED) from error
+
+    def write_canonical_tree(self, tree: str) -> str:
+        """Write the tree with the modes that git takes those of all its entries for; its id.
+
+        Raises what `entries` does.
+        """
+        written: dict[str, str] = {}
+        waiting = [tree]
+        while waiting:  # no recursion: a hostile tree may nest deeper than Python's stack
+            current = waiting[-1]
+            rows = self._rows(current)
+            inner_trees = [entry.id for _, entry in rows if entry.is_tree and entry.id not in written]
+            if inner_trees:
+                waiting += inner_trees
+                continue
+            waiting.pop()
+            lines = []
+            for name, entry in rows:
+                entry_id = written[entry.id] if entry.is_tree else entry.id
+                lines.append(b"%o %s\0%s" % (entry.mode, name, bytes.fromhex(entry_id)))
+            written[current] = str(self.repository.write(ObjectType.TREE, b"".join(lines)))
+        return written[tree]
 
     def tree(self, name: str) -> pygit2.Tree:
         """The tree with this full id, for libgit2 to work with. Raises libgit2's errors."""
@@ -213,7 +244,8 @@ def _begin(name: pygit2.Oid, stream: zlib._Decompress, compressed: bytes) -> tup
     except zlib.error as error:
         raise damaged_object(str(name)) from error
     kind, _, size = header.partition(b" ")
-    if not separator or kind not in _KINDS or not size.isdigit() or int(size) < len(content):
+    is_size = size.isdigit() and len(size) <= _LONGEST_SIZE
+    if not separator or kind not in _KINDS or not is_size or int(size) < len(content):
         raise damaged_object(str(name))
     return _KINDS[kind], int(size), content
 
@@ -228,7 +260,9 @@ def damage_as_error(name: str = "") -> Iterator[None]:
         yield
     except KeyError as error:
         id_match = _ID.search(str(error))
-        missing_id = name or (id_match[0] if id_match else str(error))
+        if not name and id_match is None:  # what is there is of another kind than its tree says
+            raise IntegrityError("A tree of this change is not well formed; run `git fsck`.") from error
+        missing_id = name or (id_match[0] if id_match else "")
         raise RevisionError(f"Object {missing_id} is missing here; fetch it first.") from error
     except MemoryError as error:
         raise InfrastructureError("There is not enough memory to read the files of this change.") from error

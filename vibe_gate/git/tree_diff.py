@@ -28,6 +28,7 @@ from vibe_gate.domain.change import (
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import IntegrityError
 from vibe_gate.git.database import ObjectDatabase, damage_as_error
+from vibe_gate.git.git_object import canonical_mode
 
 MAX_HUNK_BYTES = 1_000_000
 """A binary side above this is for machines: no model and no person reads it line by line."""
@@ -81,6 +82,11 @@ class _ChangedPath(Struct, frozen=True):
         return any(version.mode in (SYMLINK_MODE, SUBMODULE_MODE) for version in self.versions)
 
     @property
+    def has_odd_mode(self) -> bool:
+        """Whether git takes the mode of a side for another than the tree has."""
+        return any(version.mode != canonical_mode(version.mode) for version in self.versions)
+
+    @property
     def large_blobs(self) -> list[str]:
         """The ids of the contents that are not read."""
         return [version.blob for version in self.versions if version.size > LARGEST_READ]
@@ -131,15 +137,19 @@ class _Comparison:
         self._sizes: dict[str, int] = {}
         """Of contents in bytes, by id."""
 
-        changed_paths = [self._changed_path(delta) for delta in self._diff(before, after, _TYPES).deltas]
+        changed_paths = self._changed_paths()
+        if any(path.has_odd_mode for path in changed_paths):
+            self._before = database.write_canonical_tree(before)
+            self._after = database.write_canonical_tree(after)
+            changed_paths = self._changed_paths()
         large_blobs = {blob for path in changed_paths for blob in path.large_blobs}
         if large_blobs:
             self._stand_ins = {blob: database.write_stand_in(blob) for blob in large_blobs}
             self._large_blobs = {stand_in: blob for blob, stand_in in self._stand_ins.items()}
             old_blobs = {paths.decode(path.old_path): path.before for path in changed_paths}
             new_blobs = {paths.decode(path.path): path.after for path in changed_paths}
-            self._before = database.tree_with(before, self._small_contents(old_blobs))
-            self._after = database.tree_with(after, self._small_contents(new_blobs))
+            self._before = database.tree_with(self._before, self._small_contents(old_blobs))
+            self._after = database.tree_with(self._after, self._small_contents(new_blobs))
 
     def texts(self, *, whole_binaries: bool = False) -> Iterator[tuple[_ChangedPath, bytes]]:
         """The paths that differ, in git's order, with their sections of the patch."""
@@ -202,6 +212,10 @@ class _Comparison:
         large = {path: version.blob for path, version in versions.items() if version}
         return {path: self._stand_ins[blob] for path, blob in large.items() if blob in self._stand_ins}
 
+    def _changed_paths(self) -> list[_ChangedPath]:
+        """The paths that differ, without renames."""
+        return [self._changed_path(delta) for delta in self._diff(self._before, self._after, _TYPES).deltas]
+
     def _changed_path(self, delta: pygit2.DiffDelta) -> _ChangedPath:
         return _ChangedPath(
             change_type=_CHANGE_TYPES[delta.status],
@@ -218,7 +232,8 @@ class _Comparison:
         stored_blob = str(file.id)
         blob = self._large_blobs.get(stored_blob, stored_blob)
         if blob not in self._sizes:
-            self._sizes[blob] = 0 if mode == SUBMODULE_MODE else self._database.size(blob)
+            is_submodule = canonical_mode(mode) == SUBMODULE_MODE
+            self._sizes[blob] = 0 if is_submodule else self._database.size(blob)
         return FileVersion(blob, mode, self._sizes[blob])
 
 
