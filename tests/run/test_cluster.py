@@ -72,8 +72,13 @@ class DaskCluster:
     def restart(self) -> None:
         """Kill the scheduler, which ends the workers; begin new ones at the same address."""
         self.scheduler.kill()
-        for process in (self.scheduler, *self.workers):
-            process.wait(30)
+        self.scheduler.wait(30)
+        for worker in self.workers:
+            try:
+                worker.wait(10)
+            except subprocess.TimeoutExpired:  # a nanny of Dask's that waits for its killed worker
+                worker.kill()
+                worker.wait(30)
         self.scheduler = self._started("dask_scheduler", *self._at)
         number, self.workers = len(self.workers), []
         self.work(number, nanny=self._nanny, **self._workers_environ)
