@@ -91,9 +91,8 @@ def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, w
     if failed is not None and (request.judge != "always" or _adds_secrets(facts, checks)):
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
         return Answers(silence=CheckFails(check=failed))
-    if not request.force and (why := request.mode.why_not_needed()):
-        return Answers(silence=why, chosen=True)
-    return None
+    cause = None if request.force else request.mode.why_not_needed()
+    return None if cause is None else Answers(silence=cause, chosen=True)
 
 
 def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:

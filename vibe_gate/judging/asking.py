@@ -58,9 +58,10 @@ async def ask(
         after, before = export_trees(facts.change, repository, folder / TREES)
     prover = Prover(facts.tests, facts.change, repository, run, tell) if facts.tests and facts.asks_for_tests else None
     shared = VoteContext(facts, run, model, cache(repository.read), folder, prover)
-    new = await together(cast_votes(each, kept.get(each.question.key, {}), shared) for each in briefs)
-    cast = dict(zip((each.question.key for each in briefs), new, strict=True))
-    votes = {key: one.votes for key, one in cast.items()}
+    keys = [brief.question.key for brief in briefs]
+    new = await together(cast_votes(brief, kept.get(brief.question.key, {}), shared) for brief in briefs)
+    cast = dict(zip(keys, new, strict=True))
+    votes = {key: question_votes.votes for key, question_votes in cast.items()}
     with run.deadline.interrupting():
         intact = after.unchanged() and before.unchanged()
     spent = model.gateway.spent()

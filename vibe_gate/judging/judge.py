@@ -84,10 +84,10 @@ async def judge(
 
 def _shown_prompts(questions: Iterable[RubricQuestion]) -> dict[str, str]:
     """What run.json says if a judge is shown what people asked for: whether that stays in this clone."""
-    shown: dict[str, str] = {}
+    sharing_by_kind: dict[str, str] = {}
     for question in questions:
-        shown |= question.shown
-    return shown
+        sharing_by_kind |= question.shown
+    return sharing_by_kind
 
 
 def _announcement(briefs: Sequence[RubricBrief], cache: VoteCache, limit_usd: float) -> str:

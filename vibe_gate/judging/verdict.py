@@ -116,8 +116,8 @@ def changed_note(changed_paths: Sequence[str]) -> tuple[str, ...]:
     if not changed_paths:
         return ()
     others = len(changed_paths) - 1
-    more = f" and {counted(others, 'more file')}" if others else ""
-    return (f"Changed during the review: {changed_paths[0]}{more}.",)
+    other_files = f" and {counted(others, 'more file')}" if others else ""
+    return (f"Changed during the review: {changed_paths[0]}{other_files}.",)
 
 
 def passes_by_checks(rubric: Rubric, facts: Facts, checks: CheckResults) -> bool:

@@ -34,8 +34,8 @@ def changed_files_block(summary: Summary) -> Block:
         (code(file.path), f"+{file.added:,} −{file.deleted:,}" if not file.binary else "binary", reason)
         for file, reason in files[:MAX_CHANGED]
     ]
-    more = f"\n\nFurther files: {len(files) - MAX_CHANGED:,}." if len(files) > MAX_CHANGED else ""
-    text = "\n\n".join(filter(None, [prose(description), table(("File", "Lines", "Look at"), rows) + more]))
+    omission = f"\n\nFurther files: {len(files) - MAX_CHANGED:,}." if len(files) > MAX_CHANGED else ""
+    text = "\n\n".join(filter(None, [prose(description), table(("File", "Lines", "Look at"), rows) + omission]))
     return Block(fold(f"What changed: {counted(len(files), 'file')}, by risk", text), 4)
 
 
@@ -46,9 +46,9 @@ def policy_blocks(summary: Summary) -> Iterator[Block]:
         meaning = sentences.policy_meaning(change, summary)
         if approver:
             meaning = f"approved by {html(approver)}"
-        text, more = cut_lines(_without_names(change.diff), MAX_POLICY_DIFF)
+        text, omitted_lines = cut_lines(_without_names(change.diff), MAX_POLICY_DIFF)
         patch = fence(text, "diff") if text.strip() else "No text to show."
-        omission = f"\n\n{counted(more, 'more line')} of this diff." if more else ""
+        omission = f"\n\n{counted(omitted_lines, 'more line')} of this diff." if omitted_lines else ""
         title = f"{html(change.path)} ({_change_word(change.change_type)}): {meaning}"
         yield Block(fold(title, patch + omission), 3 if change.level == "block" else 5, "policy changes")
 

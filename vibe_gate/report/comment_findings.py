@@ -110,10 +110,10 @@ def test_fold(proof: Proof) -> str:
     """The test as a file to take over, with the command that repeats it; "" without one."""
     if not proof.test:
         return ""
-    text, more = cut_lines(proof.test, MAX_TEST)
-    cut = f"\n\n{counted(more, 'more line')}; the bundle has all of it." if more else ""
-    shown = fence(text, "python" if proof.path.endswith(".py") else "")
-    return fold(f"Test {html(proof.path)}", f"{shown}{cut}\n\nTo repeat it: {code(proof.command)}")
+    text, omitted_lines = cut_lines(proof.test, MAX_TEST)
+    omission = f"\n\n{counted(omitted_lines, 'more line')}; the bundle has all of it." if omitted_lines else ""
+    test = fence(text, "python" if proof.path.endswith(".py") else "")
+    return fold(f"Test {html(proof.path)}", f"{test}{omission}\n\nTo repeat it: {code(proof.command)}")
 
 
 def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:

@@ -39,11 +39,15 @@ def link_commit(id: str, links: Links | None) -> str:
 
 def list_first(things: Sequence[Thing], show: Callable[[Thing], str]) -> str:
     """A list, the first of many."""
-    more = [f"- and {len(things) - MAX_SENTENCES:,} more."] if len(things) > MAX_SENTENCES else []
-    return "\n".join([*(f"- {show(thing)}" for thing in things[:MAX_SENTENCES]), *more])
+    lines = [f"- {show(thing)}" for thing in things[:MAX_SENTENCES]]
+    if len(things) > MAX_SENTENCES:
+        lines.append(f"- and {len(things) - MAX_SENTENCES:,} more.")
+    return "\n".join(lines)
 
 
-def join_first(shown: Sequence[str], most: int = MAX_PLACES) -> str:
+def join_first(places: Sequence[str], most: int = MAX_PLACES) -> str:
     """The first of many."""
-    more = len(shown) - most
-    return ", ".join(shown[:most]) + (f" and {more:,} more" if more > 0 else "")
+    text = ", ".join(places[:most])
+    if len(places) > most:
+        text += f" and {len(places) - most:,} more"
+    return text

@@ -97,8 +97,8 @@ def replayed_block(report: Report) -> Block:
             lost_runs.append(f"{code(row.run_id)}: {prose(row.why)}")
     parts = []
     if rows:
-        more = f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}." if len(rows) > MAX_ROWS else ""
-        parts.append(table(("Run", "Criterion", "Before and after", "USD"), rows[:MAX_ROWS]) + more)
+        omission = f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}." if len(rows) > MAX_ROWS else ""
+        parts.append(table(("Run", "Criterion", "Before and after", "USD"), rows[:MAX_ROWS]) + omission)
     if lost_runs:
         parts.append(f"Cannot be replayed:\n\n{list_first(lost_runs, str)}")
     if not parts:

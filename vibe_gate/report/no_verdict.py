@@ -58,7 +58,7 @@ def _blocks(told: NoVerdict) -> list[Block]:
     reasons = [f"- {prose(reason)}" for reason in told.reasons[:MAX_REASONS_TOLD]]
     if len(told.reasons) > MAX_REASONS_TOLD:
         reasons.append(f"- and {len(told.reasons) - MAX_REASONS_TOLD:,} more.")
-    why = f"vibe-gate did not review {link_commit(told.head, told.links)}:\n\n" + "\n".join(reasons)
+    opening = f"vibe-gate did not review {link_commit(told.head, told.links)}:\n\n" + "\n".join(reasons)
     page = f" ({link('the job', told.links.run_url)})" if told.links.run_url else ""
-    then = f"**Next:** {told.next}{page}. No verdict on an earlier commit counts for this one."
-    return [Block(why, 0), Block(then, 0)]
+    next_line = f"**Next:** {told.next}{page}. No verdict on an earlier commit counts for this one."
+    return [Block(opening, 0), Block(next_line, 0)]

@@ -131,13 +131,14 @@ class Audit:
                 if self._sealed_digests is not None and entry.is_vouched:
                     missing.discard(entry.name)
                     with self._reading(entry.name):
-                        if why := seal_fault(entry, self._sealed_digests.get(entry.name)):
-                            self._note_problem("corrupt", "digest", entry.name, why)
+                        fault = seal_fault(entry, self._sealed_digests.get(entry.name))
+                        if fault:
+                            self._note_problem("corrupt", "digest", entry.name, fault)
         for name in sorted(missing):
             self._note_problem("corrupt", "digest", name, "it is missing")
-        for name, why in self._content_faults.items():
+        for name, fault in self._content_faults.items():
             if self._is_sealed or _unsuffixed(name) in self._referenced_contents:
-                self._note_problem("corrupt", "content", name, why)
+                self._note_problem("corrupt", "content", name, fault)
             else:
                 self._note_problem("untidy", "temporary", name, _UNFINISHED)
         if self._is_sealed:
@@ -153,9 +154,9 @@ class Audit:
         except ValueError as error:
             self._note_problem("corrupt", what, name, reason(error))
 
-    def _note_problem(self, state: ProblemState, what: ProblemKind, name: str, why: str) -> None:
+    def _note_problem(self, state: ProblemState, what: ProblemKind, name: str, fault: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(Problem(state, what, f"{self._run}/{name}" if name else self._run, why, self._run))
+            self.problems.append(Problem(state, what, f"{self._run}/{name}" if name else self._run, fault, self._run))
 
     def _check_seal(self, bundle: Folder) -> None:
         document = read_object(bundle, names.SUMMARY)

@@ -23,16 +23,16 @@ def repair_store(root: Path, provenance: Provenance, runs: Collection[RunEntry] 
     right, and repairing again goes on.
     """
     require_untracked(provenance.tracked)
-    found = verify_store(root, provenance, runs)
+    audit = verify_store(root, provenance, runs)
     store = open_store_folder(root)
     if store is None:
-        return Repaired((), found)
+        return Repaired((), audit)
     quarantine = f"{names.QUARANTINE}/{names.stamp(provenance.now)}"
     try:
-        mended = tuple(_with_graphs_again(store, found.problems, quarantine))
+        mended = tuple(_with_graphs_again(store, audit.problems, quarantine))
         if mended:
-            found = verify_store(root, provenance, runs)
-        moved = tuple(_moved(store, found.problems, quarantine))
+            audit = verify_store(root, provenance, runs)
+        moved = tuple(_moved(store, audit.problems, quarantine))
     except OSError as error:
         raise StorageError(f"{error.filename or STORE}: {error.strerror}; the repair stopped there.") from error
     has_moved = bool(moved) or (store.path / quarantine).is_dir()
