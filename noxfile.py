@@ -16,7 +16,14 @@ nox.options.reuse_existing_virtualenvs = True
 def tests(session: nox.Session) -> None:
     """The whole test suite: real git, the real CLI against a scripted model, loopback only."""
     session.install(".[test]")
-    session.run("pytest", "-n", str(min(8, 2 * (os.cpu_count() or 1))), "--dist", "worksteal", *session.posargs)
+    session.run(
+        "pytest",
+        "-n",
+        str(min(8, 2 * (os.cpu_count() or 1))),
+        "--dist",
+        "worksteal",
+        *session.posargs,
+    )
 
 
 @nox.session(python=["3.11", "3.12", "3.13"])
@@ -56,7 +63,9 @@ def docs(session: nox.Session) -> None:
     session.install(".[docs]")
     site = Path(session.virtualenv.location).resolve() / "site"
     session.run("bash", ".ci/docs", str(site), external=True)
-    session.log(f"Open {site}/index.html; its search needs a server: python -m http.server -d {site}")
+    session.log(
+        f"Open {site}/index.html; its search needs a server: python -m http.server -d {site}"
+    )
 
 
 @nox.session
@@ -68,31 +77,52 @@ def actions(session: nox.Session) -> None:
 
 @nox.session
 def page(session: nox.Session) -> None:
-    """The script and style of the report's page: types, tests, and that what is committed is built from the sources."""
+    """The script and style of the report's page: types, tests, and that what is committed is built
+    from the sources.
+    """
     session.run("bash", ".ci/page", external=True)
 
 
 @nox.session
 def lock(session: nox.Session) -> None:
-    """The newest releases that pyproject.toml allows, into the Action's locks; read the difference before a commit."""
+    """The newest releases that pyproject.toml allows, into the Action's locks; read the difference
+    before a commit.
+    """
     session.install("uv")
     folder = "vibe_gate/faces/action/install"
     agent, checks = f"{folder}/requirements-agent.txt", f"{folder}/requirements.txt"
-    form = ("--universal", "--generate-hashes", "--python-version", "3.11", "--only-binary", ":all:")
+    form = (
+        "--universal",
+        "--generate-hashes",
+        "--python-version",
+        "3.11",
+        "--only-binary",
+        ":all:",
+    )
     quiet = ("--no-emit-index-url", "--no-header", "--no-annotate", "--quiet")
     compile_ = ("uv", "pip", "compile", *form, *quiet)
     session.run(*compile_, "pyproject.toml", "--upgrade", "--output-file", agent)
     wanted = nox.project.load_toml("pyproject.toml")["project"]["dependencies"]
     without_sdk = Path(session.create_tmp()).resolve() / "checks.in"
-    without_sdk.write_text("\n".join(each for each in wanted if not each.startswith("claude-agent-sdk")))
-    session.run(*compile_, str(without_sdk), "--constraint", agent, "--upgrade", "--output-file", checks)
+    without_sdk.write_text(
+        "\n".join(each for each in wanted if not each.startswith("claude-agent-sdk"))
+    )
+    session.run(
+        *compile_, str(without_sdk), "--constraint", agent, "--upgrade", "--output-file", checks
+    )
     locked = re.findall(r"^([\w.-]+)==", Path(checks).read_text(), re.MULTILINE)
     others = [f"--no-emit-package={name}" for name in locked]
     session.run(*compile_, "pyproject.toml", *others, "--output-file", agent)
     shared = Path(session.create_tmp()).resolve() / "store.in"
-    shared.write_text("\n".join(nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]["store"]))
+    shared.write_text(
+        "\n".join(
+            nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]["store"]
+        )
+    )
     store = f"{folder}/requirements-store.txt"
-    session.run(*compile_, str(shared), "--constraint", checks, *others, "--upgrade", "--output-file", store)
+    session.run(
+        *compile_, str(shared), "--constraint", checks, *others, "--upgrade", "--output-file", store
+    )
 
 
 @nox.session
@@ -104,14 +134,18 @@ def dist(session: nox.Session) -> None:
 
 @nox.session
 def release(session: nox.Session) -> None:
-    """A release in this clone, up to the push that publishes it: `nox -s release -- X.Y.Z` (docs/releasing.md)."""
+    """A release in this clone, up to the push that publishes it: `nox -s release -- X.Y.Z`
+    (docs/releasing.md).
+    """
     session.install("uv", "twine")
     session.run("python", ".ci/release.py", *session.posargs)
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Benchmarks, all or those named: `nox -s bench -- checks commit judged`. Each compares with a peer in one run."""
+    """Benchmarks, all or those named: `nox -s bench -- checks commit judged`. Each compares with a
+    peer in one run.
+    """
     session.install(".[test]")
     for name in session.posargs or sorted(path.stem for path in Path("bench").glob("[!_]*.py")):
         session.run("python", f"bench/{name}.py")

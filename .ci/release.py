@@ -1,7 +1,8 @@
-"""Make a release in this clone: `nox -s release -- X.Y.Z` (docs/releasing.md). Nothing leaves the clone.
+"""Make a release in this clone: `nox -s release -- X.Y.Z` (docs/releasing.md). Nothing leaves the
+clone.
 
-Everything is made in a worktree of its own, below .nox, and checked there; the tag and `main` come last. A run that
-fails or is killed before that leaves nothing to undo.
+Everything is made in a worktree of its own, below .nox, and checked there; the tag and `main` come
+last. A run that fails or is killed before that leaves nothing to undo.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ def main() -> int:
     try:
         if len(sys.argv) != 2:
             raise Refused("Give one version: nox -s release -- X.Y.Z")
-        release(root, sys.argv[1], f"{datetime.now(UTC):%Y-%m-%d}", lambda tree: _build(tree, root / "dist"))
+        release(
+            root,
+            sys.argv[1],
+            f"{datetime.now(UTC):%Y-%m-%d}",
+            lambda tree: _build(tree, root / "dist"),
+        )
     except Refused as refused:
         print(f"release: {refused}", file=sys.stderr)
         return 1
@@ -40,7 +46,9 @@ def main() -> int:
 
 
 def release(root: Path, version: str, today: str, build: Callable[[Path], None]) -> None:
-    """Commit and tag a version, then pin the tag's commit in the examples. `build` checks the tree that is tagged."""
+    """Commit and tag a version, then pin the tag's commit in the examples. `build` checks the tree
+    that is tagged.
+    """
     refuse(root, version)
     tree = root / ".nox" / "release-tree"
     _remove(root, tree)  # of a run that was killed
@@ -77,7 +85,9 @@ def refuse(root: Path, version: str) -> None:
     if _order(version) <= _order(newest):
         raise Refused(f"{version} is not greater than {newest}, the newest release.")
     if not unreleased((root / CHANGELOG).read_text()):
-        raise Refused(f"{CHANGELOG} has nothing under {UNRELEASED.strip()!r}. Write what changes for users.")
+        raise Refused(
+            f"{CHANGELOG} has nothing under {UNRELEASED.strip()!r}. Write what changes for users."
+        )
 
 
 def unreleased(changelog: str) -> str:
@@ -86,9 +96,13 @@ def unreleased(changelog: str) -> str:
 
 
 def write_version(tree: Path, version: str, today: str) -> None:
-    """Set the version in the package, the changelog, and in pages that name it for an installation."""
+    """Set the version in the package, the changelog, and in pages that name it for an
+    installation.
+    """
     package, changelog = tree / PACKAGE, tree / CHANGELOG
-    package.write_text(re.sub(r'(?m)^(__version__ = )".*"$', rf'\1"{version}"', package.read_text()))
+    package.write_text(
+        re.sub(r'(?m)^(__version__ = )".*"$', rf'\1"{version}"', package.read_text())
+    )
     heading = f"{UNRELEASED}\n## {version} ({today})\n"
     changelog.write_text(changelog.read_text().replace(UNRELEASED, heading, 1))
     _rewrite(tree, _NAMED, rf"\g<1>{version}")
@@ -107,7 +121,9 @@ def _commit(tree: Path, title: str) -> str:
 
 def _build(tree: Path, dist: Path) -> None:
     if subprocess.run([tree / ".ci" / "dist"], check=False).returncode:
-        raise Refused("The package failed its check; the lines above say why. Nothing was committed or tagged.")
+        raise Refused(
+            "The package failed its check; the lines above say why. Nothing was committed or tagged."
+        )
     shutil.rmtree(dist, ignore_errors=True)
     shutil.copytree(tree / "dist", dist)
 
@@ -118,9 +134,13 @@ def _remove(root: Path, tree: Path) -> None:
 
 
 def _git(where: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=where, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", *arguments], cwd=where, capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        raise Refused(f"`git {' '.join(arguments[:2])}` failed:\n{done.stderr.strip() or done.stdout.strip()}")
+        raise Refused(
+            f"`git {' '.join(arguments[:2])}` failed:\n{done.stderr.strip() or done.stdout.strip()}"
+        )
     return done.stdout.strip()
 
 

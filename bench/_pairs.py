@@ -1,6 +1,8 @@
-"""How a benchmark times two commands: whole processes in turn, A B B A, and the ratio of the least of each side.
+"""How a benchmark times two commands: whole processes in turn, A B B A, and the ratio of the least
+of each side.
 
-Processor time, of a command and of all that it started, is what other work on the machine disturbs least.
+Processor time, of a command and of all that it started, is what other work on the machine disturbs
+least.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Side:
-    """A command, where it runs and with which environment; `codes`: its exit codes if it has done what it should.
+    """A command, where it runs and with which environment; `codes`: its exit codes if it has done
+    what it should.
 
     `before`: shell commands that make everything ready ahead of each round, untimed.
     """
@@ -30,13 +33,23 @@ class Side:
 
 def spend(side: Side) -> tuple[float, float]:
     """Seconds of wall clock, and of processors, of a command that must succeed."""
-    subprocess.run(["sh", "-c", side.before], cwd=side.where, env=dict(side.environ), capture_output=True, check=True)
+    subprocess.run(
+        ["sh", "-c", side.before],
+        cwd=side.where,
+        env=dict(side.environ),
+        capture_output=True,
+        check=True,
+    )
     began, start = time.perf_counter(), processor_seconds()
-    done = subprocess.run(side.argv, cwd=side.where, env=dict(side.environ), capture_output=True, check=False)
+    done = subprocess.run(
+        side.argv, cwd=side.where, env=dict(side.environ), capture_output=True, check=False
+    )
     took, used = time.perf_counter() - began, processor_seconds() - start
     if done.returncode not in side.codes or b"Traceback" in done.stderr:
         said = os.fsdecode(done.stderr or done.stdout)[-500:]
-        raise SystemExit(f"{' '.join(side.argv)[:200]} ended with {done.returncode} in {side.where}: {said}")
+        raise SystemExit(
+            f"{' '.join(side.argv)[:200]} ended with {done.returncode} in {side.where}: {said}"
+        )
     return took, used
 
 
@@ -47,7 +60,9 @@ def processor_seconds() -> float:
 
 
 def compare(name: str, ours: Side, theirs: Side, goal: float | None, pairs: int) -> bool:
-    """Time both sides in turn, print one line, and say whether the ratio of processor time reaches the goal."""
+    """Time both sides in turn, print one line, and say whether the ratio of processor time reaches
+    the goal.
+    """
     spent: dict[int, list[tuple[float, float]]] = {0: [], 1: []}
     for number in range(-1, pairs):  # one round to warm up
         for at in (0, 1) if number % 2 else (1, 0):
@@ -66,9 +81,15 @@ def compare(name: str, ours: Side, theirs: Side, goal: float | None, pairs: int)
 
 
 def environment(home: Path, root: Path) -> dict[str, str]:
-    """Nothing of the user's: no keys, no git configuration, no CI, a home of its own, the package of this checkout."""
+    """Nothing of the user's: no keys, no git configuration, no CI, a home of its own, the package
+    of this checkout.
+    """
     home.mkdir(parents=True, exist_ok=True)
-    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "TMPDIR", "LANG", "LC_ALL"}}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in {"PATH", "TMPDIR", "LANG", "LC_ALL"}
+    }
     who = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
            for what, value in (("NAME", "Ada"), ("EMAIL", "a@example.org"))}  # fmt: skip
     return kept | who | {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "PYTHONPATH": str(root)}

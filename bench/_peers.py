@@ -1,4 +1,6 @@
-"""The programs that benchmarks compare with, in an environment of their own under bench/.work (needs pip and npm)."""
+"""The programs that benchmarks compare with, in an environment of their own under bench/.work
+(needs pip and npm).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ def install_peers() -> None:
         return
     shutil.rmtree(PEERS, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", PEERS / "venv"], check=True)
-    subprocess.run([BIN / "pip", "install", "-q", "detect-secrets", "pre-commit-hooks", "pre-commit"], check=True)
+    subprocess.run(
+        [BIN / "pip", "install", "-q", "detect-secrets", "pre-commit-hooks", "pre-commit"],
+        check=True,
+    )
     packages = ("secretlint", "@secretlint/secretlint-rule-preset-recommend")
     quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
     subprocess.run(["npm", "install", "--prefix", PEERS / "node", *quiet, *packages], check=True)

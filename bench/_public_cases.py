@@ -1,4 +1,5 @@
-"""Cases for the gate from public bug collections: two trees, a test that tells them apart, and what a judge says of it.
+"""Cases for the gate from public bug collections: two trees, a test that tells them apart, and what
+a judge says of it.
 
 Nothing of those projects is kept here: everything is read from clones that the caller names.
 """
@@ -25,7 +26,9 @@ TEST_PLACES = {
     "tornado": "tornado/test/counterexample_test.py",
     "thefuck": "tests/test_counterexample.py",
 }
-"""Where a test is put in a project whose tests find their neighbours by their own path, or name their own module."""
+"""Where a test is put in a project whose tests find their neighbours by their own path, or name
+their own module.
+"""
 
 _FAILURE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Warning|Exit|Interrupt)\b")
 
@@ -40,10 +43,12 @@ class Quote(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True):
-    """A change to review. `before`, `after`: trees' revisions in `clone`; `test`: what the judge writes.
+    """A change to review. `before`, `after`: trees' revisions in `clone`; `test`: what the judge
+    writes.
 
-    `obliges`: "" or what the obligation is (docstring, test, caller). `commands`: the project's own way to run the
-    test, with `test_files` of the fix, to find out whether it tells the trees apart without the gate.
+    `obliges`: "" or what the obligation is (docstring, test, caller). `commands`: the project's own
+    way to run the test, with `test_files` of the fix, to find out whether it tells the trees apart
+    without the gate.
     """
 
     name: str
@@ -60,7 +65,9 @@ class Case(Struct, frozen=True):
     test_files: tuple[str, ...] = ()
 
     def turned(self) -> Case | None:
-        """The step back, with the same test: the fix as the change under review; None if it has no line to quote."""
+        """The step back, with the same test: the fix as the change under review; None if it has no
+        line to quote.
+        """
         changed = changed_line(self.clone, self.after, self.before)
         obligation, obliges = obliging(self.clone, self.before, changed) if changed else (None, "")
         return changed and Case(
@@ -89,7 +96,9 @@ def bugs(collection: Path, project: str, clone: Path) -> Iterator[Case | Skipped
 def bug(collection: Path, project: str, number: int, clone: Path) -> Case | Skipped:
     """One bug, with the test of its fix."""
     folder, name = f"HEAD:projects/{project}/bugs/{number}", f"{project} {number}"
-    about = dict(re.findall(r'^(\w+)="([^"]*)"', git(collection, "show", f"{folder}/bug.info"), re.M))
+    about = dict(
+        re.findall(r'^(\w+)="([^"]*)"', git(collection, "show", f"{folder}/bug.info"), re.M)
+    )
     fixed, buggy = about["fixed_commit_id"], about["buggy_commit_id"]
     files = tuple(about["test_file"].split(";"))
     lines = git(collection, "show", f"{folder}/run_test.sh").replace("\r", "").splitlines()
@@ -97,13 +106,30 @@ def bug(collection: Path, project: str, number: int, clone: Path) -> Case | Skip
     of_file = [command for command in commands if _is_of(command, files[0])]
     changed = changed_line(clone, fixed, buggy)
     if not of_file or changed is None:
-        return Skipped(name, "its command names no test of its file" if changed else "no line of source is changed")
-    test = only(git(clone, "show", f"{fixed}:{files[0]}"), [_named(command, files[0]) for command in of_file])
+        return Skipped(
+            name,
+            "its command names no test of its file" if changed else "no line of source is changed",
+        )
+    test = only(
+        git(clone, "show", f"{fixed}:{files[0]}"),
+        [_named(command, files[0]) for command in of_file],
+    )
     obligation, obliges = obliging(clone, buggy, changed)
     if place := TEST_PLACES.get(project, ""):
         test = test.replace(_module(files[0]), _module(place))  # a test may name its own module
     return Case(
-        name, project, clone, fixed, buggy, test, changed, obligation, obliges, place, tuple(of_file), (files[0],)
+        name,
+        project,
+        clone,
+        fixed,
+        buggy,
+        test,
+        changed,
+        obligation,
+        obliges,
+        place,
+        tuple(of_file),
+        (files[0],),
     )
 
 
@@ -124,7 +150,9 @@ def _named(command: str, path: str) -> tuple[str, ...]:
 
 
 def only(source: str, wanted: Sequence[tuple[str, ...]]) -> str:
-    """The module with these tests alone, and what they need of it: the form in which a judge writes a test."""
+    """The module with these tests alone, and what they need of it: the form in which a judge writes
+    a test.
+    """
     body, lines = ast.parse(source).body, source.splitlines()
     kept = _needed(body, wanted)
     dropped: set[int] = set()
@@ -134,7 +162,9 @@ def only(source: str, wanted: Sequence[tuple[str, ...]]) -> str:
         elif isinstance(node, ast.ClassDef):
             methods = [names[1] for names in wanted if names[0] == node.name and len(names) > 1]
             if methods or (node.name,) not in wanted:
-                others = [part for part in node.body if _is_test(part) and _name(part) not in methods]
+                others = [
+                    part for part in node.body if _is_test(part) and _name(part) not in methods
+                ]
                 if len(others) < len(node.body):
                     dropped |= set().union(*map(_lines_of, others))
     left = [line for number, line in enumerate(lines, 1) if number not in dropped]
@@ -146,7 +176,11 @@ def _needed(body: Sequence[ast.stmt], wanted: Sequence[tuple[str, ...]]) -> set[
     named = {name: node for node in body for name in _binds(node)}
     kept = {node for node in body if not _binds(node) or "autouse" in ast.dump(node)}
     open_ = [named[names[0]] for names in wanted if names[0] in named] + list(kept)
-    open_ += [node for name, node in named.items() if name.lower().startswith(("setup", "teardown", "pytestmark"))]
+    open_ += [
+        node
+        for name, node in named.items()
+        if name.lower().startswith(("setup", "teardown", "pytestmark"))
+    ]
     kept |= set(open_)
     while open_:
         for name in _mentions(open_.pop(), wanted):
@@ -157,15 +191,21 @@ def _needed(body: Sequence[ast.stmt], wanted: Sequence[tuple[str, ...]]) -> set[
 
 
 def _binds(node: ast.stmt) -> list[str]:
-    """Names that only a def, a class or a plain assignment gives; imports and conditions stay as they are."""
+    """Names that only a def, a class or a plain assignment gives; imports and conditions stay as
+    they are.
+    """
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []
-    return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+    return [
+        part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)
+    ]
 
 
 def _mentions(node: ast.stmt, wanted: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Names, arguments (pytest's fixtures) and words in texts that a statement has, other tests of a class left out."""
+    """Names, arguments (pytest's fixtures) and words in texts that a statement has, other tests of
+    a class left out.
+    """
     methods = {names[1] for names in wanted if len(names) > 1}
     parts: list[ast.AST] = [node]
     if isinstance(node, ast.ClassDef) and methods:
@@ -176,7 +216,11 @@ def _mentions(node: ast.stmt, wanted: Sequence[tuple[str, ...]]) -> Iterator[str
             yield part.id
         elif isinstance(part, ast.arg):
             yield part.arg
-        elif isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.isidentifier():
+        elif (
+            isinstance(part, ast.Constant)
+            and isinstance(part.value, str)
+            and part.value.isidentifier()
+        ):
             yield part.value
 
 
@@ -197,14 +241,22 @@ def _lines_of(node: ast.stmt) -> set[int]:
 
 
 def differences(collection: Path, project: str, clone: Path) -> Iterator[Case | Skipped]:
-    """Every difference that is labelled as intended, of a project whose pull requests are in the clone's history."""
+    """Every difference that is labelled as intended, of a project whose pull requests are in the
+    clone's history.
+    """
     folder = f"data/ground_truth/{project}/"
     for path in git(collection, "ls-tree", "--name-only", "HEAD", folder).split():
         given = json.loads(git(collection, "show", f"HEAD:{path}"))
         labelled = enumerate(given["differentiating_tests"], 1)
         for number, each in labelled:
             if each["label"] == "intended":
-                yield difference(f"{project} {given['pr_number']}.{number}", project, given["pr_number"], each, clone)
+                yield difference(
+                    f"{project} {given['pr_number']}.{number}",
+                    project,
+                    given["pr_number"],
+                    each,
+                    clone,
+                )
 
 
 def difference(name: str, project: str, pull: int, given: dict, clone: Path) -> Case | Skipped:
@@ -225,7 +277,9 @@ def difference(name: str, project: str, pull: int, given: dict, clone: Path) -> 
 
 
 def said(output: str) -> list[str]:
-    """The lines of what a script printed, of a traceback only its last, without warnings: those name places."""
+    """The lines of what a script printed, of a traceback only its last, without warnings: those
+    name places.
+    """
     lines, in_traceback = list[str](), False
     for line in output.splitlines():
         if line.startswith("Traceback"):
@@ -266,24 +320,36 @@ def test_prints_what_it_printed():
 
 def changed_line(clone: Path, before: str, after: str) -> Quote | None:
     """The first line of source that the change adds, else the first that it removes."""
-    paths = git(clone, "diff", "--no-renames", "--name-only", before, after, "--", "*.py").splitlines()
+    paths = git(
+        clone, "diff", "--no-renames", "--name-only", before, after, "--", "*.py"
+    ).splitlines()
     sources = [path for path in paths if not _is_of_tests(path)]
     removed = list[Quote]()
     for path in sources:
         old, new = show(clone, before, path).splitlines(), show(clone, after, path).splitlines()
-        for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(
+            None, old, new, autojunk=False
+        ).get_opcodes():
             if tag == "equal":
                 continue
-            added = [Quote(path, number + 1, new[number]) for number in range(j1, j2) if _is_quotable(new[number])]
+            added = [
+                Quote(path, number + 1, new[number])
+                for number in range(j1, j2)
+                if _is_quotable(new[number])
+            ]
             if added:
                 return added[0]
-            removed += [Quote(path, at + 1, old[at], "before") for at in range(i1, i2) if _is_quotable(old[at])]
+            removed += [
+                Quote(path, at + 1, old[at], "before")
+                for at in range(i1, i2)
+                if _is_quotable(old[at])
+            ]
     return removed[0] if removed else None
 
 
 def obliging(clone: Path, tree: str, changed: Quote) -> tuple[Quote | None, str]:
-    """A line of the tree that obliges the changed code, and its kind: the docstring of the function or class around
-    it, else a line of a test that calls that, else any caller.
+    """A line of the tree that obliges the changed code, and its kind: the docstring of the function
+    or class around it, else a line of a test that calls that, else any caller.
     """
     source = show(clone, tree, changed.path)
     try:
@@ -301,10 +367,14 @@ def obliging(clone: Path, tree: str, changed: Quote) -> tuple[Quote | None, str]
     return _call(clone, tree, names, changed)
 
 
-def _around(module: ast.Module, line: int) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+def _around(
+    module: ast.Module, line: int
+) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
     """Functions and classes around the line, the innermost first."""
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    found = [node for node in ast.walk(module) if isinstance(node, kinds) and line in _lines_of(node)]
+    found = [
+        node for node in ast.walk(module) if isinstance(node, kinds) and line in _lines_of(node)
+    ]
     return sorted(found, key=lambda node: -node.lineno)
 
 
@@ -315,7 +385,9 @@ def _call(clone: Path, tree: str, names: Sequence[str], changed: Quote) -> tuple
         for found in git(clone, *given, codes=(0, 1)).splitlines():
             path, number, text = found.removeprefix(f"{tree}:").split(":", 2)
             call = Quote(path, int(number), text)
-            is_it = (path, call.line) == (changed.path, changed.line) or re.match(r"\s*(?:async )?(?:def|class) ", text)
+            is_it = (path, call.line) == (changed.path, changed.line) or re.match(
+                r"\s*(?:async )?(?:def|class) ", text
+            )
             if is_it or not _is_quotable(text):
                 continue
             if _is_of_tests(path):
@@ -330,21 +402,31 @@ def _is_quotable(line: str) -> bool:
 
 def _is_of_tests(path: str) -> bool:
     parts = path.split("/")
-    return bool({"test", "tests"} & set(parts[:-1])) or parts[-1].startswith("test") or parts[-1].endswith("_test.py")
+    return (
+        bool({"test", "tests"} & set(parts[:-1]))
+        or parts[-1].startswith("test")
+        or parts[-1].endswith("_test.py")
+    )
 
 
 # git
 
 
-def git(where: Path, *given: str, codes: Sequence[int] = (0,), environ: dict[str, str] | None = None) -> str:
+def git(
+    where: Path, *given: str, codes: Sequence[int] = (0,), environ: dict[str, str] | None = None
+) -> str:
     """What git prints; no configuration of the user's counts."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     quiet = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
     options = ["-c", "safe.directory=*", "-c", "core.quotePath=false", "-c", "gc.auto=0"]
     argv = ["git", "-C", str(where), *options, *given]
-    done = subprocess.run(argv, env=bare | quiet | (environ or {}), capture_output=True, check=False)
+    done = subprocess.run(
+        argv, env=bare | quiet | (environ or {}), capture_output=True, check=False
+    )
     if done.returncode not in codes:
-        raise SystemExit(f"{shlex.join(argv)} ended with {done.returncode}: {done.stderr.decode(errors='replace')}")
+        raise SystemExit(
+            f"{shlex.join(argv)} ended with {done.returncode}: {done.stderr.decode(errors='replace')}"
+        )
     return done.stdout.decode("utf-8", "replace")
 
 
@@ -354,14 +436,18 @@ def show(clone: Path, tree: str, path: str) -> str:
 
 
 def repository(place: Path, case: Case, definitions: dict[str, str]) -> str:
-    """A repository of two commits, before and after, each with the gate's definitions; the last commit's id.
+    """A repository of two commits, before and after, each with the gate's definitions; the last
+    commit's id.
 
-    Objects of the clone are borrowed. Author and dates are fixed, so that the ids are the same each time.
+    Objects of the clone are borrowed. Author and dates are fixed, so that the ids are the same each
+    time.
     """
     place.mkdir(parents=True)
     git(place, "init", "-q", "-b", "main")
     objects = git(case.clone, "rev-parse", "--git-path", "objects").strip()
-    (place / ".git" / "objects" / "info" / "alternates").write_text(f"{(case.clone / objects).resolve()}\n")
+    (place / ".git" / "objects" / "info" / "alternates").write_text(
+        f"{(case.clone / objects).resolve()}\n"
+    )
     who = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
            (("NAME", "Ada"), ("EMAIL", "ada@example.org"), ("DATE", "2026-01-02T03:04:05+00:00"))}  # fmt: skip
     parent = list[str]()
@@ -371,7 +457,15 @@ def repository(place: Path, case: Case, definitions: dict[str, str]) -> str:
             (place / path).parent.mkdir(parents=True, exist_ok=True)
             (place / path).write_text(text)
             git(place, "update-index", "--add", path)
-        made = git(place, "commit-tree", "-m", title, *parent, git(place, "write-tree").strip(), environ=who).strip()
+        made = git(
+            place,
+            "commit-tree",
+            "-m",
+            title,
+            *parent,
+            git(place, "write-tree").strip(),
+            environ=who,
+        ).strip()
         parent = ["-p", made]
     git(place, "update-ref", "HEAD", made)
     return made

@@ -1,17 +1,19 @@
-"""What a pull request's job costs: act runs whole jobs of a one-file change, cold and warm, checks only and judged.
+"""What a pull request's job costs: act runs whole jobs of a one-file change, cold and warm, checks
+only and judged.
 
     python bench/action.py [--rounds 3] [--before REV]...
 
-Self-contained, but for the index that pip is configured for: everything is made under bench/.work. Every job is the
-action.yml of a revision (this checkout's HEAD, or REV) on a runner of its own: a new home, an empty pip cache and an
-empty tool cache, and the Action's files without bytecode, as GitHub unpacks them. `cold` finds no Actions cache and
-fetches every package; `warm` finds what an earlier job saved. Jobs take turns; a line has the least of each figure.
+Self-contained, but for the index that pip is configured for: everything is made under bench/.work.
+Every job is the action.yml of a revision (this checkout's HEAD, or REV) on a runner of its own: a
+new home, an empty pip cache and an empty tool cache, and the Action's files without bytecode, as
+GitHub unpacks them. `cold` finds no Actions cache and fetches every package; `warm` finds what an
+earlier job saved. Jobs take turns; a line has the least of each figure.
 
-Stand-ins take the place of GitHub's own actions (tests/faces/acting.py): a cache is a folder that is copied, so that
-`warm` lacks what the real one takes for downloading and unpacking it. GitHub and the model are loopback servers that
-answer at once. The times are of act as a whole: its own second or so is in each of them. `cpu` is the time of
-processors, which neither the network nor waiting adds to. `packages` are downloaded when cold; `installed` is the
-environment.
+Stand-ins take the place of GitHub's own actions (tests/faces/acting.py): a cache is a folder that
+is copied, so that `warm` lacks what the real one takes for downloading and unpacking it. GitHub and
+the model are loopback servers that answer at once. The times are of act as a whole: its own second
+or so is in each of them. `cpu` is the time of processors, which neither the network nor waiting
+adds to. `packages` are downloaded when cold; `installed` is the environment.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ jobs:
 
 
 class Kind(NamedTuple):
-    """What is measured: a revision of the Action, whether a judge is asked, and whether a cache is there."""
+    """What is measured: a revision of the Action, whether a judge is asked, and whether a cache is
+    there.
+    """
 
     revision: str
     judged: bool
@@ -78,18 +82,29 @@ class Took(NamedTuple):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=3, help="jobs of each kind")
-    parser.add_argument("--before", action="append", default=[], help="a revision whose Action is measured, too")
+    parser.add_argument(
+        "--before", action="append", default=[], help="a revision whose Action is measured, too"
+    )
     args = parser.parse_args()
     shutil.rmtree(WORK, ignore_errors=True)
     revisions = [named(one) for one in [*args.before, "HEAD"]]
-    kinds = [Kind(one, judged, warm) for judged in (False, True) for one in revisions for warm in (False, True)]
+    kinds = [
+        Kind(one, judged, warm)
+        for judged in (False, True)
+        for one in revisions
+        for warm in (False, True)
+    ]
     took: dict[Kind, list[Took]] = {kind: [] for kind in kinds}
     for _ in range(args.rounds):
         for kind in kinds:
             took[kind].append(job(kind))
-    print(f"{args.rounds} jobs each, in turn; the least of each; {sys.platform}, {os.cpu_count()} processors")
+    print(
+        f"{args.rounds} jobs each, in turn; the least of each; {sys.platform}, {os.cpu_count()} processors"
+    )
     print(f"{'':32} {'seconds':>8} {'cpu':>6} {'packages':>10} {'installed':>10}")
     for kind, times in took.items():
         wall, cpu, venv, wheels = map(min, zip(*times, strict=True))
@@ -110,16 +125,27 @@ def job(kind: Kind) -> Took:
     shutil.rmtree(runner_at, ignore_errors=True)
     environ = environment(kind.place / "home", ROOT)
     shutil.rmtree(environ["HOME"])
-    environ = environment(kind.place / "home", ROOT) | {name: os.environ[name] for name in os.environ if pips(name)}
-    environ |= {"PIP_CACHE_DIR": f"{environ['HOME']}/pip", "RUNNER_TOOL_CACHE": f"{environ['HOME']}/tools"}
+    environ = environment(kind.place / "home", ROOT) | {
+        name: os.environ[name] for name in os.environ if pips(name)
+    }
+    environ |= {
+        "PIP_CACHE_DIR": f"{environ['HOME']}/pip",
+        "RUNNER_TOOL_CACHE": f"{environ['HOME']}/tools",
+    }
     checkout, event = pull_request(kind, environ)
     runner = Runner(runner_at, None, environ, action(kind.revision))
     if kind.warm:
         shutil.copytree(saved, runner.records / "saved-folder")
     with loopback_github() as github, answering(answer, repeat_last=True) as model:
-        github.add_pull(7, base_sha=event["pull_request"]["base"]["sha"], head_sha=event["pull_request"]["head"]["sha"])
+        github.add_pull(
+            7,
+            base_sha=event["pull_request"]["base"]["sha"],
+            head_sha=event["pull_request"]["head"]["sha"],
+        )
         given = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": github.token}
-        given |= {"ANTHROPIC_BASE_URL": model.base_url, "ANTHROPIC_API_KEY": KEY} if kind.judged else {}
+        given |= (
+            {"ANTHROPIC_BASE_URL": model.base_url, "ANTHROPIC_API_KEY": KEY} if kind.judged else {}
+        )
         began, used = time.perf_counter(), processor_seconds()
         done = runner.run(checkout.path, "pull_request", event, "gate.yml", **given)
         wall, cpu = time.perf_counter() - began, processor_seconds() - used
@@ -156,7 +182,9 @@ def pull_request(kind: Kind, environ: dict[str, str]) -> tuple[Repo, dict[str, A
     repo.commit("Workflow", **{"gate.yml": WORKFLOW})
     repo.git("branch", "-M", "main")
     base = repo.git("rev-parse", "HEAD")
-    head = repo.commit("Load robustly", **{"src/load.py": GOOD + "\n\n" + SWALLOWS.replace("load", "load_or_none")})
+    head = repo.commit(
+        "Load robustly", **{"src/load.py": GOOD + "\n\n" + SWALLOWS.replace("load", "load_or_none")}
+    )
     repo.git("remote", "add", "origin", str(repo.path))
     repo.git("fetch", "-q", "origin")
     return repo, events.pull_request(base, head)
@@ -164,7 +192,9 @@ def pull_request(kind: Kind, environ: dict[str, str]) -> tuple[Repo, dict[str, A
 
 def answer(request: MessagesRequest) -> Turn:
     """Every question passes, in the form that this revision asks for."""
-    form = next(tool["input_schema"] for tool in request.body["tools"] if tool["name"] == "StructuredOutput")
+    form = next(
+        tool["input_schema"] for tool in request.body["tools"] if tool["name"] == "StructuredOutput"
+    )
     names = form["properties"]["answers"]["items"]["anyOf"][0]["properties"]["criterion"]["enum"]
     said = [{"criterion": name, "outcome": "pass", "reason": "So it is."} for name in names]
     more = {name: "A second way to load." for name in form["properties"] if name != "answers"}

@@ -1,9 +1,10 @@
-"""What Claude Code's hooks cost: one call against a bare interpreter, and whole sessions with and without.
+"""What Claude Code's hooks cost: one call against a bare interpreter, and whole sessions with and
+without.
 
     python bench/capture.py [--pairs 25] [--sessions 7]
 
-Interleaved pairs, medians, ratios. The sessions are the real CLI with a scripted model that asks for thirty
-tool calls one after the other; hooks are those of `vibe-gate install claude`.
+Interleaved pairs, medians, ratios. The sessions are the real CLI with a scripted model that asks
+for thirty tool calls one after the other; hooks are those of `vibe-gate install claude`.
 
 Goals: capture <= 1.0 x `python -c pass` at 2 KB and at 200 KB; a session with capture
 <= 1.3 x without, with capture and guard <= 1.7 x.
@@ -41,7 +42,9 @@ CALLS = 30
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=41, help="pairs of single calls")
     parser.add_argument("--sessions", type=int, default=7, help="pairs of whole sessions")
     args = parser.parse_args()
@@ -141,13 +144,24 @@ def session(place: Path, settings: dict[str, Any]) -> float:
     tools = [tool(where, number) for number in range(CALLS)]
     with answering(*calls(*tools)) as model:
         command = [
-            *(str(find_cli(os.environ["PATH"])), "-p", "go", "--output-format", "stream-json", "--verbose"),
+            *(
+                str(find_cli(os.environ["PATH"])),
+                "-p",
+                "go",
+                "--output-format",
+                "stream-json",
+                "--verbose",
+            ),
             *("--permission-mode", "acceptEdits", "--allowedTools", "Bash", "Read", "Write"),
             *("--setting-sources", "project"),
         ]
         began = time.perf_counter()
         done = subprocess.run(
-            command, cwd=where, env=cli_environ(home) | model.environ, stdin=subprocess.DEVNULL, capture_output=True
+            command,
+            cwd=where,
+            env=cli_environ(home) | model.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
         )
         took = time.perf_counter() - began
         if done.returncode or not model.script.finished:
@@ -165,12 +179,17 @@ def tool(where: Path, number: int) -> ToolUse:
     return ToolUse("Bash", {"command": f"wc -l {path} && git status --short | head -3"})
 
 
-def tell(name: str, mine: list[float], other: list[float], ratio: float, peer: str, goal: float | None) -> bool:
+def tell(
+    name: str, mine: list[float], other: list[float], ratio: float, peer: str, goal: float | None
+) -> bool:
     """One line; whether the goal is reached."""
     reached = goal is None or ratio <= goal
     wanted = "" if goal is None else f"  goal <= {goal}: {'yes' if reached else 'NO'}"
     left, right = statistics.median(mine) * 1e3, statistics.median(other) * 1e3
-    print(f"{name:<36} {left:8.2f} ms   {peer:<16} {right:8.2f} ms   ratio {ratio:5.2f}{wanted}", flush=True)
+    print(
+        f"{name:<36} {left:8.2f} ms   {peer:<16} {right:8.2f} ms   ratio {ratio:5.2f}{wanted}",
+        flush=True,
+    )
     return reached
 
 

@@ -1,15 +1,17 @@
-"""What a review by checks takes beside the programs that people use for it, on the same changed Python files.
+"""What a review by checks takes beside the programs that people use for it, on the same changed
+Python files.
 
     python bench/checks.py [--sizes 1,100,1000] [--rounds 7]
 
-One interleaved run a size. Ours is the whole command `vibe-gate review --no-judge --commit HEAD`: git, checks, bundle,
-report. The peers get the names of the changed files, as a framework gives them: detect-secrets together with four
-checks of pre-commit-hooks (merge conflicts, large files, names that differ by case, private keys), and secretlint with
-its recommended rules (up to 1,000 files: more take it minutes). Processor time of all processes is the figure; wall
-clock stands in brackets.
+One interleaved run a size. Ours is the whole command `vibe-gate review --no-judge --commit HEAD`:
+git, checks, bundle, report. The peers get the names of the changed files, as a framework gives
+them: detect-secrets together with four checks of pre-commit-hooks (merge conflicts, large files,
+names that differ by case, private keys), and secretlint with its recommended rules (up to 1,000
+files: more take it minutes). Processor time of all processes is the figure; wall clock stands in
+brackets.
 
-The files are small ones of the interpreter's own library, two lines of each changed; more files than it has are its
-files again.
+The files are small ones of the interpreter's own library, two lines of each changed; more files
+than it has are its files again.
 """
 
 from __future__ import annotations
@@ -43,16 +45,24 @@ HOOKS = ("check-merge-conflict --assume-in-merge", "check-added-large-files --en
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default=",".join(map(str, (*GOALS, GROWTH))), help="changed files, with commas")
-    parser.add_argument("--rounds", type=int, default=7, help=f"rounds a size; of many files {ROUNDS_OF_MANY}")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sizes", default=",".join(map(str, (*GOALS, GROWTH))), help="changed files, with commas"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=7, help=f"rounds a size; of many files {ROUNDS_OF_MANY}"
+    )
     options = parser.parse_args()
     environ = environment(WORK / "home", ROOT)
     install_peers()
     reached, each = [], {}
     for size in map(int, options.sizes.split(",")):
         where = repository(size, environ)
-        sides = {"vibe-gate": ours(where, environ)} | (peers(size, where, environ) if size in GOALS else {})
+        sides = {"vibe-gate": ours(where, environ)} | (
+            peers(size, where, environ) if size in GOALS else {}
+        )
         rounds = min(options.rounds, ROUNDS_OF_MANY) if size >= MANY else options.rounds
         taken = measure(sides, rounds)
         each[size] = taken["vibe-gate"][1] / size
@@ -61,7 +71,9 @@ def main() -> int:
     if {MANY, GROWTH} <= each.keys():
         growth = each[GROWTH] / each[MANY]
         reached.append(growth <= GROWTH_GOAL)
-        print(f"a file of {GROWTH:,}: {growth:.2f} of a file of {MANY:,}  goal <= {GROWTH_GOAL}: {said(reached[-1])}")
+        print(
+            f"a file of {GROWTH:,}: {growth:.2f} of a file of {MANY:,}  goal <= {GROWTH_GOAL}: {said(reached[-1])}"
+        )
     return 0 if all(reached) else 1
 
 
@@ -73,7 +85,10 @@ def measure(sides: Mapping[str, Side], rounds: int) -> dict[str, tuple[float, fl
             took = spend(sides[name])
             if number >= 0:
                 spent[name].append(took)
-    return {name: (min(wall for wall, _ in taken), min(cpu for _, cpu in taken)) for name, taken in spent.items()}
+    return {
+        name: (min(wall for wall, _ in taken), min(cpu for _, cpu in taken))
+        for name, taken in spent.items()
+    }
 
 
 def tell(size: int, taken: Mapping[str, tuple[float, float]], goal: float | None) -> bool:
@@ -97,7 +112,13 @@ def said(is_reached: bool) -> str:
 
 
 def ours(where: Path, environ: Mapping[str, str]) -> Side:
-    argv = [str(Path(sys.executable).parent / "vibe-gate"), "review", "--no-judge", "--commit", "HEAD"]
+    argv = [
+        str(Path(sys.executable).parent / "vibe-gate"),
+        "review",
+        "--no-judge",
+        "--commit",
+        "HEAD",
+    ]
     return Side(argv, where, environ, (0, 1))
 
 
@@ -129,7 +150,9 @@ def repository(size: int, environ: Mapping[str, str]) -> Path:
     git(where, environ, "add", "-A")
     git(where, environ, "commit", "-q", "-m", "Start")
     for number, (path, text) in enumerate(written):
-        path.write_text(f"# Reviewed in round {number}.\n{text}\n\nLAST_CHANGE = compute({number}, limit=900)\n")
+        path.write_text(
+            f"# Reviewed in round {number}.\n{text}\n\nLAST_CHANGE = compute({number}, limit=900)\n"
+        )
     git(where, environ, "commit", "-qam", "Change")
     git(where, environ, "repack", "-adq")
     (where / ".git" / "generated").touch()
@@ -137,15 +160,24 @@ def repository(size: int, environ: Mapping[str, str]) -> Path:
 
 
 def library(size: int) -> Iterator[tuple[str, str]]:
-    """So many modules of the standard library with paths, without its tests; the same ones again with another path."""
+    """So many modules of the standard library with paths, without its tests; the same ones again
+    with another path.
+    """
     root = Path(sysconfig.get_path("stdlib"))
     outside = {"test", "tests", "site-packages", "idlelib", "lib2to3", "__pycache__"}
-    files = [path for path in sorted(root.rglob("*.py")) if outside.isdisjoint(path.relative_to(root).parts)]
+    files = [
+        path
+        for path in sorted(root.rglob("*.py"))
+        if outside.isdisjoint(path.relative_to(root).parts)
+    ]
     files = [path for path in files if path.stat().st_size in SMALL]
     random.Random(20260102).shuffle(files)
     for number in range(size):
         path = files[number % len(files)]
-        yield f"copy{number // len(files)}/{path.relative_to(root)}", path.read_text("utf-8", "replace")
+        yield (
+            f"copy{number // len(files)}/{path.relative_to(root)}",
+            path.read_text("utf-8", "replace"),
+        )
 
 
 def git(where: Path, environ: Mapping[str, str], *arguments: str) -> None:

@@ -2,9 +2,10 @@
 
     python bench/each.py [--repository DIR] [--commits 150] [--jobs 1,2]
 
-The history is that of a clone of DIR (default: this project), its newest commits along the first parents and what they
-bring, in stretches. Every stretch is reviewed by each side in turn, from an empty store, so that all have the same
-machine. Seconds are sums over the stretches: of processors, of git and all that is started; wall clock in brackets.
+The history is that of a clone of DIR (default: this project), its newest commits along the first
+parents and what they bring, in stretches. Every stretch is reviewed by each side in turn, from an
+empty store, so that all have the same machine. Seconds are sums over the stretches: of processors,
+of git and all that is started; wall clock in brackets.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ FORGET = "rm -rf .vibe-artifacts .git/vibe-gate"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repository", type=Path, default=ROOT, metavar="DIR")
     parser.add_argument("--commits", type=int, default=150, help="at least so many (default: 150)")
     parser.add_argument("--jobs", default="1,2", help="with commas (default: 1,2)")
@@ -39,7 +42,11 @@ def main() -> int:
     environ = environment(WORK / "home", ROOT)
     where = clone(options.repository, environ)
     command = f"{sys.executable} -m vibe_gate review --no-judge"
-    ways = {"a loop": "for commit in $(git rev-list --reverse {0}); do " + command + " --commit $commit; done; true"}
+    ways = {
+        "a loop": "for commit in $(git rev-list --reverse {0}); do "
+        + command
+        + " --commit $commit; done; true"
+    }
     for jobs in options.jobs.split(","):
         ways[f"--each --jobs {jobs}"] = f"{command} {{0}} --each --jobs {jobs}"
     taken = {name: [0.0, 0.0] for name in ways}
@@ -68,7 +75,9 @@ def clone(source: Path, environ: dict[str, str]) -> Path:
 
 
 def stretches(where: Path, environ: dict[str, str], wanted: int) -> list[str]:
-    """Ranges of the newest commits, oldest first, that have `wanted` commits together if there are so many."""
+    """Ranges of the newest commits, oldest first, that have `wanted` commits together if there are
+    so many.
+    """
     heads = git(where, environ, "rev-list", "--first-parent", "HEAD").split()[::STRETCH]
     found, commits = [], 0
     for head, base in pairwise(heads):
@@ -77,21 +86,33 @@ def stretches(where: Path, environ: dict[str, str], wanted: int) -> list[str]:
         found.append(f"{base}..{head}")
         commits += len(git(where, environ, "rev-list", found[-1]).split())
     if not found:
-        raise SystemExit(f"{where} has fewer than {STRETCH + 1} commits: fetch more of its history.")
+        raise SystemExit(
+            f"{where} has fewer than {STRETCH + 1} commits: fetch more of its history."
+        )
     return found[::-1]
 
 
 def git(where: Path, environ: dict[str, str], *argv: str) -> str:
-    return subprocess.run(["git", *argv], cwd=where, env=environ, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", *argv], cwd=where, env=environ, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def tell(taken: dict[str, list[float]], commits: int) -> int:
     loop_wall, loop_cpu = taken["a loop"]
     for name, (wall, cpu) in taken.items():
-        goal = f"  goal <= {GOAL}: {'yes' if cpu / loop_cpu <= GOAL else 'NO'}" if name == "--each --jobs 1" else ""
+        goal = (
+            f"  goal <= {GOAL}: {'yes' if cpu / loop_cpu <= GOAL else 'NO'}"
+            if name == "--each --jobs 1"
+            else ""
+        )
         each = f"{cpu / commits * 1e3:6.0f} ms ({wall / commits * 1e3:6.0f}) a commit"
-        print(f"{name:<18} {each}   of the loop {cpu / loop_cpu:5.2f} ({wall / loop_wall:5.2f}){goal}")
-    return 0 if "--each --jobs 1" not in taken or taken["--each --jobs 1"][1] / loop_cpu <= GOAL else 1
+        print(
+            f"{name:<18} {each}   of the loop {cpu / loop_cpu:5.2f} ({wall / loop_wall:5.2f}){goal}"
+        )
+    return (
+        0 if "--each --jobs 1" not in taken or taken["--each --jobs 1"][1] / loop_cpu <= GOAL else 1
+    )
 
 
 if __name__ == "__main__":

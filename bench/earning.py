@@ -1,7 +1,9 @@
-"""How many simulated judges ever earn blocking: `python bench/earning.py`, the table of docs/guides/calibration.md.
+"""How many simulated judges ever earn blocking: `python bench/earning.py`, the table of
+docs/guides/calibration.md.
 
-Each judge blocks clean changes at a fixed rate, and is looked at after each of 300. The last two columns are what an
-ordinary one-sided interval would have done, looked at every ten changes and at the end alone.
+Each judge blocks clean changes at a fixed rate, and is looked at after each of 300. The last two
+columns are what an ordinary one-sided interval would have done, looked at every ten changes and at
+the end alone.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ HISTORIES, LOOKS = 1_000, 300
 
 
 class Ever(Struct, frozen=True):
-    """Of one judge: the look at which it first earned blocking (0: never), and what held at the last look."""
+    """Of one judge: the look at which it first earned blocking (0: never), and what held at the
+    last look.
+    """
 
     first: int
     last: bool

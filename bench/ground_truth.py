@@ -1,24 +1,28 @@
-"""What the gate makes of public bugs, and of public changes that were meant: counterexamples that run.
+"""What the gate makes of public bugs, and of public changes that were meant: counterexamples that
+run.
 
-    python bench/ground_truth.py --bugsinpy CLONE [--testora CLONE] --project NAME CLONE ENVIRONMENT ... [--jobs 2]
+    python bench/ground_truth.py --bugsinpy CLONE [--testora CLONE] --project NAME CLONE ENVIRONMENT
+    ... [--jobs 2]
 
-CLONE is a git directory of soarsmu/BugsInPy, of michaelpradel/Testora, or of a project that these name (of BugsInPy:
-tqdm, thefuck, tornado, PySnooper; of Testora: marshmallow). ENVIRONMENT is a virtual environment with what that
-project's tests need; `--project` is given for each.
+CLONE is a git directory of soarsmu/BugsInPy, of michaelpradel/Testora, or of a project that these
+name (of BugsInPy: tqdm, thefuck, tornado, PySnooper; of Testora: marshmallow). ENVIRONMENT is a
+virtual environment with what that project's tests need; `--project` is given for each.
 
-A bug of BugsInPy counts if its own test fails in the buggy tree and passes in the fixed one with today's Python; that
-is found out with the project's own command, without the gate and **without a wall**: whoever starts this runs the code
-of those projects. Then the gate reviews the step from the fixed to the buggy tree, and the step back. A difference of
-Testora that is labelled as intended is reviewed as its pull request was merged.
+A bug of BugsInPy counts if its own test fails in the buggy tree and passes in the fixed one with
+today's Python; that is found out with the project's own command, without the gate and **without a
+wall**: whoever starts this runs the code of those projects. Then the gate reviews the step from the
+fixed to the buggy tree, and the step back. A difference of Testora that is labelled as intended is
+reviewed as its pull request was merged.
 
-The judge is scripted (the real command, a model that answers from a list): it answers "fail" to one question with
-`proof = "required"`, quotes a changed line, and writes the bug's own test, cut to what it needs, or a test that demands
-what a script printed before. For a bug it quotes the docstring of the changed function, else a line of a test that
-calls it, else any caller; for a difference it quotes nothing. Which line it quotes is chosen by this rule, not by
-reading: the figures say what the gate does with a quoted line, not whether that line is a good reason.
+The judge is scripted (the real command, a model that answers from a list): it answers "fail" to one
+question with `proof = "required"`, quotes a changed line, and writes the bug's own test, cut to
+what it needs, or a test that demands what a script printed before. For a bug it quotes the
+docstring of the changed function, else a line of a test that calls it, else any caller; for a
+difference it quotes nothing. Which line it quotes is chosen by this rule, not by reading: the
+figures say what the gate does with a quoted line, not whether that line is a good reason.
 
-A test that needs a socket or shared memory cannot run behind the wall. Every case is built twice and compared. Work is
-done below bench/.work/ground_truth (`--work`); results.json is left there.
+A test that needs a socket or shared memory cannot run behind the wall. Every case is built twice
+and compared. Work is done below bench/.work/ground_truth (`--work`); results.json is left there.
 """
 
 from __future__ import annotations
@@ -83,10 +87,14 @@ Environments = dict[str, Path]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Build, run, count; 0 if every goal is met."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bugsinpy", type=Path)
     parser.add_argument("--testora", type=Path)
-    parser.add_argument("--project", nargs=3, action="append", default=[], metavar=("NAME", "CLONE", "ENVIRONMENT"))
+    parser.add_argument(
+        "--project", nargs=3, action="append", default=[], metavar=("NAME", "CLONE", "ENVIRONMENT")
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--work", type=Path, default=WORK)
     given = parser.parse_args(argv)
@@ -101,23 +109,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     cases, left = chosen(given.bugsinpy, given.testora, clones, environments, given.jobs)
     print(f"{len(cases)} cases, {time.monotonic() - began:.0f} s", flush=True)
     with ScriptedMessagesApi() as api, ThreadPoolExecutor(given.jobs) as pool:
-        seen = list(pool.map(lambda case: reviewed(api, case, environments[case.project], work), cases))
-    (work / "results.json").write_text(json.dumps(to_builtins({"seen": seen, "left": left}), indent=1))
+        seen = list(
+            pool.map(lambda case: reviewed(api, case, environments[case.project], work), cases)
+        )
+    (work / "results.json").write_text(
+        json.dumps(to_builtins({"seen": seen, "left": left}), indent=1)
+    )
     is_met = told(seen, left)
     print(f"{len(seen)} reviews, {time.monotonic() - began:.0f} s in all")
     return 0 if is_met else 1
 
 
 def chosen(
-    bugsinpy: Path | None, testora: Path | None, clones: dict[str, Path], environments: Environments, jobs: int
+    bugsinpy: Path | None,
+    testora: Path | None,
+    clones: dict[str, Path],
+    environments: Environments,
+    jobs: int,
 ) -> tuple[list[Case], list[Skipped]]:
     """The cases to review, and what is left out."""
     cases, left = list[Case](), list[Skipped]()
     wanted = [(bugs, bugsinpy, name) for name in clones if name in BUGS and bugsinpy]
     wanted += [(differences, testora, name) for name in clones if name not in BUGS and testora]
-    found = [each for read, collection, name in wanted for each in read(collection.resolve(), name, clones[name])]
+    found = [
+        each
+        for read, collection, name in wanted
+        for each in read(collection.resolve(), name, clones[name])
+    ]
     with ThreadPoolExecutor(jobs) as pool:
-        for each, why in zip(found, pool.map(lambda each: lack(each, environments), found), strict=True):
+        for each, why in zip(
+            found, pool.map(lambda each: lack(each, environments), found), strict=True
+        ):
             if why or isinstance(each, Skipped):
                 left.append(Skipped(each.name, why))
                 continue
@@ -127,29 +149,47 @@ def chosen(
 
 
 def lack(found: Case | Skipped, environments: Environments) -> str:
-    """Why this is no case; "" if it is one. A bug's own test must tell the trees apart without the gate."""
+    """Why this is no case; "" if it is one. A bug's own test must tell the trees apart without the
+    gate.
+    """
     if isinstance(found, Skipped):
         return found.why
     if not found.commands:
         return ""
     if not all(tried(found, found.before, environments)):
         return "its test fails in the fixed tree, too"
-    return "its test passes in the buggy tree, too" if all(tried(found, found.after, environments)) else ""
+    return (
+        "its test passes in the buggy tree, too"
+        if all(tried(found, found.after, environments))
+        else ""
+    )
 
 
 def tried(case: Case, tree: str, environments: Environments) -> Iterator[bool]:
     """Whether each command of the project passes in the tree with the test files of the fix."""
-    with tempfile.TemporaryDirectory() as folder:  # not below this checkout, whose settings pytest would take
+    with (
+        tempfile.TemporaryDirectory() as folder
+    ):  # not below this checkout, whose settings pytest would take
         for commit, paths in ((tree, ()), (case.before, case.test_files)):
             argv = ["git", "-C", case.clone, "archive", commit, *paths]
             packed = subprocess.run(argv, capture_output=True, check=True)
             with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
                 archive.extractall(folder, filter="data")
         path = f"{environments[case.project] / 'bin'}:{os.environ['PATH']}"
-        environ = {"HOME": folder, "PATH": path, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        environ = {
+            "HOME": folder,
+            "PATH": path,
+            "PYTHONPATH": folder,
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
         for command in case.commands:
             argv = ["timeout", "30", *command.split()]
-            yield subprocess.run(argv, cwd=folder, env=environ, capture_output=True, check=False).returncode == 0
+            yield (
+                subprocess.run(
+                    argv, cwd=folder, env=environ, capture_output=True, check=False
+                ).returncode
+                == 0
+            )
 
 
 def definitions(case: Case) -> dict[str, str]:
@@ -174,10 +214,24 @@ def reviewed(api: ScriptedMessagesApi, case: Case, environment: Path, work: Path
         "ANTHROPIC_BASE_URL": script.base_url,
         "ANTHROPIC_API_KEY": "sk-ant-api03-scripted",
     }
-    argv = [sys.executable, "-m", "vibe_gate", "review", "--commit", "HEAD", "--json", "--deadline", "300"]
-    done = subprocess.run(argv, cwd=place / "first", env=environ, capture_output=True, text=True, check=False)
+    argv = [
+        sys.executable,
+        "-m",
+        "vibe_gate",
+        "review",
+        "--commit",
+        "HEAD",
+        "--json",
+        "--deadline",
+        "300",
+    ]
+    done = subprocess.run(
+        argv, cwd=place / "first", env=environ, capture_output=True, text=True, check=False
+    )
     if done.returncode not in (0, 1, 2, 3) or not done.stdout.startswith("{"):
-        raise SystemExit(f"{case.name} ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-2000:]}")
+        raise SystemExit(
+            f"{case.name} ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-2000:]}"
+        )
     shutil.rmtree(place / "again")
     return read(case, json.loads(done.stdout), done.returncode)
 
@@ -212,22 +266,39 @@ def read(case: Case, summary: dict, code: int) -> Seen:
 
 def told(seen: Sequence[Seen], left: Sequence[Skipped]) -> bool:
     """Print a table and the goals; whether they are met."""
-    print("| cases | proven | shown | void | unchanged, flaky | could not run | blocked |\n|" + " --- |" * 7)
+    print(
+        "| cases | proven | shown | void | unchanged, flaky | could not run | blocked |\n|"
+        + " --- |" * 7
+    )
     for kind in ("bug", "fix", "difference"):
         of = [each for each in seen if each.kind == kind]
         counts = collections.Counter(each.status or "none" for each in of)
         rest = counts["unchanged"] + counts["flaky"]
-        cells = [counts["proven"], counts["shown"], counts["void"], rest, counts["could_not_run"], blocked(of)]
+        cells = [
+            counts["proven"],
+            counts["shown"],
+            counts["void"],
+            rest,
+            counts["could_not_run"],
+            blocked(of),
+        ]
         print(f"| {kind}: {len(of)} | {' | '.join(map(str, cells))} |")
     print(
-        "quoted for bugs:", dict(collections.Counter(each.obliges or "nothing" for each in seen if each.kind == "bug"))
+        "quoted for bugs:",
+        dict(collections.Counter(each.obliges or "nothing" for each in seen if each.kind == "bug")),
     )
     for each in seen:
-        expected = {"bug": ("proven", "shown"), "fix": ("void",), "difference": ("shown",)}[each.kind]
+        expected = {"bug": ("proven", "shown"), "fix": ("void",), "difference": ("shown",)}[
+            each.kind
+        ]
         if each.status not in expected:
-            print(f"  {each.case}: {each.status or 'no proof'}, {each.outcome}, exit code {each.code}: {each.reason}")
+            print(
+                f"  {each.case}: {each.status or 'no proof'}, {each.outcome}, exit code {each.code}: {each.reason}"
+            )
     for why, count in collections.Counter(each.why for each in left).most_common():
-        print(f"  left out: {count}, {why}: {', '.join(each.name for each in left if each.why == why)}")
+        print(
+            f"  left out: {count}, {why}: {', '.join(each.name for each in left if each.why == why)}"
+        )
     reached = list(goals(seen))
     for name, is_met in reached:
         print(f"{name}: {'yes' if is_met else 'NO'}")
@@ -239,7 +310,9 @@ def blocked(seen: Sequence[Seen]) -> int:
 
 
 def goals(seen: Sequence[Seen]) -> Iterator[tuple[str, bool]]:
-    of = {kind: [each for each in seen if each.kind == kind] for kind in ("bug", "fix", "difference")}
+    of = {
+        kind: [each for each in seen if each.kind == kind] for kind in ("bug", "fix", "difference")
+    }
     shown = [each for each in of["bug"] if each.status in ("shown", "proven")]
     if of["bug"]:
         able = [each for each in of["bug"] if each.status != "could_not_run"]

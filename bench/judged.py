@@ -1,16 +1,18 @@
-"""What a judged review costs beside the agent's program alone: interleaved pairs, medians, and the ratio of each pair.
+"""What a judged review costs beside the agent's program alone: interleaved pairs, medians, and the
+ratio of each pair.
 
     python bench/judged.py [--pairs 15]
 
-Self-contained: makes a repository of this checkout's own source under bench/.work, with a change of one line, and
-serves a scripted Messages API that answers at once (tests/scripted_messages_api.py). The interpreter that runs it must
-have vibe-gate. One side is `vibe-gate review HEAD~1` with the built-in gate: its six questions are one session. The
-other is the agent's program alone, `claude -p`, in a session with the same system prompt, prompt, form of the answer,
-tools, model and options, with an empty home, and the same API.
+Self-contained: makes a repository of this checkout's own source under bench/.work, with a change of
+one line, and serves a scripted Messages API that answers at once (tests/scripted_messages_api.py).
+The interpreter that runs it must have vibe-gate. One side is `vibe-gate review HEAD~1` with the
+built-in gate: its six questions are one session. The other is the agent's program alone, `claude
+-p`, in a session with the same system prompt, prompt, form of the answer, tools, model and options,
+with an empty home, and the same API.
 
-Nothing is remembered between two judged reviews: bundles and answers of earlier ones are deleted. A line without a goal
-is the same review answered by the cache. The ratio of processor time (`cpu`) is disturbed less by other work on the
-machine.
+Nothing is remembered between two judged reviews: bundles and answers of earlier ones are deleted. A
+line without a goal is the same review answered by the cache. The ratio of processor time (`cpu`) is
+disturbed less by other work on the machine.
 """
 
 from __future__ import annotations
@@ -52,15 +54,21 @@ class Command:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=15, help="pairs (at least 15 for a median worth the name)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=15, help="pairs (at least 15 for a median worth the name)"
+    )
     pairs = parser.parse_args().pairs
     shutil.rmtree(WORK, ignore_errors=True)
     repository()
     with ScriptedMessagesApi() as api:
         script = api.script(answer, repeat_last=True)
         judged(script)
-        print(f"{pairs} interleaved pairs; {sys.platform}, {len(script.requests)} session", flush=True)
+        print(
+            f"{pairs} interleaved pairs; {sys.platform}, {len(script.requests)} session", flush=True
+        )
         ratio = compare(script, pairs)
     print(f"goal <= {GOAL}: {'yes' if ratio <= GOAL else 'NO'}")
     return 0 if ratio <= GOAL else 1
@@ -79,15 +87,23 @@ def compare(script: Script, pairs: int) -> float:
 
 
 def show(name: str, ours: Times, alone: Times) -> float:
-    ratio, cpu = (statistics.median(a[kind] / b[kind] for a, b in zip(ours, alone, strict=True)) for kind in (0, 1))
+    ratio, cpu = (
+        statistics.median(a[kind] / b[kind] for a, b in zip(ours, alone, strict=True))
+        for kind in (0, 1)
+    )
     left, right = (statistics.median(wall for wall, _ in times) * 1e3 for times in (ours, alone))
-    print(f"{name:<32} {left:7.0f} ms   claude alone {right:7.0f} ms   ratio {ratio:5.2f} (cpu {cpu:5.2f})", flush=True)
+    print(
+        f"{name:<32} {left:7.0f} ms   claude alone {right:7.0f} ms   ratio {ratio:5.2f} (cpu {cpu:5.2f})",
+        flush=True,
+    )
     return cpu
 
 
 def repository() -> None:
     """This checkout's source in two commits: all of it, and one changed line."""
-    shutil.copytree(ROOT / "vibe_gate", REPOSITORY / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "vibe_gate", REPOSITORY / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__")
+    )
     turns = REPOSITORY / "vibe_gate" / "agent" / "turn_runner.py"
     for message in ("Start", "Begin no turn that has a second left"):
         for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", message]):
@@ -104,7 +120,9 @@ def answer(request: MessagesRequest) -> Turn:
 
 def form(request: MessagesRequest) -> dict:
     """The JSON schema of the answer."""
-    return next(tool["input_schema"] for tool in request.body["tools"] if tool["name"] == "StructuredOutput")
+    return next(
+        tool["input_schema"] for tool in request.body["tools"] if tool["name"] == "StructuredOutput"
+    )
 
 
 def judged(script: Script) -> tuple[float, float]:
@@ -128,7 +146,9 @@ def session(asked: MessagesRequest, script: Script) -> Command:
     place = WORK / "session"
     shutil.rmtree(place, ignore_errors=True)
     (place / "home").mkdir(parents=True)
-    (place / "system").write_text(asked.body["system"][-1]["text"])  # the texts before it are the program's own
+    (place / "system").write_text(
+        asked.body["system"][-1]["text"]
+    )  # the texts before it are the program's own
     (place / "prompt").write_text(asked.messages[0]["content"])
     tools = [name for name in asked.tool_names if name != "StructuredOutput"]
     argv = [
@@ -142,11 +162,23 @@ def session(asked: MessagesRequest, script: Script) -> Command:
         ),
         *("--system-prompt-file", str(place / "system"), "--json-schema", json.dumps(form(asked))),
         *("--tools", ",".join(tools), "--max-turns", "20", "--model", str(asked.body["model"])),
-        *("--permission-mode", "dontAsk", "--strict-mcp-config", "--setting-sources=", "--restricted"),
+        *(
+            "--permission-mode",
+            "dontAsk",
+            "--strict-mcp-config",
+            "--setting-sources=",
+            "--restricted",
+        ),
         *("--disable-slash-commands", "--no-session-persistence"),
     ]
-    homes = dict.fromkeys(("HOME", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_TMPDIR", "TMPDIR"), str(place / "home"))
-    quiet = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING")
+    homes = dict.fromkeys(
+        ("HOME", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_TMPDIR", "TMPDIR"), str(place / "home")
+    )
+    quiet = (
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        "DISABLE_TELEMETRY",
+        "DISABLE_ERROR_REPORTING",
+    )
     own = homes | dict.fromkeys((*quiet, "DISABLE_AUTOUPDATER"), "1")
     return Command(argv, place, environ() | api_environ(script) | own, str(place / "prompt"))
 
@@ -154,15 +186,25 @@ def session(asked: MessagesRequest, script: Script) -> Command:
 def environ() -> dict[str, str]:
     hidden = ("CI", "PYTHONDONTWRITEBYTECODE")
     kept = {
-        k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CLAUDE", "ANTHROPIC_")) and k not in hidden
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("GIT_", "CLAUDE", "ANTHROPIC_")) and k not in hidden
     }
     person = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
               (("NAME", "Bench"), ("EMAIL", "bench@example.org"))}  # fmt: skip
-    return kept | person | {"HOME": str(WORK), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+    return (
+        kept
+        | person
+        | {"HOME": str(WORK), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+    )
 
 
 def api_environ(script: Script) -> dict[str, str]:
-    return {"ANTHROPIC_BASE_URL": script.base_url, "ANTHROPIC_API_KEY": "bench", "NO_PROXY": "127.0.0.1"}
+    return {
+        "ANTHROPIC_BASE_URL": script.base_url,
+        "ANTHROPIC_API_KEY": "bench",
+        "NO_PROXY": "127.0.0.1",
+    }
 
 
 def spend(command: Command) -> tuple[float, float]:
@@ -175,7 +217,9 @@ def spend(command: Command) -> tuple[float, float]:
     _, status, used = os.wait4(process, 0)
     took = time.perf_counter() - began
     if status != 0:
-        raise SystemExit(f"{' '.join(command.argv)[:200]} failed with status {status} in {command.where}")
+        raise SystemExit(
+            f"{' '.join(command.argv)[:200]} failed with status {status} in {command.where}"
+        )
     return took, used.ru_utime + used.ru_stime
 
 

@@ -1,17 +1,20 @@
-"""How many secrets of public lists are found, in texts made from the lists' own regular expressions; false lines.
+"""How many secrets of public lists are found, in texts made from the lists' own regular
+expressions; false lines.
 
     python bench/public_secrets.py --list PATH [--list PATH ...] [--all] [--show]
     python bench/public_secrets.py --history CLONE [--show]
 
-A PATH is a list in gitleaks' TOML, or a folder with the sources of detect-secrets (`detect_secrets/plugins`), of
-secretlint (`packages/@secretlint`) or of trufflehog (`pkg/detectors`). No list is part of this repository.
-Each expression gives four values, always the same ones, and each stands in another everyday text: an assignment, JSON,
-a file of environment variables, a command's option or an address' parameter. What an expression finds by a word
-beside it (`adafruit`) is named by that word; everything else has a name that says nothing, so its form must do.
-Left out, and counted, are rules of what is no secret: names of hosts, users, files; ids and public keys unless `--all`.
+A PATH is a list in gitleaks' TOML, or a folder with the sources of detect-secrets
+(`detect_secrets/plugins`), of secretlint (`packages/@secretlint`) or of trufflehog
+(`pkg/detectors`). No list is part of this repository. Each expression gives four values, always the
+same ones, and each stands in another everyday text: an assignment, JSON, a file of environment
+variables, a command's option or an address' parameter. What an expression finds by a word beside it
+(`adafruit`) is named by that word; everything else has a name that says nothing, so its form must
+do. Left out, and counted, are rules of what is no secret: names of hosts, users, files; ids and
+public keys unless `--all`.
 
-Of a clone, the lines that its newest commits added are searched as `no-secrets` does it, each block for itself: how many
-of 10,000 lines have a secret, notices not counted, and the processor time.
+Of a clone, the lines that its newest commits added are searched as `no-secrets` does it, each block
+for itself: how many of 10,000 lines have a secret, notices not counted, and the processor time.
 """
 
 # ruff: noqa: E501 - expressions stand in rows
@@ -60,7 +63,8 @@ _ROLES = ("secret", "token", "password", "id", "key")
 class Form:
     """An expression of a list: values are its first group.
 
-    `name`: what it wants beside them, "" for nothing; `fallback`: what names a value without letters of its own.
+    `name`: what it wants beside them, "" for nothing; `fallback`: what names a value without
+    letters of its own.
     """
 
     rule: str
@@ -75,7 +79,9 @@ class Form:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--list", type=Path, action="append", default=[], dest="lists")
-    parser.add_argument("--history", type=Path, action="append", default=[], dest="clones", metavar="CLONE")
+    parser.add_argument(
+        "--history", type=Path, action="append", default=[], dest="clones", metavar="CLONE"
+    )
     parser.add_argument("--all", action="store_true", help="ids and public keys, too")
     parser.add_argument("--show", action="store_true", help="show the texts that were missed")
     arguments = parser.parse_args()
@@ -98,14 +104,20 @@ def report(path: Path, *, with_ids: bool, show: bool) -> None:
             made[form.rule] += 1
             if not any(match.start < end and start < match.end for match in secrets.find(text)):
                 missed[form.rule] += 1
-                print(*[f"    {form.rule}: {text!r}"[:230]] if show else [], sep="\n", end="\n" if show else "")
+                print(
+                    *[f"    {form.rule}: {text!r}"[:230]] if show else [],
+                    sep="\n",
+                    end="\n" if show else "",
+                )
     found, total = made.total() - missed.total(), made.total()
     never = sorted(rule for rule in missed if missed[rule] == made[rule])
     ids = sum(form.is_identifier for form in forms) * (not with_ids)
     print(
         f"{path}: {found} of {total} found, {found / max(1, total):.1%}; goal {GOAL:.0%}: {'yes' if found >= GOAL * total else 'NO'}"
     )
-    print(f"  {len(made)} rules, {len(made) - len(missed)} wholly, {len(never)} never: {', '.join(never) or '-'}")
+    print(
+        f"  {len(made)} rules, {len(made) - len(missed)} wholly, {len(never)} never: {', '.join(never) or '-'}"
+    )
     print(
         f"  left out: {ids} of ids and public keys; no text could be made of {len(unmade)}: {', '.join(unmade) or '-'}"
     )
@@ -127,8 +139,21 @@ def report_history(clone: Path, *, show: bool) -> None:
 
 
 def added_blocks(clone: Path) -> Iterator[str]:
-    command = ["git", "-C", clone, "log", "-p", "-U0", "--no-merges", "--no-ext-diff", f"-{COMMITS}", "--format="]
-    said = subprocess.run(command, capture_output=True, check=True).stdout.decode("utf-8", "replace")
+    command = [
+        "git",
+        "-C",
+        clone,
+        "log",
+        "-p",
+        "-U0",
+        "--no-merges",
+        "--no-ext-diff",
+        f"-{COMMITS}",
+        "--format=",
+    ]
+    said = subprocess.run(command, capture_output=True, check=True).stdout.decode(
+        "utf-8", "replace"
+    )
     for block in re.findall(r"(?m)^@@ .*\n((?:[-+].*\n)+)", said):
         yield "".join(line[1:] for line in block.splitlines(keepends=True) if line.startswith("+"))
 
@@ -141,7 +166,9 @@ def forms_of(path: Path) -> Iterator[Form]:
         yield from of_gitleaks(tomllib.loads(path.read_text("utf-8"))["rules"])
         return
     for source in sorted(path.rglob("*.*")):
-        read = {".go": of_trufflehog, ".py": of_detect_secrets, ".ts": of_secretlint}.get(source.suffix)
+        read = {".go": of_trufflehog, ".py": of_detect_secrets, ".ts": of_secretlint}.get(
+            source.suffix
+        )
         if read and "test" not in f"{source.relative_to(path)}".lower():
             yield from read(source, source.read_text("utf-8"))
 
@@ -152,14 +179,22 @@ def of_gitleaks(rules: Iterable[dict]) -> Iterator[Form]:
             beside = "(?:=|>|:{1,3}=" in rule["regex"]
             is_id = _IDENTIFIER.search(rule["id"]) is not None
             name = rule["id"] if beside else ""
-            if beside and not any(word.lower() in name.replace("-", "") for word in rule["keywords"]):
+            if beside and not any(
+                word.lower() in name.replace("-", "") for word in rule["keywords"]
+            ):
                 name = (
                     rule["keywords"][0]
                     if "__" in rule["keywords"][0]
                     else f"{rule['keywords'][0]}-{name.split('-', 1)[1]}"
                 )
             yield Form(
-                rule["id"], rule["regex"], name, rule["id"], rule.get("secretGroup", 0), rule.get("entropy", 0), is_id
+                rule["id"],
+                rule["regex"],
+                name,
+                rule["id"],
+                rule.get("secretGroup", 0),
+                rule.get("entropy", 0),
+                is_id,
             )
 
 
@@ -167,7 +202,11 @@ _GO = re.compile(
     r"(?m)^\s*(?:var\s+)?(?P<var>\w+|\"[^\"\n]+\":|)\s*(?::?=)?\s*regexp\.MustCompile\("
     r"(?:detectors\.PrefixRegex\(\[\]string\{(?P<words>[^}]*)\}\)\s*\+\s*)?(?:`(?P<regex>[^`\n]+)`|common\.BuildRegex\((?P<build>[^)]*)\))"
 )
-_GO_SETS = {"common.AlphaNumPattern": "0-9a-zA-Z", "common.HexPattern": "0-9a-f", "common.RegexPattern": "0-9a-z"}
+_GO_SETS = {
+    "common.AlphaNumPattern": "0-9a-zA-Z",
+    "common.HexPattern": "0-9a-f",
+    "common.RegexPattern": "0-9a-z",
+}
 
 
 def of_trufflehog(path: Path, source: str) -> Iterator[Form]:
@@ -177,22 +216,36 @@ def of_trufflehog(path: Path, source: str) -> Iterator[Form]:
             continue
         regex = match["regex"]
         if regex is None:
-            characters, more, length = (part.strip().strip('"') for part in match["build"].split(","))
+            characters, more, length = (
+                part.strip().strip('"') for part in match["build"].split(",")
+            )
             regex = rf"\b([{_GO_SETS.get(characters, characters)}{more}]{{{length}}})\b"
         word = re.findall(r'"((?:\\"|[^"])*)"', match["words"] or "")
         role = next((role for role in _ROLES if role in var.lower()), "key")
         name = ""
         if word:
-            plain = re.sub(r"[^A-Za-z0-9]+", "-", re.sub(r"\.\{[^}]*\}", "", word[0])).strip("-").lower()
+            plain = (
+                re.sub(r"[^A-Za-z0-9]+", "-", re.sub(r"\.\{[^}]*\}", "", word[0]))
+                .strip("-")
+                .lower()
+            )
             name = plain if role in plain else f"{plain}-{role}"
-        folder = path.parent.parent.name if re.fullmatch(r"v\d", path.parent.name) else path.parent.name
+        folder = (
+            path.parent.parent.name if re.fullmatch(r"v\d", path.parent.name) else path.parent.name
+        )
         yield Form(
-            f"{folder}.{var}", regex, name, f"{folder}-{role}", is_identifier=_IDENTIFIER.search(var) is not None
+            f"{folder}.{var}",
+            regex,
+            name,
+            f"{folder}-{role}",
+            is_identifier=_IDENTIFIER.search(var) is not None,
         )
 
 
 def of_detect_secrets(path: Path, source: str) -> Iterator[Form]:
-    """Expressions of `re.compile`, and the arguments of `build_assignment_regex`, with the strings that they are made of."""
+    """Expressions of `re.compile`, and the arguments of `build_assignment_regex`, with the strings
+    that they are made of.
+    """
     known: dict[str, str] = {}
     for node in ast.walk(ast.parse(source)):
         if (
@@ -205,11 +258,22 @@ def of_detect_secrets(path: Path, source: str) -> Iterator[Form]:
         called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
         if called.endswith("build_assignment_regex"):
             parts = {each.arg: folded(each.value, known) for each in node.keywords}
-            if _IDENTIFIER.search(parts["secret_keyword_regex"]) or "account" in parts["secret_keyword_regex"]:
+            if (
+                _IDENTIFIER.search(parts["secret_keyword_regex"])
+                or "account" in parts["secret_keyword_regex"]
+            ):
                 continue
-            words = [Maker("").text(_parser.parse(parts[part])) for part in ("prefix_regex", "secret_keyword_regex")]
+            words = [
+                Maker("").text(_parser.parse(parts[part]))
+                for part in ("prefix_regex", "secret_keyword_regex")
+            ]
             name = "-".join(filter(None, words))
-            yield Form(f"{path.stem}:{node.lineno}", parts["secret_regex"], name, is_identifier=name.endswith("id"))
+            yield Form(
+                f"{path.stem}:{node.lineno}",
+                parts["secret_regex"],
+                name,
+                is_identifier=name.endswith("id"),
+            )
         elif (
             called == "re.compile"
             and path.stem != "ip_public"
@@ -261,10 +325,15 @@ def of_secretlint(path: Path, source: str) -> Iterator[Form]:
         return
     constants = {name: text.replace("\\\\", "\\") for name, _, text in _TS_CONSTANT.findall(source)}
     for match in _TS.finditer(source):
-        regex = match["regex"] or re.sub(r"\$\{(\w+)\}", lambda part: constants.get(part[1], ""), match["raw"])
+        regex = match["regex"] or re.sub(
+            r"\$\{(\w+)\}", lambda part: constants.get(part[1], ""), match["raw"]
+        )
         told = re.split(r"\W", source[: match.start()].rsplit("report", 1)[-1], maxsplit=1)[0]
         name = f"{rule.removeprefix('secretlint-rule-')}{told and ':'}{told}:{match['var']}"
-        is_id = bool(re.search(r"(?i)(?:account|tenant|client)", regex)) and "secret" not in regex.lower()
+        is_id = (
+            bool(re.search(r"(?i)(?:account|tenant|client)", regex))
+            and "secret" not in regex.lower()
+        )
         fallback = rule.removeprefix("secretlint-rule-")
         yield Form(name, regex.replace("\\/", "/"), fallback=fallback, is_identifier=is_id)
 
@@ -273,7 +342,9 @@ def of_secretlint(path: Path, source: str) -> Iterator[Form]:
 
 
 def python_of(expression: str) -> str:
-    """The expression in Python's grammar: flags in the middle, POSIX classes and Unicode's are other grammars'."""
+    """The expression in Python's grammar: flags in the middle, POSIX classes and Unicode's are
+    other grammars'.
+    """
     for theirs, ours in (
         ("[[:alnum:]]", "[0-9A-Za-z]"),
         ("[[:alpha:]]", "[A-Za-z]"),
@@ -283,11 +354,19 @@ def python_of(expression: str) -> str:
     ):
         expression = expression.replace(theirs, ours)
     expression = expression.replace("(?P<!", "(?<!").replace("(?P<=", "(?<=")
-    expression = re.sub(r"\[(?:\\.|[^\]\\])*\]", lambda each: re.sub(r"(?<=\w-\w)-(?=\w)", r"\\-", each[0]), expression)
+    expression = re.sub(
+        r"\[(?:\\.|[^\]\\])*\]",
+        lambda each: re.sub(r"(?<=\w-\w)-(?=\w)", r"\\-", each[0]),
+        expression,
+    )
     while (flag := re.search(r"\(\?([ims]+)\)", expression)) is not None:
         depth, end = 0, len(expression)
         for at in range(flag.end(), len(expression)):
-            depth += (expression[at] == "(") - (expression[at] == ")") if expression[at - 1] != "\\" else 0
+            depth += (
+                (expression[at] == "(") - (expression[at] == ")")
+                if expression[at - 1] != "\\"
+                else 0
+            )
             if depth < 0:
                 end = at
                 break
@@ -296,9 +375,11 @@ def python_of(expression: str) -> str:
 
 
 class Maker:
-    """Texts that an expression matches. `.` alone is a full stop; many of it, and what is not in a set, are letters.
+    """Texts that an expression matches. `.` alone is a full stop; many of it, and what is not in a
+    set, are letters.
 
-    Repetitions without an end, and of blanks, are short, so that the texts look like those that people write.
+    Repetitions without an end, and of blanks, are short, so that the texts look like those that
+    people write.
     """
 
     def __init__(self, seed: str) -> None:
@@ -326,7 +407,11 @@ class Maker:
 
     def _repeated(self, least: int, most: int, tokens: Any) -> str:
         inner = list(tokens)
-        is_blank = inner[0][0] is _constants.IN and " " in members(*inner[0]) and len(members(*inner[0])) < 8
+        is_blank = (
+            inner[0][0] is _constants.IN
+            and " " in members(*inner[0])
+            and len(members(*inner[0])) < 8
+        )
         if most == _constants.MAXREPEAT and not is_blank:
             least = max(least, 16)
         most = min(most, least + (1 if is_blank else 60))
@@ -399,18 +484,30 @@ def bits(value: str) -> float:
 
 
 def written(value: str, form: Form, number: int) -> tuple[str, int, int]:
-    """The value in the text of that number. What has no letters of its own is named after its rule."""
+    """The value in the text of that number. What has no letters of its own is named after its
+    rule.
+    """
     fixed = re.findall(
         r"[A-Za-z0-9_-]{3,}|://|Q~|@",
         re.sub(r"\[(?:\\.|[^\]])*\]|\{[0-9,]+\}|\\[bBdDwWsSzZAn]|\(\?\w+", " ", form.expression),
     )
-    name = form.name or ("" if any(part in value or part.lower() in value.lower() for part in fixed) else form.fallback)
+    name = form.name or (
+        ""
+        if any(part in value or part.lower() in value.lower() for part in fixed)
+        else form.fallback
+    )
     words = re.findall("[a-z0-9]+", name.lower()) or [NEUTRAL]
-    snake, camel = re.sub(r"\W", "_", name.lower()) or NEUTRAL, words[0] + "".join(map(str.title, words[1:]))
+    snake, camel = (
+        re.sub(r"\W", "_", name.lower()) or NEUTRAL,
+        words[0] + "".join(map(str.title, words[1:])),
+    )
     last = f"run --{'-'.join(words)} " if name else f"https://api.internal/v1/items?{snake}="
-    before, after = ((f'{snake} = "', '"\n'), (f'{{"{camel}": "', '"}'), (f"{snake.upper()}=", "\n"), (last, "\n"))[
-        number
-    ]
+    before, after = (
+        (f'{snake} = "', '"\n'),
+        (f'{{"{camel}": "', '"}'),
+        (f"{snake.upper()}=", "\n"),
+        (last, "\n"),
+    )[number]
     return before + value + after, len(before), len(before) + len(value)
 
 

@@ -1,11 +1,12 @@
-"""How well and how fast secrets are redacted: recall on planted ones, false lines on text without any, MB a second.
+"""How well and how fast secrets are redacted: recall on planted ones, false lines on text without
+any, MB a second.
 
     python bench/redaction.py [--seeds 10] [FOLDER ...]
 
-Positives and negatives are those of tests/secrets (samples.py, carriers.py), made from seeds (the tests assert
-the same with one seed). A planted secret counts as missed if any
-ten characters of what stood for it in its carrier are left. FOLDERs are scanned as further text that
-is taken to hold no secret: look at what is listed there. Times are of this process' CPU.
+Positives and negatives are those of tests/secrets (samples.py, carriers.py), made from seeds (the
+tests assert the same with one seed). A planted secret counts as missed if any ten characters of
+what stood for it in its carrier are left. FOLDERs are scanned as further text that is taken to hold
+no secret: look at what is listed there. Times are of this process' CPU.
 """
 
 from __future__ import annotations
@@ -59,9 +60,13 @@ def recall(seeds: list[str]) -> None:
                 missed[carrier, one.kind] += leaks(carried, Redactor({}).text(carried[0]))
     total = asked.total()
     share = 1 - missed.total() / total
-    print(f"recall {share:.4f} of {total:,} ({len(kinds)} kinds, {len(asked)} carriers); goal {GOAL_RECALL}")
+    print(
+        f"recall {share:.4f} of {total:,} ({len(kinds)} kinds, {len(asked)} carriers); goal {GOAL_RECALL}"
+    )
     for carrier, number in asked.items():
-        lost = {kind: count for (where, kind), count in missed.items() if where == carrier and count}
+        lost = {
+            kind: count for (where, kind), count in missed.items() if where == carrier and count
+        }
         print(f"  {1 - sum(lost.values()) / number:.3f}  {carrier}{f'  {lost}' if lost else ''}")
 
 
@@ -73,7 +78,9 @@ def false_lines(name: str, corpus: list[str], goal: float | None) -> None:
     false = [pair for pair in lines if pair[0] != pair[1]]
     share = len(false) / max(1, len(lines))
     aim = f"; goal {goal:.2%}" if goal is not None else ""
-    print(f"false lines {share:.3%} ({len(false)} of {len(lines):,}) in {name}{aim}  {dict(redactor.found)}")
+    print(
+        f"false lines {share:.3%} ({len(false)} of {len(lines):,}) in {name}{aim}  {dict(redactor.found)}"
+    )
     for was, told in false[:SHOWN]:
         at = max(0, told.find("[redacted:") - 60)
         print(f"    {was[at : at + 110]!r}")

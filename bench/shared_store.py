@@ -1,8 +1,10 @@
-"""How long `bundles list --store` takes, and what it asks of the store: 10 to 10,000 runs, a folder and moto's S3.
+"""How long `bundles list --store` takes, and what it asks of the store: 10 to 10,000 runs, a folder
+and moto's S3.
 
     python bench/shared_store.py
 
-Runs from the checkout, with the extras of tests. Objects have genuine names and no content: a list opens none.
+Runs from the checkout, with the extras of tests. Objects have genuine names and no content: a list
+opens none.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ NOW = datetime(2026, 3, 4, tzinfo=UTC)
 def entry(number: int) -> RunEntry:
     key = f"{number:040x}"
     ids = {
-        name: f"{hash((number, name)) & (1 << 160) - 1:040x}" for name in ("before", "after", "base_commit", "patch_id")
+        name: f"{hash((number, name)) & (1 << 160) - 1:040x}"
+        for name in ("before", "after", "base_commit", "patch_id")
     }
     at = NOW - timedelta(minutes=number)
     more = {
@@ -39,7 +42,14 @@ def entry(number: int) -> RunEntry:
         "workflow": "review",
         "rubrics": (("quality", "pass"), ("safety", "pass")),
     }
-    return RunEntry(run_id(at, key.encode(), 0), key, head_commit=key, range_patch_id=ids["patch_id"], **ids, **more)
+    return RunEntry(
+        run_id(at, key.encode(), 0),
+        key,
+        head_commit=key,
+        range_patch_id=ids["patch_id"],
+        **ids,
+        **more,
+    )
 
 
 def filled(runs: SharedRuns, first: int, last: int) -> None:

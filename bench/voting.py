@@ -1,8 +1,10 @@
-"""Simulated voters on the real arithmetic: `python bench/voting.py`, the table of docs/explanation/judging.md.
+"""Simulated voters on the real arithmetic: `python bench/voting.py`, the table of
+docs/explanation/judging.md.
 
-A vote errs with a fixed chance, by itself: it fails a clean change, or passes a defective one. A second look refutes a
-wrong fail with the chance REFUTES, and a right one with the chance MISLED. Wrong fails point at a line each, right ones
-at the same line, so that they share one look. Beside each figure stands the closed form.
+A vote errs with a fixed chance, by itself: it fails a clean change, or passes a defective one. A
+second look refutes a wrong fail with the chance REFUTES, and a right one with the chance MISLED.
+Wrong fails point at a line each, right ones at the same line, so that they share one look. Beside
+each figure stands the closed form.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class Rates(Struct, frozen=True):
     calls: float
 
 
-def simulated(*, defective: bool, votes: int, error: float, looks: bool, trials: int = TRIALS) -> Rates:
+def simulated(
+    *, defective: bool, votes: int, error: float, looks: bool, trials: int = TRIALS
+) -> Rates:
     """False blocks of clean changes, or false passes of defective ones."""
     draw, wrong, calls = random.Random(f"{defective} {votes} {error} {looks}"), 0, 0
     for _ in range(trials):
@@ -38,8 +42,15 @@ def simulated(*, defective: bool, votes: int, error: float, looks: bool, trials:
         if looks and result.outcome == "fail":
             groups = by_lines(result.votes)
             calls += len(groups)
-            refuted = [vote for group in groups if draw.random() < (MISLED if defective else REFUTES) for vote in group]
-            result = result_of_votes(CRITERION, [_looked_at(vote, refuted) for vote in result.votes], votes)
+            refuted = [
+                vote
+                for group in groups
+                if draw.random() < (MISLED if defective else REFUTES)
+                for vote in group
+            ]
+            result = result_of_votes(
+                CRITERION, [_looked_at(vote, refuted) for vote in result.votes], votes
+            )
         wrong += result.outcome != ("fail" if defective else "pass")
     return Rates(wrong / trials, calls / trials)
 
@@ -50,7 +61,9 @@ def asked(draw: random.Random, *, defective: bool, votes: int, error: float) -> 
     while settle(cast, votes) is None:
         fails = defective != (draw.random() < error)
         line = 1 if defective else len(cast) + 1
-        at = CheckedEvidence(path="a.py", line=line, end_line=line, quote=f"x{line}", standing="holds")
+        at = CheckedEvidence(
+            path="a.py", line=line, end_line=line, quote=f"x{line}", standing="holds"
+        )
         outcome = "fail" if fails else "pass"
         cast.append(Vote(outcome=outcome, said=outcome, reason="", evidence=(at,) if fails else ()))
     return result_of_votes(CRITERION, cast, votes)
@@ -63,16 +76,22 @@ def _looked_at(vote: Vote, refuted: list[Vote]) -> Vote:
 
 
 def closed(*, defective: bool, votes: int, error: float, looks: bool) -> Rates:
-    """The same by formula. More than half, `most`, settle the outcome: so many wrong votes are there when they do."""
+    """The same by formula. More than half, `most`, settle the outcome: so many wrong votes are
+    there when they do.
+    """
     most = votes // 2 + 1
 
     def ends_at(number: int, chance: float) -> float:
-        """The chance that the vote of this number is the one that makes `most` of a kind that has this chance."""
+        """The chance that the vote of this number is the one that makes `most` of a kind that has
+        this chance.
+        """
         return math.comb(number - 1, most - 1) * chance**most * (1 - chance) ** (number - most)
 
     numbers = range(most, votes + 1)
     wrong = sum(ends_at(number, error) for number in numbers)
-    calls = sum(number * (ends_at(number, error) + ends_at(number, 1 - error)) for number in numbers)
+    calls = sum(
+        number * (ends_at(number, error) + ends_at(number, 1 - error)) for number in numbers
+    )
     if not looks:
         return Rates(wrong, calls)
     if defective:
@@ -91,7 +110,10 @@ def main() -> None:
             calls = []
             for defective in (False, True):
                 about = {"defective": defective, "votes": votes, "error": error}
-                rates = [(simulated(**about, looks=looks), closed(**about, looks=looks)) for looks in (False, True)]
+                rates = [
+                    (simulated(**about, looks=looks), closed(**about, looks=looks))
+                    for looks in (False, True)
+                ]
                 cells += [f"{made.wrong:.1%} ({exact.wrong:.1%})" for made, exact in rates]
                 calls.append(" to ".join(f"{made.calls:.2f}" for made, _ in rates))
             print(f"| {' | '.join([*cells, *calls])} |")

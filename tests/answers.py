@@ -21,7 +21,9 @@ def passes(*criteria: str, changes: str = CHANGES) -> dict[str, Any]:
     return answers(*map(said, criteria), changes=changes)
 
 
-def said(criterion: str, outcome: str = "pass", reason: str = "So it is.", **more: Any) -> dict[str, Any]:
+def said(
+    criterion: str, outcome: str = "pass", reason: str = "So it is.", **more: Any
+) -> dict[str, Any]:
     """An answer without evidence; an abstention needs `missing`."""
     return {"criterion": criterion, "outcome": outcome, "reason": reason} | more
 

@@ -1,7 +1,9 @@
-"""What stands for `python` in tests: asks the server of `forked.py` for a process of the command, in milliseconds.
+"""What stands for `python` in tests: asks the server of `forked.py` for a process of the command,
+in milliseconds.
 
-With anything but `-I -m vibe_gate`, and if the server is gone, it becomes the interpreter that it stands for. It
-imports only what is built into the interpreter, because imports are what a start costs.
+With anything but `-I -m vibe_gate`, and if the server is gone, it becomes the interpreter that it
+stands for. It imports only what is built into the interpreter, because imports are what a start
+costs.
 """
 
 import _signal
@@ -10,8 +12,16 @@ import posix
 import sys
 
 
-def ask(server: "_socket.socket", files: list[int], parent: int, argv: list[bytes], variables: list[bytes]) -> None:
-    """Send a request: what a child of `parent` is to take over; `files` are stdin, stdout, stderr and its folder."""
+def ask(
+    server: "_socket.socket",
+    files: list[int],
+    parent: int,
+    argv: list[bytes],
+    variables: list[bytes],
+) -> None:
+    """Send a request: what a child of `parent` is to take over; `files` are stdin, stdout, stderr
+    and its folder.
+    """
     umask = posix.umask(0)
     posix.umask(umask)
     numbers = (umask, parent, posix.getpgrp(), len(argv))
@@ -38,7 +48,9 @@ def _main(place: str, argv: list[str]) -> None:
         ask(server, [0, 1, 2, folder], posix.getppid(), words, variables)
     except OSError:
         _become(argv)
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # the process is in the same group, and gets its own
+    _signal.signal(
+        _signal.SIGINT, _signal.SIG_IGN
+    )  # the process is in the same group, and gets its own
     code = answer(server)
     if code < 0:
         posix.kill(posix.getpid(), -code)

@@ -68,7 +68,9 @@ def Ended(**more: Any) -> TurnResult:
     """How a session ended."""
     cost = SessionCost(1200, 34, {"a-model": ModelCost(0.0125, "known")})
     session_id = "5e551011-0000-4000-8000-000000000001"
-    return replace(TurnResult("answered", {}, "", cost=cost, session_id=session_id, duration_ms=1500), **more)
+    return replace(
+        TurnResult("answered", {}, "", cost=cost, session_id=session_id, duration_ms=1500), **more
+    )
 
 
 def summary_of(run: RunRecorder, outcome: str = "pass", exit_code: int = 0) -> Summary:
@@ -81,7 +83,13 @@ def summary_of(run: RunRecorder, outcome: str = "pass", exit_code: int = 0) -> S
         bundle=run.relative,
         trusted=Trusted(revision="", bootstrap=False),
         change=ChangeSummary(
-            before="a" * 40, after="b" * 40, base_commit="", head_commit=KEY, patch_id="", range_patch_id="", files=()
+            before="a" * 40,
+            after="b" * 40,
+            base_commit="",
+            head_commit=KEY,
+            patch_id="",
+            range_patch_id="",
+            files=(),
         ),
     )
 
@@ -100,7 +108,14 @@ def record_a_review(run: RunRecorder) -> None:
     run.event("node.status", "judge-quality", status="RUNNING")
     turn = run.turn("judge-quality")
     turn.event({"type": "message", "role": "user", "content": "Is \x1b[31mred\x1b[0m handled?"})
-    turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "toolu_1", "tool_input": {}})
+    turn.hook(
+        {
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Read",
+            "tool_use_id": "toolu_1",
+            "tool_input": {},
+        }
+    )
     turn.hook({"hook_event_name": "PostToolUse", "tool_name": "Read", "tool_use_id": "toolu_1"})
     turn.event({"type": "todo", "action": "add", "text": "read pay.py", "status": "completed"})
     turn.event({"type": "usage", "tokens": {"input": 1200, "output": 34}, "cost": 0.0125})
@@ -110,7 +125,11 @@ def record_a_review(run: RunRecorder) -> None:
 
 def tree(directory: Path) -> dict[str, bytes]:
     """Every file below `directory`, by its name relative to it."""
-    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
 
 
 @dataclass(frozen=True)
@@ -167,11 +186,15 @@ def entries_of(root: Path, runs: Iterable[View] | None) -> list[RunEntry] | None
     return None if ids is None else [entry for entry in find_bundles(root) if entry.run_id in ids]
 
 
-def verify_bundles(root: Path, provenance: Provenance, runs: Iterable[View] | None = None) -> Verified:
+def verify_bundles(
+    root: Path, provenance: Provenance, runs: Iterable[View] | None = None
+) -> Verified:
     return verify_store(root, provenance, entries_of(root, runs))
 
 
-def repair_bundles(root: Path, provenance: Provenance, runs: Iterable[View] | None = None) -> Repaired:
+def repair_bundles(
+    root: Path, provenance: Provenance, runs: Iterable[View] | None = None
+) -> Repaired:
     return repair_store(root, provenance, entries_of(root, runs))
 
 

@@ -1,4 +1,6 @@
-"""Claude Code itself, as a user would run it: project settings on, a scripted model, a home of its own."""
+"""Claude Code itself, as a user would run it: project settings on, a scripted model, a home of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,29 @@ def claude(
     options: tuple[str, ...] = (),
     **environ: str,
 ) -> list[dict[str, Any]]:
-    """Run the conversation in `where`; the messages that the CLI prints. Fails the test if the CLI fails."""
+    """Run the conversation in `where`; the messages that the CLI prints. Fails the test if the CLI
+    fails.
+    """
     with answering(*turns) as model:
         done = subprocess.run(
             [
-                *(str(find_cli(os.environ["PATH"])), "-p", prompt, "--output-format", "stream-json", "--verbose"),
-                *("--permission-mode", "acceptEdits", "--allowedTools", *TOOLS, "--setting-sources", sources, *options),
+                *(
+                    str(find_cli(os.environ["PATH"])),
+                    "-p",
+                    prompt,
+                    "--output-format",
+                    "stream-json",
+                    "--verbose",
+                ),
+                *(
+                    "--permission-mode",
+                    "acceptEdits",
+                    "--allowedTools",
+                    *TOOLS,
+                    "--setting-sources",
+                    sources,
+                    *options,
+                ),
             ],
             cwd=where,
             env=cli_environ(home) | model.environ | environ,
@@ -51,7 +70,11 @@ def claude(
 
 def cli_environ(home: Path) -> dict[str, str]:
     """What the CLI needs and nothing that this machine would tell it."""
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "LC_ALL", "TMPDIR")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in ("PATH", "LANG", "LC_ALL", "TMPDIR")
+    }
     return kept | {
         **{name: value for name, value in os.environ.items() if name.startswith("GIT_")},
         "HOME": str(home),

@@ -9,16 +9,21 @@ import sdk_alone
 
 from vibe_gate.domain import CI_VARIABLES
 
-# PYTHON: with PYTHONDONTWRITEBYTECODE, as containers set it, each program that a test starts would compile the product.
+# PYTHON: with PYTHONDONTWRITEBYTECODE, as containers set it, each program that a test starts would
+# compile the product.
 _FOREIGN = ("GIT_", "ANTHROPIC_", "CLAUDE", "AWS_", "VIBE_GATE_", "PRE_COMMIT", "GITHUB_", "PYTHON")
 
 
 def clean_environ(home: Path) -> dict[str, str]:
-    """An environment without keys, git variables, proxies or agents' marks, and with its own home."""
+    """An environment without keys, git variables, proxies or agents' marks, and with its own
+    home.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(_FOREIGN) and not name.upper().endswith("_PROXY") and name not in CI_VARIABLES
+        if not name.startswith(_FOREIGN)
+        and not name.upper().endswith("_PROXY")
+        and name not in CI_VARIABLES
     }
     return kept | {
         "HOME": str(home),

@@ -38,30 +38,56 @@ class Done(subprocess.CompletedProcess[str]):
         return json.loads(self.stdout)
 
 
-def vibe_gate(*argv: str, cwd: Path, environ: Mapping[str, str], stdin: bytes = b"", timeout: float = 100) -> Done:
+def vibe_gate(
+    *argv: str, cwd: Path, environ: Mapping[str, str], stdin: bytes = b"", timeout: float = 100
+) -> Done:
     """Run `vibe-gate ARGV` in `cwd`."""
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
         given.write(stdin)
         given.seek(0)
         code = forked.run(argv, cwd, environ, [given.fileno(), out.fileno(), err.fileno()], timeout)
         out.seek(0)
         err.seek(0)
-        return Done(argv, code, out.read().decode("utf-8", "surrogateescape"), err.read().decode(errors="replace"))
+        return Done(
+            argv,
+            code,
+            out.read().decode("utf-8", "surrogateescape"),
+            err.read().decode(errors="replace"),
+        )
 
 
-def started(*argv: str, cwd: Path, environ: Mapping[str, str], python: tuple[str, ...] = ()) -> Done:
+def started(
+    *argv: str, cwd: Path, environ: Mapping[str, str], python: tuple[str, ...] = ()
+) -> Done:
     """Run `python PYTHON -m vibe_gate ARGV` in `cwd`, from nothing."""
     command = [sys.executable, *python, "-m", "vibe_gate", *argv]
     done = subprocess.run(
-        command, cwd=cwd, env=dict(environ), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=100
+        command,
+        cwd=cwd,
+        env=dict(environ),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=100,
     )
     return Done(argv, done.returncode, done.stdout, done.stderr)
 
 
 def on_a_terminal(
-    cwd: Path, environ: dict[str, str], *argv: str, lines: int = 24, columns: int = 80, typed: bytes = b""
+    cwd: Path,
+    environ: dict[str, str],
+    *argv: str,
+    lines: int = 24,
+    columns: int = 80,
+    typed: bytes = b"",
 ) -> tuple[int, str]:
-    """Exit code, and what `vibe-gate ARGV` wrote to a terminal of this size; with what is `typed`, on stderr, too."""
+    """Exit code, and what `vibe-gate ARGV` wrote to a terminal of this size; with what is `typed`,
+    on stderr, too.
+    """
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     process = subprocess.Popen(

@@ -15,10 +15,13 @@ from clean_environ import clean_environ
 from hypothesis import HealthCheck, settings
 from missing_tools import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 - hooks of pytest
 
-# The same examples in every run, however slow the machine: a red run is about the change. For others than these:
-# `pytest --hypothesis-profile=default`.
+# The same examples in every run, however slow the machine: a red run is about the change. For
+# others than these: `pytest --hypothesis-profile=default`.
 settings.register_profile(
-    "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    "same",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("same")
 
@@ -35,7 +38,9 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What thousands of collected tests are made of stays, and is not looked through whenever garbage is collected."""
+    """What thousands of collected tests are made of stays, and is not looked through whenever
+    garbage is collected.
+    """
     gc.collect()
     gc.freeze()
 
@@ -48,12 +53,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def environ(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def environ(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
     """The environment of this test; os.environ is the same, so that nothing leaks in sideways."""
-    # Not mktemp, which lists every folder made so far to number one more: with thousands of tests that is seconds.
+    # Not mktemp, which lists every folder made so far to number one more: with thousands of tests
+    # that is seconds.
     home = tmp_path_factory.getbasetemp() / "homes" / str(next(_HOMES))
     home.mkdir(parents=True)
-    (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n")
+    (home / ".gitconfig").write_text(
+        "[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n"
+    )
     values = clean_environ(home)
     for name in list(os.environ):
         if name not in values:
@@ -66,7 +76,9 @@ def environ(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def quick_agents(environ: dict[str, str]) -> Iterator[None]:
-    """Agents whose program is `quick_cli.py`: what they are asked, and what becomes of it, is the subject."""
+    """Agents whose program is `quick_cli.py`: what they are asked, and what becomes of it, is the
+    subject.
+    """
     environ["PATH"] = f"{sdk_alone.QUICK}:{environ['PATH']}"
     yield
     refused = sdk_alone.refused()
@@ -81,7 +93,9 @@ def real_cli(quick_agents: None, environ: dict[str, str]) -> None:
 
 @pytest.fixture(autouse=True)
 def no_way_out() -> Iterator[None]:
-    """Writing to the home directory of whoever runs the tests, and any connection that is not loopback, is an error."""
+    """Writing to the home directory of whoever runs the tests, and any connection that is not
+    loopback, is an error.
+    """
     watch.acts.clear()
     watch.watched.set()
     yield

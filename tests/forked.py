@@ -1,9 +1,12 @@
-"""The command in a process of its own that was forked, not started: loading takes ten times as long as most commands.
+"""The command in a process of its own that was forked, not started: loading takes ten times as long
+as most commands.
 
-One process for each worker of pytest, started with the first command, has loaded the program and nothing else. For
-each command it forks a child with the command's own arguments, folder, environment, umask, process group and outputs.
-`programs()` holds what asks for one from a shell, a search path or a hook. Where the interpreter itself is the subject
-(`-X importtime`, PYTHON* variables, a terminal, limits, signals, modules that a folder would slip in) a test starts it.
+One process for each worker of pytest, started with the first command, has loaded the program and
+nothing else. For each command it forks a child with the command's own arguments, folder,
+environment, umask, process group and outputs.
+`programs()` holds what asks for one from a shell, a search path or a hook. Where the interpreter
+itself is the subject (`-X importtime`, PYTHON* variables, a terminal, limits, signals, modules that
+a folder would slip in) a test starts it.
 """
 
 from __future__ import annotations
@@ -53,8 +56,12 @@ _OPTIONAL = ("vibe_gate.run.cluster", "vibe_gate.store.objects")
 _folder: Path | None = None
 
 
-def run(argv: Sequence[str], cwd: Path, environ: Mapping[str, str], files: Sequence[int], timeout: float) -> int:
-    """Run `vibe-gate ARGV` with these three files as stdin, stdout and stderr; the exit code, or minus the signal."""
+def run(
+    argv: Sequence[str], cwd: Path, environ: Mapping[str, str], files: Sequence[int], timeout: float
+) -> int:
+    """Run `vibe-gate ARGV` with these three files as stdin, stdout and stderr; the exit code, or
+    minus the signal.
+    """
     folder = os.open(cwd, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with socket.socket(socket.AF_UNIX) as server:
@@ -69,12 +76,18 @@ def run(argv: Sequence[str], cwd: Path, environ: Mapping[str, str], files: Seque
 
 
 def programs() -> Path:
-    """The folder with `vibe-gate` and `python` for tests: with `-I -m vibe_gate` a fork, else the interpreter."""
+    """The folder with `vibe-gate` and `python` for tests: with `-I -m vibe_gate` a fork, else the
+    interpreter.
+    """
     global _folder
     if _folder is None:
         _folder = Path(tempfile.mkdtemp(prefix="vibe-gate-"))
         for name, words in (("python", ()), ("vibe-gate", _PYTHON)):
-            places = {"python": sys.executable, "client": asking.__file__, "address": str(_folder / "server")}
+            places = {
+                "python": sys.executable,
+                "client": asking.__file__,
+                "address": str(_folder / "server"),
+            }
             program = _folder / name
             quoted = {name: shlex.quote(place) for name, place in places.items()}
             program.write_text(_CLIENT.format(**quoted, words=" ".join(words)))
@@ -85,12 +98,24 @@ def programs() -> Path:
 
 def _start(folder: Path) -> None:
     ours, theirs = socket.socketpair()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "VIBE_GATE_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GIT_", "VIBE_GATE_"))
+    }
     with theirs, socket.socket(socket.AF_UNIX) as listening:
         listening.bind(os.fspath(folder / "server"))
         listening.listen(128)
         subprocess.Popen(
-            [sys.executable, "-P", "-c", _SERVER, str(folder), str(listening.fileno()), str(theirs.fileno())],
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                _SERVER,
+                str(folder),
+                str(listening.fileno()),
+                str(theirs.fileno()),
+            ],
             pass_fds=[listening.fileno(), theirs.fileno()],
             stdin=subprocess.DEVNULL,
             env=kept,
@@ -100,7 +125,9 @@ def _start(folder: Path) -> None:
 
 
 def serve(place: str, *descriptors: str) -> None:
-    """Fork a child for each request at the first of two sockets, until the worker at the other is gone."""
+    """Fork a child for each request at the first of two sockets, until the worker at the other is
+    gone.
+    """
     folder = Path(place)
     listening, worker = (socket.socket(fileno=int(number)) for number in descriptors)
     _load()
@@ -120,13 +147,19 @@ def _load() -> None:
     for module in pkgutil.walk_packages(vibe_gate.__path__, "vibe_gate."):
         if module.name in _OPTIONAL:
             continue
-        if not module.name.endswith(".__main__") and ".demo_data" not in module.name and ".install." not in module.name:
+        if (
+            not module.name.endswith(".__main__")
+            and ".demo_data" not in module.name
+            and ".install." not in module.name
+        ):
             importlib.import_module(module.name)
     _build(Struct)
 
 
 def _build(base: type[Struct]) -> None:
-    """Have msgspec look at the types of all documents, which it would do when each is read first."""
+    """Have msgspec look at the types of all documents, which it would do when each is read
+    first.
+    """
     for kind in base.__subclasses__():
         with contextlib.suppress(ValueError, TypeError, NameError):
             msgspec.convert({}, kind)
@@ -134,7 +167,9 @@ def _build(base: type[Struct]) -> None:
 
 
 def _watch(folder: Path, client: socket.socket) -> None:
-    """Fork once more; wait for that process, and say how it ended. A client that goes away takes it with it."""
+    """Fork once more; wait for that process, and say how it ended. A client that goes away takes it
+    with it.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     head, files, _, _ = socket.recv_fds(client, 12, 4)
     words = client.recv(int(head), socket.MSG_WAITALL).split(b"\0")

@@ -1,4 +1,6 @@
-"""How cost grows with size: a ratio within one test, for no bound in seconds is safe where others use the machine."""
+"""How cost grows with size: a ratio within one test, for no bound in seconds is safe where others
+use the machine.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 APART = 32
-"""The large size to the small one: what is linear costs 32 times as much, what is quadratic 1,024 times."""
+"""The large size to the small one: what is linear costs 32 times as much, what is quadratic 1,024
+times.
+"""
 
 REFUSED = 180
-"""The geometric middle of the two: cold caches and a shared core cost a factor of two or three, not of five."""
+"""The geometric middle of the two: cold caches and a shared core cost a factor of two or three, not
+of five.
+"""
 
 FLOOR_S = 0.0002
 """Nothing counts as cheaper than that: it would be told from the clock and the call too badly."""
@@ -26,7 +32,9 @@ def repeated(unit: str) -> Callable[[int], str]:
 
 
 def cost(act: Callable[[], object]) -> float:
-    """Seconds of this thread's own time: what other processes and threads and the garbage collector do stays out."""
+    """Seconds of this thread's own time: what other processes and threads and the garbage collector
+    do stays out.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -41,7 +49,8 @@ def cost(act: Callable[[], object]) -> float:
 def assert_linear(act: Callable[[Any], object], given: Callable[[int], Any], size: int) -> None:
     """That `act(given(size))` costs in proportion to the size, not to its square.
 
-    Noise only ever adds: the least of several tries counts, and the large size is tried again before a test fails.
+    Noise only ever adds: the least of several tries counts, and the large size is tried again
+    before a test fails.
     """
     small, large = given(size // APART), given(size)
     least = max(FLOOR_S, min(cost(lambda: act(small)) for _ in range(TRIES)))
@@ -50,4 +59,6 @@ def assert_linear(act: Callable[[Any], object], given: Callable[[int], Any], siz
         most = min(most, cost(lambda: act(large)))
         if most < REFUSED * least:
             return
-    raise AssertionError(f"{APART} times the size costs {most / least:.0f} times as much: {most:.3f} s of CPU")
+    raise AssertionError(
+        f"{APART} times the size costs {most / least:.0f} times as much: {most:.3f} s of CPU"
+    )

@@ -1,4 +1,6 @@
-"""Tools that are not here: said at the end of the run; in CI, where all of them are to be, a failure."""
+"""Tools that are not here: said at the end of the run; in CI, where all of them are to be, a
+failure.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def _missing_tools(config: pytest.Config) -> dict[str, int]:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     reports = reporter.stats.get("skipped", []) if reporter else []
     reasons = [report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)]
-    return dict(Counter(reason.removeprefix("Skipped: ") for reason in reasons if _MISSING in reason))
+    return dict(
+        Counter(reason.removeprefix("Skipped: ") for reason in reasons if _MISSING in reason)
+    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

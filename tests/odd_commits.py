@@ -1,4 +1,6 @@
-"""Commits that no program expects: old imports, converters and `git hash-object --literally` make them."""
+"""Commits that no program expects: old imports, converters and `git hash-object --literally` make
+them.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ SIGNATURES: dict[str, _Signatures] = {
     "no committer": (b"author " + SIGNED + b"\n", b""),
     "neither": (b"", b""),
     "two authors": (_both(SIGNED)[0] * 2, _both(SIGNED)[1]),
-    "line breaks that are none": _both("A\rB\vC\fD\x1c\x85\u2028\u2029E <ada@example.org>".encode() + DATE),
+    "line breaks that are none": _both(
+        "A\rB\vC\fD\x1c\x85\u2028\u2029E <ada@example.org>".encode() + DATE
+    ),
     "a terminal's escapes": _both(b"\x1b[31mAda\x1b[0m\x07 <ada@example.org>" + DATE),
     "no UTF-8": _both(b"\xc0\xff\xed\xa0\x80 <\xff@example.org>" + DATE),
     "a NUL": _both(b"A\0da <ada@example.org>" + DATE),
@@ -57,17 +61,30 @@ MESSAGES: dict[str, tuple[bytes, bytes]] = {
     "a message in Latin-1": (b"encoding ISO-8859-1\n", b"\nR\xe9sum\xe9\n"),
     "no message": (b"", b"\n"),
     "no empty line": (b"", b""),
-    "a message that looks like a header": (b"", b"\ncommitter Eve <eve@example.org> 1700000000 +0000\n"),
+    "a message that looks like a header": (
+        b"",
+        b"\ncommitter Eve <eve@example.org> 1700000000 +0000\n",
+    ),
     "a NUL in the message": (b"", b"\nchange\0hidden\n"),
-    "a header of several lines": (b"gpgsig -----BEGIN\n parent " + b"1" * 40 + b"\n \n end\n", b"\nchange\n"),
+    "a header of several lines": (
+        b"gpgsig -----BEGIN\n parent " + b"1" * 40 + b"\n \n end\n",
+        b"\nchange\n",
+    ),
 }
 
 
 def odd_commit(
-    tree: str, parents: list[str], signatures: _Signatures, headers: bytes = b"", text: bytes = b"\nc\n"
+    tree: str,
+    parents: list[str],
+    signatures: _Signatures,
+    headers: bytes = b"",
+    text: bytes = b"\nc\n",
 ) -> bytes:
     """The bytes of a commit."""
-    rows = [b"tree " + tree.encode() + b"\n", *(b"parent " + parent.encode() + b"\n" for parent in parents)]
+    rows = [
+        b"tree " + tree.encode() + b"\n",
+        *(b"parent " + parent.encode() + b"\n" for parent in parents),
+    ]
     return b"".join([*rows, *signatures, headers, text])
 
 
@@ -76,7 +93,9 @@ def every_odd_commit(tree: str, parents: list[str]) -> dict[str, bytes]:
     commits = {name: odd_commit(tree, parents, lines) for name, lines in SIGNATURES.items()}
     for name, (headers, text) in MESSAGES.items():
         person = (
-            _both(b"a+AAo-" + b"1" * 40 + b" 1 1 1 <a@example.org>" + DATE) if b"UTF-7" in headers else _both(SIGNED)
+            _both(b"a+AAo-" + b"1" * 40 + b" 1 1 1 <a@example.org>" + DATE)
+            if b"UTF-7" in headers
+            else _both(SIGNED)
         )
         commits[name] = odd_commit(tree, parents, person, headers, text)
     return commits
@@ -94,9 +113,14 @@ WORST = (
 
 
 def write_odd_history(
-    git: Git, write: Callable[[str, str], object], path: str, names: Iterable[str] = (*SIGNATURES, *MESSAGES)
+    git: Git,
+    write: Callable[[str, str], object],
+    path: str,
+    names: Iterable[str] = (*SIGNATURES, *MESSAGES),
 ) -> dict[str, str]:
-    """A chain of such commits on the branch, each of which adds a line to the file; their ids, oldest first."""
+    """A chain of such commits on the branch, each of which adds a line to the file; their ids,
+    oldest first.
+    """
     ids: dict[str, str] = {}
     lines: list[str] = []
     for name in names:
@@ -104,6 +128,8 @@ def write_odd_history(
         write(path, "".join(lines))
         git("add", path)
         content = every_odd_commit(git("write-tree"), [git("rev-parse", "HEAD")])[name]
-        ids[name] = git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=content)
+        ids[name] = git(
+            "hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=content
+        )
         git("update-ref", "HEAD", ids[name])
     return ids

@@ -7,7 +7,9 @@ from pathlib import Path
 
 
 def pid_in(folder: Path) -> int:
-    """The number that a process writes into the file `pid` there, which it may still be about to."""
+    """The number that a process writes into the file `pid` there, which it may still be about
+    to.
+    """
     deadline = time.monotonic() + 60
     while not (folder / "pid").exists() or not (folder / "pid").read_text().strip():
         assert time.monotonic() < deadline
@@ -16,7 +18,9 @@ def pid_in(folder: Path) -> int:
 
 
 def gone(pid: int) -> bool:
-    """Whether the process ends within half a minute; one that nobody waited for yet has ended, too."""
+    """Whether the process ends within half a minute; one that nobody waited for yet has ended,
+    too.
+    """
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:

@@ -1,11 +1,14 @@
-"""Claude Code as far as most agents of tests need it: a twentieth of the CLI's start, at the same two wires.
+"""Claude Code as far as most agents of tests need it: a twentieth of the CLI's start, at the same
+two wires.
 
-To the SDK it speaks as the CLI does (lines of JSON on stdin and stdout: initialize, hooks, messages, the mirrored
-transcript, a result); to the gateway as well (streamed requests to the Messages API). It knows the tool `Write` and
-that of the answer, and ends as the CLI does without an answer: after an error, a refusal, an answer that is cut, in
-prose, empty or given twice. `agent/test_quick_cli.py` holds the same conversations with this and with the CLI: they
-leave the same. Whatever else a script wants of it (other tools, retries, a session that goes on) ends it, and the
-fixture `quick_agents` fails the test: then the CLI is the subject, and the test takes `real_cli`.
+To the SDK it speaks as the CLI does (lines of JSON on stdin and stdout: initialize, hooks,
+messages, the mirrored transcript, a result); to the gateway as well (streamed requests to the
+Messages API). It knows the tool `Write` and that of the answer, and ends as the CLI does without an
+answer: after an error, a refusal, an answer that is cut, in prose, empty or given twice.
+`agent/test_quick_cli.py` holds the same conversations with this and with the CLI: they leave the
+same. Whatever else a script wants of it (other tools, retries, a session that goes on) ends it, and
+the fixture `quick_agents` fails the test: then the CLI is the subject, and the test takes
+`real_cli`.
 
 It imports little, because imports are what a start costs.
 """
@@ -48,7 +51,9 @@ class Cli:
         self.denials: list[Json] = []
 
     def say(self, **message: Any) -> None:
-        sys.stdout.write(json.dumps({"uuid": _uuid(), **message, "session_id": self.session}) + "\n")
+        sys.stdout.write(
+            json.dumps({"uuid": _uuid(), **message, "session_id": self.session}) + "\n"
+        )
         sys.stdout.flush()
 
     def tell(self, kind: str, message: Json) -> None:
@@ -59,21 +64,40 @@ class Cli:
 
     def mirror(self, kind: str, message: Json, name: str) -> None:
         if self.is_kept:
-            entry = {"type": kind, "message": message, "uuid": name, "parentUuid": self.last, "sessionId": self.session}
-            project = "".join(char if char.isascii() and char.isalnum() else "-" for char in self.folder)
+            entry = {
+                "type": kind,
+                "message": message,
+                "uuid": name,
+                "parentUuid": self.last,
+                "sessionId": self.session,
+            }
+            project = "".join(
+                char if char.isascii() and char.isalnum() else "-" for char in self.folder
+            )
             path = f"{os.environ['CLAUDE_CONFIG_DIR']}/projects/{project}/{self.session}.jsonl"
-            self.say(type="transcript_mirror", filePath=path, entries=[entry | {"isSidechain": False}])
+            self.say(
+                type="transcript_mirror", filePath=path, entries=[entry | {"isSidechain": False}]
+            )
             self.last = name
 
     def run(self) -> None:
-        """Wait for the prompt, hold the conversation, tell how it ended, and stay until the SDK goes."""
+        """Wait for the prompt, hold the conversation, tell how it ended, and stay until the SDK
+        goes.
+        """
         prompt = self.prompt()
         self.hook("UserPromptSubmit", prompt=prompt)
         self.messages.append({"role": "user", "content": prompt})
         self.mirror("user", self.messages[0], _uuid())
-        tools = self.option.get("--tools", "").split(",") + [ANSWER_TOOL] * ("--json-schema" in self.option)
+        tools = self.option.get("--tools", "").split(",") + [ANSWER_TOOL] * (
+            "--json-schema" in self.option
+        )
         tools = sorted(filter(None, tools), key=lambda name: (name == ANSWER_TOOL, name))
-        about = {"cwd": self.folder, "model": self.option["--model"], "permissionMode": self.mode, "tools": tools}
+        about = {
+            "cwd": self.folder,
+            "model": self.option["--model"],
+            "permissionMode": self.mode,
+            "tools": tools,
+        }
         self.say(type="system", subtype="init", claude_code_version=VERSION, **about)
         ended, turns = None, 0
         while ended is None:
@@ -85,8 +109,17 @@ class Cli:
                 status, body = _post(self.request(tools) | {"stream": False})
             ended = self.failed(status, body) if status != 200 else self.turn(body)
             turns += 1
-        about = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": turns + self.answers - self.cuts}
-        about |= {"total_cost_usd": 0.0, "usage": self.used, "modelUsage": {}, "permission_denials": self.denials}
+        about = {
+            "duration_ms": 1,
+            "duration_api_ms": 1,
+            "num_turns": turns + self.answers - self.cuts,
+        }
+        about |= {
+            "total_cost_usd": 0.0,
+            "usage": self.used,
+            "modelUsage": {},
+            "permission_denials": self.denials,
+        }
         self.say(type="result", subtype="success", **about, **ended)
         sys.stdin.read()
 
@@ -103,12 +136,23 @@ class Cli:
                 for name, matchers in asked["hooks"].items()
             }
             answer = {"hook_on_failure_supported": True}
-            response = {"subtype": "success", "request_id": message["request_id"], "response": answer}
+            response = {
+                "subtype": "success",
+                "request_id": message["request_id"],
+                "response": answer,
+            }
             self.say(type="control_response", response=response)
 
     def hook(self, name: str, **about: Any) -> None:
-        """Ask every hook of the event, one after the other; what the guard says against an answer is for `taken`."""
-        given = {"session_id": self.session, "cwd": self.folder, "permission_mode": self.mode, "hook_event_name": name}
+        """Ask every hook of the event, one after the other; what the guard says against an answer
+        is for `taken`.
+        """
+        given = {
+            "session_id": self.session,
+            "cwd": self.folder,
+            "permission_mode": self.mode,
+            "hook_event_name": name,
+        }
         for callback in self.hooks.get(name, ()):
             request = {"subtype": "hook_callback", "callback_id": callback, "input": given | about}
             request["tool_use_id"] = about.get("tool_use_id") or _uuid()
@@ -119,7 +163,9 @@ class Cli:
             if '"deny"' in json.dumps(answer):
                 if about.get("tool_name") != ANSWER_TOOL or name != "PreToolUse":
                     _refuse(f"a hook that says no: {answer}")
-                said = answer["response"]["response"]["hookSpecificOutput"]["permissionDecisionReason"]
+                said = answer["response"]["response"]["hookSpecificOutput"][
+                    "permissionDecisionReason"
+                ]
                 self.objections[about["tool_use_id"]] = said
 
     def request(self, tools: list[str]) -> Json:
@@ -130,24 +176,44 @@ class Cli:
             "model": self.option["--model"],
             "messages": self.messages,
             "system": [{"type": "text", "text": system}],
-            "tools": [{"name": name, "input_schema": schemas.get(name, {"type": "object"})} for name in tools],
+            "tools": [
+                {"name": name, "input_schema": schemas.get(name, {"type": "object"})}
+                for name in tools
+            ],
             "max_tokens": 64000,
             "stream": True,
         }
 
     def failed(self, status: int | None, body: bytes = b"") -> Json:
-        """What the CLI makes of an error: its own words, and no second try where the gateway forbids one."""
-        words = {404: "There's an issue with the selected model."}.get(status or 0, "Failed to authenticate.")
+        """What the CLI makes of an error: its own words, and no second try where the gateway
+        forbids one.
+        """
+        words = {404: "There's an issue with the selected model."}.get(
+            status or 0, "Failed to authenticate."
+        )
         if status is None:
             text = "API Error: Connection to the API was lost (StreamTruncated). This is usually temporary."
         else:
             text = f"{words} API Error: {status} {json.loads(body)['error']['message']}"
-        message = {"id": _uuid(), "type": "message", "role": "assistant", "model": "<synthetic>", "stop_reason": None}
+        message = {
+            "id": _uuid(),
+            "type": "message",
+            "role": "assistant",
+            "model": "<synthetic>",
+            "stop_reason": None,
+        }
         self.tell("assistant", message | {"content": [{"type": "text", "text": text}], "usage": {}})
-        return {"is_error": True, "result": text, "api_error_status": status, "terminal_reason": "api_error"}
+        return {
+            "is_error": True,
+            "result": text,
+            "api_error_status": status,
+            "terminal_reason": "api_error",
+        }
 
     def turn(self, body: bytes) -> Json | None:
-        """Hand on a streamed answer and run what it calls; how the conversation ended, or None if it goes on."""
+        """Hand on a streamed answer and run what it calls; how the conversation ended, or None if
+        it goes on.
+        """
         message: Json = {}
         said: list[Json] = []
         stopped = ""
@@ -205,7 +271,14 @@ class Cli:
         self.objections.clear()  # a script may give the same answer again
         if calls and not answers:
             return None
-        text = next((block["text"] for block in reversed(said) if block["type"] == "text" and block["text"]), "")
+        text = next(
+            (
+                block["text"]
+                for block in reversed(said)
+                if block["type"] == "text" and block["text"]
+            ),
+            "",
+        )
         if not text and not answers and not self.urged:
             return self.urge("There was no output.")
         is_missing = not answers and "--json-schema" in self.option
@@ -232,13 +305,24 @@ class Cli:
 
     def taken(self, call: Json) -> Json:
         if said := self.objections.get(call["id"]):
-            self.denials.append({"tool_name": ANSWER_TOOL, "tool_use_id": call["id"], "tool_input": call["input"]})
+            self.denials.append(
+                {"tool_name": ANSWER_TOOL, "tool_use_id": call["id"], "tool_input": call["input"]}
+            )
             text = f"PreToolUse:{ANSWER_TOOL} hook error: {said}"
-            result = {"type": "tool_result", "tool_use_id": call["id"], "content": text, "is_error": True}
+            result = {
+                "type": "tool_result",
+                "tool_use_id": call["id"],
+                "content": text,
+                "is_error": True,
+            }
             self.tell("user", {"role": "user", "content": [result]})
             return result
         self.answers += 1
-        return self.result(call, "Structured output provided successfully", "Structured output provided successfully")
+        return self.result(
+            call,
+            "Structured output provided successfully",
+            "Structured output provided successfully",
+        )
 
     def write(self, call: Json) -> Json:
         about, content = self.about(call), call["input"]["content"]
@@ -251,7 +335,9 @@ class Cli:
             file.write(content)
         given = call["input"]["file_path"]
         text = (
-            f"File created successfully at: {given}" if is_new else f"The file {given} has been updated successfully."
+            f"File created successfully at: {given}"
+            if is_new
+            else f"The file {given} has been updated successfully."
         )
         text += " (file state is current in your context \u2014 no need to Read it back)"
         kind = "create" if is_new else "update"
@@ -287,7 +373,9 @@ def _post(body: Json) -> tuple[int, bytes]:
     with socket.create_connection((name, int(port))) as there, there.makefile("rb") as answer:
         there.sendall(head.encode() + data)
         status = int(answer.readline().split()[1])
-        fields = dict(line.lower().rstrip().split(b": ", 1) for line in iter(answer.readline, b"\r\n"))
+        fields = dict(
+            line.lower().rstrip().split(b": ", 1) for line in iter(answer.readline, b"\r\n")
+        )
         if fields.get(b"transfer-encoding") != b"chunked":
             return status, answer.read(int(fields[b"content-length"]))
         chunks = b""
@@ -300,13 +388,17 @@ def _post(body: Json) -> tuple[int, bytes]:
 
 
 def _events(body: bytes) -> list[Json]:
-    lines = [line.removeprefix(b"data: ") for line in body.splitlines() if line.startswith(b"data: ")]
+    lines = [
+        line.removeprefix(b"data: ") for line in body.splitlines() if line.startswith(b"data: ")
+    ]
     return [json.loads(line) for line in lines]
 
 
 def _uuid() -> str:
     digits = os.urandom(16).hex()
-    return "-".join((digits[:8], digits[8:12], "4" + digits[13:16], "8" + digits[17:20], digits[20:]))
+    return "-".join(
+        (digits[:8], digits[8:12], "4" + digits[13:16], "8" + digits[17:20], digits[20:])
+    )
 
 
 def _refuse(what: str) -> Any:

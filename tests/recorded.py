@@ -1,4 +1,6 @@
-"""Runs recorded for tests about lists, searches and cleaning: whole bundles, sealed or not, at a time of choice."""
+"""Runs recorded for tests about lists, searches and cleaning: whole bundles, sealed or not, at a
+time of choice.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +51,26 @@ def recorded(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
     run = begun(root, at, kind)
     base = summary_of(run, kind.outcome, EXIT_CODES[kind.outcome])
     files = tuple(
-        ChangedFile(path=path, old_path=None, change_type="modified", added=2, deleted=1, binary=path in kind.binaries)
+        ChangedFile(
+            path=path,
+            old_path=None,
+            change_type="modified",
+            added=2,
+            deleted=1,
+            binary=path in kind.binaries,
+        )
         for path in (*kind.files, *kind.binaries)
     )
     change = replace(base.change, **{"head_commit": kind.key, "files": files, **kind.ids})
     rubrics = tuple(
-        RubricResult(id=name, digest="", outcome=kind.outcome, score=1.0, coverage=1.0, criteria=kind.criteria)
+        RubricResult(
+            id=name,
+            digest="",
+            outcome=kind.outcome,
+            score=1.0,
+            coverage=1.0,
+            criteria=kind.criteria,
+        )
         for name in kind.rubrics
     )
     told = {

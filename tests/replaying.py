@@ -48,10 +48,14 @@ HANDLER = {"path": "src/load.py", "line": 4, "quote": "    except OSError:", "si
 
 
 def judge(request: MessagesRequest) -> Turn:
-    """A fail of what drops an error, of any handler if the question is strict, of none if it is lax."""
+    """A fail of what drops an error, of any handler if the question is strict, of none if it is
+    lax.
+    """
     text = request.all_text
     if "refuted, stands or undecided" in text:
-        return answer({"trace": "load", "outcome": "stands", "reason": "It happens.", "evidence": []})
+        return answer(
+            {"trace": "load", "outcome": "stands", "reason": "It happens.", "evidence": []}
+        )
     drops = "+|        pass" in text
     if "Does every strict" in text or ("Does every new" in text and drops):
         return answer(answers(fails(HANDLER)))
@@ -59,10 +63,18 @@ def judge(request: MessagesRequest) -> Turn:
 
 
 class History:
-    """Commits of one repository, each reviewed: every third drops an error. `asked` counts requests."""
+    """Commits of one repository, each reviewed: every third drops an error. `asked` counts
+    requests.
+    """
 
-    def __init__(self, repo: Repo, environ: dict[str, str], requests: list[MessagesRequest] | None) -> None:
-        self.repo, self.environ, self.requests = repo, repo.environ | environ, [] if requests is None else requests
+    def __init__(
+        self, repo: Repo, environ: dict[str, str], requests: list[MessagesRequest] | None
+    ) -> None:
+        self.repo, self.environ, self.requests = (
+            repo,
+            repo.environ | environ,
+            [] if requests is None else requests,
+        )
         self.path = repo.path
         self.define("new") if requests is not None else self.forbid("pass$")
         repo.write("src/load.py", "def load(path):\n    return open(path).read()\n")

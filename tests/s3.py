@@ -1,4 +1,6 @@
-"""S3 on loopback: moto's server, behind a proxy that counts requests and can fail them in every way."""
+"""S3 on loopback: moto's server, behind a proxy that counts requests and can fail them in every
+way.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from moto.server import ThreadedMotoServer
 BUCKET = "reviews"
 DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>no</Message></Error>"
 Fault = Callable[[str, str], str]
-"""Of a method and a path: "" to let it through, "drop" before it is done, "lose" its answer after, "deny", "hang"."""
+"""Of a method and a path: "" to let it through, "drop" before it is done, "lose" its answer after,
+"deny", "hang".
+"""
 
 
 class S3:
@@ -41,7 +45,9 @@ class S3:
         """How many requests match `METHOD PATH`."""
         return sum(bool(re.search(pattern, f"{method} {path}")) for method, path in self.seen)
 
-    def pass_on(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, Any, bytes]:
+    def pass_on(
+        self, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> tuple[int, Any, bytes]:
         upstream = http.client.HTTPConnection("127.0.0.1", self._upstream, timeout=30)
         upstream.request(method, path, body, headers)
         answer = upstream.getresponse()

@@ -1,4 +1,5 @@
-"""A scripted stand-in for the Anthropic Messages API, on loopback, for real clients (wire.py says how to use it).
+"""A scripted stand-in for the Anthropic Messages API, on loopback, for real clients (wire.py says
+how to use it).
 
 A step of a script is
 
@@ -9,8 +10,8 @@ A step of a script is
 * `Hang()`: the request is accepted and never answered;
 * a function from the `MessagesRequest` to any of these, for an answer that depends on what the client sent.
 
-A request that the script has no step for is answered with HTTP 403, which clients do not retry (they do retry a 400,
-with fewer beta headers), and is in `script.unexpected`.
+A request that the script has no step for is answered with HTTP 403, which clients do not retry
+(they do retry a 400, with fewer beta headers), and is in `script.unexpected`.
 """
 
 from __future__ import annotations
@@ -71,8 +72,9 @@ class Usage:
 class Fault:
     """Breaks a streamed answer after `after_events` events were sent.
 
-    `drop` resets the connection, `close` ends the response early but cleanly, `hang` stays silent, `garbage` sends
-    what is no JSON, `error` sends an `error` event, as the real API does when it is overloaded by then.
+    `drop` resets the connection, `close` ends the response early but cleanly, `hang` stays silent,
+    `garbage` sends what is no JSON, `error` sends an `error` event, as the real API does when it is
+    overloaded by then.
     """
 
     kind: Literal["drop", "close", "hang", "garbage", "error"]
@@ -170,7 +172,11 @@ class MessagesRequest:
     @property
     def system_text(self) -> str:
         system = self.body.get("system", "")
-        return system if isinstance(system, str) else "\n".join(part.get("text", "") for part in system)
+        return (
+            system
+            if isinstance(system, str)
+            else "\n".join(part.get("text", "") for part in system)
+        )
 
     @property
     def tool_results(self) -> list[ToolResult]:
@@ -179,13 +185,18 @@ class MessagesRequest:
             blocks = [block for block in message["content"] if isinstance(block, dict)]
             results = [block for block in blocks if block["type"] == "tool_result"]
             if results:
-                return [ToolResult(block.get("content"), bool(block.get("is_error"))) for block in results]
+                return [
+                    ToolResult(block.get("content"), bool(block.get("is_error")))
+                    for block in results
+                ]
         return []
 
     @property
     def all_text(self) -> str:
         """Everything that the model would see."""
-        return json.dumps({key: self.body.get(key) for key in ("system", "messages", "tools")}, ensure_ascii=False)
+        return json.dumps(
+            {key: self.body.get(key) for key in ("system", "messages", "tools")}, ensure_ascii=False
+        )
 
 
 # A script, and the server
@@ -221,15 +232,21 @@ class Script:
 
 
 class ScriptedMessagesApi:
-    """The HTTP server, a context manager. Each of its scripts has a URL of its own, so that no two share a turn."""
+    """The HTTP server, a context manager. Each of its scripts has a URL of its own, so that no two
+    share a turn.
+    """
 
     def __init__(self) -> None:
         self.log: list[MessagesRequest] = []
         """Every request of every kind, in order of arrival."""
         self.stopping = threading.Event()
         self._scripts: dict[str, Script] = {}
-        self._server = _LoopbackServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"api": self}))
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self._server = _LoopbackServer(
+            ("127.0.0.1", 0), type("Handler", (_Handler,), {"api": self})
+        )
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}
+        )
         self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def script(self, *steps: StepOrFunction, repeat_last: bool = False) -> Script:
@@ -292,12 +309,16 @@ def _streamed(content: JsonObject, size: int) -> tuple[JsonObject, list[JsonObje
     """A block as its stream begins, and the deltas that fill it."""
 
     def deltas(kind: str, key: str, text: str) -> list[JsonObject]:
-        return [{"type": kind, key: text[start : start + size]} for start in range(0, len(text), size)]
+        return [
+            {"type": kind, key: text[start : start + size]} for start in range(0, len(text), size)
+        ]
 
     if content["type"] == "text":
         return {**content, "text": ""}, deltas("text_delta", "text", content["text"])
     if content["type"] == "tool_use":
-        return {**content, "input": {}}, deltas("input_json_delta", "partial_json", json.dumps(content["input"]))
+        return {**content, "input": {}}, deltas(
+            "input_json_delta", "partial_json", json.dumps(content["input"])
+        )
     signature = {"type": "signature_delta", "signature": content["signature"]}
     empty = {**content, "thinking": "", "signature": ""}
     return empty, [*deltas("thinking_delta", "thinking", content["thinking"]), signature]
@@ -368,7 +389,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not request.body.get("stream"):
             self._send_json(200, _message_json(turn, model))
             return
-        self._begin(200, {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"})
+        self._begin(
+            200,
+            {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"},
+        )
         for count, event in enumerate(_events(turn, model)):
             self.api.stopping.wait(turn.seconds_between_events)
             if turn.fault is not None and count == turn.fault.after_events:
@@ -398,7 +422,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def _send_json(self, status: int, body: JsonObject, headers: Mapping[str, str] | None = None) -> None:
+    def _send_json(
+        self, status: int, body: JsonObject, headers: Mapping[str, str] | None = None
+    ) -> None:
         data = json.dumps(body).encode()
         own = {"content-type": "application/json", "content-length": str(len(data))}
         self._begin(status, {**(headers or {}), **own})

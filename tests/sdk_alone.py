@@ -1,7 +1,9 @@
-"""The Claude Agent SDK without the CLI that its wheel brings, as it is installed from source: the CLI is that on PATH.
+"""The Claude Agent SDK without the CLI that its wheel brings, as it is installed from source: the
+CLI is that on PATH.
 
-Imported before the SDK is. `REAL` is the folder of the CLI itself, `QUICK` that of `quick_cli.py`, which answers as
-a judge in a hundredth of the time. Programs that a test starts as a user does have the whole SDK.
+Imported before the SDK is. `REAL` is the folder of the CLI itself, `QUICK` that of `quick_cli.py`,
+which answers as a judge in a hundredth of the time. Programs that a test starts as a user does have
+the whole SDK.
 """
 
 from __future__ import annotations

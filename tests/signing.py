@@ -1,4 +1,6 @@
-"""Words of the tests about signatures: real keys, a real agent, git configured to sign with them."""
+"""Words of the tests about signatures: real keys, a real agent, git configured to sign with
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def sign_with(repo: Repo, signing_key: object) -> None:
 @contextmanager
 def agent(environ: Mapping[str, str], *keys: Path) -> Iterator[dict[str, str]]:
     """The environment with an agent that holds the keys."""
-    started = subprocess.run(["ssh-agent", "-s"], env=dict(environ), capture_output=True, text=True, check=True)
+    started = subprocess.run(
+        ["ssh-agent", "-s"], env=dict(environ), capture_output=True, text=True, check=True
+    )
     values = dict(part.split("=", 1) for part in started.stdout.split(";") if "=" in part)
     values = {name.strip(): value for name, value in values.items()}
     try:

@@ -1,4 +1,6 @@
-"""Words of the tests about verify: a repository with a gate of checks, reviewed and verified by the real command."""
+"""Words of the tests about verify: a repository with a gate of checks, reviewed and verified by the
+real command.
+"""
 
 from __future__ import annotations
 
@@ -99,4 +101,6 @@ def predicate(bundle: Path) -> dict[str, Any]:
 
 
 def statement(bundle: Path) -> dict[str, Any]:
-    return json.loads(base64.b64decode(json.loads((bundle / "receipt.json").read_bytes())["payload"]))
+    return json.loads(
+        base64.b64decode(json.loads((bundle / "receipt.json").read_bytes())["payload"])
+    )

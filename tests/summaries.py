@@ -11,7 +11,15 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, PolicyChange, Summary, Trusted, Unreviewed
+from vibe_gate.domain.summary import (
+    ChangedFile,
+    ChangeSummary,
+    Cost,
+    PolicyChange,
+    Summary,
+    Trusted,
+    Unreviewed,
+)
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.domain.waiver import Waiver
 from vibe_gate.judging.rubric_tally import decide
@@ -20,7 +28,9 @@ HEAD = "abcdef0123456789abcdef0123456789abcdef01"
 
 
 def changed(path: str = "src/a.py", added: int = 4, deleted: int = 1) -> ChangedFile:
-    return ChangedFile(path=path, old_path=None, change_type="modified", added=added, deleted=deleted, binary=False)
+    return ChangedFile(
+        path=path, old_path=None, change_type="modified", added=added, deleted=deleted, binary=False
+    )
 
 
 WAIVED = re.compile("(?:overridden|suppressed) by ")
@@ -31,7 +41,9 @@ def criterion(name: str = "no-secrets", outcome: Any = "pass", **more: Any) -> C
     return CriterionResult(id=name, outcome=outcome, **values)
 
 
-def open_question(name: str, cause: Cause, outcome: Any = "abstain", **more: Any) -> CriterionResult:
+def open_question(
+    name: str, cause: Cause, outcome: Any = "abstain", **more: Any
+) -> CriterionResult:
     """A question to a judge that has no answer for this cause."""
     values = {"kind": "judge", "decided_by": "none", "reason": cause.reason, "cause": cause} | more
     return criterion(name, outcome, **values)
@@ -43,7 +55,9 @@ def rubric(*criteria: CriterionResult, outcome: Any = "pass", **more: Any) -> Ru
 
 
 def weighed(*criteria: CriterionResult) -> RubricResult:
-    """A rubric with the threshold 0.7, by the arithmetic that decides; what is waived does not count."""
+    """A rubric with the threshold 0.7, by the arithmetic that decides; what is waived does not
+    count.
+    """
     stated = tuple(Criterion(id=result.id, kind="check", check="no-secrets") for result in criteria)
     waived_ids = [result.id for result in criteria if WAIVED.match(result.reason)]
     decided = decide(Rubric(schema=1, id="quality", criterion=stated), criteria, waived_ids)
@@ -55,7 +69,9 @@ def finding(message: str = "the handler hides the error", line: int = 41, **more
     return Finding(line=line, end_line=line, message=message, **values)
 
 
-def waiver(by: str, reason: str, *, expires: date | None = None, of: str = "x:*", local: bool = True) -> Waiver:
+def waiver(
+    by: str, reason: str, *, expires: date | None = None, of: str = "x:*", local: bool = True
+) -> Waiver:
     """An override (`local`), or what a rule of the repository or a person at the forge let pass."""
     return Waiver(finding=of, reason=reason, by=by, expires=expires, local=local)
 
@@ -74,7 +90,13 @@ def waived(finding: Finding, waiver: Waiver) -> Finding:
 def summary(**more: Any) -> Summary:
     files = more.pop("files", (changed(),))
     change = ChangeSummary(
-        before="1" * 40, after="2" * 40, base_commit="", head_commit="", patch_id="", range_patch_id="", files=files
+        before="1" * 40,
+        after="2" * 40,
+        base_commit="",
+        head_commit="",
+        patch_id="",
+        range_patch_id="",
+        files=files,
     )
     values = {
         "run_id": "20260102T030405.006Z-abc123",
@@ -90,10 +112,17 @@ def summary(**more: Any) -> Summary:
     return Summary(**values)
 
 
-def failed(findings: int = 1, criteria: int = 1, found: tuple[Finding, ...] = (), **more: Any) -> Summary:
-    """A change that a must-criterion blocks, with as many findings and passed criteria as wanted."""
+def failed(
+    findings: int = 1, criteria: int = 1, found: tuple[Finding, ...] = (), **more: Any
+) -> Summary:
+    """A change that a must-criterion blocks, with as many findings and passed criteria as
+    wanted.
+    """
     bad = criterion(
-        "errors-not-swallowed", "fail", reason="the new except clause at line 41 does nothing", kind="judge"
+        "errors-not-swallowed",
+        "fail",
+        reason="the new except clause at line 41 does nothing",
+        kind="judge",
     )
     rows = [bad, *(criterion(f"check-{number}") for number in range(criteria))]
     values = {
@@ -111,6 +140,8 @@ def policy(path: str = ".vibe-gate/gate.toml", level: Any = "block") -> PolicyCh
 
 
 def unseen(
-    path: str = "src/big.py", reason: str = "the budget was reached", cause: Cause | UnsetType = UNSET
+    path: str = "src/big.py",
+    reason: str = "the budget was reached",
+    cause: Cause | UnsetType = UNSET,
 ) -> Unreviewed:
     return Unreviewed(path=path, line=1, end_line=400, reason=reason, cause=cause)

@@ -21,7 +21,11 @@ def test_b(): ...
 
 
 def test_writing_to_the_home_directory_is_an_error() -> None:
-    for write in (lambda path: path.write_text("x"), Path.mkdir, lambda path: path.symlink_to("/x")):
+    for write in (
+        lambda path: path.write_text("x"),
+        Path.mkdir,
+        lambda path: path.symlink_to("/x"),
+    ):
         with pytest.raises(AssertionError, match="tried to write"):
             write(watch.HOME / "vibe-gate-was-here")
     assert not (watch.HOME / "vibe-gate-was-here").exists()
@@ -40,9 +44,21 @@ def test_a_connection_that_is_not_loopback_is_an_error() -> None:
 @pytest.mark.parametrize(("ci", "code"), [({}, 0), ({"CI": "true"}, 1)])
 def test_a_missing_tool_is_said_at_the_end_and_fails_in_ci(tmp_path, environ, ci, code) -> None:
     (tmp_path / "test_it.py").write_text(_TEST)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "missing_tools", tmp_path]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "missing_tools",
+        tmp_path,
+    ]
     path = {"PYTHONPATH": str(Path(missing_tools.__file__).parent)}
-    done = subprocess.run(command, cwd=tmp_path, env=environ | path | ci, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environ | path | ci, capture_output=True, text=True, check=False
+    )
     assert done.returncode == code, done.stdout
     assert "1 skipped: npm is not installed here" in done.stdout
 

@@ -1,4 +1,5 @@
-"""The documents: what the code says of itself stands there as it is now, and what they tell people to type works.
+"""The documents: what the code says of itself stands there as it is now, and what they tell people
+to type works.
 
 Each block of code is run or read by what it is for, or a comment above it says why not:
 
@@ -38,7 +39,9 @@ from vibe_gate.faces.cli.help import COMMANDS
 from vibe_gate.gate.loading import mistakes
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*/README.md")])
+PAGES = sorted(
+    [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*/README.md")]
+)
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 _FENCE = re.compile(
@@ -71,12 +74,19 @@ class Block(NamedTuple):
 
 def blocks(page: str) -> list[Block]:
     found = _FENCE.finditer(_WRITTEN.sub("", (ROOT / page).read_text()))
-    return [Block(each["language"], each["text"], each["word"] or "", each["about"] or "") for each in found]
+    return [
+        Block(each["language"], each["text"], each["word"] or "", each["about"] or "")
+        for each in found
+    ]
 
 
 def test_the_reference_in_the_pages_is_what_the_code_says(capsys):
-    """Every argument, key, check, exit code and document. `python docs/site/reference.py --write` writes it anew."""
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "site" / "reference.py")
+    """Every argument, key, check, exit code and document. `python docs/site/reference.py --write`
+    writes it anew.
+    """
+    spec = importlib.util.spec_from_file_location(
+        "reference", ROOT / "docs" / "site" / "reference.py"
+    )
     reference = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(reference)
     assert reference.main([]) == 0, capsys.readouterr().out
@@ -100,7 +110,11 @@ def agents(path: Path, environ: Mapping[str, str]) -> Repo:
     """The example with agents, and a workflow more; an uncommitted change."""
     shutil.copytree(ROOT / "examples" / "agents", path)
     repo = Repo(path, environ)
-    flow = (path / ".vibe-gate/workflows/loop-toml.toml").read_text().replace("loop-toml", "review-and-fix")
+    flow = (
+        (path / ".vibe-gate/workflows/loop-toml.toml")
+        .read_text()
+        .replace("loop-toml", "review-and-fix")
+    )
     repo.commit("First", **{".vibe-gate/workflows/review-and-fix.toml": flow, "src/load.py": GOOD})
     repo.write("src/load.py", GOOD + "\n\nlimit = 3\n")
     return repo
@@ -119,8 +133,15 @@ def reviewed(path: Path, environ: Mapping[str, str]) -> Repo:
     repo = project(path, environ)
     key = signing.key(path.parent / "keys")
     signing.sign_with(repo, key)
-    repo.commit("Third", **{".vibe-gate/allowed_signers": f"bob@example.org {signing.public(key)}\n"})
-    subprocess.run([forked.programs() / "vibe-gate", "review", "HEAD~1..HEAD"], cwd=path, env=environ, check=True)
+    repo.commit(
+        "Third", **{".vibe-gate/allowed_signers": f"bob@example.org {signing.public(key)}\n"}
+    )
+    subprocess.run(
+        [forked.programs() / "vibe-gate", "review", "HEAD~1..HEAD"],
+        cwd=path,
+        env=environ,
+        check=True,
+    )
     (receipt,) = path.glob(".vibe-artifacts/*/*/receipt.json")
     shutil.copy(receipt, path)
     return repo
@@ -138,7 +159,9 @@ def typed(page: str) -> list[Block]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("page", "place"), sorted({(page, block.place) for page in NAMES for block in typed(page)}))
+@pytest.mark.parametrize(
+    ("page", "place"), sorted({(page, block.place) for page in NAMES for block in typed(page)})
+)
 def test_what_a_page_says_to_type_works(page, place, tmp_path, environ):
     """Without a key; agents have a model that says it is done."""
     commands = [block for block in typed(page) if block.place == place]
@@ -147,7 +170,12 @@ def test_what_a_page_says_to_type_works(page, place, tmp_path, environ):
     repo = PLACES[place](tmp_path / "place", environ)
     path = f"{forked.programs()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     with answering(Turn(Text("Done.")), repeat_last=True) as model:
-        given = {**environ, "PATH": path, "BROWSER": "true", **(model.environ if place == "agents" else {})}
+        given = {
+            **environ,
+            "PATH": path,
+            "BROWSER": "true",
+            **(model.environ if place == "agents" else {}),
+        }
         for block in commands:
             argv = ["bash", "-ec", block.text]
             done = subprocess.run(argv, cwd=repo.path, env=given, capture_output=True, text=True)
@@ -177,7 +205,11 @@ def definition(text: str) -> dict[str, str]:
     if "digest" in written:
         return {f"baseline/{written['rubric']}.toml": whole}
     if "criterion" in written:
-        return {f"rubrics/{written.get('id', 'x')}.toml": whole if "id" in written else f'id = "x"\n{whole}'}
+        return {
+            f"rubrics/{written.get('id', 'x')}.toml": whole
+            if "id" in written
+            else f'id = "x"\n{whole}'
+        }
     if "suppression" in written:
         return {"suppressions.toml": whole}
     if "system_prompt" in written:
@@ -197,7 +229,9 @@ def python(text: str) -> None:
 def configuration(text: str) -> None:
     """YAML: hooks that the manifest has, steps that a job may have."""
     written = yaml.safe_load(text)
-    manifest = {hook["id"] for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    manifest = {
+        hook["id"] for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    }
     if isinstance(written, dict) and "repos" in written:
         assert {hook["id"] for repo in written["repos"] for hook in repo["hooks"]} <= manifest
     for step in written if isinstance(written, list) else []:
@@ -216,34 +250,52 @@ def test_every_block_of_code_is_run_or_read_or_says_why_not(page):
     for block in blocks(page):
         if block.word == "not run":
             assert block.about
-            assert [name for name in re.findall(r"tests/[\w/.]+\.py", block.about) if not (ROOT / name).exists()] == []
+            assert [
+                name
+                for name in re.findall(r"tests/[\w/.]+\.py", block.about)
+                if not (ROOT / name).exists()
+            ] == []
         elif block.language in READERS:
             READERS[block.language](block.text)
         else:
             assert block.language in ("sh", "text"), f"neither run nor read: {block.text[:200]}"
-            assert block.language == "sh" or not re.search(r"^(\$|vibe-gate|pip|pytest) ", block.text, re.MULTILINE)
+            assert block.language == "sh" or not re.search(
+                r"^(\$|vibe-gate|pip|pytest) ", block.text, re.MULTILINE
+            )
 
 
-def test_the_table_of_the_history_example_stands_in_a_fence_on_the_page_also_when_it_fails(tmp_path):
+def test_the_table_of_the_history_example_stands_in_a_fence_on_the_page_also_when_it_fails(
+    tmp_path,
+):
     workflow = yaml.safe_load((ROOT / "examples" / "workflows" / "history-matrix.yml").read_text())
     script = workflow["jobs"]["table"]["steps"][-1]["run"]
     program = tmp_path / "vibe-gate"
     program.write_text('#!/bin/sh\necho "8b72ab17beb0  fail  <img src=x> ~~~"\nexit 1\n')
     program.chmod(0o755)
     page = tmp_path / "page.md"
-    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "RUNNER_TEMP": str(tmp_path), "GITHUB_STEP_SUMMARY": str(page)}
-    done = subprocess.run(["bash", "-e", "-c", script], env=environ, capture_output=True, text=True, check=False)
+    environ = {
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(page),
+    }
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], env=environ, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (1, "")
     assert page.read_text() == "~~~text\n8b72ab17beb0  fail  <img src=x> ~~~\n~~~\n"
 
 
 def told() -> Iterator[tuple[str, str]]:
-    """Every command in a sentence of a page, and in the examples of `--help`, with where it stands."""
+    """Every command in a sentence of a page, and in the examples of `--help`, with where it
+    stands.
+    """
     for page in PAGES:
         for span in _SPAN.findall(_FENCE.sub("", _WRITTEN.sub("", page.read_text()))):
             yield page.name, span.replace("\n", " ")
     for name in COMMANDS:
-        for line in re.findall(r"^  vibe-gate (.*?)(?:  |$)", dispatch.find_command(name).examples or "", re.MULTILINE):
+        for line in re.findall(
+            r"^  vibe-gate (.*?)(?:  |$)", dispatch.find_command(name).examples or "", re.MULTILINE
+        ):
             yield f"{name} --help", line
 
 
@@ -258,11 +310,17 @@ def test_every_command_that_is_told_of_is_there_with_its_options():
             for each, one in action.choices.items() if isinstance(action.choices, dict) else ():
                 if not words or words[0] == each or "|" in words[0]:
                     options |= set(one._option_string_actions)
-        used = {found[0] for word in words if (found := re.match(r"--?[a-z][\w-]*", word.strip("[]")))}
+        used = {
+            found[0] for word in words if (found := re.match(r"--?[a-z][\w-]*", word.strip("[]")))
+        }
         assert used <= options, (where, command)
 
 
 def test_every_page_that_the_program_names_is_there():
-    for path in [*(ROOT / "vibe_gate").rglob("*.py"), *(ROOT / "vibe_gate").rglob("*.toml"), ROOT / "action.yml"]:
+    for path in [
+        *(ROOT / "vibe_gate").rglob("*.py"),
+        *(ROOT / "vibe_gate").rglob("*.toml"),
+        ROOT / "action.yml",
+    ]:
         for name in re.findall(r"docs/[\w/-]+\.md", path.read_text()):
             assert (ROOT / name).is_file(), (path, name)

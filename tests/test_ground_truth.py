@@ -46,15 +46,21 @@ def unused():
 def public(tmp_path: Path, environ: dict[str, str]) -> tuple[Path, Path, Path]:
     """Clones of a collection of bugs, of one of differences, and of the project that both name."""
     project = Repo(tmp_path / "things", environ)
-    buggy = project.commit("Bug", **{"things.py": BUGGY, "tests/test_things.py": "import unittest\n"})
+    buggy = project.commit(
+        "Bug", **{"things.py": BUGGY, "tests/test_things.py": "import unittest\n"}
+    )
     fixed = project.commit("Fix (#7)", **{"things.py": FIXED, "tests/test_things.py": TESTS})
     collection, folder = Repo(tmp_path / "bugs", environ), "projects/tqdm/bugs/1"
-    about = f'fixed_commit_id="{fixed}"\nbuggy_commit_id="{buggy}"\ntest_file="tests/test_things.py"\n'
+    about = (
+        f'fixed_commit_id="{fixed}"\nbuggy_commit_id="{buggy}"\ntest_file="tests/test_things.py"\n'
+    )
     command = "python -m unittest tests.test_things.TestFirst.test_two\r\n"
     collection.commit("Bugs", **{f"{folder}/bug.info": about, f"{folder}/run_test.sh": command})
     code, old = "from things import first\nprint(first([1, 2], 2))", "[1]\n"
     labelled = [{"label": "intended", "test": {"test_code": code, "old_output": old}}]
-    given = json.dumps({"pr_number": 7, "differentiating_tests": [*labelled, {"label": "unintended"}]})
+    given = json.dumps(
+        {"pr_number": 7, "differentiating_tests": [*labelled, {"label": "unintended"}]}
+    )
     testora = Repo(tmp_path / "testora", environ)
     testora.commit("Labels", **{"data/ground_truth/things/7.json": given})
     return collection.path, testora.path, project.path
@@ -68,17 +74,31 @@ def test_a_bug_becomes_two_cases_that_are_the_same_bytes_twice(public, tmp_path:
     assert (bug.obliges, bug.obligation and bug.obligation.line) == ("docstring", 2)
     back = bug.turned()
     assert back is not None
-    assert (back.before, back.after, back.changed.text) == (bug.after, bug.before, "    return items[:count]")
-    made = [repository(tmp_path / name, bug, {".vibe-gate/gate.toml": "schema = 1\n"}) for name in ("a", "b")]
+    assert (back.before, back.after, back.changed.text) == (
+        bug.after,
+        bug.before,
+        "    return items[:count]",
+    )
+    made = [
+        repository(tmp_path / name, bug, {".vibe-gate/gate.toml": "schema = 1\n"})
+        for name in ("a", "b")
+    ]
     assert made[0] == made[1]
     [meant] = differences(testora, "things", project)
     assert isinstance(meant, Case)
-    assert (meant.after, meant.obligation, "EXPECTED = ['[1]']" in meant.test) == (bug.before, None, True)
+    assert (meant.after, meant.obligation, "EXPECTED = ['[1]']" in meant.test) == (
+        bug.before,
+        None,
+        True,
+    )
 
 
 def test_a_test_is_cut_to_itself_and_what_it_needs() -> None:
     cut = only(TESTS, [("TestFirst", "test_two")])
-    kept = [part in cut for part in ("ITEMS = [1", "def setUp", "def test_two", "OTHERS", "def test_none", "unused")]
+    kept = [
+        part in cut
+        for part in ("ITEMS = [1", "def setUp", "def test_two", "OTHERS", "def test_none", "unused")
+    ]
     assert kept == [True, True, True, False, False, False]
 
 
@@ -95,10 +115,26 @@ def test_the_kit_reviews_a_bug_and_its_fix(public, tmp_path: Path) -> None:
     (tmp_path / "env" / "bin").mkdir(parents=True)
     (tmp_path / "env" / "bin" / "python").symlink_to(python)
     (tmp_path / "env" / "pyvenv.cfg").write_text(f"home = {python.parent}\n")
-    given = ["--bugsinpy", str(collection), "--project", "tqdm", str(project), str(tmp_path / "env")]
-    argv = [sys.executable, str(BENCH / "ground_truth.py"), *given, "--work", str(tmp_path / "work")]
+    given = [
+        "--bugsinpy",
+        str(collection),
+        "--project",
+        "tqdm",
+        str(project),
+        str(tmp_path / "env"),
+    ]
+    argv = [
+        sys.executable,
+        str(BENCH / "ground_truth.py"),
+        *given,
+        "--work",
+        str(tmp_path / "work"),
+    ]
     done = subprocess.run(argv, capture_output=True, text=True)
-    seen = {each["kind"]: each for each in json.loads((tmp_path / "work" / "results.json").read_text())["seen"]}
+    seen = {
+        each["kind"]: each
+        for each in json.loads((tmp_path / "work" / "results.json").read_text())["seen"]
+    }
     assert (seen["bug"]["status"], seen["bug"]["code"]) == ("proven", 1), done.stdout
     assert (seen["fix"]["status"], seen["fix"]["outcome"]) == ("void", "abstain")
     assert done.returncode == 0, done.stdout

@@ -18,7 +18,9 @@ import vibe_gate
 from vibe_gate import errors
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULES = sorted(path for path in (ROOT / "vibe_gate").rglob("*.py") if "demo_data" not in path.parts)
+MODULES = sorted(
+    path for path in (ROOT / "vibe_gate").rglob("*.py") if "demo_data" not in path.parts
+)
 NAMES = """
     review review_sync Review run_workflow WorkflowRun AgentExecution Summary __version__
     find_bundles clean_bundles read_bundle RunResult
@@ -39,7 +41,11 @@ def test_the_public_names_are_these_and_each_loads():
 
 
 def test_every_error_is_public():
-    tree = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
+    tree = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, Exception)
+    }
     assert tree <= PUBLIC
 
 
@@ -54,7 +60,9 @@ DOORS = ("agent", "forge", "gateway", "git", "sandbox", "secrets", "sessions")
 @pytest.mark.parametrize("room", DOORS)
 def test_a_door_has_at_most_fifteen_names_and_each_loads(room):
     door = importlib.import_module(f"vibe_gate.{room}")
-    __import__(door.__name__, fromlist=door.__all__)  # as `from vibe_gate.store import captures` does, a module of it
+    __import__(
+        door.__name__, fromlist=door.__all__
+    )  # as `from vibe_gate.store import captures` does, a module of it
     assert len(door.__all__) <= 15
     assert all(getattr(door, name) is not None for name in door.__all__)
 
@@ -66,7 +74,9 @@ def test_a_module_has_a_docstring_and_no_import_by_string():
         tree = ast.parse(module.read_text())
         assert ast.get_docstring(tree), module
         called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        names = {call.id if isinstance(call, ast.Name) else getattr(call, "attr", "") for call in called}
+        names = {
+            call.id if isinstance(call, ast.Name) else getattr(call, "attr", "") for call in called
+        }
         assert not names & {"import_module", "__import__"}, module
 
 
@@ -87,7 +97,9 @@ VERDICTS = {
     "CriterionResult": ("judging", "checks"),
     "Summary": ("run/summary.py",),
 }
-"""What says how something came out -> where alone it is made; a document that is read is none of these calls."""
+"""What says how something came out -> where alone it is made; a document that is read is none of
+these calls.
+"""
 
 COPIES = {
     "outcome": (
@@ -101,9 +113,10 @@ COPIES = {
     ),
     "exit_code": ("judging", "run/summary.py", "store/runs.py"),
 }
-"""A field -> where alone a copy gets another value of it: judging's verdicts and the summaries that are made of them;
-the stages of a workflow (run/graph.py, run/schedule.py); the words of nodes in a drawing and of runs in a list, as
-their summaries say."""
+"""A field -> where alone a copy gets another value of it: judging's verdicts and the summaries that
+are made of them; the stages of a workflow (run/graph.py, run/schedule.py); the words of nodes in a
+drawing and of runs in a list, as their summaries say.
+"""
 
 
 def test_only_judging_makes_outcomes_and_exit_codes():
@@ -122,13 +135,17 @@ def test_only_judging_makes_outcomes_and_exit_codes():
 
 
 def test_nothing_that_tests_put_on_the_path_hides_a_module_of_pythons():
-    """`bench` and the folders of tests come first on `sys.path`: a `secrets.py` there is what `import secrets` gets."""
+    """`bench` and the folders of tests come first on `sys.path`: a `secrets.py` there is what
+    `import secrets` gets.
+    """
     found = [*(ROOT / "bench").glob("*.py"), *(ROOT / "tests").rglob("*.py")]
     assert [path for path in found if path.stem in sys.stdlib_module_names] == []
 
 
 def test_the_map_shows_the_tree():
-    """docs/explanation/architecture.md draws each room and each module at the top of the package, and nothing else."""
+    """docs/explanation/architecture.md draws each room and each module at the top of the package,
+    and nothing else.
+    """
     page = ROOT / "docs" / "explanation" / "architecture.md"
     drawn = page.read_text().split("```text\nvibe_gate/\n", 1)[1].split("```", 1)[0]
     names = set(re.findall(r"^  (\w+(?:/|\.py))", drawn, re.MULTILINE))
@@ -137,15 +154,23 @@ def test_the_map_shows_the_tree():
 
 
 def test_what_the_map_names_is_there():
-    """Each `room/file.py` of docs/explanation/architecture.md, and each function or class named behind it."""
+    """Each `room/file.py` of docs/explanation/architecture.md, and each function or class named
+    behind it.
+    """
     page = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
     wrong = []
     for file, behind in re.findall(r"`((?:\w+/)+\w+\.py|errors\.py)`(?: \(([^)]*)\))?", page):
-        path = ROOT / file if file.startswith(("docs/", "tests/", "vibe_gate/")) else ROOT / "vibe_gate" / file
+        path = (
+            ROOT / file
+            if file.startswith(("docs/", "tests/", "vibe_gate/"))
+            else ROOT / "vibe_gate" / file
+        )
         text = path.read_text() if path.is_file() else ""
         names = re.findall(r"`([A-Za-z_]+)`", behind)
         wrong += [file] if not text else []
-        wrong += [f"{file}: {name}" for name in names if not re.search(rf"\b(?:def|class) {name}\b", text)]
+        wrong += [
+            f"{file}: {name}" for name in names if not re.search(rf"\b(?:def|class) {name}\b", text)
+        ]
     assert wrong == []
 
 
@@ -181,16 +206,28 @@ WRONG = {
 
 BROKEN = (
     "Floors",
-    *("Only git imports pygit2", "Only the agent room imports claude_agent_sdk", "Only the forge imports github3"),
+    *(
+        "Only git imports pygit2",
+        "Only the agent room imports claude_agent_sdk",
+        "Only the forge imports github3",
+    ),
     *("imports? sqlite3", "imports? tomli_w", "imports? tomllib"),
-    *("imports? requests", "imports? rich", "past the door of agent", "past the doors of store", "No import cycle"),
+    *(
+        "imports? requests",
+        "imports? rich",
+        "past the door of agent",
+        "past the doors of store",
+        "No import cycle",
+    ),
 )
 
 
 @pytest.mark.slow
 def test_a_wrong_import_is_refused_in_each_kind_of_place(tmp_path):
     pytest.importorskip("importlinter", reason="import-linter is not installed here")
-    shutil.copytree(ROOT / "vibe_gate", tmp_path / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "vibe_gate", tmp_path / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__")
+    )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for place, line in WRONG.items():
         file = tmp_path / "vibe_gate" / place
@@ -202,4 +239,8 @@ def test_a_wrong_import_is_refused_in_each_kind_of_place(tmp_path):
 
 def test_no_test_replaces_our_own_code():
     forbidden = ("mock" + ".patch", "Magic" + "Mock", "unittest" + ".mock")
-    assert [p.name for p in (ROOT / "tests").rglob("*.py") if any(word in p.read_text() for word in forbidden)] == []
+    assert [
+        p.name
+        for p in (ROOT / "tests").rglob("*.py")
+        if any(word in p.read_text() for word in forbidden)
+    ] == []

@@ -1,4 +1,6 @@
-"""A release up to the push: what it writes, commits and tags, when it refuses, and that a failure leaves nothing."""
+"""A release up to the push: what it writes, commits and tags, when it refuses, and that a failure
+leaves nothing.
+"""
 
 from __future__ import annotations
 
@@ -42,15 +44,27 @@ def clone(tmp_path, environ):
 
 def test_a_release_is_a_tagged_commit_and_one_more_that_pins_it(clone):
     seen = []
-    release.release(clone.path, "0.2.0", "2026-11-27", lambda tree: seen.append((tree / "CHANGELOG.md").read_text()))
+    release.release(
+        clone.path,
+        "0.2.0",
+        "2026-11-27",
+        lambda tree: seen.append((tree / "CHANGELOG.md").read_text()),
+    )
     assert clone.git("log", "--format=%s", "v0.1.0..main") == "examples: pin v0.2.0\nrelease: 0.2.0"
     tagged = clone.git("rev-parse", "v0.2.0^{commit}")
     assert tagged == clone.git("rev-parse", "main~1")
     assert seen == [NEWS.replace("## Unreleased\n", "## Unreleased\n\n## 0.2.0 (2026-11-27)\n")]
     assert '__version__ = "0.2.0"' in clone.git("show", "v0.2.0:vibe_gate/version.py")
-    versions = re.compile(r"(?:vibe-gate\n\s+rev: v|\bvibe-gate==|vibe-gate/vibe-gate@\w+ # v)([\d.]+)")
+    versions = re.compile(
+        r"(?:vibe-gate\n\s+rev: v|\bvibe-gate==|vibe-gate/vibe-gate@\w+ # v)([\d.]+)"
+    )
     pages = [(clone.path / name).read_text() for name in (*COPIED[1:2], *COPIED[3:])]
-    assert [versions.findall(page) for page in pages] == [["0.2.0"] * 2, ["0.2.0"], ["0.2.0"], ["0.2.0"]]
+    assert [versions.findall(page) for page in pages] == [
+        ["0.2.0"] * 2,
+        ["0.2.0"],
+        ["0.2.0"],
+        ["0.2.0"],
+    ]
     for name in ("README.md", "examples/workflows/simple.yml"):
         assert f"vibe-gate/vibe-gate@{tagged} # v0.2.0" in (clone.path / name).read_text()
     assert clone.git("status", "--porcelain") == ""
@@ -68,7 +82,10 @@ def test_a_release_that_cannot_be_is_refused_with_what_to_do(clone):
     clone.write("new.py", "")
     assert refusal("0.2.0").endswith("Commit or stash them first:\n?? new.py")
     clone.commit("Emptied", **{"CHANGELOG.md": NEWS.replace("- New: a thing.\n\n", "")})
-    assert refusal("0.2.0") == "CHANGELOG.md has nothing under '## Unreleased'. Write what changes for users."
+    assert (
+        refusal("0.2.0")
+        == "CHANGELOG.md has nothing under '## Unreleased'. Write what changes for users."
+    )
     clone.git("switch", "-qc", "topic")
     assert refusal("0.2.0") == "The current branch is topic. Switch to main."
 
@@ -94,5 +111,9 @@ def test_the_index_gets_a_readme_whose_links_lead_somewhere():
     assert targets
     assert all(target.startswith("https://") for target in targets)
     assert "uses: vibe-gate/vibe-gate@v9.9.9\n" in text
-    paths = [target.partition("/v9.9.9/")[2].partition("#")[0] for target in targets if "/v9.9.9/" in target]
+    paths = [
+        target.partition("/v9.9.9/")[2].partition("#")[0]
+        for target in targets
+        if "/v9.9.9/" in target
+    ]
     assert [path for path in paths if not (ROOT / path).exists()] == []

@@ -1,4 +1,6 @@
-"""The walk, in-process: a real repository, a scripted model; the CLI itself where how it ends is the subject."""
+"""The walk, in-process: a real repository, a scripted model; the CLI itself where how it ends is
+the subject.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,11 @@ def walk(tmp_path: Path, environ: dict[str, str]) -> Walk:
 
 
 def outcomes(summary: Summary) -> dict[str, str]:
-    return {criterion.id: criterion.outcome for rubric in summary.rubrics for criterion in rubric.criteria}
+    return {
+        criterion.id: criterion.outcome
+        for rubric in summary.rubrics
+        for criterion in rubric.criteria
+    }
 
 
 def judged(walk: Walk, *steps: Any, **request: Any) -> Summary:
@@ -99,9 +105,13 @@ def test_a_good_change_passes(walk):
     summary = judged(walk, PASSES, meter=lambda *spent: heard.append(spent))
     assert (summary.outcome, summary.exit_code) == ("pass", 0)
     cost = summary.cost  # what a terminal shows while it grows
-    assert heard == [("judge-quality", cost.input_tokens + cost.output_tokens, pytest.approx(cost.usd))]
+    assert heard == [
+        ("judge-quality", cost.input_tokens + cost.output_tokens, pytest.approx(cost.usd))
+    ]
     assert summary.rubrics[0].score == 1.0
-    assert [vote.changes for one in summary.rubrics[0].criteria for vote in one.votes] == [CHANGES] * 2
+    assert [vote.changes for one in summary.rubrics[0].criteria for vote in one.votes] == [
+        CHANGES
+    ] * 2
 
 
 @pytest.mark.every_python
@@ -109,12 +119,19 @@ def test_a_fail_with_evidence_fails_and_points_at_its_lines(walk):
     summary = judged(walk, FAILS)
     assert (summary.outcome, summary.exit_code) == ("fail", 1)
     (finding,) = summary.findings
-    assert (finding.path, finding.line, finding.end_line, finding.level) == ("src/load.py", 4, 4, "failure")
+    assert (finding.path, finding.line, finding.end_line, finding.level) == (
+        "src/load.py",
+        4,
+        4,
+        "failure",
+    )
     assert finding.evidence[0].standing == "holds"
     assert len(finding.fingerprint) == 16
 
 
-def test_a_judge_blocks_when_it_has_earned_to_and_no_longer_when_a_person_says_that_it_was_wrong(walk):
+def test_a_judge_blocks_when_it_has_earned_to_and_no_longer_when_a_person_says_that_it_was_wrong(
+    walk,
+):
     def trusted(trust: str) -> Summary:
         walk.repo.write(".vibe-gate/gate.toml", f"{GATE}[trust]\n{trust}\n")
         return judged(walk, FAILS, definitions="worktree")
@@ -126,8 +143,16 @@ def test_a_judge_blocks_when_it_has_earned_to_and_no_longer_when_a_person_says_t
     told = trusted('uncalibrated = "advise"')
     assert stands(told) == (0, "warning", True)
     [claim] = parse((walk.repo.path / told.bundle / "receipt.json").read_bytes()).receipt.rubrics
-    assert claim.advised == ("errors-not-swallowed",), "no receipt claims that it passed what it failed"
-    measured = {"id": "errors-not-swallowed", "clean": 78, "clean_blocked": 0, "defective": 9, "found": 9}
+    assert claim.advised == ("errors-not-swallowed",), (
+        "no receipt claims that it passed what it failed"
+    )
+    measured = {
+        "id": "errors-not-swallowed",
+        "clean": 78,
+        "clean_blocked": 0,
+        "defective": 9,
+        "found": 9,
+    }
     quality = told.rubrics[0]
     known = CriterionBaseline(**measured), "claude-sonnet-5", TEMPLATE_VERSION
     walk.repo.write(".vibe-gate/baseline/quality.toml", baseline_toml(Baseline(
@@ -142,7 +167,10 @@ def test_a_judge_blocks_when_it_has_earned_to_and_no_longer_when_a_person_says_t
         ))  # fmt: skip
     back = trusted('block = "earned"')
     assert stands(back) == (0, "warning", True)
-    assert back.rubrics[0].criteria[0].trust.sentence == "calibrated: 1 of 79 clean blocked, 9 of 9 found"
+    assert (
+        back.rubrics[0].criteria[0].trust.sentence
+        == "calibrated: 1 of 79 clean blocked, 9 of 9 found"
+    )
 
 
 def test_a_baseline_that_a_change_brings_does_not_count_for_itself(walk):
@@ -154,14 +182,20 @@ def test_a_baseline_that_a_change_brings_does_not_count_for_itself(walk):
         created_at="2026-11-27T00:00:00Z",
         criterion=(CriterionBaseline(id="errors-not-swallowed", clean=300, clean_blocked=0, defective=9, found=9),),
     )))  # fmt: skip
-    for path, code, state in (("src/more.py", 4, "uncalibrated"), ("src/third.py", 0, "calibrated")):
+    for path, code, state in (
+        ("src/more.py", 4, "uncalibrated"),
+        ("src/third.py", 0, "calibrated"),
+    ):
         told = change(walk, path)(judge="never").summary
         assert (told.exit_code, told.rubrics[0].criteria[0].trust.state) == (code, state)
 
 
 def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
     summary = judged(
-        walk, answers(fails(HANDLER | {"quote": "    except Exception: return 0"}), said("names-are-clear"))
+        walk,
+        answers(
+            fails(HANDLER | {"quote": "    except Exception: return 0"}), said("names-are-clear")
+        ),
     )
     criterion = summary.rubrics[0].criteria[0]
     assert (criterion.outcome, criterion.votes[0].said) == ("abstain", "fail")
@@ -172,12 +206,18 @@ def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
 @pytest.mark.slow
 @pytest.mark.usefixtures("real_cli")
 def test_form_alone_costs_no_further_request(walk):
-    """A line break in a quote, no side, a wrong number: each once cost up to five requests, and the answer."""
+    """A line break in a quote, no side, a wrong number: each once cost up to five requests, and the
+    answer.
+    """
     loose = {"path": "src/load.py", "line": 90, "quote": "    except OSError:\n        pass\n"}
     summary = judged(walk, answers(fails(loose), said("names-are-clear", "PASS", evidence=None)))
     assert len(walk.asked) == 1
     (finding,) = summary.findings
-    assert (finding.path, finding.line, finding.evidence[0].quote) == ("src/load.py", 4, "except OSError:")
+    assert (finding.path, finding.line, finding.evidence[0].quote) == (
+        "src/load.py",
+        4,
+        "except OSError:",
+    )
     assert outcomes(summary) == {"errors-not-swallowed": "fail", "names-are-clear": "pass"}
 
 
@@ -191,7 +231,10 @@ def test_an_answer_that_does_not_fit_goes_back_once_with_a_sentence_of_ours(walk
     told = 'errors-not-swallowed has the outcome "perhaps"; the outcomes are pass, not_applicable, fail, abstain'
     (result,) = walk.asked[1].tool_results
     assert f"{told}. Give the whole answer once more, with only that changed." in result.text
-    assert outcomes(summary) == {"errors-not-swallowed": "pass" if mended else "abstain", "names-are-clear": "pass"}
+    assert outcomes(summary) == {
+        "errors-not-swallowed": "pass" if mended else "abstain",
+        "names-are-clear": "pass",
+    }
     assert mended or told in summary.rubrics[0].criteria[0].reason
 
 
@@ -260,7 +303,9 @@ def test_a_budget_reached_mid_run_is_an_event_and_both_name_what_was_not_reviewe
     summary = judged(walk, looks, PASSES, max_cost_usd=0.5)
     assert len(walk.asked) == 1
     assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
-    assert [(item.path, "budget" in item.reason) for item in summary.unreviewed] == [("src/load.py", True)]
+    assert [(item.path, "budget" in item.reason) for item in summary.unreviewed] == [
+        ("src/load.py", True)
+    ]
     (event,) = [event for event in events(walk, summary) if event["type"] == "budget.reached"]
     assert [item["path"] for item in event["data"]["not_asked"]] == ["src/load.py"]
     assert event["data"]["limit_usd"] == 0.5
@@ -303,11 +348,16 @@ def test_a_failing_must_check_binds_and_spares_the_judge(walk, tmp_path, environ
     assert "no-marker" in summary.unreviewed[0].reason
 
 
-def test_a_failed_check_keeps_its_finding_if_another_rubric_gives_its_id_to_another_check(walk, tmp_path, environ):
+def test_a_failed_check_keeps_its_finding_if_another_rubric_gives_its_id_to_another_check(
+    walk, tmp_path, environ
+):
     """Else whoever overrides the findings of the one lets the other pass unseen."""
 
     def rubric(name: str, **checks: str) -> str:
-        rows = (f'[[criterion]]\nid = "{id}"\nkind = "check"\n{check}\nmust = true\n' for id, check in checks.items())
+        rows = (
+            f'[[criterion]]\nid = "{id}"\nkind = "check"\n{check}\nmust = true\n'
+            for id, check in checks.items()
+        )
         return f'schema = 1\nid = "{name}"\n' + "".join(rows)
 
     text = 'check = "forbidden-pattern"\noptions.pattern = "bad"'
@@ -361,9 +411,13 @@ must = true
     for bad in ("1", "1 ", "3", "2", "0", "1"):
         walk.repo.commit(**{"bad": bad, "f.py": "1\n2\n3\n"})
         summary = walk(judge="never").summary
-        outcomes.append(next(one.outcome for one in summary.rubrics[0].criteria if one.id == "lint"))
+        outcomes.append(
+            next(one.outcome for one in summary.rubrics[0].criteria if one.id == "lint")
+        )
     assert outcomes[1:] == ["pass", "fail", "pass", "pass", "fail"]
-    [log] = walk.repo.path.glob(f".vibe-artifacts/{walk.repo.git('rev-parse', 'HEAD~4')}/*/checks.log")
+    [log] = walk.repo.path.glob(
+        f".vibe-artifacts/{walk.repo.git('rev-parse', 'HEAD~4')}/*/checks.log"
+    )
     assert "(exit code 1)\n" in log.read_text()
     assert "(exit code 1, on the tree before the change)\n" in log.read_text()
 
@@ -387,7 +441,9 @@ def test_a_change_of_the_gate_needs_a_human(walk):
 
 
 @pytest.mark.slow
-def test_definitions_that_do_not_parse_are_not_let_in_and_stop_later_reviews_until_they_are_repaired(walk):
+def test_definitions_that_do_not_parse_are_not_let_in_and_stop_later_reviews_until_they_are_repaired(
+    walk,
+):
     walk.repo.write(".vibe-gate/gate.toml", 'schema = 1\nrubric = ["quality"]\n')
     walk.repo.commit("Break the gate")
     with pytest.raises(DefinitionError, match="rubrics"):
@@ -418,7 +474,12 @@ def test_a_review_leaves_index_head_refs_and_working_tree_as_they_were(walk):
         }
 
     before = state()
-    for selection in (Selection("worktree"), Selection("staged"), Selection("commit"), Selection("range", "HEAD~1")):
+    for selection in (
+        Selection("worktree"),
+        Selection("staged"),
+        Selection("commit"),
+        Selection("range", "HEAD~1"),
+    ):
         walk(selection)
     assert state() == before
 
@@ -440,8 +501,14 @@ def test_files_that_change_during_the_review_are_an_integrity_error(walk):
 
 
 @pytest.mark.slow
-def test_votes_that_are_needed_are_asked_at_once_and_stop_when_the_outcome_cannot_change(walk, tmp_path, environ):
-    walk.repo = gated(tmp_path / "voting", environ, rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 3\n"))
+def test_votes_that_are_needed_are_asked_at_once_and_stop_when_the_outcome_cannot_change(
+    walk, tmp_path, environ
+):
+    walk.repo = gated(
+        tmp_path / "voting",
+        environ,
+        rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 3\n"),
+    )
     first = answers(fails(), said("names-are-clear"))
     second = answers(said("errors-not-swallowed"), said("names-are-clear"))
     both_asked = Barrier(2, timeout=60)
@@ -493,7 +560,9 @@ def test_the_reviewed_change_can_be_applied_from_the_bundle(walk):
 
 
 @pytest.mark.parametrize("planted", ["file", "link"])
-def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(walk, tmp_path, planted):
+def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(
+    walk, tmp_path, planted
+):
     store = walk.repo.path / ".vibe-artifacts"
     if planted == "file":
         store.write_text("in the way")
@@ -511,7 +580,11 @@ def test_a_recorded_review_replays_offline_and_what_was_not_recorded_is_an_error
 ):
     live = judged(walk, FAILS, wire=Wire("record", tmp_path / "cassette"))
     replayed = walk(wire=Wire("replay", tmp_path / "cassette")).summary
-    assert (replayed.rubrics, replayed.findings, replayed.exit_code) == (live.rubrics, live.findings, 1)
+    assert (replayed.rubrics, replayed.findings, replayed.exit_code) == (
+        live.rubrics,
+        live.findings,
+        1,
+    )
     walk.repo.write("src/load.py", SWALLOWS.replace("OSError", "ValueError"))
     walk.repo.git("commit", "-qa", "--amend", "-m", "Other")
     done = walk(wire=Wire("replay", tmp_path / "cassette"))
@@ -543,7 +616,10 @@ DOCUMENT = {
 def shape(value: Any) -> Any:
     """Keys and nesting; open maps and lists without an example stay closed."""
     if isinstance(value, dict):
-        return {key: {} if key in ("by_node", "by_model") else shape(inner) for key, inner in value.items()}
+        return {
+            key: {} if key in ("by_node", "by_model") else shape(inner)
+            for key, inner in value.items()
+        }
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return [shape(value[0])]
     return "list" if isinstance(value, list) else "value"
@@ -586,7 +662,9 @@ def test_force_another_model_another_rubric_or_a_damaged_cache_ask_again(walk):
         walk(definitions="worktree")
         walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("log it", "report it"))
         walk(definitions="worktree")
-        with closing(sqlite3.connect(walk.repo.path / ".git/vibe-gate/state.db", isolation_level=None)) as database:
+        with closing(
+            sqlite3.connect(walk.repo.path / ".git/vibe-gate/state.db", isolation_level=None)
+        ) as database:
             database.execute("UPDATE answers SET answer = substr(answer, 1, 40)")
         walk(definitions="worktree")
     assert len(walk.asked) == 5
@@ -600,7 +678,9 @@ def test_an_answer_that_was_no_answer_is_asked_for_again(walk):
 
 
 @pytest.mark.slow
-def test_the_authors_prose_is_withheld_unless_a_rubric_asks_and_then_the_worse_answer_counts(walk, tmp_path, environ):
+def test_the_authors_prose_is_withheld_unless_a_rubric_asks_and_then_the_worse_answer_counts(
+    walk, tmp_path, environ
+):
     walk.repo.git("commit", "-q", "--amend", "-m", "PROSE: perfectly safe")
     judged(walk, PASSES)
     assert "PROSE" not in json.dumps(walk.asked[0].body)
@@ -631,7 +711,9 @@ def test_hints_that_an_agent_wrote_the_change_are_said(walk):
         assert (authored.decision, authored.hints[0].endswith(hint)) == (True, True), authored.hints
 
 
-def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommitted_work_only(walk):
+def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommitted_work_only(
+    walk,
+):
     walk.environ["CLAUDECODE"] = "1"
     assert walk(judge="never").summary.agent_authored.hints == ()
     walk.repo.write("src/more.py", "x = 1\n")
@@ -649,7 +731,11 @@ def test_a_session_has_one_cost_also_of_a_model_that_our_table_does_not_know(wal
     assert (summary.outcome, summary.cost.basis) == ("pass", "known")
     turn = walk.repo.path / summary.bundle / "nodes/judge-quality/turn-001"
     told = json.loads((turn / "summary.json").read_text())["metrics"]["totalCostUsd"]
-    usage = [json.loads(line) for line in (turn / "events.ndjson").read_text().splitlines() if '"usage"' in line][-1]
+    usage = [
+        json.loads(line)
+        for line in (turn / "events.ndjson").read_text().splitlines()
+        if '"usage"' in line
+    ][-1]
     by_node, by_model = summary.cost.by_node, summary.cost.by_model
     costs = (told, usage["cost"], summary.cost.usd, *by_node.values(), *by_model.values())
     assert costs == pytest.approx([summary.cost.usd] * 5)
@@ -657,7 +743,9 @@ def test_a_session_has_one_cost_also_of_a_model_that_our_table_does_not_know(wal
 
 @pytest.mark.slow
 def test_a_days_budget_is_shared_by_all_runs_of_the_day(walk):
-    walk.repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nmax_cost_usd = 0.50\nper_day_usd = 0.60\n")
+    walk.repo.write(
+        ".vibe-gate/gate.toml", GATE + "[budget]\nmax_cost_usd = 0.50\nper_day_usd = 0.60\n"
+    )
     walk.repo.commit("Set a day's budget")
     dear = answer(PASSES, usage=Usage(1_000, 36_000))
     with walk.answered(dear, PASSES):
@@ -695,12 +783,16 @@ def test_a_secret_in_an_answer_that_fits_no_form_is_hidden_before_the_sentence_i
     for given in (said("names-are-clear", token), said(f"{token}{'x' * 99}")):
         summary = judged(walk, *[answers(given)] * 2, force=True)
         reasons = [one.reason for one in summary.rubrics[0].criteria]
-        assert all("does not fit its form" in reason and token[:8] not in reason for reason in reasons)
+        assert all(
+            "does not fit its form" in reason and token[:8] not in reason for reason in reasons
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["upstream", "branch from before the gate", "orphan branch"])
-def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(walk, tmp_path, environ, place):
+def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(
+    walk, tmp_path, environ, place
+):
     """Softening the gate in one commit and using that in the next must not work, pushed or not."""
     origin = tmp_path / "origin"
     walk.repo.git("clone", "-q", "--bare", ".", str(origin))
@@ -711,14 +803,20 @@ def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(walk,
         walk.repo.git("branch", "-q", "-u", "origin/main")
     elif place == "branch from before the gate":
         empty = walk.repo.git("hash-object", "-t", "tree", "-w", "/dev/null")
-        walk.repo.git("checkout", "-q", "-b", "fork", walk.repo.git("commit-tree", empty, "-m", "Older"))
+        walk.repo.git(
+            "checkout", "-q", "-b", "fork", walk.repo.git("commit-tree", empty, "-m", "Older")
+        )
     else:
         walk.repo.git("checkout", "-q", "--orphan", "own")
     walk.repo.write(".vibe-gate/gate.toml", GATE)
-    walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("must = true", "must = false"))
+    walk.repo.write(
+        ".vibe-gate/rubrics/quality.toml", RUBRIC.replace("must = true", "must = false")
+    )
     walk.repo.commit("Soften")
     change(walk, "src/more.py")
-    summary = judged(walk, answers(fails(HANDLER | {"path": "src/more.py"}), said("names-are-clear")))
+    summary = judged(
+        walk, answers(fails(HANDLER | {"path": "src/more.py"}), said("names-are-clear"))
+    )
     assert summary.trusted.revision == walk.repo.git("rev-parse", "origin/main")
     assert (summary.rubrics[0].criteria[0].must, summary.exit_code) == (True, 1)
 
@@ -762,13 +860,18 @@ def test_a_git_in_the_reviewed_tree_is_not_the_one_that_runs(walk, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_gitleaks_file_allows_from_the_trusted_revision_and_not_from_the_change(tmp_path, environ):
+def test_a_gitleaks_file_allows_from_the_trusted_revision_and_not_from_the_change(
+    tmp_path, environ
+):
     key, allows = "AK" + "IAZ7QWERTYUIOPASDF", "[allowlist]\nregexes = ['^AKIAZ7']\n"
     rubric = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "secrets"\nkind = "check"\ncheck = "no-secrets"\n'
     repo = gated(tmp_path / "repo", environ, rubric=rubric)
     repo.commit(**{".gitleaks.toml": allows, "a.py": f"k = '{key}'\n"})
     brought = walked(repo.path, environ, LAST).summary
     assert (brought.outcome, brought.findings[0].criterion) == ("fail", "secrets")
-    assert "This change's .gitleaks.toml counts once it is merged." in brought.rubrics[0].criteria[0].reason
+    assert (
+        "This change's .gitleaks.toml counts once it is merged."
+        in brought.rubrics[0].criteria[0].reason
+    )
     repo.commit(**{"b.py": f"k = '{key}'\n"})
     assert walked(repo.path, environ, LAST).summary.outcome == "pass"

@@ -35,7 +35,9 @@ def left(parent: Path, name: str, mode: int = 0o700, lock: int | None = 0o600) -
     return folder
 
 
-def test_what_a_killed_process_left_is_deleted_and_what_is_alive_or_not_ours_stays(temporary: Path) -> None:
+def test_what_a_killed_process_left_is_deleted_and_what_is_alive_or_not_ours_stays(
+    temporary: Path,
+) -> None:
     other = temporary.parent / "other"
     gone = [left(temporary, "vibe-gate-run-abcdefgh"), left(temporary, "vibe-gate-abc_ef12")]
     kept = [
@@ -46,13 +48,18 @@ def test_what_a_killed_process_left_is_deleted_and_what_is_alive_or_not_ours_sta
         left(temporary.parent, "other"),
     ]
     (temporary / "vibe-gate-run-link1234").symlink_to(other)
-    checked_out = left(temporary, "vibe-gate-exploits")  # a repository chooses its name and its files
+    checked_out = left(
+        temporary, "vibe-gate-exploits"
+    )  # a repository chooses its name and its files
     (checked_out / LOCK).write_text("x")
     kept.append(checked_out)
     linked = left(temporary, "vibe-gate-run-linklock", lock=None)
     (linked / LOCK).symlink_to(other / LOCK)
     with scratch.private_folder("run") as alive:
-        assert (alive.stat().st_mode & 0o777, [each.name for each in alive.iterdir()]) == (0o700, [LOCK])
+        assert (alive.stat().st_mode & 0o777, [each.name for each in alive.iterdir()]) == (
+            0o700,
+            [LOCK],
+        )
         scratch.remove_abandoned()
         assert alive.is_dir()
     assert not alive.exists()

@@ -1,4 +1,6 @@
-"""A store that a team shares: two clones of one repository, a folder as the store, a scripted model at the wire."""
+"""A store that a team shares: two clones of one repository, a folder as the store, a scripted model
+at the wire.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class Team:
         self.folder.mkdir()
         self.url = self.folder.as_uri()
         allow_store(self.url, environ)
-        origin = gated(place / "origin", environ, gate=f'{GATE}[store]\nurl = "{self.url}"\n', rubric=rubric)
+        origin = gated(
+            place / "origin", environ, gate=f'{GATE}[store]\nurl = "{self.url}"\n', rubric=rubric
+        )
         origin.commit("Load robustly", **{"src/load.py": SWALLOWS})
         self.origin = origin
 
@@ -52,10 +56,16 @@ class Team:
         self.origin.git("clone", "-q", str(self.origin.path), str(self.place / name))
         return Repo(self.place / name, self.environ)
 
-    def review(self, repo: Repo, *steps: Any, environ: dict[str, str] | None = None, **request: Any) -> Review:
-        """A review of the last commit, its run uploaded; the model has these answers and no more."""
+    def review(
+        self, repo: Repo, *steps: Any, environ: dict[str, str] | None = None, **request: Any
+    ) -> Review:
+        """A review of the last commit, its run uploaded; the model has these answers and no
+        more.
+        """
         with answering(*map(answer, steps)) as model:
-            done = walked(repo.path, self.environ | model.environ | (environ or {}), LAST, **request)
+            done = walked(
+                repo.path, self.environ | model.environ | (environ or {}), LAST, **request
+            )
             self.told = done.unshared.upload() if done.unshared else ()
         assert len(model.script.requests) == len(steps)
         assert not model.script.unexpected
@@ -79,13 +89,18 @@ question = "Is everything asked for?"
 
 
 @pytest.mark.slow  # a team, and a walk
-def test_a_folder_is_no_store_until_its_user_allows_it(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_a_folder_is_no_store_until_its_user_allows_it(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     team = Team(tmp_path, environ)
     repo = team.clone("anna")
     for named, steps in (("", [PASSES]), ("file:///elsewhere", []), (f"{team.url}/", [])):
         allow_store(named, environ)
         [note] = [note for note in team.review(repo, *steps).notes if "shared store" in note]
-        assert note.startswith(f"The shared store {team.url} is not used: ") and f"vibe-gate.store {team.url}" in note
+        assert (
+            note.startswith(f"The shared store {team.url} is not used: ")
+            and f"vibe-gate.store {team.url}" in note
+        )
         assert list(team.folder.iterdir()) == []
     allow_store(team.url, environ)
     assert [note for note in team.review(repo).notes if "shared store" in note] == []
@@ -94,7 +109,11 @@ def test_a_folder_is_no_store_until_its_user_allows_it(tmp_path: Path, environ: 
 def test_a_run_whose_judge_was_shown_a_prompt_and_its_answers_stay_in_the_clone(tmp_path, environ):
     team = Team(tmp_path, environ, ASKED)
     repo = team.clone("one")
-    tool = {"tool_name": "Write", "tool_input": {"file_path": "/x/load.py", "content": SWALLOWS}, "tool_response": {}}
+    tool = {
+        "tool_name": "Write",
+        "tool_input": {"file_path": "/x/load.py", "content": SWALLOWS},
+        "tool_response": {},
+    }
     told = [
         {"hook_event_name": "UserPromptSubmit", "prompt": "make it robust"},
         {"hook_event_name": "PostToolUse", **tool},
@@ -102,12 +121,16 @@ def test_a_run_whose_judge_was_shown_a_prompt_and_its_answers_stay_in_the_clone(
     folder = repo.path / ".git/vibe-gate/captures/0f3c9a1e-1111"
     folder.mkdir(parents=True)
     ms = int(datetime.now(UTC).timestamp() * 1000)
-    (folder / "events.ndjson").write_text("".join(json.dumps({"ts": ms, "event": one}) + "\n" for one in told))
+    (folder / "events.ndjson").write_text(
+        "".join(json.dumps({"ts": ms, "event": one}) + "\n" for one in told)
+    )
     done = team.review(repo, passes("asked-for"))
     assert (done.exit_code, done.unshared, team.objects()) == (0, None, [])
     pushed = vibe_gate("bundles", "push", cwd=repo.path, environ=team.environ)
     assert "A model was shown what an agent was asked for" in pushed.err
-    assert [path for path in team.objects() if "runs" in path.parts or "answers" in path.parts] == []
+    assert [
+        path for path in team.objects() if "runs" in path.parts or "answers" in path.parts
+    ] == []
 
 
 @pytest.fixture
@@ -128,17 +151,23 @@ def test_a_second_clone_asks_nothing_that_the_first_was_answered(team: Team) -> 
     assert (done.summary.cache.hits, done.summary.cache.misses) == (2, 0)
 
 
-def test_each_counts_the_runs_that_another_machine_has_made_of_the_same_question(team: Team) -> None:
+def test_each_counts_the_runs_that_another_machine_has_made_of_the_same_question(
+    team: Team,
+) -> None:
     first, second = team.clone("a"), team.clone("b")
     each = ("review", "HEAD~1..HEAD", "--each", "--json")
     with answering(answer(PASSES)) as model:
         environ = team.environ | model.environ
-        (made, _) = map(json.loads, vibe_gate(*each, cwd=first.path, environ=environ).out.splitlines())
+        (made, _) = map(
+            json.loads, vibe_gate(*each, cwd=first.path, environ=environ).out.splitlines()
+        )
     lacking = vibe_gate(*each, "--table", cwd=second.path, environ=environ)
     assert json.loads(lacking.out.splitlines()[0])["outcome"] == "missing"
     brought = vibe_gate(*each, "--table", "--store", cwd=second.path, environ=environ)
     row = json.loads(brought.out.splitlines()[0])
-    assert (row["run_id"], row["outcome"], row["recorded"]) == (made["run_id"], "pass", True), brought.err
+    assert (row["run_id"], row["outcome"], row["recorded"]) == (made["run_id"], "pass", True), (
+        brought.err
+    )
 
 
 @pytest.mark.slow  # one waits a second for the other
@@ -151,7 +180,10 @@ def test_of_two_clones_at_once_one_asks_and_the_other_waits_for_its_answer(team:
     with answering(PASSES, repeat_last=True) as model:
         done = asyncio.run(both(team.environ | model.environ))
     assert len(model.script.requests) == 1
-    assert sorted((one.outcome, one.summary.cache.misses) for one in done) == [("pass", 0), ("pass", 2)]
+    assert sorted((one.outcome, one.summary.cache.misses) for one in done) == [
+        ("pass", 0),
+        ("pass", 2),
+    ]
     assert not team.objects("claims")
 
 
@@ -197,14 +229,21 @@ def test_the_change_names_no_store(team: Team, tmp_path: Path) -> None:
     team.review(new, judge="never")
     assert list(evil.iterdir()) == []
     # `bundles` reads the same revision
-    assert evil.as_uri() not in vibe_gate("bundles", "push", "--json", cwd=repo.path, environ=team.environ).out
+    assert (
+        evil.as_uri()
+        not in vibe_gate("bundles", "push", "--json", cwd=repo.path, environ=team.environ).out
+    )
 
 
-def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(team: Team, tmp_path: Path) -> None:
+def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(
+    team: Team, tmp_path: Path
+) -> None:
     team.origin.git("checkout", "-q", "-b", "pr")
     evil = tmp_path / "evil"
     evil.mkdir()
-    team.origin.commit("Redirect", **{".vibe-gate/gate.toml": f'{GATE}[store]\nurl = "{evil.as_uri()}"\n'})
+    team.origin.commit(
+        "Redirect", **{".vibe-gate/gate.toml": f'{GATE}[store]\nurl = "{evil.as_uri()}"\n'}
+    )
     team.origin.commit("Change", **{"src/load.py": SWALLOWS + "\n"})
     job = Repo(tmp_path / "job", team.environ)
     job.git("remote", "add", "origin", str(team.origin.path))
@@ -215,10 +254,14 @@ def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(team: Team,
         with open_repository(job.path, team.environ) as repository:
             return standing_store(repository, lambda: datetime.now(UTC)).url
 
-    job.git("config", "vibe-gate.store", evil.as_uri())  # what a person allowed once, this change does not name
+    job.git(
+        "config", "vibe-gate.store", evil.as_uri()
+    )  # what a person allowed once, this change does not name
     [note] = [one for one in team.review(job, judge="never").notes if "shared store" in str(one)]
     assert "is not used: no default branch of the remote origin is known here" in note
-    with pytest.raises(UsageError, match="no default branch of the remote origin is known here: `git fetch origin`"):
+    with pytest.raises(
+        UsageError, match="no default branch of the remote origin is known here: `git fetch origin`"
+    ):
         store_url()
     job.git("config", "--unset", "vibe-gate.store")
     job.git("fetch", "-q", "origin")
@@ -235,7 +278,10 @@ def test_without_a_key_nothing_is_shared_and_only_ci_says_so(team: Team) -> None
     team.environ.pop("VIBE_GATE_STORE_KEY")
     assert team.review(repo, PASSES).notes == ()
     [note] = team.review(repo, environ={"CI": "true", "VIBE_GATE_STORE_KEY": "short"}).notes
-    assert note == f"The shared store {team.url} is not used: VIBE_GATE_STORE_KEY has fewer than 20 characters."
+    assert (
+        note
+        == f"The shared store {team.url} is not used: VIBE_GATE_STORE_KEY has fewer than 20 characters."
+    )
     assert team.objects() == []
 
 
@@ -244,11 +290,15 @@ def test_a_store_that_is_gone_changes_no_verdict_and_is_told_once(team: Team) ->
     repo = team.clone("a")
     team.folder.rename(team.folder.with_name("unmounted"))
     [note] = team.review(repo, PASSES).notes
-    assert note.startswith(f"The shared store {team.url} is not used: there is no such folder. What it lacks")
+    assert note.startswith(
+        f"The shared store {team.url} is not used: there is no such folder. What it lacks"
+    )
     assert team.told == ()
     team.folder.with_name("unmounted").rename(team.folder)
     points = vibe_gate("doctor", "--json", cwd=repo.path, environ=team.environ).json["points"]
-    assert [(one["state"], one["what"]) for one in points if one["name"] == "shared store"] == [("ok", team.url)]
+    assert [(one["state"], one["what"]) for one in points if one["name"] == "shared store"] == [
+        ("ok", team.url)
+    ]
     pushed = vibe_gate("bundles", "push", "--json", cwd=repo.path, environ=team.environ).json
     assert (len(pushed["uploaded"]), pushed["answers"], pushed["left"]) == (1, 2, 0)
     assert team.review(team.clone("b")).outcome == "pass"
@@ -260,7 +310,10 @@ def test_neither_the_key_nor_the_credentials_of_the_store_are_written_down(team:
     text = f"KEYS = {SECRET!r}, {secret!r}\n"
     team.origin.commit("Leak", **{"src/load.py": text})
     team.review(team.clone("a"), PASSES, environ={"AWS_SECRET_ACCESS_KEY": secret}, judge="always")
-    stored = [*team.objects(), *(path for path in (team.place / "a" / ".vibe-artifacts").rglob("*") if path.is_file())]
+    stored = [
+        *team.objects(),
+        *(path for path in (team.place / "a" / ".vibe-artifacts").rglob("*") if path.is_file()),
+    ]
     for path in stored:
         data = path.read_bytes()
         data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
@@ -269,14 +322,20 @@ def test_neither_the_key_nor_the_credentials_of_the_store_are_written_down(team:
 
 
 @pytest.mark.slow  # a second for a judge, or a program
-def test_where_the_gate_names_no_store_nothing_of_it_is_loaded(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_where_the_gate_names_no_store_nothing_of_it_is_loaded(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     repo = gated(tmp_path / "repo", environ)
     repo.commit("Change", **{"a.py": "1\n"})
     script = "import sys; from vibe_gate.faces.cli import main; main()"
     watched = f"import atexit, sys; atexit.register(lambda: print(sorted(m for m in sys.modules if {WORDS}))); {script}"
     argv = [sys.executable, "-c", watched, "review", "--commit", "HEAD", "--no-judge", "--quiet"]
     done = subprocess.run(
-        argv, cwd=repo.path, env=environ | {"VIBE_GATE_STORE_KEY": SECRET}, capture_output=True, text=True
+        argv,
+        cwd=repo.path,
+        env=environ | {"VIBE_GATE_STORE_KEY": SECRET},
+        capture_output=True,
+        text=True,
     )
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
@@ -343,7 +402,12 @@ def test_a_label_counts_in_the_figures_of_other_clones_and_blocks_nothing_there(
     told(first, "label", finding, "wrong")
     with open_repository(second.path, team.environ) as repository:
         [label], problems = counted_labels(repository, datetime.now(UTC))
-    assert (label.finding, label.right, label.by, problems) == (finding, False, "Ann <ann@example.org>", ())
+    assert (label.finding, label.right, label.by, problems) == (
+        finding,
+        False,
+        "Ann <ann@example.org>",
+        (),
+    )
     assert len(team.objects("labels")) == 1
     with open_state(second.path / ".git") as state:
         assert state.labels.all() == ()

@@ -11,7 +11,9 @@ class FileTree(dict[str, bytes]):
 
     def list(self, prefix: str, *, without: str = "") -> list[str]:
         skipped = f"{without or '//'}/"
-        return sorted(path for path in self if path.startswith(f"{prefix}/") and not path.startswith(skipped))
+        return sorted(
+            path for path in self if path.startswith(f"{prefix}/") and not path.startswith(skipped)
+        )
 
     def links(self, prefix: str, *, without: str = "") -> list[str]:
         return []
@@ -19,5 +21,7 @@ class FileTree(dict[str, bytes]):
 
 def text_tree(files: dict[str, str | bytes]) -> FileTree:
     """Files given as text or bytes, below `.vibe-gate/`."""
-    made = {path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()}
+    made = {
+        path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()
+    }
     return FileTree({f".vibe-gate/{path}": raw for path, raw in made.items()})

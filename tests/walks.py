@@ -16,8 +16,12 @@ LAST = Selection("commit")
 """The last commit."""
 
 
-async def awaited(place: Path, environ: Mapping[str, str], selection: Selection = LAST, **request: Any) -> Review:
-    """A review in the repository at `place`; `request`: fields of a ReviewRequest, and a `meter`."""
+async def awaited(
+    place: Path, environ: Mapping[str, str], selection: Selection = LAST, **request: Any
+) -> Review:
+    """A review in the repository at `place`; `request`: fields of a ReviewRequest, and a
+    `meter`.
+    """
     meter = request.pop("meter", None)
     return await review(
         ReviewRequest(selection, **request),
@@ -29,6 +33,8 @@ async def awaited(place: Path, environ: Mapping[str, str], selection: Selection 
     )
 
 
-def walked(place: Path, environ: Mapping[str, str], selection: Selection = LAST, **request: Any) -> Review:
+def walked(
+    place: Path, environ: Mapping[str, str], selection: Selection = LAST, **request: Any
+) -> Review:
     """The same, where nothing else is to be done meanwhile."""
     return asyncio.run(awaited(place, environ, selection, **request))

@@ -20,7 +20,9 @@ _WRITES = {
 """Events that write, and which of their arguments are paths."""
 HOME = Path(pwd.getpwuid(os.getuid()).pw_dir).resolve()
 _ROOT = Path(__file__).parents[1]
-_OURS = [Path(path).resolve() for path in (sys.prefix, sys.base_prefix, tempfile.gettempdir(), _ROOT)]
+_OURS = [
+    Path(path).resolve() for path in (sys.prefix, sys.base_prefix, tempfile.gettempdir(), _ROOT)
+]
 acts: list[str] = []
 watched = threading.Event()
 
@@ -42,7 +44,11 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
 
 
 def _is_foreign(address: object) -> bool:
-    if not isinstance(address, tuple) or not isinstance(address[0], str) or address[0] == "localhost":
+    if (
+        not isinstance(address, tuple)
+        or not isinstance(address[0], str)
+        or address[0] == "localhost"
+    ):
         return False  # a socket in the file system, or one of the kernel's
     try:
         return not ipaddress.ip_address(address[0].partition("%")[0]).is_loopback

@@ -61,7 +61,9 @@ def costing(output_tokens: int, input_tokens: int = 100) -> Usage:
 
 
 @contextmanager
-def answering(*steps: Mapping[str, Any] | StepOrFunction, repeat_last: bool = False) -> Iterator[Model]:
+def answering(
+    *steps: Mapping[str, Any] | StepOrFunction, repeat_last: bool = False
+) -> Iterator[Model]:
     """A model that says these things in this order, on a port of its own."""
     turns = [answer(step) if isinstance(step, Mapping) else step for step in steps]
     with ScriptedMessagesApi() as api:
@@ -107,14 +109,21 @@ class AgentSession:
     redact: Callable[[str], str] = str
 
 
-def session_in(place: Path, base_url: str, environ: Mapping[str, str], **changes: Any) -> AgentSession:
+def session_in(
+    place: Path, base_url: str, environ: Mapping[str, str], **changes: Any
+) -> AgentSession:
     """A small session with a home of its own; its working directory is `place/tree`.
 
     `changes`: fields of TurnRequest, and of AgentSession.
     """
     tree = place / "tree"
     tree.mkdir(exist_ok=True)
-    turn = {"node": "", "prompt": "Is it ok?", "system_prompt": "You judge.", "model": "claude-sonnet-5"}
+    turn = {
+        "node": "",
+        "prompt": "Is it ok?",
+        "system_prompt": "You judge.",
+        "model": "claude-sonnet-5",
+    }
     turn |= {"schema": SCHEMA, "folder": tree, "homes": place, "timeout_s": 30}
     turn |= {name: changes.pop(name) for name in TurnRequest.__struct_fields__ if name in changes}
     session = {"home": None, "base_url": base_url, "environ": environ, **changes}
@@ -132,7 +141,9 @@ async def conversing(session: AgentSession, notes: Notes) -> TurnResult:
     observed = await observe_session(
         turn, process, notes, session.redact, metered=bool(session.base_url), clock=session.clock
     )
-    return conclude_turn(turn, observed, session_cost(observed.result), TurnChange(), "", "", session.redact)
+    return conclude_turn(
+        turn, observed, session_cost(observed.result), TurnChange(), "", "", session.redact
+    )
 
 
 def hold(session: AgentSession) -> tuple[TurnResult, Notes]:

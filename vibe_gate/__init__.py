@@ -1,8 +1,8 @@
 """vibe-gate: a git-native gate for agent-written code.
 
-docs/explanation/architecture.md has the map of the house, from the top floor down: faces (argv, environment and clock
-come in there and nowhere else), run/review.py (THE WALK: read this first), rooms, doors to outside things, the domain's
-words.
+docs/explanation/architecture.md has the map of the house, from the top floor down: faces (argv,
+environment and clock come in there and nowhere else), run/review.py (THE WALK: read this first),
+rooms, doors to outside things, the domain's words.
 
 What scripts may rely on, loaded on first use so that `import vibe_gate` costs nothing:
 
@@ -28,12 +28,40 @@ from vibe_gate.version import __version__
 # No other import here: every start of the program passes through this file.
 
 __all__ = [
-    "Agent", "AgentError", "AgentExecution", "AgentFailed", "ApprovalNeeded", "Attachment", "DefinitionError",
-    "FileChange", "ForgeError", "GateError", "GatewayError", "InfrastructureError", "IntegrityError", "Review",
-    "RevisionError", "RunResult", "StorageError", "Summary", "UnsupportedRepository", "UsageError", "Vibe", "VibeRepo",
-    "WorkflowRun", "__version__", "clean_bundles", "expect", "find_bundles", "read_bundle", "review", "review_sync",
-    "run_agent", "run_workflow", "workflow",
-]  # fmt: skip
+    "Agent",
+    "AgentError",
+    "AgentExecution",
+    "AgentFailed",
+    "ApprovalNeeded",
+    "Attachment",
+    "DefinitionError",
+    "FileChange",
+    "ForgeError",
+    "GateError",
+    "GatewayError",
+    "InfrastructureError",
+    "IntegrityError",
+    "Review",
+    "RevisionError",
+    "RunResult",
+    "StorageError",
+    "Summary",
+    "UnsupportedRepository",
+    "UsageError",
+    "Vibe",
+    "VibeRepo",
+    "WorkflowRun",
+    "__version__",
+    "clean_bundles",
+    "expect",
+    "find_bundles",
+    "read_bundle",
+    "review",
+    "review_sync",
+    "run_agent",
+    "run_workflow",
+    "workflow",
+]
 
 if TYPE_CHECKING:
     from vibe_gate.domain.agent import Agent
@@ -75,7 +103,12 @@ def __getattr__(name: str) -> object:
 
 
 def _module_of(name: str) -> object:
-    if name.startswith(("review", "run_")) or name in ("Review", "WorkflowRun", "AgentExecution", "workflow"):
+    if name.startswith(("review", "run_")) or name in (
+        "Review",
+        "WorkflowRun",
+        "AgentExecution",
+        "workflow",
+    ):
         from vibe_gate.faces import api
 
         return api

@@ -102,8 +102,10 @@ class StorageError(InfrastructureError):
 class ForgeError(InfrastructureError):
     """The forge refused something, or gave no answer that can be read; it never changes a verdict.
 
-    `status` is HTTP's, 0 where there was no answer: then, and at a 5xx, it may have been done all the same.
-    `permission` is what the token lacks, as a job's `permissions` name it ("checks: write"), if the forge says so.
+    `status` is HTTP's, 0 where there was no answer: then, and at a 5xx, it may have been done all
+    the same.
+    `permission` is what the token lacks, as a job's `permissions` name it ("checks: write"), if the
+    forge says so.
     """
 
     def __init__(self, sentence: str, status: int = 0, permission: str = "") -> None:
@@ -115,7 +117,8 @@ class ForgeError(InfrastructureError):
 class ApprovalNeeded(GateError):
     """A run waits for a person to approve its next agent.
 
-    Not exit code 4, which says of a finished review that the change edits the gate: here nothing is decided yet.
+    Not exit code 4, which says of a finished review that the change edits the gate: here nothing is
+    decided yet.
     """
 
 

@@ -1,7 +1,7 @@
 """Private folders in the temporary directory: exported trees, agents' homes, objects of git.
 
-Each holds a file that its process has locked. The kernel gives the lock back when the process ends, however it ends:
-so a folder whose lock can be had was left by a process that was killed.
+Each holds a file that its process has locked. The kernel gives the lock back when the process ends,
+however it ends: so a folder whose lock can be had was left by a process that was killed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 @contextmanager
 def private_folder(kind: str) -> Iterator[Path]:
-    """A new folder for this process and its children; deleted at the end. `kind` is a part of its name."""
+    """A new folder for this process and its children; deleted at the end. `kind` is a part of its
+    name.
+    """
     claimed = -1
     try:
-        with tempfile.TemporaryDirectory(prefix=f"vibe-gate-{kind}-", ignore_cleanup_errors=True) as name:
+        with tempfile.TemporaryDirectory(
+            prefix=f"vibe-gate-{kind}-", ignore_cleanup_errors=True
+        ) as name:
             claimed = claim(Path(name))
             yield Path(name)
     finally:
@@ -37,8 +41,9 @@ def private_folder(kind: str) -> Iterator[Path]:
 def claim(folder: Path) -> int:
     """Keep others from taking the folder for abandoned until the descriptor is closed.
 
-    The file has its name only when it is locked. On a file system without locks it gets none: the folder stays.
-    It names the folder's inode, which nothing that is unpacked or checked out there can know.
+    The file has its name only when it is locked. On a file system without locks it gets none: the
+    folder stays. It names the folder's inode, which nothing that is unpacked or checked out there
+    can know.
     """
     unnamed = folder / f"{_LOCK}.new"
     descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
@@ -52,8 +57,8 @@ def claim(folder: Path) -> int:
 def remove_abandoned() -> None:
     """Delete the folders of processes that were killed.
 
-    Only folders of this user, closed to others, with a name of ours and a lock that names them; no link is followed. A
-    folder that cannot be deleted stays.
+    Only folders of this user, closed to others, with a name of ours and a lock that names them; no
+    link is followed. A folder that cannot be deleted stays.
     """
     parent = Path(tempfile.gettempdir())
     with suppress(OSError):
@@ -70,7 +75,9 @@ def _remove_if_abandoned(folder: Path) -> None:
         lock = os.open(_LOCK, os.O_RDONLY | _FLAGS, dir_fd=inside)
         try:
             folder_is, lock_is = os.fstat(inside), os.fstat(lock)
-            if not _is_own(folder_is, stat.S_IFDIR | 0o700) or not _is_own(lock_is, stat.S_IFREG | 0o600):
+            if not _is_own(folder_is, stat.S_IFDIR | 0o700) or not _is_own(
+                lock_is, stat.S_IFREG | 0o600
+            ):
                 return
             if os.read(lock, 100) != _identity(folder_is):
                 return

@@ -1,7 +1,7 @@
 """Traces to where OpenTelemetry's programs read them: an OTLP endpoint, or a file of OTLP JSON.
 
-The only importer of opentelemetry and of protobuf, which are an extra. Its own variables say what headers,
-certificates, compression, time limit and resource are, as in any program.
+The only importer of opentelemetry and of protobuf, which are an extra. Its own variables say what
+headers, certificates, compression, time limit and resource are, as in any program.
 """
 
 from __future__ import annotations
@@ -45,13 +45,16 @@ _IDS = ("traceId", "spanId", "parentSpanId")
 def write_traces(traces: Iterable[Trace], target: Path) -> tuple[int, int]:
     """Write a new file of OTLP JSON, a document a line; returns how many traces and spans.
 
-    Equal traces give equal bytes. UsageError: `target` exists, or its folder does not. StorageError.
+    Equal traces give equal bytes. UsageError: `target` exists, or its folder does not.
+    StorageError.
     """
     quoted = paths.quote(str(target))
     if os.path.lexists(target):
         raise UsageError(f"{quoted} exists already; name another file.")
     if not target.parent.is_dir():
-        raise UsageError(f"{quoted} cannot be written: there is no folder {paths.quote(str(target.parent))}.")
+        raise UsageError(
+            f"{quoted} cannot be written: there is no folder {paths.quote(str(target.parent))}."
+        )
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     resource, trace_count, span_count = _resource(), 0, 0
     try:
@@ -70,7 +73,8 @@ def write_traces(traces: Iterable[Trace], target: Path) -> tuple[int, int]:
 
 
 def send_traces(traces: Iterable[Trace], url: str) -> tuple[int, int]:
-    """Send traces to the endpoint of `traces_endpoint` as http/protobuf; returns how many traces and spans.
+    """Send traces to the endpoint of `traces_endpoint` as http/protobuf; returns how many traces
+    and spans.
 
     InfrastructureError: a request failed.
     """
@@ -100,7 +104,9 @@ def traces_endpoint(url: str) -> str:
             f"{name} is not an address over http for --otlp; write a file, or a URL like http://localhost:4318."
         )
     if address.username is not None or address.password is not None:
-        raise UsageError("A URL with a password is not taken for --otlp; set OTEL_EXPORTER_OTLP_HEADERS instead.")
+        raise UsageError(
+            "A URL with a password is not taken for --otlp; set OTEL_EXPORTER_OTLP_HEADERS instead."
+        )
     path = address.path.rstrip("/")
     if not path.endswith(TRACES):
         path += TRACES
@@ -134,7 +140,9 @@ def _export_error(url: str, message: str, sent_traces: int) -> InfrastructureErr
         message = message.replace(query, "***")
     sent = f" {counted(sent_traces, 'run')} had been sent before it." if sent_traces else ""
     reason = safe(message).rstrip(".")
-    return InfrastructureError(f"A run could not be sent to {url_without_query(url)}: {reason}.{sent}")
+    return InfrastructureError(
+        f"A run could not be sent to {url_without_query(url)}: {reason}.{sent}"
+    )
 
 
 def _parse_address(url: str) -> SplitResult | None:

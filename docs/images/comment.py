@@ -1,4 +1,5 @@
-"""Makes the pictures of what is posted: `python docs/images/comment.py`. Needs Chromium, cmarkgfm and Pillow.
+"""Makes the pictures of what is posted: `python docs/images/comment.py`. Needs Chromium, cmarkgfm
+and Pillow.
 
 The golden comments go through GitHub's own Markdown renderer onto a page that looks
 like GitHub's (the styles are our own), and a real browser photographs that.
@@ -55,7 +56,9 @@ th, td { border: 1px solid #d1d9e0; padding: 6px 13px; text-align: left } tr:nth
 .add { background: #dafbe1; color: #116329 } .del { background: #ffebe9; color: #82071e }
 """
 
-_OPTIONS = Options.CMARK_OPT_UNSAFE | Options.CMARK_OPT_HARDBREAKS | Options.CMARK_OPT_GITHUB_PRE_LANG
+_OPTIONS = (
+    Options.CMARK_OPT_UNSAFE | Options.CMARK_OPT_HARDBREAKS | Options.CMARK_OPT_GITHUB_PRE_LANG
+)
 _EXTENSIONS = ["table", "autolink", "tagfilter", "strikethrough", "tasklist"]
 _DIFF = re.compile(r'(<pre lang="diff"><code>)(.*?)(</code></pre>)', re.DOTALL)
 _FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-extensions",
@@ -64,7 +67,9 @@ _FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "-
 
 def github_page(markdown: str, more: str = "") -> str:
     """A page with one comment on it; `more` goes to the end of its body."""
-    body = cmarkgfm.markdown_to_html_with_extensions(markdown, options=_OPTIONS, extensions=_EXTENSIONS)
+    body = cmarkgfm.markdown_to_html_with_extensions(
+        markdown, options=_OPTIONS, extensions=_EXTENSIONS
+    )
     body = _DIFF.sub(lambda match: match[1] + _coloured(match[2]) + match[3], body)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>comment</title>'
@@ -79,7 +84,14 @@ def browse(page: Path, *flags: str, width: int = COLUMN + 32, height: int = 800)
     with tempfile.TemporaryDirectory() as profile:
         size = f"--window-size={width},{height}"
         done = subprocess.run(
-            ["chromium", *_FLAGS, f"--user-data-dir={profile}", size, *flags, page.resolve().as_uri()],
+            [
+                "chromium",
+                *_FLAGS,
+                f"--user-data-dir={profile}",
+                size,
+                *flags,
+                page.resolve().as_uri(),
+            ],
             capture_output=True,
             text=True,
             timeout=90,
@@ -92,7 +104,9 @@ def photograph(markdown: str, picture: Path) -> None:
     """A picture of the comment as it stands on the page, folds closed."""
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
-        page.write_text(github_page(markdown, "<script>document.title = document.body.scrollHeight</script>"))
+        page.write_text(
+            github_page(markdown, "<script>document.title = document.body.scrollHeight</script>")
+        )
         tall = re.search(r"<title>(\d+)</title>", browse(page, "--dump-dom"))
         assert tall is not None
         page.write_text(github_page(markdown))

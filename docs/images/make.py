@@ -1,6 +1,7 @@
 """Makes pictures of the terminal: `python docs/images/make.py`.
 
-The README's is what `vibe-gate demo` prints, at a fixed time; that of `stats` is drawn of made-up figures.
+The README's is what `vibe-gate demo` prints, at a fixed time; that of `stats` is drawn of made-up
+figures.
 """
 
 from __future__ import annotations
@@ -45,15 +46,20 @@ def picture() -> str:
             progress=lambda stage, text: None,
         )
         done = asyncio.run(walk)
-    # The end of a run id is a hash that covers the versions of what ran; the picture must outlive those.
+    # The end of a run id is a hash that covers the versions of what ran; the picture must outlive
+    # those.
     run_id = re.sub(r"[0-9a-f]{8}$", "7c1e52d0", done.summary.run_id)
     summary = replace(done.summary, run_id=run_id)
-    return drawing("vibe-gate review --commit HEAD", terminal.render(summary, done.notes, WIDTH), WIDTH, "demo")
+    return drawing(
+        "vibe-gate review --commit HEAD", terminal.render(summary, done.notes, WIDTH), WIDTH, "demo"
+    )
 
 
 def drawing(command: str, printed: Text, width: int, name: str) -> str:
     """A command and what it prints, as SVG."""
-    console = Console(record=True, width=width, file=StringIO(), force_terminal=True, color_system="truecolor")
+    console = Console(
+        record=True, width=width, file=StringIO(), force_terminal=True, color_system="truecolor"
+    )
     console.print(Text(f"$ {command}\n", style="bold"))
     console.print(printed)
     return console.export_svg(title="vibe-gate", unique_id=f"vibe-gate-{name}")
@@ -62,10 +68,18 @@ def drawing(command: str, printed: Text, width: int, name: str) -> str:
 def figures() -> str:
     """What `vibe-gate stats` draws of a month of made-up runs."""
     feedback = [
-        CriterionFeedback("quality", name, found, right, wrong, found - right - wrong, share(right, right + wrong))
-        for name, found, right, wrong in (("errors-not-swallowed", 14, 9, 2), ("names-are-clear", 6, 1, 4))
+        CriterionFeedback(
+            "quality", name, found, right, wrong, found - right - wrong, share(right, right + wrong)
+        )
+        for name, found, right, wrong in (
+            ("errors-not-swallowed", 14, 9, 2),
+            ("names-are-clear", 6, 1, 4),
+        )
     ]
-    days = [((NOON - timedelta(days=ago)).date().isoformat(), (ago * 7 + ago // 3) % 9) for ago in range(30, 0, -1)]
+    days = [
+        ((NOON - timedelta(days=ago)).date().isoformat(), (ago * 7 + ago // 3) % 9)
+        for ago in range(30, 0, -1)
+    ]
     total = Statistics(
         runs=sum(runs for _, runs in days),
         outcomes={"pass": 90, "fail": 24, "inconclusive": 7, "approval": 3},
@@ -78,7 +92,9 @@ def figures() -> str:
         misses=123,
         saved_usd=2.31,
         criteria=feedback,
-        outcomes_by_day={day: {"pass": runs - runs // 4, "fail": runs // 4} for day, runs in days if runs},
+        outcomes_by_day={
+            day: {"pass": runs - runs // 4, "fail": runs // 4} for day, runs in days if runs
+        },
         authors={"agent": AuthorRuns(85, 19, 6.3), "human": AuthorRuns(39, 5, 2.38)},
         agents={"Claude Code": AuthorRuns(53, 9, 3.6), "Codex": AuthorRuns(32, 10, 2.7)},
     )

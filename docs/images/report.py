@@ -1,4 +1,6 @@
-"""Makes the pictures of the report: `python docs/images/report.py` (needs Chromium and playwright)."""
+"""Makes the pictures of the report: `python docs/images/report.py` (needs Chromium and
+playwright).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,14 @@ PICTURES = {
 def who_wrote(added: Mapping[str, Sequence[int]]) -> Authors:
     """One turn of a captured session that wrote every added line of the demo's change."""
     prompt = "Make sending a payment robust: try again if the bank does not answer.\n\nThree attempts are enough."
-    turn = WritingTurn("Claude Code", "0f3c9a1e-6b1d-4c55-9d0a-2f7b3e6a8c41", 2, None, prompt.split("\n")[0], prompt)
+    turn = WritingTurn(
+        "Claude Code",
+        "0f3c9a1e-6b1d-4c55-9d0a-2f7b3e6a8c41",
+        2,
+        None,
+        prompt.split("\n")[0],
+        prompt,
+    )
     runs = [
         WrittenLines(path, lines[0], lines[-1], 0, "Edit", f"toolu_{number}")
         for number, (path, lines) in enumerate(added.items(), start=1)
@@ -65,7 +74,9 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         made = report(Path(place))
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
             for name, link in PICTURES.items():
                 tab = browser.new_page(viewport={"width": 1200, "height": 640})
                 tab.goto(made.as_uri() + link)

@@ -1,5 +1,6 @@
-"""Makes the pictures of the site of all runs, and of the index of tests: `python docs/images/site.py` (needs Chromium
-and playwright)."""
+"""Makes the pictures of the site of all runs, and of the index of tests: `python
+docs/images/site.py` (needs Chromium and playwright).
+"""
 
 from __future__ import annotations
 
@@ -20,11 +21,23 @@ from vibe_gate.report.site import Site, SiteRun, index_page
 from vibe_gate.report.statistics import statistics
 
 RUNS, FIRST = 240, datetime(2026, 9, 28, 9, tzinfo=UTC)
-CRITERIA = ("quality/errors-not-swallowed", "quality/names-are-clear", "payments/idempotent", "safety/no-secrets")
+CRITERIA = (
+    "quality/errors-not-swallowed",
+    "quality/names-are-clear",
+    "payments/idempotent",
+    "safety/no-secrets",
+)
 MODELS = {"claude-sonnet-5": 0.03, "claude-haiku-4-5": 0.008}
 AGENTS = ("Claude Code", "Codex", "Cursor")
 PEOPLE = ("Ada Berg", "Bo Lind", "Cem Kaya")
-FILES = ("src/pay.py", "src/bank.py", "src/ledger.py", "src/config.py", "src/log.py", "docs/payments.md")
+FILES = (
+    "src/pay.py",
+    "src/bank.py",
+    "src/ledger.py",
+    "src/config.py",
+    "src/log.py",
+    "docs/payments.md",
+)
 TITLES = (
     "Retry a payment that timed out",
     "Load configuration lazily",
@@ -41,8 +54,14 @@ def run(number: int, rng: random.Random) -> tuple[SiteRun, list[Label]]:
     model = rng.choice(list(MODELS))
     usd = MODELS[model] * (0.5 + rng.random())
     marks = {name: f"{rng.getrandbits(64):016x}" for name in failed}
-    found = [FoundFinding(marks[name], name.split("/")[1], "src/pay.py", (name,), (), "kept") for name in failed]
-    run_id, outcome = f"{at:%Y%m%dT%H%M%S}000Z-{rng.getrandbits(32):08x}", "fail" if failed else "pass"
+    found = [
+        FoundFinding(marks[name], name.split("/")[1], "src/pay.py", (name,), (), "kept")
+        for name in failed
+    ]
+    run_id, outcome = (
+        f"{at:%Y%m%dT%H%M%S}000Z-{rng.getrandbits(32):08x}",
+        "fail" if failed else "pass",
+    )
     entry = RunEntry(
         run_id, key, "sealed", outcome, int(bool(failed)),
         "agent" if agent else "human", "review", head_commit=key, files=rng.randrange(1, 6), added=rng.randrange(4, 90),
@@ -51,7 +70,13 @@ def run(number: int, rng: random.Random) -> tuple[SiteRun, list[Label]]:
         paths=("src/pay.py", rng.choice(FILES[1:])) if failed and rng.random() < 0.6 else (rng.choice(FILES),),
     )  # fmt: skip
     agents = (rng.choice(AGENTS),) if agent else ()
-    figures = RunFigures(agents, {model: usd}, hits=rng.randrange(3), misses=rng.randrange(1, 4), findings=tuple(found))
+    figures = RunFigures(
+        agents,
+        {model: usd},
+        hits=rng.randrange(3),
+        misses=rng.randrange(1, 4),
+        findings=tuple(found),
+    )
     labels = [
         Label(
             ts=at, finding=one.fingerprint, rubric=one.sources[0].split("/")[0], criterion=one.criterion,
@@ -86,7 +111,11 @@ TESTS = {
 }
 """How often a good model passes them."""
 
-UNDER_TEST = {"claude-opus-5": (0.06, 0.98), "claude-sonnet-5": (0.02, 0.9), "claude-haiku-4-5": (0.006, 0.62)}
+UNDER_TEST = {
+    "claude-opus-5": (0.06, 0.98),
+    "claude-sonnet-5": (0.02, 0.9),
+    "claude-haiku-4-5": (0.006, 0.62),
+}
 """US dollars, and how good a model is."""
 
 
@@ -101,16 +130,27 @@ def session() -> Site:
                 run_id = f"{at:%Y%m%dT%H%M%S}000Z-{rng.getrandbits(32):08x}"
                 result = "passed" if rng.random() < ease * skill else "failed"
                 tested = TestedRun(
-                    test=test, model=model, attempt=run_id, result=result, repetition=repetition, usd=paid
+                    test=test,
+                    model=model,
+                    attempt=run_id,
+                    result=result,
+                    repetition=repetition,
+                    usd=paid,
                 )
                 entry = RunEntry(
                     run_id, "0" * 40, outcome="pass", author="fixer", workflow="fixer", files=1,
                     added=rng.randrange(9), deleted=rng.randrange(5), cost_usd=paid, cost_basis="known",
                     duration_ms=rng.randrange(3_000, 40_000),
                 )  # fmt: skip
-                runs.append(SiteRun(entry, RunFigures(usd_by_model={model: paid}), page="", tested=tested))
+                runs.append(
+                    SiteRun(entry, RunFigures(usd_by_model={model: paid}), page="", tested=tested)
+                )
     runs.reverse()
-    return Site(tuple(runs), statistics([run.entry for run in runs], {}, lambda entry: None), is_session=True)
+    return Site(
+        tuple(runs),
+        statistics([run.entry for run in runs], {}, lambda entry: None),
+        is_session=True,
+    )
 
 
 PICTURES = {"site.png": (site, 1500), "tests.png": (session, 940)}
@@ -119,7 +159,9 @@ PICTURES = {"site.png": (site, 1500), "tests.png": (session, 940)}
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         for name, (made, height) in PICTURES.items():
             index = Path(place, "index.html")
             index.write_text(index_page(made()), encoding="utf-8")

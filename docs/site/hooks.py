@@ -1,6 +1,8 @@
-"""What mkdocs adds to the pages of docs/: the README, the examples and the changelog; and what the built site may hold.
+"""What mkdocs adds to the pages of docs/: the README, the examples and the changelog; and what the
+built site may hold.
 
-Links lead where they do on a forge: `../README.md`, `../examples/hooks/README.md` and files of an example become pages.
+Links lead where they do on a forge: `../README.md`, `../examples/hooks/README.md` and files of an
+example become pages.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ _LOADED = re.compile(
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Replace a folder's name in `nav` by its pages."""
     pages = {
-        "decisions": [f"decisions/{path.name}" for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))],
+        "decisions": [
+            f"decisions/{path.name}" for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))
+        ],
         "examples": ["examples/index.md", *(f"examples/{name}.md" for name in _examples())],
     }
     for entry in config.nav or []:
@@ -50,7 +54,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages whose text stands outside of docs/."""
-    texts = {"index.md": _moved(ROOT / "README.md", "."), "changelog.md": _moved(ROOT / "CHANGELOG.md", ".")}
+    texts = {
+        "index.md": _moved(ROOT / "README.md", "."),
+        "changelog.md": _moved(ROOT / "CHANGELOG.md", "."),
+    }
     index = ["# Examples", "", "Folders of `examples/`, to be copied.", ""]
     for name in _examples():
         texts[f"examples/{name}.md"] = text = _example(ROOT / "examples" / name)
@@ -62,11 +69,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links out of docs/ at pages of the site; show a pipe in a table's code as GitHub does."""
+    """Point links out of docs/ at pages of the site; show a pipe in a table's code as GitHub
+    does.
+    """
     if page.file.src_path.startswith("decisions/"):
         page.meta["search"] = {"boost": 0.2}  # who searches wants to know what is so, before why
     if page.file.generated_by is None:
-        markdown = _relinked(markdown, ROOT / "docs" / page.file.src_path, str(Path(page.file.src_path).parent))
+        markdown = _relinked(
+            markdown, ROOT / "docs" / page.file.src_path, str(Path(page.file.src_path).parent)
+        )
     lines = markdown.split("\n")
     for number, line in enumerate(lines):
         if line.startswith("|"):
@@ -75,12 +86,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Warn, which fails a strict build, if a page has other lists, rows or blocks of code here than on GitHub."""
+    """Warn, which fails a strict build, if a page has other lists, rows or blocks of code here than
+    on GitHub.
+    """
     on_github = github_flavored_markdown_to_html(page.markdown or "", Options.CMARK_OPT_UNSAFE)
     for tag in ("li", "tr", "pre"):
         here, there = (len(re.findall(rf"<{tag}\b", text)) for text in (content, on_github))
         if here != there:
-            _LOG.warning("%s has %d <%s> here and %d on GitHub", page.file.src_path, here, tag, there)
+            _LOG.warning(
+                "%s has %d <%s> here and %d on GitHub", page.file.src_path, here, tag, there
+            )
     return content
 
 
@@ -106,7 +121,9 @@ def _example(folder: Path) -> str:
     """A page: the folder's README, or a title, and each of its files that git has."""
     readme = folder / "README.md"
     parts = [_moved(readme, "examples") if readme.exists() else f"# {folder.name.capitalize()}\n"]
-    listed = subprocess.run(["git", "ls-files", "-z", "."], cwd=folder, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "."], cwd=folder, capture_output=True, text=True, check=True
+    )
     for name in sorted(name for name in listed.stdout.split("\0") if name):
         language = LANGUAGES.get(Path(name).suffix)
         if language:
@@ -137,11 +154,19 @@ def _page(place: Path) -> tuple[str, str]:
     """The page of the site that shows a file of the repository, and where in it."""
     first, *rest = place.parts or ("",)
     if first == "docs":
-        return "/".join(rest) if Path(*rest).suffix else f"{'/'.join(rest)}/0001-record-decisions.md", ""
+        return "/".join(rest) if Path(
+            *rest
+        ).suffix else f"{'/'.join(rest)}/0001-record-decisions.md", ""
     if first == "examples" and rest:
         name, *inner = rest
-        return f"examples/{name}.md", f"#{'/'.join(inner)}" if inner and inner != ["README.md"] else ""
-    pages = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "examples": "examples/index.md"}
+        return f"examples/{name}.md", f"#{'/'.join(inner)}" if inner and inner != [
+            "README.md"
+        ] else ""
+    pages = {
+        "README.md": "index.md",
+        "CHANGELOG.md": "changelog.md",
+        "examples": "examples/index.md",
+    }
     return pages.get(place.as_posix(), place.as_posix()), ""
 
 

@@ -1,4 +1,5 @@
-"""The parts of the documentation that the code says itself: arguments, keys, checks, documents, exit codes.
+"""The parts of the documentation that the code says itself: arguments, keys, checks, documents,
+exit codes.
 
 python docs/site/reference.py            print where a page says anything else than the code; exit code 1 if one does
 python docs/site/reference.py --write    write it into the pages, between `<!-- reference: NAME -->` and the next
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
+import inspect
 import json
 import re
 import sys
@@ -42,7 +44,14 @@ from vibe_gate.store.turn_summary import TurnSummary
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-DOCUMENTS: tuple[type[Struct], ...] = (Summary, Event, TurnSummary, CaptureMeta, SessionMeta, CommitRow)
+DOCUMENTS: tuple[type[Struct], ...] = (
+    Summary,
+    Event,
+    TurnSummary,
+    CaptureMeta,
+    SessionMeta,
+    CommitRow,
+)
 """What a bundle, a capture and a session hold as JSON."""
 
 CAUSES: dict[str, type[Struct]] = {kind.__name__: kind for kind in get_args(cause.Cause)}
@@ -51,13 +60,27 @@ CAUSES: dict[str, type[Struct]] = {kind.__name__: kind for kind in get_args(caus
 MOST_WORDS = 12
 """Of an enumeration that is written out as a type."""
 
-_BLOCK = re.compile(r"(?<=<!-- reference: )(?P<name>[^>\n]+)(?P<open> -->\n)(?P<text>.*?)(?=<!-- /reference -->)", re.S)
+_BLOCK = re.compile(
+    r"(?<=<!-- reference: )(?P<name>[^>\n]+)(?P<open> -->\n)(?P<text>.*?)(?=<!-- /reference -->)",
+    re.S,
+)
 _COMMANDS = (*COMMANDS, *dispatch.MACHINE_COMMANDS)
+
+
+def first_paragraph(kind: type) -> str:
+    """What a class says of itself, on one line."""
+    paragraph, _, _ = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")
+    return " ".join(paragraph.split())
 
 
 def blocks() -> dict[str, str]:
     """Every part by its name, as Markdown."""
-    made = {"commands": _commands(), "checks": _checks(), "exit codes": _exit_codes(), "errors": _errors()}
+    made = {
+        "commands": _commands(),
+        "checks": _checks(),
+        "exit codes": _exit_codes(),
+        "errors": _errors(),
+    }
     made |= {"causes": _causes()}
     made |= {"criterion effects": _criterion_effects(), "effects": _effects()}
     made |= {part: _action(part) for part in ("inputs", "outputs")}
@@ -71,7 +94,9 @@ def blocks() -> dict[str, str]:
 
 
 def main(argv: list[str]) -> int:
-    """Compare the pages with the code, or write them. 1: a page differs, or lacks a part that the code has."""
+    """Compare the pages with the code, or write them. 1: a page differs, or lacks a part that the
+    code has.
+    """
     wanted, left, differs = blocks(), set(blocks()), False
     for page in PAGES:
         text = page.read_text()
@@ -80,13 +105,18 @@ def main(argv: list[str]) -> int:
                 print(f"{page.relative_to(ROOT)}: there is no part {match['name']!r}")
                 differs = True
             left.discard(match["name"])
-        new = _BLOCK.sub(lambda match: f"{match['name']}{match['open']}{wanted.get(match['name'], '')}", text)
+        new = _BLOCK.sub(
+            lambda match: f"{match['name']}{match['open']}{wanted.get(match['name'], '')}", text
+        )
         if new != text and argv == ["--write"]:
             page.write_text(new)
         elif new != text:
             differs = True
             print(
-                *difflib.unified_diff(text.splitlines(), new.splitlines(), str(page), "the code", lineterm=""), sep="\n"
+                *difflib.unified_diff(
+                    text.splitlines(), new.splitlines(), str(page), "the code", lineterm=""
+                ),
+                sep="\n",
             )
     for name in sorted(left):
         print(f"no page has <!-- reference: {name} -->")
@@ -97,13 +127,17 @@ def main(argv: list[str]) -> int:
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+    return "".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    )
 
 
 def _parsers(name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """The parser of a command, or those of its subcommands."""
     parser = parser_of(name, dispatch.find_command(name))
-    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    groups = [
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    ]
     if not groups:
         yield name, parser
     for group in groups:
@@ -111,7 +145,9 @@ def _parsers(name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
 
 
 def _commands() -> str:
-    rows = ((f"[`{name}`](#vibe-gate-{name})", dispatch.find_command(name).summary) for name in COMMANDS)
+    rows = (
+        (f"[`{name}`](#vibe-gate-{name})", dispatch.find_command(name).summary) for name in COMMANDS
+    )
     return _table(("command", "what it does"), rows)
 
 
@@ -146,8 +182,13 @@ def _wrap_usage(usage: str) -> str:
 
 def _named(action: argparse.Action) -> str:
     value = str(action.metavar or "|".join(map(str, action.choices or ())))
-    value = f"[{value}]" if action.nargs == "?" else f"{value} ..." if action.nargs == "+" else value
-    return ", ".join(f"`{option} {value}`".replace(" `", "`") for option in action.option_strings) or f"`{value}`"
+    value = (
+        f"[{value}]" if action.nargs == "?" else f"{value} ..." if action.nargs == "+" else value
+    )
+    return (
+        ", ".join(f"`{option} {value}`".replace(" `", "`") for option in action.option_strings)
+        or f"`{value}`"
+    )
 
 
 def _objects(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -174,9 +215,13 @@ def _document(kind: type[Struct]) -> str:
     for title, one in _objects(schema):
         if title in CAUSES:
             continue
-        rows = [(f"`{name}`", _type(key, schema, names=True)) for name, key in one["properties"].items()]
+        rows = [
+            (f"`{name}`", _type(key, schema, names=True)) for name, key in one["properties"].items()
+        ]
         heading = f"#### {title}\n\n" if one is not schema else ""
-        about = textwrap.fill(" ".join(one.get("description", "").split()), 120, break_on_hyphens=False)
+        about = textwrap.fill(
+            " ".join(one.get("description", "").split()), 120, break_on_hyphens=False
+        )
         parts.append(f"{heading}{about}\n\n{_table(('key', 'type'), rows)}")
     return "\n" + "\n".join(parts) + "\n"
 
@@ -186,8 +231,12 @@ def _causes() -> str:
     rows = []
     for kind in CAUSES.values():
         schema = schema_of(kind)
-        keys = [f"`{name}`: {_type(key, schema)}" for name, key in schema["properties"].items() if name != "code"]
-        meaning = (kind.__doc__ or "").partition("\n")[0]
+        keys = [
+            f"`{name}`: {_type(key, schema)}"
+            for name, key in schema["properties"].items()
+            if name != "code"
+        ]
+        meaning = first_paragraph(kind)
         rows.append((f"`{schema['properties']['code']['enum'][0]}`", "; ".join(keys), meaning))
     return _table(("code", "holds", "meaning"), rows)
 
@@ -219,8 +268,14 @@ def _type(key: dict[str, Any], schema: dict[str, Any], *, names: bool = False) -
     if key.get("type") == "array":
         return f"array of {_plural(_type(key.get('items', {}), schema, names=names))}"
     if key.get("type") == "object":
-        inner = next(iter(key.get("patternProperties", {}).values()), key.get("additionalProperties"))
-        return f"{_plural(_type(inner, schema, names=names))} by name" if isinstance(inner, dict) else "table"
+        inner = next(
+            iter(key.get("patternProperties", {}).values()), key.get("additionalProperties")
+        )
+        return (
+            f"{_plural(_type(inner, schema, names=names))} by name"
+            if isinstance(inner, dict)
+            else "table"
+        )
     if key.get("type") in ("integer", "number"):
         return _number(key)
     if key.get("pattern") == IDENTIFIER:
@@ -239,7 +294,11 @@ def _number(key: dict[str, Any]) -> str:
         return f"{low} to {high}" if low != high else f"{low}"
     kind = "whole number" if key["type"] == "integer" else "number"
     kind += f" > {key['exclusiveMinimum']}" if "exclusiveMinimum" in key else ""
-    return kind + (f", at least {low}" if low else "") + (f", at most {high}" if high is not None else "")
+    return (
+        kind
+        + (f", at least {low}" if low else "")
+        + (f", at most {high}" if high is not None else "")
+    )
 
 
 def _checks() -> str:
@@ -250,7 +309,9 @@ def _checks() -> str:
         for option, key in schema.get("properties", {}).items():
             told = "required" if option in schema.get("required", ()) else _default(key)
             told = "" if isinstance(key.get("default"), list) else f" ({told})" if told else ""
-            options.append(f"`{option}`{told}" + (f": {key['description']}" if option != "exclude" else ""))
+            options.append(
+                f"`{option}`{told}" + (f": {key['description']}" if option != "exclude" else "")
+            )
         options.sort(key="`exclude`".__eq__)
         rows.append((f"`{name}`", check.summary, "; ".join(options)))
     return _table(("check", "a pass says", "options"), rows)
@@ -260,7 +321,10 @@ def _action(part: str) -> str:
     """The inputs or the outputs of action.yml."""
     written = yaml.safe_load((ROOT / "action.yml").read_text())[part]
     if part == "outputs":
-        return _table(("output", "meaning"), ((f"`{name}`", one["description"]) for name, one in written.items()))
+        return _table(
+            ("output", "meaning"),
+            ((f"`{name}`", one["description"]) for name, one in written.items()),
+        )
     rows = (
         (f"`{name}`", f"`{one['default']}`" if one["default"] else "", one["description"])
         for name, one in written.items()
@@ -275,7 +339,9 @@ def _criterion_effects() -> str:
 
 def _effects() -> str:
     """The words of that table."""
-    return _table(("it", "means"), [(f"*{effect}*", meaning) for effect, meaning in EFFECT_MEANINGS.items()])
+    return _table(
+        ("it", "means"), [(f"*{effect}*", meaning) for effect, meaning in EFFECT_MEANINGS.items()]
+    )
 
 
 def _exit_codes() -> str:
@@ -290,10 +356,14 @@ def _exit_codes() -> str:
 
 
 def _errors() -> str:
-    kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.GateError)]
+    kinds = [
+        one
+        for one in vars(errors).values()
+        if isinstance(one, type) and issubclass(one, errors.GateError)
+    ]
     return _table(
         ("error", "exit code", "raised when"),
-        [(f"`{kind.__name__}`", str(kind.exit_code), (kind.__doc__ or "").partition("\n")[0]) for kind in kinds],
+        [(f"`{kind.__name__}`", str(kind.exit_code), first_paragraph(kind)) for kind in kinds],
     )
 
 

@@ -1,6 +1,8 @@
-"""The printed table of what each criterion does to its rubric, found out by asking the code about examples.
+"""The printed table of what each criterion does to its rubric, found out by asking the code about
+examples.
 
-Read downwards: the first row that holds of a criterion and has a word for its outcome is the one that counts.
+Read downwards: the first row that holds of a criterion and has a word for its outcome is the one
+that counts.
 """
 
 from __future__ import annotations
@@ -11,7 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.rubric import Criterion
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Outcome, Proof, TrustBadge, Vote
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    CriterionResult,
+    Outcome,
+    Proof,
+    TrustBadge,
+    Vote,
+)
 from vibe_gate.judging.rubric_tally import Effect, effect_of
 
 OUTCOMES: tuple[Outcome, ...] = ("fail", "abstain", "error", "pass")
@@ -34,7 +43,9 @@ _POSSIBLE: dict[str, tuple[Outcome, ...]] = {WAIVED: ("fail",), UNANSWERED: ("ab
 _ANSWER = Vote(outcome="pass", said="pass", reason="")
 _SILENCE = Vote(outcome="error", said=None, reason="The API is down.")
 _OBLIGATION = CheckedEvidence(path="a.py", line=1, end_line=1, quote="x", standing="exact")
-_VOIDED_FAIL = Vote(outcome="abstain", said="fail", reason="", proof=Proof(status="void", obligation=(_OBLIGATION,)))
+_VOIDED_FAIL = Vote(
+    outcome="abstain", said="fail", reason="", proof=Proof(status="void", obligation=(_OBLIGATION,))
+)
 
 
 class Example(Struct, frozen=True):
@@ -69,7 +80,13 @@ def example_of(situations: Collection[str], outcome: Outcome) -> Example:
     if VOIDED in situations:
         votes.append(_VOIDED_FAIL)
     result = CriterionResult(
-        id="c", kind="judge", must=is_must, weight=1, outcome=outcome, decided_by="majority", votes=tuple(votes)
+        id="c",
+        kind="judge",
+        must=is_must,
+        weight=1,
+        outcome=outcome,
+        decided_by="majority",
+        votes=tuple(votes),
     )
     if ADVICE in situations:
         result = replace(result, trust=TrustBadge(state="uncalibrated", sentence="", blocks=False))

@@ -1,4 +1,6 @@
-"""Review what the last commit and the working tree changed, inside of an event loop that runs already."""
+"""Review what the last commit and the working tree changed, inside of an event loop that runs
+already.
+"""
 
 import asyncio
 

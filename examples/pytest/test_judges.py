@@ -20,5 +20,7 @@ async def test_the_repair_meets_the_rubric(vibe, vibe_repo):
 
 async def test_the_repair_is_no_risk(vibe, vibe_repo):
     result = await vibe.run("fixer", TASK)
-    found = await vibe.judge(result, instructions="Could a caller be surprised by this change?", answer=Assessment)
+    found = await vibe.judge(
+        result, instructions="Could a caller be surprised by this change?", answer=Assessment
+    )
     assert found.risk != "high", found.why

@@ -176,10 +176,18 @@ def test_tools_read_inside_the_tree_and_nowhere_else(tmp_path, environ):
 
 def test_tools_that_are_not_listed_are_neither_offered_nor_run(tmp_path, environ):
     wanted = tmp_path / "tree" / "made"
-    calls = [ToolUse("Bash", {"command": f"touch {wanted}"}), ToolUse("Write", {"file_path": "made", "content": "x"})]
+    calls = [
+        ToolUse("Bash", {"command": f"touch {wanted}"}),
+        ToolUse("Write", {"file_path": "made", "content": "x"}),
+    ]
     with answering(Turn(*calls), OK) as model:
         ending, _ = hold(session_in(tmp_path, model.base_url, environ))
-    assert sorted(model.script.requests[0].tool_names) == ["Glob", "Grep", "Read", "StructuredOutput"]
+    assert sorted(model.script.requests[0].tool_names) == [
+        "Glob",
+        "Grep",
+        "Read",
+        "StructuredOutput",
+    ]
     assert ending.status == "answered" and not wanted.exists()
 
 
@@ -217,11 +225,15 @@ def test_the_guard_lets_through_what_stays_inside(tmp_path, tool, given, allowed
 # What reaches the program, and what reaches the model.
 
 
-def test_no_variable_of_ours_reaches_the_program_or_its_launcher_by_accident(tmp_path, environ, monkeypatch):
+def test_no_variable_of_ours_reaches_the_program_or_its_launcher_by_accident(
+    tmp_path, environ, monkeypatch
+):
     dump = tmp_path / "dump"
     program = tmp_path / "claude"
     cli = find_cli(environ["PATH"])
-    program.write_text(f'#!/bin/sh\nenv > {dump}\ntr "\\0" "\\n" < /proc/$$/cmdline > {dump}.argv\nexec {cli} "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\nenv > {dump}\ntr "\\0" "\\n" < /proc/$$/cmdline > {dump}.argv\nexec {cli} "$@"\n'
+    )
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\n/usr/bin/env > {dump}.launcher\nexec {sys.executable} "$@"\n')
     monkeypatch.setattr(sys, "executable", str(python))
@@ -241,7 +253,9 @@ def test_no_variable_of_ours_reaches_the_program_or_its_launcher_by_accident(tmp
     os.environ.update(secrets)  # the environ fixture puts it back
     try:
         with answering(OK) as model:
-            ending, _ = hold(session_in(tmp_path, model.base_url, environ | secrets, cli_path=program))
+            ending, _ = hold(
+                session_in(tmp_path, model.base_url, environ | secrets, cli_path=program)
+            )
     finally:
         for name in secrets:
             os.environ.pop(name)
@@ -251,7 +265,9 @@ def test_no_variable_of_ours_reaches_the_program_or_its_launcher_by_accident(tmp
     assert "real-" not in Path(f"{dump}.argv").read_text()
     assert seen.keys() & secrets.keys() == {"ANTHROPIC_API_KEY", "LC_ALL"}
     assert seen["ANTHROPIC_API_KEY"] == "held-by-the-gateway"
-    assert seen["HOME"].startswith(str(tmp_path)) and seen["CLAUDE_CONFIG_DIR"].startswith(str(tmp_path))
+    assert seen["HOME"].startswith(str(tmp_path)) and seen["CLAUDE_CONFIG_DIR"].startswith(
+        str(tmp_path)
+    )
 
 
 def test_a_cloud_is_reached_with_its_own_variables(tmp_path, environ):
@@ -265,14 +281,19 @@ def test_a_cloud_is_reached_with_its_own_variables(tmp_path, environ):
         upstream = find_upstream(found)
         assert upstream is not None
         model = "eu.anthropic.claude-sonnet-4-5-20250929-v1:0"
-        ending, _ = hold(session_in(tmp_path, "", environ, cloud=upstream.cloud, model=model, max_cost_usd=0.5))
+        ending, _ = hold(
+            session_in(tmp_path, "", environ, cloud=upstream.cloud, model=model, max_cost_usd=0.5)
+        )
     assert any(request.path.startswith("/model/eu.anthropic.claude") for request in api.log)
     assert ending.status == "api_error"
 
 
 def hooks_that(command: str) -> dict[str, list[dict[str, list[dict[str, str]]]]]:
     run = {"type": "command", "command": command}
-    return {name: [{"hooks": [run]}] for name in ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop")}
+    return {
+        name: [{"hooks": [run]}]
+        for name in ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop")
+    }
 
 
 def hostile(tree: Path, mark: Path) -> None:
@@ -300,18 +321,23 @@ def test_the_hostile_tree_is_one_for_a_careless_start(tmp_path, environ):
     mark, tree = tmp_path / "ran", tmp_path / "tree"
     tree.mkdir()
     hostile(tree, mark)
-    (tree / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks_that(f"touch {mark}")}))
+    (tree / ".claude" / "settings.json").write_text(
+        json.dumps({"hooks": hooks_that(f"touch {mark}")})
+    )
     (tree / ".claude" / "settings.local.json").unlink()
     with answering(Turn("Hello."), repeat_last=True) as model:
         values = environ | model.environ | {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
         line = [find_cli(environ["PATH"]), "-p", "@CLAUDE.md", "--model", "claude-sonnet-5"]
-        subprocess.run(line, cwd=tree, env=values, stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
+        subprocess.run(
+            line, cwd=tree, env=values, stdin=subprocess.DEVNULL, capture_output=True, timeout=30
+        )
     assert mark.exists()
     assert "hostile-instructions" in model.script.requests[0].all_text
 
 
 @pytest.mark.parametrize(
-    ("repository", "name"), [(False, "claude-sonnet-5"), (True, "claude-sonnet-5"), (True, "qwen3-coder")]
+    ("repository", "name"),
+    [(False, "claude-sonnet-5"), (True, "claude-sonnet-5"), (True, "qwen3-coder")],
 )
 def test_a_hostile_tree_runs_nothing_and_says_nothing(tmp_path, environ, repository, name):
     mark, tree = tmp_path / "ran", tmp_path / "tree"
@@ -335,7 +361,9 @@ def test_a_hostile_tree_runs_nothing_and_says_nothing(tmp_path, environ, reposit
 def test_long_system_prompts_and_prompts_arrive_whole(tmp_path, environ):
     system, prompt = "Judge. " * 40_000, "line of a diff\n" * 100_000
     with answering(OK) as model:
-        ending, _ = hold(session_in(tmp_path, model.base_url, environ, system_prompt=system, prompt=prompt))
+        ending, _ = hold(
+            session_in(tmp_path, model.base_url, environ, system_prompt=system, prompt=prompt)
+        )
     assert ending.status == "answered"
     request = model.script.requests[0]
     assert system.strip() in request.system_text
@@ -348,15 +376,32 @@ def test_long_system_prompts_and_prompts_arrive_whole(tmp_path, environ):
 def test_a_session_is_recorded_as_it_goes_until_its_answer_fits(tmp_path, environ):
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "a.py").write_text("x = 1\n")
-    reads = [ToolUse("Read", {"file_path": name}, id=f"toolu_{name}") for name in ("a.py", "missing.py", "/etc/passwd")]
+    reads = [
+        ToolUse("Read", {"file_path": name}, id=f"toolu_{name}")
+        for name in ("a.py", "missing.py", "/etc/passwd")
+    ]
     with answering(Turn("Looking.", *reads), {"ok": "perhaps"}, OK) as model:
-        ending, notes = hold(session_in(tmp_path, model.base_url, environ, clock=lambda: 1_700_000_000.5))
+        ending, notes = hold(
+            session_in(tmp_path, model.base_url, environ, clock=lambda: 1_700_000_000.5)
+        )
     assert (ending.status, ending.answer) == ("answered", OK)
-    assert ending.cost.basis == "known" and ending.cost.usd > 0 and ending.cost.by_model.keys() == {"claude-sonnet-5"}
+    assert (
+        ending.cost.basis == "known"
+        and ending.cost.usd > 0
+        and ending.cost.by_model.keys() == {"claude-sonnet-5"}
+    )
     assert (ending.cost.input_tokens, ending.cost.output_tokens) == (300, 60)
     assert all(item["ts"] == 1_700_000_000_500 for item in notes.events + notes.hooks)
-    told = [(item["role"], item.get("tool", ""), item.get("content")) for item in notes.events if "role" in item]
-    assert told[:3] == [("user", "", "Is it ok?"), ("assistant", "", "Looking."), ("assistant", "Read", "")]
+    told = [
+        (item["role"], item.get("tool", ""), item.get("content"))
+        for item in notes.events
+        if "role" in item
+    ]
+    assert told[:3] == [
+        ("user", "", "Is it ok?"),
+        ("assistant", "", "Looking."),
+        ("assistant", "Read", ""),
+    ]
     assert notes.events[-1]["type"] == "result"
     assert [hook["seq"] for hook in notes.hooks] == list(range(len(notes.hooks)))
     by_id: dict[str, list[str]] = {}
@@ -388,7 +433,11 @@ def test_todos_are_told_apart_with_their_texts():
     from vibe_gate.agent.transcript import Transcript
 
     calls = {
-        "1": ("TaskCreate", {"subject": "Read a.py"}, {"task": {"id": "7", "subject": "Read a.py"}}),
+        "1": (
+            "TaskCreate",
+            {"subject": "Read a.py"},
+            {"task": {"id": "7", "subject": "Read a.py"}},
+        ),
         "2": ("TaskUpdate", {"taskId": "7", "status": "completed"}, {"success": True}),
         "3": ("TaskUpdate", {"taskId": "7", "owner": "me"}, {"success": True}),
         "4": ("TodoWrite", {"todos": [{"content": "Read b.py", "status": "in_progress"}]}, {}),
@@ -398,11 +447,16 @@ def test_todos_are_told_apart_with_their_texts():
     blocks = [ToolUseBlock(name, tool, given) for name, (tool, given, _) in calls.items()]
     list(seen.items(AssistantMessage(content=blocks, model="m")))
     results = [
-        UserMessage(content=[ToolResultBlock(name, "ok")], tool_use_result=told) for name, (*_, told) in calls.items()
+        UserMessage(content=[ToolResultBlock(name, "ok")], tool_use_result=told)
+        for name, (*_, told) in calls.items()
     ]
     items = [item for result in results for item in seen.items(result)]
-    assert [item["tool"] for item in items if item["type"] == "message"] == [tool for tool, *_ in calls.values()]
-    todos = [(item["action"], item["text"], item["status"]) for item in items if item["type"] == "todo"]
+    assert [item["tool"] for item in items if item["type"] == "message"] == [
+        tool for tool, *_ in calls.values()
+    ]
+    todos = [
+        (item["action"], item["text"], item["status"]) for item in items if item["type"] == "todo"
+    ]
     assert todos == [
         ("add", "Read a.py", "pending"), ("update", "Read a.py", "completed"), ("set", "Read b.py", "in_progress"),
         ("update", "Read b.py", "deleted"), ("set", "Read c.py", "completed"),

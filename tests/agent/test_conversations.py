@@ -1,4 +1,6 @@
-"""Sessions that are kept and go on, and what comes to an agent from elsewhere: pictures, tools of servers."""
+"""Sessions that are kept and go on, and what comes to an agent from elsewhere: pictures, tools of
+servers.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def kept(place, environ, model, prompt, **conversation):
     return hold(session)[0]
 
 
-def test_a_session_goes_on_in_another_home_and_clone_from_its_end_or_from_a_message(tmp_path, environ):
+def test_a_session_goes_on_in_another_home_and_clone_from_its_end_or_from_a_message(
+    tmp_path, environ
+):
     store, name = _Shared(), str(uuid4())
     with answering(Turn("One."), Turn("Two."), Turn("Three.")) as model:
         first = kept(tmp_path, environ, model, "First?", store=store, session_id=name)
@@ -60,7 +64,9 @@ def test_a_session_goes_on_in_another_home_and_clone_from_its_end_or_from_a_mess
 
 
 def test_a_session_goes_on_whatever_leaf_the_cli_last_named(tmp_path, environ):
-    """As it ends, the CLI may name a note about hooks beside the turn's last message; what came later is not there."""
+    """As it ends, the CLI may name a note about hooks beside the turn's last message; what came
+    later is not there.
+    """
     store, name = _Shared(), str(uuid4())
 
     def last() -> str:
@@ -72,14 +78,22 @@ def test_a_session_goes_on_whatever_leaf_the_cli_last_named(tmp_path, environ):
             "type": "system", "subtype": "stop_hook_summary", "uuid": str(uuid4()), "parentUuid": last(),
             "sessionId": name, "timestamp": "2026-01-02T03:04:05.000Z",
         }  # fmt: skip
-        named = {"type": "last-prompt", "leafUuid": note["uuid"], "sessionId": name, "lastPrompt": "First?"}
+        named = {
+            "type": "last-prompt",
+            "leafUuid": note["uuid"],
+            "sessionId": name,
+            "lastPrompt": "First?",
+        }
         store.entries[name] += [note, named]
         kept(tmp_path, environ, model, "Second?", store=store, resume=name, resume_at=last())
         entries = store.entries[name]
         first = entries.index(named) + 1
         entries[first:] = [entry for entry in entries[first:] if entry["type"] != "last-prompt"]
         third = kept(tmp_path, environ, model, "Third?", store=store, resume=name, resume_at=last())
-    assert said(model.script.requests[2]) == ["First?", "One.", "Second?", "Two.", "Third?"] and third.text == "Three."
+    assert (
+        said(model.script.requests[2]) == ["First?", "One.", "Second?", "Two.", "Third?"]
+        and third.text == "Three."
+    )
 
 
 class _Shared(InMemorySessionStore):
@@ -105,11 +119,19 @@ def test_a_session_that_is_not_there_is_an_error(tmp_path, environ):
 
 def test_a_picture_goes_with_the_prompt(tmp_path, environ):
     with answering(Turn("A dot.")) as model:
-        session = session_in(tmp_path, model.base_url, environ, schema=None, images=(Image("image/png", PNG),))
+        session = session_in(
+            tmp_path, model.base_url, environ, schema=None, images=(Image("image/png", PNG),)
+        )
         ending, notes = hold(session)
-    blocks = [block for message in model.script.requests[0].messages for block in message["content"]]
-    pictures = [block["source"] for block in blocks if isinstance(block, dict) and block["type"] == "image"]
-    assert [(each["media_type"], base64.b64decode(each["data"])) for each in pictures] == [("image/png", PNG)]
+    blocks = [
+        block for message in model.script.requests[0].messages for block in message["content"]
+    ]
+    pictures = [
+        block["source"] for block in blocks if isinstance(block, dict) and block["type"] == "image"
+    ]
+    assert [(each["media_type"], base64.b64decode(each["data"])) for each in pictures] == [
+        ("image/png", PNG)
+    ]
     assert session.turn.prompt in said(model.script.requests[0]) and ending.status == "done"
     assert notes.events[0]["images"] == [{"media_type": "image/png", "bytes": len(PNG)}]
 
@@ -134,7 +156,9 @@ for line in sys.stdin:
 
 
 @pytest.mark.parametrize(("tools", "slow_s"), [((), 1.5), (("mcp__db__ask",), 0)])
-def test_tools_of_a_named_server_are_there_and_a_slow_start_is_waited_for(tmp_path, environ, tools, slow_s):
+def test_tools_of_a_named_server_are_there_and_a_slow_start_is_waited_for(
+    tmp_path, environ, tools, slow_s
+):
     code = f"import time; time.sleep({slow_s})\n{SERVER}"
     server = {"command": sys.executable, "args": ["-c", code], "env": {"TOKEN": "for-the-server"}}
     told = []
@@ -145,7 +169,15 @@ def test_tools_of_a_named_server_are_there_and_a_slow_start_is_waited_for(tmp_pa
             watch=told.append,
         )  # fmt: skip
         ending, notes = hold(session)
-    results = [(item["tool"], item["is_error"]) for item in notes.events if item.get("role") == "tool"]
-    assert results == [("mcp__db__ask", False), ("mcp__db__drop", bool(tools))] and ending.status == "done"
-    assert json.loads(model.script.requests[1].tool_results[0].text) == [{"path": "/etc"}, "for-the-server"]
+    results = [
+        (item["tool"], item["is_error"]) for item in notes.events if item.get("role") == "tool"
+    ]
+    assert (
+        results == [("mcp__db__ask", False), ("mcp__db__drop", bool(tools))]
+        and ending.status == "done"
+    )
+    assert json.loads(model.script.requests[1].tool_results[0].text) == [
+        {"path": "/etc"},
+        "for-the-server",
+    ]
     assert (told[0].text == "waiting for the MCP server db to start") is bool(slow_s)

@@ -1,4 +1,6 @@
-"""The stand-in for Claude Code that most agents of tests are (`quick_cli.py`) leaves what Claude Code leaves."""
+"""The stand-in for Claude Code that most agents of tests are (`quick_cli.py`) leaves what Claude
+Code leaves.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ ITS_OWN = {
     "ts", "uuid", "message_id", "tool_use_id", "session_id", "transcript_path", "prompt_id", "effort", "duration_ms",
     "background_tasks", "session_crons", "data", "tool_result_meta", "tool_response", "permission_suggestions",
 }  # fmt: skip
-"""Fields that no reader of a judge's turn takes: names of one run, times, what the CLI says of itself."""
+"""Fields that no reader of a judge's turn takes: names of one run, times, what the CLI says of
+itself.
+"""
 
 
 def plain(noted: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -32,15 +36,32 @@ def plain(noted: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def results(notes: Notes) -> dict[str, Any]:
     """What is read of the result: how it ended, and what was used."""
     (result,) = (one for one in notes.events if one["type"] == "result")
-    names = ("subtype", "is_error", "num_turns", "structured_output", "api_error_status", "terminal_reason")
-    used = {name: (result["usage"] or {}).get(name, 0) for name in ("input_tokens", "output_tokens")}
-    return {name: result.get(name) for name in names} | used | {"denials": result["permission_denials"]}
+    names = (
+        "subtype",
+        "is_error",
+        "num_turns",
+        "structured_output",
+        "api_error_status",
+        "terminal_reason",
+    )
+    used = {
+        name: (result["usage"] or {}).get(name, 0) for name in ("input_tokens", "output_tokens")
+    }
+    return (
+        {name: result.get(name) for name in names}
+        | used
+        | {"denials": result["permission_denials"]}
+    )
 
 
 SCRIPTS = {
     "an answer": [answer({"ok": True}, usage=costing(30))],
-    "words before it": [Turn(Text("hm"), ToolUse("StructuredOutput", {"ok": False}), characters_per_delta=2)],
-    "a thought, and no ASCII": [Turn(Thinking("é"), Text("ü\u2028"), ToolUse("StructuredOutput", {"ok": True}))],
+    "words before it": [
+        Turn(Text("hm"), ToolUse("StructuredOutput", {"ok": False}), characters_per_delta=2)
+    ],
+    "a thought, and no ASCII": [
+        Turn(Thinking("é"), Text("ü\u2028"), ToolUse("StructuredOutput", {"ok": True}))
+    ],
     "a refused request": [ApiError(403, "no: [vibe-gate]")],
 }
 LAST_WORD = {"x-should-retry": "false"}
@@ -49,54 +70,98 @@ OVER = ApiError(403, "[vibe-gate] over")
 """What the gateway answers after a last word."""
 ENDED = {
     "a wrong key": ([ApiError(401, "invalid x-api-key", LAST_WORD)], "api_error", "HTTP 401"),
-    "no credit": ([ApiError(400, "Your credit balance is too low", LAST_WORD)], "api_error", "has no credit left"),
+    "no credit": (
+        [ApiError(400, "Your credit balance is too low", LAST_WORD)],
+        "api_error",
+        "has no credit left",
+    ),
     "an unknown model": ([ApiError(404, "model: x", LAST_WORD)] * 2, "api_error", "HTTP 404"),
-    "a refusal": ([Turn(Text("No."), stop_reason="refusal"), OVER], "refused", "The model refused to answer."),
-    "a cut answer": ([Turn(Text("Well, let me"), stop_reason="max_tokens"), OVER], "max_tokens", "at its token limit"),
+    "a refusal": (
+        [Turn(Text("No."), stop_reason="refusal"), OVER],
+        "refused",
+        "The model refused to answer.",
+    ),
+    "a cut answer": (
+        [Turn(Text("Well, let me"), stop_reason="max_tokens"), OVER],
+        "max_tokens",
+        "at its token limit",
+    ),
     "prose": ([Turn(Text("All fine!"))] * 2, "no_answer", "without an answer in the asked form"),
     "an empty answer": ([Turn()] * 3, "no_answer", "without an answer in the asked form"),
     "two answers": (
-        [Turn(ToolUse("StructuredOutput", {"ok": True}), ToolUse("StructuredOutput", {"ok": False}))],
+        [
+            Turn(
+                ToolUse("StructuredOutput", {"ok": True}),
+                ToolUse("StructuredOutput", {"ok": False}),
+            )
+        ],
         "two_answers",
         "2 answers",
     ),
-    "a cut stream": ([Turn(Text("Well, let me"), fault=Fault("close"))] * 2, "api_error", "broke off"),
+    "a cut stream": (
+        [Turn(Text("Well, let me"), fault=Fault("close"))] * 2,
+        "api_error",
+        "broke off",
+    ),
 }
 """Conversations without an answer: how they end, and a part of what is said of it."""
 WRITES = [
-    Turn(Text("I write."), ToolUse("Write", {"file_path": "new/a.txt", "content": "é\n"}), usage=costing(30)),
+    Turn(
+        Text("I write."),
+        ToolUse("Write", {"file_path": "new/a.txt", "content": "é\n"}),
+        usage=costing(30),
+    ),
     Turn(ToolUse("Write", {"file_path": "new/a.txt", "content": "b"})),
     Turn(Text("Done.")),
 ]
 
 
-def both(tmp_path: Path, environ: dict[str, str], script: list[Step], **more: Any) -> list[tuple[Any, ...]]:
+def both(
+    tmp_path: Path, environ: dict[str, str], script: list[Step], **more: Any
+) -> list[tuple[Any, ...]]:
     """What a turn leaves with the stand-in, and with the CLI itself."""
     seen = []
-    for name, path in {"quick": environ["PATH"], "real": environ["PATH"].removeprefix(f"{sdk_alone.QUICK}:")}.items():
+    for name, path in {
+        "quick": environ["PATH"],
+        "real": environ["PATH"].removeprefix(f"{sdk_alone.QUICK}:"),
+    }.items():
         with answering(*script) as model:
             place = tmp_path / name
             place.mkdir()
             kept = StoredSession(store=InMemorySessionStore(), session_id=str(uuid4()))
             about = more | ({"session": kept} if more.get("working") else {})
-            ending, notes = hold(session_in(place, model.base_url, environ | {"PATH": path}, **about))
+            ending, notes = hold(
+                session_in(place, model.base_url, environ | {"PATH": path}, **about)
+            )
         asked = [
             (told_of(one.body["messages"]), one.body["model"], one.body["stream"], one.tool_names)
             for one in model.script.requests
         ]
         assert "You judge." in model.script.requests[0].system_text
-        seen.append((outcome(ending), told(notes), plain(notes.hooks), results(notes), asked, transcript(kept, place)))
+        seen.append(
+            (
+                outcome(ending),
+                told(notes),
+                plain(notes.hooks),
+                results(notes),
+                asked,
+                transcript(kept, place),
+            )
+        )
     return [json.loads(json.dumps(each).replace("/real/", "/quick/")) for each in seen]
 
 
 def told(notes: Notes) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The events of usage, in their order, and all others, in theirs, without the result.
 
-    The CLI may run a tool while the model's stream is still open: then what the tool returned is told before the usage
-    of the answer that called it, and otherwise after it. So the order between the two says nothing.
+    The CLI may run a tool while the model's stream is still open: then what the tool returned is
+    told before the usage of the answer that called it, and otherwise after it. So the order between
+    the two says nothing.
     """
     events = [one for one in plain(notes.events) if one["type"] != "result"]
-    others = [one for one in events if one["type"] != "usage" and one.get("subtype") != "thinking_tokens"]
+    others = [
+        one for one in events if one["type"] != "usage" and one.get("subtype") != "thinking_tokens"
+    ]
     return [one for one in events if one["type"] == "usage"], others
 
 
@@ -108,15 +173,23 @@ def transcript(kept: StoredSession, place: Path) -> list[Any]:
 
 
 def told_of(messages: list[dict[str, Any]]) -> list[Any]:
-    """What was said and answered: without the CLI's own reminders, texts of its tools, and marks for caching."""
+    """What was said and answered: without the CLI's own reminders, texts of its tools, and marks
+    for caching.
+    """
     blocks = [
         (one["role"], block)
         for one in messages
-        for block in ([{"type": "text", "text": one["content"]}] if isinstance(one["content"], str) else one["content"])
+        for block in (
+            [{"type": "text", "text": one["content"]}]
+            if isinstance(one["content"], str)
+            else one["content"]
+        )
         if one["role"] != "system"
     ]
     fields = ("type", "text", "thinking", "name", "input", "is_error")
-    return [(role, {name: block[name] for name in fields if name in block}) for role, block in blocks]
+    return [
+        (role, {name: block[name] for name in fields if name in block}) for role, block in blocks
+    ]
 
 
 @pytest.mark.slow
@@ -129,9 +202,13 @@ def test_a_judges_turn_leaves_the_same(name, tmp_path, environ, quick_agents):
 
 @pytest.mark.slow
 def test_an_answer_that_is_sent_back_once_leaves_the_same(tmp_path, environ, quick_agents):
-    """The sentence is the task's own; the second answer stands as it is, though it is objected to again."""
+    """The sentence is the task's own; the second answer stands as it is, though it is objected to
+    again.
+    """
     steps = [answer({"ok": False}), answer({"ok": False})]
-    quick, real = both(tmp_path, environ, steps, objection=lambda given: "" if given["ok"] else "It must be ok.")
+    quick, real = both(
+        tmp_path, environ, steps, objection=lambda given: "" if given["ok"] else "It must be ok."
+    )
     for ours, theirs in zip(quick, real, strict=True):
         assert ours == theirs
     assert "It must be ok." in json.dumps(real[1])
@@ -155,14 +232,24 @@ def test_a_working_agents_turn_leaves_the_same(tmp_path, environ, quick_agents):
     quick, real = both(tmp_path, environ, WRITES, tools=("Write",), schema=None, working=True)
     for ours, theirs in zip(quick, real, strict=True):
         assert ours == theirs
-    assert [(tmp_path / name / "tree/new/a.txt").read_text() for name in ("quick", "real")] == ["b", "b"]
+    assert [(tmp_path / name / "tree/new/a.txt").read_text() for name in ("quick", "real")] == [
+        "b",
+        "b",
+    ]
 
 
 def outcome(ending: TurnResult) -> tuple[Any, ...]:
     """All but the words of the CLI's own error, and the price, which is the gateway's to say."""
     tokens = ending.cost.input_tokens, ending.cost.output_tokens
     detail = ending.detail.partition(DETAILS)[0]
-    return ending.status, ending.answer, detail, tokens, ending.used_tools, ending.permission_denials
+    return (
+        ending.status,
+        ending.answer,
+        detail,
+        tokens,
+        ending.used_tools,
+        ending.permission_denials,
+    )
 
 
 def test_what_it_is_not_made_for_fails_the_test(tmp_path, environ, quick_agents):

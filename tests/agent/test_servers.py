@@ -1,4 +1,6 @@
-"""MCP servers that do not start: an error with the server's name, how it ended and what it said last."""
+"""MCP servers that do not start: an error with the server's name, how it ended and what it said
+last.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,24 @@ LONG = "s3cr3t " * 800
 
 def started(folder, code: str, **server: str) -> subprocess.CompletedProcess[str]:
     """The program as the CLI would start it, to its end."""
-    kept = mcp_servers.watched_servers({"docs": {"command": sys.executable, "args": ["-c", code], **server}}, folder)[
-        "docs"
-    ]
+    kept = mcp_servers.watched_servers(
+        {"docs": {"command": sys.executable, "args": ["-c", code], **server}}, folder
+    )["docs"]
     argv = [kept["command"], *kept["args"]]
     return subprocess.run(argv, input="asked", capture_output=True, text=True, check=False)
 
 
 def why(folder, redact=str, **told: str) -> str:
     told = {"name": "docs", "status": "failed", **told}
-    return mcp_servers.failure_sentence(mcp_servers.server_states(["docs"], [told], folder, redact).failed).partition(
-        "MCP server "
-    )[2]
+    return mcp_servers.failure_sentence(
+        mcp_servers.server_states(["docs"], [told], folder, redact).failed
+    ).partition("MCP server ")[2]
 
 
 def test_a_server_speaks_as_before_and_its_end_is_kept(tmp_path):
-    code = "import sys; print(input()); print('\\x1b[31mfirst\\nlast', file=sys.stderr); sys.exit(7)"
+    code = (
+        "import sys; print(input()); print('\\x1b[31mfirst\\nlast', file=sys.stderr); sys.exit(7)"
+    )
     done = started(tmp_path, code)
     assert (done.stdout, done.stderr) == ("asked\n", "")
     assert why(tmp_path) == "docs (exit code 7) did not start. Details: docs: [31mfirst | last"
@@ -59,7 +63,9 @@ def test_a_secret_is_redacted_before_what_was_said_is_put_on_one_line_and_cut(tm
     secret = "pq\x01hunter2\ncorrect-horse-battery"
     redact = Redactor({"DB_PASSWORD": secret}).text
     started(tmp_path, f"import sys; print('no login with', {secret!r}, file=sys.stderr)")
-    assert why(tmp_path, redact).startswith("docs (exit code 0) did not start. Details: docs: no login with [redacted:")
+    assert why(tmp_path, redact).startswith(
+        "docs (exit code 0) did not start. Details: docs: no login with [redacted:"
+    )
     for filler in ("", "x" * (MAX_DETAIL - 70)):
         end = conclude(ObservedSession(stderr=[f"{filler} {secret}"]), 30, redact)
         for text in (end.detail, end.cause.details):
@@ -67,7 +73,9 @@ def test_a_secret_is_redacted_before_what_was_said_is_put_on_one_line_and_cut(tm
 
 
 def test_what_a_server_left_holding_its_pipes_does_not_delay_its_error(tmp_path):
-    """Claude Code sees neither's end; a server that is connected may have left its work to another process."""
+    """Claude Code sees neither's end; a server that is connected may have left its work to another
+    process.
+    """
     (tmp_path / "mcp-docs.exit").write_text("1\n")
     assert mcp_servers.server_states(["docs"], [], tmp_path, str).starting == ("docs",)
     os.utime(tmp_path / "mcp-docs.exit", (0, time.time() - 2 * mcp_servers.ENDED_S))
@@ -79,7 +87,10 @@ def test_what_a_server_left_holding_its_pipes_does_not_delay_its_error(tmp_path)
 def test_what_has_no_program_is_told_in_the_words_of_claude_code(tmp_path):
     server = {"type": "http", "url": "http://127.0.0.1:9"}
     assert mcp_servers.watched_servers({"docs": server}, tmp_path) == {"docs": server}
-    assert why(tmp_path, error="ECONNREFUSED") == "docs (no connection) did not start. Details: docs: ECONNREFUSED"
+    assert (
+        why(tmp_path, error="ECONNREFUSED")
+        == "docs (no connection) did not start. Details: docs: ECONNREFUSED"
+    )
     assert why(tmp_path, status="needs-auth") == "docs (it asks for a login) did not start."
     assert mcp_servers.server_states(
         ["docs", "db"], [{"name": "db", "status": "connected"}], tmp_path, str
@@ -88,7 +99,10 @@ def test_what_has_no_program_is_told_in_the_words_of_claude_code(tmp_path):
 
 def test_a_session_that_ends_while_a_server_starts_says_which():
     end = conclude(ObservedSession(timed_out=True, starting=("docs",)), 30, str)
-    assert (end.status, end.detail.endswith("It waited for the MCP server docs to start.")) == ("timeout", True)
+    assert (end.status, end.detail.endswith("It waited for the MCP server docs to start.")) == (
+        "timeout",
+        True,
+    )
 
 
 @pytest.mark.slow
@@ -96,7 +110,11 @@ def test_no_agent_works_without_a_server_of_its_own(tmp_path, environ):
     silent = {"command": sys.executable, "args": ["-c", "import time; time.sleep(60)"]}
     broken = {"command": sys.executable, "args": ["-c", "import nosuch"]}
     with answering() as model:
-        session = session_in(tmp_path, model.base_url, environ, mcp_servers={"db": silent, "docs": broken})
-        with pytest.raises(AgentError, match=r"its MCP server docs \(exit code 1\) did not start.* named 'nosuch'"):
+        session = session_in(
+            tmp_path, model.base_url, environ, mcp_servers={"db": silent, "docs": broken}
+        )
+        with pytest.raises(
+            AgentError, match=r"its MCP server docs \(exit code 1\) did not start.* named 'nosuch'"
+        ):
             hold(session)
         assert model.script.requests == []

@@ -66,7 +66,11 @@ def test_listed_tools_change_the_workspace_and_free_text_ends_it(tmp_path, envir
     with answering(*steps) as model:
         session = work_in(tmp_path, model.base_url, environ)
         ending, notes = hold(session)
-    assert (ending.status, ending.text, ending.detail) == ("done", "All done.\nTwo files.", "All done. Two files.")
+    assert (ending.status, ending.text, ending.detail) == (
+        "done",
+        "All done.\nTwo files.",
+        "All done. Two files.",
+    )
     assert ending.answer is None and ending.cost.usd > 0
     assert not any(is_error for _, is_error in failed(notes)) and len(failed(notes)) == 6
     assert (
@@ -91,11 +95,19 @@ def test_writes_outside_and_to_what_decides_are_refused(tmp_path, environ):
         ending, notes = hold(work_in(tmp_path, model.base_url, environ))
     assert failed(notes) == [("Write", True)] * len(paths) + [("Write", False)]
     assert len(ending.permission_denials) == len(paths)
-    assert files(tree) == ["in.py"] and files(tmp_path / "tree") == [] and not (tmp_path / "out").exists()
+    assert (
+        files(tree) == ["in.py"]
+        and files(tmp_path / "tree") == []
+        and not (tmp_path / "out").exists()
+    )
 
 
 def test_what_is_disallowed_stays_so_and_what_is_not_listed_is_not_there(tmp_path, environ):
-    calls = (bash("git push origin"), bash("echo made > ok"), ToolUse("NotebookEdit", {"notebook_path": "a.ipynb"}))
+    calls = (
+        bash("git push origin"),
+        bash("echo made > ok"),
+        ToolUse("NotebookEdit", {"notebook_path": "a.ipynb"}),
+    )
     with answering(*(Turn(call) for call in calls), DONE) as model:
         session = work_in(tmp_path, model.base_url, environ, disallowed_tools=("Bash(git push *)",))
         _, notes = hold(session)
@@ -104,23 +116,34 @@ def test_what_is_disallowed_stays_so_and_what_is_not_listed_is_not_there(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("tool", "allowed"), [("mcp__db__query", True), ("mcp__web__get", True), ("mcp__web__put", False), ("Edit", False)]
+    ("tool", "allowed"),
+    [("mcp__db__query", True), ("mcp__web__get", True), ("mcp__web__put", False), ("Edit", False)],
 )
 def test_tools_of_servers_are_listed_one_by_one_or_all(tmp_path, tool, allowed):
     listed = ("mcp__db", "mcp__web__get")
     assert (refusal(tool, {"path": "/etc"}, listed, tmp_path, PROTECTED) is None) is allowed
 
 
-def test_a_working_agent_goes_on_after_an_answer_that_was_cut_and_may_be_asked_for_a_form(tmp_path, environ):
+def test_a_working_agent_goes_on_after_an_answer_that_was_cut_and_may_be_asked_for_a_form(
+    tmp_path, environ
+):
     schema = session_in(tmp_path, "", environ).turn.schema
-    with answering(Turn("Half an ans", stop_reason="max_tokens"), Turn(write("a.py")), {"ok": True}) as model:
+    with answering(
+        Turn("Half an ans", stop_reason="max_tokens"), Turn(write("a.py")), {"ok": True}
+    ) as model:
         session = work_in(tmp_path, model.base_url, environ, schema=schema)
         ending, _ = hold(session)
-    assert (ending.status, ending.answer, files(session.turn.folder)) == ("answered", {"ok": True}, ["a.py"])
+    assert (ending.status, ending.answer, files(session.turn.folder)) == (
+        "answered",
+        {"ok": True},
+        ["a.py"],
+    )
 
 
 def test_a_subagent_is_held_by_the_same_guard(tmp_path, environ):
-    ask = ToolUse("Agent", {"subagent_type": "general-purpose", "description": "d", "prompt": "Write below."})
+    ask = ToolUse(
+        "Agent", {"subagent_type": "general-purpose", "description": "d", "prompt": "Write below."}
+    )
     wrote = threading.Event()
 
     def step(request):
@@ -144,19 +167,32 @@ def test_a_subagent_is_held_by_the_same_guard(tmp_path, environ):
 
 def test_each_answer_says_what_it_used_and_todos_their_text(tmp_path, environ):
     update = ToolUse("TaskUpdate", {"taskId": "1", "status": "completed"})
-    with answering(Turn(ToolUse("TaskCreate", {"subject": "One", "description": ""})), Turn(update), DONE) as model:
+    with answering(
+        Turn(ToolUse("TaskCreate", {"subject": "One", "description": ""})), Turn(update), DONE
+    ) as model:
         _, notes = hold(work_in(tmp_path, model.base_url, environ))
     used = [item["tokens"] for item in notes.events if item["type"] == "usage"]
     assert used == [{"input": 100, "output": 20, "cache_read": 0, "cache_write": 0}] * 3
-    todos = [(item["action"], item["text"], item["status"]) for item in notes.events if item["type"] == "todo"]
+    todos = [
+        (item["action"], item["text"], item["status"])
+        for item in notes.events
+        if item["type"] == "todo"
+    ]
     assert todos == [("add", "One", "pending"), ("update", "One", "completed")]
-    assert all("uuid" in item for item in notes.events if item["type"] == "message" and item["role"] != "user")
+    assert all(
+        "uuid" in item
+        for item in notes.events
+        if item["type"] == "message" and item["role"] != "user"
+    )
 
 
 def test_the_program_starts_behind_what_the_wall_gives(tmp_path, environ):
     with answering(Turn(bash("echo $BEHIND $HOME; id -un")), DONE) as model:
         session = work_in(
-            tmp_path, model.base_url, environ, wall=lambda home, cli: ("/usr/bin/env", f"BEHIND={cli.name}")
+            tmp_path,
+            model.base_url,
+            environ,
+            wall=lambda home, cli: ("/usr/bin/env", f"BEHIND={cli.name}"),
         )
         ending, _ = hold(session)
     assert model.script.requests[1].tool_results[0].text.startswith(f"claude {session.home}/home\n")
@@ -178,7 +214,13 @@ def test_a_watcher_hears_everything_in_order(tmp_path, environ):
         DONE,
     )
     with answering(*steps) as model:
-        session = work_in(tmp_path, model.base_url, environ, watch=heard.append, disallowed_tools=("Bash(git push *)",))
+        session = work_in(
+            tmp_path,
+            model.base_url,
+            environ,
+            watch=heard.append,
+            disallowed_tools=("Bash(git push *)",),
+        )
         hold(session)
     told = [(step.kind, step.tool or step.text, step.ok) for step in heard if step.kind != "usage"]
     assert told == [
@@ -199,7 +241,9 @@ def test_what_a_watcher_forbids_happens_no_further(tmp_path, environ, kind):
             raise PermissionError("hands off db")
 
     session = None
-    with answering(Turn(write("a.py"), write("db/b.py"), write("db/c.py")), Turn(write("d.py")), DONE) as model:
+    with answering(
+        Turn(write("a.py"), write("db/b.py"), write("db/c.py")), Turn(write("d.py")), DONE
+    ) as model:
         session = work_in(tmp_path, model.base_url, environ, watch=watch)
         ending, notes = hold(session)
     assert (ending.status, ending.detail) == ("aborted", "Its watcher stopped it: hands off db")
@@ -215,7 +259,9 @@ def test_a_watcher_may_wait_and_may_stop_at_what_an_answer_used(tmp_path, enviro
 
     with answering(Turn(bash("tail -f /dev/null")), DONE) as model:
         ending, _ = hold(work_in(tmp_path, model.base_url, environ, watch=watch))
-    assert ending.status == "aborted" and ending.detail.startswith("Its watcher stopped it: too dear")
+    assert ending.status == "aborted" and ending.detail.startswith(
+        "Its watcher stopped it: too dear"
+    )
     assert len(model.script.requests) == 1
 
 
@@ -223,7 +269,9 @@ LONG = Turn(bash("echo $$ > pid; tail -f /dev/null"), write("b.py"))
 
 
 async def stopped(session, model, how):
-    """Its end, after `how(session, running)` once its second request has come and something is under way."""
+    """Its end, after `how(session, running)` once its second request has come and something is
+    under way.
+    """
     running = asyncio.create_task(conversing(session, Notes()))
     while len(model.script.requests) < 2:
         await asyncio.sleep(0.02)
@@ -245,15 +293,27 @@ def nothing_left(tree: Path) -> bool:
 def test_a_turn_is_stopped_from_outside(tmp_path, environ, step):
     with answering(Turn(write("a.py")), step) as model:
         session = work_in(tmp_path, model.base_url, environ)
-        ending = asyncio.run(stopped(session, model, lambda session, _: session.turn.stop.abort("Enough.")))
+        ending = asyncio.run(
+            stopped(session, model, lambda session, _: session.turn.stop.abort("Enough."))
+        )
     assert (ending.status, ending.detail) == ("aborted", "Enough.")
-    assert "b.py" not in files(session.turn.folder) and ending.cost.usd > 0 and nothing_left(session.turn.folder)
+    assert (
+        "b.py" not in files(session.turn.folder)
+        and ending.cost.usd > 0
+        and nothing_left(session.turn.folder)
+    )
 
 
 def test_cancelling_and_the_clock_leave_no_command_running(tmp_path, environ):
     with answering(Turn(write("a.py")), LONG) as model, pytest.raises(asyncio.CancelledError):
         session = work_in(tmp_path, model.base_url, environ)
-        asyncio.run(stopped(session, model, lambda _, running: running.get_loop().call_soon_threadsafe(running.cancel)))
+        asyncio.run(
+            stopped(
+                session,
+                model,
+                lambda _, running: running.get_loop().call_soon_threadsafe(running.cancel),
+            )
+        )
     assert nothing_left(session.turn.folder)
     with answering(LONG) as model:
         ending, _ = hold(work_in(tmp_path, model.base_url, environ, timeout_s=4))
@@ -264,7 +324,9 @@ def test_cancelling_and_the_clock_leave_no_command_running(tmp_path, environ):
 
 
 def held(place: Path, model, environ, *, budget=1.0, **changes):
-    """(its end, the run's folder, what was spent) of a working turn that is recorded, through a gateway."""
+    """(its end, the run's folder, what was spent) of a working turn that is recorded, through a
+    gateway.
+    """
     homes = place / "homes"
     homes.mkdir()
     turn = work_in(place, "", environ, node="fix", homes=homes, **changes).turn
@@ -276,17 +338,26 @@ def held(place: Path, model, environ, *, budget=1.0, **changes):
         Gateway(upstream, Wire("live"), budget, str) as gateway,
     ):
         run.event("node.added", "fix", kind="stage")
-        running = agent.run_turn(turn, record=run, gateway=gateway, environment=environment, redact=str)
+        running = agent.run_turn(
+            turn, record=run, gateway=gateway, environment=environment, redact=str
+        )
         end = asyncio.run(running)
         folder, spent = run.directory, gateway.spent()
         events = [json.loads(line) for line in (folder / "events.ndjson").read_text().splitlines()]
-    return end, folder / end.folder, spent, [each["data"] for each in events if each["type"] == "node.status"]
+    return (
+        end,
+        folder / end.folder,
+        spent,
+        [each["data"] for each in events if each["type"] == "node.status"],
+    )
 
 
 def made_of(tree: Path):
     def made(record):
         sides = {path: record.content("after", (tree / path).read_bytes()) for path in files(tree)}
-        changed = tuple(TurnFile(path=path, change_type="added", after=kept) for path, kept in sides.items())
+        changed = tuple(
+            TurnFile(path=path, change_type="added", after=kept) for path, kept in sides.items()
+        )
         return TurnChange(patch=b"".join(path.encode() + b"\n" for path in sides), files=changed)
 
     return made
@@ -301,10 +372,22 @@ def test_a_turn_that_its_watcher_stopped_is_sealed_with_what_came_before(tmp_pat
     with answering(Turn(write("a.py"), write("db/b.py"), write("c.py")), DONE) as model:
         end, folder, spent, said = held(tmp_path, model, environ, watch=watch, change=made_of(tree))
     summary = json.loads((folder / "summary.json").read_text())
-    assert (end.status, summary["status"], said[-1]["status"]) == ("aborted", "aborted", "CANCELLED")
-    assert isinstance(end.error, PermissionError) and spent.usd == end.cost.usd == spent.by_node["fix"] > 0
-    assert (folder / "turn.patch").read_text() == "a.py\n" and summary["hookCaptureStatus"]["complete"]
-    assert summary["fileStats"]["added"] == 1 and len(list((folder / "files" / "after").iterdir())) == 1
+    assert (end.status, summary["status"], said[-1]["status"]) == (
+        "aborted",
+        "aborted",
+        "CANCELLED",
+    )
+    assert (
+        isinstance(end.error, PermissionError)
+        and spent.usd == end.cost.usd == spent.by_node["fix"] > 0
+    )
+    assert (folder / "turn.patch").read_text() == "a.py\n" and summary["hookCaptureStatus"][
+        "complete"
+    ]
+    assert (
+        summary["fileStats"]["added"] == 1
+        and len(list((folder / "files" / "after").iterdir())) == 1
+    )
 
 
 def test_a_turn_that_was_stopped_before_it_began_asks_nothing(tmp_path, environ):
@@ -312,7 +395,9 @@ def test_a_turn_that_was_stopped_before_it_began_asks_nothing(tmp_path, environ)
     stop.abort("Enough.")
     with answering(DONE) as model:
         turn = work_in(tmp_path, "", environ, stop=stop).turn
-        end = asyncio.run(agent.run_turn(turn, record=None, gateway=None, environment=None, redact=str))
+        end = asyncio.run(
+            agent.run_turn(turn, record=None, gateway=None, environment=None, redact=str)
+        )
     assert (end.status, end.detail, model.api.log) == ("aborted", "Enough.", [])
 
 
@@ -324,7 +409,9 @@ def test_a_home_that_cannot_be_written_is_an_end_with_its_name(tmp_path, environ
     with answering(DONE) as model:
         end, *_ = held(tmp_path, model, environ, wall=delete)
     assert end.status == "died"
-    assert "homes/" in end.detail and end.detail.endswith("cannot be written: No such file or directory.")
+    assert "homes/" in end.detail and end.detail.endswith(
+        "cannot be written: No such file or directory."
+    )
 
 
 def test_what_cannot_be_said_of_a_turn_leaves_it_sealed(tmp_path, environ):

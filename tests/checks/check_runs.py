@@ -35,7 +35,9 @@ def ask(
     is_binary: Callable[[FileVersion], bool] = lambda version: False,
     **options: object,
 ) -> CheckResult:
-    """The check's answer (`only`: the criterion's own paths); what every answer promises is asserted on the way."""
+    """The check's answer (`only`: the criterion's own paths); what every answer promises is
+    asserted on the way.
+    """
     criterion = Criterion(
         id="asked", kind="check", check=None if command else check, command=command, must=must, paths=only,
         options=options,
@@ -50,7 +52,9 @@ def ask(
     )  # fmt: skip
     assert 0 < len(result.reason) <= 280
     assert result.reason.isprintable()
-    assert any(finding.level != "notice" for finding in result.findings) == (result.outcome == "fail")
+    assert any(finding.level != "notice" for finding in result.findings) == (
+        result.outcome == "fail"
+    )
     for finding in result.findings:
         assert finding.criterion == "asked"
         assert finding.level in ("failure" if must else "warning", "notice")

@@ -20,7 +20,10 @@ SECRET = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
 
 def ended(output: str, code: int | None = 1, **more: Any) -> dict[str, object]:
     """A command that ends so."""
-    return {"command": ("t",), "run_command": lambda argv, timeout_s, side: CommandRun(code, output, **more)}
+    return {
+        "command": ("t",),
+        "run_command": lambda argv, timeout_s, side: CommandRun(code, output, **more),
+    }
 
 
 @pytest.mark.parametrize(
@@ -29,26 +32,37 @@ def ended(output: str, code: int | None = 1, **more: Any) -> dict[str, object]:
         (CommandRun(0, "fine\n"), "pass", "ruff check . exited with 0."),
         (CommandRun(1, "a.py:1: bad\n\n"), "fail", "ruff check . exited with 1."),
         (CommandRun(-11, ""), "fail", "ruff check . was ended by signal 11."),
-        (CommandRun(None, "", "timed out after 7 s"), "error", "ruff check . gave no answer: timed out after 7 s."),
+        (
+            CommandRun(None, "", "timed out after 7 s"),
+            "error",
+            "ruff check . gave no answer: timed out after 7 s.",
+        ),
         (CommandRun(2, "\x1b[31m\u202e" + "x" * 9000), "fail", "ruff check . exited with 2."),
         (CommandRun(0, "", "", ("a.py",)), "fail", "ruff check . changed a.py."),
         (CommandRun(1, "", "", ("a.py",)), "fail", "ruff check . exited with 1 and changed a.py."),
     ],
 )
-def test_a_command_passes_with_exit_code_zero_and_no_changed_file(run: CommandRun, outcome: str, reason: str) -> None:
+def test_a_command_passes_with_exit_code_zero_and_no_changed_file(
+    run: CommandRun, outcome: str, reason: str
+) -> None:
     asked: list[tuple[tuple[str, ...], float]] = []
 
     def answer(argv: tuple[str, ...], timeout_s: float, side: str) -> CommandRun:
         asked.append((argv, timeout_s))
         return run
 
-    result = ask("command", added("a", b"x"), command=("ruff", "check", "."), run_command=answer, timeout_s=7)
+    result = ask(
+        "command", added("a", b"x"), command=("ruff", "check", "."), run_command=answer, timeout_s=7
+    )
     assert (result.outcome, result.reason) == (outcome, reason)
     assert asked == [(("ruff", "check", "."), 7.0)]
 
 
 def test_a_command_is_not_run_if_its_paths_do_not_change() -> None:
-    assert ask("command", added("a", b"x"), command=("x",), only=("src/**",)).outcome == "not_applicable"
+    assert (
+        ask("command", added("a", b"x"), command=("x",), only=("src/**",)).outcome
+        == "not_applicable"
+    )
 
 
 def test_without_remarks_about_lines_the_last_line_is_the_finding() -> None:
@@ -68,13 +82,19 @@ def test_a_secret_is_taken_out_before_a_limit_cuts_it() -> None:
 def test_remarks_are_findings_in_every_file_of_the_tree_with_the_line_of_a_changed_one() -> None:
     output = (
         "./src/a.py:2:1: F401 unused\nsrc/a.py:2:1: F401 unused\nsrc/b.py:1: not in the change\n/etc/passwd:1: no\n"
-        "src/a.py:99: no such line\nFound: 3: errors\nsrc/a.py:1 \x1b[31mred\n" + ":" * 60_000 + "\n"
+        "src/a.py:99: no such line\nFound: 3: errors\nsrc/a.py:1 \x1b[31mred\n"
+        + ":" * 60_000
+        + "\n"
     )
     run = ended(output, files=("src/a.py", "src/b.py"))
     result = ask("command", added("src/a.py", b"import os\nimport re\n"), **run)
     assert places(result) == [("src/a.py", 2), ("src/b.py", 1), ("src/a.py", 1)]
     assert result.findings[0].message == "F401 unused"
-    assert [one.evidence[0].quote if one.evidence else "" for one in result.findings] == ["import re", "", "import os"]
+    assert [one.evidence[0].quote if one.evidence else "" for one in result.findings] == [
+        "import re",
+        "",
+        "import os",
+    ]
 
 
 OLD = "old.py:1: bad\nFound 1 error\n"
@@ -83,32 +103,72 @@ OLD = "old.py:1: bad\nFound 1 error\n"
 @pytest.mark.parametrize(
     ("before", "after", "why"),
     [
-        ((1, "old.py:1: bad\nmore.py:2: worse\nFound 2 errors\n"), (1, OLD.replace(":1", ":7")), ""),
-        ((1, OLD), (1, OLD + "new:a.py:3: bad\n"), "Before the change it does not say: new:a.py:3: bad"),
-        ((1, OLD), (1, OLD + "a.ipynb:cell 1:2:1: F401"), "it does not say: a.ipynb:cell 1:2:1: F401"),
-        ((1, OLD), (1, OLD + "new.py: error: no stubs"), "Before the change it does not say: new.py: error: no stubs"),
+        (
+            (1, "old.py:1: bad\nmore.py:2: worse\nFound 2 errors\n"),
+            (1, OLD.replace(":1", ":7")),
+            "",
+        ),
+        (
+            (1, OLD),
+            (1, OLD + "new:a.py:3: bad\n"),
+            "Before the change it does not say: new:a.py:3: bad",
+        ),
+        (
+            (1, OLD),
+            (1, OLD + "a.ipynb:cell 1:2:1: F401"),
+            "it does not say: a.ipynb:cell 1:2:1: F401",
+        ),
+        (
+            (1, OLD),
+            (1, OLD + "new.py: error: no stubs"),
+            "Before the change it does not say: new.py: error: no stubs",
+        ),
         ((1, OLD), (1, OLD + "old.py:2: bad"), "Before the change it does not say: old.py:1: bad"),
         ((0, ""), (1, OLD), "Before the change its exit code is 0."),
         ((1, OLD), (2, OLD), "Before the change its exit code is 1."),
-        ((None, ""), (1, OLD), "Before the change it gave no answer (no time), so this counts as new."),
-        ((-9, OLD), (-9, OLD), "Its output is not whole, so it cannot be compared with the one before the change."),
-        ((1, "b.js\n 1:2  error  x\na.js\n 1:2  error  y\n"), (1, "a.js\n 1:2  error  x\n"), "say: a.js x"),
+        (
+            (None, ""),
+            (1, OLD),
+            "Before the change it gave no answer (no time), so this counts as new.",
+        ),
+        (
+            (-9, OLD),
+            (-9, OLD),
+            "Its output is not whole, so it cannot be compared with the one before the change.",
+        ),
+        (
+            (1, "b.js\n 1:2  error  x\na.js\n 1:2  error  y\n"),
+            (1, "a.js\n 1:2  error  x\n"),
+            "say: a.js x",
+        ),
         ((1, "No module named ruff\n"), (1, "No module named ruff\n"), "t exited with 1."),
     ],
 )
-def test_new_only_lets_pass_what_fails_in_the_same_way_before_the_change(before, after, why: str) -> None:
+def test_new_only_lets_pass_what_fails_in_the_same_way_before_the_change(
+    before, after, why: str
+) -> None:
     def answer(argv: tuple[str, ...], timeout_s: float, side: str) -> CommandRun:
-        return CommandRun(*(after if side == "after" else before), failure="no time", files=("old.py", "a.py", "a.js"))
+        return CommandRun(
+            *(after if side == "after" else before),
+            failure="no time",
+            files=("old.py", "a.py", "a.js"),
+        )
 
-    result = ask("command", added("a.py", b"x\n"), command=("t",), run_command=answer, new_only=True)
+    result = ask(
+        "command", added("a.py", b"x\n"), command=("t",), run_command=answer, new_only=True
+    )
     assert result.outcome == ("fail" if why else "pass")
     assert result.reason.endswith(why or "t fails in the same way without this change.")
 
 
-def test_new_only_shows_findings_on_lines_of_the_change_first_and_files_that_the_command_changed() -> None:
+def test_new_only_shows_findings_on_lines_of_the_change_first_and_files_that_the_command_changed() -> (
+    None
+):
     both = ended("old.py:1: bad\na.py:1: worse\n", files=("old.py", "a.py"))
     assert places(ask("command", added("a.py", b"x\n"), **both, new_only=True)) == [("a.py", 1)]
-    repaired = ended("old.py:1: bad\n", files=("old.py",), changed=("a.py",))  # so it says nothing of a.py any more
+    repaired = ended(
+        "old.py:1: bad\n", files=("old.py",), changed=("a.py",)
+    )  # so it says nothing of a.py any more
     assert places(ask("command", added("a.py", b"x\n"), **repaired, new_only=True)) == [("a.py", 0)]
 
 
@@ -117,7 +177,12 @@ def test_lines_that_no_file_has_and_names_that_are_escaped_in_sarif() -> None:
         place = f'{{"artifactLocation": {{"uri": "{uri}"}}, "region": {{"startLine": {line}}}}}'
         return f'{{"message": {{"text": "m"}}, "locations": [{{"physicalLocation": {place}}}]}}'
 
-    results = [result("a%20b.py", "1"), result("a", "1e999"), result("a", "1" * 99), result("\\ud800", "1")]
+    results = [
+        result("a%20b.py", "1"),
+        result("a", "1e999"),
+        result("a", "1" * 99),
+        result("\\ud800", "1"),
+    ]
     output = f'{{"runs": [{{"results": [{", ".join(results)}]}}]}}'
     found = ask("command", added("a b.py", b"x\n"), **ended(output, files=("a b.py", "a")))
     assert places(found) == [("a b.py", 1)]
@@ -148,7 +213,9 @@ def test_lines_that_no_file_has_and_names_that_are_escaped_in_sarif() -> None:
         ("gcc.txt", "gcc", ["src/c.c:1 error: ‘y’ undeclared", "src/c.c:1 warning: unused variable"]),
     ],
 )  # fmt: skip
-def test_the_output_of_known_tools_is_read(name: str, form: OutputForm, expected: list[str]) -> None:
+def test_the_output_of_known_tools_is_read(
+    name: str, form: OutputForm, expected: list[str]
+) -> None:
     output = (OUTPUTS / name).read_text()
     said = remarks(output, form)
     assert remarks(output) == said
@@ -174,17 +241,25 @@ E             ^
 E   SyntaxError: invalid syntax
 === short test summary info ===
 """
-    assert remarks(output) == [Remark("app/m.py", 3, "ERROR collecting tests/test_m.py: SyntaxError: invalid syntax")]
+    assert remarks(output) == [
+        Remark("app/m.py", 3, "ERROR collecting tests/test_m.py: SyntaxError: invalid syntax")
+    ]
 
 
-@pytest.mark.parametrize("output", ['{"runs": 3}', "{" * 50_000, '{"runs": [{"results": [{"locations": [{}]}]}]}', ""])
+@pytest.mark.parametrize(
+    "output", ['{"runs": 3}', "{" * 50_000, '{"runs": [{"results": [{"locations": [{}]}]}]}', ""]
+)
 def test_what_is_not_sarif_gives_no_remarks(output: str) -> None:
     assert remarks(output, "sarif") == []
 
 
 def test_auto_reads_the_remarks_of_two_tools_that_one_command_runs() -> None:
-    """What is not read has no finding of its own, and a waiver of the other tool's would cover it."""
-    output = "".join((OUTPUTS / name).read_text() for name in ("ruff.txt", "mypy.txt", "pytest.txt"))
+    """What is not read has no finding of its own, and a waiver of the other tool's would cover
+    it.
+    """
+    output = "".join(
+        (OUTPUTS / name).read_text() for name in ("ruff.txt", "mypy.txt", "pytest.txt")
+    )
     places_ = [(remark.path, remark.line) for remark in remarks(output)]
     pytest_places = [("tests/test_a.py", line) for line in (24, 9, 14, 19)]
     assert sorted(places_) == sorted([("src/a.py", 1), ("src/a.py", 5), *pytest_places])
@@ -223,10 +298,22 @@ def sarif(rule: str, text: str) -> str:
         ("a.py:1: [301] not allowed", "a.py:1: [302] not allowed"),
         (f"a.py:1: {LONG} a", f"a.py:1: {LONG} b"),  # longer than what is shown of a message
         (sarif("no-eval", "Avoid this."), sarif("no-exec", "Avoid this.")),
-        ("b.py:1: E722 bare except", "b.py:1: E501 line too long"),  # of a file that the change does not touch
-        ("make: lint: unknown option\nmake: *** Error 1\n", "make: lint: missing tool\nmake: *** Error 1\n"),
-        ("a.py\n  1:1  error  Unexpected var  no-var\n", "a.py\n  1:1  error  Unexpected eval  no-eval\n"),
-        ("error[E0308]: mismatched types\n --> a.py:1:1\n", "error[E0382]: use of moved value\n --> a.py:1:1\n"),
+        (
+            "b.py:1: E722 bare except",
+            "b.py:1: E501 line too long",
+        ),  # of a file that the change does not touch
+        (
+            "make: lint: unknown option\nmake: *** Error 1\n",
+            "make: lint: missing tool\nmake: *** Error 1\n",
+        ),
+        (
+            "a.py\n  1:1  error  Unexpected var  no-var\n",
+            "a.py\n  1:1  error  Unexpected eval  no-eval\n",
+        ),
+        (
+            "error[E0308]: mismatched types\n --> a.py:1:1\n",
+            "error[E0382]: use of moved value\n --> a.py:1:1\n",
+        ),
         ("a.py:1: CVE 2024 1234 in pkg 3.1", "a.py:1: CVE 2026 9999 in pkg 3.1"),
         ("a.py:1: pkg 3.1 is vulnerable", "a.py:1: pkg 4.0 is vulnerable"),
         ("a.py:1: port 22 open to 10.0.0.1", "a.py:1: port 3389 open to 10.0.0.1"),
@@ -235,7 +322,9 @@ def sarif(rule: str, text: str) -> str:
         ("rule 1234 failed\n", "rule 9999 failed\n"),
     ],
 )
-def test_another_remark_about_the_same_line_has_another_fingerprint(accepted: str, other: str) -> None:
+def test_another_remark_about_the_same_line_has_another_fingerprint(
+    accepted: str, other: str
+) -> None:
     assert fingerprint(accepted) != fingerprint(other)
 
 
@@ -256,7 +345,9 @@ def test_another_remark_about_the_same_line_has_another_fingerprint(accepted: st
         ("make: 12 warnings\n", "make: 13 warnings\n"),
     ],
 )
-def test_the_same_remark_keeps_its_fingerprint_whatever_it_counts_and_measures(before: str, after: str) -> None:
+def test_the_same_remark_keeps_its_fingerprint_whatever_it_counts_and_measures(
+    before: str, after: str
+) -> None:
     assert fingerprint(before) == fingerprint(after)
 
 

@@ -47,7 +47,9 @@ PENDING = [TurnTodo(text="mend", status="pending")]
 
 
 @pytest.mark.parametrize("check", CONDUCT)
-def test_without_an_agent_there_is_nothing_to_look_at_and_what_was_not_recorded_is_no_pass(check: str) -> None:
+def test_without_an_agent_there_is_nothing_to_look_at_and_what_was_not_recorded_is_no_pass(
+    check: str,
+) -> None:
     def answer(*conduct: Conduct) -> str:
         return ask(check, added("a", b"x"), conduct=conduct, **CONDUCT[check]).outcome
 
@@ -83,7 +85,9 @@ def test_without_an_agent_there_is_nothing_to_look_at_and_what_was_not_recorded_
         ("complete-capture", turn(lacks="no PostToolUse toolu_1"), "fail", "fix: no PostToolUse toolu_1."),
     ],
 )  # fmt: skip
-def test_conduct_is_answered_with_what_it_rests_on(check: str, conduct: Conduct, outcome: str, reason: str) -> None:
+def test_conduct_is_answered_with_what_it_rests_on(
+    check: str, conduct: Conduct, outcome: str, reason: str
+) -> None:
     result = ask(check, added("a", b"x"), conduct=[conduct], **CONDUCT[check])
     assert (result.outcome, result.reason) == (outcome, reason)
 
@@ -99,7 +103,10 @@ def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path
     ends = {"fix": Ended(status="interrupted", detail="killed"), "fix-b": Ended()}
     for node in ("fix", "fix", "fix-b", "judge"):
         turn = run.turn(node)
-        for tool, said in (("Bash", [{"type": "text", "text": f"ERROR in {node}\nline 2"}]), ("Read", "ERROR")):
+        for tool, said in (
+            ("Bash", [{"type": "text", "text": f"ERROR in {node}\nline 2"}]),
+            ("Read", "ERROR"),
+        ):
             turn.event({"type": "message", "role": "tool", "tool": tool, "result": said})
         turn.hook({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "toolu_1"})
         turn.seal(ends.get(node, Ended()))

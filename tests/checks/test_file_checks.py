@@ -35,7 +35,9 @@ PATH_BOUND: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("check", PATH_BOUND)
 @pytest.mark.parametrize("files", [(), (added("other.py", b"x\n"),)])
-def test_a_check_without_files_to_look_at_is_not_applicable(check: str, files: tuple[FileDiff, ...]) -> None:
+def test_a_check_without_files_to_look_at_is_not_applicable(
+    check: str, files: tuple[FileDiff, ...]
+) -> None:
     assert ask(check, *files, only=("src/**",), **PATH_BOUND[check]).outcome == "not_applicable"
 
 
@@ -43,10 +45,15 @@ def test_a_check_without_files_to_look_at_is_not_applicable(check: str, files: t
 
 
 def test_deleted_files_are_found_by_name() -> None:
-    assert shown("no-deleted-files", deleted("a", b"x"), edited("b"), deleted(b"c\n\xff", b"")) == ["a", '"c\\n\\377"']
+    assert shown("no-deleted-files", deleted("a", b"x"), edited("b"), deleted(b"c\n\xff", b"")) == [
+        "a",
+        '"c\\n\\377"',
+    ]
 
 
-@pytest.mark.parametrize("file", [added("a", b""), edited("a"), moved("a", "b"), file_change("a", b"x", b"")])
+@pytest.mark.parametrize(
+    "file", [added("a", b""), edited("a"), moved("a", "b"), file_change("a", b"x", b"")]
+)
 def test_added_edited_moved_and_emptied_files_are_not_deleted(file: FileDiff) -> None:
     assert shown("no-deleted-files", file) == []
 
@@ -121,13 +128,17 @@ def test_what_belongs_together_changes_together(files: tuple[FileDiff, ...], out
         ((edited("poetry.lock"), edited("a")), 2, "pass"),
     ],
 )
-def test_changed_lines_are_added_and_deleted_ones_of_text(files: tuple, limit: int, outcome: str) -> None:
+def test_changed_lines_are_added_and_deleted_ones_of_text(
+    files: tuple, limit: int, outcome: str
+) -> None:
     assert ask("max-changed-lines", *files, max=limit, exclude=["*.lock"]).outcome == outcome
 
 
 def test_the_largest_files_are_named() -> None:
     result = ask("max-changed-lines", added("big", b"x\n" * 900), added("small", b"x\n"))
-    assert result.reason == "901 changed lines (901 added, 0 deleted) in 2 files; at most 500 allowed."
+    assert (
+        result.reason == "901 changed lines (901 added, 0 deleted) in 2 files; at most 500 allowed."
+    )
     assert "big (900), small (1)" in result.findings[0].message
 
 

@@ -25,11 +25,30 @@ TWO = b"\n\nasync def test_two():\n    assert 2\n"
         ((file_change("test_a.py", ONE, ONE.replace(b"one", b"uno")),), [("test_a.py", 1)]),
         ((file_change("test_a.py", ONE, b"# " + ONE),), [("test_a.py", 1)]),
         ((file_change("test_a.py", ONE + ONE, ONE),), [("test_a.py", 3)]),
-        ((file_change("test_a.py", ONE, b""), file_change("test_b.py", ONE + b"1\n", ONE)), [("test_a.py", 1)]),
-        ((file_change("old/a.py", ONE, ONE, old_path="tests/test_a.py"),), [("tests/test_a.py", 0)]),
-        ((file_change("tests/test_b.py", ONE + TWO, ONE, old_path="tests/test_a.py"),), [("tests/test_a.py", 5)]),
-        ((file_change("test_a.py", ONE, b"/dev/null", modes=(REGULAR_MODE, SYMLINK_MODE)),), [("test_a.py", 0)]),
-        ((file_change("test_a.py", b"class T:\r\n  def test_x(self):\r\n    pass\r\n", b"\r\n"),), [("test_a.py", 2)]),
+        (
+            (file_change("test_a.py", ONE, b""), file_change("test_b.py", ONE + b"1\n", ONE)),
+            [("test_a.py", 1)],
+        ),
+        (
+            (file_change("old/a.py", ONE, ONE, old_path="tests/test_a.py"),),
+            [("tests/test_a.py", 0)],
+        ),
+        (
+            (file_change("tests/test_b.py", ONE + TWO, ONE, old_path="tests/test_a.py"),),
+            [("tests/test_a.py", 5)],
+        ),
+        (
+            (file_change("test_a.py", ONE, b"/dev/null", modes=(REGULAR_MODE, SYMLINK_MODE)),),
+            [("test_a.py", 0)],
+        ),
+        (
+            (
+                file_change(
+                    "test_a.py", b"class T:\r\n  def test_x(self):\r\n    pass\r\n", b"\r\n"
+                ),
+            ),
+            [("test_a.py", 2)],
+        ),
     ],
 )
 def test_a_test_that_goes_is_found_unless_it_stands_elsewhere(
@@ -64,7 +83,15 @@ def test_a_deleted_test_is_named_in_every_language(path: str, before: str, name:
 
 def test_dropping_only_the_annotation_is_dropping_the_test() -> None:
     before = b"class A {\n  @Test\n  void adds() {}\n}\n"
-    assert places(ask("no-deleted-tests", file_change("ATest.java", before, before.replace(b"  @Test\n", b"")))) != []
+    assert (
+        places(
+            ask(
+                "no-deleted-tests",
+                file_change("ATest.java", before, before.replace(b"  @Test\n", b"")),
+            )
+        )
+        != []
+    )
 
 
 def test_a_source_file_without_tests_may_go_in_a_language_with_tests_beside_code() -> None:
@@ -74,12 +101,31 @@ def test_a_source_file_without_tests_may_go_in_a_language_with_tests_beside_code
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
-    ["a.test.js", "ATest.java", "a_test.go", "test_a.py", "a_spec.rb", "a_test.cc", "ATest.kt", "tests/a.rs"],
+    [
+        "a.test.js",
+        "ATest.java",
+        "a_test.go",
+        "test_a.py",
+        "a_spec.rb",
+        "a_test.cc",
+        "ATest.kt",
+        "tests/a.rs",
+    ],
 )
 def test_a_huge_test_file_is_read_in_linear_time(path: str) -> None:
     def lines(size: int) -> bytes:
-        marked = b"@skip\ndef test_a(x):\n    pytest.skip('\\\"\\\"')\nit.skip('a', (x) => {\n" * (size // 50)
-        return b"it" * (size // 2) + b"\n" + b"@Test " * (size // 6) + b"\n" + b" " * size + b"\n" + marked
+        marked = b"@skip\ndef test_a(x):\n    pytest.skip('\\\"\\\"')\nit.skip('a', (x) => {\n" * (
+            size // 50
+        )
+        return (
+            b"it" * (size // 2)
+            + b"\n"
+            + b"@Test " * (size // 6)
+            + b"\n"
+            + b" " * size
+            + b"\n"
+            + marked
+        )
 
     def read(both: tuple[FileDiff, FileDiff]) -> None:
         ask("no-deleted-tests", both[0])
@@ -87,7 +133,10 @@ def test_a_huge_test_file_is_read_in_linear_time(path: str) -> None:
 
     assert_linear(
         read,
-        lambda size: (file_change(path, lines(size) + b"\n" * (size // 5), b"\n"), added(path, lines(size))),
+        lambda size: (
+            file_change(path, lines(size) + b"\n" * (size // 5), b"\n"),
+            added(path, lines(size)),
+        ),
         80_000,
     )
 
@@ -156,7 +205,9 @@ CASES = "@pytest.mark.parametrize('x', [\n    1,\n    (2, 3),\n])\ndef test_c(x)
         ("a_test.exs", 'test "a" do\n', "test", "@tag :skip\ntest", [1]),
     ],
 )  # fmt: skip
-def test_a_test_that_ran_before_and_does_not_now_is_found(path: str, before: str, old: str, new: str, lines) -> None:
+def test_a_test_that_ran_before_and_does_not_now_is_found(
+    path: str, before: str, old: str, new: str, lines
+) -> None:
     assert old in before
     file = file_change(path, before.encode(), before.replace(old, new, 1).encode())
     assert places(ask("no-skipped-tests", file)) == [(path, line) for line in lines]
@@ -240,7 +291,9 @@ def test_of_a_test_that_moves_the_one_that_runs_on_counts() -> None:
     moved_away = file_change("test_a.py", PY.encode(), b"")
     conditional = PY.replace("def test_c", "@pytest.mark.skipif(WIN)\ndef test_c")
     variant = added("test_n.py", conditional.encode())
-    assert places(ask("no-skipped-tests", moved_away, added("test_b.py", PY.encode()), variant)) == []
+    assert (
+        places(ask("no-skipped-tests", moved_away, added("test_b.py", PY.encode()), variant)) == []
+    )
     renamed = file_change("test_b.py", PY.encode(), conditional.encode(), old_path="test_a.py")
     assert places(ask("no-skipped-tests", renamed)) == [("test_b.py", 6)]
 
@@ -264,7 +317,12 @@ def test_c(a"""
         (TWO_CASES, [9]),
         ("off = pytest.mark.skip\n\n\n" + ONE_CASE.replace("pytest.mark.skip)", "off)"), [9]),
         (TWO_CASES.replace("marks=[pytest.mark.skip]", "marks=pytest.mark.slow"), []),
-        (TWO_CASES.replace("        pytest.param(2, marks=[pytest.mark.skip]),\n", "        2,\n"), []),
+        (
+            TWO_CASES.replace(
+                "        pytest.param(2, marks=[pytest.mark.skip]),\n", "        2,\n"
+            ),
+            [],
+        ),
         (ONE_CASE.replace("'a', [pytest", "'a', [((((pytest"), []),
     ],
 )
@@ -312,7 +370,10 @@ def test_a_finding_names_the_tests_that_are_disabled() -> None:
         return ask("no-skipped-tests", file).findings[0].message
 
     assert message("def test_c", "@skip\ndef test_c") == "Disables the test test_c (@skip)."
-    assert message("class", "pytestmark = mark.skip\nclass") == "Disables 2 tests (mark.skip): test_b and more."
+    assert (
+        message("class", "pytestmark = mark.skip\nclass")
+        == "Disables 2 tests (mark.skip): test_b and more."
+    )
 
 
 @pytest.mark.parametrize(
@@ -337,7 +398,10 @@ def test_what_only_mentions_skipping_is_left_alone(path: str, line: str) -> None
 def test_a_file_full_of_skips_is_counted_and_the_first_thousand_shown() -> None:
     result = ask("no-skipped-tests", file_change("ATest.java", b"\n", b"@Ignore\n" * 100_000))
     assert len(result.findings) == 1_000
-    assert result.reason == "100,000 disabled tests: ATest.java. Only the first 1,000 are findings here."
+    assert (
+        result.reason
+        == "100,000 disabled tests: ATest.java. Only the first 1,000 are findings here."
+    )
 
 
 def test_a_skip_for_a_reason_that_the_rubric_allows_is_fine() -> None:
@@ -349,6 +413,12 @@ def test_a_skip_for_a_reason_that_the_rubric_allows_is_fine() -> None:
 
 def test_a_marker_that_stood_there_before_is_not_this_changes() -> None:
     skip = b"@pytest.mark.skip\n"
-    assert places(ask("no-skipped-tests", file_change("test_a.py", skip + b"1\n", skip + b"2\n"))) == []
-    assert places(ask("no-skipped-tests", file_change("test_b.py", skip, skip, old_path="test_a.py"))) == []
+    assert (
+        places(ask("no-skipped-tests", file_change("test_a.py", skip + b"1\n", skip + b"2\n")))
+        == []
+    )
+    assert (
+        places(ask("no-skipped-tests", file_change("test_b.py", skip, skip, old_path="test_a.py")))
+        == []
+    )
     assert ask("no-skipped-tests", deleted("test_a.py", skip)).outcome == "not_applicable"

@@ -1,4 +1,6 @@
-"""What a check would write: the right line where it knows one, and nothing where only people can."""
+"""What a check would write: the right line where it knows one, and nothing where only people
+can.
+"""
 
 from __future__ import annotations
 
@@ -80,12 +82,20 @@ def test_a_name_and_a_link_have_no_line_to_repair():
     assert named.repairs == ask("no-invisible-unicode", link).repairs == ()
 
 
-def formatted(fix: str = "fmt .", suggest: bool = True, made: bytes = b"x = 1\ny = 2\n", **more) -> CheckResult:
-    """A check that fails and a `fix` that writes `made`; what other command is asked for is an error."""
+def formatted(
+    fix: str = "fmt .", suggest: bool = True, made: bytes = b"x = 1\ny = 2\n", **more
+) -> CheckResult:
+    """A check that fails and a `fix` that writes `made`; what other command is asked for is an
+    error.
+    """
 
     def run(argv, timeout_s, side) -> CommandRun:
         assert argv in {("t",), ("fmt", ".")} and side == "after"
-        return CommandRun(1, "bad") if argv == ("t",) else CommandRun(0, "", contents={"a.py": made, "b.py": b"z\n"})
+        return (
+            CommandRun(1, "bad")
+            if argv == ("t",)
+            else CommandRun(0, "", contents={"a.py": made, "b.py": b"z\n"})
+        )
 
     file = file_change("a.py", b"x=1\n", b"x=1\ny=2\n")
     return ask("command", file, command=("t",), run_command=run, suggest=suggest, fix=fix, **more)

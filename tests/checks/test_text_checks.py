@@ -27,11 +27,19 @@ def many(lines: int) -> bytes:
     ("name", "file", "expected"),
     [
         ("added file", added("a.py", b"x = 1\nkey = '" + KEY + b"'\n"), [("a.py", 2)]),
-        ("added line", file_change("a.py", many(30), many(30) + b"k = '" + KEY + b"'\n"), [("a.py", 31)]),
+        (
+            "added line",
+            file_change("a.py", many(30), many(30) + b"k = '" + KEY + b"'\n"),
+            [("a.py", 31)],
+        ),
         ("unchanged context", file_change("a.py", KEY + b"\n1\n", KEY + b"\n2\n"), []),
         ("removed line", file_change("a.py", KEY + b"\nx\n", b"x\n"), []),
         ("deleted file", deleted("a.py", KEY + b"\n"), []),
-        ("rename with edit", file_change("b.py", KEY + b"\n1\n", KEY + b"\n" + TOKEN, old_path="a.py"), [("b.py", 2)]),
+        (
+            "rename with edit",
+            file_change("b.py", KEY + b"\n1\n", KEY + b"\n" + TOKEN, old_path="a.py"),
+            [("b.py", 2)],
+        ),
         ("CRLF", added("a", b"a\r\nt = " + TOKEN + b"\r\n"), [("a", 2)]),
         ("NUL hides nothing", added("a.bin", b"\0\n" + TOKEN + b"\n"), [("a.bin", 2)]),
         ("name with newline", added(b"a\nb", TOKEN), [('"a\\nb"', 1)]),
@@ -39,7 +47,9 @@ def many(lines: int) -> bytes:
         ("minified megabyte", added("a.js", b"x;" * 500_000 + b"'" + TOKEN + b"'"), [("a.js", 1)]),
     ],
 )
-def test_a_secret_counts_where_this_change_adds_it(name: str, file: FileDiff, expected: list[tuple[str, int]]) -> None:
+def test_a_secret_counts_where_this_change_adds_it(
+    name: str, file: FileDiff, expected: list[tuple[str, int]]
+) -> None:
     result = ask("no-secrets", file)
     assert places(result) == expected
     assert result.outcome == ("fail" if expected else "pass")
@@ -55,7 +65,11 @@ def test_a_secret_is_never_repeated() -> None:
 
 
 def test_a_private_key_over_several_lines_is_one_finding_at_its_first_line() -> None:
-    pem = b"-----BEGIN " + b"PRIVATE KEY-----\n" + (b"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7" + b"\n") * 5
+    pem = (
+        b"-----BEGIN "
+        + b"PRIVATE KEY-----\n"
+        + (b"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7" + b"\n") * 5
+    )
     result = ask("no-secrets", added("key.pem", b"# key\n" + pem + b"-----END PRIVATE KEY-----\n"))
     assert places(result) == [("key.pem", 2)]
     (finding,) = result.findings
@@ -77,18 +91,28 @@ def test_a_kind_of_secret_is_named_as_its_provider_writes_it() -> None:
         "OpenRouter key": "sk-or-v1-" + hexes[:64], "Mapbox token": f"sk.eyJ{hexes[:60]}.{hexes[:22]}",
         "Paystack key": "sk_live_" + hexes[:40], "URL password": "https://u:" + hexes[:20] + "@h.internal/",
     }  # fmt: skip
-    result = ask("no-secrets", added("a", "".join(f"{value}\n" for value in names.values()).encode()))
-    assert [finding.message.split(" (")[0].split(". ")[0] for finding in result.findings] == list(names)
+    result = ask(
+        "no-secrets", added("a", "".join(f"{value}\n" for value in names.values()).encode())
+    )
+    assert [finding.message.split(" (")[0].split(". ")[0] for finding in result.findings] == list(
+        names
+    )
 
 
 def test_test_keys_and_documented_examples_are_notices() -> None:
     example, test = b"AKIAIOSFODNN7EXAMPLE", b"sk_te" + b"st_Zk39dkQ0fkqP2mX7Aa"
     result = ask("no-secrets", added("a", example + b"\n" + test + b"\n"))
     assert (result.outcome, result.reason) == ("pass", "No secret in 1 changed file. 2 notices: a.")
-    assert [(finding.level, finding.line) for finding in result.findings] == [("notice", 1), ("notice", 2)]
+    assert [(finding.level, finding.line) for finding in result.findings] == [
+        ("notice", 1),
+        ("notice", 2),
+    ]
     assert result.findings[1].message.startswith("Stripe key (sk_test_...): a test key.")
     both = ask("no-secrets", added("a", test + b"\n" + TOKEN + b"\n"))
-    assert (both.outcome, [finding.level for finding in both.findings]) == ("fail", ["failure", "notice"])
+    assert (both.outcome, [finding.level for finding in both.findings]) == (
+        "fail",
+        ["failure", "notice"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,8 +127,16 @@ def test_in_a_lock_file_only_known_forms_are_secrets(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["config/mix.lock", "chart.lock", "go.sum"])
 def test_a_file_with_the_name_of_a_lock_file_hides_no_password(name: str) -> None:
-    digest, random = b"0f1e2d3c4b5a69788796" * 2, b"Zk39dkQ0" + b"fkqP2mX7AaZk39dkQ0" + b"fkqP2mX7AaZk39"
-    for line in (b"API_SECRET=" + random, b"DB_PASSWORD=" + random[:24], b"token: " + random, b"api_key: " + digest):
+    digest, random = (
+        b"0f1e2d3c4b5a69788796" * 2,
+        b"Zk39dkQ0" + b"fkqP2mX7AaZk39dkQ0" + b"fkqP2mX7AaZk39",
+    )
+    for line in (
+        b"API_SECRET=" + random,
+        b"DB_PASSWORD=" + random[:24],
+        b"token: " + random,
+        b"api_key: " + digest,
+    ):
         assert places(ask("no-secrets", added(name, line + b"\n"))) == [(name, 1)], line
 
 
@@ -131,7 +163,11 @@ def test_the_trusted_gitleaks_file_allows_and_the_changes_own_is_told() -> None:
     assert ask("no-secrets", added("tests/fixtures/a", token), gitleaks=ALLOWS).outcome == "pass"
     assert ask("no-secrets", added("a.md", b"Sample: " + token), gitleaks=ALLOWS).outcome == "pass"
     assert ask("no-secrets", added("a", b"sample: " + token), gitleaks=ALLOWS).outcome == "fail"
-    for other_line in (token + b"# Sample\n", b"# Sample\n" + token, b"x\n" + token + b"# Sample\n" + token):
+    for other_line in (
+        token + b"# Sample\n",
+        b"# Sample\n" + token,
+        b"x\n" + token + b"# Sample\n" + token,
+    ):
         assert ask("no-secrets", added("a.md", other_line), gitleaks=ALLOWS).outcome == "fail"
     own = ask("no-secrets", added("a", KEY), added(".gitleaks.toml", ALLOWS))
     assert own.reason == "1 secret: a. This change's .gitleaks.toml counts once it is merged."
@@ -143,18 +179,27 @@ def test_the_trusted_gitleaks_file_allows_and_the_changes_own_is_told() -> None:
 
 def test_a_hostile_expression_of_an_allowlist_is_answered_at_once() -> None:
     hostile = b"[allowlist]\nregexTarget = 'line'\nregexes = ['^(a+)+$', '(x+x+)+y']\n"
-    assert ask("no-secrets", added("a", b"a" * 9_000 + b" " + TOKEN), gitleaks=hostile).outcome == "fail"
+    assert (
+        ask("no-secrets", added("a", b"a" * 9_000 + b" " + TOKEN), gitleaks=hostile).outcome
+        == "fail"
+    )
 
 
 @pytest.mark.parametrize(
     "comment", [b"# gitleaks:allow", b"// pragma: allowlist secret", b"# pragma: whitelist secret"]
 )
-def test_a_comment_allows_a_secret_where_it_stood_before_and_is_told_where_the_change_brings_it(comment: bytes) -> None:
+def test_a_comment_allows_a_secret_where_it_stood_before_and_is_told_where_the_change_brings_it(
+    comment: bytes,
+) -> None:
     line = b"k = '" + KEY + b"'  " + comment + b"\n"
-    moved = file_change("b.py", b"if a:\n    x\n" + line, b"if a:\n    x\nelse:\n    " + line, old_path="a.py")
+    moved = file_change(
+        "b.py", b"if a:\n    x\n" + line, b"if a:\n    x\nelse:\n    " + line, old_path="a.py"
+    )
     assert ask("no-secrets", moved).reason == "No secret in 1 changed file. 1 secret allowed."
     (finding,) = ask("no-secrets", file_change("a.py", b"k = 1  " + comment, line)).findings
-    assert finding.message.endswith("Its allowlist comment comes with this change, so it does not count.")
+    assert finding.message.endswith(
+        "Its allowlist comment comes with this change, so it does not count."
+    )
 
 
 def test_a_comment_on_the_line_above_allows_a_secret_with_its_line() -> None:
@@ -172,7 +217,9 @@ def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
     assert result.reason.startswith("1,200 secrets: a.")
     assert result.reason.endswith(" Only the first 1,000 are findings here.")
     assert len(result.reason) <= 280
-    (finding,) = ask("no-secrets", added("a", (KEY + b"\n") * 1_200 + TOKEN), gitleaks=ALLOWS).findings
+    (finding,) = ask(
+        "no-secrets", added("a", (KEY + b"\n") * 1_200 + TOKEN), gitleaks=ALLOWS
+    ).findings
     assert finding.message.startswith("GitHub token (ghp_...).")
     assert finding.line == 1_201
     whole = ask("no-secrets", added("a", (KEY + b"\n") * 60))
@@ -207,7 +254,9 @@ def test_a_line_full_of_secrets_is_answered_in_linear_time() -> None:
         (added("a", b"\0\n>>>>>>> topic\n"), [2]),
     ],
 )
-def test_conflict_markers_are_found_at_the_start_of_added_lines(file: FileDiff, lines: list[int]) -> None:
+def test_conflict_markers_are_found_at_the_start_of_added_lines(
+    file: FileDiff, lines: list[int]
+) -> None:
     assert [line for _, line in places(ask("no-conflict-markers", file))] == lines
 
 
@@ -226,7 +275,12 @@ def moved(old: str, new: str = "src/a.py") -> FileDiff:
         ("from an excluded place", moved("lib/a.py"), {"exclude": ["lib/**"]}, "fail"),
         ("from a labelled case", moved(".vibe-gate/cases/one/after/a.py"), {}, "fail"),
         ("from the definitions", moved(".vibe-gate/rubrics/a.toml"), {}, "fail"),
-        ("within the paths", moved("src/b.py"), {"only": ("src/**",), "reach": ("src/**",)}, "pass"),
+        (
+            "within the paths",
+            moved("src/b.py"),
+            {"only": ("src/**",), "reach": ("src/**",)},
+            "pass",
+        ),
         ("out of the paths", moved("src/a.py", "lib/a.py"), {"only": ("src/**",)}, "pass"),
         ("where every file is looked at", moved("lib/a.py"), {}, "pass"),
     ],
@@ -288,7 +342,9 @@ def test_definitions_are_searched_for_secrets_markers_and_hidden_characters():
         ("no-conflict-markers", b"<<<<<<< HEAD\n"),
         ("no-invisible-unicode", "# \u202e\n".encode()),
     ]:
-        assert ask(check, added(".vibe-gate/rubrics/quality.toml", content)).outcome == "fail", check
+        assert ask(check, added(".vibe-gate/rubrics/quality.toml", content)).outcome == "fail", (
+            check
+        )
 
 
 # no-invisible-unicode
@@ -305,15 +361,22 @@ def test_definitions_are_searched_for_secrets_markers_and_hidden_characters():
         ("s = '\u3164'\n", [1]),
         ("a\u2028b\n", [1]),
         ("\ufeffa\n", []),
-        ("\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f\u200d\U0001f525 1\ufe0f\u20e3\n", []),
+        (
+            "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f\u200d\U0001f525 1\ufe0f\u20e3\n",
+            [],
+        ),
         ("\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f\n", []),
         ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645\n", []),
         ("\u845b\U000e0100\n", []),
         ("naïve 中文 é \u00a0 ok\n", []),
     ],
 )
-def test_invisible_characters_count_unless_language_or_emoji_need_them(content: str, lines: list[int]) -> None:
-    assert [line for _, line in places(ask("no-invisible-unicode", added("a", content.encode())))] == lines
+def test_invisible_characters_count_unless_language_or_emoji_need_them(
+    content: str, lines: list[int]
+) -> None:
+    assert [
+        line for _, line in places(ask("no-invisible-unicode", added("a", content.encode())))
+    ] == lines
 
 
 @pytest.mark.parametrize(
@@ -358,7 +421,9 @@ def test_invisible_characters_count_unless_language_or_emoji_need_them(content: 
         ("\U0001f3f4\U000e0067\U000e0062\U000e007f", ["tag character"] * 3),
     ],
 )
-def test_each_invisible_character_is_told_with_its_kind_unless_something_needs_it(text: str, found: list) -> None:
+def test_each_invisible_character_is_told_with_its_kind_unless_something_needs_it(
+    text: str, found: list
+) -> None:
     characters = invisible(text)
     if found and isinstance(found[0], tuple):
         assert [(character.kind, character.name) for character in characters] == found
@@ -369,7 +434,10 @@ def test_each_invisible_character_is_told_with_its_kind_unless_something_needs_i
 def test_a_byte_order_mark_may_begin_a_file_alone() -> None:
     assert invisible("\ufeffa", file_start=True) == []
     assert len(invisible("\ufeffa")) == 1
-    assert [character.position for character in invisible("a\ufeff\ufeff", file_start=True)] == [1, 2]
+    assert [character.position for character in invisible("a\ufeff\ufeff", file_start=True)] == [
+        1,
+        2,
+    ]
 
 
 def test_no_more_characters_are_told_than_are_of_use() -> None:
@@ -403,5 +471,8 @@ def test_real_binary_content_and_unchanged_lines_are_left_alone() -> None:
 def test_a_hidden_character_in_a_name_counts_when_the_name_is_new() -> None:
     name = "a\u200bb"
     assert ask("no-invisible-unicode", file_change(name, b"1\n", b"2\n")).outcome == "pass"
-    assert ask("no-invisible-unicode", file_change(name, b"1\n", b"1\n", old_path="ab")).outcome == "fail"
+    assert (
+        ask("no-invisible-unicode", file_change(name, b"1\n", b"1\n", old_path="ab")).outcome
+        == "fail"
+    )
     assert ask("no-invisible-unicode", deleted(name, b"1\n")).outcome == "pass"

@@ -22,7 +22,9 @@ LARGE = FileVersion("b" * 40, 0o100644, LARGEST_READ + 1)
 OTHER = replace(LARGE, blob="c" * 40)
 
 
-def unread(before: FileVersion | None, after: FileVersion | None, old_path: str | None = None) -> FileDiff:
+def unread(
+    before: FileVersion | None, after: FileVersion | None, old_path: str | None = None
+) -> FileDiff:
     """A file that is named only."""
     file = file_change("db/app.sql", b"a\n", b"b\n", old_path=old_path)
     return replace(file, before=before, after=after, binary=True, hunks=(), added=0, deleted=0)
@@ -41,17 +43,28 @@ def test_new_text_that_is_too_large_to_read_is_an_error(check, options, sides):
 
 @pytest.mark.parametrize(("check", "options"), OF_TEXT)
 @pytest.mark.parametrize(
-    "file", [unread(LARGE, None), unread(LARGE, LARGE, "db/old.sql"), unread(LARGE, replace(LARGE, mode=0o100755))]
+    "file",
+    [
+        unread(LARGE, None),
+        unread(LARGE, LARGE, "db/old.sql"),
+        unread(LARGE, replace(LARGE, mode=0o100755)),
+    ],
 )
 def test_a_large_file_that_brings_nothing_new_is_no_error(check, options, file):
     result = ask(check, file, **options)
-    assert (result.outcome, result.reason.endswith(" Too large to read: db/app.sql.")) == ("pass", True)
+    assert (result.outcome, result.reason.endswith(" Too large to read: db/app.sql.")) == (
+        "pass",
+        True,
+    )
 
 
 @pytest.mark.parametrize(("check", "options"), OF_TEXT)
 def test_binary_content_is_no_text_and_is_named(check, options):
     result = ask(check, unread(None, LARGE), is_binary=lambda side: side == LARGE, **options)
-    assert (result.outcome, result.reason.endswith(" Too large to read: db/app.sql.")) == ("pass", True)
+    assert (result.outcome, result.reason.endswith(" Too large to read: db/app.sql.")) == (
+        "pass",
+        True,
+    )
 
 
 @pytest.mark.parametrize(("check", "options"), OF_TEXT)
@@ -64,14 +77,19 @@ def test_a_large_file_that_moves_out_of_excluded_paths_is_an_error(check, option
 def test_what_was_found_elsewhere_stays_a_fail():
     secret = file_change("a.py", None, b"token = 'ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5'\n")
     result = ask("no-secrets", unread(None, LARGE), secret)
-    assert (result.outcome, result.reason) == ("fail", "1 secret: a.py. Too large to read: db/app.sql.")
+    assert (result.outcome, result.reason) == (
+        "fail",
+        "1 secret: a.py. Too large to read: db/app.sql.",
+    )
 
 
 @pytest.mark.parametrize("check", ["no-deleted-tests", "no-skipped-tests"])
 def test_a_check_of_tests_reads_test_files_alone(check):
     test = file_change("tests/test_a.py", b"def test_a(): ...\n", b"def test_a(): pass\n")
     assert ask(check, unread(SMALL, LARGE), test).outcome == "pass"
-    assert ask(check, replace(unread(SMALL, LARGE), path="tests/test_b.py"), test).outcome == "error"
+    assert (
+        ask(check, replace(unread(SMALL, LARGE), path="tests/test_b.py"), test).outcome == "error"
+    )
 
 
 def test_a_check_of_names_needs_no_content():
@@ -79,7 +97,9 @@ def test_a_check_of_names_needs_no_content():
 
 
 @pytest.mark.slow  # 100 MB
-def test_large_text_ends_a_review_without_a_pass_and_a_large_binary_file_does_not(tmp_path, environ):
+def test_large_text_ends_a_review_without_a_pass_and_a_large_binary_file_does_not(
+    tmp_path, environ
+):
     repo = Repo(tmp_path / "repo", environ)
     assert vibe_gate("init", "--checks-only", cwd=repo.path, environ=environ).code == 0
     repo.commit("Gate")

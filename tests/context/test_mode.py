@@ -36,7 +36,9 @@ REPLAY = ReplayMode("run-1", ReplayTrial(BATCH, "claude-opus-4-8", runs_commands
         (CalibrationMode(), None, False, True, True),
     ],
 )
-def test_a_mode_says_what_it_asks_runs_and_leaves_behind(mode, why_nothing_new, counts, tries_judge, runs_commands):
+def test_a_mode_says_what_it_asks_runs_and_leaves_behind(
+    mode, why_nothing_new, counts, tries_judge, runs_commands
+):
     assert (mode.why_nothing_new, mode.counts) == (why_nothing_new, counts)
     assert (mode.tries_judge, mode.runs_commands) == (tries_judge, runs_commands)
 
@@ -68,7 +70,9 @@ def test_what_a_worker_is_handed_can_be_pickled(mode: Mode):
         ("never", True, False),
     ],
 )
-def test_a_hook_asks_a_judge_as_the_gate_says_and_no_other_mode_has_a_rule(judge, by_agent, is_wanted):
+def test_a_hook_asks_a_judge_as_the_gate_says_and_no_other_mode_has_a_rule(
+    judge, by_agent, is_wanted
+):
     gate = Gate(GateFile(schema=1, hooks={"pre-commit": HookRule(judge=judge)}), (), "trusted", "")
     why_no_judge = HookMode("pre-commit").why_no_judge(gate, by_agent=by_agent)
     assert (why_no_judge is None) is is_wanted

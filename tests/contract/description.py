@@ -25,10 +25,18 @@ HOST = "https://api.github.com"
 _FILE = Path(__file__).parent / "github-rest-trimmed.openapi.json"
 
 _SENT_AS_NULL = {
-    "pull-request-review-comment": ("user", "line", "position", "original_position", "original_line"),
+    "pull-request-review-comment": (
+        "user",
+        "line",
+        "position",
+        "original_position",
+        "original_line",
+    ),
     "pull-request": ("user",),
 }
-"""What GitHub sends as null (accounts that are gone, outdated comments) though its description does not say so."""
+"""What GitHub sends as null (accounts that are gone, outdated comments) though its description does
+not say so.
+"""
 
 _ONLY_IN_FULL = ("additions", "deletions", "changed_files", "commits", "comments", "review_comments", "mergeable",
                  "mergeable_state", "merged", "merged_by", "rebaseable", "maintainer_can_modify")  # fmt: skip
@@ -47,7 +55,10 @@ _REPOSITORY = [{"$ref": "#/components/parameters/owner"}, {"$ref": "#/components
 _PAGES = [{"$ref": "#/components/parameters/per-page"}, {"$ref": "#/components/parameters/page"}]
 _RUN = [*_REPOSITORY, _parameter("run_id", "integer")]
 _BODY = {"type": "object", "required": ["body"], "properties": {"body": {"type": "string"}}}
-_CONTENT = {"type": "string", "enum": ["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"]}
+_CONTENT = {
+    "type": "string",
+    "enum": ["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"],
+}
 _REACT = {"type": "object", "required": ["content"], "properties": {"content": _CONTENT}}
 _NOT_FOUND = {"$ref": "#/components/responses/not_found"}
 
@@ -56,7 +67,9 @@ ADDED: Json = {
         "patch": {
             "parameters": [*_REPOSITORY, _parameter("comment_id", "integer")],
             "requestBody": {"required": True, "content": {"application/json": {"schema": _BODY}}},
-            "responses": {"200": _answers({"$ref": "#/components/schemas/pull-request-review-comment"})},
+            "responses": {
+                "200": _answers({"$ref": "#/components/schemas/pull-request-review-comment"})
+            },
         }
     },
     "/repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions": {
@@ -68,7 +81,9 @@ ADDED: Json = {
                 *_PAGES,
             ],
             "responses": {
-                "200": _answers({"type": "array", "items": {"$ref": "#/components/schemas/reaction"}}),
+                "200": _answers(
+                    {"type": "array", "items": {"$ref": "#/components/schemas/reaction"}}
+                ),
                 "404": _NOT_FOUND,
             },
         }
@@ -77,29 +92,41 @@ ADDED: Json = {
         "post": {
             "parameters": [*_REPOSITORY, _parameter("comment_id", "integer")],
             "requestBody": {"required": True, "content": {"application/json": {"schema": _REACT}}},
-            "responses": {code: _answers({"$ref": "#/components/schemas/reaction"}) for code in ("200", "201")},
+            "responses": {
+                code: _answers({"$ref": "#/components/schemas/reaction"}) for code in ("200", "201")
+            },
         }
     },
     "/repos/{owner}/{repo}/collaborators/{username}/permission": {
         "get": {
             "parameters": [*_REPOSITORY, _parameter("username")],
             "responses": {
-                "200": _answers({"$ref": "#/components/schemas/repository-collaborator-permission"}),
+                "200": _answers(
+                    {"$ref": "#/components/schemas/repository-collaborator-permission"}
+                ),
                 "404": _NOT_FOUND,
             },
         }
     },
     "/repos/{owner}/{repo}/actions/runs/{run_id}": {
-        "get": {"parameters": _RUN, "responses": {"200": _answers({"$ref": "#/components/schemas/workflow-run"})}}
+        "get": {
+            "parameters": _RUN,
+            "responses": {"200": _answers({"$ref": "#/components/schemas/workflow-run"})},
+        }
     },
     "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun": {
-        "post": {"parameters": _RUN, "responses": {"201": _answers({"$ref": "#/components/schemas/empty-object"})}}
+        "post": {
+            "parameters": _RUN,
+            "responses": {"201": _answers({"$ref": "#/components/schemas/empty-object"})},
+        }
     },
     "/repos/{owner}/{repo}/commits/{commit_sha}/pulls": {
         "get": {
             "parameters": [*_REPOSITORY, _parameter("commit_sha"), *_PAGES],
             "responses": {
-                "200": _answers({"type": "array", "items": {"$ref": "#/components/schemas/pull-request-simple"}})
+                "200": _answers(
+                    {"type": "array", "items": {"$ref": "#/components/schemas/pull-request-simple"}}
+                )
             },
         }
     },
@@ -127,9 +154,13 @@ class Description:
         self._schemas = spec["components"]["schemas"]
         self._spec = spec
         self._right: set[tuple[object, ...]] = set()
-        """Requests and responses without a flaw: the same come again and again, and a look at one takes long."""
+        """Requests and responses without a flaw: the same come again and again, and a look at one
+        takes long.
+        """
         self._api = OpenAPI.from_dict(spec, config=Config(spec_validator_cls=None))
-        self._paths = [(_expression(path), path, methods) for path, methods in spec["paths"].items()]
+        self._paths = [
+            (_expression(path), path, methods) for path, methods in spec["paths"].items()
+        ]
 
     def operation(self, method: str, path: str) -> Operation | None:
         """The operation that a request means, the most literal path first."""
@@ -140,7 +171,9 @@ class Description:
         ]
         return min(found, key=lambda operation: operation.path.count("{"), default=None)
 
-    def flaws_of_request(self, operation: Operation, path: str, query: Mapping[str, str], body: bytes) -> list[str]:
+    def flaws_of_request(
+        self, operation: Operation, path: str, query: Mapping[str, str], body: bytes
+    ) -> list[str]:
         """What is wrong with a request, in sentences."""
         looked_at = (operation.method, path, *sorted(query.items()), body)
         if looked_at in self._right:
@@ -154,13 +187,19 @@ class Description:
             flaws.append("a body where none is described")
         elif body and not flaws:
             schema = self._resolved(described)["content"]["application/json"]["schema"]
-            flaws += [f"unknown field {where}" for where in self._unknown(json.loads(body), [schema], "")]
+            flaws += [
+                f"unknown field {where}" for where in self._unknown(json.loads(body), [schema], "")
+            ]
         if not flaws:
             self._right.add(looked_at)
         return flaws
 
-    def flaws_of_response(self, operation: Operation, path: str, status: int, body: Json) -> list[str]:
-        """What is wrong with a response, in sentences. Refusals not described must look like GitHub's others."""
+    def flaws_of_response(
+        self, operation: Operation, path: str, status: int, body: Json
+    ) -> list[str]:
+        """What is wrong with a response, in sentences. Refusals not described must look like
+        GitHub's others.
+        """
         described = operation.described["responses"].get(str(status))
         if described is None:
             schema = self._schemas["validation-error" if status == 422 else "basic-error"]
@@ -182,13 +221,17 @@ class Description:
         return flaws
 
     def filled(self, name: str, values: Mapping[str, Json]) -> Json:
-        """An object with every field that a schema requires, and the values given. KeyError for a field it lacks."""
+        """An object with every field that a schema requires, and the values given. KeyError for a
+        field it lacks.
+        """
         schema = self._schemas[name]
         for field in values:
             if field not in schema["properties"]:
                 raise KeyError(f"{name} has no field {field}")
         missing = [field for field in schema.get("required", []) if field not in values]
-        return {field: self._example(schema["properties"][field]) for field in missing} | dict(values)
+        return {field: self._example(schema["properties"][field]) for field in missing} | dict(
+            values
+        )
 
     def _example(self, schema: Json) -> Json:
         schema = self._resolved(schema)
@@ -200,12 +243,17 @@ class Description:
             return self._example(schema["oneOf"][0])
         kind = schema.get("type", "string")
         if kind == "object":
-            return {name: self._example(schema["properties"][name]) for name in schema.get("required", [])}
+            return {
+                name: self._example(schema["properties"][name])
+                for name in schema.get("required", [])
+            }
         by_format = {"uri": "https://github.example/", "date-time": "2026-01-02T03:04:05Z"}
         text = by_format.get(schema.get("format"), "")
         return {"integer": 1, "number": 1.0, "boolean": False, "array": []}.get(kind, text)
 
-    def _request(self, operation: Operation, path: str, query: Mapping[str, str], body: bytes) -> MockRequest:
+    def _request(
+        self, operation: Operation, path: str, query: Mapping[str, str], body: bytes
+    ) -> MockRequest:
         return MockRequest(
             HOST,
             operation.method.lower(),
@@ -231,9 +279,13 @@ class Description:
         if isinstance(value, list):
             items = [schema["items"] for schema in flat if "items" in schema]
             return [
-                each for index, item in enumerate(value) for each in self._unknown(item, items, f"{where}[{index}]")
+                each
+                for index, item in enumerate(value)
+                for each in self._unknown(item, items, f"{where}[{index}]")
             ]
-        if not isinstance(value, dict) or any(schema.get("additionalProperties") for schema in flat):
+        if not isinstance(value, dict) or any(
+            schema.get("additionalProperties") for schema in flat
+        ):
             return []
         fields: dict[str, list[Json]] = {}
         for schema in flat:
@@ -254,7 +306,11 @@ class Description:
             for each in self._alternatives(branch):
                 # A branch that only adds a condition is open on paper; what it conditions is not.
                 closed = "properties" in schema and "additionalProperties" in each
-                yield {key: value for key, value in each.items() if not (closed and key == "additionalProperties")}
+                yield {
+                    key: value
+                    for key, value in each.items()
+                    if not (closed and key == "additionalProperties")
+                }
 
 
 def _reason(error: Exception) -> str:
@@ -276,7 +332,11 @@ def _allow_null_in_enums(schema: Json) -> None:
         for each in schema:
             _allow_null_in_enums(each)
     if isinstance(schema, dict):
-        if schema.get("nullable") and isinstance(schema.get("enum"), list) and None not in schema["enum"]:
+        if (
+            schema.get("nullable")
+            and isinstance(schema.get("enum"), list)
+            and None not in schema["enum"]
+        ):
             schema["enum"].append(None)
         for each in schema.values():
             _allow_null_in_enums(each)
@@ -288,11 +348,15 @@ def _complete(spec: Json) -> None:
         for field in fields:
             described = schemas[name]["properties"][field]
             if described.get("$ref") == "#/components/schemas/simple-user":
-                schemas[name]["properties"][field] = {"$ref": "#/components/schemas/nullable-simple-user"}
+                schemas[name]["properties"][field] = {
+                    "$ref": "#/components/schemas/nullable-simple-user"
+                }
             else:
                 described["nullable"] = True
     simple = copy.deepcopy(schemas["pull-request"])
-    simple["properties"] = {name: each for name, each in simple["properties"].items() if name not in _ONLY_IN_FULL}
+    simple["properties"] = {
+        name: each for name, each in simple["properties"].items() if name not in _ONLY_IN_FULL
+    }
     simple["required"] = [name for name in simple["required"] if name not in _ONLY_IN_FULL]
     schemas["pull-request-simple"] = simple
     schemas["repository-collaborator-permission"] = {
@@ -309,7 +373,9 @@ def _complete(spec: Json) -> None:
     schemas["workflow-run"] = {
         "type": "object",
         "required": list(run),
-        "properties": {name: {"type": kind, "nullable": name == "conclusion"} for name, kind in run.items()},
+        "properties": {
+            name: {"type": kind, "nullable": name == "conclusion"} for name, kind in run.items()
+        },
     }
     schemas["reaction"] = {
         "type": "object",

@@ -1,4 +1,5 @@
-"""A GitHub on loopback that keeps state and holds every request and response to GitHub's own description.
+"""A GitHub on loopback that keeps state and holds every request and response to GitHub's own
+description.
 
     with loopback_github() as github:                       # ghes=True: below /api/v3, as GitHub Enterprise Server
         github.add_pull(7, base_sha="b" * 40, head_sha="a" * 40, author="ada", diff=PATCH)
@@ -6,12 +7,14 @@
         assert github.comments[0].body.startswith("<!-- marker")
         assert github.writes == 2
 
-`tokens[token] = login` says whose a token is; a login that ends in `[bot]` is an app's. `token` is GitHub Actions' own;
-`read_only.add(token)` makes it a fork's, `lacking.add("checks=write")` leaves a permission out.
+`tokens[token] = login` says whose a token is; a login that ends in `[bot]` is an app's. `token` is
+GitHub Actions' own; `read_only.add(token)` makes it a fork's, `lacking.add("checks=write")` leaves
+a permission out.
 `permissions["eve"] = "write"`; an account that is not there is a 404.
 
-`log`: every request, status 0 where the connection was cut; `writes`: how many changed something. `violations`:
-sentences about what broke the description; leaving the block raises them, so clear the list where they are meant.
+`log`: every request, status 0 where the connection was cut; `writes`: how many changed something.
+`violations`: sentences about what broke the description; leaving the block raises them, so clear
+the list where they are meant.
 
 Faults, for the next `times` requests (None: all) of an operation (`"*"`: any):
 
@@ -45,7 +48,9 @@ from contract.state import ActionsRun, Comment, Pull, Reaction, Review, ReviewCo
 Json = Any
 
 ACTIONS = "github-actions[bot]"
-SECONDARY_LIMIT = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+SECONDARY_LIMIT = (
+    "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+)
 
 _USUAL = {
     401: "Bad credentials",
@@ -125,7 +130,9 @@ class LoopbackGitHub(Operations):
         self.violations: list[str] = []
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
 
     @property
     def requests(self) -> int:
@@ -133,7 +140,9 @@ class LoopbackGitHub(Operations):
 
     # What others do
 
-    def add_closed_issue(self, pull: int, number: int, title: str, body: str, repository: str = "") -> None:
+    def add_closed_issue(
+        self, pull: int, number: int, title: str, body: str, repository: str = ""
+    ) -> None:
         """An issue that the pull request closes."""
         place = {"nameWithOwner": repository or self.repository}
         issue = {"number": number, "title": title, "body": body, "repository": place}
@@ -150,7 +159,9 @@ class LoopbackGitHub(Operations):
         return token
 
     def add_pull(self, number: int = 7, *, diff: str = "", **more: Any) -> Pull:
-        """A pull request; `diff` (unified) says where review comments may stand, more: fields of `Pull`."""
+        """A pull request; `diff` (unified) says where review comments may stand, more: fields of
+        `Pull`.
+        """
         values = {"base_sha": "b" * 40, "head_sha": "a" * 40, "anchors": anchors_of(diff)} | more
         self.pulls[number] = Pull(number, **values)
         return self.pulls[number]
@@ -167,15 +178,21 @@ class LoopbackGitHub(Operations):
         self.actions_runs.append(ActionsRun(id, head_sha, **more))
         return self.actions_runs[-1]
 
-    def add_review(self, number: int, author: str | None, state: str = "APPROVED", commit: str | None = None) -> Review:
+    def add_review(
+        self, number: int, author: str | None, state: str = "APPROVED", commit: str | None = None
+    ) -> Review:
         """A review by somebody, of the pull's head unless another commit is given."""
         commit = commit or self.pulls[number].head_sha
         review = Review(self.new_id(), number, author, state, commit, "", self.now())
         self.reviews.append(review)
         return review
 
-    def add_review_comment(self, number: int, author: str | None, body: str, **more: Any) -> ReviewComment:
-        """A comment at a line by somebody; more: fields of `ReviewComment`, `line=None` for an outdated one."""
+    def add_review_comment(
+        self, number: int, author: str | None, body: str, **more: Any
+    ) -> ReviewComment:
+        """A comment at a line by somebody; more: fields of `ReviewComment`, `line=None` for an
+        outdated one.
+        """
         values = {"path": "a.py", "line": 1, "side": "RIGHT", "start_line": None, "start_side": None, "review": None,
                   "commit": self.pulls[number].head_sha} | more  # fmt: skip
         comment = ReviewComment(
@@ -189,7 +206,9 @@ class LoopbackGitHub(Operations):
         self.review_comments.append(comment)
         return comment
 
-    def add_reaction(self, comment: ReviewComment, author: str | None, content: str = "+1") -> Reaction:
+    def add_reaction(
+        self, comment: ReviewComment, author: str | None, content: str = "+1"
+    ) -> Reaction:
         """A reaction by somebody to a comment at a line."""
         comment.reactions.append(Reaction(self.new_id(), author, content, self.now()))
         return comment.reactions[-1]
@@ -210,15 +229,26 @@ class LoopbackGitHub(Operations):
         cut: str = "",
         delay: float = 0.0,
     ) -> None:
-        """Let the next `times` requests of an operation fail; later calls come after earlier ones."""
+        """Let the next `times` requests of an operation fail; later calls come after earlier
+        ones.
+        """
         if body is None and status is not None:
             body = {
                 "message": message or _USUAL.get(status, "Error"),
                 "documentation_url": "https://docs.github.example",
             }
-        self._faults.append(Fault(method, path, status, times, headers or {}, body, after, cut, delay))
+        self._faults.append(
+            Fault(method, path, status, times, headers or {}, body, after, cut, delay)
+        )
 
-    def limit(self, *, retry_after: int | None = 60, status: int = 403, times: int = 1, method: str = "POST") -> None:
+    def limit(
+        self,
+        *,
+        retry_after: int | None = 60,
+        status: int = 403,
+        times: int = 1,
+        method: str = "POST",
+    ) -> None:
         headers = {} if retry_after is None else {"retry-after": str(retry_after)}
         self.fail(method, "*", status, times=times, headers=headers, message=SECONDARY_LIMIT)
 
@@ -289,14 +319,24 @@ class LoopbackGitHub(Operations):
         roots = {
             "Query": {"viewer": {"login": login}, "repository": self._repository_of},
             "Mutation": {
-                "resolveReviewThread": lambda input: self._set_thread(token, input["threadId"], True),
-                "unresolveReviewThread": lambda input: self._set_thread(token, input["threadId"], False),
+                "resolveReviewThread": lambda input: self._set_thread(
+                    token, input["threadId"], True
+                ),
+                "unresolveReviewThread": lambda input: self._set_thread(
+                    token, input["threadId"], False
+                ),
             },
         }
         try:
-            return Answer(200, {"data": graphql.answer(asked["query"], asked.get("variables") or {}, roots)})
+            return Answer(
+                200, {"data": graphql.answer(asked["query"], asked.get("variables") or {}, roots)}
+            )
         except Refused:
-            name = "unresolveReviewThread" if "unresolveReviewThread" in asked["query"] else "resolveReviewThread"
+            name = (
+                "unresolveReviewThread"
+                if "unresolveReviewThread" in asked["query"]
+                else "resolveReviewThread"
+            )
             error = {"type": "FORBIDDEN", "message": NOT_BY_INTEGRATION, "path": [name]}
             return Answer(200, {"data": {name: None}, "errors": [error]})
         except graphql.Unfit as unfit:
@@ -309,21 +349,31 @@ class LoopbackGitHub(Operations):
         return {
             "pullRequest": lambda number: {
                 "reviewThreads": lambda **given: self._threads(number, **given),
-                "closingIssuesReferences": lambda first: {"nodes": self.closed_issues.get(number, [])[:first]},
+                "closingIssuesReferences": lambda first: {
+                    "nodes": self.closed_issues.get(number, [])[:first]
+                },
             }
         }
 
     def _threads(self, number: int, first: int, after: str | None = None) -> Json:
         found = [
-            self._review_thread(each) for each in self.review_comments if each.number == number and not each.reply_to
+            self._review_thread(each)
+            for each in self.review_comments
+            if each.number == number and not each.reply_to
         ]
         start, end = int(after or 0), int(after or 0) + first
         page = {"hasNextPage": end < len(found), "endCursor": str(end)}
         return {"nodes": found[start:end], "pageInfo": page, "totalCount": len(found)}
 
     def _review_thread(self, comment: ReviewComment) -> Json:
-        inner = {"nodes": [{"databaseId": comment.id, "id": f"C_{comment.id}", "body": comment.body}]}
-        return {"id": f"T_{comment.id}", "isResolved": comment.resolved, "comments": lambda first: inner}
+        inner = {
+            "nodes": [{"databaseId": comment.id, "id": f"C_{comment.id}", "body": comment.body}]
+        }
+        return {
+            "id": f"T_{comment.id}",
+            "isResolved": comment.resolved,
+            "comments": lambda first: inner,
+        }
 
     def _set_thread(self, token: str, thread: str, resolved: bool) -> Json:
         if token in self.read_only or "contents=write" in self.lacking:
@@ -333,7 +383,9 @@ class LoopbackGitHub(Operations):
         self.writes += 1
         return {"thread": self._review_thread(comment)}
 
-    def _described(self, login: str, method: str, path: str, query: Mapping[str, str], body: bytes) -> Reply:
+    def _described(
+        self, login: str, method: str, path: str, query: Mapping[str, str], body: bytes
+    ) -> Reply:
         operation = _DESCRIPTION.operation(method, path)
         act = self.table.get((method, operation.path)) if operation else None
         if operation is None or act is None:
@@ -367,7 +419,8 @@ class LoopbackGitHub(Operations):
         links = {"prev": page - 1, "next": page + 1, "last": last, "first": 1}
         wanted = (["prev", "first"] if page > 1 else []) + (["next", "last"] if page < last else [])
         shown = [
-            f'<{self.url}{path}?{urlencode(dict(query) | {"page": links[name]})}>; rel="{name}"' for name in wanted
+            f'<{self.url}{path}?{urlencode(dict(query) | {"page": links[name]})}>; rel="{name}"'
+            for name in wanted
         ]
         if shown:
             answer.headers["Link"] = ", ".join(shown)
@@ -375,21 +428,32 @@ class LoopbackGitHub(Operations):
 
 def _faulty(fault: Fault) -> Reply:
     body = fault.body if isinstance(fault.body, bytes) else json.dumps(fault.body).encode()
-    return Reply(fault.status or 0, {"Content-Type": "application/json", **fault.headers}, body, cut=bool(fault.cut))
+    return Reply(
+        fault.status or 0,
+        {"Content-Type": "application/json", **fault.headers},
+        body,
+        cut=bool(fault.cut),
+    )
 
 
 def _reply(answer: Answer) -> Reply:
     headers = {"Content-Type": "application/json; charset=utf-8", "X-RateLimit-Limit": "5000",
                "X-RateLimit-Remaining": "4999", "X-RateLimit-Reset": "1900000000", **answer.headers}  # fmt: skip
-    return Reply(answer.status, headers, b"" if answer.body is None else json.dumps(answer.body).encode())
+    return Reply(
+        answer.status, headers, b"" if answer.body is None else json.dumps(answer.body).encode()
+    )
 
 
 def _in_full(reply: Reply) -> Reply:
-    """The reply with the texts that GitHub adds to a comment or a review for `vnd.github.v3.full+json`."""
+    """The reply with the texts that GitHub adds to a comment or a review for
+    `vnd.github.v3.full+json`.
+    """
     answer = json.loads(reply.body or b"null")
     if isinstance(answer, dict) and "author_association" in answer and "base" not in answer:
         answer |= {"body_text": answer["body"], "body_html": f"<p>{escape(answer['body'])}</p>"}
-    return Reply(reply.status, reply.headers, b"" if answer is None else json.dumps(answer).encode())
+    return Reply(
+        reply.status, reply.headers, b"" if answer is None else json.dumps(answer).encode()
+    )
 
 
 def _handler(github: LoopbackGitHub) -> type[BaseHTTPRequestHandler]:
@@ -425,8 +489,12 @@ def _handler(github: LoopbackGitHub) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def loopback_github(repository: str = "octo/hello", *, ghes: bool = False) -> Iterator[LoopbackGitHub]:
-    """A GitHub that runs inside the block; AssertionError at its end where something broke the description."""
+def loopback_github(
+    repository: str = "octo/hello", *, ghes: bool = False
+) -> Iterator[LoopbackGitHub]:
+    """A GitHub that runs inside the block; AssertionError at its end where something broke the
+    description.
+    """
     github = LoopbackGitHub(repository, ghes=ghes)
     github.start()
     try:

@@ -1,4 +1,6 @@
-"""GitHub's GraphQL, as much of it as is used: its documented types, and a reader that holds queries to them."""
+"""GitHub's GraphQL, as much of it as is used: its documented types, and a reader that holds queries
+to them.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ def _types(text: str) -> dict[str, dict[str, Field]]:
     found = {}
     for name, body in re.findall(r"type (\w+) \{(.*?)\}", text, re.S):
         fields = re.findall(r"(\w+)(?:\(([^)]*)\))?: (\[?\w+\]?!?)", body)
-        found[name] = {field: Field(dict(re.findall(r"(\w+): (\w+!?)", given)), kind) for field, given, kind in fields}
+        found[name] = {
+            field: Field(dict(re.findall(r"(\w+): (\w+!?)", given)), kind)
+            for field, given, kind in fields
+        }
     return found
 
 
@@ -72,7 +77,9 @@ class Selection(NamedTuple):
 
 
 def answer(query: str, variables: Mapping[str, Json], roots: Mapping[str, Json]) -> Json:
-    """The data for a query. `roots`: what "Query" and "Mutation" resolve to; callables take arguments. Unfit."""
+    """The data for a query. `roots`: what "Query" and "Mutation" resolve to; callables take
+    arguments. Unfit.
+    """
     kind, selections = _Reader(query, variables).operation()
     return _resolve(kind, roots[kind], selections)
 
@@ -89,14 +96,20 @@ def _resolve(kind: str, value: Json, selections: list[Selection]) -> Json:
             raise Unfit(f"Field '{name}' of type '{field.type}' has the wrong selection")
         held = value[name](**arguments) if callable(value[name]) else value[name]
         if of in TYPES and held is not None:
-            held = [_resolve(of, one, inner) for one in held] if isinstance(held, list) else _resolve(of, held, inner)
+            held = (
+                [_resolve(of, one, inner) for one in held]
+                if isinstance(held, list)
+                else _resolve(of, held, inner)
+            )
         made[name] = held
     return made
 
 
 def _check(wanted: Mapping[str, str], given: Mapping[str, Json], where: str) -> None:
     """Hold arguments, or the fields of an input, to their types."""
-    missing = [name for name, kind in wanted.items() if kind.endswith("!") and given.get(name) is None]
+    missing = [
+        name for name, kind in wanted.items() if kind.endswith("!") and given.get(name) is None
+    ]
     if missing or set(given) - set(wanted):
         raise Unfit(f"{where} takes {wanted}, not {given}")
     if where.endswith(("Threads", ".comments")) and not {"first", "last"} & set(given):
@@ -120,7 +133,9 @@ class _Reader:
             kind = {"query": "Query", "mutation": "Mutation"}[self._take()]
         if self._tokens[0] == "(":
             declared = dict(self._declared())
-            if set(declared) != set(self._variables) | {n for n, t in declared.items() if not t.endswith("!")}:
+            if set(declared) != set(self._variables) | {
+                n for n, t in declared.items() if not t.endswith("!")
+            }:
                 raise Unfit(f"declared {declared}, given {dict(self._variables)}")
         found = self._selections()
         if self._tokens:
@@ -145,7 +160,9 @@ class _Reader:
         while self._tokens[0] != "}":
             name = self._take()
             arguments = self._arguments("(", ")") if self._tokens[0] == "(" else {}
-            found.append(Selection(name, arguments, self._selections() if self._tokens[0] == "{" else []))
+            found.append(
+                Selection(name, arguments, self._selections() if self._tokens[0] == "{" else [])
+            )
         self._take("}")
         return found
 

@@ -22,13 +22,22 @@ ANNOTATIONS = 50
 NOT_BY_INTEGRATION = "Resource not accessible by integration"
 OFF_DIFF = "pull_request_review_thread.line must be part of the diff"
 _TOO_LONG = f"body is too long (maximum is {LONGEST_BODY} characters)"
-_READS = {"admin": "admin", "maintain": "write", "write": "write", "triage": "read", "read": "read", "none": "none"}
+_READS = {
+    "admin": "admin",
+    "maintain": "write",
+    "write": "write",
+    "triage": "read",
+    "read": "read",
+    "none": "none",
+}
 
 
 class Refused(Exception):
     """GitHub's refusal: status, message and the sentences of its `errors`."""
 
-    def __init__(self, status: int, message: str, errors: list[Json] | None = None, permissions: str = "") -> None:
+    def __init__(
+        self, status: int, message: str, errors: list[Json] | None = None, permissions: str = ""
+    ) -> None:
         super().__init__(message)
         self.headers = {"X-Accepted-GitHub-Permissions": permissions} if permissions else {}
         self.status, self.message, self.errors = status, message, errors
@@ -57,7 +66,8 @@ class Asked:
 
 @dataclass
 class Answer:
-    """What goes back. `pages`: the body is a list to be cut into pages; `inside`: the field that holds it.
+    """What goes back. `pages`: the body is a list to be cut into pages; `inside`: the field that
+    holds it.
 
     `shape` makes what is sent of each item that stands on the page.
     """
@@ -138,7 +148,9 @@ class Operations:
         if role is None:
             raise Refused(404, f"{login} is not a user")
         user = self.shapes.user(login, "nullable-collaborator", role_name=role)
-        return Answer(200, {"permission": _READS.get(role, "read"), "role_name": role, "user": user})
+        return Answer(
+            200, {"permission": _READS.get(role, "read"), "role_name": role, "user": user}
+        )
 
     def _pull(self, asked: Asked) -> Pull:
         return self._pull_of(asked.number("pull_number"))
@@ -150,8 +162,14 @@ class Operations:
 
     def _pulls_of(self, asked: Asked) -> Answer:
         sha = asked.operation.values["commit_sha"]
-        found = [pull for pull in self.pulls.values() if pull.head_sha == sha or sha in dict(pull.commits)]
-        return Answer(200, [self.shapes.pull(pull, "pull-request-simple") for pull in found], pages=True)
+        found = [
+            pull
+            for pull in self.pulls.values()
+            if pull.head_sha == sha or sha in dict(pull.commits)
+        ]
+        return Answer(
+            200, [self.shapes.pull(pull, "pull-request-simple") for pull in found], pages=True
+        )
 
     def _commits(self, asked: Asked) -> Answer:
         pull = self._pull(asked)
@@ -177,7 +195,10 @@ class Operations:
     def _update_check_run(self, asked: Asked) -> Answer:
         run = self._run(asked)
         if asked.login != run.app:
-            raise Refused(403, "Invalid app_id `0` - check run can only be modified by the GitHub App that created it.")
+            raise Refused(
+                403,
+                "Invalid app_id `0` - check run can only be modified by the GitHub App that created it.",
+            )
         self._take(run, asked.body)
         return Answer(200, self.shapes.check_run(run))
 
@@ -188,23 +209,35 @@ class Operations:
             raise Refused(422, 'Invalid request.\n\nNo subschema in "anyOf" matched.', [])
         run.sent |= {key: value for key, value in body.items() if key != "output"}
         if body.get("conclusion"):
-            run.sent |= {"status": "completed", "completed_at": body.get("completed_at") or self.now()}
+            run.sent |= {
+                "status": "completed",
+                "completed_at": body.get("completed_at") or self.now(),
+            }
         if "output" in body:
             run.sent["output"] = run.output | output
         run.annotations += annotations
 
     def _check_runs(self, asked: Asked) -> Answer:
-        found = [run for run in self.check_runs if run.sent["head_sha"] == asked.operation.values["ref"]]
+        found = [
+            run for run in self.check_runs if run.sent["head_sha"] == asked.operation.values["ref"]
+        ]
         if name := asked.query.get("check_name"):
             found = [run for run in found if run.sent["name"] == name]
         if asked.query.get("filter", "latest") == "latest":
             found = list({(run.app, run.sent["name"]): run for run in found}.values())
-        return Answer(200, [self.shapes.check_run(run) for run in reversed(found)], pages=True, inside="check_runs")
+        return Answer(
+            200,
+            [self.shapes.check_run(run) for run in reversed(found)],
+            pages=True,
+            inside="check_runs",
+        )
 
     # Runs of workflows
 
     def _show_actions_run(self, asked: Asked) -> Answer:
-        return Answer(200, self.shapes.actions_run(_found(self.actions_runs, asked.number("run_id"))))
+        return Answer(
+            200, self.shapes.actions_run(_found(self.actions_runs, asked.number("run_id")))
+        )
 
     def _rerun(self, asked: Asked) -> Answer:
         run = _found(self.actions_runs, asked.number("run_id"))
@@ -250,14 +283,24 @@ class Operations:
         reaction = (self._comment(asked).id, asked.login, asked.body["content"])
         known = reaction in self.reactions
         self.reactions += [] if known else [reaction]
-        values = {"id": self.new_id(), "user": self.shapes.user(asked.login), "content": reaction[2]}
-        return Answer(200 if known else 201, values | {"node_id": "REA_1", "created_at": self.now()})
+        values = {
+            "id": self.new_id(),
+            "user": self.shapes.user(asked.login),
+            "content": reaction[2],
+        }
+        return Answer(
+            200 if known else 201, values | {"node_id": "REA_1", "created_at": self.now()}
+        )
 
     # Reviews and comments at lines
 
     def _list_reviews(self, asked: Asked) -> Answer:
         number = self._pull(asked).number
-        return Answer(200, [self.shapes.review(each) for each in self.reviews if each.number == number], pages=True)
+        return Answer(
+            200,
+            [self.shapes.review(each) for each in self.reviews if each.number == number],
+            pages=True,
+        )
 
     def _create_review(self, asked: Asked) -> Answer:
         pull, body = self._pull(asked), asked.body
@@ -267,14 +310,20 @@ class Operations:
         for each in body["comments"]:
             self._check_anchor(pull, each)
         commit = body["commit_id"]
-        review = Review(self.new_id(), pull.number, asked.login, "COMMENTED", commit, body["body"], self.now())
+        review = Review(
+            self.new_id(), pull.number, asked.login, "COMMENTED", commit, body["body"], self.now()
+        )
         self.reviews.append(review)
         self.review_comments += [self._review_comment(each, review) for each in body["comments"]]
         return Answer(200, self.shapes.review(review))
 
     def _list_review_comments(self, asked: Asked) -> Answer:
         number = self._pull(asked).number
-        found = [self.shapes.review_comment(each) for each in self.review_comments if each.number == number]
+        found = [
+            self.shapes.review_comment(each)
+            for each in self.review_comments
+            if each.number == number
+        ]
         return Answer(200, found, pages=True)
 
     def _list_reactions(self, asked: Asked) -> Answer:
@@ -319,8 +368,13 @@ class Operations:
         if "start_line" in sent:
             start = pull.anchors.get((path, sent.get("start_side", side), sent["start_line"]))
             if start is None or start != hunk:
-                errors.append("pull_request_review_thread.start_line must be part of the same hunk as the line.")
-            if sent["start_line"] >= (sent.get("line") or 0) and sent.get("start_side", side) == side:
+                errors.append(
+                    "pull_request_review_thread.start_line must be part of the same hunk as the line."
+                )
+            if (
+                sent["start_line"] >= (sent.get("line") or 0)
+                and sent.get("start_side", side) == side
+            ):
                 errors.append("pull_request_review_thread.start_line must precede the end line.")
         if errors:
             raise Refused(422, "Unprocessable Entity", errors)
@@ -335,10 +389,17 @@ def _found(things: list[Any], number: int) -> Any:
 
 def _limit_body(resource: str, body: str) -> None:
     if len(body) > LONGEST_BODY:
-        error = {"resource": resource, "code": "unprocessable", "field": "data", "message": _TOO_LONG}
+        error = {
+            "resource": resource,
+            "code": "unprocessable",
+            "field": "data",
+            "message": _TOO_LONG,
+        }
         raise Refused(422, "Validation Failed", [error])
 
 
 def _own(asked: Asked, author: str | None) -> None:
     if asked.login != author:
-        raise Refused(403, NOT_BY_INTEGRATION if asked.app else "Must have admin rights to Repository.")
+        raise Refused(
+            403, NOT_BY_INTEGRATION if asked.app else "Must have admin rights to Repository."
+        )

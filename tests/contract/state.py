@@ -22,7 +22,9 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 @dataclass
 class Pull:
-    """A pull request. `anchors`: the (path, side, line) that a review comment may stand at, and its hunk's number."""
+    """A pull request. `anchors`: the (path, side, line) that a review comment may stand at, and its
+    hunk's number.
+    """
 
     number: int
     base_sha: str
@@ -39,7 +41,9 @@ class Pull:
 
 @dataclass
 class Comment:
-    """A comment of a conversation. `author` None: an account that is gone; `via`: an app that wrote in their name."""
+    """A comment of a conversation. `author` None: an account that is gone; `via`: an app that wrote
+    in their name.
+    """
 
     id: int
     number: int
@@ -92,7 +96,9 @@ class Review:
 
 @dataclass
 class Reaction:
-    """A reaction to a comment at a line, `content` as GitHub names it. `author` None: an account that is gone."""
+    """A reaction to a comment at a line, `content` as GitHub names it. `author` None: an account
+    that is gone.
+    """
 
     id: int
     author: str | None
@@ -181,7 +187,13 @@ class Shapes:
             return None
         slug = login.removesuffix("[bot]")
         number = APPS.get(slug, zlib.crc32(slug.encode()))
-        values = {"id": number, "slug": slug, "name": slug, "owner": self.user("github"), "permissions": {}}
+        values = {
+            "id": number,
+            "slug": slug,
+            "name": slug,
+            "owner": self.user("github"),
+            "permissions": {},
+        }
         return self._filled("nullable-integration", values)
 
     def comment(self, comment: Comment) -> Json:
@@ -204,10 +216,21 @@ class Shapes:
     def actions_run(self, run: ActionsRun) -> Json:
         values = {"event": run.event, "head_sha": run.head_sha, "status": run.status}
         values |= {"conclusion": run.conclusion, "path": run.path}
-        return self._filled("workflow-run", {"id": run.id, "html_url": f"{self.site}/actions/runs/{run.id}", **values})
+        return self._filled(
+            "workflow-run",
+            {"id": run.id, "html_url": f"{self.site}/actions/runs/{run.id}", **values},
+        )
 
     def check_run(self, run: CheckRun) -> Json:
-        keys = ("name", "head_sha", "external_id", "details_url", "conclusion", "started_at", "completed_at")
+        keys = (
+            "name",
+            "head_sha",
+            "external_id",
+            "details_url",
+            "conclusion",
+            "started_at",
+            "completed_at",
+        )
         output = {key: run.output.get(key) for key in ("title", "summary", "text")}
         url = f"{self._api}/check-runs/{run.id}"
         return self._filled(
@@ -221,14 +244,21 @@ class Shapes:
                 "app": self.app(run.app),
                 "check_suite": {"id": 5},
                 "pull_requests": [],
-                "output": output | {"annotations_count": len(run.annotations), "annotations_url": f"{url}/annotations"},
+                "output": output
+                | {
+                    "annotations_count": len(run.annotations),
+                    "annotations_url": f"{url}/annotations",
+                },
             },
         )
 
     def pull(self, pull: Pull, kind: str = "pull-request") -> Json:
         """A pull request, in full or (`pull-request-simple`) as lists show it."""
         url, html = f"{self._api}/pulls/{pull.number}", f"{self.site}/pull/{pull.number}"
-        ends = (("base", pull.base_ref, pull.base_sha, False), ("head", pull.head_ref, pull.head_sha, pull.fork))
+        ends = (
+            ("base", pull.base_ref, pull.base_sha, False),
+            ("head", pull.head_ref, pull.head_sha, pull.fork),
+        )
         return self._filled(
             kind,
             {
@@ -247,7 +277,13 @@ class Shapes:
         name = self._repository.partition("/")[2]
         owner = (pull.author or "ghost") if fork else self._repository.partition("/")[0]
         repository = self.repository("repository", f"{owner}/{name}", fork)
-        return {"label": f"{owner}:{ref}", "ref": ref, "sha": sha, "user": self.user(owner), "repo": repository}
+        return {
+            "label": f"{owner}:{ref}",
+            "ref": ref,
+            "sha": sha,
+            "user": self.user(owner),
+            "repo": repository,
+        }
 
     def repository(self, kind: str, full_name: str, fork: bool = False) -> Json:
         owner, _, name = full_name.partition("/")
@@ -301,7 +337,11 @@ class Shapes:
                 "created_at": comment.created,
                 "updated_at": comment.created,
                 "author_association": "NONE",
-                "_links": {"self": {"href": url}, "html": {"href": html}, "pull_request": {"href": pull}},
+                "_links": {
+                    "self": {"href": url},
+                    "html": {"href": html},
+                    "pull_request": {"href": pull},
+                },
                 "reactions": self._rollup(comment, url),
                 **({"in_reply_to_id": comment.reply_to} if comment.reply_to else {}),
             },
@@ -311,11 +351,16 @@ class Shapes:
         given = Counter(each.content for each in comment.reactions)
         counts = {content: given[content] for content in CONTENTS}
         return self._filled(
-            "reaction-rollup", {"url": f"{url}/reactions", "total_count": len(comment.reactions), **counts}
+            "reaction-rollup",
+            {"url": f"{url}/reactions", "total_count": len(comment.reactions), **counts},
         )
 
     def reaction(self, reaction: Reaction) -> Json:
-        values = {"id": reaction.id, "user": self.user(reaction.author), "content": reaction.content}
+        values = {
+            "id": reaction.id,
+            "user": self.user(reaction.author),
+            "content": reaction.content,
+        }
         return self._filled("reaction", values | {"created_at": reaction.created})
 
     def commit(self, sha: str, author: str | None) -> Json:

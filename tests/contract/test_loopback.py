@@ -33,7 +33,11 @@ class Client:
         self._session.headers["Authorization"] = f"token {token}"
 
     def __call__(self, method: str, path: str, body: object = None) -> requests.Response:
-        url = path if path.startswith("http") else self._root + path.replace("REPO", "/repos/octo/hello")
+        url = (
+            path
+            if path.startswith("http")
+            else self._root + path.replace("REPO", "/repos/octo/hello")
+        )
         return self._session.request(method, url, json=body, timeout=5)
 
 
@@ -45,7 +49,13 @@ def github() -> Iterator[LoopbackGitHub]:
 
 
 def annotation(line: int = 1) -> dict[str, object]:
-    return {"path": "a.py", "start_line": line, "end_line": line, "annotation_level": "warning", "message": "m"}
+    return {
+        "path": "a.py",
+        "start_line": line,
+        "end_line": line,
+        "annotation_level": "warning",
+        "message": "m",
+    }
 
 
 def test_every_reading_operation_answers_within_the_description(github: LoopbackGitHub) -> None:
@@ -80,8 +90,12 @@ def test_every_reading_operation_answers_within_the_description(github: Loopback
          "{ totalCount } } } }", {}),
     ],
 )  # fmt: skip
-def test_graphql_that_githubs_schema_does_not_know_is_a_violation(github: LoopbackGitHub, query, variables) -> None:
-    answer = Client(github, github.token)("POST", "/graphql", {"query": query, "variables": variables}).json()
+def test_graphql_that_githubs_schema_does_not_know_is_a_violation(
+    github: LoopbackGitHub, query, variables
+) -> None:
+    answer = Client(github, github.token)(
+        "POST", "/graphql", {"query": query, "variables": variables}
+    ).json()
     assert "errors" in answer
     assert len(github.violations) == 1
     github.violations.clear()
@@ -93,14 +107,21 @@ WRONG = [
     ("POST", "REPO/issues/7/comments", {"text": "x"}, "required"),
     ("POST", "REPO/issues/7/comments", {"body": 5}, "not of type"),
     ("POST", "REPO/check-runs", RUN | {"conclusion": "maybe"}, "conclusion"),
-    ("POST", "REPO/check-runs", RUN | {"output": {"title": "t", "summary": "x" * 65536}}, "summary"),
+    (
+        "POST",
+        "REPO/check-runs",
+        RUN | {"output": {"title": "t", "summary": "x" * 65536}},
+        "summary",
+    ),
     ("GET", "REPO/issues/7/comments?colour=red", None, "unknown query parameter"),
     ("GET", "REPO/stargazers", None, "no such operation"),
 ]
 
 
 @pytest.mark.parametrize(("method", "path", "body", "word"), WRONG)
-def test_what_the_description_does_not_know_is_a_violation(github, method, path, body, word) -> None:
+def test_what_the_description_does_not_know_is_a_violation(
+    github, method, path, body, word
+) -> None:
     assert Client(github, github.token)(method, path, body).status_code in (404, 422)
     assert word in github.violations[0]
     assert (github.comments, github.check_runs) == ([], [])
@@ -115,7 +136,10 @@ def test_unknown_fields_are_found_below_conditions_lists_and_answers() -> None:
     output = {"title": "t", "summary": "s", "annotations": [annotation() | {"colour": "red"}]}
     sent = {"status": "completed", "conclusion": "success", "verdict": "pass", "output": output}
     flaws = description.flaws_of_request(update, path, {}, json.dumps(sent).encode())
-    assert sorted(flaws) == ["unknown field .output.annotations[0].colour", "unknown field .verdict"]
+    assert sorted(flaws) == [
+        "unknown field .output.annotations[0].colour",
+        "unknown field .verdict",
+    ]
     answer = description.filled("check-run", {"id": 5}) | {"status": "completed"}
     assert description.flaws_of_response(update, path, 200, answer) == []
     assert description.flaws_of_response(update, path, 200, answer | {"id": "5"}) != []
@@ -130,4 +154,6 @@ def test_unknown_fields_are_found_below_conditions_lists_and_answers() -> None:
 def test_leaving_the_block_raises_what_broke_the_description() -> None:
     with pytest.raises(AssertionError, match="unknown field"), loopback_github() as github:
         github.add_pull(7)
-        Client(github, github.token)("POST", "REPO/issues/7/comments", {"body": "x", "colour": "red"})
+        Client(github, github.token)(
+            "POST", "REPO/issues/7/comments", {"body": "x", "colour": "red"}
+        )

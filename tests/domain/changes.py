@@ -45,7 +45,9 @@ def file_change(
     old_path: str | None = None,
     modes: tuple[int, int] = (REGULAR_MODE, REGULAR_MODE),
 ) -> FileDiff:
-    """The change of one file from `before` to `after` (None: not there), with hunks of three lines of context."""
+    """The change of one file from `before` to `after` (None: not there), with hunks of three lines
+    of context.
+    """
     name = paths.decode(path) if isinstance(path, bytes) else path
     hunks = tuple(_hunks(_lines(before), _lines(after)))
     origins = [line.origin for hunk in hunks for line in hunk.lines]
@@ -74,14 +76,18 @@ def deleted(path: str | bytes, before: bytes) -> FileDiff:
 
 def change(*files: FileDiff, kind: ChangeKind = "commit") -> Change:
     """A change of these files; its ids are made up, but stay the same for the same files."""
-    told = hashlib.sha1(repr(files).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+    told = hashlib.sha1(
+        repr(files).encode("utf-8", "surrogateescape"), usedforsecurity=False
+    ).hexdigest()
     return Change(
         kind=kind, before="1" * 40, after=told, base_commit="2" * 40, head_commit="3" * 40,
         patch_id=told, range_patch_id=told, files=files,
     )  # fmt: skip
 
 
-def _change_type(before: bytes | None, after: bytes | None, old_path: str | None, modes: tuple[int, int]) -> ChangeType:
+def _change_type(
+    before: bytes | None, after: bytes | None, old_path: str | None, modes: tuple[int, int]
+) -> ChangeType:
     if before is None:
         return "added"
     if after is None:
@@ -111,4 +117,10 @@ def _hunks(old: list[bytes], new: list[bytes]) -> Iterable[Hunk]:
                 lines += [HunkLine("+", content) for content in new[j1:j2]]
         first, last = group[0], group[-1]
         old_lines, new_lines = last[2] - first[1], last[4] - first[3]
-        yield Hunk.of(first[1] + (old_lines > 0), old_lines, first[3] + (new_lines > 0), new_lines, tuple(lines))
+        yield Hunk.of(
+            first[1] + (old_lines > 0),
+            old_lines,
+            first[3] + (new_lines > 0),
+            new_lines,
+            tuple(lines),
+        )

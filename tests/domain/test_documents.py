@@ -62,14 +62,22 @@ DOCUMENT = {
     "schema": 1, "parts": [{"name": "a", "weight": 2.0}], "usd": 3.0, "by_name": {"a": 0.5}, "until": "2026-01-02",
     "at": None, "part": {"name": "own", "weight": 1.0},
 }  # fmt: skip
-WHOLE = Whole(schema=1, parts=(Part(name="a", weight=2.0),), usd=3.0, by_name={"a": 0.5}, until=date(2026, 1, 2))
+WHOLE = Whole(
+    schema=1,
+    parts=(Part(name="a", weight=2.0),),
+    usd=3.0,
+    by_name={"a": 0.5},
+    until=date(2026, 1, 2),
+)
 
 
 def test_what_code_makes_is_written_as_it_is_read() -> None:
     assert plain(WHOLE) == DOCUMENT
     assert read(Whole, DOCUMENT) == WHOLE
     assert decode(Whole, to_json(WHOLE)) == WHOLE
-    assert without_none(plain(WHOLE)) == {name: value for name, value in DOCUMENT.items() if name != "at"}
+    assert without_none(plain(WHOLE)) == {
+        name: value for name, value in DOCUMENT.items() if name != "at"
+    }
 
 
 def test_a_whole_number_under_a_key_for_fractions_is_read_as_one() -> None:
@@ -96,12 +104,21 @@ def test_times_are_written_in_utc_with_milliseconds() -> None:
         ({"schema": 2}, "schema: expected `int` <= 1"),
         ({"schema": 1, "usd": 1e999}, "it has a number that is not finite"),
         ({"schema": 1, "usd": 13}, "13 is unlucky"),
-        ({"schema": 1, "parts": [{"name": "too long"}]}, "parts[0].name: expected `str` of length <= 5"),
+        (
+            {"schema": 1, "parts": [{"name": "too long"}]},
+            "parts[0].name: expected `str` of length <= 5",
+        ),
         ({"schema": 1, "parts": [{"name": "\ud800"}]}, "it has half a surrogate pair"),
-        ({"schema": 1, "by_name": dict.fromkeys(map(str, range(MAX_NAMES + 1)), 1.0)}, "of length <= 100000"),
+        (
+            {"schema": 1, "by_name": dict.fromkeys(map(str, range(MAX_NAMES + 1)), 1.0)},
+            "of length <= 100000",
+        ),
         ({"schema": 1, "parts": [["a", 1]]}, "parts[0]: expected `object`, got `array`"),
         ({"schema": True}, "schema: expected `int`, got `bool`"),
-        ({"schema": 1, "at": "2026-01-02T03:04:05"}, "at: expected `datetime` with a timezone component"),
+        (
+            {"schema": 1, "at": "2026-01-02T03:04:05"},
+            "at: expected `datetime` with a timezone component",
+        ),
     ],
 )
 def test_what_is_read_is_checked(document: dict[str, Any], why: str) -> None:
@@ -135,15 +152,25 @@ def test_text_that_is_nested_too_deeply_is_no_document() -> None:
 
 def test_a_schema_begins_with_the_document_and_names_what_is_in_it() -> None:
     schema = schema_of(Whole)
-    assert (schema["title"], schema["required"], list(schema["$defs"])) == ("Whole", ["schema"], ["Part"])
+    assert (schema["title"], schema["required"], list(schema["$defs"])) == (
+        "Whole",
+        ["schema"],
+        ["Part"],
+    )
     assert schema["properties"]["schema"]["description"] == "The format."
 
 
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"id": "Upper"}, 'id: must be lower-case letters, digits, ".", "_" and "-", at most 64, not "Upper"'),
-        ({"id": "a\n"}, 'id: must be lower-case letters, digits, ".", "_" and "-", at most 64, not "a\\n"'),
+        (
+            {"id": "Upper"},
+            'id: must be lower-case letters, digits, ".", "_" and "-", at most 64, not "Upper"',
+        ),
+        (
+            {"id": "a\n"},
+            'id: must be lower-case letters, digits, ".", "_" and "-", at most 64, not "a\\n"',
+        ),
         ({"tools": ["Read", "Raed"]}, 'tools[1]: "Raed" is not a tool; did you mean Read?'),
         ({"tools": "Read"}, 'tools: must be an array, not "Read"; write ["Read"]'),
         ({"model": "--model"}, 'model: "--model" is not the name of a language model'),
@@ -152,7 +179,9 @@ def test_a_schema_begins_with_the_document_and_names_what_is_in_it() -> None:
         ({"isolation": "walled"}, 'isolation: must be "none", "clone" or "sandbox", not "walled"'),
     ],
 )
-def test_an_agent_is_checked_when_it_is_made_and_the_key_is_named(wrong: dict[str, Any], why: str) -> None:
+def test_an_agent_is_checked_when_it_is_made_and_the_key_is_named(
+    wrong: dict[str, Any], why: str
+) -> None:
     with pytest.raises(ValueError) as caught:
         Agent(**{"id": "a"} | wrong)
     assert str(caught.value) == why
@@ -170,8 +199,12 @@ AGENT = Agent(
     disallowed_tools=("Bash(git push *)",), mcp_servers=("docs",), max_turns=7, max_cost_usd=2, timeout_s=60,
     isolation="sandbox",
 )  # fmt: skip
-ASKED = Criterion(id="q", kind="judge", must=True, weight=2.0, question="Is it?", good="yes", paths=("src/**",))
-CHECKED = Criterion(id="c", kind="check", weight=1.0, check="only-paths", options={"paths": ["a"], "n": 1})
+ASKED = Criterion(
+    id="q", kind="judge", must=True, weight=2.0, question="Is it?", good="yes", paths=("src/**",)
+)
+CHECKED = Criterion(
+    id="c", kind="check", weight=1.0, check="only-paths", options={"paths": ["a"], "n": 1}
+)
 SMALL = """
 schema = 1
 id = "r"
@@ -236,4 +269,7 @@ def test_a_value_is_made_copied_and_written_without_pydantic() -> None:
         "to_json(replace(Cost(usd=1.0), usd=2.0))\n"
         "print({'pydantic', 'pydantic_core'} & sys.modules.keys())"
     )
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "set()\n"
+    assert (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
+        == "set()\n"
+    )

@@ -26,7 +26,9 @@ def test_no_events_make_an_empty_graph() -> None:
 
 
 def test_nodes_keep_the_order_in_which_they_were_added() -> None:
-    graph = fold(events(("node.added", "b", {"kind": "judge"}), ("node.added", "a", {"kind": "checks"})))
+    graph = fold(
+        events(("node.added", "b", {"kind": "judge"}), ("node.added", "a", {"kind": "checks"}))
+    )
     assert [(node.id, node.kind, node.status) for node in graph.nodes] == [
         ("b", "judge", "IDLE"),
         ("a", "checks", "IDLE"),
@@ -71,7 +73,11 @@ def test_a_node_names_its_agent_what_it_left_and_what_it_cost() -> None:
             ("turn.started", "fix", {"turn": "turn-001"}),
             ("turn.completed", "fix", {"turn": "turn-001", "status": "interrupted", "usd": 0.25}),
             ("turn.started", "fix", {"turn": "turn-002"}),
-            ("turn.completed", "fix", {"turn": "turn-002", "before": "a" * 40, "after": "b" * 40, "usd": 0.5}),
+            (
+                "turn.completed",
+                "fix",
+                {"turn": "turn-002", "before": "a" * 40, "after": "b" * 40, "usd": 0.5},
+            ),
             ("node.status", "fix", {"status": "DONE", "outcome": "pass"}),
         )
     ).nodes
@@ -81,23 +87,30 @@ def test_a_node_names_its_agent_what_it_left_and_what_it_cost() -> None:
 @pytest.mark.parametrize("usd", [10**400, -1, "1", 1e300])
 def test_a_cost_that_is_none_is_left_out(usd: object) -> None:
     said = events(
-        ("node.added", "a", {"kind": "judge", "digest": "d"}), ("turn.completed", "a", {"turn": "t", "usd": usd})
+        ("node.added", "a", {"kind": "judge", "digest": "d"}),
+        ("turn.completed", "a", {"turn": "t", "usd": usd}),
     )
     assert "usd" not in fold(said).to_json()
 
 
 def test_events_of_a_later_version_change_nothing() -> None:
     known = ("node.added", "a", {"kind": "stage"})
-    assert fold(events(known, ("node.painted", "a", {"colour": "red"}), ("run.moved", None, {}))).nodes == (
-        fold(events(known)).nodes
-    )
+    assert fold(
+        events(known, ("node.painted", "a", {"colour": "red"}), ("run.moved", None, {}))
+    ).nodes == (fold(events(known)).nodes)
 
 
 _NODE = st.sampled_from(["a", "b", "c", "d"])
 _SAID = st.one_of(
     st.tuples(st.just("node.added"), _NODE, st.fixed_dictionaries({"kind": st.text()})),
-    st.tuples(st.just("node.status"), _NODE, st.fixed_dictionaries({"status": st.sampled_from(NODE_STATUSES)})),
-    st.tuples(st.just("edge.added"), st.none(), st.fixed_dictionaries({"from": _NODE, "to": _NODE})),
+    st.tuples(
+        st.just("node.status"),
+        _NODE,
+        st.fixed_dictionaries({"status": st.sampled_from(NODE_STATUSES)}),
+    ),
+    st.tuples(
+        st.just("edge.added"), st.none(), st.fixed_dictionaries({"from": _NODE, "to": _NODE})
+    ),
     st.tuples(st.just("turn.started"), _NODE, st.fixed_dictionaries({"turn": st.text(max_size=3)})),
     st.tuples(st.just("log.mark"), st.none(), st.dictionaries(st.text(), st.text())),
 )
@@ -112,5 +125,6 @@ def test_events_that_were_written_and_read_back_fold_to_the_same_bytes(said: lis
     assert fold(read).to_json() == graph.to_json()
     assert graph.to_json().isascii()
     assert all(
-        edge[0] in {n.id for n in graph.nodes} and edge[1] in {n.id for n in graph.nodes} for edge in graph.edges
+        edge[0] in {n.id for n in graph.nodes} and edge[1] in {n.id for n in graph.nodes}
+        for edge in graph.edges
     )

@@ -36,15 +36,27 @@ def test_the_hunks_of_a_section_have_their_lines_as_git_counts_them() -> None:
     ]  # fmt: skip
     assert (first.added, first.deleted, first.before) == (3, 2, b"same\n-- gone\nsame\nend")
     assert list(first.added_runs()) == [(4, b"++ come\n\r\n@@ -1,2 +3,4 @@\n")]
-    assert (last.old_start, last.old_lines, last.before, list(last.added_runs())) == (20, 1, b"old", [(20, b"new")])
+    assert (last.old_start, last.old_lines, last.before, list(last.added_runs())) == (
+        20,
+        1,
+        b"old",
+        [(20, b"new")],
+    )
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_hunk_of_lines_is_what_git_writes(number: int) -> None:
     hunk = patch.hunks(SECTION)[number]
-    assert Hunk.of(hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines, hunk.lines) == hunk
+    assert (
+        Hunk.of(hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines, hunk.lines) == hunk
+    )
 
 
 def test_added_lines_with_others_between_them_are_two_runs() -> None:
-    lines = [HunkLine("+", b"a\n"), HunkLine("-", b"b\n"), HunkLine(" ", b"c\n"), HunkLine("+", b"d\n")]
+    lines = [
+        HunkLine("+", b"a\n"),
+        HunkLine("-", b"b\n"),
+        HunkLine(" ", b"c\n"),
+        HunkLine("+", b"d\n"),
+    ]
     assert list(Hunk.of(1, 2, 1, 3, lines).added_runs()) == [(1, b"a\n"), (3, b"d\n")]

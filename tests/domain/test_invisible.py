@@ -1,4 +1,6 @@
-"""What must be seen before it is shown; which characters count is in the tests of `no-invisible-unicode`."""
+"""What must be seen before it is shown; which characters count is in the tests of
+`no-invisible-unicode`.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_escaped_text_hides_nothing_and_can_be_encoded(text: str) -> None:
 
 @given(st.text())
 def test_positions_point_at_the_characters_found(text: str) -> None:
-    assert all(each.name.startswith(f"U+{ord(text[each.position]):04X}") for each in invisible(text))
+    assert all(
+        each.name.startswith(f"U+{ord(text[each.position]):04X}") for each in invisible(text)
+    )
 
 
 def test_no_more_than_a_thousand_are_named() -> None:

@@ -9,7 +9,9 @@ from vibe_gate.domain.provenance import Commit, agent_hints, agents_in
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "git-hooks.md"
 
 
-def hints(message: str = "Fix\n", email: str = "ada@example.org", **environ: str) -> tuple[str, ...]:
+def hints(
+    message: str = "Fix\n", email: str = "ada@example.org", **environ: str
+) -> tuple[str, ...]:
     commit = Commit("", "Ada", email, "ada@example.org", message)
     return agent_hints(agents_in(environ), (commit,))
 
@@ -23,7 +25,11 @@ def test_every_sign_of_an_agent_has_a_source_and_the_day_it_was_read():
 def test_the_page_names_every_variable_and_trailer_that_is_a_sign():
     said = PAGE.read_text().lower()
     names = [f"{sign.text}={sign.value}" if sign.value else sign.text for sign in VARIABLES]
-    assert [name for name in (*names, *(sign.text for sign in TRAILERS)) if f"`{name}`".lower() not in said] == []
+    assert [
+        name
+        for name in (*names, *(sign.text for sign in TRAILERS))
+        if f"`{name}`".lower() not in said
+    ] == []
     assert [sign.agent for sign in (*VARIABLES, *ADDRESSES) if sign.agent.lower() not in said] == []
 
 
@@ -37,7 +43,10 @@ def test_the_page_names_every_variable_and_trailer_that_is_a_sign():
             ("AMP_CURRENT_THREAD_ID is set: Amp runs this",),
         ),
         ({"QWEN_CODE": "1", "AGENT": ""}, ("QWEN_CODE is set: Qwen Code runs this",)),
-        *[({"AGENT": value, "AI_AGENT": value}, ()) for value in ("", "1", "true", "Default Agent 3", "goosebumps")],
+        *[
+            ({"AGENT": value, "AI_AGENT": value}, ())
+            for value in ("", "1", "true", "Default Agent 3", "goosebumps")
+        ],
         ({"AGENT_NAME": "goose", "AGENT_ID": "7", "AGENT_SESSION_ID": "20261127_1"}, ()),
     ],
 )
@@ -49,10 +58,19 @@ def test_a_general_variable_is_a_sign_only_where_it_names_an_agent(environ, foun
     ("message", "found"),
     [
         ("Fix\n\nCo-authored-by: Amp <amp@ampcode.com>\n", ["trailer Co-authored-by: Amp"]),
-        ("Fix\n\nAmp-Thread-ID: https://ampcode.com/threads/T-1\n", ["trailer Amp-Thread-ID: https://ampcode.com/"]),
+        (
+            "Fix\n\nAmp-Thread-ID: https://ampcode.com/threads/T-1\n",
+            ["trailer Amp-Thread-ID: https://ampcode.com/"],
+        ),
         ("Fix\n\nCo-Authored-By: Crush <crush@charm.land>\n", ["trailer Co-Authored-By: Crush"]),
-        ("Fix\n\n💘 Generated with Crush\n\nAssisted-by: Crush:m\n", ["Assisted-by: Crush:m", "generated with Crush"]),
-        ("Fix\n\nCo-authored-by: Qwen-Coder <qwen-coder@alibabacloud.com>\n", ["Co-authored-by: Qwen Code"]),
+        (
+            "Fix\n\n💘 Generated with Crush\n\nAssisted-by: Crush:m\n",
+            ["Assisted-by: Crush:m", "generated with Crush"],
+        ),
+        (
+            "Fix\n\nCo-authored-by: Qwen-Coder <qwen-coder@alibabacloud.com>\n",
+            ["Co-authored-by: Qwen Code"],
+        ),
         ("Fix\n\nCo-Authored-By: opencode <noreply@opencode.ai>\n", ["Co-Authored-By: opencode"]),
         ("Fix\n\nCo-authored-by: Jo <stamp@ampcode.com>\n", []),
         ("Say what `Amp-Thread-ID` is, and crush@charm.land\n", []),
@@ -64,6 +82,8 @@ def test_a_message_tells_of_agents_by_their_own_trailers(message, found):
     assert all(part in hint for part, hint in zip(found, said, strict=True))
 
 
-@pytest.mark.parametrize("email", ["1+google-labs-jules[bot]@users.noreply.github.com", "codex@openai.com"])
+@pytest.mark.parametrize(
+    "email", ["1+google-labs-jules[bot]@users.noreply.github.com", "codex@openai.com"]
+)
 def test_an_address_of_an_agent_is_a_sign_as_before(email):
     assert len(hints(email=email)) == 1

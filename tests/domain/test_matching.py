@@ -17,7 +17,11 @@ from vibe_gate.domain.matching import carried, matches
         ("ab", "ab", [0, 1]),
         ("ab", "xaby", [-1, 0, 1, -1]),
         ("abc", "acb", [0, -1, 1]),  # what moved is new
-        ("a}b}", "a}x}b}", [0, 1, -1, -1, 2, 3]),  # the brace that came with x, not the one before it
+        (
+            "a}b}",
+            "a}x}b}",
+            [0, 1, -1, -1, 2, 3],
+        ),  # the brace that came with x, not the one before it
         ("}}", "}}}", [0, 1, -1]),
         ("axb", "ayb", [0, -1, 2]),
     ],
@@ -50,7 +54,11 @@ BLOCK = ["def moved(one):", "    value = compute(one)", "    return value + 1"]
         (["value = 'one two'"], ['value = "one two"'], [0]),
         (["value = 'one two'"], ["value = 'one two three'"], [-1]),
         ([*BLOCK, *"abcd"], [*"abcd", *BLOCK], [3, 4, 5, 6, 0, 1, 2]),
-        (["return some(value)", *"ab"], [*"ab", "return some(value)"], [1, 2, -1]),  # it may have been typed again
+        (
+            ["return some(value)", *"ab"],
+            [*"ab", "return some(value)"],
+            [1, 2, -1],
+        ),  # it may have been typed again
     ],
 )
 def test_what_was_moved_or_reformatted_is_still_the_same(old, new, expected):

@@ -33,7 +33,9 @@ def test_what_is_shown_is_safe_for_json_terminals_and_utf8(raw: bytes) -> None:
     shown = paths.quote(paths.decode(raw))
     assert json.loads(json.dumps(shown)) == shown
     assert shown.encode("utf-8").decode("utf-8") == shown
-    assert not any(unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} for char in shown)
+    assert not any(
+        unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} for char in shown
+    )
 
 
 @given(st.text())
@@ -73,11 +75,19 @@ def test_names_are_shown_as_git_shows_them(raw: bytes, shown: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "hits", "misses"),
     [
-        ("src/**", ["src/a", "src/a/b/c", "src/a\nb", "src/\n"], ["src", "xsrc/a", "a/src/b", "src/"]),
+        (
+            "src/**",
+            ["src/a", "src/a/b/c", "src/a\nb", "src/\n"],
+            ["src", "xsrc/a", "a/src/b", "src/"],
+        ),
         ("src/*", ["src/a", "src/a\nb"], ["src/a/b", "a/src/b"]),
         ("*.py", ["a.py", "d/e/a.py", "a\n.py", ".py"], ["a.pyc", "a.py/b", "a.py\n"]),
         ("/*.py", ["a.py"], ["d/a.py"]),
-        ("**/test_*.py", ["test_a.py", "a/b/test_a.py", "a\n/test_\n.py"], ["atest_a.py", "a/test_a.pyx"]),
+        (
+            "**/test_*.py",
+            ["test_a.py", "a/b/test_a.py", "a\n/test_\n.py"],
+            ["atest_a.py", "a/test_a.pyx"],
+        ),
         ("a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["ab", "a/xb", "x/a/b"]),
         ("a/**/b/**/c", ["a/b/c", "a/1/b/2/3/c"], ["a/c", "b/c"]),
         ("docs/", ["docs/a", "x/docs/a/b"], ["docs", "docsx/a"]),
@@ -123,7 +133,9 @@ def test_any_pattern_can_be_asked_about_any_path(path: str, pattern: str) -> Non
 @pytest.mark.parametrize("pattern", ["*a" * 12 + "*b", "**/a/" * 6 + "b", "**/*a*a*a/**/*a*a*b"])
 def test_a_hostile_name_does_not_make_a_glob_slow(pattern: str) -> None:
     for path in ("a" * 4000, "a/" * 2000 + "a"):
-        assert not paths.matches(path, (pattern,))  # a slow one takes hours: the clock of the test ends it
+        assert not paths.matches(
+            path, (pattern,)
+        )  # a slow one takes hours: the clock of the test ends it
 
 
 def test_no_pattern_matches_nothing() -> None:

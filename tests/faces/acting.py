@@ -1,8 +1,10 @@
-"""Workflows executed by act (the real nektos/act) without Docker, with this project's own action.yml.
+"""Workflows executed by act (the real nektos/act) without Docker, with this project's own
+action.yml.
 
-act clones the actions that a workflow uses, which needs a network; it reads folders in their place where it is told to.
-So GitHub's own actions are stand-ins here, a few lines each, and record what they were given. Ours is the real one,
-copied from the working tree: its steps, its scripts, its lock, the real CLI. What the stand-ins replace:
+act clones the actions that a workflow uses, which needs a network; it reads folders in their place
+where it is told to. So GitHub's own actions are stand-ins here, a few lines each, and record what
+they were given. Ours is the real one, copied from the working tree: its steps, its scripts, its
+lock, the real CLI. What the stand-ins replace:
 
   actions/checkout            act itself: it copies the checkout that the test made (its own rule for this action)
   actions/cache/restore       brings the newest that was saved; if that is no file, and none was, the environment that
@@ -35,7 +37,11 @@ INSTALL = ROOT / "vibe_gate" / "faces" / "action" / "install"
 REPOSITORY = "vibe-gate/vibe-gate"
 EXAMPLES = ROOT / "examples" / "workflows"
 PINNED = re.compile(r"uses: ([\w.-]+/[\w.-]+)((?:/[\w.-]+)*)@([0-9a-f]{40}) # v\d+\.\d+\.\d+")
-OURS = "@".join(next(one for one in PINNED.findall((EXAMPLES / "simple.yml").read_text()) if one[0] == REPOSITORY)[::2])
+OURS = "@".join(
+    next(
+        one for one in PINNED.findall((EXAMPLES / "simple.yml").read_text()) if one[0] == REPOSITORY
+    )[::2]
+)
 """This project's own action, as the examples name it."""
 
 SAY = """\
@@ -57,7 +63,14 @@ STAND_INS = {
     "actions/setup-python": ("", "python-version", "update-environment"),
     "actions/cache": ("restore", "path", "key", "restore-keys"),
     "actions/cache/save": ("save", "path", "key"),
-    "actions/upload-artifact": ("", "name", "path", "include-hidden-files", "if-no-files-found", "overwrite"),
+    "actions/upload-artifact": (
+        "",
+        "name",
+        "path",
+        "include-hidden-files",
+        "if-no-files-found",
+        "overwrite",
+    ),
     "actions/download-artifact": ("", "run-id", "github-token", "pattern", "path"),
     "github/codeql-action": ("upload-sarif", "sarif_file", "category"),
 }
@@ -66,7 +79,9 @@ STAND_INS = {
 
 @dataclass(frozen=True)
 class Job:
-    """How a workflow ended: act's exit code, its log, what the stand-ins were given, the artifacts."""
+    """How a workflow ended: act's exit code, its log, what the stand-ins were given, the
+    artifacts.
+    """
 
     code: int
     log: str
@@ -94,9 +109,10 @@ KEYED = {"VIBE_GATE_HAS_KEY": "true"}
 def environment(shared: Path, environ: Mapping[str, str]) -> Path:
     """The Action's two environments, by the name of their folder; made once for all tests.
 
-    The one for checks is installed for real from its lock, hashes checked: packages come from the registry as with
-    `pip install '.[test]'`, and `environ` says where that is. The one for agents links to it, and takes the SDK, half a
-    gigabyte with what it needs, from the environment of the tests.
+    The one for checks is installed for real from its lock, hashes checked: packages come from the
+    registry as with `pip install '.[test]'`, and `environ` says where that is. The one for agents
+    links to it, and takes the SDK, half a gigabyte with what it needs, from the environment of the
+    tests.
     """
     place = shared / "vibe-gate-environment"
     checks, agent = place / "vibe-gate-checks", place / "vibe-gate-agent"
@@ -141,12 +157,20 @@ def build(
     outputs = place.with_name("outputs")
     outputs.parent.mkdir(exist_ok=True)
     variables = {"VIBE_GATE_PYTHON": python, "VIBE_GATE_PLACE": str(place), "VIBE_GATE_KEY": key}
-    return run_step("build", environ, script, **variables, VIBE_GATE_KIND=kind, GITHUB_OUTPUT=str(outputs))
+    return run_step(
+        "build", environ, script, **variables, VIBE_GATE_KIND=kind, GITHUB_OUTPUT=str(outputs)
+    )
 
 
 def shorten(lock: Path) -> None:
     """Leave one small package in the lock."""
-    lock.write_text(next(entry for entry in re.split(r"\n(?=[a-z])", lock.read_text()) if entry.startswith("tomli-w")))
+    lock.write_text(
+        next(
+            entry
+            for entry in re.split(r"\n(?=[a-z])", lock.read_text())
+            if entry.startswith("tomli-w")
+        )
+    )
 
 
 def wheel(folder: Path, built: Path, more: bytes = b"") -> Path:
@@ -173,9 +197,13 @@ def run_step(
 
 
 class Runner:
-    """A machine that runs workflows: act, our action, the stand-ins, and an environment that is already installed."""
+    """A machine that runs workflows: act, our action, the stand-ins, and an environment that is
+    already installed.
+    """
 
-    def __init__(self, place: Path, built: Path | None, environ: Mapping[str, str], action: Path = ROOT) -> None:
+    def __init__(
+        self, place: Path, built: Path | None, environ: Mapping[str, str], action: Path = ROOT
+    ) -> None:
         self.place, self.built, self.environ = place, built, dict(environ)
         self.records = place / "records"
         (self.records / "artifacts").mkdir(parents=True)
@@ -185,12 +213,18 @@ class Runner:
         # With its bytecode, which no job compiles anew.
         shutil.copytree(action / "vibe_gate", self.action / "vibe_gate")
 
-    def run(self, checkout: Path, event: str, payload: Mapping[str, Any], workflow: str, **environ: str) -> Job:
-        """Execute `workflow`, a file of the checkout. Names that end in _KEY or _TOKEN are secrets."""
+    def run(
+        self, checkout: Path, event: str, payload: Mapping[str, Any], workflow: str, **environ: str
+    ) -> Job:
+        """Execute `workflow`, a file of the checkout. Names that end in _KEY or _TOKEN are
+        secrets.
+        """
         path = self.place / "event.json"
         path.write_text(json.dumps(payload))
         actor = environ.pop("GITHUB_ACTOR", "ada")
-        secrets = {name: value for name, value in environ.items() if name.endswith(("_KEY", "_TOKEN"))}
+        secrets = {
+            name: value for name, value in environ.items() if name.endswith(("_KEY", "_TOKEN"))
+        }
         plain = {name: value for name, value in environ.items() if name not in secrets}
         argv = [
             str(Path(sys.executable).with_name("act")),
@@ -205,15 +239,25 @@ class Runner:
         argv += ["--platform", "ubuntu-latest=-self-hosted", "--no-cache-server"]
         machine = self.place / "machine"  # where act copies the checkout and keeps RUNNER_TEMP
         argv += ["--action-cache-path", str(machine)]
-        plain = {"GITHUB_REPOSITORY": payload["repository"]["full_name"]} | plain  # act would take the remote's address
-        for name, value in ({"STAND_INS": str(self.records), "BUILT": str(self.built or "")} | plain).items():
+        plain = {
+            "GITHUB_REPOSITORY": payload["repository"]["full_name"]
+        } | plain  # act would take the remote's address
+        for name, value in (
+            {"STAND_INS": str(self.records), "BUILT": str(self.built or "")} | plain
+        ).items():
             argv += ["--env", f"{name}={value}"]
         for name, value in secrets.items():
             argv += ["--secret", f"{name}={value}"]
         for name, folder in self._local(checkout / workflow).items():
             argv += ["--local-repository", f"{name}={folder}"]
         done = subprocess.run(
-            argv, cwd=checkout, env=self.environ, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240
+            argv,
+            cwd=checkout,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=240,
         )
         shutil.rmtree(machine, ignore_errors=True)  # half a gigabyte of links to the environment
         return Job(done.returncode, done.stdout + done.stderr, self.records)
@@ -237,7 +281,10 @@ class Runner:
             target = root / folder.lstrip("/")
             target.mkdir(parents=True, exist_ok=True)
             text = SAY.format(
-                name=name, inputs=inputs, python=sys.executable, this=Path(__file__).with_name("stand_in.py")
+                name=name,
+                inputs=inputs,
+                python=sys.executable,
+                this=Path(__file__).with_name("stand_in.py"),
             )
             (target / "action.yml").write_text(text)
         return root

@@ -1,4 +1,6 @@
-"""Fixtures of the faces' tests, what takes long made once: the Action's environment, repositories with hooks."""
+"""Fixtures of the faces' tests, what takes long made once: the Action's environment, repositories
+with hooks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from program import repository
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what commits with a judge, or through a hook framework: each test takes seconds."""
+    """Mark as slow what commits with a judge, or through a hook framework: each test takes
+    seconds.
+    """
     for item in items:
         if {"judging", "pushing"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
@@ -24,13 +28,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def ambient() -> dict[str, str]:
-    """The environment before a test's own hides it: where pip finds packages on this machine. No model's address."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "CLAUDE_"))}
+    """The environment before a test's own hides it: where pip finds packages on this machine. No
+    model's address.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("ANTHROPIC_", "CLAUDE_"))
+    }
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory, ambient: dict[str, str]) -> Path:
-    """The Action's environments by name, made once for all workers: `wheels`, `venv`, and what was `said`."""
+    """The Action's environments by name, made once for all workers: `wheels`, `venv`, and what was
+    `said`.
+    """
     own = tmp_path_factory.getbasetemp()
     return environment(own.parent if "PYTEST_XDIST_WORKER" in ambient else own, ambient)
 
@@ -44,7 +56,9 @@ def repo(tmp_path: Path) -> Path:
 @pytest.fixture
 def bundles(environ: dict[str, str]) -> Callable[..., Done]:
     """Runs `vibe-gate bundles ...` in a folder."""
-    return lambda cwd, *argv, **more: vibe_gate("bundles", *argv, cwd=cwd, environ={**environ, **more})
+    return lambda cwd, *argv, **more: vibe_gate(
+        "bundles", *argv, cwd=cwd, environ={**environ, **more}
+    )
 
 
 @pytest.fixture(scope="session")
@@ -56,14 +70,18 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def plain(kept: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
     """A repository with the built-in gate at its commits."""
-    return again(kept / "plain", tmp_path / "repository", environ, lambda here: put_in(here, "install git"))
+    return again(
+        kept / "plain", tmp_path / "repository", environ, lambda here: put_in(here, "install git")
+    )
 
 
 @pytest.fixture
 def judging(kept: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
     """A repository with a gate whose only criterion is a judge's."""
     made = kept / "judging"
-    return again(made, tmp_path / "repository", environ, lambda here: put_in(judged_by(here), "install git"))
+    return again(
+        made, tmp_path / "repository", environ, lambda here: put_in(judged_by(here), "install git")
+    )
 
 
 @pytest.fixture

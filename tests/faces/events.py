@@ -1,4 +1,6 @@
-"""Event files as GitHub writes them, cut to what a test needs, and the runner's environment around them."""
+"""Event files as GitHub writes them, cut to what a test needs, and the runner's environment around
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ def repository(full_name: str = HOME) -> dict[str, Any]:
 
 
 def pull_request(
-    base: str, head: str, *, number: int = 7, fork: bool = False, author: str = "ada", draft: bool = False
+    base: str,
+    head: str,
+    *,
+    number: int = 7,
+    fork: bool = False,
+    author: str = "ada",
+    draft: bool = False,
 ) -> dict[str, Any]:
     origin = repository("eve/hello") if fork else repository()
     return {
@@ -35,7 +43,11 @@ def pull_request(
 
 
 def merge_group(base: str, head: str, number: int = 7) -> dict[str, Any]:
-    group = {"base_sha": base, "head_sha": head, "head_ref": f"refs/heads/gh-readonly-queue/main/pr-{number}-{base}"}
+    group = {
+        "base_sha": base,
+        "head_sha": head,
+        "head_ref": f"refs/heads/gh-readonly-queue/main/pr-{number}-{base}",
+    }
     return {"action": "checks_requested", "repository": repository(), "merge_group": group}
 
 
@@ -47,9 +59,20 @@ def dispatch(ref: str = "refs/heads/topic") -> dict[str, Any]:
     return {"repository": repository(), "ref": ref, "inputs": None}
 
 
-def workflow_run(head: str, *, run: int = 99, origin: str = HOME, branch: str = "topic") -> dict[str, Any]:
-    other = {"id": run, "event": "pull_request", "head_sha": head, "head_branch": branch, "pull_requests": []}
-    return {"repository": repository(), "workflow_run": other | {"head_repository": repository(origin)}}
+def workflow_run(
+    head: str, *, run: int = 99, origin: str = HOME, branch: str = "topic"
+) -> dict[str, Any]:
+    other = {
+        "id": run,
+        "event": "pull_request",
+        "head_sha": head,
+        "head_branch": branch,
+        "pull_requests": [],
+    }
+    return {
+        "repository": repository(),
+        "workflow_run": other | {"head_repository": repository(origin)},
+    }
 
 
 def issue_comment(comment: int, said: str, number: int = 7) -> dict[str, Any]:
@@ -61,7 +84,9 @@ def issue_comment(comment: int, said: str, number: int = 7) -> dict[str, Any]:
             "comment": told}  # fmt: skip
 
 
-def runner(folder: Path, name: str, event: object, environ: Mapping[str, str], **more: str) -> dict[str, str]:
+def runner(
+    folder: Path, name: str, event: object, environ: Mapping[str, str], **more: str
+) -> dict[str, str]:
     """The environment of a job; its files are below `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "temp").mkdir(exist_ok=True)

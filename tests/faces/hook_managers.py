@@ -1,4 +1,6 @@
-"""Programs that manage git hooks, each for real: how a repository uses it, and what `install git` says to add."""
+"""Programs that manage git hooks, each for real: how a repository uses it, and what `install git`
+says to add.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Manager:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its settings name the `vibe-gate` of PATH; pre-commit and prek install the program themselves."""
+        """Whether its settings name the `vibe-gate` of PATH; pre-commit and prek install the
+        program themselves.
+        """
         return self.name not in ("pre-commit", "prek")
 
 
@@ -136,6 +140,8 @@ MANAGERS = (
         ("prek", "install", *TYPES.split()),
     ),
     Manager("husky", ".husky/pre-commit", _begin_husky, _obey_husky, ("husky",)),
-    Manager("lefthook", "lefthook.yml", _begin_lefthook, _obey_lefthook, ("lefthook", "install", "-f")),
+    Manager(
+        "lefthook", "lefthook.yml", _begin_lefthook, _obey_lefthook, ("lefthook", "install", "-f")
+    ),
     Manager("simple-git-hooks", "package.json", _begin_simple, _obey_simple, ("simple-git-hooks",)),
 )

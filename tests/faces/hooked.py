@@ -1,4 +1,6 @@
-"""Repositories with a gate at their commits: by `install git`, by pre-commit and by prek, each for real."""
+"""Repositories with a gate at their commits: by `install git`, by pre-commit and by prek, each for
+real.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ class Hooked:
         return summary
 
     def share(self, remote: Path) -> Hooked:
-        """Add an empty remote, push past the hooks all that is here, and fetch; the working tree itself comes back."""
+        """Add an empty remote, push past the hooks all that is here, and fetch; the working tree
+        itself comes back.
+        """
         self.git("init", "-q", "--bare", str(remote))
         self.git("remote", "add", "origin", str(remote))
         self.git("push", "-q", "--no-verify", "origin", "main")
@@ -114,7 +118,9 @@ class Hooked:
 
 
 def at(path: Path, environ: dict[str, str]) -> Hooked:
-    """The working tree at `path`, with this installation's programs on the search path; `vibe-gate` is forked."""
+    """The working tree at `path`, with this installation's programs on the search path; `vibe-gate`
+    is forked.
+    """
     programs = os.pathsep.join([str(forked.programs()), str(BIN), environ["PATH"]])
     here = Hooked(path, {**environ, "PATH": programs, "GIT_EDITOR": "true"})
     here.more["PRE_COMMIT_HOME"] = here.more["PREK_HOME"] = str(path.parent / "frameworks")
@@ -132,8 +138,12 @@ def started(path: Path, environ: dict[str, str]) -> Hooked:
     return here
 
 
-def again(made: Path, path: Path, environ: dict[str, str], finish: Callable[[Hooked], object]) -> Hooked:
-    """A copy of what `finish` makes of a started repository; it is made at `made` once, for hundreds of tests."""
+def again(
+    made: Path, path: Path, environ: dict[str, str], finish: Callable[[Hooked], object]
+) -> Hooked:
+    """A copy of what `finish` makes of a started repository; it is made at `made` once, for
+    hundreds of tests.
+    """
     if not made.exists():
         finish(started(made, environ))
     shutil.copytree(made, path, symlinks=True)
@@ -153,10 +163,18 @@ def judged_by(here: Hooked, rubric: str = JUDGED) -> Hooked:
 
 
 def local_config() -> str:
-    """The manifest's hooks as a `repo: local` of the interpreter at hand: the same entries, without an installation."""
-    text = (ROOT / ".pre-commit-hooks.yaml").read_text().replace("language: python", "language: system")
+    """The manifest's hooks as a `repo: local` of the interpreter at hand: the same entries, without
+    an installation.
+    """
+    text = (
+        (ROOT / ".pre-commit-hooks.yaml")
+        .read_text()
+        .replace("language: python", "language: system")
+    )
     hooks = re.sub(r"^  minimum_pre_commit_version.*\n", "", text, flags=re.M)
-    indented = "".join(f"      {line}\n" for line in hooks.splitlines() if line and not line.startswith("#"))
+    indented = "".join(
+        f"      {line}\n" for line in hooks.splitlines() if line and not line.startswith("#")
+    )
     return f"repos:\n  - repo: local\n    hooks:\n{indented}"
 
 

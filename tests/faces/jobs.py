@@ -1,4 +1,6 @@
-"""A job of the Action in a test: an origin, a checkout of it as actions/checkout leaves one, and a loopback GitHub."""
+"""A job of the Action in a test: an origin, a checkout of it as actions/checkout leaves one, and a
+loopback GitHub.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def todos(number: int, start: int = 0) -> str:
 
 @dataclass
 class Project:
-    """`origin` is what GitHub has; `checkout` is the job's workspace; `folder` the runner's files, new for each job."""
+    """`origin` is what GitHub has; `checkout` is the job's workspace; `folder` the runner's files,
+    new for each job.
+    """
 
     place: Path
     environ: dict[str, str]
@@ -109,17 +113,26 @@ class Project:
     def job(self, name: str, event: object, **more: str) -> dict[str, str]:
         """The environment of a job for this event, with its token."""
         self.folder = self.place / f"runner-{self.jobs}-{len(list(self.place.iterdir()))}"
-        given = {"VIBE_GATE_INPUT_GITHUB_TOKEN": self.github.token, "GITHUB_API_URL": self.github.url}
+        given = {
+            "VIBE_GATE_INPUT_GITHUB_TOKEN": self.github.token,
+            "GITHUB_API_URL": self.github.url,
+        }
         given |= {"GITHUB_SERVER_URL": self.github.server_url}
         return events.runner(self.folder, name, event, self.environ, **(given | more))
 
-    def act(self, name: str, event: object, *, checkout: str = "", depth: int = 0, **more: str) -> Done:
-        """Run `vibe-gate action` for this event in a new workspace (of the commit `checkout`), or in the last one."""
+    def act(
+        self, name: str, event: object, *, checkout: str = "", depth: int = 0, **more: str
+    ) -> Done:
+        """Run `vibe-gate action` for this event in a new workspace (of the commit `checkout`), or
+        in the last one.
+        """
         if checkout:
             self.check_out(checkout, depth)
         return vibe_gate("action", cwd=self.checkout, environ=self.job(name, event, **more))
 
-    def review_pull(self, head: str, *, number: int = 7, fork: bool = False, depth: int = 0, **more: str) -> Done:
+    def review_pull(
+        self, head: str, *, number: int = 7, fork: bool = False, depth: int = 0, **more: str
+    ) -> Done:
         """A pull request's job at this head."""
         event = events.pull_request(self.main(), head, number=number, fork=fork)
         return self.act("pull_request", event, checkout=head, depth=depth, **more)
@@ -138,7 +151,9 @@ class Project:
         return [one.body for one in self.github.comments if one.author == "github-actions[bot]"]
 
 
-def project(place: Path, environ: dict[str, str], github: LoopbackGitHub, rubric: str = FORBIDDEN) -> Project:
+def project(
+    place: Path, environ: dict[str, str], github: LoopbackGitHub, rubric: str = FORBIDDEN
+) -> Project:
     """A repository with a gate on main."""
     origin = Repo(place / "origin", environ)
     origin.write(".vibe-gate/gate.toml", GATE)

@@ -1,8 +1,10 @@
-"""States in which a change is not reviewed, and what a commit, the command and the Action make of each.
+"""States in which a change is not reviewed, and what a commit, the command and the Action make of
+each.
 
-`STATES` has them by the words of docs/reference/not-reviewed.md. In every state the change swallows an error, and a
-model that can be asked finds that: a verdict other than "not reviewed" is a fail. The question is no `must` and weighs
-no more than a check that passes, so that nothing but the missing answer stands between the change and a pass.
+`STATES` has them by the words of docs/reference/not-reviewed.md. In every state the change swallows
+an error, and a model that can be asked finds that: a verdict other than "not reviewed" is a fail.
+The question is no `must` and weighs no more than a check that passes, so that nothing but the
+missing answer stands between the change and a pass.
 """
 
 from __future__ import annotations
@@ -67,7 +69,12 @@ rest.REPEATS_S = (0,)
 sys.exit(main())"""
 """The program, without half a minute of waits for GitHub."""
 NOWHERE = "http://127.0.0.1:9"
-QUICK = (sdk_alone.QUICK / "claude").read_text().partition("\n")[2].replace("from __future__ import annotations", "")
+QUICK = (
+    (sdk_alone.QUICK / "claude")
+    .read_text()
+    .partition("\n")[2]
+    .replace("from __future__ import annotations", "")
+)
 
 Given = dict[str, str]
 Broken = Callable[[Path], object]
@@ -75,8 +82,10 @@ Broken = Callable[[Path], object]
 
 @dataclass(frozen=True)
 class State:
-    """What is so. `broken` does something to the working tree's folder before each command; `program` is the agents'
-    program in place of Claude Code; `sent` is a signal for the whole process group once the model was asked."""
+    """What is so. `broken` does something to the working tree's folder before each command;
+    `program` is the agents' program in place of Claude Code; `sent` is a signal for the whole
+    process group once the model was asked.
+    """
 
     steps: tuple[Any, ...] = (FAILS,)
     environ: Given = field(default_factory=dict)
@@ -114,7 +123,9 @@ def _shallow(folder: Path) -> None:
     """Nothing before HEAD is here, nor can be fetched."""
     head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=folder, text=True)
     (folder / ".git" / "shallow").write_text(head)
-    subprocess.run(["git", "remote", "set-url", "origin", "/nowhere"], cwd=folder, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        ["git", "remote", "set-url", "origin", "/nowhere"], cwd=folder, stderr=subprocess.DEVNULL
+    )
 
 
 NO_KEY = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}
@@ -140,17 +151,26 @@ STATES = {
     "`kill -9` during the review": said(Hang(), sent=signal.SIGKILL),
     # The way to the model
     "the API does not accept the key (401)": said(ApiError(401, "invalid x-api-key")),
-    "the account has no credit (400)": said(ApiError(400, "Your credit balance is too low to access the API.")),
+    "the account has no credit (400)": said(
+        ApiError(400, "Your credit balance is too low to access the API.")
+    ),
     "the API does not know the model (404)": said(ApiError(404, "model: claude-none")),
-    "the API limits the rate (429) until the deadline": said(ApiError(429, "slow", BUSY), gate=GATE + SHORT),
-    "the API is overloaded (529) until the deadline": said(ApiError(529, "busy", BUSY), gate=GATE + SHORT),
+    "the API limits the rate (429) until the deadline": said(
+        ApiError(429, "slow", BUSY), gate=GATE + SHORT
+    ),
+    "the API is overloaded (529) until the deadline": said(
+        ApiError(529, "busy", BUSY), gate=GATE + SHORT
+    ),
     "the API cannot be reached": State(environ={"ANTHROPIC_BASE_URL": NOWHERE}, gate=GATE + SHORT),
     "the proxy does not answer": State(
-        environ={"ANTHROPIC_BASE_URL": "https://api.example.com", "HTTPS_PROXY": NOWHERE}, gate=GATE + SHORT
+        environ={"ANTHROPIC_BASE_URL": "https://api.example.com", "HTTPS_PROXY": NOWHERE},
+        gate=GATE + SHORT,
     ),
     "the stream is cut": said(Turn("Well, let me", fault=Fault("close"))),
     "the deadline is reached": said(Hang(), gate=GATE + "[budget]\ndeadline_s = 2\n"),
-    "the budget of the run does not pay for the question": State(gate=GATE + "[budget]\nmax_cost_usd = 0.0001\n"),
+    "the budget of the run does not pay for the question": State(
+        gate=GATE + "[budget]\nmax_cost_usd = 0.0001\n"
+    ),
     "the budget of the day is spent": State(gate=GATE + "[budget]\nper_day_usd = 0.0001\n"),
     # What the model says
     "the model refuses": said(Turn("No.", stop_reason="refusal")),
@@ -158,25 +178,37 @@ STATES = {
     "the answer is prose": said(Turn("All fine, PASS!")),
     "the answer is cut at the token limit": said(Turn("Well, let me", stop_reason="max_tokens")),
     "two answers": said(TWICE),
-    "a tool that the judge wants is denied, and it gives up": said(DENIED, Turn("I may not look there."), real=True),
+    "a tool that the judge wants is denied, and it gives up": said(
+        DENIED, Turn("I may not look there."), real=True
+    ),
     "the answer is about another criterion": said(passes("something-else")),
     "the answer leaves the criterion out": said({"changes": "", "answers": []}),
     # Git and the gate
-    "a shallow clone without the base": State(argv=("HEAD~1...HEAD",), broken=_shallow, job={"depth": 1}),
-    "the base does not exist": State(argv=("nowhere..HEAD",), job={"VIBE_GATE_INPUT_BASE": "nowhere"}),
+    "a shallow clone without the base": State(
+        argv=("HEAD~1...HEAD",), broken=_shallow, job={"depth": 1}
+    ),
+    "the base does not exist": State(
+        argv=("nowhere..HEAD",), job={"VIBE_GATE_INPUT_BASE": "nowhere"}
+    ),
     "`gate.toml` does not parse": State(gate="rubrics = [\n"),
     "the gate names a rubric without criteria": State(rubric='schema = 1\nid = "quality"\n'),
     # Pull requests only
-    "a pull request from a fork: no secrets": State(environ=NO_KEY, job={"fork": True}, only_job=True),
+    "a pull request from a fork: no secrets": State(
+        environ=NO_KEY, job={"fork": True}, only_job=True
+    ),
     "a draft": State(job={"draft": True}, only_job=True),
-    "a draft, with `drafts: skip`": State(job={"draft": True, "VIBE_GATE_INPUT_DRAFTS": "skip"}, only_job=True),
+    "a draft, with `drafts: skip`": State(
+        job={"draft": True, "VIBE_GATE_INPUT_DRAFTS": "skip"}, only_job=True
+    ),
     "GitHub's API cannot be reached": State(job={"GITHUB_API_URL": NOWHERE}, only_job=True),
 }
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one face did: an exit code, the line that says it, all that was printed, what else people see."""
+    """What one face did: an exit code, the line that says it, all that was printed, what else
+    people see.
+    """
 
     code: int
     line: str
@@ -193,7 +225,9 @@ class Faces:
     number: int = 0
 
     def local(self, state: State, model: Model, rules: str = "") -> Hooked:
-        """A clone with the gate, `rules` in its gate.toml, and its hooks; the change is in the index."""
+        """A clone with the gate, `rules` in its gate.toml, and its hooks; the change is in the
+        index.
+        """
         self.number += 1
         path = self.place / f"local-{self.number}"
         shutil.copytree(self._made(state, rules), path, symlinks=True)
@@ -218,7 +252,9 @@ class Faces:
         given = {**environ, **model.environ, **state.environ}
         if state.environ.get("PATH") == "":
             ours = (str(sdk_alone.QUICK), str(sdk_alone.REAL))
-            given["PATH"] = os.pathsep.join(part for part in environ["PATH"].split(os.pathsep) if part not in ours)
+            given["PATH"] = os.pathsep.join(
+                part for part in environ["PATH"].split(os.pathsep) if part not in ours
+            )
         if state.real:
             given["PATH"] = f"{sdk_alone.REAL}{os.pathsep}{given['PATH']}"
         if state.program:
@@ -229,8 +265,12 @@ class Faces:
             given["PATH"] = f"{folder}{os.pathsep}{given['PATH']}"
         return {name: value for name, value in given.items() if value}
 
-    def commit(self, state: State, model: Model, here: Hooked, *, strict: bool = False, by: str = "agent") -> Seen:
-        """`git commit`, by an agent or a person; the line is the warning with which it goes through."""
+    def commit(
+        self, state: State, model: Model, here: Hooked, *, strict: bool = False, by: str = "agent"
+    ) -> Seen:
+        """`git commit`, by an agent or a person; the line is the warning with which it goes
+        through.
+        """
         if strict:
             for stage in ("pre-commit", "commit-msg"):
                 script = f'#!/bin/sh\nexec vibe-gate hook {stage} --strict -- "$@"\n'
@@ -238,9 +278,15 @@ class Faces:
         state.broken(here.path)
         marks = {"CLAUDECODE": "1"} if by == "agent" else {}
         code, text = _ran(
-            ["git", "commit", "-q", "-m", "Load"], here.path, here.environ | here.more | marks, state, model
+            ["git", "commit", "-q", "-m", "Load"],
+            here.path,
+            here.environ | here.more | marks,
+            state,
+            model,
         )
-        lines = [line for line in text.splitlines() if "NOT REVIEWED. The commit goes through" in line]
+        lines = [
+            line for line in text.splitlines() if "NOT REVIEWED. The commit goes through" in line
+        ]
         said = lines[0].removeprefix("vibe-gate: ") if lines else ""
         return Seen(code, said, text)
 
@@ -251,7 +297,12 @@ class Faces:
         state.broken(here.path)
         before = len(model.script.requests)
         code, text = _ran(
-            ["vibe-gate", "review", *state.argv], here.path, here.environ | here.more, state, model, before
+            ["vibe-gate", "review", *state.argv],
+            here.path,
+            here.environ | here.more,
+            state,
+            model,
+            before,
         )
         return Seen(code, _verdict_line(text), text)
 
@@ -259,7 +310,9 @@ class Faces:
         """The Action's job of a pull request; `more`: the check run's conclusion."""
         self.number += 1
         with loopback_github() as github:
-            made = Project(self.place / f"job-{self.number}", dict(self.environ), github, self._origin(state))
+            made = Project(
+                self.place / f"job-{self.number}", dict(self.environ), github, self._origin(state)
+            )
             head = made.branch("topic", **{FILE: SWALLOWS})
             asked = dict(state.job)
             base, fork = asked.pop("base", made.main()), asked.pop("fork", False)
@@ -278,9 +331,13 @@ class Faces:
             argv = [sys.executable, "-c", HASTY] if "GITHUB_API_URL" in state.job else ["vibe-gate"]
             code, text = _ran([*argv, "action"], made.checkout, job, state, model, before)
             runs = [run.sent.get("conclusion") or run.sent["status"] for run in github.check_runs]
-            heading = re.search(r"^#+ (vibe-gate.*)", "\n".join([*made.ours, made.summary]), re.MULTILINE)
+            heading = re.search(
+                r"^#+ (vibe-gate.*)", "\n".join([*made.ours, made.summary]), re.MULTILINE
+            )
             line = heading[1].removeprefix("vibe-gate: ") if heading else "no comment"
-            line = re.sub(r" · \[`[0-9a-f]+`\]\(\S+\)$", "", line)  # the commit, which is another one in each run
+            line = re.sub(
+                r" · \[`[0-9a-f]+`\]\(\S+\)$", "", line
+            )  # the commit, which is another one in each run
             return Seen(code, line, text, ", ".join(runs) or "no check run")
 
     def _origin(self, state: State) -> Repo:
@@ -301,12 +358,23 @@ def faces_in(place: Path) -> Faces:
 
 
 def _ran(
-    argv: list[str], cwd: Path, environ: Mapping[str, str], state: State, model: Model, asked: int = 0
+    argv: list[str],
+    cwd: Path,
+    environ: Mapping[str, str],
+    state: State,
+    model: Model,
+    asked: int = 0,
 ) -> tuple[int, str]:
-    """The exit code and the output of a command that is sent the state's signal, if any, once the model is asked."""
+    """The exit code and the output of a command that is sent the state's signal, if any, once the
+    model is asked.
+    """
     argv = [shutil.which(argv[0], path=environ["PATH"]) or argv[0], *argv[1:]]
     if state.full:  # a process of its own: those that are forked (`forked.py`) have other limits
-        own = [sys.executable, "-m", "vibe_gate", *argv[1:]] if argv[0].endswith("vibe-gate") else argv
+        own = (
+            [sys.executable, "-m", "vibe_gate", *argv[1:]]
+            if argv[0].endswith("vibe-gate")
+            else argv
+        )
         argv = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *own]
     process = subprocess.Popen(
         argv, cwd=cwd, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -339,12 +407,21 @@ def row(name: str, state: State, faces: Faces) -> tuple[str, list[str]]:
         else:
             here = faces.local(state, model)
             commit = faces.commit(state, model, here)
-            wrong += [f"commit: {commit}"] * ((commit.code == 0 and not commit.line) or "PASS" in commit.text)
+            wrong += [f"commit: {commit}"] * (
+                (commit.code == 0 and not commit.line) or "PASS" in commit.text
+            )
             local = faces.review(state, model, here)
             wrong += [f"review: {local}"] * (local.code == 0 or "PASS" in local.text)
-            cells += [f"{_code(local.code)}{_shown(local.line) or 'nothing is printed'}", _of_commit(commit)]
+            cells += [
+                f"{_code(local.code)}{_shown(local.line) or 'nothing is printed'}",
+                _of_commit(commit),
+            ]
         job = faces.job(state, model)
-        green = job.code == 0 or "PASS" in job.line or {"success", "neutral", "skipped"} & {*job.more.split(", ")}
+        green = (
+            job.code == 0
+            or "PASS" in job.line
+            or {"success", "neutral", "skipped"} & {*job.more.split(", ")}
+        )
         wrong += [f"job: {job}"] * bool(green)
         cells += [f"{_code(job.code)}{job.line}; {job.more}"]
     return f"| {' | '.join(cells)} |", wrong

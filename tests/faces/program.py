@@ -17,13 +17,17 @@ NOBODYS = {
     "GIT_COMMITTER_NAME": "Ada",
     "GIT_COMMITTER_EMAIL": "ada@example.org",
 }
-"""For fixtures that live longer than one test: those are made before a test's own environment is."""
+"""For fixtures that live longer than one test: those are made before a test's own environment
+is.
+"""
 
 
 def git(where: Path, *arguments: str, **environ: str) -> str:
     """Run git in a folder; its output without the last newline."""
     given = {**NOBODYS, **os.environ, **environ}
-    done = subprocess.run(["git", *arguments], cwd=where, capture_output=True, text=True, check=True, env=given)
+    done = subprocess.run(
+        ["git", *arguments], cwd=where, capture_output=True, text=True, check=True, env=given
+    )
     return done.stdout.rstrip("\n")
 
 

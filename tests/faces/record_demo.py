@@ -1,4 +1,5 @@
-"""Records the demo's conversation anew: `python tests/faces/record_demo.py`, after a change of the brief or the demo.
+"""Records the demo's conversation anew: `python tests/faces/record_demo.py`, after a change of the
+brief or the demo.
 
 There is no model behind it: the answers stand here, in the form a model gives them.
 """

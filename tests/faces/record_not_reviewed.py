@@ -1,4 +1,6 @@
-"""Writes the table of not-reviewed.md anew: `PYTHONPATH=.:tests python tests/faces/record_not_reviewed.py`."""
+"""Writes the table of not-reviewed.md anew: `PYTHONPATH=.:tests python
+tests/faces/record_not_reviewed.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Records the cassettes of examples/pytest anew: `python tests/faces/record_pytest_example.py`, after a change there.
+"""Records the cassettes of examples/pytest anew: `python tests/faces/record_pytest_example.py`,
+after a change there.
 
 There is no model behind them: the answers stand here, in the form a model gives them.
 """
@@ -44,13 +45,24 @@ def agent(asked: MessagesRequest) -> Turn:
             return Turn(
                 ToolUse(
                     "StructuredOutput",
-                    passes("errors-not-swallowed", changes="load returns an empty list for a missing ledger."),
+                    passes(
+                        "errors-not-swallowed",
+                        changes="load returns an empty list for a missing ledger.",
+                    ),
                 ),
                 usage=Usage(2_310, 96),
             )
-        answer = {"passed": True, "risk": "low", "why": "A missing file is a new ledger; every other error is raised."}
+        answer = {
+            "passed": True,
+            "risk": "low",
+            "why": "A missing file is a new ledger; every other error is raised.",
+        }
         return Turn(ToolUse("StructuredOutput", answer), usage=Usage(1_204, 61))
-    new = next(text for word, text in NEW.items() if word.replace("not there", "is not there") in asked.all_text)
+    new = next(
+        text
+        for word, text in NEW.items()
+        if word.replace("not there", "is not there") in asked.all_text
+    )
     step = sum(message["role"] == "assistant" for message in asked.messages)
     turns = (
         Turn(ToolUse("Read", {"file_path": "src/ledger.py"}), usage=Usage(1_310, 58)),
@@ -72,7 +84,14 @@ def main() -> None:
         with answering(agent, repeat_last=True) as model:
             environ = clean_environ(home) | model.environ
             subprocess.run(["git", "init", "-q", suite], check=True, env=environ)
-            command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--vibe-wire=record"]
+            command = [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-p",
+                "no:cacheprovider",
+                "--vibe-wire=record",
+            ]
             code = subprocess.run(command, cwd=suite, env=environ).returncode
         shutil.rmtree(EXAMPLE / "cassettes", ignore_errors=True)
         shutil.copytree(suite / "cassettes", EXAMPLE / "cassettes")

@@ -1,4 +1,6 @@
-"""What the stand-ins for GitHub's actions do (acting.py says which); run by path, with the standard library only."""
+"""What the stand-ins for GitHub's actions do (acting.py says which); run by path, with the standard
+library only.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def main(name: str) -> int:
     elif name == "restore" and os.environ.get("BUILT"):
         place = Path(given["path"]).parent
         place.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["cp", "-al", f"{os.environ['BUILT']}/{place.name}/venv", str(place)], check=True)
+        subprocess.run(
+            ["cp", "-al", f"{os.environ['BUILT']}/{place.name}/venv", str(place)], check=True
+        )
     elif name == "upload-artifact":
         return _upload(Path(given["path"]), shelf / given["name"], given)
     elif name == "download-artifact":
@@ -40,11 +44,17 @@ def main(name: str) -> int:
 
 
 def _upload(source: Path, target: Path, given: dict[str, str]) -> int:
-    """As the real one: a name is taken once, nothing found is an error if so asked, hidden files on demand only."""
+    """As the real one: a name is taken once, nothing found is an error if so asked, hidden files on
+    demand only.
+    """
     assert not target.exists(), f"an artifact {target.name} is there already"
     hidden = given["include-hidden-files"] == "true"
     files = [path for path in sorted(source.rglob("*")) if path.is_file()]
-    files = [path for path in files if hidden or not any(p.startswith(".") for p in path.relative_to(source).parts)]
+    files = [
+        path
+        for path in files
+        if hidden or not any(p.startswith(".") for p in path.relative_to(source).parts)
+    ]
     if not files:
         print("No files were found with the provided path:", source)
         return int(given["if-no-files-found"] == "error")

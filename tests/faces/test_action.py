@@ -41,7 +41,10 @@ def conclusions(made: Project) -> list[str]:
 def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made):
     head = made.branch("topic", **{"src/größe 日本.py": todos(1)})
     made.pull(head)
-    told = {"VIBE_GATE_READY": "9 s (16 MiB of packages from the cache)", "VIBE_GATE_BEGAN": str(int(time.time()) - 40)}
+    told = {
+        "VIBE_GATE_READY": "9 s (16 MiB of packages from the cache)",
+        "VIBE_GATE_BEGAN": str(int(time.time()) - 40),
+    }
     done = made.review_pull(head, **told)
     assert done.code == 1, done.err
     times = r"Installed in 9 s \(16 MiB of packages from the cache\)\. Reviewed and posted in [4-9][0-9] s\."
@@ -50,7 +53,9 @@ def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made)
     assert conclusions(made) == ["failure"]
     assert made.github.check_runs[0].sent["head_sha"] == head
     assert made.github.writes == 4  # two of them the check run
-    assert [(one.path, one.line) for one in made.github.review_comments] == [("src/größe 日本.py", 1)]
+    assert [(one.path, one.line) for one in made.github.review_comments] == [
+        ("src/größe 日本.py", 1)
+    ]
     assert "`src/größe 日本.py:1`" in made.ours[0]
     assert "annotations" not in made.github.check_runs[0].sent["output"]
     assert "::error" not in done.out
@@ -63,7 +68,9 @@ def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made)
         "summary.json", "receipt.json", "run.json", "events.ndjson", "report.md", "report.html",
         "vibe-gate.sarif",
     }  # fmt: skip
-    assert json.loads(Path(out["artifact-path"], "summary.json").read_text())["run_id"] == out["run"]
+    assert (
+        json.loads(Path(out["artifact-path"], "summary.json").read_text())["run_id"] == out["run"]
+    )
     assert out["artifact-name"].startswith("vibe-gate-4711-1-gate-")
 
 
@@ -88,7 +95,9 @@ def test_the_rubrics_of_the_base_bind_and_not_those_of_the_change(made):
 
 
 @pytest.mark.usefixtures("real_cli")
-def test_the_real_judge_is_asked_with_the_key_of_the_input_and_its_reason_is_posted(tmp_path, environ, github):
+def test_the_real_judge_is_asked_with_the_key_of_the_input_and_its_reason_is_posted(
+    tmp_path, environ, github
+):
     made = project(tmp_path, environ, github, RUBRIC)
     head = made.branch("topic", **{"src/load.py": SWALLOWS})
     made.pull(head)
@@ -100,17 +109,27 @@ def test_the_real_judge_is_asked_with_the_key_of_the_input_and_its_reason_is_pos
         assert model.script.requests
     assert done.code == 1, done.err
     assert "The error is dropped." in made.ours[0]
-    assert [(one.path, one.start_line, one.line) for one in github.review_comments] == [("src/load.py", None, 4)]
+    assert [(one.path, one.start_line, one.line) for one in github.review_comments] == [
+        ("src/load.py", None, 4)
+    ]
     assert float(made.outputs["cost-usd"]) > 0
-    written = [path.read_text(errors="replace") for path in made.folder.rglob("*") if path.is_file()]
-    assert not any(KEY in text or github.token in text for text in [*written, done.out, done.err, *made.ours])
+    written = [
+        path.read_text(errors="replace") for path in made.folder.rglob("*") if path.is_file()
+    ]
+    assert not any(
+        KEY in text or github.token in text for text in [*written, done.out, done.err, *made.ours]
+    )
 
-    done = made.review_pull(head, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=KEY, VIBE_GATE_INPUT_JUDGE="false")
+    done = made.review_pull(
+        head, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=KEY, VIBE_GATE_INPUT_JUDGE="false"
+    )
     assert (done.code, conclusions(made)[-1]) == (0, "success"), done.err
     assert "NOTHING REVIEWED" in made.ours[0] and "--no-judge" in made.ours[0]
 
 
-def test_an_overloaded_model_is_waited_for_and_one_that_stays_so_is_named_once(tmp_path, environ, github):
+def test_an_overloaded_model_is_waited_for_and_one_that_stays_so_is_named_once(
+    tmp_path, environ, github
+):
     made = project(tmp_path, environ, github, RUBRIC)
     made.origin.commit("Less time", **{".vibe-gate/gate.toml": GATE + "[budget]\ndeadline_s = 8\n"})
     head = made.branch("topic", **{"src/load.py": SWALLOWS})
@@ -122,14 +141,22 @@ def test_an_overloaded_model_is_waited_for_and_one_that_stays_so_is_named_once(t
         assert (done.code, conclusions(made)) == (3, ["failure"])
         sentence = "127.0.0.1 is overloaded (HTTP 529) and did not recover in time"
         shown = made.ours[0].partition("<details>")[0]
-        assert sentence in shown and shown.count("overloaded") == 1 and not re.search(r"[.][.:](?![.\w])", made.ours[0])
+        assert (
+            sentence in shown
+            and shown.count("overloaded") == 1
+            and not re.search(r"[.][.:](?![.\w])", made.ours[0])
+        )
         assert done.out.partition("::error")[0].count("overloaded") == 1
         address = never.base_url.removeprefix("http://").partition("/")[0]
         assert address not in made.ours[0] + done.out
 
         made.origin.commit("More time", **{".vibe-gate/gate.toml": GATE})
         done = made.review_pull(head, ANTHROPIC_BASE_URL=model.base_url, **keyed)
-        assert (done.code, conclusions(made)[-1], len(model.script.requests)) == (0, "success", 5), done.out
+        assert (done.code, conclusions(made)[-1], len(model.script.requests)) == (
+            0,
+            "success",
+            5,
+        ), done.out
 
 
 def test_jobs_share_answers_and_runs_by_the_store_that_the_base_names(tmp_path, environ, github):
@@ -161,7 +188,9 @@ def test_jobs_share_answers_and_runs_by_the_store_that_the_base_names(tmp_path, 
 
 
 class Jobs:
-    """Jobs of one pull request, whose judge fails it; a file stands for what actions/cache carries between them."""
+    """Jobs of one pull request, whose judge fails it; a file stands for what actions/cache carries
+    between them.
+    """
 
     def __init__(self, tmp_path: Path, project: Project, model: Model) -> None:
         self.project, self.model = project, model
@@ -171,14 +200,23 @@ class Jobs:
         project.pull(self.head)
 
     def __call__(
-        self, head: str, event: str = "pull_request", key: str = KEY, fork: bool = False, again: bool = False
+        self,
+        head: str,
+        event: str = "pull_request",
+        key: str = KEY,
+        fork: bool = False,
+        again: bool = False,
     ) -> tuple[int, str]:
-        """Run a job: how often the model was asked, and what it says of the answers. `again`: in the same clone."""
+        """Run a job: how often the model was asked, and what it says of the answers. `again`: in
+        the same clone.
+        """
         before = len(self.model.script.requests)
         payload = events.pull_request(self.project.main(), head, fork=fork)
         environ = self.environ | {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": key}
         done = self.project.act(event, payload, checkout="" if again else head, **environ)
-        assert done.code == 1 and "The error is dropped." in self.project.ours[0], done.out + done.err
+        assert done.code == 1 and "The error is dropped." in self.project.ours[0], (
+            done.out + done.err
+        )
         return len(self.model.script.requests) - before, self.project.outputs.get("answers", "")
 
 
@@ -209,14 +247,18 @@ def test_a_review_whose_answers_are_lost_asks_nothing_and_the_verdict_stands(job
     writes, environ = github.writes, jobs.environ | {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
     payload = events.pull_request(jobs.project.main(), jobs.head)
     lost = jobs.project.act("pull_request_review", payload, checkout=jobs.head, **environ)
-    assert (lost.code, github.writes, len(jobs.model.script.requests)) == (1, writes, 1), "nothing asked, nothing said"
+    assert (lost.code, github.writes, len(jobs.model.script.requests)) == (1, writes, 1), (
+        "nothing asked, nothing said"
+    )
     assert "### vibe-gate: FAIL" in jobs.project.summary and "stands" in jobs.project.summary
 
 
 WHY_NO_ANSWER = "they were not made with this job's API key"
 
 
-@pytest.mark.parametrize("poison", [lambda genuine: genuine.replace(b"fail", b"pass"), lambda genuine: b"\xff[]"])
+@pytest.mark.parametrize(
+    "poison", [lambda genuine: genuine.replace(b"fail", b"pass"), lambda genuine: b"\xff[]"]
+)
 def test_what_no_job_has_written_is_no_answer(jobs, poison):
     jobs(jobs.head)
     genuine = jobs.cached.read_bytes()
@@ -251,11 +293,19 @@ def test_three_pushes_say_what_is_fixed_open_new_and_held(made):
     made.pull(first)
     lines = {"VIBE_GATE_INPUT_REVIEW_COMMENTS": "true"}
     assert made.review_pull(first, **lines).code == 1
-    # The base asks for more from now on: what stood there before is held back where it is no blocker.
+    # The base asks for more from now on: what stood there before is held back where it is no
+    # blocker.
     made.origin.commit(
-        "Ask for more", **{".vibe-gate/rubrics/quality.toml": FORBIDDEN.replace("[[", "pass_threshold = 0\n[[") + MAYBE}
+        "Ask for more",
+        **{
+            ".vibe-gate/rubrics/quality.toml": FORBIDDEN.replace("[[", "pass_threshold = 0\n[[")
+            + MAYBE
+        },
     )
-    second = made.push("topic", **{"src/a.py": todos(1) + "# FIXME old\n", "src/b.py": todos(1, 7) + "# FIXME new\n"})
+    second = made.push(
+        "topic",
+        **{"src/a.py": todos(1) + "# FIXME old\n", "src/b.py": todos(1, 7) + "# FIXME new\n"},
+    )
     made.pull(second)
     done = made.review_pull(second, **lines)
     assert done.code == 1, done.err
@@ -309,10 +359,14 @@ def test_what_the_runner_cannot_take_changes_no_verdict(made):
     assert len(made.ours) == 1
 
 
-def test_a_pass_that_a_listed_signer_shared_is_taken_over_and_no_model_is_asked(tmp_path, environ, github):
+def test_a_pass_that_a_listed_signer_shared_is_taken_over_and_no_model_is_asked(
+    tmp_path, environ, github
+):
     made = project(tmp_path, environ, github, RUBRIC)
     key = signing.key(tmp_path / "keys")
-    made.origin.commit("List", **{".vibe-gate/allowed_signers": f"bob@example.org {signing.public(key)}\n"})
+    made.origin.commit(
+        "List", **{".vibe-gate/allowed_signers": f"bob@example.org {signing.public(key)}\n"}
+    )
     head = made.branch("topic", **{"src/load.py": SWALLOWS})
     made.pull(head)
     signing.sign_with(made.origin, key)
@@ -337,13 +391,18 @@ def test_a_forks_pull_request_posts_nothing_and_says_so_where_it_can(made):
     assert done.code == 1
     assert made.github.writes == 0
     assert "comes from a fork" in made.summary
-    assert "The check run could not be written: the token of a pull request from a fork may only read." in done.out
+    assert (
+        "The check run could not be written: the token of a pull request from a fork may only read."
+        in done.out
+    )
     assert "::error file=src/a.py,line=1" in done.out, "workflow commands reach the diff"
     assert made.outputs["comment-url"] == ""
     assert made.outputs["artifact-path"]
 
 
-def test_a_job_of_dependabots_names_the_page_of_its_secrets_and_the_permission_that_it_lacks(tmp_path, environ, github):
+def test_a_job_of_dependabots_names_the_page_of_its_secrets_and_the_permission_that_it_lacks(
+    tmp_path, environ, github
+):
     made = project(tmp_path, environ, github, RUBRIC)
     head = made.branch("topic", **{"src/load.py": SWALLOWS})
     made.pull(head, author="dependabot[bot]")
@@ -352,7 +411,10 @@ def test_a_job_of_dependabots_names_the_page_of_its_secrets_and_the_permission_t
     assert done.code == 3, done.err
     assert "Secrets and variables → Dependabot" in made.ours[0]
     assert "--no-judge" not in made.ours[0] + made.summary + done.out
-    assert "the token lacks `checks: write`" in made.ours[0] and "the token lacks `checks: write`" in made.summary
+    assert (
+        "the token lacks `checks: write`" in made.ours[0]
+        and "the token lacks `checks: write`" in made.summary
+    )
 
 
 def test_without_a_token_nothing_is_posted_and_that_is_said(made):
@@ -407,7 +469,9 @@ def test_a_force_push_is_judged_from_where_the_branch_left_the_default_branch(ma
 def test_a_dispatch_is_judged_from_the_default_branch_or_the_base_that_is_named(made):
     head = made.branch("topic", **{"src/a.py": todos(1)})
     more = made.push("topic", **{"src/b.py": "y = 1\n"})
-    assert made.act("workflow_dispatch", events.dispatch(), checkout=more, GITHUB_SHA=more).code == 1
+    assert (
+        made.act("workflow_dispatch", events.dispatch(), checkout=more, GITHUB_SHA=more).code == 1
+    )
     named = {"GITHUB_SHA": more, "VIBE_GATE_INPUT_BASE": head}
     assert made.act("workflow_dispatch", events.dispatch(), checkout=more, **named).code == 0
 
@@ -423,14 +487,19 @@ def test_a_schedule_or_dispatch_reviews_the_range_or_the_branch_that_is_named(ma
         (first, ""): 0, (bad, ""): 0, ("v1", bad): 1, ("", "develop"): 1, ("main", "v1"): 0, (good, ""): 0, ("", ""): 2,
         ("", "nowhere"): 2,
     }  # fmt: skip
-    for name, event in (("schedule", {"schedule": "1 2 * * *"}), ("workflow_dispatch", events.dispatch())):
+    for name, event in (
+        ("schedule", {"schedule": "1 2 * * *"}),
+        ("workflow_dispatch", events.dispatch()),
+    ):
         made.check_out(good)
         for (base, head), code in said.items():
             given = {"VIBE_GATE_INPUT_BASE": base, "VIBE_GATE_INPUT_HEAD": head}
             done = made.act(name, event, **around, **given)
             assert done.code == code, (base, head, done.out + done.err)
     assert "The head nowhere names no branch, tag or commit" in done.out
-    assert conclusions(made) == ["success", "success", "failure", "failure", "success", "success"] * 2
+    assert (
+        conclusions(made) == ["success", "success", "failure", "failure", "success", "success"] * 2
+    )
     assert made.github.check_runs[2].sent["head_sha"] == bad
     assert made.ours == []
     made.pull(made.main())
@@ -439,7 +508,9 @@ def test_a_schedule_or_dispatch_reviews_the_range_or_the_branch_that_is_named(ma
 
 
 def test_a_dispatch_on_the_default_branch_asks_for_a_base(made):
-    done = made.act("workflow_dispatch", events.dispatch(), checkout=made.main(), GITHUB_SHA=made.main())
+    done = made.act(
+        "workflow_dispatch", events.dispatch(), checkout=made.main(), GITHUB_SHA=made.main()
+    )
     assert done.code == 2
     assert "the input `base` must say what to review from" in done.out
 
@@ -465,7 +536,11 @@ def test_mode_warn_says_what_it_would_have_been(made):
     assert "::warning::vibe-gate: exit code 1, let pass because of `mode: warn`." in done.out
     assert conclusions(made) == ["neutral"]
     assert made.github.check_runs[0].sent["output"]["title"].startswith("would have failed: FAIL")
-    assert made.ours[0].splitlines()[1].startswith("### vibe-gate: FAIL · does not block (`mode: warn`)")
+    assert (
+        made.ours[0]
+        .splitlines()[1]
+        .startswith("### vibe-gate: FAIL · does not block (`mode: warn`)")
+    )
     assert "✗ FAIL · does not block (mode: warn) · Rubric quality: " in done.out
 
 
@@ -484,7 +559,9 @@ def test_questions_wait_for_a_check_unless_they_are_asked_anyway(tmp_path, envir
         assert done.code == 1, done.err
         assert model.script.requests
     assert "Not asked until" not in made.ours[0]
-    assert {"The error is dropped.", "TODO"} <= set(re.findall(r"The error is dropped\.|TODO", made.ours[0]))
+    assert {"The error is dropped.", "TODO"} <= set(
+        re.findall(r"The error is dropped\.|TODO", made.ours[0])
+    )
 
 
 def test_a_pull_request_without_changes_says_nothing_new_but_rights_an_earlier_word(made):
@@ -516,7 +593,9 @@ def policy(made) -> str:
 
 def test_an_approving_review_of_this_commit_lets_it_pass_and_is_named(made, policy):
     made.github.add_review(7, "bob", "APPROVED", policy)
-    done = made.act("pull_request_review", events.pull_request(made.main(), policy), checkout=policy)
+    done = made.act(
+        "pull_request_review", events.pull_request(made.main(), policy), checkout=policy
+    )
     assert done.code == 0, done.out + done.err
     assert conclusions(made) == ["success"]
     assert "### vibe-gate: PASS · gate change approved by `@bob` · [`" in made.ours[0]
@@ -532,7 +611,9 @@ def test_only_somebody_else_with_write_access_can_approve_and_only_this_commit(m
     assert made.review_pull(policy, VIBE_GATE_INPUT_MODE="warn").code == 0
     assert made.outputs["verdict"] == "needs-approval"
     made.github.add_review(7, "bob", "APPROVED", policy)
-    later = made.push("topic", **{".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softest\n'})
+    later = made.push(
+        "topic", **{".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softest\n'}
+    )
     made.pull(later)
     assert made.review_pull(later).code == 4
 
@@ -609,7 +690,8 @@ def test_a_checkout_that_cannot_be_deepened_says_what_to_set(made):
 
 def test_no_word_of_the_change_becomes_a_workflow_command(made):
     head = made.branch(
-        "topic", **{"::error::x\n::set-output name=verdict::pass.py": "# TODO ::warning::y\n##[error]z\n"}
+        "topic",
+        **{"::error::x\n::set-output name=verdict::pass.py": "# TODO ::warning::y\n##[error]z\n"},
     )
     made.pull(head)
     done = made.review_pull(head)
@@ -635,10 +717,16 @@ def test_everything_works_below_an_enterprise_servers_address(tmp_path, environ)
 
 @pytest.mark.usefixtures("real_cli")
 def test_what_a_workflows_agents_changed_is_suggested_once_at_its_lines_or_in_the_artifact(made):
-    made.origin.commit("Repair", **{".vibe-gate/workflows/fix.toml": FIX, ".vibe-gate/agents/fixer.toml": FIXER})
+    made.origin.commit(
+        "Repair", **{".vibe-gate/workflows/fix.toml": FIX, ".vibe-gate/agents/fixer.toml": FIXER}
+    )
     head = made.branch("topic", **{"src/a.py": "x = 1\n" + todos(1), "src/b.py": "y = 2\n"})
     made.pull(head)
-    files = {"src/a.py": "x = 1\n# Done.\nx = 0\n\n", "src/new.py": "z = 3\n", "CLAUDE.md": "Be nice.\n"}
+    files = {
+        "src/a.py": "x = 1\n# Done.\nx = 0\n\n",
+        "src/new.py": "z = 3\n",
+        "CLAUDE.md": "Be nice.\n",
+    }
     calls = [ToolUse("Write", {"file_path": path, "content": text}) for path, text in files.items()]
     with answering(*([Turn(*calls), Turn(Text("Done."))] * 2)) as model:
         given = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
@@ -646,10 +734,15 @@ def test_what_a_workflows_agents_changed_is_suggested_once_at_its_lines_or_in_th
             more = {"VIBE_GATE_INPUT_WORKFLOW": "fix", "VIBE_GATE_INPUT_REVIEW_COMMENTS": findings}
             assert made.review_pull(head, **given, **more).code == 1
     (comment,) = made.github.review_comments
-    assert "Matches the forbidden pattern" in comment.body, "the finding and what is suggested are one comment"
+    assert "Matches the forbidden pattern" in comment.body, (
+        "the finding and what is suggested are one comment"
+    )
     assert (comment.path, comment.start_line, comment.line) == ("src/a.py", None, 2)
     assert comment.body.endswith("\n```suggestion\n# Done.\n```\n")
-    assert "0 of 3 changes by agents can be committed as suggested; all of it is made.patch" in made.ours[0]
+    assert (
+        "0 of 3 changes by agents can be committed as suggested; all of it is made.patch"
+        in made.ours[0]
+    )
     assert "Look at CLAUDE.md" in made.ours[0]
     assert Path(made.outputs["artifact-path"], "made.patch").is_file()
 
@@ -681,7 +774,9 @@ for name in ("src/a.py", "src/old.py"):
 SUGGESTED = re.compile(r"```suggestion\n(.*?)```", re.DOTALL)
 
 
-def test_what_checks_would_write_is_suggested_once_and_is_right_when_committed(tmp_path, environ, github):
+def test_what_checks_would_write_is_suggested_once_and_is_right_when_committed(
+    tmp_path, environ, github
+):
     made = project(tmp_path, environ, github, CHECKED)
     made.origin.commit("Formatter", **{"fmt.py": FORMATTER, "src/old.py": "y=1\n"})
     ugly = "x=1\n\n\n\nname = 'a\u200bb'\nz=1\n"
@@ -690,14 +785,18 @@ def test_what_checks_would_write_is_suggested_once_and_is_right_when_committed(t
     for findings in ("true", "true", "false"):
         assert made.review_pull(head, VIBE_GATE_INPUT_REVIEW_COMMENTS=findings).code == 1
     comments = github.review_comments
-    assert {one.path for one in comments} == {"src/a.py"}, "the change does not touch the other file"
+    assert {one.path for one in comments} == {"src/a.py"}, (
+        "the change does not touch the other file"
+    )
     lines = ugly.splitlines(keepends=True)
     for one in sorted(comments, key=lambda one: -one.line):
         (text,) = SUGGESTED.findall(one.body)
         lines[(one.start_line or one.line) - 1 : one.line] = [text]
     assert "".join(lines) == "x = 1\n\nname = 'ab'\nz = 1\n"
     (about,) = [one for one in comments if "zero-width character" in one.body]
-    assert about.body.count("<!-- vibe-gate:") == 2, "the finding and what is suggested are one comment"
+    assert about.body.count("<!-- vibe-gate:") == 2, (
+        "the finding and what is suggested are one comment"
+    )
     fixed = made.push("topic", **{"src/a.py": "".join(lines), "src/old.py": "y = 1\n"})
     made.pull(fixed)
     assert made.review_pull(fixed).code == 0

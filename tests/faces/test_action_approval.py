@@ -13,7 +13,10 @@ from vibe_gate.faces.action.approval import Approvals
 from vibe_gate.faces.action.event import read_event
 from vibe_gate.forge import open_forge
 
-SOFTER = {".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softer\n', "src/soft.py": "x = 1\n"}
+SOFTER = {
+    ".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softer\n',
+    "src/soft.py": "x = 1\n",
+}
 
 
 @pytest.fixture
@@ -31,18 +34,25 @@ def softened(made: Project, message: str = "soften") -> str:
 
 
 @pytest.mark.slow
-def test_approvals_that_do_not_count_are_named_with_their_reason_and_the_one_that_does_is_in_the_headline(made):
+def test_approvals_that_do_not_count_are_named_with_their_reason_and_the_one_that_does_is_in_the_headline(
+    made,
+):
     github = made.github
     github.permissions.update(eve="write", fay="write", gil="write")
     old = softened(made)
     github.add_review(7, "fay", "APPROVED", old)
     assert made.review_pull(old).code == 0
-    assert made.ours[0].splitlines()[1].startswith("### vibe-gate: PASS · gate change approved by `@fay`")
+    assert (
+        made.ours[0]
+        .splitlines()[1]
+        .startswith("### vibe-gate: PASS · gate change approved by `@fay`")
+    )
     assert not re.search("needs approval|must approve|Approve", made.ours[0])
 
     made.origin.git("checkout", "-q", "topic")
     head = made.origin.commit(
-        "more\n\nCo-authored-by: Bob <583231+bob@users.noreply.github.com>", **{"src/more.py": "y = 1\n"}
+        "more\n\nCo-authored-by: Bob <583231+bob@users.noreply.github.com>",
+        **{"src/more.py": "y = 1\n"},
     )
     made.origin.git("checkout", "-q", "main")
     made.pull(head)
@@ -104,14 +114,18 @@ def test_beyond_the_commits_that_github_lists_no_approval_counts(made):
 
 
 def overriding(made: Project, head: str, *requests: tuple[str, str]) -> tuple[list[str], list[str]]:
-    """Who overrides which findings, by comments and their answers: what counts, and the notes about what does not."""
+    """Who overrides which findings, by comments and their answers: what counts, and the notes about
+    what does not.
+    """
     for author, finding in requests:
         comment = made.github.add_comment(7, author, f"/vibe-gate override {finding} fine")
         answer = f"<!-- vibe-gate:answer {comment.id} {head} {finding} -->\nfine"
         made.github.add_comment(7, "github-actions[bot]", answer)
     trigger = read_event(made.job("pull_request", events.pull_request(made.main(), head)))
     commits = (Commit(head, "Ada", "ada@example.org", "ada@example.org", "topic"),)
-    with open_forge(made.github.url, made.github.token, "octo/hello", environ=made.environ) as forge:
+    with open_forge(
+        made.github.url, made.github.token, "octo/hello", environ=made.environ
+    ) as forge:
         approvals = Approvals(forge, trigger, lambda: commits)
         counting = [waiver.by for waiver in approvals.overrides()]
     return counting, approvals.notes
@@ -120,15 +134,33 @@ def overriding(made: Project, head: str, *requests: tuple[str, str]) -> tuple[li
 @pytest.mark.parametrize(
     ("requests", "counting", "notes"),
     [
-        ([("eve", "a" * 16), ("eve", "a" * 16)], [], ["aaaaaaaa does not count: @eve has no write access."]),
+        (
+            [("eve", "a" * 16), ("eve", "a" * 16)],
+            [],
+            ["aaaaaaaa does not count: @eve has no write access."],
+        ),
         ([("eve", "a" * 16), ("bob", "a" * 16)], ["@bob"], []),
         ([("bob", "a" * 16), ("eve", "a" * 16), ("ada", "a" * 16)], ["@bob"], []),
-        ([("eve", "a" * 16), ("eve", "b" * 16)], [], ["aaaaaaaa, bbbbbbbb does not count: @eve has no write access."]),
-        ([("eve", "a" * 16), ("bob", "b" * 16)], ["@bob"], ["aaaaaaaa does not count: @eve has no write access."]),
-        ([("ada", "a" * 16), ("eve", "a" * 16)], [], ["aaaaaaaa does not count: @ada is an author of the change."]),
+        (
+            [("eve", "a" * 16), ("eve", "b" * 16)],
+            [],
+            ["aaaaaaaa, bbbbbbbb does not count: @eve has no write access."],
+        ),
+        (
+            [("eve", "a" * 16), ("bob", "b" * 16)],
+            ["@bob"],
+            ["aaaaaaaa does not count: @eve has no write access."],
+        ),
+        (
+            [("ada", "a" * 16), ("eve", "a" * 16)],
+            [],
+            ["aaaaaaaa does not count: @ada is an author of the change."],
+        ),
     ],
 )
-def test_refused_overrides_are_told_once_and_not_beside_the_one_that_counts(made, requests, counting, notes):
+def test_refused_overrides_are_told_once_and_not_beside_the_one_that_counts(
+    made, requests, counting, notes
+):
     made.github.permissions.update(bob="write", ada="write", eve="read")
     head = made.branch("topic", **{"src/a.py": "y = 1\n"})
     made.pull(head)

@@ -1,4 +1,6 @@
-"""With what a pull request is compared: its base branch as that is now, whatever the event says of it."""
+"""With what a pull request is compared: its base branch as that is now, whatever the event says of
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from vibe_gate.git import Credentials, open_repository
 
 
 class Remote:
-    """A repository at the forge whose main goes on after a topic left it, and a checkout of the topic."""
+    """A repository at the forge whose main goes on after a topic left it, and a checkout of the
+    topic.
+    """
 
     def __init__(self, place: Path, environ: dict[str, str]) -> None:
         self.place, self.environ = place, environ
@@ -47,18 +51,30 @@ class Remote:
         checkout = Repo(self.place / name, self.environ)
         checkout.git("remote", "add", "origin", f"file://{self.origin.path}")
         wanted = refs or ("+refs/heads/*:refs/remotes/origin/*", self.head)
-        checkout.git("fetch", "-q", "--no-tags", *([f"--depth={depth}"] if depth else []), "origin", *wanted)
+        checkout.git(
+            "fetch", "-q", "--no-tags", *([f"--depth={depth}"] if depth else []), "origin", *wanted
+        )
         checkout.git("checkout", "-q", "--detach", self.head)
         return checkout
 
     def compared(
-        self, checkout: Repo, *, branch: str = "main", kind: str = "pull_request", merge: str = "", **inputs: str
+        self,
+        checkout: Repo,
+        *,
+        branch: str = "main",
+        kind: str = "pull_request",
+        merge: str = "",
+        **inputs: str,
     ) -> CommitRange:
-        """What a job of this pull request compares, whose event names main as it was when it was opened."""
+        """What a job of this pull request compares, whose event names main as it was when it was
+        opened.
+        """
         event = events.pull_request(self.opened_at, self.head)
         event["pull_request"]["base"]["ref"] = branch
         more = {"GITHUB_SHA": merge} if merge else {}
-        trigger = read_event(events.runner(self.place / "runner", kind, event, self.environ, **more))
+        trigger = read_event(
+            events.runner(self.place / "runner", kind, event, self.environ, **more)
+        )
         with open_repository(checkout.path, self.environ) as repository:
             return range_of(repository, trigger, Inputs.model_validate(inputs), Credentials())
 
@@ -138,12 +154,21 @@ def test_without_a_way_to_the_remote_githubs_merge_commit_says_where_the_branch_
 @pytest.mark.parametrize("merge", ["", "head", "of others"])
 def test_if_nothing_says_where_the_base_branch_is_it_is_said_what_to_set(remote, merge):
     foreign = remote.origin.git(
-        "commit-tree", f"{remote.main}^{{tree}}", "-p", remote.opened_at, "-p", remote.main, "-m", "x"
+        "commit-tree",
+        f"{remote.main}^{{tree}}",
+        "-p",
+        remote.opened_at,
+        "-p",
+        remote.main,
+        "-m",
+        "x",
     )
     checkout = remote.check_out(remote.head, foreign)
     remote.origin.git("branch", "-q", "-m", "main", "gone")
     named = {"": "", "head": remote.head, "of others": foreign}[merge]
-    with pytest.raises(UsageError, match=r"The base branch main is not in this checkout.*fetch-depth: 0"):
+    with pytest.raises(
+        UsageError, match=r"The base branch main is not in this checkout.*fetch-depth: 0"
+    ):
         remote.compared(checkout, merge=named)
 
 
@@ -162,14 +187,19 @@ def test_a_clone_without_a_remote_has_only_the_events_commit(remote):
 def test_a_merge_group_is_compared_with_the_commit_that_the_queue_names(remote):
     head = remote.merge_main()
     event = events.merge_group(remote.main, head)
-    trigger = read_event(events.runner(remote.place / "runner", "merge_group", event, remote.environ))
+    trigger = read_event(
+        events.runner(remote.place / "runner", "merge_group", event, remote.environ)
+    )
     with open_repository(remote.check_out(head).path, remote.environ) as repository:
         compared = range_of(repository, trigger, Inputs(), Credentials())
     assert (compared.before, compared.trusted) == (remote.main, remote.main)
 
 
 def test_a_pushed_branch_is_held_to_the_default_branch_as_it_is_now(remote):
-    first, head = remote.head, remote.origin.git("commit-tree", "topic^{tree}", "-p", remote.head, "-m", "more")
+    first, head = (
+        remote.head,
+        remote.origin.git("commit-tree", "topic^{tree}", "-p", remote.head, "-m", "more"),
+    )
     event = events.push(first, head, "refs/heads/topic")
     trigger = read_event(events.runner(remote.place / "runner", "push", event, remote.environ))
     with open_repository(remote.check_out(head).path, remote.environ) as repository:

@@ -1,4 +1,6 @@
-"""`/vibe-gate` in a comment: who may ask, what is answered, and what an override is worth to the gate's own job."""
+"""`/vibe-gate` in a comment: who may ask, what is answered, and what an override is worth to the
+gate's own job.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ PERMISSION = "/repos/{owner}/{repo}/collaborators/{username}/permission"
     [
         ("/vibe-gate review", CommentCommand("review")),
         ("/vibe-gate  explain\t`3fbdd3e7`\r\nplease", CommentCommand("explain", ("3fbdd3e7",))),
-        ("/vibe-gate override 3fbd,aa11 it is\n a key", CommentCommand("override", ("3fbd", "aa11"), "it is")),
+        (
+            "/vibe-gate override 3fbd,aa11 it is\n a key",
+            CommentCommand("override", ("3fbd", "aa11"), "it is"),
+        ),
         ("/vibe-gate", CommentCommand("")),
         ("/vibe-gate override , x", CommentCommand("override", (), "x")),
         ("/vibe-gates review", None),
@@ -65,7 +70,9 @@ def test_a_command_says_whether_its_findings_are_right(body, right):
 
 @pytest.fixture
 def made(made) -> Project:
-    made.github.permissions.update(bob="write", carol="maintain", eve="read", ada="admin", tim="triage")
+    made.github.permissions.update(
+        bob="write", carol="maintain", eve="read", ada="admin", tim="triage"
+    )
     return made
 
 
@@ -88,7 +95,9 @@ def findings(made: Project) -> list[str]:
 def obeyed(made: Project, comment: Comment | None, said: str = "", number: int = 0) -> str:
     """Run the job of this comment; its log."""
     number = number or (comment.number if comment else 7)
-    event = events.issue_comment(comment.id if comment else 99, said or (comment.body if comment else ""), number)
+    event = events.issue_comment(
+        comment.id if comment else 99, said or (comment.body if comment else ""), number
+    )
     log: list[str] = []
     environ = made.job("issue_comment", event)
     code = run(Runner(environ, made.place, lambda: datetime.now(UTC), log.append))
@@ -106,43 +115,69 @@ def answered(made: Project, author: str, body: str) -> str:
 @pytest.mark.slow
 def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made, head):
     first, second = findings(made)
-    asked = made.github.add_comment(7, "bob", f"/vibe-gate override {first[:8]},{second} a @fixture <b> | gone\nthanks")
+    asked = made.github.add_comment(
+        7, "bob", f"/vibe-gate override {first[:8]},{second} a @fixture <b> | gone\nthanks"
+    )
     obeyed(made, asked)
     answer = made.ours[-1]
     assert made.github.reactions == [(asked.id, "github-actions[bot]", "eyes")]
-    seen = [entry.path.endswith("/reactions") for entry in made.github.log if entry.method == "POST"]
+    seen = [
+        entry.path.endswith("/reactions") for entry in made.github.log if entry.method == "POST"
+    ]
     assert seen.index(True) == len(seen) - 3, "before the answer and the new run"
-    assert "`@bob` overrides 2 findings at" in answer and first[:8] in answer and "a `@fixture <b>" in answer
+    assert (
+        "`@bob` overrides 2 findings at" in answer
+        and first[:8] in answer
+        and "a `@fixture <b>" in answer
+    )
     assert made.github.actions_runs[0].again == 1
     done = made.review_pull(head)
     assert done.code == 0 and re.search(r"no-todo +must  accepted", done.out)
     assert "overridden by `@bob`: a `@fixture <b> |` gone" in made.ours[0]
     assert "Accepted (2)" in made.ours[0] and "Still open" not in made.ours[0]
-    assert made.ours[0].splitlines()[1].startswith("### vibe-gate: PASS · 2 findings overridden by `@bob`")
-    assert made.github.check_runs[-1].output["title"].startswith("PASS · 2 findings overridden by @bob · rubric ")
+    assert (
+        made.ours[0]
+        .splitlines()[1]
+        .startswith("### vibe-gate: PASS · 2 findings overridden by `@bob`")
+    )
+    assert (
+        made.github.check_runs[-1]
+        .output["title"]
+        .startswith("PASS · 2 findings overridden by @bob · rubric ")
+    )
     lines = made.github.review_comments
-    assert [(one.resolved, "**Accepted** by `@bob`: a `@fixture <b> |` gone" in one.body) for one in lines] == [
-        (True,) * 2
-    ] * 2
+    assert [
+        (one.resolved, "**Accepted** by `@bob`: a `@fixture <b> |` gone" in one.body)
+        for one in lines
+    ] == [(True,) * 2] * 2
     assert made.act("merge_group", events.merge_group(made.main(), head), checkout=head).code == 0
     github = made.github
     github.read_only.add(github.token)
     assert made.review_pull(head, fork=True).code == 0, "a fork's token may read all of this"
     github.read_only.clear()
-    # Of the runs of this commit the first is run again, which may ask a model; one because of a review asks none.
+    # Of the runs of this commit the first is run again, which may ask a model; one because of a
+    # review asks none.
     reviewed = {"GITHUB_RUN_ID": "4712", "VIBE_GATE_INPUT_JUDGE": "false"}
-    assert made.act("pull_request_review", events.pull_request(made.main(), head), **reviewed).code == 0
+    assert (
+        made.act("pull_request_review", events.pull_request(made.main(), head), **reviewed).code
+        == 0
+    )
     assert "run 4711" in answered(made, "ada", "/vibe-gate review")
     # A look at the comment, its author and the change decides each time.
     made.github.permissions["bob"] = "triage"
     assert made.review_pull(head).code == 1
     assert "does not count: `@bob` has no write access" in made.summary
-    assert [(one.resolved, "Accepted" in one.body) for one in lines] == [(False, False)] * 2, "the override lapsed"
+    assert [(one.resolved, "Accepted" in one.body) for one in lines] == [(False, False)] * 2, (
+        "the override lapsed"
+    )
     made.github.permissions["bob"] = "write"
     made.github.lacking.add("contents=write")
     assert made.review_pull(head).code == 0
     assert [(one.resolved, "**Accepted** by" in one.body) for one in lines] == [(False, True)] * 2
-    assert "2 threads at lines of the diff. GitHub refused it; the permission `contents: write`" in made.summary
+    assert (
+        "2 threads at lines of the diff. GitHub refused it; the permission `contents: write`"
+        in made.summary
+    )
     made.github.lacking.clear()
     assert made.review_pull(head).code == 0
     assert [one.resolved for one in lines] == [True, True], "the next run tries again"
@@ -160,7 +195,9 @@ def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made,
 
 
 @pytest.mark.slow
-def test_who_may_not_ask_gets_a_reaction_that_says_no_and_what_is_no_persons_command_nothing(made, head):
+def test_who_may_not_ask_gets_a_reaction_that_says_no_and_what_is_no_persons_command_nothing(
+    made, head
+):
     name = findings(made)[0]
     github, wish = made.github, f"/vibe-gate override {name} fine"
     github.add_pull(8, state="closed")
@@ -204,8 +241,14 @@ def test_who_may_not_ask_gets_a_reaction_that_says_no_and_what_is_no_persons_com
 def test_a_record_without_a_writers_comment_is_worth_nothing(made, head):
     name = findings(made)[0]
     asked = made.github.add_comment(7, "eve", f"/vibe-gate override {name} fine")
-    for author, comment in (("github-actions[bot]", asked.id), ("github-actions[bot]", 77), ("bob", asked.id)):
-        made.github.add_comment(7, author, f"<!-- vibe-gate:answer {comment} {head} {name} -->\nfine")
+    for author, comment in (
+        ("github-actions[bot]", asked.id),
+        ("github-actions[bot]", 77),
+        ("bob", asked.id),
+    ):
+        made.github.add_comment(
+            7, author, f"<!-- vibe-gate:answer {comment} {head} {name} -->\nfine"
+        )
     assert made.review_pull(head).code == 1
     assert made.summary.count("does not count") == 1  # what is refused is told once
 
@@ -215,7 +258,10 @@ def test_an_answer_says_what_is_wrong_and_records_nothing(made, head):
     name, run = findings(made)[0], made.github.actions_runs[0]
     made.github.pulls[7].fork = True  # whose the head is makes no difference here
     said = {
-        ("ada", f"override {name} mine"): "The author of a pull request cannot accept its findings.",
+        (
+            "ada",
+            f"override {name} mine",
+        ): "The author of a pull request cannot accept its findings.",
         ("bob", f"override {name}"): "The reason is missing",
         ("bob", "override 0000 x"): "has no finding",
         ("bob", f"override {name},beef x"): "has no finding",
@@ -231,7 +277,9 @@ def test_an_answer_says_what_is_wrong_and_records_nothing(made, head):
     run.event, run.status = "pull_request", "in_progress"
     assert "still running" in answered(made, "bob", "/vibe-gate review")
     made.github.fail("GET", "/repos/{owner}/{repo}/actions/runs/{run_id}", 403)
-    assert "could not be run again; re-run its job by hand." in answered(made, "ada", "/vibe-gate review")
+    assert "could not be run again; re-run its job by hand." in answered(
+        made, "ada", "/vibe-gate review"
+    )
     # What the writer saw is not what stands there by now.
     asked = made.github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
     made.github.comments[0].updated = made.github.now()
@@ -251,7 +299,9 @@ def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_i
     assert "👍 right · 👎 wrong" in line.body
     said = github.add_comment(7, "bob", f"/vibe-gate wrong {first[:8]} the caller | checks it")
     obeyed(made, said)
-    assert "`@bob` says that 1 finding is wrong: the caller `|` checks it" in made.ours[-1].replace("\\", "")
+    assert "`@bob` says that 1 finding is wrong: the caller `|` checks it" in made.ours[-1].replace(
+        "\\", ""
+    )
     assert "has no finding" in answered(made, "bob", "/vibe-gate right beef")
     obeyed(made, github.add_comment(7, "eve", f"/vibe-gate right {first}"))
     assert [content for _, _, content in github.reactions] == ["eyes", "eyes", "-1"]
@@ -270,11 +320,16 @@ def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_i
         assert [(one.finding, one.by) for one in kept] == [
             (one["finding"], one["by"]) for one in summary.get("labels", [])
         ]
-        assert {(one.digest, one.criterion) for one in kept} <= {(summary["rubrics"][0]["digest"], "no-todo")}
+        assert {(one.digest, one.criterion) for one in kept} <= {
+            (summary["rubrics"][0]["digest"], "no-todo")
+        }
         return [(one.finding, one.right, one.by, one.source, one.reason) for one in kept]
 
     reason = "the caller | checks it"
-    assert labels() == [(first, False, "@bob", "command", reason), (second, False, "@ada", "reaction", "")]
+    assert labels() == [
+        (first, False, "@bob", "command", reason),
+        (second, False, "@ada", "reaction", ""),
+    ]
     assert "Until now: 0 right, 2 wrong." in made.ours[0]
     other.reactions.pop()
     github.permissions["bob"] = "read"
@@ -290,8 +345,12 @@ def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_i
     later = made.push("topic", **{"src/a.py": "x = 1\n"})
     made.pull(later)
     assert made.review_pull(later).code == 0
-    kept = [(one.finding, one.right, one.by) for one in open_state(made.checkout / ".git").labels.all()]
-    assert kept == [(first, False, "@bob"), (second, False, "@bob")], "of findings that are fixed, too"
+    kept = [
+        (one.finding, one.right, one.by) for one in open_state(made.checkout / ".git").labels.all()
+    ]
+    assert kept == [(first, False, "@bob"), (second, False, "@bob")], (
+        "of findings that are fixed, too"
+    )
     github.fail("GET", "/repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions", 403)
     assert made.review_pull(later).code == 0
     assert "What people say of findings could not be read" in made.summary
@@ -310,7 +369,9 @@ def test_a_finding_is_explained_by_its_quotation_and_votes_and_no_model_is_asked
         answer = answered(made, "bob", f"/vibe-gate explain {findings(made)[0][:6]}")
         assert "src/load.py:4" in answer
         assert "Quoted from the change:" in answer and "except" in answer
-        assert "- fail: The error is dropped." in answer and answer.count("The error is dropped.") == 1
+        assert (
+            "- fail: The error is dropped." in answer and answer.count("The error is dropped.") == 1
+        )
         assert f"/vibe-gate override {findings(made)[0][:8]} REASON" in answer
         assert f"/vibe-gate wrong {findings(made)[0][:8]} REASON" in answer
         assert github.actions_runs == []

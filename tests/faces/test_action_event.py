@@ -48,7 +48,8 @@ def test_a_merge_group_names_both_ends_and_the_pull_request_in_its_ref(read):
 
 
 @pytest.mark.parametrize(
-    "ref", ["refs/heads/main", "x/pr-", "x/pr-abc-1", "x/pr-0-1", "x/pr-99999999999999-1", "x/pr-٣-1"]
+    "ref",
+    ["refs/heads/main", "x/pr-", "x/pr-abc-1", "x/pr-0-1", "x/pr-99999999999999-1", "x/pr-٣-1"],
 )
 def test_a_strange_ref_of_a_merge_group_names_no_pull_request(read, ref):
     event = events.merge_group(B, A)
@@ -70,7 +71,10 @@ def test_a_dispatch_is_about_the_commit_of_the_job(read):
 
 def test_a_schedule_is_about_the_default_branch_and_needs_no_payload(read):
     around = {"GITHUB_SHA": A, "GITHUB_REF": "refs/heads/trunk"}
-    for event in ({"schedule": "1 2 * * *"}, {"repository": {"full_name": "octo/hello", "default_branch": "main"}}):
+    for event in (
+        {"schedule": "1 2 * * *"},
+        {"repository": {"full_name": "octo/hello", "default_branch": "main"}},
+    ):
         found = read("schedule", event, **around)
         assert (found.head, found.repository, found.default_branch) == (A, "octo/hello", "trunk")
 
@@ -96,7 +100,15 @@ def test_other_events_are_refused_with_a_sentence(read, name, sentence):
 
 def test_what_is_no_event_file_is_one_sentence(read):
     named = b'{"repository": {"full_name": "octo/hello"}'
-    for raw in (b"", b"[]", b"\xff\xfe{}", b'{"a":' * 100_000, b"{}", named + b"}", named + b', "pull_request": []}'):
+    for raw in (
+        b"",
+        b"[]",
+        b"\xff\xfe{}",
+        b'{"a":' * 100_000,
+        b"{}",
+        named + b"}",
+        named + b', "pull_request": []}',
+    ):
         with pytest.raises(UsageError, match="The event file is") as caught:
             read("pull_request", raw)
         assert len(str(caught.value)) < 300
@@ -122,7 +134,10 @@ def test_a_wrong_value_is_refused_in_our_words_and_not_shown(read, place, value)
     inner[place[-1]] = value
     with pytest.raises(UsageError, match="event file") as caught:
         read("pull_request", event)
-    assert re.search(r"writes: [a-z_.]+ is not (a commit id|a number|a login|OWNER/NAME|text)\.$", str(caught.value))
+    assert re.search(
+        r"writes: [a-z_.]+ is not (a commit id|a number|a login|OWNER/NAME|text)\.$",
+        str(caught.value),
+    )
 
 
 def test_keys_that_nobody_asked_for_may_be_anything(read):

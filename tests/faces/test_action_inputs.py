@@ -33,7 +33,10 @@ def test_each_input_is_read():
 
 def test_the_token_of_the_job_serves_where_none_is_given():
     assert inputs_of({"GITHUB_TOKEN": "ghs_job"}).github_token == "ghs_job"
-    assert inputs_of({"GITHUB_TOKEN": "ghs_job"} | given(GITHUB_TOKEN="ghs_own")).github_token == "ghs_own"
+    assert (
+        inputs_of({"GITHUB_TOKEN": "ghs_job"} | given(GITHUB_TOKEN="ghs_own")).github_token
+        == "ghs_own"
+    )
 
 
 def test_a_gate_that_is_narrowed_has_a_name_of_its_own():
@@ -47,7 +50,11 @@ def test_a_gate_that_is_narrowed_has_a_name_of_its_own():
         ("MODE", "strict", "mode is strict; write block or warn."),
         ("COMMENT", "maybe", "comment is maybe; write true or false."),
         ("DRAFTS", "true", "drafts is true; write skip, checks or review."),
-        ("MAX_COST_USD", "-1", "max-cost-usd is -1; write a number of US dollars above zero, as 0.50."),
+        (
+            "MAX_COST_USD",
+            "-1",
+            "max-cost-usd is -1; write a number of US dollars above zero, as 0.50.",
+        ),
         ("MAX_COST_USD", "inf", "max-cost-usd is inf; write a number"),
         ("RUBRICS", "../x", "rubrics is ../x; write ids of rubrics"),
         ("BASE", "--output=x", "base is --output=x; write one branch, tag or commit."),
@@ -75,5 +82,7 @@ def test_all_that_is_wrong_is_said_at_once():
 
 
 def test_a_traceback_shows_no_secret():
-    assert "sk-ant" not in repr(inputs_of(given(ANTHROPIC_API_KEY="sk-ant-x", GITHUB_TOKEN="ghs_x")))
+    assert "sk-ant" not in repr(
+        inputs_of(given(ANTHROPIC_API_KEY="sk-ant-x", GITHUB_TOKEN="ghs_x"))
+    )
     assert "ghs_" not in repr(inputs_of(given(ANTHROPIC_API_KEY="sk-ant-x", GITHUB_TOKEN="ghs_x")))

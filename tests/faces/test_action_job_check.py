@@ -23,7 +23,9 @@ from vibe_gate.report.comment import state_of
 
 ROOT = Path(__file__).resolve().parents[2]
 GATE_STEP = next(
-    step for step in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"] if step.get("id") == "gate"
+    step
+    for step in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+    if step.get("id") == "gate"
 )
 
 SLEEPS = """\
@@ -37,7 +39,9 @@ must = true
 """
 
 
-def ran(made: Project, head: str, name: str = "pull_request", *, draft: bool = False, **more: str) -> tuple[int, str]:
+def ran(
+    made: Project, head: str, name: str = "pull_request", *, draft: bool = False, **more: str
+) -> tuple[int, str]:
     """Run the job of this pull request here; its exit code and log."""
     log: list[str] = []
     made.check_out(head)
@@ -57,13 +61,17 @@ def head(made: Project) -> str:
     return head
 
 
-def test_a_check_run_is_in_progress_until_the_job_completes_it_and_a_look_because_of_a_review_begins_none(made, head):
+def test_a_check_run_is_in_progress_until_the_job_completes_it_and_a_look_because_of_a_review_begins_none(
+    made, head
+):
     assert ran(made, head)[0] == 0
     assert check_requests(made) == ["POST", "PATCH"]
     [check] = made.github.check_runs
     assert (check.sent["status"], check.sent["conclusion"]) == ("completed", "success")
     ran(made, head, "pull_request_review")
-    assert check_requests(made)[2] == "POST" and len(made.github.check_runs) == 2  # at once with its conclusion
+    assert (
+        check_requests(made)[2] == "POST" and len(made.github.check_runs) == 2
+    )  # at once with its conclusion
     made.github.fail("POST", "/repos/{owner}/{repo}/check-runs", 502)
     assert ran(made, head)[0] == 0
     assert made.github.check_runs[-1].sent["conclusion"] == "success"
@@ -111,7 +119,10 @@ def test_a_job_that_cannot_run_says_so_in_place_of_the_verdict_that_stood(made, 
     assert code == 2 and "::warning::" not in log
     [said] = made.ours
     assert said.splitlines()[1].startswith("### vibe-gate: NOT REVIEWED")
-    assert "- The input mode is strict; write block or warn." in said and "- The input artifact is all" in said
+    assert (
+        "- The input mode is strict; write block or warn." in said
+        and "- The input artifact is all" in said
+    )
     assert "PASS" not in said and "/actions/runs/4711" in said
     check = made.github.check_runs[-1]
     assert (check.sent["conclusion"], check.sent["head_sha"]) == ("failure", later)
@@ -124,7 +135,9 @@ def test_a_job_that_cannot_run_says_so_in_place_of_the_verdict_that_stood(made, 
     assert "Round 2: 1 new" in made.ours[0]
 
 
-def test_a_gate_that_cannot_be_read_is_said_on_the_commit_and_by_the_check_run_that_was_begun(made, head):
+def test_a_gate_that_cannot_be_read_is_said_on_the_commit_and_by_the_check_run_that_was_begun(
+    made, head
+):
     assert ran(made, head)[0] == 0
     head = made.push("topic", **{".vibe-gate/gate.toml": 'schema = 1\nrubrik = ["quality"]\n'})
     made.pull(head)
@@ -139,7 +152,10 @@ def test_a_gate_that_cannot_be_read_is_said_on_the_commit_and_by_the_check_run_t
     assert ran(made, head, VIBE_GATE_INPUT_MODE="x")[0] == 2
     assert made.ours == bodies
     made.github.fail("*", "*", 403, times=None)
-    assert "::warning::vibe-gate: The comment could not be posted: " in ran(made, head, VIBE_GATE_INPUT_MODE="x")[1]
+    assert (
+        "::warning::vibe-gate: The comment could not be posted: "
+        in ran(made, head, VIBE_GATE_INPUT_MODE="x")[1]
+    )
 
 
 KEYED = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
@@ -180,13 +196,19 @@ def test_a_draft_whose_gate_asks_no_judge_has_its_whole_review(made, head):
 def test_a_draft_that_is_left_alone_is_red_and_no_earlier_pass_stays(made, head):
     made.github.pulls[7].draft = True
     code, log = drafted(made, head, VIBE_GATE_INPUT_DRAFTS="skip")
-    assert code == 3 and "::error title=vibe-gate::NOT REVIEWED. The pull request is a draft; " in log
+    assert (
+        code == 3 and "::error title=vibe-gate::NOT REVIEWED. The pull request is a draft; " in log
+    )
     [check] = made.github.check_runs
-    assert check.sent["conclusion"] == "failure" and check.output["title"].startswith("NOT REVIEWED · ")
+    assert check.sent["conclusion"] == "failure" and check.output["title"].startswith(
+        "NOT REVIEWED · "
+    )
     assert (made.ours, made.outputs["verdict"]) == ([], "inconclusive")
     assert drafted(made, head, VIBE_GATE_INPUT_DRAFTS="skip", VIBE_GATE_INPUT_MODE="warn")[0] == 0
     assert made.github.check_runs[-1].sent["conclusion"] == "neutral"
     assert ran(made, head)[0] == 0 and "PASS" in made.ours[0]
     # An agent's workflow asks a model, and checks alone are not its verdict.
     assert drafted(made, head, VIBE_GATE_INPUT_WORKFLOW="fix-it")[0] == 3
-    assert "PASS" not in made.ours[0] and "the workflow fix-it runs when it is ready." in made.ours[0]
+    assert (
+        "PASS" not in made.ours[0] and "the workflow fix-it runs when it is ready." in made.ours[0]
+    )

@@ -18,8 +18,12 @@ def edited(made: Project, old: str, new: str) -> str:
 
 @pytest.fixture
 def history(made: Project) -> Project:
-    """Two pull requests were reviewed, one blocked; the project's folder has the archives of their artifacts."""
-    for number, (name, body) in enumerate({"clean": "x = 2\n", "todo": "x = 2  # TODO\n"}.items(), 1):
+    """Two pull requests were reviewed, one blocked; the project's folder has the archives of their
+    artifacts.
+    """
+    for number, (name, body) in enumerate(
+        {"clean": "x = 2\n", "todo": "x = 2  # TODO\n"}.items(), 1
+    ):
         head = made.branch(name, **{"src/a.py": body})
         made.pull(head, number)
         made.review_pull(head, number=number, VIBE_GATE_INPUT_ARTIFACT="full")
@@ -33,12 +37,16 @@ def review(made: Project, head: str, **inputs: str) -> str:
     return made.ours[-1]
 
 
-def test_the_comment_shows_above_the_approval_what_the_new_rubric_would_have_said_of_earlier_runs(history):
+def test_the_comment_shows_above_the_approval_what_the_new_rubric_would_have_said_of_earlier_runs(
+    history,
+):
     head = edited(history, 'pattern = "TODO"', 'pattern = "x = 2$"')
     told = review(history, head, VIBE_GATE_INPUT_REPLAY_FROM=str(history.place), depth=1)
     assert "NEEDS APPROVAL" in told
     opening, _, rest = told.partition("**Next:**")
-    assert "of the last 2 runs: Would have blocked 1 of 2, would no longer block 1; $0.00." in opening
+    assert (
+        "of the last 2 runs: Would have blocked 1 of 2, would no longer block 1; $0.00." in opening
+    )
     assert "approve" in rest
     assert "`quality/no-todo`<br>" in rest
     assert "would no longer block 1" in history.summary
@@ -57,15 +65,15 @@ def test_nothing_is_replayed_where_no_rubric_changes_or_no_run_is_there(history)
 
 def test_archives_that_are_no_bundles_are_refused_and_the_verdict_stays(history):
     (history.place / "a.tar.gz").write_bytes(b"no archive")
-    told = review(history, edited(history, "TODO", "FIXME"), VIBE_GATE_INPUT_REPLAY_FROM=str(history.place))
+    told = review(
+        history, edited(history, "TODO", "FIXME"), VIBE_GATE_INPUT_REPLAY_FROM=str(history.place)
+    )
     assert "of the last 2 runs: " in told
     assert "1 archive refused, the first: The archive is refused" in told
 
 
 def test_no_command_of_a_pull_request_is_run_for_a_replay(history):
-    command = (
-        'schema = 1\nid = "quality"\n[[criterion]]\nid = "ran"\nkind = "check"\ncommand = ["touch", "/tmp/never"]\n'
-    )
+    command = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "ran"\nkind = "check"\ncommand = ["touch", "/tmp/never"]\n'
     head = history.branch("rubric", **{".vibe-gate/rubrics/quality.toml": command})
     history.pull(head, 9)
     told = review(history, head, VIBE_GATE_INPUT_REPLAY_FROM=str(history.place))
@@ -79,7 +87,9 @@ def test_the_earlier_runs_come_from_the_store_that_the_team_shares(made, tmp_pat
     team = tmp_path / "team"
     team.mkdir()
     made.origin.git("checkout", "-q", "main")
-    made.origin.commit("Share", **{".vibe-gate/gate.toml": f'{GATE}[store]\nurl = "{team.as_uri()}"\n'})
+    made.origin.commit(
+        "Share", **{".vibe-gate/gate.toml": f'{GATE}[store]\nurl = "{team.as_uri()}"\n'}
+    )
     made.origin.git("config", "--global", "vibe-gate.store", team.as_uri())
     key = {"VIBE_GATE_STORE_KEY": "correct horse battery staple"}
     head = made.branch("todo", **{"src/a.py": "x = 2  # TODO\n"})
@@ -97,7 +107,10 @@ def test_replays_have_a_budget_of_their_own_and_their_answers_travel(tmp_path, e
     dear = answer(passes("errors-not-swallowed", "names-are-clear"), usage=costing(20_000))
     with answering(dear, repeat_last=True) as model:
         given = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
-        given |= {"VIBE_GATE_INPUT_MAX_COST_USD": "2", "VIBE_GATE_ANSWERS": str(tmp_path / "cached")}
+        given |= {
+            "VIBE_GATE_INPUT_MAX_COST_USD": "2",
+            "VIBE_GATE_ANSWERS": str(tmp_path / "cached"),
+        }
         for number in (1, 2, 3):
             head = made.branch(f"topic-{number}", **{"src/a.py": f"x = {number + 1}\n"})
             made.pull(head, number)
@@ -106,7 +119,10 @@ def test_replays_have_a_budget_of_their_own_and_their_answers_travel(tmp_path, e
         other = RUBRIC.replace("Does every new handler", "Does every handler")
         head = made.branch("rubric", **{".vibe-gate/rubrics/quality.toml": other})
         made.pull(head, 9)
-        budget = {"VIBE_GATE_INPUT_REPLAY_FROM": str(made.place), "VIBE_GATE_INPUT_REPLAY_MAX_COST_USD": "0.15"}
+        budget = {
+            "VIBE_GATE_INPUT_REPLAY_FROM": str(made.place),
+            "VIBE_GATE_INPUT_REPLAY_MAX_COST_USD": "0.15",
+        }
         asked = len(model.script.requests)
         told = review(made, head, **given, **budget)
         assert len(model.script.requests) - asked == 2  # the review's own, and one replay's

@@ -1,4 +1,6 @@
-"""A pull request's job whose rubric sees what was asked for, and the issues that the pull request closes."""
+"""A pull request's job whose rubric sees what was asked for, and the issues that the pull request
+closes.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,17 @@ LINE = {"path": "src/b.py", "line": 1, "quote": "y = 2", "side": "after"}
 def shared(made: Project, head: str, text: str = PROMPT) -> None:
     """Have the origin's notes say that this was asked for the commit."""
     prompt = {"turn": 1, "at": "2026-11-27T10:00:00Z", "text": text}
-    line = {"schema": 1, "agent": "claude", "session": "1f3c9a1e", "turns": 1, "sha256": "0" * 64, "prompts": [prompt]}
-    made.origin.git("notes", "--ref", "vibe-gate-prompts", "add", "-f", "-m", json.dumps(line), head)
+    line = {
+        "schema": 1,
+        "agent": "claude",
+        "session": "1f3c9a1e",
+        "turns": 1,
+        "sha256": "0" * 64,
+        "prompts": [prompt],
+    }
+    made.origin.git(
+        "notes", "--ref", "vibe-gate-prompts", "add", "-f", "-m", json.dumps(line), head
+    )
 
 
 @pytest.mark.parametrize("prompts", ["redacted", "digest"])
@@ -44,14 +55,22 @@ def test_notes_of_the_commits_are_shown_to_the_judge_where_the_base_says_so_and_
     tmp_path, environ, github, prompts
 ):
     made = project(tmp_path, environ, github, ASKED)
-    made.origin.commit("Share", **{".vibe-gate/gate.toml": f'{GATE}[share]\nprompts = "{prompts}"\n'})
+    made.origin.commit(
+        "Share", **{".vibe-gate/gate.toml": f'{GATE}[share]\nprompts = "{prompts}"\n'}
+    )
     # What the change itself says of sharing counts for nothing.
     head = made.branch("topic", **{"src/b.py": "y = 2\n"})
     made.pull(head)
     shared(made, head)
     github.add_closed_issue(7, 12, "Rename total", "It is named badly.")
     reason = f"Nobody asked for it; the request says: {PROMPT}."
-    fail = said("asked-for", "fail", reason=reason, counterexample=f"{PROMPT} -> y is added", evidence=[LINE])
+    fail = said(
+        "asked-for",
+        "fail",
+        reason=reason,
+        counterexample=f"{PROMPT} -> y is added",
+        evidence=[LINE],
+    )
     given = [fail] if prompts == "redacted" else []
     with answering(answers(*given, said("as-reported"))) as model:
         key = {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": model.environ["ANTHROPIC_API_KEY"]}
@@ -60,9 +79,19 @@ def test_notes_of_the_commits_are_shown_to_the_judge_where_the_base_says_so_and_
     assert "#12: Rename total" in request
     assert (PROMPT in request) == (prompts == "redacted")
     assert done.code == (1 if prompts == "redacted" else 0), done.out + done.err
-    posted = [*made.ours, *(json.dumps(one.sent) for one in github.check_runs), made.summary, done.out, done.err]
+    posted = [
+        *made.ours,
+        *(json.dumps(one.sent) for one in github.check_runs),
+        made.summary,
+        done.out,
+        done.err,
+    ]
     posted += [one.body for one in github.review_comments]
-    posted += [path.read_text() for path in made.folder.rglob("*") if path.is_file() and path.suffix != ".gz"]
+    posted += [
+        path.read_text()
+        for path in made.folder.rglob("*")
+        if path.is_file() and path.suffix != ".gz"
+    ]
     for text in posted:
         assert "marvellous function" not in text
     if prompts == "digest":

@@ -33,7 +33,9 @@ def test_a_second_merge_that_takes_back_what_the_base_merged_is_seen(made):
     origin.git("checkout", "-q", "main")
     other = origin.commit("other", **{"src/c.py": "y = 1\n"})
     origin.git("merge", "-q", "--no-ff", "-m", "Merge harden", "harden")
-    head = origin.git("commit-tree", f"{other}^{{tree}}", "-p", other, "-p", hardened, "-m", "Merge harden")
+    head = origin.git(
+        "commit-tree", f"{other}^{{tree}}", "-p", other, "-p", hardened, "-m", "Merge harden"
+    )
     origin.git("branch", "topic", head)
     made.pull(head)
     done = made.review_pull(head)
@@ -95,7 +97,12 @@ def test_a_base_may_be_a_tag_or_a_commit_and_an_unknown_default_branch_is_a_sent
     for base in ("v1", start):
         made.check_out(head)
         Repo(made.checkout, made.environ).git("fetch", "-q", "--tags", "origin")
-        assert made.act("workflow_dispatch", events.dispatch(), GITHUB_SHA=head, VIBE_GATE_INPUT_BASE=base).code == 1
+        assert (
+            made.act(
+                "workflow_dispatch", events.dispatch(), GITHUB_SHA=head, VIBE_GATE_INPUT_BASE=base
+            ).code
+            == 1
+        )
     nowhere = events.push(events.NOBODY, head, "refs/heads/topic")
     nowhere["repository"]["default_branch"] = "trunk"
     done = made.act("push", nowhere, checkout=head)

@@ -1,4 +1,6 @@
-"""A look because of a review whose answers are gone: the verdict that stands stays, and nobody else can make one."""
+"""A look because of a review whose answers are gone: the verdict that stands stays, and nobody else
+can make one.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Jobs:
         self.head = made.branch("topic", **{"src/load.py": SWALLOWS})
         made.pull(self.head)
 
-    def job(self, event: str = "pull_request", key: str = KEY, fork: bool = False, **more: str) -> Done:
+    def job(
+        self, event: str = "pull_request", key: str = KEY, fork: bool = False, **more: str
+    ) -> Done:
         about = events.pull_request(self.made.main(), self.head, fork=fork)
         given = {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": key, **ALONE, **more}
         given |= {} if fork else {"ANTHROPIC_BASE_URL": self.url}
@@ -66,7 +70,9 @@ class Jobs:
 @pytest.fixture
 def jobs(tmp_path, environ, github) -> Iterator[Jobs]:
     with answering(PASSES, repeat_last=True) as model:
-        yield Jobs(project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests)
+        yield Jobs(
+            project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests
+        )
 
 
 @pytest.mark.slow
@@ -79,7 +85,9 @@ def test_a_review_of_a_green_pull_request_leaves_it_green_whatever_became_of_the
     assert (jobs.look(), jobs.look()) == (0, 0)
     assert made.outputs["verdict"] == "pass"
     assert Path(made.outputs["report"]).read_text() == made.summary
-    assert "sarif" not in made.outputs, "findings of judges would be missing, and their alerts closed"
+    assert "sarif" not in made.outputs, (
+        "findings of judges would be missing, and their alerts closed"
+    )
     assert made.summary.startswith("### vibe-gate: PASS · [`") and "[`run 4711`]" in made.summary
     made.origin.commit("Ask for more", **{".vibe-gate/gate.toml": GATE + "# more\n"})
     made.pull(jobs.head)
@@ -95,7 +103,9 @@ class Records:
 
     def __init__(self, github: LoopbackGitHub, environ: dict[str, str], place: Path) -> None:
         self._open = partial(open_forge, github.url, github.token, "octo/hello", environ=environ)
-        self._runner = Runner({"GITHUB_RUN_ID": "4711", **ALONE}, place, lambda: datetime.now(UTC), print)
+        self._runner = Runner(
+            {"GITHUB_RUN_ID": "4711", **ALONE}, place, lambda: datetime.now(UTC), print
+        )
 
     def _job(self, key: str, about: str = "a" * 32, **inputs: object) -> Standing:
         return Standing(self._runner, Inputs(**inputs), HEAD, about, key, 7)
@@ -104,7 +114,11 @@ class Records:
         summary = replace(nothing(CHANGE), outcome=outcome, exit_code=code)
         with self._open() as forge:
             conclusion = "success" if code == 0 else "failure"
-            forge.check_run(HEAD, "vibe-gate", CheckRun("t", "s", "", conclusion, (), self._job(key).record(summary)))
+            forge.check_run(
+                HEAD,
+                "vibe-gate",
+                CheckRun("t", "s", "", conclusion, (), self._job(key).record(summary)),
+            )
 
     def end(self, conclusion: Conclusion) -> None:
         """A job that ends without a verdict."""
@@ -130,7 +144,9 @@ def records(tmp_path, environ, github) -> Records:
     return Records(github, environ, tmp_path)
 
 
-def test_whoever_may_write_check_runs_can_copy_change_and_invent_records_and_none_is_a_pass(records, github):
+def test_whoever_may_write_check_runs_can_copy_change_and_invent_records_and_none_is_a_pass(
+    records, github
+):
     records.leave(KEY)
     [run] = github.check_runs
     record = run.sent["external_id"]
@@ -168,7 +184,9 @@ def test_whoever_may_write_check_runs_can_copy_change_and_invent_records_and_non
     assert records.find().outcome == "pass", "a job of another pull request with the same commit"
     for record in (no_verdict(7), ""):
         records.begin(record)
-        assert "or none yet" in records.find(), "a job whose completion GitHub refused may have said fail"
+        assert "or none yet" in records.find(), (
+            "a job whose completion GitHub refused may have said fail"
+        )
         github.check_runs.pop()
     records.end("failure")
     assert "left no verdict" in records.find(), "as the comment says"
@@ -178,12 +196,26 @@ def test_whoever_may_write_check_runs_can_copy_change_and_invent_records_and_non
 
 def test_a_standing_verdict_about_files_that_changed_stays_one(records):
     records.leave(KEY, "pass", INTEGRITY)
-    about = {"kind": "judge", "must": True, "weight": 1, "decided_by": "none", "cause": AsksNoModel()}
+    about = {
+        "kind": "judge",
+        "must": True,
+        "weight": 1,
+        "decided_by": "none",
+        "cause": AsksNoModel(),
+    }
     asked = CriterionResult(id="x", outcome="abstain", **about)
-    rubric = RubricResult(id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(asked,))
-    summary = replace(nothing(CHANGE), outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,))
+    rubric = RubricResult(
+        id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(asked,)
+    )
+    summary = replace(
+        nothing(CHANGE), outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,)
+    )
     seen = records.look(Review(summary))
-    assert (seen.summary.exit_code, seen.stands.exit_code, seen.posts) == (INTEGRITY, INTEGRITY, False)
+    assert (seen.summary.exit_code, seen.stands.exit_code, seen.posts) == (
+        INTEGRITY,
+        INTEGRITY,
+        False,
+    )
 
 
 def test_without_a_key_that_signs_a_pass_stands_if_the_run_that_gave_it_succeeded(records, github):
@@ -199,20 +231,30 @@ def test_without_a_key_that_signs_a_pass_stands_if_the_run_that_gave_it_succeede
         setattr(run, field, wrong)
         assert "nor that run confirms it" in records.find(""), field
         setattr(run, field, right)
-    assert "nor that run confirms it" in records.find("", mode="warn"), "a job of that mode always succeeds"
+    assert "nor that run confirms it" in records.find("", mode="warn"), (
+        "a job of that mode always succeeds"
+    )
     github.fail("GET", RUN, 403, headers={"x-accepted-github-permissions": "actions=read"})
     assert "the token lacks `actions: read`" in records.find("")
 
 
 @pytest.mark.slow
-def test_a_pass_with_an_accepted_finding_stands_only_while_the_override_does(tmp_path, environ, github):
+def test_a_pass_with_an_accepted_finding_stands_only_while_the_override_does(
+    tmp_path, environ, github
+):
     github.permissions["bob"] = "write"
     with answering(FAILS, repeat_last=True) as model:
-        jobs = Jobs(project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests)
+        jobs = Jobs(
+            project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests
+        )
         assert (jobs.job().code, jobs.look()) == (1, 1)
         name = re.search(r"vibe-gate:finding ([0-9a-f]{16})", github.review_comments[0].body)[1]
         asked = github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
-        github.add_comment(7, "github-actions[bot]", f"<!-- vibe-gate:answer {asked.id} {jobs.head} {name} -->\nfine")
+        github.add_comment(
+            7,
+            "github-actions[bot]",
+            f"<!-- vibe-gate:answer {asked.id} {jobs.head} {name} -->\nfine",
+        )
         assert jobs.look() == 3, "what it means is decided by the job that runs again"
         assert (jobs.job().code, jobs.look()) == (0, 0)
         github.permissions["bob"] = "read"
@@ -232,17 +274,27 @@ def said(jobs: Jobs) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_comment_and_check_run_follow_a_job_that_fails_because_an_overrides_comment_is_gone(tmp_path, environ, github):
+def test_comment_and_check_run_follow_a_job_that_fails_because_an_overrides_comment_is_gone(
+    tmp_path, environ, github
+):
     github.permissions["bob"] = "write"
     with answering(FAILS, repeat_last=True) as model:
-        jobs = Jobs(project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests)
+        jobs = Jobs(
+            project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests
+        )
         assert jobs.job().code == 1
         name = re.search(r"vibe-gate:finding ([0-9a-f]{16})", github.review_comments[0].body)[1]
         asked = github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
-        github.add_comment(7, "github-actions[bot]", f"<!-- vibe-gate:answer {asked.id} {jobs.head} {name} -->\nfine")
+        github.add_comment(
+            7,
+            "github-actions[bot]",
+            f"<!-- vibe-gate:answer {asked.id} {jobs.head} {name} -->\nfine",
+        )
         assert jobs.job().code == 0
         assert said(jobs) == ("### vibe-gate: PASS ·", "success")
-        github.check_runs[:] = [run for run in github.check_runs if run.sent["conclusion"] == "success"]
+        github.check_runs[:] = [
+            run for run in github.check_runs if run.sent["conclusion"] == "success"
+        ]
         github.comments.remove(asked)
         assert jobs.job("pull_request_review").code == 3, "no verdict without the override is known"
         assert said(jobs) == ("### vibe-gate: NOT REVIEWED (inconclusive) ·", "failure")
@@ -258,7 +310,11 @@ def test_an_approval_is_decided_without_the_answers_and_so_is_its_dismissal(jobs
     assert (jobs.job().code, jobs.look()) == (4, 4)
     review = github.add_review(7, "bob", "APPROVED", jobs.head)
     assert jobs.job("pull_request_review").code == 0
-    assert made.ours[0].splitlines()[1].startswith("### vibe-gate: PASS · gate change approved by `@bob`")
+    assert (
+        made.ours[0]
+        .splitlines()[1]
+        .startswith("### vibe-gate: PASS · gate change approved by `@bob`")
+    )
     assert "passed in run 4711; not asked again" in made.ours[0]
     assert github.check_runs[-1].sent["conclusion"] == "success"
     assert jobs.look() == 0
@@ -271,7 +327,9 @@ def test_an_approval_is_decided_without_the_answers_and_so_is_its_dismissal(jobs
 
 @pytest.mark.slow
 def test_a_review_runs_no_workflow_and_its_verdict_stands(made):
-    made.origin.commit("Repair", **{".vibe-gate/workflows/fix.toml": FIX, ".vibe-gate/agents/fixer.toml": FIXER})
+    made.origin.commit(
+        "Repair", **{".vibe-gate/workflows/fix.toml": FIX, ".vibe-gate/agents/fixer.toml": FIXER}
+    )
     with answering(PASSES, repeat_last=True) as model:
         jobs = Jobs(made, model.base_url, model.script.requests)
         jobs.head = made.branch("topic", **{"src/a.py": todos(1)})

@@ -23,7 +23,8 @@ WORKFLOWS = sorted(EXAMPLES.glob("*.yml"))
 LOCKS = ("requirements.txt", "requirements-agent.txt", "requirements-store.txt")
 LOCK = "".join((INSTALL / name).read_text() for name in LOCKS)
 LOCKED = {
-    canonicalize_name(name): version for name, version in re.findall(r"^([A-Za-z0-9._-]+)==(\S+)", LOCK, re.MULTILINE)
+    canonicalize_name(name): version
+    for name, version in re.findall(r"^([A-Za-z0-9._-]+)==(\S+)", LOCK, re.MULTILINE)
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -36,12 +37,16 @@ def block(name: str) -> str:
 INPUTS = re.findall(r"^  ([a-z-]+):$", block("inputs"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("requirement", [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["store"]])
+@pytest.mark.parametrize(
+    "requirement", [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["store"]]
+)
 def test_the_lock_holds_a_release_that_pyproject_allows(requirement):
     wanted = Requirement(requirement)
     version = LOCKED.get(canonicalize_name(wanted.name))
     assert version is not None, f"`nox -s lock`: {wanted.name} is not locked"
-    assert wanted.specifier.contains(version), f"`nox -s lock`: {wanted.name} {version} is not {wanted.specifier}"
+    assert wanted.specifier.contains(version), (
+        f"`nox -s lock`: {wanted.name} {version} is not {wanted.specifier}"
+    )
 
 
 def test_every_locked_release_has_hashes_and_nothing_says_where_it_is_from():
@@ -62,7 +67,11 @@ def test_the_action_brings_the_python_that_its_script_expects():
 
 @pytest.mark.parametrize("path", [ROOT / "action.yml", *WORKFLOWS], ids=lambda path: path.name)
 def test_every_action_is_pinned_by_commit_with_its_version_beside_it(path: Path):
-    uses = [line.strip(" -") for line in path.read_text().splitlines() if re.match(r"\s*(- )?uses:", line)]
+    uses = [
+        line.strip(" -")
+        for line in path.read_text().splitlines()
+        if re.match(r"\s*(- )?uses:", line)
+    ]
     assert uses or path.name == "strict-2-again.yml"
     assert [line for line in uses if not PINNED.fullmatch(line)] == []
 
@@ -72,7 +81,9 @@ def test_one_action_is_pinned_to_one_commit_everywhere():
     for path in [ROOT / "action.yml", *WORKFLOWS]:
         for repository, _, commit in PINNED.findall(path.read_text()):
             pins.setdefault(repository, set()).add(commit)
-    assert {repository: len(commits) for repository, commits in pins.items()} == dict.fromkeys(pins, 1)
+    assert {repository: len(commits) for repository, commits in pins.items()} == dict.fromkeys(
+        pins, 1
+    )
 
 
 def test_no_expression_is_pasted_into_a_script():
@@ -131,7 +142,9 @@ def again(folder: Path, found: str) -> tuple[int, list[str]]:
 def test_another_look_runs_the_gates_job_again_once_it_has_ended(tmp_path):
     code, seen = again(tmp_path, "99")
     assert code == 0
-    assert seen[0].startswith("api -X GET repos/octo/hello/actions/workflows/vibe-gate.yml/runs -f event=pull_request")
+    assert seen[0].startswith(
+        "api -X GET repos/octo/hello/actions/workflows/vibe-gate.yml/runs -f event=pull_request"
+    )
     assert "-f branch=$(x)&y" in seen[0]
     assert seen[1:3] == ["api repos/octo/hello/actions/runs/99 --jq .status"] * 2
     assert seen[3:] == ["api -X POST repos/octo/hello/actions/runs/99/rerun"]
@@ -142,20 +155,26 @@ ENDED = [("f", "cancelled"), ("e", None), ("b", "failure"), ("a", "success")]
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
 @pytest.mark.parametrize("ended", [ENDED, ENDED[:2]], ids=["a later night", "the first"])
-def test_a_night_begins_where_the_last_one_ended_and_the_first_at_the_newest_commit(tmp_path, environ, ended):
+def test_a_night_begins_where_the_last_one_ended_and_the_first_at_the_newest_commit(
+    tmp_path, environ, ended
+):
     repo = Repo(tmp_path / "repo", environ)
     parent = repo.commit("One", a="1")
     repo.commit("Two", a="2")
     text = (EXAMPLES / "nightly.yml").read_text()
     script = textwrap.dedent(text.split("        run: |\n")[1].split("      - uses")[0])
-    (tmp_path / "gh").write_text('#!/bin/sh\necho "$4 $6" > "$SEEN"\nprintf %s "$RUNS" | jq -r "$8"\n')
+    (tmp_path / "gh").write_text(
+        '#!/bin/sh\necho "$4 $6" > "$SEEN"\nprintf %s "$RUNS" | jq -r "$8"\n'
+    )
     (tmp_path / "gh").chmod(0o755)
     runs = {"workflow_runs": [{"head_sha": one * 40, "conclusion": how} for one, how in ended]}
     around = {"PATH": f"{tmp_path}:{environ['PATH']}", "SEEN": str(tmp_path / "seen"), "RUNS": json.dumps(runs),
               "GITHUB_REPOSITORY": "octo/hello", "GITHUB_OUTPUT": str(tmp_path / "output"),
               "GITHUB_WORKFLOW_REF": "octo/hello/.github/workflows/night.yml@refs/heads/main"}  # fmt: skip
     subprocess.run(["bash", "-e", "-c", script], cwd=repo.path, env=environ | around, check=True)
-    assert (tmp_path / "seen").read_text() == "repos/octo/hello/actions/workflows/night.yml/runs event=schedule\n"
+    assert (
+        tmp_path / "seen"
+    ).read_text() == "repos/octo/hello/actions/workflows/night.yml/runs event=schedule\n"
     assert (tmp_path / "output").read_text() == f"commit={'b' * 40 if ended == ENDED else parent}\n"
 
 
@@ -167,8 +186,14 @@ def test_another_look_without_a_first_one_is_red(tmp_path):
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_no_job_of_the_gate_is_paid_for_by_reviews_or_passes_by_being_skipped(path: Path):
     text = path.read_text()
-    if "uses: vibe-gate/vibe-gate@" in text and "workflow_run:" not in text and "issue_comment:" not in text:
-        assert "pull_request_review" not in text or not re.search("workflow:|cache:", text)  # these would ask a model
+    if (
+        "uses: vibe-gate/vibe-gate@" in text
+        and "workflow_run:" not in text
+        and "issue_comment:" not in text
+    ):
+        assert "pull_request_review" not in text or not re.search(
+            "workflow:|cache:", text
+        )  # these would ask a model
         assert set(re.findall(r"^ {4}if: (.*)", text, re.MULTILINE)) <= {"always()"}
 
 
@@ -176,7 +201,10 @@ def test_no_job_of_the_gate_is_paid_for_by_reviews_or_passes_by_being_skipped(pa
 def test_an_approval_makes_the_gate_look_again(path: Path):
     text = path.read_text()
     if "\n  pull_request:" in text:
-        assert "\n  pull_request_review:" in text or path.with_stem(f"{path.stem}-2-again") in WORKFLOWS
+        assert (
+            "\n  pull_request_review:" in text
+            or path.with_stem(f"{path.stem}-2-again") in WORKFLOWS
+        )
 
 
 @pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "README.md"], ids=lambda path: path.name)
@@ -195,7 +223,12 @@ def test_the_job_that_may_write_for_forks_never_checks_the_change_out():
 
 def test_the_snippet_of_the_readme_is_the_simple_example():
     """It works by copy and paste because the example does."""
-    snippet = (ROOT / "README.md").read_text().split("# .github/workflows/vibe-gate.yml\n", 1)[1].split("```", 1)[0]
+    snippet = (
+        (ROOT / "README.md")
+        .read_text()
+        .split("# .github/workflows/vibe-gate.yml\n", 1)[1]
+        .split("```", 1)[0]
+    )
     example = (EXAMPLES / "simple.yml").read_text()
     steps = "    steps:\n" + example.split("    steps:\n", 1)[1]
     assert steps.replace(" # the gate compares with the merge base", "") in snippet

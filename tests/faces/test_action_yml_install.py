@@ -1,4 +1,6 @@
-"""How the Action gets what it runs: nothing of the checkout, and nothing that its lock does not name."""
+"""How the Action gets what it runs: nothing of the checkout, and nothing that its lock does not
+name.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def claude_of(python: Path, environ: dict[str, str]) -> str:
     """What `doctor` says of the agent's program."""
     argv = [python, "-I", "-m", "vibe_gate", "doctor", "--json"]
     done = subprocess.run(argv, capture_output=True, text=True, env=environ)
-    return next(point["what"] for point in json.loads(done.stdout)["points"] if point["name"] == "claude")
+    return next(
+        point["what"] for point in json.loads(done.stdout)["points"] if point["name"] == "claude"
+    )
 
 
 def pip_for(python: Path) -> list[str | Path]:
@@ -60,8 +64,12 @@ def pip_for(python: Path) -> list[str | Path]:
     return [sys.executable, "-I", "-m", "pip", "--python", python]
 
 
-def test_the_lock_for_checks_installs_whole_with_every_hash_checked_and_doctor_says_what_it_lacks(built, ambient):
-    assert "packages fetched, every hash checked" in (built / "vibe-gate-checks" / "said").read_text()
+def test_the_lock_for_checks_installs_whole_with_every_hash_checked_and_doctor_says_what_it_lacks(
+    built, ambient
+):
+    assert (
+        "packages fetched, every hash checked" in (built / "vibe-gate-checks" / "said").read_text()
+    )
     python = built / "vibe-gate-checks" / "venv" / "bin" / "python"
     check = subprocess.run([*pip_for(python), "check"], capture_output=True, text=True, env=ambient)
     assert (check.returncode, check.stdout) == (0, "No broken requirements found.\n")
@@ -69,7 +77,9 @@ def test_the_lock_for_checks_installs_whole_with_every_hash_checked_and_doctor_s
 
 
 def test_the_lock_for_agents_names_packages_that_the_index_has_with_these_hashes(built, ambient):
-    """Nothing is unpacked: it is the program of Claude Code above all, and the environment of the tests has one."""
+    """Nothing is unpacked: it is the program of Claude Code above all, and the environment of the
+    tests has one.
+    """
     python = built / "vibe-gate-checks" / "venv" / "bin" / "python"
     command = "install --dry-run --require-hashes --only-binary :all: --no-deps --requirement"
     argv = [*pip_for(python), *command.split(), INSTALL / "requirements-agent.txt"]
@@ -77,24 +87,35 @@ def test_the_lock_for_agents_names_packages_that_the_index_has_with_these_hashes
     assert "Would install" in done.stdout and " claude-agent-sdk-" in done.stdout, done.stderr
 
 
-def test_a_judge_that_is_wanted_where_the_sdk_is_not_installed_is_an_error_that_says_so(built, tmp_path, environ):
+def test_a_judge_that_is_wanted_where_the_sdk_is_not_installed_is_an_error_that_says_so(
+    built, tmp_path, environ
+):
     repo = gated(tmp_path / "r", environ)
     repo.commit("Load robustly", **{"src/load.py": SWALLOWS})
     keyed = environ | {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     done = review(built / "vibe-gate-checks" / "venv" / "bin" / "python", repo, keyed)
     assert done.returncode == 3, done.stderr
-    assert "claude-agent-sdk is not installed, so no judge or agent can run. Install it;" in done.stdout
+    assert (
+        "claude-agent-sdk is not installed, so no judge or agent can run. Install it;"
+        in done.stdout
+    )
 
 
 def test_the_small_installation_of_the_docs_has_no_bundled_program_and_judges_with_the_one_on_path(
     built, ambient, environ, tmp_path
 ):
-    (command,) = re.findall("^pip (install --no-binary .*) vibe-gate ", GETTING_STARTED.read_text(), re.MULTILINE)
+    (command,) = re.findall(
+        "^pip (install --no-binary .*) vibe-gate ", GETTING_STARTED.read_text(), re.MULTILINE
+    )
     venv = tmp_path / "venv"
-    subprocess.run(["cp", "-al", built / "vibe-gate-checks" / "venv", venv], check=True)  # vibe-gate, and the rest
+    subprocess.run(
+        ["cp", "-al", built / "vibe-gate-checks" / "venv", venv], check=True
+    )  # vibe-gate, and the rest
     (packages,) = (venv / "lib").glob("python3.*/site-packages")
     python = venv / "bin" / "python"
-    sdk = next(each for each in metadata.requires("vibe-gate") if each.startswith("claude-agent-sdk"))
+    sdk = next(
+        each for each in metadata.requires("vibe-gate") if each.startswith("claude-agent-sdk")
+    )
     pip = [*pip_for(python), "-q", *command.split(), sdk]
     subprocess.run(pip, check=True, env=ambient, cwd=tmp_path)
     assert not (packages / "claude_agent_sdk" / "_bundled" / "claude").exists()
@@ -117,7 +138,10 @@ def test_a_second_use_in_the_same_job_installs_nothing(built, ambient, tmp_path)
     subprocess.run(["cp", "-al", built / "vibe-gate-checks", place], check=True)
     key = (place / "venv" / "vibe-gate-ready").read_text()
     done = build(place, ambient | {"PIP_NO_INDEX": "1"}, key=key)
-    assert (done.returncode, done.stdout) == (0, "The environment of an earlier step of this job is used again.\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "The environment of an earlier step of this job is used again.\n",
+    )
 
 
 def test_a_cached_wheel_with_other_bytes_is_said_and_fetched_anew(built, small, ambient, tmp_path):
@@ -125,10 +149,14 @@ def test_a_cached_wheel_with_other_bytes_is_said_and_fetched_anew(built, small, 
     good, cached = wheel(index, built), wheel(place / "wheels", built, b"\0")
     done = build(place, ambient | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}, small)
     assert done.returncode == 0, done.stderr
-    assert "::warning title=vibe-gate::The cached packages are not what the lock names" in done.stdout
+    assert (
+        "::warning title=vibe-gate::The cached packages are not what the lock names" in done.stdout
+    )
     assert cached.read_bytes() == good.read_bytes()
     outputs = (tmp_path / "outputs").read_text()
-    assert "fetched=true" in outputs and re.search(r"^ready=\d+ s \(\d+ MiB of packages fetched\)$", outputs, re.M)
+    assert "fetched=true" in outputs and re.search(
+        r"^ready=\d+ s \(\d+ MiB of packages fetched\)$", outputs, re.M
+    )
 
 
 def test_no_program_of_the_checkout_is_taken_for_python(ambient, tmp_path):
@@ -152,7 +180,10 @@ def test_no_program_of_the_checkout_is_taken_for_python(ambient, tmp_path):
     [
         ({}, "checks"),
         ({"VIBE_GATE_HAS_KEY": "false", "ANTHROPIC_API_KEY": ""}, "checks"),
-        ({"VIBE_GATE_HAS_KEY": "true", "VIBE_GATE_JUDGE": "false", "ANTHROPIC_API_KEY": "k"}, "checks"),
+        (
+            {"VIBE_GATE_HAS_KEY": "true", "VIBE_GATE_JUDGE": "false", "ANTHROPIC_API_KEY": "k"},
+            "checks",
+        ),
         ({"VIBE_GATE_HAS_KEY": "true", "VIBE_GATE_JUDGE": "true"}, "agent"),
         ({"VIBE_GATE_HAS_KEY": "false", "CLAUDE_CODE_USE_BEDROCK": "1"}, "agent"),
         ({"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, "agent"),
@@ -160,7 +191,9 @@ def test_no_program_of_the_checkout_is_taken_for_python(ambient, tmp_path):
         ({"VIBE_GATE_STORE_KEY": "a team's secret", "VIBE_GATE_HAS_KEY": "true"}, "agent-store"),
     ],
 )
-def test_without_credentials_or_judges_the_sdk_is_left_out_and_the_key_names_all_of_it(ambient, tmp_path, told, kind):
+def test_without_credentials_or_judges_the_sdk_is_left_out_and_the_key_names_all_of_it(
+    ambient, tmp_path, told, kind
+):
     _, said, outputs = found(tmp_path, ambient, **told)
     assert outputs["key"].startswith(f"vibe-gate-{kind}-Linux-X64-python3.")
     assert len(outputs["key"].rsplit("-", 1)[1]) == 32

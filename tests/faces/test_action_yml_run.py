@@ -1,6 +1,8 @@
-"""The Action as a workflow runs it: act, a real checkout, the real CLI, a scripted model, a loopback GitHub.
+"""The Action as a workflow runs it: act, a real checkout, the real CLI, a scripted model, a
+loopback GitHub.
 
-What stands in for GitHub's own actions, and why, is told in acting.py. The workflows are the examples that users copy.
+What stands in for GitHub's own actions, and why, is told in acting.py. The workflows are the
+examples that users copy.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from wire import KEY, answering
 from vibe_gate.report.comment import state_of
 from vibe_gate.sandbox.launcher import landlock_abi
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a workflow is a dozen processes, and act itself
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]  # a workflow is a dozen processes, and act itself
 
 CHECKOUT = "      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1\n"
 BETTER = "def load(path):\n    return open(path, encoding='utf-8').read()\n"
@@ -35,7 +40,9 @@ FAILS = answers(fails(reason=SWALLOWED), said("names-are-clear"))
 
 @dataclass
 class Project:
-    """A pull request as a runner finds it: `checkout` is a clone whose HEAD is the merge of `head` into `base`."""
+    """A pull request as a runner finds it: `checkout` is a clone whose HEAD is the merge of `head`
+    into `base`.
+    """
 
     checkout: Repo
     base: str
@@ -55,7 +62,9 @@ class Project:
         return {"action": "synchronize", "number": 7, "pull_request": pull, "repository": ours}
 
 
-def proposed(place: Path, environ: Mapping[str, str], rubric: str = RUBRIC, **files: str) -> Project:
+def proposed(
+    place: Path, environ: Mapping[str, str], rubric: str = RUBRIC, **files: str
+) -> Project:
     """A gated project, a topic branch that writes these files, and a checkout of both merged."""
     origin = gated(place / "origin", environ, rubric=rubric)
     base = origin.git("rev-parse", "HEAD")
@@ -91,9 +100,16 @@ def pull_on(github: LoopbackGitHub, project: Project, **more: Any) -> None:
 
 
 def reviewed(
-    runner: Runner, project: Project, github: LoopbackGitHub, workflow: str, event: str = "pull_request", **more: Any
+    runner: Runner,
+    project: Project,
+    github: LoopbackGitHub,
+    workflow: str,
+    event: str = "pull_request",
+    **more: Any,
 ) -> Job:
-    """Run an example with a model that answers `model`; the token is `github`'s own unless one is given."""
+    """Run an example with a model that answers `model`; the token is `github`'s own unless one is
+    given.
+    """
     payload = more.pop("payload", project.event())
     path = example(project.checkout, workflow)
     if more.pop("cached", False):  # installing for real takes half a minute
@@ -142,9 +158,14 @@ def test_a_pull_request_that_fails_is_told_why_at_its_lines(runner, swallowing):
         assert job.given("setup-python") == []
         packages, answers = job.given("restore")
         assert packages["key"].startswith("vibe-gate-agent-Linux-")
-        assert answers["key"].startswith("vibe-gate-answers-") and answers["key"] == job.given("save")[-1]["key"]
+        assert (
+            answers["key"].startswith("vibe-gate-answers-")
+            and answers["key"] == job.given("save")[-1]["key"]
+        )
         again = reviewed(runner, swallowing, github, "simple.yml", model=PASSES)
-        assert (again.code, float(again.outputs["cost-usd"])) == (1, 0), "the first job's answer is not paid again"
+        assert (again.code, float(again.outputs["cost-usd"])) == (1, 0), (
+            "the first job's answer is not paid again"
+        )
 
 
 def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swallowing):
@@ -172,14 +193,18 @@ def test_without_a_cache_packages_are_fetched_and_an_index_with_other_bytes_inst
     assert job.given("restore") == job.given("save") == job.given("upload-sarif") == []
 
 
-def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uploaded(runner, swallowing):
+def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uploaded(
+    runner, swallowing
+):
     with loopback_github() as github:
         pull_on(github, swallowing, fork=True, author="eve")
         token = "ghs_ofaforkwhichmayonlyread"
         github.tokens[token] = "github-actions[bot]"
         github.read_only.add(token)
         payload = swallowing.event(fork=True)
-        first = reviewed(runner, swallowing, github, "fork-safe-1-review.yml", payload=payload, token=token)
+        first = reviewed(
+            runner, swallowing, github, "fork-safe-1-review.yml", payload=payload, token=token
+        )
         assert first.code != 0, first.log
         assert github.writes == 0
         assert first.outputs["verdict"] in ("inconclusive", "error")
@@ -195,18 +220,24 @@ def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uplo
         # What a pull request controls may claim a pass; it never makes anything green.
         summary = next(first.artifacts.rglob("summary.json"))
         summary.write_text(
-            summary.read_text().replace('"inconclusive"', '"pass"').replace('"exit_code":3', '"exit_code":0')
+            summary.read_text()
+            .replace('"inconclusive"', '"pass"')
+            .replace('"exit_code":3', '"exit_code":0')
         )
         forged = posted(runner, swallowing, github)
         assert forged.code == 0, forged.log
-        assert {use["key"][:23] for use in forged.given("restore")} == {"vibe-gate-checks-Linux-"}  # of all three jobs
+        assert {use["key"][:23] for use in forged.given("restore")} == {
+            "vibe-gate-checks-Linux-"
+        }  # of all three jobs
         assert "success" not in [check.sent["conclusion"] for check in github.check_runs]
         (comment,) = github.comments
         assert "NOT REVIEWED" in comment.body
         assert "claims" in comment.body
 
 
-def test_a_writers_override_in_a_comment_runs_the_gate_again_without_a_checkout_or_a_key(runner, tmp_path, environ):
+def test_a_writers_override_in_a_comment_runs_the_gate_again_without_a_checkout_or_a_key(
+    runner, tmp_path, environ
+):
     project = proposed(tmp_path, environ, rubric=FORBIDDEN, **{"src/load.py": "# TODO\n"})
     with loopback_github() as github:
         github.permissions.update(bob="write")
@@ -214,10 +245,14 @@ def test_a_writers_override_in_a_comment_runs_the_gate_again_without_a_checkout_
         assert reviewed(runner, project, github, "simple.yml").code == 1
         run = github.add_actions_run(project.head, 1)
         state = state_of(github.comments[0].body)
-        asked = github.add_comment(7, "bob", f"/vibe-gate override {state.findings[0].fingerprint[:8]} known")
+        asked = github.add_comment(
+            7, "bob", f"/vibe-gate override {state.findings[0].fingerprint[:8]} known"
+        )
         for body, again in (("thanks for /vibe-gate", 0), (asked.body, 1)):
             payload = events.issue_comment(asked.id, body)
-            job = reviewed(runner, project, github, "commands.yml", event="issue_comment", payload=payload)
+            job = reviewed(
+                runner, project, github, "commands.yml", event="issue_comment", payload=payload
+            )
             assert (job.code, run.again) == (0, again), job.log
         assert {use["key"][:23] for use in job.given("restore")} == {"vibe-gate-checks-Linux-"}
         assert len(job.given("upload-artifact")) == 1  # of the review
@@ -319,8 +354,12 @@ sys.exit(1 if any(taken) else 0)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux" or not landlock_abi(), reason="this system has no Landlock")
-def test_tests_of_a_change_get_neither_key_nor_verdict_and_leave_nobody_behind(runner, tmp_path, environ):
+@pytest.mark.skipif(
+    sys.platform != "linux" or not landlock_abi(), reason="this system has no Landlock"
+)
+def test_tests_of_a_change_get_neither_key_nor_verdict_and_leave_nobody_behind(
+    runner, tmp_path, environ
+):
     """The base's gate runs the change's own tests; these try to take the gate over."""
     place = f"RUNNER = {str(tmp_path / 'runner')!r}  # with the Action, its environment, GITHUB_OUTPUT\n"
     files = {"src/load.py": "# TODO\n", "tests/run.py": place + TAKES_OVER}

@@ -1,4 +1,6 @@
-"""What scripts call: `vibe_gate.review` and its kind, the names and signatures that they may rely on."""
+"""What scripts call: `vibe_gate.review` and its kind, the names and signatures that they may rely
+on.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from vibe_gate import RevisionError, UsageError
 ROOT = Path(__file__).resolve().parents[2]
 
 CHANGE = "revision=None, *, staged=False, commit=None, repository=None, rubrics=(), judge=True, "
-LIMITS = "base=None, definitions=None, max_cost_usd=None, deadline_s=None, progress=None, environ=None"
+LIMITS = (
+    "base=None, definitions=None, max_cost_usd=None, deadline_s=None, progress=None, environ=None"
+)
 SIGNATURES = {
     "review": f"{CHANGE}{LIMITS}",
     "review_sync": f"{CHANGE}{LIMITS}",
@@ -61,8 +65,14 @@ def shown(parameters: inspect.Signature) -> str:
         if one.kind is one.KEYWORD_ONLY and not star:
             said.append("*")
             star = True
-        plain = one.default is not one.empty and isinstance(one.default, (str, int, float, tuple, type(None)))
-        said.append(("**" if one.kind is one.VAR_KEYWORD else "") + one.name + (f"={one.default!r}" if plain else ""))
+        plain = one.default is not one.empty and isinstance(
+            one.default, (str, int, float, tuple, type(None))
+        )
+        said.append(
+            ("**" if one.kind is one.VAR_KEYWORD else "")
+            + one.name
+            + (f"={one.default!r}" if plain else "")
+        )
     return ", ".join(said)
 
 
@@ -73,7 +83,9 @@ def test_a_function_takes_these_words(name):
 
 @pytest.mark.parametrize("name", MEMBERS)
 def test_what_comes_back_has_these_members(name):
-    assert [one for one in dir(getattr(vibe_gate, name)) if not one.startswith("_")] == MEMBERS[name].split()
+    assert [one for one in dir(getattr(vibe_gate, name)) if not one.startswith("_")] == MEMBERS[
+        name
+    ].split()
 
 
 def test_a_review_is_awaited_and_says_how_it_came_out(repo):
@@ -86,7 +98,12 @@ def test_a_review_is_awaited_and_says_how_it_came_out(repo):
         )  # fmt: skip
 
     review = asyncio.run(main())
-    assert (review.passed, review.outcome, review.exit_code, review.findings) == (True, "pass", 0, ())
+    assert (review.passed, review.outcome, review.exit_code, review.findings) == (
+        True,
+        "pass",
+        0,
+        (),
+    )
     assert (review.summary.workflow, heard) == ("review", ["change", "checks", "seal"])
     assert review.bundle is not None
     assert review.bundle.bundle_dir == repo.path / review.summary.bundle
@@ -97,7 +114,10 @@ def test_a_review_is_awaited_and_says_how_it_came_out(repo):
 def test_a_failed_judge_is_a_finding_and_no_pass(repo):
     with answering(answers(fails(), said("names-are-clear"))) as model:
         review = vibe_gate.review_sync(
-            commit="HEAD", repository=str(repo.path), environ=repo.environ | model.environ, max_cost_usd=1
+            commit="HEAD",
+            repository=str(repo.path),
+            environ=repo.environ | model.environ,
+            max_cost_usd=1,
         )
     assert (review.passed, review.outcome, review.exit_code) == (False, "fail", 1)
     assert [(one.path, one.line, one.criterion) for one in review.findings] == [
@@ -105,7 +125,9 @@ def test_a_failed_judge_is_a_finding_and_no_pass(repo):
     ]
 
 
-def test_a_pass_without_a_key_says_that_questions_were_not_asked_as_the_terminal_does(tmp_path, environ):
+def test_a_pass_without_a_key_says_that_questions_were_not_asked_as_the_terminal_does(
+    tmp_path, environ
+):
     repo = Repo(tmp_path / "plain", environ)
     repo.commit("First", **{"a.py": "A = 1\n"})
     repo.commit("Second", **{"a.py": "A = 2\n"})
@@ -136,7 +158,10 @@ def test_the_command_line_names_the_nearest_revision_as_python_does(repo, line, 
     repo.git("update-ref", "refs/remotes/origin/main", "main")
     done = command(*line, cwd=repo.path, environ=repo.environ)
     assert done.code == 2
-    assert f" names no revision here. `git log --oneline --all` shows what there is. Did you mean {meant}?" in done.err
+    assert (
+        f" names no revision here. `git log --oneline --all` shows what there is. Did you mean {meant}?"
+        in done.err
+    )
 
 
 def test_a_run_that_was_found_can_be_read(repo, monkeypatch):
@@ -177,9 +202,13 @@ def test_nothing_to_review_is_a_pass_without_a_bundle(repo):
 def test_a_change_is_named_as_on_the_command_line(repo, asked, before, after):
     repo.write("more.py", "MORE = 1\n")
     repo.git("add", "more.py")
-    change = vibe_gate.review_sync(repository=repo.path, judge=False, environ=repo.environ, **asked).summary.change
+    change = vibe_gate.review_sync(
+        repository=repo.path, judge=False, environ=repo.environ, **asked
+    ).summary.change
     assert change.before == repo.git("rev-parse", f"{before}^{{tree}}")
-    assert change.after == (repo.git("rev-parse", f"{after}^{{tree}}") if after else repo.git("write-tree"))
+    assert change.after == (
+        repo.git("rev-parse", f"{after}^{{tree}}") if after else repo.git("write-tree")
+    )
 
 
 WRONG = [
@@ -188,10 +217,19 @@ WRONG = [
     ({"revision": "feture"}, "feture names no revision here. .* Did you mean 'feature'?"),
     ({"revision": "main..feture"}, "Did you mean 'feature'?"),
     ({"revision": "HEAD~1", "definitions": "feture"}, "Did you mean 'feature'?"),
-    ({"revision": "HEAD~1", "rubrics": ["qualty"]}, "There is no rubric 'qualty'; did you mean 'quality'?"),
-    ({"revision": "HEAD~1", "staged": True}, "revision='HEAD~1' and staged=True select different changes"),
+    (
+        {"revision": "HEAD~1", "rubrics": ["qualty"]},
+        "There is no rubric 'qualty'; did you mean 'quality'?",
+    ),
+    (
+        {"revision": "HEAD~1", "staged": True},
+        "revision='HEAD~1' and staged=True select different changes",
+    ),
     ({"commit": "HEAD", "staged": True}, "staged=True and commit='HEAD' select different changes"),
-    ({"commit": "A..B"}, "commit='A..B' takes one commit; for a range give it as the revision: 'A..B'."),
+    (
+        {"commit": "A..B"},
+        "commit='A..B' takes one commit; for a range give it as the revision: 'A..B'.",
+    ),
     ({"revision": ""}, "revision is empty; leave it out, or name one."),
     ({"rubrics": "quality"}, r"rubrics is a list of ids: rubrics=\['quality'\]."),
     ({"max_cost_usd": 0}, "max_cost_usd is a number above zero, not 0."),
@@ -246,7 +284,10 @@ def test_review_sync_says_inside_of_a_loop_what_to_await():
 
 
 def test_a_workflow_is_awaited(repo):
-    repo.write(".vibe-gate/workflows/check.toml", 'schema = 1\nid = "check"\n[[stage]]\nid = "q"\nrubrics = ["safe"]\n')
+    repo.write(
+        ".vibe-gate/workflows/check.toml",
+        'schema = 1\nid = "check"\n[[stage]]\nid = "q"\nrubrics = ["safe"]\n',
+    )
     rubric = 'schema = 1\nid = "safe"\n[[criterion]]\nid = "s"\nkind = "check"\ncheck = "no-secrets"\nmust = true\n'
     repo.commit("Workflow", **{".vibe-gate/rubrics/safe.toml": rubric})
     repo.write("src/load.py", "LOAD = 1\n")
@@ -261,7 +302,9 @@ def test_a_workflow_is_awaited(repo):
 def test_the_example_runs_and_is_the_one_in_the_documentation(repo):
     script = ROOT / "examples" / "api" / "review_change.py"
     environ = repo.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, script], cwd=repo.path, env=environ, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, script], cwd=repo.path, env=environ, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "NOTHING REVIEWED · 2 questions not asked: --no-judge"
     code = script.read_text().split("\n\n", 1)[1]

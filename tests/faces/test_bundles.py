@@ -44,9 +44,19 @@ def head(repo: Path, revision: str = "HEAD") -> str:
 def reviewed(repo: Path, at: datetime = START, revision: str = "HEAD", **ids: str) -> str:
     """A run about a commit, with the ids that a review of it would record."""
     patch = git(repo, "show", "--format=", "--no-ext-diff", revision)
-    said = subprocess.run(["git", "patch-id", "--stable"], cwd=repo, input=patch + "\n", capture_output=True, text=True)
+    said = subprocess.run(
+        ["git", "patch-id", "--stable"],
+        cwd=repo,
+        input=patch + "\n",
+        capture_output=True,
+        text=True,
+    )
     patch_id = said.stdout.split()[0] if said.stdout else ""
-    own = {"after": head(repo, revision + "^{tree}"), "patch_id": patch_id, "range_patch_id": patch_id}
+    own = {
+        "after": head(repo, revision + "^{tree}"),
+        "patch_id": patch_id,
+        "range_patch_id": patch_id,
+    }
     return recorded(repo, at, Kind(key=head(repo, revision), ids={**own, **ids}))
 
 
@@ -109,7 +119,10 @@ def test_on_a_terminal_of_80_columns_a_run_is_one_line(repo, environ):
         "by: who wrote the change · found: findings · run: names it as RUN · incomplete: ended before its verdict"
     )
     assert head == ["ago", "outcome", "by", "change", "found", "run", "title"]
-    assert (code, sealed[1:]) == (0, ["pass", "human", "12", "files", "+24", "-12", "0", run_id[:15]])
+    assert (code, sealed[1:]) == (
+        0,
+        ["pass", "human", "12", "files", "+24", "-12", "0", run_id[:15]],
+    )
     assert re.fullmatch(r"[0-9]+d", sealed[0])
     assert stopped[1] == "incomplete"
     assert max(map(len, text.splitlines())) <= 80
@@ -119,7 +132,11 @@ def test_on_a_terminal_of_80_columns_a_run_is_one_line(repo, environ):
 def shown_title(repo, environ) -> str:
     """What a list on a terminal says of the newest commit, after it was reviewed."""
     vibe_gate("review", "--commit", "HEAD", "--no-judge", cwd=repo, environ=environ)
-    return on_a_terminal(repo, environ, "bundles", "list", "--limit", "1")[1].splitlines()[1].rpartition("  ")[2]
+    return (
+        on_a_terminal(repo, environ, "bundles", "list", "--limit", "1")[1]
+        .splitlines()[1]
+        .rpartition("  ")[2]
+    )
 
 
 def test_an_unsealed_run_has_no_outcome(bundles, repo):
@@ -139,7 +156,9 @@ def test_an_unsealed_run_has_no_outcome(bundles, repo):
 
 
 def test_the_document_of_a_list(bundles, repo):
-    run_id = recorded(repo, START, Kind(files=("a.py", '"caf\\351"'), binaries=("logo.png",), agent=True))
+    run_id = recorded(
+        repo, START, Kind(files=("a.py", '"caf\\351"'), binaries=("logo.png",), agent=True)
+    )
     (run,) = bundles(repo, "list", "--json").json["bundles"]
     change = run.pop("change")
     assert change["head_commit"] == KEY
@@ -184,7 +203,11 @@ FILTERS = [
 def test_the_filters(bundles, repo):
     runs = {
         recorded(repo, START, Kind(files=("README.md",), agent=True)): "a",
-        recorded(repo, START + HOUR, Kind(outcome="fail", files=("src/x.py",), rubrics=("quality", "payments"))): "b",
+        recorded(
+            repo,
+            START + HOUR,
+            Kind(outcome="fail", files=("src/x.py",), rubrics=("quality", "payments")),
+        ): "b",
         recorded(repo, START + 24 * HOUR, Kind(files=("src/y.py",))): "c",
     }
     for options, found in FILTERS:
@@ -216,7 +239,11 @@ def test_what_a_hostile_bundle_says_is_shown_with_escapes(bundles, repo):
     plant(repo, evil)
     for _ in range(2):  # from the bundle, then from the index
         done = bundles(repo, "list")
-        assert (done.stdout.count("fail"), done.stdout.count("\n"), done.stdout.isascii()) == (1, 1, True)
+        assert (done.stdout.count("fail"), done.stdout.count("\n"), done.stdout.isascii()) == (
+            1,
+            1,
+            True,
+        )
         assert "\x1b" not in done.stdout
         time.sleep(0.1)
     (run,) = bundles(repo, "list", "--json").json["bundles"]
@@ -272,7 +299,9 @@ def test_a_word_that_names_no_run_is_told_with_the_nearest_revision(bundles, rep
     git(repo, "branch", "maintenance")
     done = bundles(repo, "show", "maintenence")
     assert done.returncode == 2
-    assert "is not a revision either" in done.stderr and "Did you mean 'maintenance'?" in done.stderr
+    assert (
+        "is not a revision either" in done.stderr and "Did you mean 'maintenance'?" in done.stderr
+    )
 
 
 def test_where_git_is_redirected_the_store_is_that_of_its_working_tree(bundles, repo, tmp_path):
@@ -324,14 +353,21 @@ def test_a_run_is_named_by_its_folder_in_another_working_tree_too(bundles, repo,
         (tmp_path / "linked", f"{STORE}/{KEY}/{run_id}"),
     ):
         assert matched(bundles(place, "show", folder, "--json")) == (run_id, "folder")
-    assert f"Run {run_id} of 2026-01-02T03:04:05.678Z, matched by folder." in bundles(place, "show", folder).stdout
+    assert (
+        f"Run {run_id} of 2026-01-02T03:04:05.678Z, matched by folder."
+        in bundles(place, "show", folder).stdout
+    )
     folder = f"../linked/{STORE}/{KEY}/{run_id}"
-    assert f"{run_id} (matched by folder)" in vibe_gate("viz", folder, cwd=repo, environ=environ).out
+    assert (
+        f"{run_id} (matched by folder)" in vibe_gate("viz", folder, cwd=repo, environ=environ).out
+    )
     assert vibe_gate("report", folder, "-o", "page.html", cwd=repo, environ=environ).code == 0
     assert run_id in (repo / "page.html").read_text()
 
 
-def test_a_folder_that_no_review_wrote_or_that_a_link_leads_to_is_not_shown(bundles, repo, tmp_path):
+def test_a_folder_that_no_review_wrote_or_that_a_link_leads_to_is_not_shown(
+    bundles, repo, tmp_path
+):
     (tmp_path / "elsewhere").mkdir()
     green = recorded(tmp_path / "elsewhere")
     recorded(repo, START, Kind(key="f" * 40))
@@ -369,12 +405,16 @@ def test_a_revision_is_resolved_by_commit_then_tree_then_patch_ids(bundles, repo
     assert bundles(repo, "show", "HEAD~1").returncode == 2
 
 
-def test_a_squashed_range_is_found_by_its_range_patch_id_and_a_staged_tree_by_its_key(bundles, repo):
+def test_a_squashed_range_is_found_by_its_range_patch_id_and_a_staged_tree_by_its_key(
+    bundles, repo
+):
     git(repo, "checkout", "-q", "-b", "topic")
     edited(repo, "one\ntwo\n", "two")
     edited(repo, "one\ntwo\nthree\n", "three")
     diff = git(repo, "diff", "main", "topic")
-    said = subprocess.run(["git", "patch-id", "--stable"], cwd=repo, input=diff + "\n", capture_output=True, text=True)
+    said = subprocess.run(
+        ["git", "patch-id", "--stable"], cwd=repo, input=diff + "\n", capture_output=True, text=True
+    )
     run_id = reviewed(repo, range_patch_id=said.stdout.split()[0], patch_id="")
     git(repo, "checkout", "-q", "main")
     (repo / "b.txt").write_text("main moved on\n")
@@ -384,7 +424,9 @@ def test_a_squashed_range_is_found_by_its_range_patch_id_and_a_staged_tree_by_it
     git(repo, "commit", "-q", "-m", "squashed")
     assert matched(bundles(repo, "show", "HEAD", "--json")) == (run_id, "range patch-id")
     tree = head(repo, "HEAD^{tree}")
-    staged = recorded(repo, START + HOUR, Kind(key=f"tree-{tree}", ids={"after": tree, "head_commit": ""}))
+    staged = recorded(
+        repo, START + HOUR, Kind(key=f"tree-{tree}", ids={"after": tree, "head_commit": ""})
+    )
     assert matched(bundles(repo, "show", f"tree-{tree}", "--json")) == (staged, "tree")
 
 
@@ -399,7 +441,16 @@ def test_of_several_runs_the_newest_with_a_verdict_is_shown_and_the_others_count
 
 def test_what_names_no_run_is_a_usage_error_and_no_pattern(bundles, repo):
     recorded(repo)
-    for reference in ("2026*", "[0-9]*", "", "no-such-thing", "HEAD~50", "../../etc", "\x1b[31m", "-"):
+    for reference in (
+        "2026*",
+        "[0-9]*",
+        "",
+        "no-such-thing",
+        "HEAD~50",
+        "../../etc",
+        "\x1b[31m",
+        "-",
+    ):
         done = bundles(repo, "show", reference)
         assert (done.returncode, done.stdout) == (2, ""), reference
         assert "\x1b" not in done.stderr
@@ -418,7 +469,9 @@ def test_show_log_prints_what_agents_and_judges_said(bundles, repo):
     run.event("node.added", "fix", kind="stage")
     turn = run.turn("fix")
     turn.event({"type": "message", "role": "assistant", "content": "I\x1b[31m mend it."})
-    turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t", "cwd": "/work"})
+    turn.hook(
+        {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t", "cwd": "/work"}
+    )
     turn.seal(Ended())
     run.seal(summary_of(run))
     done = bundles(repo, "show", "--log")
@@ -481,16 +534,23 @@ def test_a_run_that_git_tracks_is_foreign_and_has_no_outcome(bundles, repo):
     assert "git tracks it" in done.stderr
 
 
-def test_a_pass_that_needs_approval_and_agents_without_rubrics_are_no_pass_in_the_list(bundles, repo):
+def test_a_pass_that_needs_approval_and_agents_without_rubrics_are_no_pass_in_the_list(
+    bundles, repo
+):
     run = begun(repo)
     run.seal(summary_of(run, "pass", 4))
     run = begun(repo)
     run.seal(replace(summary_of(run, "pass", 0), workflow="fix", rubrics=()))
     for _ in range(2):
-        assert {line.split()[1] for line in bundles(repo, "list").stdout.splitlines()} == {"done", "approval"}
+        assert {line.split()[1] for line in bundles(repo, "list").stdout.splitlines()} == {
+            "done",
+            "approval",
+        }
 
 
-def test_a_review_a_cleaning_and_a_repair_leave_a_clone_with_bundles_as_it_was(bundles, repo, environ):
+def test_a_review_a_cleaning_and_a_repair_leave_a_clone_with_bundles_as_it_was(
+    bundles, repo, environ
+):
     run = repo / STORE / head(repo) / "20200101T000000000Z-aaaaaaaa"
     for path in (run / "notes.txt", repo / STORE / "trash/README"):
         path.parent.mkdir(parents=True)
@@ -500,7 +560,10 @@ def test_a_review_a_cleaning_and_a_repair_leave_a_clone_with_bundles_as_it_was(b
     clone = repo.parent / "clone"
     git(repo, "clone", "-q", str(repo), str(clone))
     done = vibe_gate("review", "--commit", "HEAD", "--no-judge", cwd=clone, environ=environ)
-    assert "git tracks 2 files in .vibe-artifacts, so nothing is written there." in done.stdout + done.stderr
+    assert (
+        "git tracks 2 files in .vibe-artifacts, so nothing is written there."
+        in done.stdout + done.stderr
+    )
     for argv in (["clean"], ["repair"]):
         done = bundles(clone, *argv)
         assert (done.returncode, done.stdout) == (3, "")
@@ -520,7 +583,12 @@ def test_keep_and_clean(bundles, repo):
     assert done.stdout.splitlines()[1].startswith("1 run deleted, 0.0")
     assert bundles(repo, "keep", kept, "--off").returncode == 0
     told = bundles(repo, "clean", "--json").json
-    assert (told["schema"], told["dry_run"], told["deleted"], told["errors"]) == (1, False, [kept], [])
+    assert (told["schema"], told["dry_run"], told["deleted"], told["errors"]) == (
+        1,
+        False,
+        [kept],
+        [],
+    )
     assert told["freed_mb"] > 0
     assert bundles(repo, "list").stdout == f"{listing.NO_RUNS}\n"
 
@@ -536,13 +604,17 @@ def test_a_dry_run_deletes_nothing(bundles, repo):
 
 def test_a_cleaning_takes_old_workspaces_of_dead_runs(bundles, repo, environ):
     with open_repository(repo, environ) as repository:
-        workspace = repository.workspace(repository.workspaces / "20260102-030405", repository.snapshot())
+        workspace = repository.workspace(
+            repository.workspaces / "20260102-030405", repository.snapshot()
+        )
         workspace.close()
     assert bundles(repo, "clean").stdout.startswith("0 runs deleted")
     old = time.time() - 8 * 86_400
     for path in (workspace.folder, workspace.folder / "kept.git/index"):
         os.utime(path, (old, old))
-    assert bundles(repo, "clean", "--dry-run").stdout.startswith(f"workspace {workspace.folder.name} would be deleted")
+    assert bundles(repo, "clean", "--dry-run").stdout.startswith(
+        f"workspace {workspace.folder.name} would be deleted"
+    )
     assert bundles(repo, "clean", "--json").json["workspaces"] == [workspace.folder.name]
     assert not workspace.folder.exists()
 

@@ -1,4 +1,6 @@
-"""`bundles verify|repair|export|import` as a user runs them: what is said, on which stream, with which exit code."""
+"""`bundles verify|repair|export|import` as a user runs them: what is said, on which stream, with
+which exit code.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,17 @@ def sealed(repo: Path, prompt: str = "p") -> RunRecorder:
 
 def test_a_store_that_is_whole_or_not_there_is_well_and_not_said_to_be_anybodys(bundles, repo):
     assert bundles(repo, "verify").returncode == 0
-    assert (bundles(repo, "repair").returncode, bundles(repo, "repair").stdout) == (0, "Nothing to repair.\n")
+    assert (bundles(repo, "repair").returncode, bundles(repo, "repair").stdout) == (
+        0,
+        "Nothing to repair.\n",
+    )
     sealed(repo)
     done = bundles(repo, "verify")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "Checked 1 run, 4 files: all hashes match. Signatures are checked by `vibe-gate verify`.\n"
+    assert (
+        done.stdout
+        == "Checked 1 run, 4 files: all hashes match. Signatures are checked by `vibe-gate verify`.\n"
+    )
 
 
 def test_corruption_is_exit_5_until_it_is_repaired(bundles, repo, run):
@@ -40,10 +48,14 @@ def test_corruption_is_exit_5_until_it_is_repaired(bundles, repo, run):
     done = bundles(repo, "verify", "--json")
     document = done.json
     assert (done.returncode, document["exit_code"], document["runs"]) == (5, 5, 1)
-    assert {(flaw["state"], flaw["run_id"]) for flaw in document["flaws"]} == {("corrupt", run.run_id)}
+    assert {(flaw["state"], flaw["run_id"]) for flaw in document["flaws"]} == {
+        ("corrupt", run.run_id)
+    }
     done = bundles(repo, "repair")
     assert done.returncode == 0
-    assert "run.json: it was changed after sealing; moved to quarantine, the whole run" in done.stdout
+    assert (
+        "run.json: it was changed after sealing; moved to quarantine, the whole run" in done.stdout
+    )
     assert "Moved files are in .vibe-artifacts/quarantine/" in done.stdout
     assert bundles(repo, "verify").returncode == 0
     assert bundles(repo, "repair").stdout == "Nothing to repair.\n"
@@ -98,7 +110,9 @@ def test_the_runs_that_are_named_go_into_one_archive(bundles, repo, run):
     assert done.stderr == "vibe-gate: bundles.tar.gz exists already; name another file.\n"
 
 
-def test_all_runs_go_into_one_archive_and_a_bad_one_among_several_keeps_no_other_out(bundles, repo, run, tmp_path):
+def test_all_runs_go_into_one_archive_and_a_bad_one_among_several_keeps_no_other_out(
+    bundles, repo, run, tmp_path
+):
     other, unsealed = (
         sealed(repo, "q"),
         open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"prompt": "r"}),
@@ -108,18 +122,28 @@ def test_all_runs_go_into_one_archive_and_a_bad_one_among_several_keeps_no_other
     assert bundles(repo, "export", "--all", run.run_id, "-o", "some.tar.gz").returncode == 2
     (repo / "bad.tar.gz").write_bytes(b"PK\3\4")
     repository(tmp_path / "other")
-    done = bundles(tmp_path / "other", "import", str(repo / "bad.tar.gz"), str(repo / "all.tar.gz"), "--json")
+    done = bundles(
+        tmp_path / "other", "import", str(repo / "bad.tar.gz"), str(repo / "all.tar.gz"), "--json"
+    )
     assert done.returncode == 5
     assert {one["run_id"] for one in done.json["imported"]} == {run.run_id, other.run_id}
     again = bundles(tmp_path / "other", "import", str(repo / "all.tar.gz"))
     assert again.stdout.endswith("\n0 runs imported, 2 already here.\n")
-    assert [sentence.split(": ")[0] for sentence in done.json["refused"]] == [str(repo / "bad.tar.gz")]
+    assert [sentence.split(": ")[0] for sentence in done.json["refused"]] == [
+        str(repo / "bad.tar.gz")
+    ]
 
 
 def test_a_hostile_archive_is_one_sentence_and_exit_5(bundles, repo, run):
     (repo / "x.tar.gz").write_bytes(b"PK\3\4")
     done = bundles(repo, "import", "x.tar.gz")
     assert (done.returncode, done.stdout) == (5, "")
-    assert done.stderr == "vibe-gate: The archive is refused: it is not a whole tar.gz. Nothing was imported.\n"
+    assert (
+        done.stderr
+        == "vibe-gate: The archive is refused: it is not a whole tar.gz. Nothing was imported.\n"
+    )
     done = bundles(repo, "import", "none.tar.gz")
-    assert (done.returncode, done.stderr) == (2, "vibe-gate: none.tar.gz cannot be read: No such file or directory.\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "vibe-gate: none.tar.gz cannot be read: No such file or directory.\n",
+    )

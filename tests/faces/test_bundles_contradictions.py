@@ -51,7 +51,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reviewed(made: Path, tmp_path: Path, environ: dict[str, str]) -> tuple[Path, Path]:
     """A repository with one real review, and its bundle."""
     if not (made / "r").exists():
-        vibe_gate("review", "--commit", "HEAD", "--no-judge", cwd=repository(made / "r"), environ=environ)
+        vibe_gate(
+            "review", "--commit", "HEAD", "--no-judge", cwd=repository(made / "r"), environ=environ
+        )
     root = tmp_path / "r"
     shutil.copytree(made / "r", root)
     return root, next((root / ".vibe-artifacts" / git(root, "rev-parse", "HEAD")).iterdir())
@@ -66,12 +68,16 @@ def whys(root: Path) -> list[str]:
     return [flaw.why for flaw in flaws]
 
 
-def test_a_real_review_agrees_with_itself(reviewed: tuple[Path, Path], environ: dict[str, str]) -> None:
+def test_a_real_review_agrees_with_itself(
+    reviewed: tuple[Path, Path], environ: dict[str, str]
+) -> None:
     assert whys(reviewed[0]) == []
     assert vibe_gate("bundles", "verify", cwd=reviewed[0], environ=environ).returncode == 0
 
 
-def test_another_outcome_contradicts_the_receipt(reviewed: tuple[Path, Path], environ: dict[str, str]) -> None:
+def test_another_outcome_contradicts_the_receipt(
+    reviewed: tuple[Path, Path], environ: dict[str, str]
+) -> None:
     root, bundle = reviewed
     outcome = json.loads((bundle / "summary.json").read_bytes())["outcome"]
     changed(bundle, forged(*(("fail", 1) if outcome == "pass" else ("pass", 0))))
@@ -99,9 +105,15 @@ def test_an_exit_code_that_is_none_of_the_outcome_is_told(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("place", "key"), [(("rubrics", 0), "rubrics[0].id"), (("rubrics", 0, "criteria", 0), "rubrics[0].criteria[0].id")]
+    ("place", "key"),
+    [
+        (("rubrics", 0), "rubrics[0].id"),
+        (("rubrics", 0, "criteria", 0), "rubrics[0].criteria[0].id"),
+    ],
 )
-def test_an_id_that_no_gate_allows_is_told(reviewed: tuple[Path, Path], place: tuple[str | int, ...], key: str) -> None:
+def test_an_id_that_no_gate_allows_is_told(
+    reviewed: tuple[Path, Path], place: tuple[str | int, ...], key: str
+) -> None:
     root, bundle = reviewed
 
     def rename(document: Any) -> None:

@@ -58,7 +58,9 @@ def calibrate(repo: Repo, *argv: str, **environ: str) -> Done:
 def badge(repo: Repo) -> dict[str, object]:
     """What a review by the definitions as they are says of the judge."""
     argv = ("review", "--json", "--no-judge", "--definitions", "worktree")
-    told: dict[str, object] = vibe_gate(*argv, cwd=repo.path, environ=repo.environ).json["rubrics"][0]["criteria"][0]
+    told: dict[str, object] = vibe_gate(*argv, cwd=repo.path, environ=repo.environ).json["rubrics"][
+        0
+    ]["criteria"][0]
     return told["trust"]  # type: ignore[return-value]
 
 
@@ -72,13 +74,18 @@ def blocking(wrong: str) -> Callable[[MessagesRequest], Step]:
 @pytest.mark.slow  # a dozen reviews
 def test_clean_and_defective_cases_are_measured_from_their_cassettes(repo: Repo) -> None:
     """Cases of a kind are the same change, so one recording serves them all."""
-    kinds = {"clean": (5, "pass", GOOD.replace("path", "name"), PASSES), "found": (3, "fail", SWALLOWS, FAILS)}
+    kinds = {
+        "clean": (5, "pass", GOOD.replace("path", "name"), PASSES),
+        "found": (3, "fail", SWALLOWS, FAILS),
+    }
     kinds |= {"blocked": (1, "pass", SWALLOWS.replace("pass", "return ''"), FAILS)}
     kinds |= {"missed": (1, "fail", SWALLOWS.replace("OSError", "KeyError"), PASSES)}
     for kind, (number, expected, after, judged) in kinds.items():
         recorded = case(repo, f"{kind}-0", expected, after)
         with answering(judged) as model:
-            vibe_gate("test", "--wire", "record", cwd=repo.path, environ=repo.environ | model.environ)
+            vibe_gate(
+                "test", "--wire", "record", cwd=repo.path, environ=repo.environ | model.environ
+            )
         (repo.path / CASES / f"{kind}-0").rename(repo.path / f"{kind}-0")
         for index in range(number):
             shutil.copytree(repo.path / f"{kind}-0", recorded.with_name(f"{kind}-{index}"))
@@ -98,7 +105,9 @@ def test_clean_and_defective_cases_are_measured_from_their_cassettes(repo: Repo)
 
 
 @pytest.mark.slow  # reviews
-def test_the_same_cases_twice_give_the_same_figures_and_a_reworded_question_makes_them_stale(repo: Repo) -> None:
+def test_the_same_cases_twice_give_the_same_figures_and_a_reworded_question_makes_them_stale(
+    repo: Repo,
+) -> None:
     for name in ("one", "two", "three"):
         case(repo, f"clean-{name}", "pass", GOOD.replace("path", name))
     case(repo, "defect", "fail", SWALLOWS)
@@ -149,12 +158,21 @@ def test_a_labelled_finding_is_in_stats_in_calibrate_and_a_case_that_test_runs(r
         for word, expected, code in (("wrong", "pass", 1), ("right", "fail", 0)):
             assert run("label", name, word).code == 0
             (row,) = run("stats", "--json").json["criteria"]
-            assert (row["criterion"], row["found"], row[word], row["unanswered"]) == (CRITERION, 1, 1, 0)
+            assert (row["criterion"], row["found"], row[word], row["unanswered"]) == (
+                CRITERION,
+                1,
+                1,
+                0,
+            )
             added = run("cases", "add", name, "--name", word).out
             assert f"cases/{word}: rubric quality, expected: {CRITERION} {expected}" in added
-            measured = calibrate(repo, "--wire", "record", "--json", **model.environ).json["rubrics"][0]["criteria"][0]
+            measured = calibrate(repo, "--wire", "record", "--json", **model.environ).json[
+                "rubrics"
+            ][0]["criteria"][0]
             assert measured["labels"] == {"right": 0, "wrong": 0} | {word: 1}
-            assert (measured["clean_blocked"], measured["found"]) == ((1, 0) if word == "wrong" else (1, 1))
+            assert (measured["clean_blocked"], measured["found"]) == (
+                (1, 0) if word == "wrong" else (1, 1)
+            )
             assert (
                 f"labels of this clone: {'0 right, 1' if code else '1 right, 0'} wrong"
                 in calibrate(repo, "--wire", "replay").out
@@ -163,7 +181,9 @@ def test_a_labelled_finding_is_in_stats_in_calibrate_and_a_case_that_test_runs(r
 
 
 @pytest.mark.slow  # reviews
-def test_a_refuted_fail_blocks_no_clean_case_and_the_votes_alone_are_told_beside_it(repo: Repo) -> None:
+def test_a_refuted_fail_blocks_no_clean_case_and_the_votes_alone_are_told_beside_it(
+    repo: Repo,
+) -> None:
     rubric = repo.path / ".vibe-gate/rubrics/quality.toml"
     rubric.write_text(rubric.read_text().replace('second_look = "never"\n', ""))
     made = case(repo, "guarded", "pass", SWALLOWS)
@@ -173,10 +193,17 @@ def test_a_refuted_fail_blocks_no_clean_case_and_the_votes_alone_are_told_beside
             f"def main(path):\n{guard}\n        raise SystemExit\n    load(path)\n"
         )
     line = {"path": "src/main.py", "line": 2, "quote": guard, "side": "after"}
-    look = {"trace": "main -> load", "outcome": "refuted", "reason": "main leaves first.", "evidence": [line]}
+    look = {
+        "trace": "main -> load",
+        "outcome": "refuted",
+        "reason": "main leaves first.",
+        "evidence": [line],
+    }
     with answering(FAILS, ApiError(400, "invalid")) as model:
         open_ = calibrate(repo, **model.environ)
-    assert (open_.code, "no second look: HTTP 400" in open_.out) == (3, True), "a fail without it measures nothing"
+    assert (open_.code, "no second look: HTTP 400" in open_.out) == (3, True), (
+        "a fail without it measures nothing"
+    )
     with answering(FAILS, look) as model:
         done = calibrate(repo, "--json", **model.environ)
     told = "a second look at each fail, at most $0.5000 ($0.5000 each: max_cost_usd in gate.toml)."
@@ -192,7 +219,9 @@ def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(
     with answering(PASSES, Hang()) as model:
         command = [sys.executable, "-m", "vibe_gate", "calibrate", "--jobs", "1"]
         environ = repo.environ | model.environ
-        running = subprocess.Popen(command, cwd=repo.path, env=environ, stderr=subprocess.PIPE, text=True)
+        running = subprocess.Popen(
+            command, cwd=repo.path, env=environ, stderr=subprocess.PIPE, text=True
+        )
         while len(model.script.requests) < 2 and running.poll() is None:
             pass
         running.send_signal(signal.SIGINT)
@@ -205,7 +234,10 @@ def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(
     with answering(PASSES, repeat_last=True) as model:
         poor = calibrate(repo, "--max-cost-usd", "0.0011", "--jobs", "1", **model.environ)
         assert poor.code == 3
-        assert "(1 of 3 answered before): at most 2 conversations, at most $0.0011 (--max-cost-usd)." in poor.err
+        assert (
+            "(1 of 3 answered before): at most 2 conversations, at most $0.0011 (--max-cost-usd)."
+            in poor.err
+        )
         assert "The budget of $0.0011 is reached." in poor.out
         rest = calibrate(repo, **model.environ)
     assert (rest.code, len(model.script.requests)) == (0, 2), rest.out
@@ -246,7 +278,10 @@ def test_after_ctrl_c_each_task_ends_its_process_before_the_loop_is_closed(in_a_
 def test_without_a_key_or_a_labelled_question_nothing_is_asked(repo: Repo) -> None:
     case(repo, "open", "abstain", SWALLOWS)
     nothing = calibrate(repo)
-    assert (nothing.code, "no labelled case says how a judge's criterion must come out" in nothing.err) == (2, True)
+    assert (
+        nothing.code,
+        "no labelled case says how a judge's criterion must come out" in nothing.err,
+    ) == (2, True)
     assert calibrate(repo, "--repeat", "101").err == "vibe-gate: --repeat takes at most 100.\n"
     case(repo, "defect", "fail", SWALLOWS)
     assert calibrate(repo).err == (
@@ -256,7 +291,10 @@ def test_without_a_key_or_a_labelled_question_nothing_is_asked(repo: Repo) -> No
 
 def test_parts_of_no_labelled_case_are_an_error_and_a_part_without_one_says_so(repo: Repo) -> None:
     nothing = calibrate(repo, "--shard", "1/2")
-    assert (nothing.code, "no labelled case says how a judge's criterion must come out" in nothing.err) == (2, True)
+    assert (
+        nothing.code,
+        "no labelled case says how a judge's criterion must come out" in nothing.err,
+    ) == (2, True)
     case(repo, "defect", "fail", SWALLOWS)
     empty = next(part for number in (1, 2) if not shard_of(part := f"{number}/2").has("defect"))
     done = calibrate(repo, "--shard", empty)
@@ -280,8 +318,12 @@ def test_a_case_counts_by_the_worst_of_its_repeats_and_flips_make_a_criterion_un
 
 
 def test_the_table_tells_unsteady_criteria_and_what_the_second_look_changed() -> None:
-    first = count("a", [LabelledAnswers(True, ("fail", "pass")), LabelledAnswers(False, ("fail", "fail"))])
-    final = count("a", [LabelledAnswers(True, ("pass", "pass")), LabelledAnswers(False, ("fail", "fail"))])
+    first = count(
+        "a", [LabelledAnswers(True, ("fail", "pass")), LabelledAnswers(False, ("fail", "fail"))]
+    )
+    final = count(
+        "a", [LabelledAnswers(True, ("pass", "pass")), LabelledAnswers(False, ("fail", "fail"))]
+    )
     measure = CriterionMeasure(QUESTION, final, first, Interval(6400, 6100, 6700), None)
     assert next(table(measure, 0.05)).split() == ["a", "(must)", "95", "%", "interval"]
     assert "    without second look: 1 of 1 clean blocked, 1 of 1 found" in table(measure, 0.05)
@@ -309,7 +351,9 @@ def test_sixty_clean_and_thirty_defective_cases_are_shown_with_their_intervals()
     found, missed = LabelledAnswers(False, ("fail",)), LabelledAnswers(False, ("pass",))
     counts = count(CRITERION, [clean] * 59 + [blocked] + [found] * 27 + [missed] * 3)
     question = Criterion(id=CRITERION, kind="judge", question="Is it?", must=True)
-    measure = CriterionMeasure(question, counts, counts, Interval(120, 120, 120), Interval(0.0004, 0.0004, 0.0004))
+    measure = CriterionMeasure(
+        question, counts, counts, Interval(120, 120, 120), Interval(0.0004, 0.0004, 0.0004)
+    )
     assert "\n".join(table(measure, 0.05)).split() == MEASURED.split()
 
 

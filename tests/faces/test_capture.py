@@ -24,7 +24,9 @@ BARE = [sys.executable, "-I", "-S", capture.__file__]
 
 
 def keep(given: bytes, where, environ, *options: str) -> None:
-    done = subprocess.run([*BARE, *options], input=given, cwd=where, env=environ, capture_output=True)
+    done = subprocess.run(
+        [*BARE, *options], input=given, cwd=where, env=environ, capture_output=True
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -33,7 +35,11 @@ def event(session="s1", **more) -> bytes:
 
 
 def spooled(where, session="s1"):
-    lines = (where / ".git" / "vibe-gate" / "captures" / session / "events.ndjson").read_bytes().splitlines()
+    lines = (
+        (where / ".git" / "vibe-gate" / "captures" / session / "events.ndjson")
+        .read_bytes()
+        .splitlines()
+    )
     return [json.loads(line)["event"] for line in lines]
 
 
@@ -48,7 +54,9 @@ def test_an_event_is_one_line_with_its_time_that_nobody_else_may_read(tmp_path, 
     assert document["event"]["tool_name"] == "Read"
 
 
-def test_geminis_events_are_kept_apart_by_the_agents_name_and_those_of_an_unknown_agent_are_not_kept(tmp_path, environ):
+def test_geminis_events_are_kept_apart_by_the_agents_name_and_those_of_an_unknown_agent_are_not_kept(
+    tmp_path, environ
+):
     where = repository(tmp_path / "r")
     keep(event(tool_name="write_file"), where, environ, "gemini")
     assert spooled(where, "gemini.s1")[0]["tool_name"] == "write_file"
@@ -60,7 +68,9 @@ def test_geminis_events_are_kept_apart_by_the_agents_name_and_those_of_an_unknow
 
 
 @pytest.mark.parametrize(("agent", "start"), [(GEMINI, "."), (CODEX, "."), (CODEX, "deep")])
-def test_events_of_other_agents_are_kept_once_by_the_projects_hooks_or_the_users(tmp_path, environ, agent, start):
+def test_events_of_other_agents_are_kept_once_by_the_projects_hooks_or_the_users(
+    tmp_path, environ, agent, start
+):
     where = repository(tmp_path / "r")
     (where / "deep").mkdir()
     given = json.dumps({"session_id": "s1", "hook_event_name": agent.captured[2]}).encode()
@@ -75,13 +85,21 @@ def test_events_of_other_agents_are_kept_once_by_the_projects_hooks_or_the_users
 
 def test_an_event_over_several_lines_becomes_one(tmp_path, environ):
     where = repository(tmp_path / "r")
-    document = {"session_id": "s1", "text": "with\nline feeds\r\nof its own", "more": [1, {"a": "b"}]}
+    document = {
+        "session_id": "s1",
+        "text": "with\nline feeds\r\nof its own",
+        "more": [1, {"a": "b"}],
+    }
     for newline in ("\n", "\r\n"):
-        keep((json.dumps(document, indent=2).replace("\n", newline) + "\n").encode(), where, environ)
+        keep(
+            (json.dumps(document, indent=2).replace("\n", newline) + "\n").encode(), where, environ
+        )
     assert spooled(where) == [document, document]
 
 
-def test_a_hook_of_the_users_own_settings_keeps_events_only_where_vibe_gate_is_used(tmp_path, environ):
+def test_a_hook_of_the_users_own_settings_keeps_events_only_where_vibe_gate_is_used(
+    tmp_path, environ
+):
     outside, where = tmp_path / "outside", repository(tmp_path / "r")
     outside.mkdir()
     folder = where / ".git" / "vibe-gate"
@@ -96,13 +114,17 @@ def test_a_hook_of_the_users_own_settings_keeps_events_only_where_vibe_gate_is_u
     keep(event(), outside, environ | {"CLAUDE_PROJECT_DIR": str(where)}, "--user")
     assert len(spooled(where)) == 2  # by its records
     shutil.rmtree(folder)
-    (where / ".git/hooks/pre-commit").write_text("#!/bin/sh\n# vibe-gate: written by `vibe-gate install git`\n")
+    (where / ".git/hooks/pre-commit").write_text(
+        "#!/bin/sh\n# vibe-gate: written by `vibe-gate install git`\n"
+    )
     keep(event(), where, environ, "--user")
     assert len(spooled(where)) == 1
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_hook_of_the_users_own_settings_leaves_events_to_the_projects_own_hooks(tmp_path, environ, shared):
+def test_a_hook_of_the_users_own_settings_leaves_events_to_the_projects_own_hooks(
+    tmp_path, environ, shared
+):
     where = repository(tmp_path / "r")
     (where / ".vibe-gate").mkdir()
     (where / ".claude").mkdir()
@@ -148,7 +170,13 @@ def test_the_repository_is_found_from_wherever_the_agent_stands(tmp_path, enviro
 
 @pytest.mark.parametrize(
     ("session", "folder"),
-    [("../../../etc", "_________etc-"), ("a/b", "a_b-"), ("", "unknown"), (".", "_-"), ("x" * 500, "x" * 55 + "-")],
+    [
+        ("../../../etc", "_________etc-"),
+        ("a/b", "a_b-"),
+        ("", "unknown"),
+        (".", "_-"),
+        ("x" * 500, "x" * 55 + "-"),
+    ],
 )
 def test_a_session_id_cannot_lead_out_of_its_folder(tmp_path, environ, session, folder):
     where = repository(tmp_path / "r")
@@ -192,7 +220,9 @@ def test_of_parallel_calls_with_a_folding_in_the_middle_nothing_is_lost_or_torn(
 
 def test_it_imports_next_to_nothing(tmp_path, environ):
     where = repository(tmp_path / "r")
-    done = subprocess.run([*BARE[:3], "-X", "importtime", BARE[3]], input=event(), cwd=where, capture_output=True)
+    done = subprocess.run(
+        [*BARE[:3], "-X", "importtime", BARE[3]], input=event(), cwd=where, capture_output=True
+    )
     imported = {line.rsplit("|")[-1].strip() for line in done.stderr.decode().splitlines()}
     assert not {"site", "vibe_gate", "pathlib", "datetime", "typing", "subprocess"} & imported
 

@@ -1,4 +1,6 @@
-"""`vibe-gate test`: labelled cases of the rubrics, live, recorded and replayed, on real repositories."""
+"""`vibe-gate test`: labelled cases of the rubrics, live, recorded and replayed, on real
+repositories.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +52,18 @@ def run_cases(repo: Repo, *argv: str, **environ: str) -> Done:
 
 
 @pytest.mark.slow
-def test_cases_are_recorded_once_and_replayed_until_the_rubric_or_the_expectation_changes(repo: Repo) -> None:
+def test_cases_are_recorded_once_and_replayed_until_the_rubric_or_the_expectation_changes(
+    repo: Repo,
+) -> None:
     (repo.path / CASES / "kept/after/link").symlink_to("/etc/hostname")
     signer, signed = repo.path.parent / "signer", repo.path.parent / "signed"
     signer.write_text(f"#!/bin/sh\ntouch {signed}\nexit 1\n")
     signer.chmod(0o755)
-    for name, value in (("gpg.format", "ssh"), ("user.signingKey", "key"), ("gpg.ssh.program", str(signer))):
+    for name, value in (
+        ("gpg.format", "ssh"),
+        ("user.signingKey", "key"),
+        ("gpg.ssh.program", str(signer)),
+    ):
         repo.git("config", "--global", name, value)
     assert run_cases(repo).out.splitlines() == [
         "dropped: no cassette: record it with `vibe-gate test --wire record`",
@@ -75,18 +83,28 @@ def test_cases_are_recorded_once_and_replayed_until_the_rubric_or_the_expectatio
         ("dropped", "ok", 0.0),
         ("kept", "ok", 0.0),
     ]
-    assert repo.git("status", "--porcelain", "--ignored") == "?? .vibe-gate/cases/\n?? .vibe-gate/rubrics/hygiene.toml"
+    assert (
+        repo.git("status", "--porcelain", "--ignored")
+        == "?? .vibe-gate/cases/\n?? .vibe-gate/rubrics/hygiene.toml"
+    )
     case(repo, "kept", '[expect]\nerrors-not-swallowed = "abstain"\n', GOOD.replace("path", "name"))
     failed = run_cases(repo)
     assert failed.code == 1
-    assert "kept: FAIL: errors-not-swallowed: expected abstain, got pass (So it is.)\n" in failed.out
+    assert (
+        "kept: FAIL: errors-not-swallowed: expected abstain, got pass (So it is.)\n" in failed.out
+    )
     rubric = repo.path / ".vibe-gate/rubrics/quality.toml"
     rubric.write_text(rubric.read_text().replace("say why not?", "say why?"))
     stale = run_cases(repo)
-    assert (stale.code, stale.out.count("undecided: errors-not-swallowed: The cassette holds no answer")) == (3, 2)
+    assert (
+        stale.code,
+        stale.out.count("undecided: errors-not-swallowed: The cassette holds no answer"),
+    ) == (3, 2)
 
 
-def test_a_case_of_checks_needs_no_cassette_and_counts_what_stands_in_hostile_trees(repo: Repo) -> None:
+def test_a_case_of_checks_needs_no_cassette_and_counts_what_stands_in_hostile_trees(
+    repo: Repo,
+) -> None:
     shutil.rmtree(repo.path / CASES)
     case(repo, "conflict", 'outcome = "fail"\n[expect]\nclean = "fail"\n', CONFLICT, "hygiene")
     repo.write(f"{CASES}/conflict/after/.vibe-gate/gate.toml", "schema = 7\n")
@@ -108,7 +126,9 @@ def test_a_case_of_checks_needs_no_cassette_and_counts_what_stands_in_hostile_tr
     assert run_cases(repo, "hygene").code == 2
 
 
-def test_a_case_names_two_commits_or_a_commit_and_a_patch_and_says_which_commit_is_not_here(repo: Repo) -> None:
+def test_a_case_names_two_commits_or_a_commit_and_a_patch_and_says_which_commit_is_not_here(
+    repo: Repo,
+) -> None:
     shutil.rmtree(repo.path / CASES)
     base = repo.commit("Base", **{"src/load.py": GOOD})
     head = repo.commit("Conflict", **{"src/load.py": CONFLICT})
@@ -132,13 +152,17 @@ def test_a_case_names_two_commits_or_a_commit_and_a_patch_and_says_which_commit_
     assert done.code == 3
 
 
-def test_a_case_holds_what_the_gate_refuses_elsewhere_and_is_still_a_change_of_the_gate(repo: Repo) -> None:
+def test_a_case_holds_what_the_gate_refuses_elsewhere_and_is_still_a_change_of_the_gate(
+    repo: Repo,
+) -> None:
     repo.write(".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["quality", "hygiene"]\n')
     repo.commit("A gate")
     case(repo, "conflict", 'outcome = "fail"\n', CONFLICT + SECRET, "hygiene")
     done = vibe_gate("review", "--json", cwd=repo.path, environ=repo.environ).json
     assert (done["exit_code"], done["outcome"]) == (4, "pass")
-    assert {one["outcome"] for rubric in done["rubrics"] for one in rubric["criteria"]} == {"not_applicable"}
+    assert {one["outcome"] for rubric in done["rubrics"] for one in rubric["criteria"]} == {
+        "not_applicable"
+    }
     assert len(done["policy_changes"]) == 3
     repo.write("src/load.py", CONFLICT)
     done = vibe_gate("review", "--no-judge", "--json", cwd=repo.path, environ=repo.environ).json
@@ -175,11 +199,17 @@ def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
     case(repo, "wrong", 'outcome = "pass"\n', CONFLICT, "hygiene")
     repo.write(f"{CASES}/right/after/test_material.py", "def test_of_the_case(): assert False")
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
-    done = pytester.runpytest_subprocess("--vibe-cases", "-rs", "-n", "2", "--vibe-report=pages", ".", CASES)
+    done = pytester.runpytest_subprocess(
+        "--vibe-cases", "-rs", "-n", "2", "--vibe-report=pages", ".", CASES
+    )
     done.assert_outcomes(passed=2, failed=1, skipped=1)
-    grid = html.fromstring((pytester.path / "pages/index.html").read_text()).xpath("//table[@id='grid']/tbody/tr")
+    grid = html.fromstring((pytester.path / "pages/index.html").read_text()).xpath(
+        "//table[@id='grid']/tbody/tr"
+    )
     shown = [(row[0].text_content(), row[1].text_content()) for row in grid]
-    assert shown == [(f"{CASES}/{name}", mark) for name, mark in (("asked", "?"), ("right", "✓"), ("wrong", "✗"))]
+    assert shown == [
+        (f"{CASES}/{name}", mark) for name, mark in (("asked", "?"), ("right", "✓"), ("wrong", "✗"))
+    ]
     done.stdout.fnmatch_lines_random(
         [
             "*case wrong*",
@@ -187,12 +217,16 @@ def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
             f"SKIPPED * {CASES}/asked/case.toml:1: no cassette: record it with `vibe-gate test --wire record`",
         ]
     )
-    strict = pytester.runpytest_inprocess("--vibe-cases", "--vibe-strict", "-k", "asked or own", CASES)
+    strict = pytester.runpytest_inprocess(
+        "--vibe-cases", "--vibe-strict", "-k", "asked or own", CASES
+    )
     strict.assert_outcomes(failed=1, deselected=2)
     repo.write(f"{CASES}/asked/case.toml", "schema = 1\n")
     broken = pytester.runpytest_inprocess("--vibe-cases")
     assert broken.ret == pytest.ExitCode.USAGE_ERROR
-    broken.stderr.fnmatch_lines([f"ERROR: --vibe-cases: {CASES}/asked/case.toml:1: rubric: is missing"])
+    broken.stderr.fnmatch_lines(
+        [f"ERROR: --vibe-cases: {CASES}/asked/case.toml:1: rubric: is missing"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,9 +245,15 @@ def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
         ("fail", {"a": "fail"}, "abstain none", "fail", 0, 1),
     ],
 )
-def test_what_nobody_decided_is_neither_right_nor_wrong(outcome, expect, came_out, rubric, failed, undecided) -> None:
+def test_what_nobody_decided_is_neither_right_nor_wrong(
+    outcome, expect, came_out, rubric, failed, undecided
+) -> None:
     one, by = came_out.split()
-    criterion = CriterionResult(id="a", kind="judge", must=False, weight=1, outcome=one, decided_by=by, reason="So.")
-    result = RubricResult(id="quality", digest="", outcome=rubric, score=1, coverage=1, criteria=(criterion,))
+    criterion = CriterionResult(
+        id="a", kind="judge", must=False, weight=1, outcome=one, decided_by=by, reason="So."
+    )
+    result = RubricResult(
+        id="quality", digest="", outcome=rubric, score=1, coverage=1, criteria=(criterion,)
+    )
     file = CaseFile(schema=1, rubric="quality", outcome=outcome, expect=expect)
     assert tuple(map(len, compare(Case("x", f"{CASES}/x", file), result))) == (failed, undecided)

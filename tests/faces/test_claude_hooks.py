@@ -35,7 +35,9 @@ def events(where):
     return [json.loads(line) for line in lines]
 
 
-def test_a_session_is_captured_from_its_start_to_its_end_with_every_parallel_call(installed, tmp_path):
+def test_a_session_is_captured_from_its_start_to_its_end_with_every_parallel_call(
+    installed, tmp_path
+):
     reads = Turn(*(ToolUse("Read", {"file_path": str(installed / "a.txt")}) for _ in range(12)))
     turns = calls(
         ToolUse("Write", {"file_path": str(installed / "b.py"), "content": "x = 1\n"}),
@@ -45,9 +47,18 @@ def test_a_session_is_captured_from_its_start_to_its_end_with_every_parallel_cal
     claude(installed, tmp_path / "home", [reads, reads, *turns])
     kept = [line["event"] for line in events(installed)]
     assert {event["hook_event_name"] for event in kept} == {
-        *("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd")
+        *(
+            "SessionStart",
+            "UserPromptSubmit",
+            "PostToolUse",
+            "PostToolUseFailure",
+            "Stop",
+            "SessionEnd",
+        )
     }
-    tools = sorted((event["hook_event_name"], event["tool_name"]) for event in kept if "tool_name" in event)
+    tools = sorted(
+        (event["hook_event_name"], event["tool_name"]) for event in kept if "tool_name" in event
+    )
     assert tools == [
         *[("PostToolUse", "Read")] * 24,
         *(("PostToolUse", "TaskCreate"), ("PostToolUse", "Write"), ("PostToolUseFailure", "Bash")),
@@ -67,16 +78,23 @@ def test_what_would_go_around_the_gate_is_refused_and_honest_work_is_not(install
         ToolUse("Read", own),
         ToolUse("Bash", {"command": "git commit --allow-empty -m honest"}),
         ToolUse("Bash", {"command": "git commit --allow-empty --no-verify -m sneaky"}),
-        ToolUse("Bash", {"command": "git -c core.hooksPath=/dev/null commit --allow-empty -m sneaky"}),
+        ToolUse(
+            "Bash", {"command": "git -c core.hooksPath=/dev/null commit --allow-empty -m sneaky"}
+        ),
         ToolUse("Bash", {"command": "env -u CLAUDECODE git commit --allow-empty -m hidden"}),
         ToolUse("Write", at | {"content": "softer"}),
         ToolUse("Edit", at | {"old_string": "1", "new_string": "2"}),
         ToolUse("Write", own | {"content": "{}"}),
-        ToolUse("Edit", own | {"old_string": "guard.py", "new_string": "x.py", "replace_all": True}),
+        ToolUse(
+            "Edit", own | {"old_string": "guard.py", "new_string": "x.py", "replace_all": True}
+        ),
     )
     results = tool_results(claude(installed, tmp_path / "home", turns))
     assert [failed for failed, _ in results] == [False] * 3 + [True] * 7
-    assert "`git commit` without its hooks goes around the gate; run it without --no-verify" in results[3][1]
+    assert (
+        "`git commit` without its hooks goes around the gate; run it without --no-verify"
+        in results[3][1]
+    )
     assert all("let the user edit it" in said for _, said in results[6:8])
     assert "ask the user" in results[8][1]
     assert git(installed, "log", "--format=%s").splitlines() == ["honest", "start"]
@@ -91,13 +109,23 @@ def test_a_session_in_a_linked_worktree_lands_in_the_shared_git_folder(installed
     below = tmp_path / "linked" / "deep" / "down"
     below.mkdir(parents=True)
     subprocess.run(["true"], check=True)
-    claude(tmp_path / "linked", tmp_path / "home", calls(ToolUse("Bash", {"command": f"cd {below} && pwd"})))
-    assert [line["event"]["hook_event_name"] for line in events(installed)].count("PostToolUse") == 1
+    claude(
+        tmp_path / "linked",
+        tmp_path / "home",
+        calls(ToolUse("Bash", {"command": f"cd {below} && pwd"})),
+    )
+    assert [line["event"]["hook_event_name"] for line in events(installed)].count(
+        "PostToolUse"
+    ) == 1
 
 
 def test_after_uninstall_no_hook_runs(installed, tmp_path, environ):
     assert vibe_gate("uninstall", "claude", cwd=installed, environ=environ).returncode == 0
-    claude(installed, tmp_path / "home", calls(ToolUse("Bash", {"command": "git commit --allow-empty -nm free"})))
+    claude(
+        installed,
+        tmp_path / "home",
+        calls(ToolUse("Bash", {"command": "git commit --allow-empty -nm free"})),
+    )
     assert git(installed, "log", "--format=%s").splitlines() == ["free", "start"]
     assert not (installed / ".git" / "vibe-gate").exists()
 
@@ -107,20 +135,28 @@ def test_the_review_says_which_session_wrote_the_files(installed, tmp_path, envi
     turns = calls(
         ToolUse("Write", {"file_path": str(installed / "b.py"), "content": "x = 1\n"}),
         ToolUse("Read", {"file_path": str(installed / "a.txt")}),
-        ToolUse("Edit", {"file_path": str(installed / "a.txt"), "old_string": "one", "new_string": "two"}),
+        ToolUse(
+            "Edit",
+            {"file_path": str(installed / "a.txt"), "old_string": "one", "new_string": "two"},
+        ),
     )
     messages = claude(installed, tmp_path / "home", turns)
     session = messages[0]["session_id"]
     git(installed, "add", "a.txt", "b.py", "by_hand.txt")
     done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
     authored = json.loads(done.stdout)["agent_authored"]
-    assert authored == {"decision": True, "hints": [f"Claude Code session {session[:8]} wrote 2 of 3 files"]}
+    assert authored == {
+        "decision": True,
+        "hints": [f"Claude Code session {session[:8]} wrote 2 of 3 files"],
+    }
     (folder,) = (installed / ".vibe-artifacts" / "captures").iterdir()
     assert json.loads((folder / "meta.json").read_text())["session_id"] == session
     assert events(installed) == []  # nothing that is not redacted stays
 
     git(installed, "commit", "-q", "-m", "Both of us")
-    again = vibe_gate("review", "--commit", "HEAD", "--no-judge", "--json", cwd=installed, environ=environ)
+    again = vibe_gate(
+        "review", "--commit", "HEAD", "--no-judge", "--json", cwd=installed, environ=environ
+    )
     assert json.loads(again.stdout)["agent_authored"] == authored
 
 
@@ -143,7 +179,12 @@ def test_what_a_subagent_writes_is_the_sessions(installed, tmp_path, environ):
         "run_in_background": False,
     }
     written = {"file_path": str(installed / "c.py"), "content": "y = 1\n"}
-    turns = [Turn(ToolUse("Agent", asked)), Turn(ToolUse("Write", written)), Turn(Text("done")), Turn(Text("all done"))]
+    turns = [
+        Turn(ToolUse("Agent", asked)),
+        Turn(ToolUse("Write", written)),
+        Turn(Text("done")),
+        Turn(Text("all done")),
+    ]
     claude(installed, tmp_path / "home", turns)
     kept = [line["event"] for line in events(installed)]
     names = [event["hook_event_name"] for event in kept]

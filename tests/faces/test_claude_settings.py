@@ -7,9 +7,19 @@ import json
 import pytest
 
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.agent_hook.settings import add_hooks, drop_hooks, hooks_of, read_settings, write_settings
+from vibe_gate.faces.agent_hook.settings import (
+    add_hooks,
+    drop_hooks,
+    hooks_of,
+    read_settings,
+    write_settings,
+)
 
-GUARD = {"type": "command", "command": "/p/python", "args": ["-I", "-S", "/p/vibe_gate/faces/agent_hook/guard.py"]}
+GUARD = {
+    "type": "command",
+    "command": "/p/python",
+    "args": ["-I", "-S", "/p/vibe_gate/faces/agent_hook/guard.py"],
+}
 CAPTURE = GUARD | {"args": ["-I", "-S", "/p/vibe_gate/faces/agent_hook/capture.py"], "async": True}
 WANTED = {"Stop": [{"hooks": [CAPTURE]}], "PreToolUse": [{"matcher": "Bash", "hooks": [GUARD]}]}
 FOREIGN = {"matcher": "Bash", "hooks": [{"type": "command", "command": "echo theirs"}]}
@@ -22,9 +32,15 @@ def dumped(value, **layout):
 TEXTS = {
     "other settings": dumped({"model": "opus", "permissions": {"allow": ["Bash(ls:*)"]}}, indent=2),
     "tabs": dumped({"model": "opus", "env": {"A": "b"}}, indent="\t"),
-    "windows line ends": dumped({"model": "opus", "env": {"A": "b"}}, indent=4).replace("\n", "\r\n"),
-    "others at our events": dumped({"hooks": {"Stop": [FOREIGN, FOREIGN], "PreToolUse": [FOREIGN]}}, indent=2),
-    "hooks first, in groups of none": dumped({"hooks": {"Stop": [FOREIGN, {"hooks": []}]}, "z": 1}, indent=2),
+    "windows line ends": dumped({"model": "opus", "env": {"A": "b"}}, indent=4).replace(
+        "\n", "\r\n"
+    ),
+    "others at our events": dumped(
+        {"hooks": {"Stop": [FOREIGN, FOREIGN], "PreToolUse": [FOREIGN]}}, indent=2
+    ),
+    "hooks first, in groups of none": dumped(
+        {"hooks": {"Stop": [FOREIGN, {"hooks": []}]}, "z": 1}, indent=2
+    ),
     "letters beyond ASCII": '{\n  "grün": "é 🙂"\n}\n',
     "no last line feed": '{\n  "a": 1\n}',
 }
@@ -48,7 +64,10 @@ def test_settings_that_hold_nothing_else_are_none_afterwards(text):
 
 
 def test_hooks_of_an_older_installation_are_replaced():
-    old = {"Stop": [{"hooks": [CAPTURE | {"command": "/old/python"}]}], "SessionStart": [{"hooks": [CAPTURE]}]}
+    old = {
+        "Stop": [{"hooks": [CAPTURE | {"command": "/old/python"}]}],
+        "SessionStart": [{"hooks": [CAPTURE]}],
+    }
     assert hooks_of(add_hooks(add_hooks("{}", old, "s"), WANTED, "s"), "s") == WANTED
 
 
@@ -67,17 +86,31 @@ def test_what_others_added_later_stays():
 
 
 def test_our_hook_in_a_group_with_others_leaves_the_others():
-    text = dumped({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo theirs"}, CAPTURE]}]}}, indent=2)
+    text = dumped(
+        {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo theirs"}, CAPTURE]}]}},
+        indent=2,
+    )
     left = json.loads(drop_hooks(text, "s"))
     assert left == {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo theirs"}]}]}}
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"a": 1, "a": 2}', "// x\n{}", "[" * 9999],
+    [
+        "",
+        "[]",
+        '{"hooks": []}',
+        '{"hooks": {"Stop": {}}}',
+        '{"a": 1, "a": 2}',
+        "// x\n{}",
+        "[" * 9999,
+    ],
 )
 def test_what_is_no_settings_file_is_refused_with_a_sentence(text):
-    for change in (lambda: add_hooks(text, WANTED, "settings.json"), lambda: drop_hooks(text, "settings.json")):
+    for change in (
+        lambda: add_hooks(text, WANTED, "settings.json"),
+        lambda: drop_hooks(text, "settings.json"),
+    ):
         with pytest.raises(UsageError, match=r"settings\.json .*Nothing was changed"):
             change()
 
@@ -92,7 +125,10 @@ def test_a_link_is_never_followed(tmp_path, link):
         (tmp_path / ".claude").mkdir()
         (tmp_path / ".claude" / "settings.json").symlink_to("../outside/settings.json")
     path = tmp_path / ".claude" / "settings.json"
-    for change in (lambda: read_settings(path, tmp_path), lambda: write_settings(path, tmp_path, "x")):
+    for change in (
+        lambda: read_settings(path, tmp_path),
+        lambda: write_settings(path, tmp_path, "x"),
+    ):
         with pytest.raises(UsageError, match="is a symbolic link"):
             change()
     assert (tmp_path / "outside" / "settings.json").read_text() == "{}"

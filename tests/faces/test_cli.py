@@ -39,13 +39,16 @@ def test_help_teaches_by_example_before_it_lists(tmp_path, environ, argv):
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"), [("rev", "review"), ("bundles l", "list"), ("review --wire r", "record replay")]
+    ("words", "expected"),
+    [("rev", "review"), ("bundles l", "list"), ("review --wire r", "record replay")],
 )
 def test_bash_completes_commands_and_choices(tmp_path, environ, words, expected):
     pytest.importorskip("shtab")
     asks = f"COMP_WORDS=(vibe-gate {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}}-1)); set -- $(complete -p vibe-gate)"
     calls = '${@: -2:1} vibe-gate "${COMP_WORDS[COMP_CWORD]}"; echo "${COMPREPLY[@]}"'
-    script = vibe_gate("completion", "bash", cwd=tmp_path, environ=environ).stdout + f"\n{asks}; {calls}"
+    script = (
+        vibe_gate("completion", "bash", cwd=tmp_path, environ=environ).stdout + f"\n{asks}; {calls}"
+    )
     done = subprocess.run(["bash", "-c", script], env=environ, capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == (expected, "")
 
@@ -77,7 +80,10 @@ def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ
     [
         (["reviev"], "'reviev' is not a command; did you mean 'review'?"),
         (["\x1b[31mreview"], "\\x1b[31mreview"),
-        (["--verison"], "'--verison' is not an option of vibe-gate itself; did you mean '--version'?"),
+        (
+            ["--verison"],
+            "'--verison' is not an option of vibe-gate itself; did you mean '--version'?",
+        ),
         (["bundles", "lst"], "vibe-gate: 'lst' is not one of list, show, keep,"),
         (["bundles", "lst"], "did you mean 'list'?"),
         (["bundles", "list", "--limt", "3"], "unknown option --limt; did you mean '--limit'?"),
@@ -92,7 +98,9 @@ def test_a_wrong_word_gets_the_nearest_one_suggested(tmp_path, environ, argv, se
 
 
 def test_with_json_an_error_is_exactly_one_document(tmp_path, environ):
-    done = vibe_gate("review", "--staged", "--commit", "HEAD", "--json", cwd=tmp_path, environ=environ)
+    done = vibe_gate(
+        "review", "--staged", "--commit", "HEAD", "--json", cwd=tmp_path, environ=environ
+    )
     assert done.returncode == 2
     document = json.loads(done.stdout)
     assert document["schema"] == 1
@@ -109,7 +117,9 @@ def test_every_command_has_help_of_its_own(capsys, monkeypatch, subtests):
             text = capsys.readouterr().out
             assert text.startswith(f"usage: vibe-gate {command}")
             assert max(map(len, text.splitlines())) <= 80
-            assert (dispatch.find_command(command).examples or "") in text  # none is broken into two lines
+            assert (
+                dispatch.find_command(command).examples or ""
+            ) in text  # none is broken into two lines
 
 
 @pytest.mark.parametrize("command", ["review", "verify"])
@@ -124,7 +134,9 @@ def test_the_program_prints_a_commands_help(tmp_path, environ, command):
 def test_a_current_directory_that_was_deleted_is_one_sentence_and_usage(tmp_path, environ, words):
     command = f"mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -m vibe_gate {words}"
     env = {**environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 2
     assert "the current directory no longer exists" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -143,7 +155,16 @@ def test_a_current_directory_that_was_deleted_is_one_sentence_and_usage(tmp_path
 )
 def test_a_stdout_that_cannot_be_written_is_no_traceback(tmp_path, environ, command, code):
     where, env = repository(tmp_path / "r"), {**environ, "PYTHONPATH": str(ROOT)}
-    argv = ["bash", "-o", "pipefail", "-c", f'"$0" "$1" "$2" {command}', sys.executable, "-m", "vibe_gate"]
+    argv = [
+        "bash",
+        "-o",
+        "pipefail",
+        "-c",
+        f'"$0" "$1" "$2" {command}',
+        sys.executable,
+        "-m",
+        "vibe_gate",
+    ]
     done = subprocess.run(argv, env=env, cwd=where, capture_output=True, text=True)
     assert done.returncode == code
     assert "Traceback" not in done.stderr
@@ -167,7 +188,9 @@ sys.exit(main())"""
 
 def test_a_signal_when_the_command_has_ended_does_not_change_its_exit_code(tmp_path, environ):
     argv = [sys.executable, "-c", LAST, "verify", "--help"]
-    done = subprocess.run(argv, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        argv, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -208,7 +231,9 @@ def test_a_bug_is_one_line_with_its_traceback_only_when_asked(exploding, capsys,
 
 def request(*argv: str, **environ: str):
     arguments = REVIEW.parse(parser("review", REVIEW).parse_args(argv))
-    return request_of(arguments.change, arguments.rubrics, arguments.limits, arguments.wire, environ)
+    return request_of(
+        arguments.change, arguments.rubrics, arguments.limits, arguments.wire, environ
+    )
 
 
 @pytest.mark.parametrize(
@@ -262,7 +287,12 @@ def test_options_arrive_in_the_request():
         *("--definitions", "worktree", "--strict", "--max-cost-usd", "1.5", "--deadline", "20"),
         *("--wire", "record", "--cassette", "tapes"),
     )
-    assert (asked.rubrics, asked.judge, asked.base, asked.definitions) == (("a", "b", "c"), "never", "main", "worktree")
+    assert (asked.rubrics, asked.judge, asked.base, asked.definitions) == (
+        ("a", "b", "c"),
+        "never",
+        "main",
+        "worktree",
+    )
     assert (asked.max_cost_usd, asked.deadline_s) == (1.5, 20.0)
     assert asked.wire == Wire("record", Path("tapes"))
 
@@ -284,10 +314,18 @@ def test_a_review_of_a_commit_without_files_says_nothing_to_review(tmp_path, env
     where = repository(tmp_path / "r")
     subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "empty"], cwd=where, check=True)
     done = vibe_gate("review", "--commit", "HEAD", cwd=where, environ=environ)
-    assert (done.returncode, done.stdout) == (0, "Nothing to review: commit HEAD changes no files.\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "Nothing to review: commit HEAD changes no files.\n",
+    )
 
 
 def test_json_of_nothing_to_review_is_the_summary(tmp_path, environ):
     done = vibe_gate("review", "--json", cwd=repository(tmp_path / "r"), environ=environ)
     document = json.loads(done.stdout)
-    assert (done.returncode, document["schema"], document["run_id"], document["outcome"]) == (0, 1, "", "pass")
+    assert (done.returncode, document["schema"], document["run_id"], document["outcome"]) == (
+        0,
+        1,
+        "",
+        "pass",
+    )

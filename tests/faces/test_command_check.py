@@ -32,7 +32,9 @@ def test_a_review_names_the_file_that_a_command_changed_and_keeps_the_output(tmp
     assert "note    noise | first" in done.stdout
     assert "note    noise | a:1: again" in done.stdout
     assert "note    formatter" not in done.stdout
-    summary = decode(Summary, vibe_gate("review", "HEAD~1", "--json", cwd=repo.path, environ=environ).stdout)
+    summary = decode(
+        Summary, vibe_gate("review", "HEAD~1", "--json", cwd=repo.path, environ=environ).stdout
+    )
     assert [finding.path for finding in summary.findings] == ["", "a"]
     log = (repo.path / summary.bundle / "checks.log").read_text()
     assert log.startswith("==== formatter: sh -c echo fixed")

@@ -15,7 +15,9 @@ from program import ROOT, git
 from vibe_gate.faces.cli.definitions import STARTERS
 
 GATES = ROOT / "tests/gates"
-RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'
+RUBRIC = (
+    'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'
+)
 
 
 def put(repo: Path, case: str) -> Path:
@@ -37,14 +39,21 @@ def test_check_tells_every_mistake_at_once(repo: Path, environ: dict[str, str], 
 
 def test_check_counts_what_it_found_right(repo: Path, environ: dict[str, str]) -> None:
     done = vibe_gate("config", "check", cwd=put(repo, "right"), environ=environ)
-    warning = 'warning: .vibe-gate/gate.toml:4: scope[0].paths[1]: "*.sql" matches no file of this tree'
+    warning = (
+        'warning: .vibe-gate/gate.toml:4: scope[0].paths[1]: "*.sql" matches no file of this tree'
+    )
     assert (done.returncode, done.stderr.splitlines()[1:]) == (0, [warning])
-    assert done.stdout == "ok: 2 rubrics, 1 judge question, 1 check, 1 agent, 1 workflow, 1 case in the working tree.\n"
+    assert (
+        done.stdout
+        == "ok: 2 rubrics, 1 judge question, 1 check, 1 agent, 1 workflow, 1 case in the working tree.\n"
+    )
 
 
 def test_check_warns_of_a_command_in_one_word(repo: Path, environ: dict[str, str]) -> None:
     rubric = put(repo, "right") / ".vibe-gate/rubrics/quality.toml"
-    rubric.write_text(f'{rubric.read_text()}[[criterion]]\nid = "ruff"\nkind = "check"\ncommand = ["ruff check"]\n')
+    rubric.write_text(
+        f'{rubric.read_text()}[[criterion]]\nid = "ruff"\nkind = "check"\ncommand = ["ruff check"]\n'
+    )
     done = vibe_gate("config", "check", cwd=repo, environ=environ)
     assert done.returncode == 0
     assert 'is one program with spaces in its name; write ["ruff", "check"]' in done.stderr
@@ -62,7 +71,9 @@ def test_show_prints_the_effective_gate_as_toml(repo: Path, environ: dict[str, s
     )
 
 
-def test_show_without_definitions_prints_the_built_in_gate(repo: Path, environ: dict[str, str]) -> None:
+def test_show_without_definitions_prints_the_built_in_gate(
+    repo: Path, environ: dict[str, str]
+) -> None:
     done = vibe_gate("config", "show", cwd=repo, environ=environ)
     assert done.returncode == 0
     assert done.stdout.startswith("# Definitions built in")
@@ -70,14 +81,18 @@ def test_show_without_definitions_prints_the_built_in_gate(repo: Path, environ: 
     assert "vibe-gate init" in done.stderr
 
 
-def test_show_prints_the_gate_that_binds_and_its_revision_not_the_files_as_they_lie(repo, environ) -> None:
+def test_show_prints_the_gate_that_binds_and_its_revision_not_the_files_as_they_lie(
+    repo, environ
+) -> None:
     put(repo, "right")
     git(repo, "add", "-A")
     git(repo, "commit", "-qm", "Gate")
     gate = repo / ".vibe-gate/gate.toml"
     gate.write_text(gate.read_text().replace("max_turns = 20", "") + "[budget]\nmax_turns = 7\n")
     binding = vibe_gate("config", "show", cwd=repo, environ=environ)
-    assert binding.stdout.startswith(f"# Definitions at {git(repo, 'rev-parse', 'HEAD').strip()}.\n")
+    assert binding.stdout.startswith(
+        f"# Definitions at {git(repo, 'rev-parse', 'HEAD').strip()}.\n"
+    )
     assert tomllib.loads(binding.stdout)["budget"]["max_turns"] == 20
     assert "differ from this gate: `vibe-gate config show --worktree`" in binding.stderr
     files = vibe_gate("config", "show", "--worktree", cwd=repo, environ=environ)
@@ -111,9 +126,15 @@ def test_show_says_when_the_gate_is_not_on_the_trusted_branch_yet(repo, environ)
     [
         ("gate.yaml", 'gate.yaml:1: nothing reads this; did you mean "gate.toml"?'),
         ("gate.tml", 'gate.tml:1: nothing reads this; did you mean "gate.toml"?'),
-        ("rubrics/new.yaml", "rubrics/new.yaml:1: nothing reads this file; those of rubrics/ end with .toml"),
+        (
+            "rubrics/new.yaml",
+            "rubrics/new.yaml:1: nothing reads this file; those of rubrics/ end with .toml",
+        ),
         ("rubric/new.txt", 'rubric/:1: nothing reads this; did you mean "rubrics"?'),
-        ("suppression.txt", 'suppression.txt:1: nothing reads this; did you mean "suppressions.toml"?'),
+        (
+            "suppression.txt",
+            'suppression.txt:1: nothing reads this; did you mean "suppressions.toml"?',
+        ),
         ("README.md", ""),
         ("rubrics/README.md", ""),
         ("cases/quality/a/before/x.bin", ""),
@@ -136,9 +157,13 @@ def test_check_warns_of_files_that_nothing_reads(repo, environ, path: str, warni
         ('["sh", "-c", "ruffx"]', ""), ('["./tools/lint.sh"]', ""), ('["tools/../tools/lint.sh"]', ""),
     ],
 )  # fmt: skip
-def test_check_warns_of_a_command_whose_program_is_missing(repo, environ, command: str, missing: str) -> None:
+def test_check_warns_of_a_command_whose_program_is_missing(
+    repo, environ, command: str, missing: str
+) -> None:
     rubric = put(repo, "right") / ".vibe-gate/rubrics/quality.toml"
-    rubric.write_text(f'{rubric.read_text()}[[criterion]]\nid = "lint"\nkind = "check"\ncommand = {command}\n')
+    rubric.write_text(
+        f'{rubric.read_text()}[[criterion]]\nid = "lint"\nkind = "check"\ncommand = {command}\n'
+    )
     (repo / "tools").mkdir()
     (repo / "tools/lint.sh").write_text("#!/bin/sh\n")
     done = vibe_gate("config", "check", cwd=repo, environ=environ)
@@ -150,12 +175,16 @@ def test_check_warns_of_a_command_whose_program_is_missing(repo, environ, comman
 def demanding(repo: Path) -> Path:
     """A gate in which a check must pass whose program is not installed here."""
     rubric = put(repo, "right") / ".vibe-gate/rubrics/quality.toml"
-    criterion = '[[criterion]]\nid = "lint"\nkind = "check"\ncommand = ["ruffx", "check"]\nmust = true\n'
+    criterion = (
+        '[[criterion]]\nid = "lint"\nkind = "check"\ncommand = ["ruffx", "check"]\nmust = true\n'
+    )
     rubric.write_text(f"{rubric.read_text()}{criterion}")
     return repo
 
 
-def test_a_program_that_a_must_check_lacks_is_a_mistake_that_says_what_to_do(demanding, environ) -> None:
+def test_a_program_that_a_must_check_lacks_is_a_mistake_that_says_what_to_do(
+    demanding, environ
+) -> None:
     done = vibe_gate("config", "check", cwd=demanding, environ=environ)
     sentence = (
         'criterion[1].command (id "lint"): "ruffx" is not installed here; the check will be an error, and so every '
@@ -173,13 +202,17 @@ def test_a_program_that_only_ci_has_may_be_named(demanding, environ) -> None:
 
 
 def test_a_named_program_excuses_no_other_one(demanding, environ) -> None:
-    done = vibe_gate("config", "check", "--without", "mypyx", "--json", cwd=demanding, environ=environ)
+    done = vibe_gate(
+        "config", "check", "--without", "mypyx", "--json", cwd=demanding, environ=environ
+    )
     document = json.loads(done.stdout)
     assert (done.returncode, document["exit_code"]) == (2, 2)
     assert [mistake["key"] for mistake in document["mistakes"]] == ["criterion[1].command"]
 
 
-def test_schema_prints_a_json_schema_that_the_starters_fit(repo: Path, environ: dict[str, str]) -> None:
+def test_schema_prints_a_json_schema_that_the_starters_fit(
+    repo: Path, environ: dict[str, str]
+) -> None:
     for name, starter in (("gate", "gate.toml"), ("rubric", "rubrics/general.toml")):
         schema = json.loads(vibe_gate("config", "schema", name, cwd=repo, environ=environ).stdout)
         tables = tomllib.loads(STARTERS[f".vibe-gate/{starter}"])
@@ -206,7 +239,9 @@ def test_a_gate_file_that_git_would_not_record_is_no_silent_default(
 
 
 @pytest.mark.parametrize("argv", [[], ["show", "gate"]])
-def test_what_cannot_be_understood_is_one_sentence(repo: Path, environ: dict[str, str], argv: list[str]) -> None:
+def test_what_cannot_be_understood_is_one_sentence(
+    repo: Path, environ: dict[str, str], argv: list[str]
+) -> None:
     done = vibe_gate("config", *argv, cwd=repo, environ=environ)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
@@ -215,7 +250,9 @@ def test_what_cannot_be_understood_is_one_sentence(repo: Path, environ: dict[str
 def test_check_warns_of_what_has_no_effect(repo: Path, environ: dict[str, str]) -> None:
     put(repo, "right")
     criterion = '[[criterion]]\nid = "tools"\nkind = "check"\ncheck = "todos-completed"\n'
-    (repo / ".vibe-gate/rubrics/conduct.toml").write_text(f'schema = 1\nid = "conduct"\n{criterion}')
+    (repo / ".vibe-gate/rubrics/conduct.toml").write_text(
+        f'schema = 1\nid = "conduct"\n{criterion}'
+    )
     suppression = '[[suppression]]\ncriterion = "testet"\nreason = "why"\n'
     (repo / ".vibe-gate/suppressions.toml").write_text(f"schema = 1\n{suppression}")
     with (repo / ".vibe-gate/gate.toml").open("a") as gate:

@@ -1,4 +1,6 @@
-"""Reviews read contents with libgit2: git, which would read them by its own settings, is asked for none."""
+"""Reviews read contents with libgit2: git, which would read them by its own settings, is asked for
+none.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ exec "{git}" "$@"
 
 @pytest.fixture
 def without_contents(tmp_path: Path, environ: dict[str, str]) -> dict[str, str]:
-    """An environment whose git refuses to show contents, trees and differences, and notes that it was asked."""
+    """An environment whose git refuses to show contents, trees and differences, and notes that it
+    was asked.
+    """
     program = tmp_path / "programs" / "git"
     program.parent.mkdir()
     real_git = shutil.which("git", path=environ["PATH"])
@@ -35,7 +39,9 @@ def without_contents(tmp_path: Path, environ: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("argv", [("HEAD~1",), ("HEAD~1..HEAD",), ("--commit", "HEAD"), ("--staged",), ()])
+@pytest.mark.parametrize(
+    "argv", [("HEAD~1",), ("HEAD~1..HEAD",), ("--commit", "HEAD"), ("--staged",), ()]
+)
 def test_a_review_by_checks_finds_a_secret_without_asking_git_for_contents(
     argv: tuple[str, ...], tmp_path: Path, environ: dict[str, str], without_contents: dict[str, str]
 ) -> None:
@@ -58,7 +64,12 @@ def test_a_judged_review_does_neither(
     repo = gated(tmp_path / "r", environ)
     repo.write("src/load.py", SWALLOWS)
     with answering(passes("errors-not-swallowed", "names-are-clear")) as model:
-        done = started("review", cwd=repo.path, environ=without_contents | model.environ, python=("-X", "importtime"))
+        done = started(
+            "review",
+            cwd=repo.path,
+            environ=without_contents | model.environ,
+            python=("-X", "importtime"),
+        )
     assert done.code == 0, done.out
     assert "pygit2" in {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
     assert not (tmp_path / "asked").exists()

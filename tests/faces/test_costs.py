@@ -53,8 +53,13 @@ def test_tests_and_models_are_listed_with_what_they_used(pytester, workers):
     )
     done.assert_outcomes(passed=2, failed=1, skipped=1)
     assert [line for line in TABLES.strip().splitlines() if line not in done.outlines] == []
-    assert not [line for line in done.outlines if line.startswith("? ")], "no model answered, so none is compared"
+    assert not [line for line in done.outlines if line.startswith("? ")], (
+        "no model answered, so none is compared"
+    )
     if not workers:
         assert (
-            "cost of agents" not in pytester.runpytest_inprocess("-q", "-p", "no:asyncio", "-k", "without").stdout.str()
+            "cost of agents"
+            not in pytester.runpytest_inprocess(
+                "-q", "-p", "no:asyncio", "-k", "without"
+            ).stdout.str()
         )

@@ -30,7 +30,10 @@ def test_it_has_versions_command_and_the_chain_of_exceptions(tmp_path: Path) -> 
     lines = path.read_text().splitlines()
     assert lines[:2] == ["command: vibe-gate review 'HEAD~1'", f"vibe-gate {__version__}"]
     assert any(line.startswith("pygit2 ") for line in lines)
-    assert [line for line in lines if "Error: " in line] == ["KeyError: 'missing'", "ValueError: bad"]
+    assert [line for line in lines if "Error: " in line] == [
+        "KeyError: 'missing'",
+        "ValueError: bad",
+    ]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -46,7 +49,9 @@ def test_secrets_and_long_texts_are_left_out(tmp_path: Path) -> None:
     assert "y" * MAX_MESSAGE not in text
 
 
-@pytest.mark.parametrize("environ", [{}, {"HOME": "relative"}, {"HOME": "/dev/null"}, {"HOME": "/a\0b"}])
+@pytest.mark.parametrize(
+    "environ", [{}, {"HOME": "relative"}, {"HOME": "/dev/null"}, {"HOME": "/a\0b"}]
+)
 def test_without_a_place_for_it_there_is_none(environ: dict[str, str]) -> None:
     assert write_crash_report(crash("bad"), [], environ) is None
 

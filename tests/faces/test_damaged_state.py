@@ -1,4 +1,6 @@
-"""A state.db that is damaged: each command puts it aside, says so once, and ends as it would without."""
+"""A state.db that is damaged: each command puts it aside, says so once, and ends as it would
+without.
+"""
 
 from __future__ import annotations
 

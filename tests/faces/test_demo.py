@@ -17,7 +17,9 @@ from vibe_gate.faces.cli.demo import make_demo
 
 @pytest.mark.every_python
 @pytest.mark.slow
-def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it_is_a_recording(tmp_path, environ):
+def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it_is_a_recording(
+    tmp_path, environ
+):
     done = vibe_gate("demo", cwd=tmp_path, environ=environ | {"TMPDIR": str(tmp_path)})
     assert done.code == 0, done.err
     [place] = tmp_path.glob("vibe-gate-demo-*")
@@ -35,7 +37,9 @@ def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it
         env=environ | {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"},
     ).stdout
     assert "errors-not-swallowed" in page
-    [run] = json.loads(vibe_gate("bundles", "list", "--json", cwd=place, environ=environ).out)["bundles"]
+    [run] = json.loads(vibe_gate("bundles", "list", "--json", cwd=place, environ=environ).out)[
+        "bundles"
+    ]
     document = json.loads((place / run["bundle"] / "summary.json").read_text())
     assert {c["id"]: c["outcome"] for c in document["rubrics"][0]["criteria"]} == {
         "no-secrets": "pass",

@@ -37,8 +37,19 @@ def test_a_remotes_url_names_a_server_and_a_repository(url, server, repository):
 @pytest.mark.parametrize(
     "url",
     [
-        *("", "/srv/git/octo/hello", "../octo/hello", "backup/octo/hello", "file:///srv/octo/hello"),
-        *("ext::sh -c x% octo/hello", "https://github.com/octo", "https://github.com/a/b/c", "git@github.com:hello"),
+        *(
+            "",
+            "/srv/git/octo/hello",
+            "../octo/hello",
+            "backup/octo/hello",
+            "file:///srv/octo/hello",
+        ),
+        *(
+            "ext::sh -c x% octo/hello",
+            "https://github.com/octo",
+            "https://github.com/a/b/c",
+            "git@github.com:hello",
+        ),
         *("https:///octo/hello", "ftp://github.com/octo/hello", "https://github.com /octo/hello"),
         *(
             "git@github.com:../hello",
@@ -69,7 +80,11 @@ def to(server: str, api: str, repository: str, token: str) -> Destination:
         ("a/b", HUB, TOKEN, to("github.com", "api.github.com", "a/b", "hub")),
         ("a/b", "", TOKEN, to("github.com", "api.github.com", "a/b", "hub")),
         (
-            *(None, OWN, TOKEN | {"GH_ENTERPRISE_TOKEN": "ghes", "GH_HOST": f"{GHES.upper()}:8443"}),
+            *(
+                None,
+                OWN,
+                TOKEN | {"GH_ENTERPRISE_TOKEN": "ghes", "GH_HOST": f"{GHES.upper()}:8443"},
+            ),
             to(f"{GHES}:8443", f"{GHES}:8443/api/v3", "team/app", "ghes"),
         ),
         (
@@ -80,7 +95,12 @@ def to(server: str, api: str, repository: str, token: str) -> Destination:
             *("a/b", f"git@{GHES}:team/app", {"GH_TOKEN": "said", "GH_HOST": GHES}),
             to(GHES, f"{GHES}/api/v3", "a/b", "said"),
         ),
-        (None, "git@acme.ghe.com:team/app", TOKEN, to("acme.ghe.com", "api.acme.ghe.com", "team/app", "hub")),
+        (
+            None,
+            "git@acme.ghe.com:team/app",
+            TOKEN,
+            to("acme.ghe.com", "api.acme.ghe.com", "team/app", "hub"),
+        ),
         (
             *(None, f"git@{GHES}:team/app", TOKEN | {"GITHUB_SERVER_URL": f"https://{GHES}/"}),
             to(GHES, f"{GHES}/api/v3", "team/app", "hub"),
@@ -89,8 +109,18 @@ def to(server: str, api: str, repository: str, token: str) -> Destination:
             *(None, HUB, TOKEN | {"GITHUB_API_URL": "https://proxy.example/api"}),
             to("github.com", "proxy.example/api", "octo/hello", "hub"),
         ),
-        (None, OWN, TOKEN | {"GITHUB_REPOSITORY": "a/b"}, to("github.com", "api.github.com", "a/b", "hub")),
-        ("c/d", HUB, TOKEN | {"GITHUB_REPOSITORY": "a/b"}, to("github.com", "api.github.com", "c/d", "hub")),
+        (
+            None,
+            OWN,
+            TOKEN | {"GITHUB_REPOSITORY": "a/b"},
+            to("github.com", "api.github.com", "a/b", "hub"),
+        ),
+        (
+            "c/d",
+            HUB,
+            TOKEN | {"GITHUB_REPOSITORY": "a/b"},
+            to("github.com", "api.github.com", "c/d", "hub"),
+        ),
     ],
 )
 def test_where_to_post(asked, origin, environ, expected):
@@ -124,22 +154,68 @@ def test_where_to_post(asked, origin, environ, expected):
                 TOKEN,
                 "origin is on github.com, but its URL names no repository (OWNER/NAME). Use --repository",
             )
-            for url in ("https://github.com/o", "https://ada:s3cret@github.com/a/b/c", "git@github.com:hello")
+            for url in (
+                "https://github.com/o",
+                "https://ada:s3cret@github.com/a/b/c",
+                "git@github.com:hello",
+            )
         ),
-        (None, f"https://{GHES}/o", {"GH_HOST": GHES}, f"origin is on {GHES}, but its URL names no repository"),
+        (
+            None,
+            f"https://{GHES}/o",
+            {"GH_HOST": GHES},
+            f"origin is on {GHES}, but its URL names no repository",
+        ),
         (None, "https://gitlab.com/a/b/c", TOKEN, "origin is not on a GitHub server"),
-        (None, OWN, {"GH_TOKEN": "own", "GH_HOST": "other.example"}, "is sent to a server that only origin names"),
-        (None, "git@gitlab.example:a/b", {"GH_ENTERPRISE_TOKEN": "ghes"}, "No token for gitlab.example"),
-        (None, "work:a/b", {"GH_ENTERPRISE_TOKEN": "ghes", "GH_HOST": GHES}, "No token for work, where origin is"),
-        (None, "https://github.com@evil.example/a/b", {"GH_ENTERPRISE_TOKEN": "ghes"}, "No token for evil.example"),
+        (
+            None,
+            OWN,
+            {"GH_TOKEN": "own", "GH_HOST": "other.example"},
+            "is sent to a server that only origin names",
+        ),
+        (
+            None,
+            "git@gitlab.example:a/b",
+            {"GH_ENTERPRISE_TOKEN": "ghes"},
+            "No token for gitlab.example",
+        ),
+        (
+            None,
+            "work:a/b",
+            {"GH_ENTERPRISE_TOKEN": "ghes", "GH_HOST": GHES},
+            "No token for work, where origin is",
+        ),
+        (
+            None,
+            "https://github.com@evil.example/a/b",
+            {"GH_ENTERPRISE_TOKEN": "ghes"},
+            "No token for evil.example",
+        ),
         (None, HUB, {"GH_ENTERPRISE_TOKEN": "ghes"}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
-        (None, HUB, {"GH_ENTERPRISE_TOKEN": "ghes", "GITHUB_REPOSITORY": "a/b"}, "No token: set GITHUB_TOKEN"),
-        (None, "/srv/octo/hello", TOKEN, "origin is not on a GitHub server. Use --repository OWNER/NAME"),
-        (None, OWN, TOKEN | {"GITHUB_API_URL": "https://api.github.com"}, "origin is not on github.com"),
+        (
+            None,
+            HUB,
+            {"GH_ENTERPRISE_TOKEN": "ghes", "GITHUB_REPOSITORY": "a/b"},
+            "No token: set GITHUB_TOKEN",
+        ),
+        (
+            None,
+            "/srv/octo/hello",
+            TOKEN,
+            "origin is not on a GitHub server. Use --repository OWNER/NAME",
+        ),
+        (
+            None,
+            OWN,
+            TOKEN | {"GITHUB_API_URL": "https://api.github.com"},
+            "origin is not on github.com",
+        ),
         ("x", HUB, TOKEN, "write --repository as OWNER/NAME"),
     ],
 )
-def test_what_is_not_known_is_said_without_the_credentials_of_an_url(asked, origin, environ, sentence):
+def test_what_is_not_known_is_said_without_the_credentials_of_an_url(
+    asked, origin, environ, sentence
+):
     with pytest.raises(UsageError) as said:
         destination(asked, [origin], environ)
     assert sentence in str(said.value)
@@ -160,7 +236,9 @@ def test_origin_is_on_the_server_of_the_environment_whatever_port_and_scheme(ser
 
 
 def test_a_mirror_behind_git_does_not_hide_that_origin_is_on_github():
-    found = destination(None, ["https://github.com/octo/hello", "https://mirror.example/octo/hello"], TOKEN)
+    found = destination(
+        None, ["https://github.com/octo/hello", "https://mirror.example/octo/hello"], TOKEN
+    )
     assert found == to("github.com", "api.github.com", "octo/hello", "hub")
 
 

@@ -40,14 +40,19 @@ def test_the_lines_say_the_same_for_people_and_nothing_is_written(repo, environ)
     before = sorted(repo.rglob("*"))
     done = vibe_gate("doctor", cwd=repo, environ=environ)
     assert done.returncode == 0, done.stderr
-    marks = {line.split()[1]: line[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
+    marks = {
+        line.split()[1]: line[0] for line in done.stdout.splitlines() if not line.startswith(" ")
+    }
     assert marks["git"] == "✓"
     assert marks["key"] == "!"
     assert sorted(repo.rglob("*")) == before
 
 
 def test_hooks_that_this_version_would_write_otherwise_are_a_warning(repo, environ):
-    assert points(repo, environ)["hooks"]["what"] == "not installed (`vibe-gate install git` adds them)"
+    assert (
+        points(repo, environ)["hooks"]["what"]
+        == "not installed (`vibe-gate install git` adds them)"
+    )
     vibe_gate("install", "git", cwd=repo, environ=environ)
     assert points(repo, environ)["hooks"]["state"] == "ok"
     hook = repo / ".git" / "hooks" / "pre-push"
@@ -108,7 +113,9 @@ def test_a_damaged_state_that_was_put_aside_is_safe_to_delete(repo, environ):
         (folder / f"state.db.damaged-20260304T050607000Z{end}").touch()
     point = points(repo, environ)["state.db"]
     assert point["state"] == "warning"
-    assert point["what"].endswith(f"safe to delete: state.db.damaged-20260304T050607000Z* (in {folder})")
+    assert point["what"].endswith(
+        f"safe to delete: state.db.damaged-20260304T050607000Z* (in {folder})"
+    )
 
 
 def test_gaps_in_captured_sessions_are_a_warning_with_the_last_reason(repo, environ):
@@ -120,7 +127,9 @@ def test_gaps_in_captured_sessions_are_a_warning_with_the_last_reason(repo, envi
     old = "1700000000000 OSError: long ago\n"
     (folder / "gaps").write_text(f"{old}torn {now} OSError: No space left on device\n" * 2)
     assert points(repo, environ)["sessions"]["state"] == "ok"
-    (folder / "gaps").write_text(f"{old}{now - 1000} OSError: \x1b[2J\n{now} OSError: full\n{now} OSError: full\n")
+    (folder / "gaps").write_text(
+        f"{old}{now - 1000} OSError: \x1b[2J\n{now} OSError: full\n{now} OSError: full\n"
+    )
     point = points(repo, environ)["sessions"]
     assert point["state"] == "warning"
     assert point["what"].startswith("3 gaps in the capture, the last 20")
@@ -131,7 +140,9 @@ def test_gaps_in_captured_sessions_are_a_warning_with_the_last_reason(repo, envi
     assert "\x1b" not in done.stdout
 
 
-def test_hooks_of_agents_are_told_with_their_file_and_a_script_that_is_gone_with_the_remedy(repo, environ):
+def test_hooks_of_agents_are_told_with_their_file_and_a_script_that_is_gone_with_the_remedy(
+    repo, environ
+):
     assert not {"claude hooks", "gemini hooks"} & points(repo, environ).keys()
     assert vibe_gate("install", "gemini", cwd=repo, environ=environ).code == 0
     assert points(repo, environ)["gemini hooks"]["what"] == f"in {repo}/.gemini/settings.json"
@@ -143,7 +154,9 @@ def test_hooks_of_agents_are_told_with_their_file_and_a_script_that_is_gone_with
     assert "is no valid JSON" in points(repo, environ)["gemini hooks"]["what"]
 
 
-def test_a_shared_store_that_is_not_named_where_it_binds_or_has_no_key_is_told_with_its_revision(repo, environ):
+def test_a_shared_store_that_is_not_named_where_it_binds_or_has_no_key_is_told_with_its_revision(
+    repo, environ
+):
     run = partial(vibe_gate, cwd=repo, environ=environ)
     git = partial(subprocess.run, cwd=repo, env=environ, check=True, capture_output=True, text=True)
     head = git(["git", "rev-parse", "HEAD"]).stdout[:12]
@@ -152,15 +165,21 @@ def test_a_shared_store_that_is_not_named_where_it_binds_or_has_no_key_is_told_w
     (repo / ".vibe-gate/rubrics").mkdir(parents=True)
     (repo / ".vibe-gate/rubrics/quality.toml").write_text(RUBRIC)
     (repo / ".vibe-gate/gate.toml").write_text(f'{GATE}[store]\nurl = "file:///srv/reviews"\n')
-    assert run("bundles", "list", "--store").err == lacking + "The working tree has one: commit it.\n"
+    assert (
+        run("bundles", "list", "--store").err == lacking + "The working tree has one: commit it.\n"
+    )
     git(["git", "add", "-A"])
     git(["git", "commit", "-qm", "Share"])
     git(["git", "update-ref", "refs/remotes/origin/main", head])
-    assert "\n! shared store The shared store file:///srv/reviews is not used:\n" in run("doctor").out
+    assert (
+        "\n! shared store The shared store file:///srv/reviews is not used:\n" in run("doctor").out
+    )
     git(["git", "remote", "add", "origin", "/nowhere"])
     told = run("bundles", "list", "--store").err
     assert "gate.toml on origin/main" in told
-    assert told.endswith("The working tree has one: commit it, merge it into origin/main and push.\n")
+    assert told.endswith(
+        "The working tree has one: commit it, merge it into origin/main and push.\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,7 +191,9 @@ def test_a_shared_store_that_is_not_named_where_it_binds_or_has_no_key_is_told_w
         (429, error("slow down"), "warning", 0),
     ],
 )
-def test_with_ask_it_says_what_the_model_answered(repo, environ, status: int, body: object, state: str, code: int):
+def test_with_ask_it_says_what_the_model_answered(
+    repo, environ, status: int, body: object, state: str, code: int
+):
     with endpoint(answering(status, body)) as (address, requests):
         more = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": address}
         done = vibe_gate("doctor", "--ask", "--json", cwd=repo, environ={**environ, **more})

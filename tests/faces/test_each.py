@@ -1,4 +1,6 @@
-"""`vibe-gate review A..B --each`: a line and a run for each commit, going on where it was, one exit code."""
+"""`vibe-gate review A..B --each`: a line and a run for each commit, going on where it was, one exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ TOKEN = "ghp_" + "a1B2" * 9
 
 
 def each(repo: Repo, *options: str, what: str = "start..HEAD") -> Done:
-    return vibe_gate("review", what, "--each", "--jobs", "1", *options, cwd=repo.path, environ=repo.environ)
+    return vibe_gate(
+        "review", what, "--each", "--jobs", "1", *options, cwd=repo.path, environ=repo.environ
+    )
 
 
 def documents(done: Done) -> list[dict]:
@@ -40,8 +44,9 @@ def runs(repo: Repo) -> int:
 
 @pytest.fixture(scope="module")
 def reviewed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
-    """Five commits after the first, tagged `start`: fine, secret, empty, merged branch, merge. All but the last are
-    reviewed, and how."""
+    """Five commits after the first, tagged `start`: fine, secret, empty, merged branch, merge. All
+    but the last are reviewed, and how.
+    """
     folder = tmp_path_factory.mktemp("each")
     repo = Repo(folder / "repo", clean_environ(folder))
     repo.git("checkout", "-q", "-b", "main")
@@ -52,7 +57,9 @@ def reviewed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     repo.commit("Secret", **{"b.py": f'KEY = "{TOKEN}"\n'})
     repo.commit("Empty")
     repo.git("checkout", "-q", "-b", "side")
-    repo.commit("Side", **{"test_c.py": runs_test.replace("def test_c", "@pytest.mark.skip\ndef test_c")})
+    repo.commit(
+        "Side", **{"test_c.py": runs_test.replace("def test_c", "@pytest.mark.skip\ndef test_c")}
+    )
     repo.git("checkout", "-q", "main")
     repo.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
     return repo.path, each(repo, what="start..side")
@@ -70,8 +77,16 @@ def test_every_commit_has_a_line_and_a_run_oldest_first_and_the_worst_decides(
     done = reviewed[1]
     words = [line.split(None, 2)[1:] for line in done.out.splitlines()[:4]]
     side = "Side · checks only · 1 warning"
-    assert words == [["pass", "Fine · checks only"], ["fail", "Secret"], ["pass", "Empty"], ["pass", side]]
-    assert "checks only: 2 commits, each with 6 questions not asked: no API key\n1 warning in 1 commit\n" in done.out
+    assert words == [
+        ["pass", "Fine · checks only"],
+        ["fail", "Secret"],
+        ["pass", "Empty"],
+        ["pass", side],
+    ]
+    assert (
+        "checks only: 2 commits, each with 6 questions not asked: no API key\n1 warning in 1 commit\n"
+        in done.out
+    )
     assert "fail: 1 commit\n" in done.out
     assert "      FAIL · safety: no-secrets failed (must)" in done.out
     assert "4 commits: 1 fail, 3 pass" in done.out
@@ -79,7 +94,9 @@ def test_every_commit_has_a_line_and_a_run_oldest_first_and_the_worst_decides(
     assert runs(history) == 3  # there is nothing to review in the empty one
 
 
-def test_what_is_recorded_is_not_reviewed_again_and_the_table_names_what_is_missing(history: Repo) -> None:
+def test_what_is_recorded_is_not_reviewed_again_and_the_table_names_what_is_missing(
+    history: Repo,
+) -> None:
     table = each(history, "--table")
     assert "missing: 1 commit\n" in table.out
     assert "5 commits: 1 fail, 1 missing, 3 pass; 3 recorded before" in table.out
@@ -88,8 +105,17 @@ def test_what_is_recorded_is_not_reviewed_again_and_the_table_names_what_is_miss
     assert [(row["title"], row["recorded"]) for row in rows[:-1]] == [
         ("Fine", True), ("Secret", True), ("Empty", False), ("Side", True),
     ]  # fmt: skip
-    assert (rows[-1]["title"], rows[-1]["recorded"], rows[-1]["kind"]) == ("Merge side", False, "commit")
-    assert (total["kind"], total["exit_code"], total["recorded"], total["commits"]) == ("total", 1, 3, 5)
+    assert (rows[-1]["title"], rows[-1]["recorded"], rows[-1]["kind"]) == (
+        "Merge side",
+        False,
+        "commit",
+    )
+    assert (total["kind"], total["exit_code"], total["recorded"], total["commits"]) == (
+        "total",
+        1,
+        3,
+        5,
+    )
     assert runs(history) == 4
 
 
@@ -121,10 +147,16 @@ def test_a_run_that_is_not_what_was_sealed_settles_no_commit(history: Repo) -> N
     shutil.copytree(fine, side)
     table = each(history, "--table", what="start..side")
     assert (table.code, "4 commits: 2 missing, 2 pass; 1 recorded before" in table.out) == (3, True)
-    assert "is corrupt: the receipt belongs to another run. Do not rely on this bundle." in table.out
+    assert (
+        "is corrupt: the receipt belongs to another run. Do not rely on this bundle." in table.out
+    )
     assert "is corrupt: it belongs to another run." in table.out
-    again = {row["title"]: row for row in documents(each(history, "--json", what="start..side"))[:-1]}
-    assert {title: (row["outcome"], row["recorded"], row["why"][:15]) for title, row in again.items()} == {
+    again = {
+        row["title"]: row for row in documents(each(history, "--json", what="start..side"))[:-1]
+    }
+    assert {
+        title: (row["outcome"], row["recorded"], row["why"][:15]) for title, row in again.items()
+    } == {
         "Fine": ("pass", True, ""),
         "Secret": ("fail", False, "reviewed again:"),
         "Empty": ("pass", False, ""),
@@ -146,7 +178,10 @@ def test_what_bears_on_a_verdict_makes_another_batch(history: Repo) -> None:
 
 
 def test_shards_together_are_the_range_and_force_reviews_what_is_recorded(history: Repo) -> None:
-    parts = [documents(each(history, "--json", "--table", "--shard", f"{number}/3"))[:-1] for number in (1, 2, 3)]
+    parts = [
+        documents(each(history, "--json", "--table", "--shard", f"{number}/3"))[:-1]
+        for number in (1, 2, 3)
+    ]
     names = [row["commit"] for part in parts for row in part]
     assert sorted(names) == sorted(history.git("rev-list", "start..HEAD").split())
     history.write("a.txt", "what is not committed does not count\n")
@@ -165,12 +200,26 @@ def test_what_cannot_be_read_is_an_error_of_its_commit_alone(history: Repo) -> N
     assert total["exit_code"] == 2
 
 
-def test_a_root_commit_and_the_end_of_a_shallow_clone_are_rows_too(history: Repo, tmp_path: Path) -> None:
+def test_a_root_commit_and_the_end_of_a_shallow_clone_are_rows_too(
+    history: Repo, tmp_path: Path
+) -> None:
     history.git("checkout", "-q", "--orphan", "other")
     history.commit("Root of another history")
     root, total = documents(each(history, "--json", what="main..other"))
-    assert (root["title"], total["outcomes"]["fail"]) == ("Root of another history", 1)  # it brings the secret
-    history.git("clone", "-q", "--depth", "2", "--branch", "main", f"file://{history.path}", str(tmp_path / "shallow"))
+    assert (root["title"], total["outcomes"]["fail"]) == (
+        "Root of another history",
+        1,
+    )  # it brings the secret
+    history.git(
+        "clone",
+        "-q",
+        "--depth",
+        "2",
+        "--branch",
+        "main",
+        f"file://{history.path}",
+        str(tmp_path / "shallow"),
+    )
     shallow = Repo(tmp_path / "shallow", history.environ)
     shallow.git("checkout", "-q", "--orphan", "empty")
     shallow.commit("Nothing in common")
@@ -181,26 +230,45 @@ def test_a_root_commit_and_the_end_of_a_shallow_clone_are_rows_too(history: Repo
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["start..HEAD", "--each", "--html"], "--html is for one review, and --each makes many; use one of them."),
-        (["--each", "--staged"], "--staged is for one review, and --each makes many; use one of them."),
+        (
+            ["start..HEAD", "--each", "--html"],
+            "--html is for one review, and --each makes many; use one of them.",
+        ),
+        (
+            ["--each", "--staged"],
+            "--staged is for one review, and --each makes many; use one of them.",
+        ),
         (["HEAD~1", "--each"], "--each needs a range: `vibe-gate review A..B --each`."),
         (["start..HEAD", "--shard", "1/2"], "--shard belongs to --each."),
         (["start..HEAD", "--each", "--shard", "3/2"], "--shard '3/2' is not K/N"),
-        (["start..HEAD", "--each", "--cluster", "foo"], "--cluster foo is not an address; use tcp://HOST:PORT, tls:"),
-        (["start..HEAD", "--each", "--table", "--force"], "--table reviews nothing; use one of them."),
+        (
+            ["start..HEAD", "--each", "--cluster", "foo"],
+            "--cluster foo is not an address; use tcp://HOST:PORT, tls:",
+        ),
+        (
+            ["start..HEAD", "--each", "--table", "--force"],
+            "--table reviews nothing; use one of them.",
+        ),
         (["start..HEAD", "--each", "--rubric", "nope"], "There is no rubric 'nope'"),
     ],
 )
-def test_what_does_not_go_together_is_refused_before_any_review(history: Repo, argv: list[str], sentence: str) -> None:
+def test_what_does_not_go_together_is_refused_before_any_review(
+    history: Repo, argv: list[str], sentence: str
+) -> None:
     done = vibe_gate("review", *argv, cwd=history.path, environ=history.environ)
     assert (done.code, sentence in done.err) == (2, True), done.err
     assert runs(history) == 3
 
 
-def test_code_of_a_change_is_not_run_where_it_reaches_a_clusters_ports(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_code_of_a_change_is_not_run_where_it_reaches_a_clusters_ports(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     check = '[[criterion]]\nid = "tests"\nkind = "check"\ncommand = ["true"]\n'
     repo = gated(tmp_path / "repo", environ, rubric=f'schema = 1\nid = "quality"\n{check}')
-    repo.write(".vibe-gate/cases/one/case.toml", 'schema = 1\nrubric = "quality"\n[expect]\ntests = "pass"\n')
+    repo.write(
+        ".vibe-gate/cases/one/case.toml",
+        'schema = 1\nrubric = "quality"\n[expect]\ntests = "pass"\n',
+    )
     repo.write(".vibe-gate/cases/one/after/a.py", "A = 1\n")
     repo.commit("A case")
 
@@ -217,9 +285,14 @@ def test_code_of_a_change_is_not_run_where_it_reaches_a_clusters_ports(tmp_path:
     repo.commit("Tests of the judge's")
     assert told("review", "HEAD~1..HEAD", "--each", "--definitions", "HEAD").startswith(refused)
     # Of a commit that brings the gate nobody knows before its review.
-    with open_repository(repo.path, environ) as repository, pytest.raises(UsageError, match="runs code of the change"):
+    with (
+        open_repository(repo.path, environ) as repository,
+        pytest.raises(UsageError, match="runs code of the change"),
+    ):
         asked = ReviewRequest(
-            Selection("commit", left="HEAD~1"), definitions="HEAD~1", mode=LiveMode(Batch("b", has_open_ports=True))
+            Selection("commit", left="HEAD~1"),
+            definitions="HEAD~1",
+            mode=LiveMode(Batch("b", has_open_ports=True)),
         )
         progress.run(review_in(repository, asked, clock=now, progress=unheard))
 

@@ -1,4 +1,6 @@
-"""Matchers: what each says of a tidy turn, of a wild one, and of one that was not recorded to its end."""
+"""Matchers: what each says of a tidy turn, of a wild one, and of one that was not recorded to its
+end.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,12 @@ WILD = (
 )  # fmt: skip
 
 
-def acted(run: RunRecorder, node: str, what: tuple[Any, ...], *, seal: bool = True, blind: bool = False) -> Path:
-    """A turn in which an agent changed files, called tools, kept a list of one todo, ran a program and cost USD."""
+def acted(
+    run: RunRecorder, node: str, what: tuple[Any, ...], *, seal: bool = True, blind: bool = False
+) -> Path:
+    """A turn in which an agent changed files, called tools, kept a list of one todo, ran a program
+    and cost USD.
+    """
     files, tools, todo, printed, usd = what
     turn = run.turn(node)
     for number, tool in enumerate(tools):
@@ -43,7 +49,10 @@ def acted(run: RunRecorder, node: str, what: tuple[Any, ...], *, seal: bool = Tr
         turn.event({"type": "todo", "action": "add", "text": "mend", "status": todo})
     turn.event({"type": "message", "role": "tool", "tool": "Bash", "result": printed})
     if seal:
-        cost, change = SessionCost(10, 20, {"a-model": ModelCost(usd, "known")}), TurnChange(files=tuple(files))
+        cost, change = (
+            SessionCost(10, 20, {"a-model": ModelCost(usd, "known")}),
+            TurnChange(files=tuple(files)),
+        )
         turn.seal(Ended(cost=cost, change=change))
     turn.close()
     return run.directory / turn.relative
@@ -53,7 +62,12 @@ def acted(run: RunRecorder, node: str, what: tuple[Any, ...], *, seal: bool = Tr
 def turn(tmp_path: Path) -> Callable[..., RunResult]:
     def recorded(what: tuple[Any, ...], **how: bool) -> RunResult:
         return read_bundle(
-            acted(open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {}), "fix", what, **how)
+            acted(
+                open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {}),
+                "fix",
+                what,
+                **how,
+            )
         )
 
     return recorded
@@ -86,7 +100,9 @@ ROWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("matcher", "args", "wrong", "needed"), ROWS, ids=[f"{row[0]}{row[1]}" for row in ROWS])
+@pytest.mark.parametrize(
+    ("matcher", "args", "wrong", "needed"), ROWS, ids=[f"{row[0]}{row[1]}" for row in ROWS]
+)
 def test_a_matcher_holds_fails_with_what_it_saw_and_turns_round(turn, matcher, args, wrong, needed):
     tidy, wild = turn(TIDY), turn(WILD)
     assert said(tidy, matcher, *args) == ""
@@ -112,35 +128,58 @@ def test_what_more_of_a_recording_cannot_change_is_known_of_a_cut_one(turn):
     assert said(cut, "to_have_complete_capture") == "fix: the turn is not finished."
     blind = turn(TIDY, blind=True)
     assert said(blind, "to_have_complete_capture").startswith("fix: no PostToolUse toolu_0")
-    assert said(blind, "to_have_complete_capture", turned=True) == said(turn(TIDY), "to_have_complete_capture") == ""
-    assert said(turn(TIDY), "to_have_complete_capture", turned=True).startswith("not expected: Hooks saw")
+    assert (
+        said(blind, "to_have_complete_capture", turned=True)
+        == said(turn(TIDY), "to_have_complete_capture")
+        == ""
+    )
+    assert said(turn(TIDY), "to_have_complete_capture", turned=True).startswith(
+        "not expected: Hooks saw"
+    )
 
 
 def test_what_is_not_there_is_not_known_and_what_makes_no_sense_is_refused(turn):
     files, tools, _, printed, usd = WILD
     for turned in (False, True):
         listless = turn((files, tools, "", printed, usd))
-        assert said(listless, "to_complete_all_todos", turned=turned) == "No agent had a list of todos."
+        assert (
+            said(listless, "to_complete_all_todos", turned=turned)
+            == "No agent had a list of todos."
+        )
     assert said(turn(([], [], "completed", "", 0.0)), "to_modify_only", "src/**") == ""
-    assert said(turn(WILD), "to_have_changed_files", "src/**", "docs/**", turned=True).startswith("not expected: Files")
+    assert said(turn(WILD), "to_have_changed_files", "src/**", "docs/**", turned=True).startswith(
+        "not expected: Files"
+    )
     assert said(turn(WILD), "to_have_no_errors_in_logs", ignore=("no space",)) == ""
-    for matcher, args in (("to_modify_only", []), ("to_have_used_tool", ["Read", -1]), ("to_stay_under_cost", [-1])):
+    for matcher, args in (
+        ("to_modify_only", []),
+        ("to_have_used_tool", ["Read", -1]),
+        ("to_stay_under_cost", [-1]),
+    ):
         with pytest.raises(UsageError, match="does not take"):
             said(turn(TIDY), matcher, *args)
 
 
 def test_of_a_run_all_turns_of_agents_count_and_the_last_of_a_stage_that_ran_again(tmp_path):
     run = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {})
-    for node, kind, what in (("fix", "stage", WILD), ("fix-b", "stage", TIDY), ("judge", "judge", WILD)):
+    for node, kind, what in (
+        ("fix", "stage", WILD),
+        ("fix-b", "stage", TIDY),
+        ("judge", "judge", WILD),
+    ):
         run.event("node.added", node, kind=kind, **({"agent": "fixer"} if kind == "stage" else {}))
         acted(run, node, what)
     result = read_bundle(run.directory)
-    assert said(result, "to_have_changed_files", "src/**").startswith("capture is incomplete: its writer is still")
+    assert said(result, "to_have_changed_files", "src/**").startswith(
+        "capture is incomplete: its writer is still"
+    )
     run.seal(summary_of(run))
     result = read_bundle(run.directory)
     assert said(result, "to_complete_all_todos") == said(result, "to_have_no_errors_in_logs") == ""
     assert said(result, "to_have_changed_files", "src/new.py", "lib/**") == ""
-    assert said(result, "to_use_only_tools", "Read", "Edit").endswith("Called: Bash, WebFetch, Read 2 times, Edit")
+    assert said(result, "to_use_only_tools", "Read", "Edit").endswith(
+        "Called: Bash, WebFetch, Read 2 times, Edit"
+    )
     assert "src/a.py: This file is deleted." in said(result, "to_have_no_deleted_files")
 
 

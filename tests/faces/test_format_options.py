@@ -1,4 +1,6 @@
-"""`review --sarif --junit --gitlab --markdown`: files whole or not at all, and never a verdict changed in silence."""
+"""`review --sarif --junit --gitlab --markdown`: files whole or not at all, and never a verdict
+changed in silence.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,12 @@ def review(where, environ, *argv):
     return vibe_gate("review", "--no-judge", *argv, cwd=where, environ=environ)
 
 
-ALL = ("--sarif=../o/gate.sarif", "--junit=../o/gate.xml", "--gitlab=../o/quality.json", "--markdown=../o/r.md")
+ALL = (
+    "--sarif=../o/gate.sarif",
+    "--junit=../o/gate.xml",
+    "--gitlab=../o/quality.json",
+    "--markdown=../o/r.md",
+)
 
 
 def outputs(where) -> dict[str, str]:
@@ -50,23 +57,32 @@ def test_several_formats_are_written_at_once_and_the_screen_stays(where, environ
     assert done.stdout.startswith("✗ FAIL")
     files = outputs(where)
     assert set(files) == {"gate.sarif", "gate.xml", "quality.json", "r.md"}
-    assert json.loads(files["gate.sarif"])["runs"][0]["results"][0]["ruleId"] == "no-conflict-markers"
+    assert (
+        json.loads(files["gate.sarif"])["runs"][0]["results"][0]["ruleId"] == "no-conflict-markers"
+    )
     assert etree.fromstring(files["gate.xml"].encode()).get("failures") == "2"
     assert json.loads(files["quality.json"])[1]["location"]["path"] == "a.py"
     assert files["r.md"].startswith("### vibe-gate: FAIL")
 
 
-def test_a_page_without_a_file_is_no_part_of_the_next_review_and_one_in_the_tree_is_told_once(clean, environ):
+def test_a_page_without_a_file_is_no_part_of_the_next_review_and_one_in_the_tree_is_told_once(
+    clean, environ
+):
     told = "git does not ignore page.html"
     kept = review(clean, environ, "--html", "--sarif", "../outside")
     page = Path(re.search(r"page: (.*)", kept.stderr)[1])
-    assert page.parent == clean / ".vibe-artifacts/reports" and page.read_text().startswith("<!doctype html>")
+    assert page.parent == clean / ".vibe-artifacts/reports" and page.read_text().startswith(
+        "<!doctype html>"
+    )
     first, again = (review(clean, environ, "--html", "page.html") for _ in range(2))
     assert (told in kept.stderr, told in first.stderr, told in again.stderr) == (False, True, False)
     assert "1 file +1 −1" in first.out and "2 files" in again.out
     in_ci = review(clean, environ | {"CI": "1"}, "--sarif", "inside")
     assert "ignore" not in kept.stderr + in_ci.stderr
-    assert "that is a revision; write it before --html." in review(clean, environ, "--html", "HEAD~0").stderr
+    assert (
+        "that is a revision; write it before --html."
+        in review(clean, environ, "--html", "HEAD~0").stderr
+    )
 
 
 def test_where_there_is_nothing_to_review_they_are_written_all_the_same(where, environ):
@@ -81,7 +97,8 @@ def test_where_there_is_nothing_to_review_they_are_written_all_the_same(where, e
 
 
 @pytest.mark.parametrize(
-    ("name", "begins"), [("sarif", "{"), ("junit", "<?xml"), ("gitlab", "["), ("markdown", "### vibe-gate: FAIL")]
+    ("name", "begins"),
+    [("sarif", "{"), ("junit", "<?xml"), ("gitlab", "["), ("markdown", "### vibe-gate: FAIL")],
 )
 def test_on_stdout_a_format_stands_alone(where, environ, name, begins):
     done = review(where, environ, f"--{name}", "-")
@@ -126,15 +143,27 @@ def test_a_device_is_written_into(where, environ):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "code"), [("where", 1), ("clean", 3)])
-def test_a_file_that_cannot_be_written_after_all_is_said_and_leaves_nothing_behind(request, environ, kind, code):
+def test_a_file_that_cannot_be_written_after_all_is_said_and_leaves_nothing_behind(
+    request, environ, kind, code
+):
     made = request.getfixturevalue(kind)
     target = made.parent / "gate.sarif"
     target.write_text("the one before")
-    # Every format but SARIF stays below the limit; the store is not written to because it is a file.
+    # Every format but SARIF stays below the limit; the store is not written to because it is a
+    # file.
     git(made, "commit", "-q", "-a", "-m", "Change")
     (made / ".vibe-artifacts").write_text("")
     done = subprocess.run(
-        [sys.executable, "-m", "vibe_gate", "review", "HEAD~1..HEAD", "--no-judge", "--sarif", str(target)],
+        [
+            sys.executable,
+            "-m",
+            "vibe_gate",
+            "review",
+            "HEAD~1..HEAD",
+            "--no-judge",
+            "--sarif",
+            str(target),
+        ],
         cwd=made,
         env={**environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
@@ -150,9 +179,20 @@ def test_a_file_that_cannot_be_written_after_all_is_said_and_leaves_nothing_behi
 def test_in_a_job_of_github_the_commit_and_its_lines_are_linked(where, environ):
     git(where, "commit", "-qam", "change")
     head = git(where, "rev-parse", "HEAD")
-    job = {"GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "o/r"}
+    job = {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_SERVER_URL": "https://github.com",
+        "GITHUB_REPOSITORY": "o/r",
+    }
     done = review(
-        where, {**environ, **job, "GITHUB_RUN_ID": "7"}, "--commit", "HEAD", "--sarif", "../s", "--markdown", "-"
+        where,
+        {**environ, **job, "GITHUB_RUN_ID": "7"},
+        "--commit",
+        "HEAD",
+        "--sarif",
+        "../s",
+        "--markdown",
+        "-",
     )
     assert f"(https://github.com/o/r/blob/{head}/a.py#L2)" in done.stdout
     assert "(https://github.com/o/r/actions/runs/7)" in done.stdout

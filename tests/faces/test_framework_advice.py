@@ -12,7 +12,9 @@ from vibe_gate.faces.git_hook.frameworks import HOOKS, Framework, HookFile, Inst
 
 def hooks_of(framework: Framework) -> InstalledHooks:
     """Every hook is the framework's, and none runs vibe-gate."""
-    return InstalledHooks(tuple(HookFile(name, framework, runs_gate=False) for name in HOOKS), framework)
+    return InstalledHooks(
+        tuple(HookFile(name, framework, runs_gate=False) for name in HOOKS), framework
+    )
 
 
 def advice(root: Path, framework: Framework) -> str:
@@ -35,7 +37,10 @@ def test_the_settings_of_simple_git_hooks_that_are_in_force_are_named(tmp_path, 
     assert f"Add this to {settings} " in told
     assert ('"simple-git-hooks": {' in told) is (settings == "package.json")
     hooks = hooks_of("simple-git-hooks")
-    assert settings_with_gate(hooks, tmp_path, tmp_path) == f"the settings of simple-git-hooks ({settings})"
+    assert (
+        settings_with_gate(hooks, tmp_path, tmp_path)
+        == f"the settings of simple-git-hooks ({settings})"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""What is seen of a hook under pre-commit and prek: nothing of ours on a pass, and no warning lost."""
+"""What is seen of a hook under pre-commit and prek: nothing of ours on a pass, and no warning
+lost.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +49,16 @@ def repository(tmp_path: Path, environ: dict[str, str]) -> Hooked:
 
 
 def on_a_terminal(repository: Hooked, *argv: str) -> str:
-    """What a command shows on a terminal of its own. `vibe-gate` is started, not forked from another session."""
+    """What a command shows on a terminal of its own. `vibe-gate` is started, not forked from
+    another session.
+    """
     master, slave = pty.openpty()
-    environ = {**repository.environ, **repository.more, "TERM": "dumb", "PATH": f"{BIN}:{os.environ['PATH']}"}
+    environ = {
+        **repository.environ,
+        **repository.more,
+        "TERM": "dumb",
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+    }
     process = subprocess.Popen(
         argv,
         cwd=repository.path,
@@ -102,7 +111,9 @@ def test_a_warning_is_shown_on_a_persons_terminal(repository, framework):
     assert "hook id" not in shown
 
 
-def test_without_a_terminal_that_nothing_was_reviewed_is_said_after_the_commit(repository, framework):
+def test_without_a_terminal_that_nothing_was_reviewed_is_said_after_the_commit(
+    repository, framework
+):
     judged_by(repository)
     put_in(repository, framework)
     repository.write(a="x\n")
@@ -115,7 +126,9 @@ def test_without_a_terminal_that_nothing_was_reviewed_is_said_after_the_commit(r
 
 def test_a_gate_that_passes_without_a_verdict_says_nothing(repository, framework):
     judged_by(repository)
-    (repository.path / ".vibe-gate" / "gate.toml").write_text(GATE + '[on]\ninconclusive = "pass"\n')
+    (repository.path / ".vibe-gate" / "gate.toml").write_text(
+        GATE + '[on]\ninconclusive = "pass"\n'
+    )
     put_in(repository, framework)
     repository.write(a="x\n")
     output = repository.git("commit", "-q", "-a", "-m", "x", CLAUDECODE="1")
@@ -150,5 +163,7 @@ def test_a_bypass_is_said_once_on_a_terminal(repository, framework):
 def test_a_command_that_cannot_be_typed_comes_with_the_path_of_the_program(text, path, is_noted):
     note = program_note({"PATH": path}, text)
     assert note == (
-        f"vibe-gate: it is not on your PATH; type this in its place: {BIN / 'vibe-gate'}" if is_noted else ""
+        f"vibe-gate: it is not on your PATH; type this in its place: {BIN / 'vibe-gate'}"
+        if is_noted
+        else ""
     )

@@ -1,4 +1,6 @@
-"""The ways to commit, with `install git`, under pre-commit and under prek: what was judged is what was committed."""
+"""The ways to commit, with `install git`, under pre-commit and under prek: what was judged is what
+was committed.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,25 @@ pytestmark = pytest.mark.slow
 Way = Callable[[Hooked], Hooked | None]
 WAYS: dict[str, Way] = {}
 UNHOOKED: dict[str, str] = {"no-verify": "", "cherry-pick": "cherry-pick", "revert": "revert"}
-"""Ways for which git runs no pre-commit hook -> what the record of the bypass says that git was doing."""
+"""Ways for which git runs no pre-commit hook -> what the record of the bypass says that git was
+doing.
+"""
 
 
 STASHED = {
-    "pre-commit": {"commit", "commit-patch", "only", "linked-worktree", "rebase-edit-and-amend", "another-index"},
+    "pre-commit": {
+        "commit",
+        "commit-patch",
+        "only",
+        "linked-worktree",
+        "rebase-edit-and-amend",
+        "another-index",
+    },
     "prek": {"commit", "commit-patch"},
 }
-"""Ways in which a framework, which puts aside what is not staged, could show the gate another tree. For the others it
-only calls the hook that `install git` calls as well."""
+"""Ways in which a framework, which puts aside what is not staged, could show the gate another tree.
+For the others it only calls the hook that `install git` calls as well.
+"""
 
 
 def way(function: Way) -> Way:
@@ -34,7 +46,9 @@ def way(function: Way) -> Way:
 
 
 @pytest.fixture(params=WAYS_IN)
-def here(request: pytest.FixtureRequest, kept: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
+def here(
+    request: pytest.FixtureRequest, kept: Path, tmp_path: Path, environ: dict[str, str]
+) -> Hooked:
     if request.param != "install git" and not (BIN / request.param).exists():
         pytest.skip(f"{request.param} is not installed here (the extra `test` brings it)")
     made = kept / request.param
@@ -103,7 +117,14 @@ def rebase_reword(here):
     here.write(a="worded\n")
     here.git("commit", "-a", "-m", "x")
     before = here.judged()
-    here.git("rebase", "-q", "-i", "HEAD~1", GIT_SEQUENCE_EDITOR="sed -i s/^pick/reword/", GIT_EDITOR="sed -i 1s/x/y/")
+    here.git(
+        "rebase",
+        "-q",
+        "-i",
+        "HEAD~1",
+        GIT_SEQUENCE_EDITOR="sed -i s/^pick/reword/",
+        GIT_EDITOR="sed -i 1s/x/y/",
+    )
     assert here.git("log", "-1", "--format=%s") == "y"
     assert here.judged() == before
 
@@ -185,7 +206,10 @@ def test_what_was_judged_is_the_tree_that_was_committed(here, name):
         ]
         return
     assert here.judged() == {tree}  # the store of the main working tree
-    assert {(record["kind"], record["tree"]) for record in about} <= {("reviewed", tree), ("rewritten", tree)}
+    assert {(record["kind"], record["tree"]) for record in about} <= {
+        ("reviewed", tree),
+        ("rewritten", tree),
+    }
     assert told <= {"reviewed", "rewritten"}
     assert "reviewed" in told
 
@@ -193,7 +217,9 @@ def test_what_was_judged_is_the_tree_that_was_committed(here, name):
 def test_a_commit_in_a_submodule_is_judged_there(tmp_path, environ):
     library = started(tmp_path / "library", environ)
     outer = started(tmp_path / "outer", environ)
-    outer.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.path), "library")
+    outer.git(
+        "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.path), "library"
+    )
     outer.git("commit", "-q", "-m", "library")
     inner = put_in(Hooked(outer.path / "library", outer.environ, outer.more), "install git")
     inner.write(a="in the submodule\n", b="unstaged\n")
@@ -214,13 +240,25 @@ def test_the_manifest_is_valid(tool, environ):
 
 @pytest.mark.timeout(300)
 def test_the_real_manifest_installs_and_runs(tmp_path, environ):
-    """As `repo: <our address>` would: pre-commit builds and installs this tree. Only what it needs is lent to it."""
+    """As `repo: <our address>` would: pre-commit builds and installs this tree. Only what it needs
+    is lent to it.
+    """
     if not (BIN / "pre-commit").exists():
         pytest.skip("pre-commit is not installed here")
-    hatchling = pytest.importorskip("hatchling", reason="building needs hatchling, which is not installed here")
+    hatchling = pytest.importorskip(
+        "hatchling", reason="building needs hatchling, which is not installed here"
+    )
     source = tmp_path / "vibe-gate"
-    shutil.copytree(ROOT / "vibe_gate", source / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".pre-commit-hooks.yaml"):
+    shutil.copytree(
+        ROOT / "vibe_gate", source / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for name in (
+        "pyproject.toml",
+        "hatch_build.py",
+        "README.md",
+        "LICENSE",
+        ".pre-commit-hooks.yaml",
+    ):
         shutil.copy(ROOT / name, source / name)
     published = Hooked(source, environ)
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "release"]):
@@ -228,11 +266,26 @@ def test_the_real_manifest_installs_and_runs(tmp_path, environ):
     here = started(tmp_path / "repository", environ)
     here.write(a="<<<<<<< ours\n")
     here.git("add", "a")
-    offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PYTHONNOUSERSITE": "1"}
-    lent = {"PYTHONPATH": os.pathsep.join(str(Path(module.__file__).parents[1]) for module in (pydantic, hatchling))}
-    folders = [folder for folder in os.environ["PATH"].split(os.pathsep) if not (Path(folder) / "vibe-gate").exists()]
+    offline = {
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",
+        "PYTHONNOUSERSITE": "1",
+    }
+    lent = {
+        "PYTHONPATH": os.pathsep.join(
+            str(Path(module.__file__).parents[1]) for module in (pydantic, hatchling)
+        )
+    }
+    folders = [
+        folder
+        for folder in os.environ["PATH"].split(os.pathsep)
+        if not (Path(folder) / "vibe-gate").exists()
+    ]
     without = {"PATH": os.pathsep.join(folders)}  # nothing of this installation
-    done = here.run(str(BIN / "pre-commit"), "try-repo", str(source), "vibe-gate", **offline, **lent, **without)
+    done = here.run(
+        str(BIN / "pre-commit"), "try-repo", str(source), "vibe-gate", **offline, **lent, **without
+    )
     assert done.code == 1, done.text
     assert "✗ FAIL · safety: no-conflict-markers failed (must)" in done.text
     assert here.judged() == {here.git("write-tree")}
@@ -260,14 +313,22 @@ def test_a_rebase_that_applies_patches_by_itself_is_no_bypass_by_hand(here):
     here.git("commit", "-q", "-a", "-m", "theirs")
     here.git("checkout", "-q", "topic")
     assert "not what git makes" not in here.git("rebase", "--apply", "@{-1}")
-    assert [record for record in here.records() if record["kind"] == "bypassed" and "during" not in record] == []
+    assert [
+        record
+        for record in here.records()
+        if record["kind"] == "bypassed" and "during" not in record
+    ] == []
 
 
 @pytest.mark.parametrize("here", [way for way in WAYS_IN if way != "install git"], indirect=True)
 def test_after_a_persons_change_no_python_is_started_again(here):
     config = here.path / ".pre-commit-config.yaml"
     config.write_text(
-        re.sub(r"exec vibe-gate hook (commit-msg|post-commit)", r"echo \1 started; exit 1", config.read_text())
+        re.sub(
+            r"exec vibe-gate hook (commit-msg|post-commit)",
+            r"echo \1 started; exit 1",
+            config.read_text(),
+        )
     )
     here.git("add", "-A")
     here.write(a="x\n")

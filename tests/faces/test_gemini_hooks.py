@@ -1,6 +1,7 @@
 """Gemini CLI itself, with our hooks installed, and a model scripted on loopback.
 
-CI does not install it (100 MB, half a minute); its events are recorded in `tests/store/gemini_events.ndjson`.
+CI does not install it (100 MB, half a minute); its events are recorded in
+`tests/store/gemini_events.ndjson`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ GEMINI = shutil.which("gemini")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(GEMINI is None, reason="needs Gemini CLI on PATH: npm install -g @google/gemini-cli@0.61.0"),
+    pytest.mark.skipif(
+        GEMINI is None, reason="needs Gemini CLI on PATH: npm install -g @google/gemini-cli@0.61.0"
+    ),
 ]
 
 SETTINGS = {
@@ -59,10 +62,16 @@ class Answer(BaseHTTPRequestHandler):
         part: dict[str, Any] = {"text": "Done."}
         if asked.get("tools"):
             last = asked["contents"][-1]["parts"]
-            self.server.results += [each["functionResponse"] for each in last if "functionResponse" in each]
+            self.server.results += [
+                each["functionResponse"] for each in last if "functionResponse" in each
+            ]
             if call := next(self.server.calls, None):
                 part = {"functionCall": {"name": call[0], "args": call[1]}}
-        candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+        candidate = {
+            "content": {"role": "model", "parts": [part]},
+            "finishReason": "STOP",
+            "index": 0,
+        }
         usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
         text = json.dumps({"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m"})
         streams = "stream" in self.path
@@ -87,18 +96,31 @@ def scripted(calls: list[tuple[str, dict[str, Any]]]) -> Iterator[Scripted]:
         thread.join()
 
 
-def gemini(where: Path, home: Path, prompt: str, calls: list[tuple[str, dict[str, Any]]]) -> list[Any]:
+def gemini(
+    where: Path, home: Path, prompt: str, calls: list[tuple[str, dict[str, Any]]]
+) -> list[Any]:
     """Run one prompt in `where`; what the model was told of its calls."""
     (home / ".gemini").mkdir(parents=True)
     (home / ".gemini" / "settings.json").write_text(json.dumps(SETTINGS))
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
     with scripted(calls) as api:
-        around = kept | {name: value for name, value in os.environ.items() if name.startswith("GIT_")}
+        around = kept | {
+            name: value for name, value in os.environ.items() if name.startswith("GIT_")
+        }
         around |= {"HOME": str(home), "GEMINI_API_KEY": "x", "GEMINI_CLI_TRUST_WORKSPACE": "true"}
-        around |= {"GOOGLE_GEMINI_BASE_URL": f"http://127.0.0.1:{api.server_port}", "NO_PROXY": "127.0.0.1"}
+        around |= {
+            "GOOGLE_GEMINI_BASE_URL": f"http://127.0.0.1:{api.server_port}",
+            "NO_PROXY": "127.0.0.1",
+        }
         command = [str(GEMINI), "--approval-mode=yolo", "-m", "gemini-2.5-pro", "-p", prompt]
         done = subprocess.run(
-            command, cwd=where, env=around, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90
+            command,
+            cwd=where,
+            env=around,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=90,
         )
     assert done.returncode == 0, done.stderr
     return api.results
@@ -117,9 +139,15 @@ def test_a_session_of_gemini_cli_is_captured_named_and_guarded(tmp_path, environ
         [
             ("write_file", {"file_path": str(where / "b.py"), "content": "x = 1\n"}),
             ("write_file", {"file_path": str(where / "c.py"), "content": "y = 'ü'\n"}),
-            ("replace", {"file_path": at, "instruction": "two", "old_string": "one", "new_string": "two"}),
+            (
+                "replace",
+                {"file_path": at, "instruction": "two", "old_string": "one", "new_string": "two"},
+            ),
             ("run_shell_command", {"command": "git commit --allow-empty --no-verify -m sneaky"}),
-            ("write_file", {"file_path": str(where / ".vibe-gate" / "gate.toml"), "content": "softer"}),
+            (
+                "write_file",
+                {"file_path": str(where / ".vibe-gate" / "gate.toml"), "content": "softer"},
+            ),
         ],
     )
     assert "goes around the gate; run it without --no-verify" in json.dumps(told[3])
@@ -133,7 +161,9 @@ def test_a_session_of_gemini_cli_is_captured_named_and_guarded(tmp_path, environ
     meta = json.loads((folder / "meta.json").read_text())
     assert (meta["agent"], meta["ended"], meta["damaged"]) == ("gemini", True, 0)
     own = meta["session_id"].removeprefix("gemini.")
-    assert done.json["agent_authored"]["hints"] == [f"Gemini CLI session {own[:8]} wrote 3 of 4 files"]
+    assert done.json["agent_authored"]["hints"] == [
+        f"Gemini CLI session {own[:8]} wrote 3 of 4 files"
+    ]
     (prompt,) = prompts_of([where], meta["session_id"])
     assert (prompt.agent, prompt.text) == ("gemini", "Write b.py and c.py,\nand say two in a.txt")
     assert "✓ gemini hooks" in vibe_gate("doctor", cwd=where, environ=environ).out

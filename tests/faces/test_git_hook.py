@@ -75,7 +75,9 @@ def test_a_failing_check_stops_the_commit_and_says_where(plain):
     assert done.code == 1
     assert "a:1" in done.text
     assert plain.git("log", "--format=%s") == "start"
-    assert [(r["kind"], r["exit_code"], r["blocked"]) for r in plain.records()] == [("reviewed", 1, True)]
+    assert [(r["kind"], r["exit_code"], r["blocked"]) for r in plain.records()] == [
+        ("reviewed", 1, True)
+    ]
 
 
 @pytest.mark.parametrize("framework", [False, True])
@@ -106,17 +108,25 @@ def test_an_agents_change_is_judged_and_the_reason_is_recorded(judging):
     with answering(PASSES) as model:
         said = judging.git("commit", "-q", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
     last = judging.records()[-1]
-    assert (said, last["judged"], last["hints"]) == (ASKING, True, ["CLAUDECODE is set: Claude Code runs this"])
+    assert (said, last["judged"], last["hints"]) == (
+        ASKING,
+        True,
+        ["CLAUDECODE is set: Claude Code runs this"],
+    )
     assert len(model.script.requests) == 1
 
 
 def test_the_receipt_of_the_review_that_asked_is_shared_with_the_commit(judging):
     judging.git("config", "vibe-gate.receipts", "notes")
     judging.write(a="x\n")
-    with answering(PASSES) as model:  # the hook before the commit asks; that of the message has nothing to add
+    with answering(
+        PASSES
+    ) as model:  # the hook before the commit asks; that of the message has nothing to add
         judging.git("commit", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
     notes = judging.git("notes", "--ref", "vibe-gate", "show", "HEAD").split()
-    said = [json.loads(base64.b64decode(json.loads(note)["payload"]))["predicate"] for note in notes]
+    said = [
+        json.loads(base64.b64decode(json.loads(note)["payload"]))["predicate"] for note in notes
+    ]
     assert sorted((one["cache"]["hits"], bool(one["questions"])) for one in said) == [(0, True)]
 
 
@@ -139,7 +149,9 @@ def test_comments_in_the_message_and_the_diff_below_the_scissors_are_not_the_mes
 
 
 def test_the_same_question_is_never_paid_twice(judging, tmp_path):
-    """Second attempt, amended message, rebase with equal trees, push, another worktree: one request in all."""
+    """Second attempt, amended message, rebase with equal trees, push, another worktree: one request
+    in all.
+    """
     judging.share(tmp_path / "remote").write(a="x\n")
     with answering(PASSES) as model:
         agent = {**model.environ, "CLAUDECODE": "1"}
@@ -149,7 +161,9 @@ def test_the_same_question_is_never_paid_twice(judging, tmp_path):
         assert judging.git("commit", "-q", "-m", AGENT, **agent) == ""
         judging.git("commit", "--amend", "-m", "another message", **agent)
         judging.git("rebase", "-q", "--force-rebase", "HEAD~1", **agent)
-        judging.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"), "HEAD~1", **agent)
+        judging.git(
+            "worktree", "add", "-q", "--detach", str(tmp_path / "linked"), "HEAD~1", **agent
+        )
         there = Hooked(tmp_path / "linked", judging.environ, judging.more)
         there.write(a="x\n")
         assert there.git("commit", "-q", "-a", "-m", AGENT, **agent) == ""
@@ -213,7 +227,9 @@ def test_two_reviews_of_one_question_at_a_time_pay_once_and_the_second_says_that
         argv = [sys.executable, "-I", "-m", "vibe_gate", "review", "--staged"]
         with told[0].open("w") as one, told[1].open("w") as other:
             both = [
-                subprocess.Popen(argv, cwd=judging.path, env=environ, stdout=file, stderr=subprocess.STDOUT)
+                subprocess.Popen(
+                    argv, cwd=judging.path, env=environ, stdout=file, stderr=subprocess.STDOUT
+                )
                 for file in (one, other)
             ]
         codes = [review.wait(timeout=100) for review in both]
@@ -249,11 +265,15 @@ def test_sessions_that_cannot_be_read_are_a_hint_of_an_agent(judging):
         with answering(PASSES) as model:
             judging.git("commit", "-a", "-m", "x", **model.environ)
             assert len(model.script.requests) == 1
-    hint = "what captured sessions wrote cannot be read (all sessions: another process holds the lock)"
+    hint = (
+        "what captured sessions wrote cannot be read (all sessions: another process holds the lock)"
+    )
     assert {record["hints"][0][: len(hint)] for record in judging.records()} == {hint}
 
 
-def test_a_change_of_the_gate_is_a_warning_here_and_one_that_says_block_blocks_what_could_not_be_reviewed(judging):
+def test_a_change_of_the_gate_is_a_warning_here_and_one_that_says_block_blocks_what_could_not_be_reviewed(
+    judging,
+):
     (judging.path / ".vibe-gate" / "gate.toml").write_text(GATE + '[on]\ninconclusive = "block"\n')
     said = judging.git("commit", "-a", "-m", "stricter")
     assert "a maintainer must approve" in said
@@ -279,14 +299,23 @@ def test_definitions_that_do_not_parse_stop_the_commit_with_a_sentence(judging):
 
 @pytest.fixture
 def pushing(request, kept, tmp_path, environ) -> Hooked:
-    """A repository with an empty remote, and the gate at its pushes, by `install git` or by a framework."""
+    """A repository with an empty remote, and the gate at its pushes, by `install git` or by a
+    framework.
+    """
     way_in = getattr(request, "param", "install git")
     if way_in != "install git" and not (BIN / way_in).exists():
         pytest.skip(f"{way_in} is not installed here")
-    here = again(kept / f"pushing by {way_in}", tmp_path / "repository", environ, lambda here: put_in(here, way_in))
+    here = again(
+        kept / f"pushing by {way_in}",
+        tmp_path / "repository",
+        environ,
+        lambda here: put_in(here, way_in),
+    )
     here.git("init", "-q", "--bare", str(tmp_path / "remote"))
     here.git("remote", "add", "origin", str(tmp_path / "remote"))
-    (here.path / ".git" / "vibe-gate" / "installed").unlink(missing_ok=True)  # as beside a framework
+    (here.path / ".git" / "vibe-gate" / "installed").unlink(
+        missing_ok=True
+    )  # as beside a framework
     return here
 
 
@@ -348,7 +377,9 @@ def test_a_first_push_begins_at_the_commit_that_brings_the_gate(pushing):
     (pushing.path / ".vibe-gate").mkdir()
     _old(pushing, ".vibe-gate/gate.toml", "schema = 1\nrubrics = []\n")
     assert OLDER in pushing.git("push", "-q", "origin", "main")
-    assert [file["path"] for file in pushing.reviewed()["change"]["files"]] == [".vibe-gate/gate.toml"]
+    assert [file["path"] for file in pushing.reviewed()["change"]["files"]] == [
+        ".vibe-gate/gate.toml"
+    ]
 
 
 @pytest.fixture
@@ -375,7 +406,9 @@ def test_a_first_push_reviews_what_was_made_after_the_installation_whatever_its_
     assert "older than the gate here" in done.text
 
 
-def test_a_first_push_of_another_branch_or_gate_reviews_what_was_made_since(installed: Hooked) -> None:
+def test_a_first_push_of_another_branch_or_gate_reviews_what_was_made_since(
+    installed: Hooked,
+) -> None:
     installed.environ["GIT_COMMITTER_DATE"] = LONG_AGO
     installed.git("checkout", "-q", "-b", "side", "HEAD~1")
     _old(installed, "bad", CONFLICT)
@@ -487,12 +520,16 @@ def test_a_remote_without_a_name_is_taken_to_have_what_the_remote_of_its_url_has
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way_in", WAYS_IN[1:])
-def test_a_stage_that_is_run_by_hand_judges_the_index_or_the_range_that_it_is_given(tmp_path, environ, way_in):
+def test_a_stage_that_is_run_by_hand_judges_the_index_or_the_range_that_it_is_given(
+    tmp_path, environ, way_in
+):
     if not (BIN / way_in).exists():
         pytest.skip(f"{way_in} is not installed here")
     here = put_in(started(tmp_path / "repository", environ), way_in)
     for stage in ("pre-commit", "manual"):
-        done = here.run(str(BIN / way_in), "run", "-v", "--all-files", "--hook-stage", stage, "vibe-gate")
+        done = here.run(
+            str(BIN / way_in), "run", "-v", "--all-files", "--hook-stage", stage, "vibe-gate"
+        )
         assert (done.code, done.text.count("looked at nothing")) == (0, 1)
     assert "looked at nothing" not in here.git("commit", "--allow-empty", "-m", "x")
     here.write(a=CONFLICT)
@@ -501,7 +538,9 @@ def test_a_stage_that_is_run_by_hand_judges_the_index_or_the_range_that_it_is_gi
     assert done.code == 1
     assert here.judged() == {here.git("write-tree")}
     bad = _commit(here, "bad", CONFLICT)
-    done = here.run(str(BIN / way_in), "run", "vibe-gate", "--from-ref", f"{bad}~1", "--to-ref", bad, CI="true")
+    done = here.run(
+        str(BIN / way_in), "run", "vibe-gate", "--from-ref", f"{bad}~1", "--to-ref", bad, CI="true"
+    )
     assert (done.code, "bad:1" in done.text, here.records()[-1].get("commit")) == (1, True, bad)
 
 
@@ -509,7 +548,9 @@ def test_what_a_powerless_hook_did_not_see_the_next_one_does(plain):
     (plain.path / ".git" / "hooks" / "pre-commit").chmod(0o644)
     plain.write(a=CONFLICT)
     assert plain.run("git", "commit", "-a", "-m", "x").code == 1
-    assert [(record["kind"], record["stage"]) for record in plain.records()] == [("reviewed", "commit-msg")]
+    assert [(record["kind"], record["stage"]) for record in plain.records()] == [
+        ("reviewed", "commit-msg")
+    ]
     (plain.path / ".git" / "hooks" / "commit-msg").chmod(0o644)
     assert "went past the hooks" in plain.git("commit", "-a", "-m", "x")
     assert plain.records()[-1]["kind"] == "bypassed"
@@ -517,7 +558,10 @@ def test_what_a_powerless_hook_did_not_see_the_next_one_does(plain):
 
 def test_an_option_that_nobody_knows_stops_git(plain):
     done = plain.run("vibe-gate", "hook", "pre-commit", "--lenient")
-    assert (done.code, done.text.splitlines()[0].startswith("vibe-gate: unknown option '--lenient'")) == (2, True)
+    assert (
+        done.code,
+        done.text.splitlines()[0].startswith("vibe-gate: unknown option '--lenient'"),
+    ) == (2, True)
 
 
 def test_a_hook_line_of_ones_own_stops_git_too(tmp_path, environ):
@@ -556,7 +600,10 @@ def test_an_agents_bypass_is_judged_when_it_is_pushed(shared):
     assert _standing(shared)["status"] == "bypassed"
     with answering(PASSES) as model:
         shared.git("push", "origin", "main", **model.environ)
-    assert f"commit {commit[:12]}: recorded: AIDER_MODEL is set: Aider runs this" in shared.records()[-1]["hints"]
+    assert (
+        f"commit {commit[:12]}: recorded: AIDER_MODEL is set: Aider runs this"
+        in shared.records()[-1]["hints"]
+    )
     assert len(model.script.requests) == 1
     assert _standing(shared)["status"] == "reviewed"
 

@@ -1,4 +1,6 @@
-"""The guard: the plain ways around the gate get a sentence, other work goes through, and nothing stops the agent."""
+"""The guard: the plain ways around the gate get a sentence, other work goes through, and nothing
+stops the agent.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     git(project, "worktree", "add", "-q", "../linked")
     (outside / "linked" / ".vibe-gate").mkdir()
     (outside / "linked" / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")
-    return {"outside": str(outside)} | {name: str(outside / name) for name in ("project", "linked", "scratch")}
+    return {"outside": str(outside)} | {
+        name: str(outside / name) for name in ("project", "linked", "scratch")
+    }
 
 
 def placed(text: str, places: dict[str, str]) -> str:
@@ -53,7 +57,9 @@ def placed(text: str, places: dict[str, str]) -> str:
 
 
 def refusal(places: dict[str, str], tool: str, **asked: object) -> str:
-    return guard.refusal({"tool_name": tool, "tool_input": asked, "cwd": places["project"]}, places["project"])
+    return guard.refusal(
+        {"tool_name": tool, "tool_input": asked, "cwd": places["project"]}, places["project"]
+    )
 
 
 def said_of(line: str, places: dict[str, str]) -> str:
@@ -120,11 +126,17 @@ ODD_FOLDERS = [
         ('rm -rf "$UNKNOWN/.git/hooks"', False),
     ],
 )
-def test_the_folder_of_a_session_is_known_whatever_it_is_called(places, command, is_refused, subtests):
+def test_the_folder_of_a_session_is_known_whatever_it_is_called(
+    places, command, is_refused, subtests
+):
     for folder in ODD_FOLDERS:
         cwd = Path(places["project"], folder)
         (cwd / "deeper").mkdir(parents=True, exist_ok=True)
-        call = {"tool_name": "Bash", "tool_input": {"command": placed(command, places)}, "cwd": str(cwd)}
+        call = {
+            "tool_name": "Bash",
+            "tool_input": {"command": placed(command, places)},
+            "cwd": str(cwd),
+        }
         with subtests.test(folder=folder):
             assert bool(guard.refusal(call, places["project"])) is is_refused
 
@@ -141,7 +153,10 @@ def test_tools_may_not_write_definitions_from_a_folder_with_an_odd_name(places, 
     cwd = Path(places["project"], folder)
     cwd.mkdir(parents=True, exist_ok=True)
     up = "../" * len(folder.split("/"))
-    call = {"tool_name": "Write", "tool_input": {"file_path": f"{up}.vibe-gate/gate.toml", "content": ""}}
+    call = {
+        "tool_name": "Write",
+        "tool_input": {"file_path": f"{up}.vibe-gate/gate.toml", "content": ""},
+    }
     assert guard.refusal({**call, "cwd": str(cwd)}, places["project"])
 
 
@@ -181,17 +196,32 @@ def test_a_link_to_a_definition_is_seen_through(places):
 
 def test_the_first_definitions_may_be_written(tmp_path):
     where = repository(tmp_path / "r")
-    call = {"tool_name": "Write", "tool_input": {"file_path": ".vibe-gate/gate.toml", "content": "x"}}
+    call = {
+        "tool_name": "Write",
+        "tool_input": {"file_path": ".vibe-gate/gate.toml", "content": "x"},
+    }
     assert guard.refusal(call | {"cwd": str(where)}, str(where)) == ""
 
 
 def test_settings_may_change_around_our_hooks(places):
     document = json.loads((Path(places["project"]) / SETTINGS).read_text())
     document["permissions"] = {"allow": ["Bash(ls:*)"]}
-    document["hooks"]["PreToolUse"].insert(0, {"hooks": [{"type": "command", "command": "echo theirs"}]})
-    assert refusal(places, "Write", file_path=SETTINGS, content=json.dumps(document, indent=2)) == ""
-    assert refusal(places, "Edit", file_path=SETTINGS, old_string="{", new_string='{"model":"opus",') == ""
-    assert refusal(places, "Write", file_path=".claude/settings.local.json", content='{"model": "opus"}') == ""
+    document["hooks"]["PreToolUse"].insert(
+        0, {"hooks": [{"type": "command", "command": "echo theirs"}]}
+    )
+    assert (
+        refusal(places, "Write", file_path=SETTINGS, content=json.dumps(document, indent=2)) == ""
+    )
+    assert (
+        refusal(places, "Edit", file_path=SETTINGS, old_string="{", new_string='{"model":"opus",')
+        == ""
+    )
+    assert (
+        refusal(
+            places, "Write", file_path=".claude/settings.local.json", content='{"model": "opus"}'
+        )
+        == ""
+    )
 
 
 def test_our_hooks_may_not_leave_the_settings_nor_be_switched_off(places):
@@ -199,10 +229,27 @@ def test_our_hooks_may_not_leave_the_settings_nor_be_switched_off(places):
     weaker = json.loads(text)
     weaker["hooks"]["PreToolUse"][0]["matcher"] = "Nothing"
     off = json.loads(text) | {"disableAllHooks": True}
-    for content in ("{}", "", "{", json.dumps(weaker), json.dumps(off), text.replace("guard.py", "guardian.py")):
+    for content in (
+        "{}",
+        "",
+        "{",
+        json.dumps(weaker),
+        json.dumps(off),
+        text.replace("guard.py", "guardian.py"),
+    ):
         assert "ask the user" in refusal(places, "Write", file_path=SETTINGS, content=content)
-    assert refusal(places, "Edit", file_path=SETTINGS, old_string="guard.py", new_string="x.py", replace_all=True)
-    edits = [{"old_string": '"PreToolUse"', "new_string": '"Pre"'}, {"old_string": '"Pre"', "new_string": '"PreTool"'}]
+    assert refusal(
+        places,
+        "Edit",
+        file_path=SETTINGS,
+        old_string="guard.py",
+        new_string="x.py",
+        replace_all=True,
+    )
+    edits = [
+        {"old_string": '"PreToolUse"', "new_string": '"Pre"'},
+        {"old_string": '"Pre"', "new_string": '"PreTool"'},
+    ]
     assert refusal(places, "MultiEdit", file_path=SETTINGS, edits=edits)
 
 
@@ -213,12 +260,18 @@ def test_the_guard_knows_every_variable_that_tells_of_an_agent():
 def test_geminis_tools_are_judged_as_claude_codes(places):
     project = Path(places["project"])
     line = "git commit --no-verify -m x"
-    assert refusal(places, "run_shell_command", command=line) == refusal(places, "Bash", command=line) != ""
+    assert (
+        refusal(places, "run_shell_command", command=line)
+        == refusal(places, "Bash", command=line)
+        != ""
+    )
     assert refusal(places, "run_shell_command", command=line, dir_path=places["scratch"]) == ""
     at = str(project / ".vibe-gate" / "gate.toml")
     assert "let the user edit it" in refusal(places, "write_file", file_path=at, content="softer")
     edit = {"old_string": "1", "new_string": "2"}
-    assert "let the user edit it" in refusal(places, "replace", file_path=".vibe-gate/gate.toml", **edit)
+    assert "let the user edit it" in refusal(
+        places, "replace", file_path=".vibe-gate/gate.toml", **edit
+    )
     assert refusal(places, "replace", file_path="a.txt", **edit) == ""
 
 
@@ -230,13 +283,17 @@ def test_a_patch_of_codex_is_refused_if_one_of_its_files_is_the_gates_or_holds_o
     (where / ".codex" / "hooks.json").write_text(json.dumps({"hooks": CODEX.hooks()}))
 
     def said(*lines: str) -> str:
-        patch = "\n".join(["*** Begin Patch", "*** Add File: a.py", "+*** Update File: .vibe-gate/x", *lines])
+        patch = "\n".join(
+            ["*** Begin Patch", "*** Add File: a.py", "+*** Update File: .vibe-gate/x", *lines]
+        )
         call = {"tool_name": "apply_patch", "tool_input": {"command": patch}, "cwd": str(where)}
         return guard.refusal(call, str(where))
 
     assert said() == ""
     assert "let the user edit it" in said("*** Update File: .vibe-gate/gate.toml")
-    assert "let the user edit it" in said("*** Update File: a.txt", "*** Move to: .vibe-gate/gate.toml")
+    assert "let the user edit it" in said(
+        "*** Update File: a.txt", "*** Move to: .vibe-gate/gate.toml"
+    )
     assert "hooks.json holds hooks of vibe-gate" in said("*** Delete File: .codex/hooks.json")
     (where / ".codex" / "hooks.json").write_text("{}")
     assert said("*** Update File: .codex/hooks.json") == ""
@@ -251,13 +308,19 @@ def test_our_hooks_may_not_leave_geminis_settings_nor_be_switched_off(tmp_path):
     settings.write_text(text)
 
     def said(tool: str, **asked: object) -> str:
-        call = {"tool_name": tool, "tool_input": {"file_path": str(settings), **asked}, "cwd": str(where)}
+        call = {
+            "tool_name": tool,
+            "tool_input": {"file_path": str(settings), **asked},
+            "cwd": str(where),
+        }
         return guard.refusal(call, str(where))
 
     off = [{"enabled": False}, {"disabled": ["vibe-gate guard"]}]
     for content in ("{}", *(json.dumps(document | {"hooksConfig": config}) for config in off)):
         assert "ask the user" in said("write_file", content=content)
-    assert "ask the user" in said("replace", old_string="guard", new_string="x", allow_multiple=True)
+    assert "ask the user" in said(
+        "replace", old_string="guard", new_string="x", allow_multiple=True
+    )
     assert said("write_file", content=json.dumps(document | {"model": {"name": "m"}})) == ""
     assert said("replace", old_string='{"hooks"', new_string='{"a": 1, "hooks"') == ""
 
@@ -265,12 +328,19 @@ def test_our_hooks_may_not_leave_geminis_settings_nor_be_switched_off(tmp_path):
 def event(cwd: object = "/git", **asked: str) -> bytes:
     """A PreToolUse event as the CLI writes it."""
     tool = "Bash" if "command" in asked else "Write"
-    document = {"session_id": "s1", "transcript_path": "/h/.claude/x", "cwd": str(cwd), "tool_name": tool}
+    document = {
+        "session_id": "s1",
+        "transcript_path": "/h/.claude/x",
+        "cwd": str(cwd),
+        "tool_name": tool,
+    }
     return json.dumps(document | {"tool_input": asked}, separators=(",", ":")).encode()
 
 
 def guarded(data: bytes, where: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(BARE, input=data, cwd=where, env={"CLAUDE_PROJECT_DIR": str(where)}, capture_output=True)
+    return subprocess.run(
+        BARE, input=data, cwd=where, env={"CLAUDE_PROJECT_DIR": str(where)}, capture_output=True
+    )
 
 
 def test_a_refusal_is_a_decision_in_the_form_that_claude_code_reads(tmp_path):
@@ -279,13 +349,22 @@ def test_a_refusal_is_a_decision_in_the_form_that_claude_code_reads(tmp_path):
     output = json.loads(done.stdout)["hookSpecificOutput"]
     assert (done.returncode, done.stderr) == (0, b"")
     assert (output["hookEventName"], output["permissionDecision"]) == ("PreToolUse", "deny")
-    assert output["permissionDecisionReason"].startswith("vibe-gate: `git commit` without its hooks")
+    assert output["permissionDecisionReason"].startswith(
+        "vibe-gate: `git commit` without its hooks"
+    )
 
 
 def test_a_refusal_of_geminis_guard_is_a_decision_in_the_form_that_gemini_cli_reads(tmp_path):
     where = repository(tmp_path / "r")
-    call = {"session_id": "s1", "cwd": str(where), "hook_event_name": "BeforeTool", "tool_name": "run_shell_command"}
-    given = json.dumps(call | {"tool_input": {"command": "git commit -n"}}, separators=(",", ":")).encode()
+    call = {
+        "session_id": "s1",
+        "cwd": str(where),
+        "hook_event_name": "BeforeTool",
+        "tool_name": "run_shell_command",
+    }
+    given = json.dumps(
+        call | {"tool_input": {"command": "git commit -n"}}, separators=(",", ":")
+    ).encode()
     done = subprocess.run([*BARE, "gemini"], input=given, cwd=where, env={}, capture_output=True)
     decision = json.loads(done.stdout)
     assert (done.returncode, done.stderr, decision["decision"]) == (0, b"", "deny")
@@ -341,11 +420,18 @@ def test_a_long_line_is_read_in_linear_time(piece):
 
 def test_a_guard_of_the_users_own_settings_refuses_only_where_vibe_gate_is_used(tmp_path, environ):
     where = repository(tmp_path / "r")
-    call = {"session_id": "s", "tool_name": "Bash", "tool_input": {"command": "git commit -n"}, "cwd": str(where)}
+    call = {
+        "session_id": "s",
+        "tool_name": "Bash",
+        "tool_input": {"command": "git commit -n"},
+        "cwd": str(where),
+    }
     given = json.dumps(call, separators=(",", ":")).encode()
 
     def said() -> bytes:
-        done = subprocess.run([*BARE, "--user"], input=given, cwd=where, env=environ, capture_output=True)
+        done = subprocess.run(
+            [*BARE, "--user"], input=given, cwd=where, env=environ, capture_output=True
+        )
         assert (done.returncode, done.stderr) == (0, b"")
         return done.stdout
 
@@ -354,7 +440,8 @@ def test_a_guard_of_the_users_own_settings_refuses_only_where_vibe_gate_is_used(
     assert b"goes around the gate" in said()
     spooled = where / ".git/vibe-gate/captures/s/events.ndjson"
     assert spooled.read_bytes().count(b"\n") == 1
-    # An agent may write what looks like a guard of the project's own; a real one keeps the refused call itself.
+    # An agent may write what looks like a guard of the project's own; a real one keeps the refused
+    # call itself.
     (where / ".claude").mkdir()
     for settings in ({"env": {"A": "claude_hook/capture.py"}}, {"hooks": CLAUDE.hooks()}):
         (where / SETTINGS).write_text(json.dumps(settings))
@@ -362,7 +449,9 @@ def test_a_guard_of_the_users_own_settings_refuses_only_where_vibe_gate_is_used(
         assert spooled.read_bytes().count(b"\n") == 2
 
 
-def test_the_users_own_settings_are_guarded_wherever_claude_code_reads_them(places, monkeypatch, tmp_path):
+def test_the_users_own_settings_are_guarded_wherever_claude_code_reads_them(
+    places, monkeypatch, tmp_path
+):
     settings = tmp_path / "own" / "settings.json"
     settings.parent.mkdir()
     settings.write_text(json.dumps({"hooks": CLAUDE.hooks(user=True)}))

@@ -1,4 +1,6 @@
-"""The example with eight jobs and a last one, as act runs it: their parts are the whole, and a gap is named."""
+"""The example with eight jobs and a last one, as act runs it: their parts are the whole, and a gap
+is named.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def history(tmp_path: Path, environ: dict[str, str]) -> Repo:
 
 
 def ran(place: Path, history: Repo, environ: Mapping[str, str], failing: str = "") -> Job:
-    """The workflow's end. Packages are not installed: `vibe-gate` is the one under test, and fails in one part."""
+    """The workflow's end. Packages are not installed: `vibe-gate` is the one under test, and fails
+    in one part.
+    """
     programs = place / "programs"
     programs.mkdir(parents=True)
     for name, text in (("vibe-gate", GATE.format(python=sys.executable)), ("pipx", "#!/bin/sh\n")):
@@ -41,19 +45,30 @@ def ran(place: Path, history: Repo, environ: Mapping[str, str], failing: str = "
         (programs / name).chmod(0o755)
     path = f"{programs}:{environ['PATH']}"
     runner = Runner(place / "runner", None, {**environ, "PATH": path, "FAILING": failing})
-    payload = {"inputs": {"range": "start..HEAD"}, "repository": {"full_name": "octo/hello", "default_branch": "main"}}
+    payload = {
+        "inputs": {"range": "start..HEAD"},
+        "repository": {"full_name": "octo/hello", "default_branch": "main"},
+    }
     workflow = example(history, "history-matrix.yml")
-    return runner.run(history.path, "workflow_dispatch", payload, workflow, FAILING=failing, PATH=path)
+    return runner.run(
+        history.path, "workflow_dispatch", payload, workflow, FAILING=failing, PATH=path
+    )
 
 
-def test_eight_parts_are_the_whole_and_of_a_part_that_failed_every_commit_is_named(history, tmp_path, environ):
+def test_eight_parts_are_the_whole_and_of_a_part_that_failed_every_commit_is_named(
+    history, tmp_path, environ
+):
     job = ran(tmp_path / "whole", history, environ)
     assert job.code == 0, job.log
     imported = re.findall(r"\S+ imported, about ([0-9a-f]{40})", job.log)
     assert sorted(imported) == sorted(history.git("rev-list", "start..HEAD").split())
     assert f"{COMMITS} commits: {COMMITS} pass" in job.log
 
-    failing = next(part for part in "12345678" if f"{part}.tar.gz" in {p.name for p in job.artifacts.rglob("*.gz")})
+    failing = next(
+        part
+        for part in "12345678"
+        if f"{part}.tar.gz" in {p.name for p in job.artifacts.rglob("*.gz")}
+    )
     job = ran(tmp_path / "gap", history, environ, failing)
     assert job.code == 1, job.log
     imported = re.findall(r"\S+ imported, about ([0-9a-f]{40})", job.log)

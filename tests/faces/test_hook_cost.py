@@ -12,7 +12,9 @@ NOT_NEEDED = {
     "requests", "rich", "tomli_w", "vibe_gate.agent.turn_runner", "vibe_gate.gateway",
     "vibe_gate.sandbox", "vibe_gate.store.gc",
 }  # fmt: skip
-"""What belongs to judges, the forge, screens and cleaning, reads documents, or has something lighter."""
+"""What belongs to judges, the forge, screens and cleaning, reads documents, or has something
+lighter.
+"""
 
 
 @pytest.mark.slow
@@ -21,8 +23,14 @@ def test_a_commit_that_asks_no_judge_loads_no_more_than_it_needs(tmp_path, envir
     here.write(a="changed\n")
     here.git("add", "a")
     for _ in "ab":  # the first of a day also cleans
-        done = here.run(sys.executable, "-P", "-X", "importtime", "-m", "vibe_gate", "hook", "pre-commit", "--")
+        done = here.run(
+            sys.executable, "-P", "-X", "importtime", "-m", "vibe_gate", "hook", "pre-commit", "--"
+        )
         assert done.code == 0, done.text
-    loaded = {line.rpartition("|")[2].strip() for line in done.text.splitlines() if line.startswith("import time:")}
+    loaded = {
+        line.rpartition("|")[2].strip()
+        for line in done.text.splitlines()
+        if line.startswith("import time:")
+    }
     assert "vibe_gate.run.review" in loaded
     assert sorted(loaded & NOT_NEEDED) == []

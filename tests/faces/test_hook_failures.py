@@ -1,4 +1,6 @@
-"""A failure of vibe-gate itself in a git hook: said loudly, recorded, and in the way only if the gate wants that."""
+"""A failure of vibe-gate itself in a git hook: said loudly, recorded, and in the way only if the
+gate wants that.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,11 @@ def broken_program(copies: Path, module: str, text: str) -> list[str]:
         file = copy / "vibe_gate" / f"{module}.py"
         file.write_text(file.read_text() + text)
     start = f"import sys; sys.path.insert(0, {str(copy)!r})"
-    return [sys.executable, "-c", f"{start}; from vibe_gate.faces.cli import main; sys.exit(main())"]
+    return [
+        sys.executable,
+        "-c",
+        f"{start}; from vibe_gate.faces.cli import main; sys.exit(main())",
+    ]
 
 
 @pytest.fixture
@@ -57,7 +63,11 @@ def run_hook(repository: Hooked, program: list[str], stage: str) -> Done:
         "pre-push": f"refs/heads/main {head} refs/heads/main {'0' * 40}\n",
         "post-rewrite": f"{head} {head}\n",
     }
-    words = {"pre-push": ["origin", "/nowhere"], "post-rewrite": ["amend"], "commit-msg": ["/dev/null"]}
+    words = {
+        "pre-push": ["origin", "/nowhere"],
+        "post-rewrite": ["amend"],
+        "commit-msg": ["/dev/null"],
+    }
     command = [*program, "hook", stage, "--", *words.get(stage, [])]
     return repository.run(*command, stdin=lines.get(stage, ""), GIT_INDEX_FILE=".git/index")
 
@@ -73,7 +83,9 @@ CRASHES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["warn", "pass", "block"])
 @pytest.mark.parametrize("stage", STOPPABLE)
-def test_a_crash_is_loud_recorded_and_stops_git_where_the_gate_wants_it(repository, copies, stage, rule):
+def test_a_crash_is_loud_recorded_and_stops_git_where_the_gate_wants_it(
+    repository, copies, stage, rule
+):
     module = MODULES.get(stage, "reviewing")
     program = broken_program(copies, f"faces/git_hook/{module}", CRASHES[module])
     done = run_hook(with_rule(repository, rule), program, stage)
@@ -81,7 +93,9 @@ def test_a_crash_is_loud_recorded_and_stops_git_where_the_gate_wants_it(reposito
     assert "!!!!!!!!!!!!\nvibe-gate: NOT REVIEWED. The " in done.text
     (record,) = repository.records()
     assert (record["kind"], record["stage"]) == ("not-reviewed", stage)
-    assert (done.code, record.get("blocked", False)) == ((3, True) if rule == "block" else (0, False))
+    assert (done.code, record.get("blocked", False)) == (
+        (3, True) if rule == "block" else (0, False)
+    )
     assert ("is stopped" in done.text) is (rule == "block")
 
 
@@ -109,7 +123,9 @@ def test_a_ref_that_could_not_be_checked_is_said_loudly(repository, copies):
 @pytest.mark.slow
 @pytest.mark.parametrize(("rule", "code"), [("warn", 0), ("block", 3)])
 @pytest.mark.parametrize("stage", ["pre-commit", "pre-push"])
-def test_without_a_package_of_ours_the_gate_that_lies_there_decides(repository, copies, stage, rule, code):
+def test_without_a_package_of_ours_the_gate_that_lies_there_decides(
+    repository, copies, stage, rule, code
+):
     program = broken_program(copies, "domain/provenance", "import something_that_is_gone\n")
     done = run_hook(with_rule(repository, rule), program, stage)
     assert (done.code, "missing or broken" in done.text) == (code, True)

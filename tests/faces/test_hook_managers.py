@@ -1,4 +1,6 @@
-"""vibe-gate beside programs that manage git hooks: found, installed, not gone around, and away again."""
+"""vibe-gate beside programs that manage git hooks: found, installed, not gone around, and away
+again.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from vibe_gate.faces.git_hook.frameworks import REVIEWING, find_hooks
 
 CONFLICT = "<<<<<<< a\n=======\n>>>>>>> b\n"
 
-OFF = {"HUSKY": "0", "LEFTHOOK": "0", "SKIP_SIMPLE_GIT_HOOKS": "1", "SKIP": "vibe-gate,vibe-gate-msg"}
+OFF = {
+    "HUSKY": "0",
+    "LEFTHOOK": "0",
+    "SKIP_SIMPLE_GIT_HOOKS": "1",
+    "SKIP": "vibe-gate,vibe-gate-msg",
+}
 """Variables by which each of the programs leaves its hooks out."""
 
 
@@ -51,7 +58,10 @@ def set_up(repository: Hooked, manager: Manager) -> str:
     repository.git("add", "-A")
     done = gate(repository, "install", "git")
     assert done.code == 2
-    assert f"{manager.name} manages the hooks here, and does not run vibe-gate at pre-commit" in done.text
+    assert (
+        f"{manager.name} manages the hooks here, and does not run vibe-gate at pre-commit"
+        in done.text
+    )
     manager.obey(repository, done.text)
     repository.git("add", "-A")
     repository.git("commit", "-q", "--no-verify", "-m", "hooks")
@@ -64,7 +74,10 @@ def test_installed_as_told_it_reviews_refuses_and_leaves(repository, manager):
     everywhere = f"vibe-gate runs at each of them; {manager.name} manages them"
     assert doctor(repository) == ("ok", everywhere)
     again = gate(repository, "install", "git")
-    assert (again.code, "manages the hooks. vibe-gate runs at pre-commit, " in again.text) == (0, True)
+    assert (again.code, "manages the hooks. vibe-gate runs at pre-commit, " in again.text) == (
+        0,
+        True,
+    )
 
     repository.write(a="good\n")
     repository.git("commit", "-a", "-m", "good")
@@ -78,7 +91,10 @@ def test_installed_as_told_it_reviews_refuses_and_leaves(repository, manager):
     repository.write(b="an agent's\n")
     for words, variables in ((["--no-verify"], {}), ([], OFF)):
         done = repository.run("git", "commit", "-a", "-m", "x", *words, CLAUDECODE="1", **variables)
-        assert (done.code, "was not moved: no hook let these commits through" in done.text) == (128, True)
+        assert (done.code, "was not moved: no hook let these commits through" in done.text) == (
+            128,
+            True,
+        )
 
     run_manager(repository, *manager.reinstall)
     assert doctor(repository) == ("ok", everywhere)
@@ -95,7 +111,9 @@ def test_installed_as_told_it_reviews_refuses_and_leaves(repository, manager):
 
 
 @pytest.mark.slow
-def test_a_program_that_comes_after_install_git_is_told_of_and_nothing_of_ours_is_left_behind(repository, manager):
+def test_a_program_that_comes_after_install_git_is_told_of_and_nothing_of_ours_is_left_behind(
+    repository, manager
+):
     before = repository.path / ".git" / "hooks" / "pre-commit"
     before.write_text("#!/bin/sh\necho my own\n")
     before.chmod(0o755)
@@ -105,12 +123,16 @@ def test_a_program_that_comes_after_install_git_is_told_of_and_nothing_of_ours_i
     assert manager.name in sentence
     # pre-commit and prek run the hook that was there before; the others put theirs in its place.
     runs_first = manager.name in ("pre-commit", "prek")
-    assert ("not at pre-commit" in sentence or "does not run vibe-gate" in sentence) is not runs_first
+    assert (
+        "not at pre-commit" in sentence or "does not run vibe-gate" in sentence
+    ) is not runs_first
     done = gate(repository, "uninstall", "git")
     assert done.code == 0, done.text
     for folder in {hooks_folder(repository), repository.path / ".git" / "hooks"}:
         texts = {file.name: file.read_text() for file in folder.iterdir() if file.is_file()}
-        assert [name for name, text in texts.items() if "written by `vibe-gate install git`" in text] == []
+        assert [
+            name for name, text in texts.items() if "written by `vibe-gate install git`" in text
+        ] == []
         own = [name for name, text in texts.items() if "echo my own" in text]
         if own:
             assert own[0] in done.text or "Your hook pre-commit is back." in done.text
@@ -131,13 +153,22 @@ def test_claude_is_refused_a_way_around_hooks_that_are_managed(repository, manag
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "manager", [manager for manager in MANAGERS if manager.is_plain], ids=lambda manager: manager.name, indirect=True
+    "manager",
+    [manager for manager in MANAGERS if manager.is_plain],
+    ids=lambda manager: manager.name,
+    indirect=True,
 )
-def test_people_without_the_program_commit_and_push_and_read_that_nothing_was_reviewed(repository, manager, tmp_path):
+def test_people_without_the_program_commit_and_push_and_read_that_nothing_was_reviewed(
+    repository, manager, tmp_path
+):
     set_up(repository, manager)
-    (hooks_folder(repository) / "reference-transaction").unlink()  # of a clone in which nobody installed anything
+    (
+        hooks_folder(repository) / "reference-transaction"
+    ).unlink()  # of a clone in which nobody installed anything
     folders = repository.environ["PATH"].split(os.pathsep)
-    path = os.pathsep.join(folder for folder in folders if not (Path(folder) / "vibe-gate").exists())
+    path = os.pathsep.join(
+        folder for folder in folders if not (Path(folder) / "vibe-gate").exists()
+    )
     repository.write(b=CONFLICT)
     repository.git("add", "-A")
     commit = repository.run("git", "commit", "-m", "mine", PATH=path)
@@ -163,16 +194,23 @@ def test_husky_of_a_package_in_a_folder_of_a_monorepo(repository):
 
 @pytest.mark.slow
 def test_simple_git_hooks_that_would_delete_the_hook_of_ours_is_told_of(repository):
-    repository.write(package__json='{"simple-git-hooks": {"pre-commit": "vibe-gate hook pre-commit"}}')
+    repository.write(
+        package__json='{"simple-git-hooks": {"pre-commit": "vibe-gate hook pre-commit"}}'
+    )
     run_manager(repository, "simple-git-hooks")
-    assert "simple-git-hooks deletes reference-transaction" in gate(repository, "install", "claude").text
+    assert (
+        "simple-git-hooks deletes reference-transaction"
+        in gate(repository, "install", "claude").text
+    )
     run_manager(repository, "simple-git-hooks")
     assert "reference-transaction" in doctor(repository)[1]
 
 
 HUSKY = '#!/usr/bin/env sh\n. "$(dirname "$0")/h"'
 OLD_HUSKY = '#!/usr/bin/env sh\n. "${0%/*}/h"'
-LEFTHOOK = '#!/bin/sh\n\ncall_lefthook()\n{\n  lefthook "$@"\n}\n\ncall_lefthook run "pre-push" "$@"\n'
+LEFTHOOK = (
+    '#!/bin/sh\n\ncall_lefthook()\n{\n  lefthook "$@"\n}\n\ncall_lefthook run "pre-push" "$@"\n'
+)
 SIMPLE = '#!/bin/sh\nif [ "$SKIP_SIMPLE_GIT_HOOKS" = "1" ]; then\n    exit 0\nfi\n'
 OLD_SIMPLE = '#!/bin/sh\n\nif [ "$SKIP_SIMPLE_GIT_HOOKS" = "1" ]; then\n    exit 0\nfi\n'
 PRE_COMMIT = "#!/usr/bin/env bash\n# File generated by pre-commit: https://pre-commit.com\nARGS=(hook-impl {})\n"
@@ -186,15 +224,40 @@ CASES = [
     ("husky", HUSKY, {".husky/pre-push": f"# {LINE}npm test\n"}, False),
     ("husky", HUSKY, {}, False),
     ("lefthook", LEFTHOOK, {"lefthook.yml": f"pre-push:\n  jobs:\n    - run: {LINE}"}, True),
-    ("lefthook", LEFTHOOK, {".config/lefthook.toml": f"[pre-push.commands.g]\nrun = '{LINE.strip()}'"}, True),
-    ("lefthook", LEFTHOOK, {"lefthook.yml": "pre-commit: {commands: {g: {run: vibe-gate hook pre-commit}}}"}, False),
+    (
+        "lefthook",
+        LEFTHOOK,
+        {".config/lefthook.toml": f"[pre-push.commands.g]\nrun = '{LINE.strip()}'"},
+        True,
+    ),
+    (
+        "lefthook",
+        LEFTHOOK,
+        {"lefthook.yml": "pre-commit: {commands: {g: {run: vibe-gate hook pre-commit}}}"},
+        False,
+    ),
     ("simple-git-hooks", SIMPLE + LINE, {}, True),
     ("simple-git-hooks", OLD_SIMPLE + f"npm test && {LINE}", {}, True),
     ("simple-git-hooks", SIMPLE + "npm test", {}, False),
-    ("pre-commit", PRE_COMMIT.format("--config=x/c.yaml"), {"x/c.yaml": "    hooks: [{id: vibe-gate-push}]"}, True),
-    ("pre-commit", PRE_COMMIT, {".pre-commit-config.yaml": "hooks:\n - id: vibe-gate-push\n"}, True),
+    (
+        "pre-commit",
+        PRE_COMMIT.format("--config=x/c.yaml"),
+        {"x/c.yaml": "    hooks: [{id: vibe-gate-push}]"},
+        True,
+    ),
+    (
+        "pre-commit",
+        PRE_COMMIT,
+        {".pre-commit-config.yaml": "hooks:\n - id: vibe-gate-push\n"},
+        True,
+    ),
     ("pre-commit", PRE_COMMIT, {".pre-commit-config.yaml": "hooks:\n - id: vibe-gate\n"}, False),
-    ("pre-commit", PRE_COMMIT, {".pre-commit-config.yaml": "hooks:\n # - id: vibe-gate-push\n"}, False),
+    (
+        "pre-commit",
+        PRE_COMMIT,
+        {".pre-commit-config.yaml": "hooks:\n # - id: vibe-gate-push\n"},
+        False,
+    ),
     ("prek", PREK, {"prek.toml": '[[repos.hooks]]\nid = "vibe-gate-push"\n'}, True),
     ("prek", PREK, {".pre-commit-config.yaml": f"- id: own\n  entry: {LINE}"}, True),
     ("other", f"#!/bin/sh\n{LINE}", {}, True),
@@ -232,7 +295,9 @@ def test_hooks_of_a_persons_own_that_call_vibe_gate_are_told_of(repository):
 
 
 def huskys_scripts(repository: Hooked) -> Path:
-    """The lines for vibe-gate in each of husky's scripts, and git's folder without husky's own files."""
+    """The lines for vibe-gate in each of husky's scripts, and git's folder without husky's own
+    files.
+    """
     folder = repository.path / ".husky" / "_"
     folder.mkdir(parents=True)
     repository.git("config", "core.hooksPath", ".husky/_")
@@ -243,7 +308,10 @@ def huskys_scripts(repository: Hooked) -> Path:
 
 def test_a_working_tree_in_which_husky_did_not_run_yet_is_told_of(repository):
     huskys_scripts(repository)
-    assert doctor(repository) == ("warning", "husky has not written its hooks in this working tree, so git runs none")
+    assert doctor(repository) == (
+        "warning",
+        "husky has not written its hooks in this working tree, so git runs none",
+    )
     done = gate(repository, "install", "git")
     assert (done.code, "Run `npx husky` there." in done.text) == (2, True)
     assert "printf" not in done.text

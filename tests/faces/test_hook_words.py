@@ -30,7 +30,15 @@ def test_a_model_that_fails_is_asked_once_for_a_commit(waiting):
     with answering({"changes": "", "answers": []}, repeat_last=True) as model:
         said = waiting.git("commit", "-a", "-m", "x", CLAUDECODE="1", **model.environ)
         asked = len(model.script.requests)
-        waiting.run("vibe-gate", "hook", "commit-msg", "--", ".git/COMMIT_EDITMSG", CLAUDECODE="1", **model.environ)
+        waiting.run(
+            "vibe-gate",
+            "hook",
+            "commit-msg",
+            "--",
+            ".git/COMMIT_EDITMSG",
+            CLAUDECODE="1",
+            **model.environ,
+        )
         assert len(model.script.requests) == asked > 0
     assert said.count("NOT REVIEWED. The commit goes through") == 1
 

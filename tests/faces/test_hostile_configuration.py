@@ -1,4 +1,6 @@
-"""A user's configuration changes how git looks to the user, and nothing that vibe-gate says or does."""
+"""A user's configuration changes how git looks to the user, and nothing that vibe-gate says or
+does.
+"""
 
 from __future__ import annotations
 
@@ -176,7 +178,9 @@ CONFIGURATION = """\
     perfTarget = 1
 """
 
-UNLIKE = re.compile(r"\b\d{8}T\d{9}Z-[0-9a-f]{8}\b|\b\d+(\.\d+)? ?m?s\b|\d\d:\d\d|\b[0-9a-f]{8}-[0-9a-f-]{27}\b")
+UNLIKE = re.compile(
+    r"\b\d{8}T\d{9}Z-[0-9a-f]{8}\b|\b\d+(\.\d+)? ?m?s\b|\d\d:\d\d|\b[0-9a-f]{8}-[0-9a-f-]{27}\b"
+)
 """What two runs of one command do not have in common: the run's id, how long it took, the time."""
 
 COMMANDS = (
@@ -196,16 +200,27 @@ COMMANDS = (
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
-    """Four commits: a rename with a change, a merge, a name that git would quote; and uncommitted changes."""
+    """Four commits: a rename with a change, a merge, a name that git would quote; and uncommitted
+    changes.
+    """
     repo = Repo(tmp_path / "repo", environ)
-    repo.commit("First", **{"src/load.py": "a = 1\nb = 2\nc = 3\n", "src/old.py": "one = 1\n" * 9, "é.txt": "x\n"})
+    repo.commit(
+        "First",
+        **{"src/load.py": "a = 1\nb = 2\nc = 3\n", "src/old.py": "one = 1\n" * 9, "é.txt": "x\n"},
+    )
     repo.git("checkout", "-q", "-b", "side")
     repo.commit("Side", **{"side.py": "side = 1\n"})
     repo.git("checkout", "-q", "main")
     repo.git("mv", "src/old.py", "src/new.py")
     repo.commit("Rénamed", **{"src/new.py": "one = 1\n" * 9 + "two = 2\n"})
     repo.git("merge", "-q", "--no-ff", "-m", "Merge", "side")
-    repo.commit("Last", **{"src/load.py": "a = 1\nb = 3\nc = 3\n", "é.txt": "x\n<<<<<<< ours\ny\n=======\n>>>>>>> b\n"})
+    repo.commit(
+        "Last",
+        **{
+            "src/load.py": "a = 1\nb = 3\nc = 3\n",
+            "é.txt": "x\n<<<<<<< ours\ny\n=======\n>>>>>>> b\n",
+        },
+    )
     repo.write("src/load.py", "a = 1\nb = 3\nc = 4\n")
     repo.write("untracked.py", "d = 5\n")
     return repo

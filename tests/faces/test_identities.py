@@ -41,7 +41,9 @@ def test_githubs_own_addresses_name_the_account(address, login, number):
     ],
 )
 def test_a_co_author_is_somebody_who_wrote_it(line):
-    assert named(f"Fix\n\n{line}\n", known={"bob@example.org": "bob"}).logins == {"bob": "a co-author"}
+    assert named(f"Fix\n\n{line}\n", known={"bob@example.org": "bob"}).logins == {
+        "bob": "a co-author"
+    }
 
 
 def test_what_only_speaks_of_a_trailer_is_none():

@@ -13,13 +13,18 @@ from program import ROOT, git
 
 from vibe_gate.faces.cli.definitions import CHECKS_PATH, SCHEMAS, STARTERS
 
-NOTHING = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`.\n"
+NOTHING = (
+    "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`.\n"
+)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file below `.vibe-gate/`, with its time, so that a rewrite would show."""
     files = (path for path in (folder / ".vibe-gate").rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() + str(path.stat().st_mtime_ns).encode() for path in files}
+    return {
+        str(path.relative_to(folder)): path.read_bytes() + str(path.stat().st_mtime_ns).encode()
+        for path in files
+    }
 
 
 LINK = None
@@ -34,11 +39,20 @@ LINK = None
             "ruff mypy pytest clippy cargo-fmt cargo-test",
         ),
         (
-            {"pyproject.toml": "[tool.ruff.lint]\n[[tool.mypy.overrides]]\n[tool.pytest.ini_options]"},
+            {
+                "pyproject.toml": "[tool.ruff.lint]\n[[tool.mypy.overrides]]\n[tool.pytest.ini_options]"
+            },
             "ruff mypy pytest",
         ),
         ({"eslint.config.\n[[x]]\n": "", "go.mod": ""}, "eslint go-vet go-test"),
-        ({"pyproject.toml": "[tool.ruffian]\n# [tool.mypy]\n\xff[[", "go.mod": LINK, "tests": LINK}, ""),
+        (
+            {
+                "pyproject.toml": "[tool.ruffian]\n# [tool.mypy]\n\xff[[",
+                "go.mod": LINK,
+                "tests": LINK,
+            },
+            "",
+        ),
     ],
 )
 def test_init_writes_starters_and_proposes_commands_as_comments(repo, environ, files, tools):
@@ -50,7 +64,10 @@ def test_init_writes_starters_and_proposes_commands_as_comments(repo, environ, f
         else:
             (repo / name).write_bytes(text.encode("latin-1"))
     done = vibe_gate("init", cwd=repo, environ=environ)
-    assert (done.returncode, done.stdout) == (0, "".join(f"wrote  {path}\n" for path in [*STARTERS, *SCHEMAS]))
+    assert (done.returncode, done.stdout) == (
+        0,
+        "".join(f"wrote  {path}\n" for path in [*STARTERS, *SCHEMAS]),
+    )
     assert "vibe-gate config check" in done.stderr
     assert "No API key: with this gate a review ends as NOT REVIEWED, exit code 3" in done.stderr
     added = {path: (repo / path).read_text().removeprefix(text) for path, text in STARTERS.items()}
@@ -59,24 +76,35 @@ def test_init_writes_starters_and_proposes_commands_as_comments(repo, environ, f
     assert vibe_gate("config", "check", cwd=repo, environ=environ).returncode == 0
 
 
-def test_with_checks_only_no_judge_is_asked_and_no_key_is_missed(repo: Path, environ: dict[str, str]) -> None:
+def test_with_checks_only_no_judge_is_asked_and_no_key_is_missed(
+    repo: Path, environ: dict[str, str]
+) -> None:
     done = vibe_gate("init", "--checks-only", cwd=repo, environ=environ)
     assert '"asked"' not in done.stderr  # a rubric of judges
     wrote = [path for path in (*STARTERS, *SCHEMAS) if not path.endswith("/general.toml")]
     assert (done.returncode, done.stdout) == (0, "".join(f"wrote  {path}\n" for path in wrote))
     assert "API key" not in done.stderr
-    assert vibe_gate("config", "check", cwd=repo, environ=environ).stdout.startswith("ok: 1 rubric, 0 judge questions")
+    assert vibe_gate("config", "check", cwd=repo, environ=environ).stdout.startswith(
+        "ok: 1 rubric, 0 judge questions"
+    )
     git(repo, "add", "-A")
-    reviewed = vibe_gate("review", "--staged", "--definitions", "worktree", cwd=repo, environ=environ)
+    reviewed = vibe_gate(
+        "review", "--staged", "--definitions", "worktree", cwd=repo, environ=environ
+    )
     assert (reviewed.returncode, "not asked" in reviewed.stdout) == (0, False), reviewed.stdout
     assert vibe_gate("init", "--checks-only", cwd=repo, environ=environ).stderr == NOTHING
     later = vibe_gate("init", cwd=repo, environ=environ)
     assert "wrote  .vibe-gate/rubrics/general.toml\n" in later.stdout
-    assert "name it in .vibe-gate/gate.toml" in vibe_gate("config", "check", cwd=repo, environ=environ).stderr
+    assert (
+        "name it in .vibe-gate/gate.toml"
+        in vibe_gate("config", "check", cwd=repo, environ=environ).stderr
+    )
 
 
 @pytest.mark.parametrize("mine", ["gate.toml", "rubrics/mine.toml"])
-def test_a_gate_of_ones_own_is_left_as_it_is(repo: Path, environ: dict[str, str], mine: str) -> None:
+def test_a_gate_of_ones_own_is_left_as_it_is(
+    repo: Path, environ: dict[str, str], mine: str
+) -> None:
     place = repo / ".vibe-gate" / mine
     place.parent.mkdir(parents=True)
     place.write_text("schema = 1\n")
@@ -99,12 +127,16 @@ def test_init_completes_what_an_interrupted_one_began_from_any_folder(
     before = contents(repo)
     done = vibe_gate("init", cwd=repo, environ=environ)
     assert (done.returncode, done.stderr) == (0, NOTHING)
-    assert done.stdout.splitlines() == [f"kept   {path} (already there)" for path in [*STARTERS, *SCHEMAS]]
+    assert done.stdout.splitlines() == [
+        f"kept   {path} (already there)" for path in [*STARTERS, *SCHEMAS]
+    ]
     assert contents(repo) == before
 
 
 @pytest.mark.parametrize("link", [".vibe-gate", ".vibe-gate/rubrics", ".vibe-gate/schema"])
-def test_init_refuses_to_write_through_a_symbolic_link(repo: Path, environ: dict[str, str], link: str) -> None:
+def test_init_refuses_to_write_through_a_symbolic_link(
+    repo: Path, environ: dict[str, str], link: str
+) -> None:
     target = repo.parent / "elsewhere"
     target.mkdir()
     (repo / link).parent.mkdir(exist_ok=True)
@@ -115,7 +147,9 @@ def test_init_refuses_to_write_through_a_symbolic_link(repo: Path, environ: dict
     assert list(target.iterdir()) == []
 
 
-def test_init_does_not_follow_a_dangling_link_in_a_starters_place(repo: Path, environ: dict[str, str]) -> None:
+def test_init_does_not_follow_a_dangling_link_in_a_starters_place(
+    repo: Path, environ: dict[str, str]
+) -> None:
     (repo / ".vibe-gate").mkdir()
     (repo / ".vibe-gate/gate.toml").symlink_to(repo.parent / "target")
     assert vibe_gate("init", cwd=repo, environ=environ).returncode == 0

@@ -27,7 +27,9 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     assert done.returncode == 0, done.stderr
     assert ("affects agents" in done.stderr) is (option == ("--shared",))
     hooks = json.loads((tmp_path / place).read_text())["hooks"]
-    done = vibe_gate("uninstall", "claude", *(() if option else ("--shared",)), cwd=where, environ=environ)
+    done = vibe_gate(
+        "uninstall", "claude", *(() if option else ("--shared",)), cwd=where, environ=environ
+    )
     assert (done.code, "--shared and --user mean other files" in done.out) == (0, True)
     assert vibe_gate("install", "claude", *option, cwd=where, environ=environ).code == 0
     (guard,) = hooks["PreToolUse"]
@@ -38,15 +40,21 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
         assert guard["hooks"][0]["command"].startswith("/")
     assert "async" not in guard["hooks"][0]
     assert hooks["PostToolUse"][0]["hooks"][0]["async"] is True
-    assert vibe_gate("install", "claude", *option, cwd=where, environ=environ).stdout.startswith("unchanged")
+    assert vibe_gate("install", "claude", *option, cwd=where, environ=environ).stdout.startswith(
+        "unchanged"
+    )
     assert vibe_gate("uninstall", "claude", *option, cwd=where, environ=environ).returncode == 0
     assert not (tmp_path / place).parent.exists()
     assert not (where / ".git" / "vibe-gate").exists()
     assert not (where / ".git" / "hooks" / "reference-transaction").exists()
-    assert vibe_gate("uninstall", "claude", *option, cwd=where, environ=environ).stdout.startswith("unchanged")
+    assert vibe_gate("uninstall", "claude", *option, cwd=where, environ=environ).stdout.startswith(
+        "unchanged"
+    )
 
 
-def test_git_ignores_the_settings_of_this_machine_until_the_last_working_tree_gives_them_back(tmp_path, environ):
+def test_git_ignores_the_settings_of_this_machine_until_the_last_working_tree_gives_them_back(
+    tmp_path, environ
+):
     where, linked = repository(tmp_path / "r"), tmp_path / "linked"
     git(where, "worktree", "add", "-q", str(linked))
     file = where / ".git" / "info" / "exclude"
@@ -79,7 +87,9 @@ def test_git_ignores_the_settings_of_this_machine_until_the_last_working_tree_gi
     assert not file.exists()
 
 
-def test_with_user_the_hooks_go_into_the_users_own_settings_from_anywhere_and_out_again(tmp_path, environ):
+def test_with_user_the_hooks_go_into_the_users_own_settings_from_anywhere_and_out_again(
+    tmp_path, environ
+):
     environ = environ | {"HOME": str(tmp_path / "h")}
     settings = tmp_path / "h" / ".claude" / "settings.json"
     settings.parent.mkdir(parents=True)
@@ -92,7 +102,9 @@ def test_with_user_the_hooks_go_into_the_users_own_settings_from_anywhere_and_ou
     assert text.startswith('{\n\t"model": "opus",\n\t"hooks": {')
     (guard,) = json.loads(text)["hooks"]["PreToolUse"]
     assert guard["hooks"][0]["args"][:2] + guard["hooks"][0]["args"][3:] == ["-I", "-S", "--user"]
-    assert vibe_gate("install", "claude", "--user", cwd=tmp_path, environ=environ).out.startswith("unchanged")
+    assert vibe_gate("install", "claude", "--user", cwd=tmp_path, environ=environ).out.startswith(
+        "unchanged"
+    )
     agent = environ | {"CLAUDECODE": "1"}
     assert vibe_gate("uninstall", "claude", "--user", cwd=tmp_path, environ=agent).code == 2
     done = vibe_gate("uninstall", "claude", "--user", cwd=tmp_path, environ=environ)
@@ -100,7 +112,9 @@ def test_with_user_the_hooks_go_into_the_users_own_settings_from_anywhere_and_ou
     assert json.loads(settings.read_text()) == {"model": "opus"}
 
 
-def test_the_users_own_settings_are_where_claude_code_reads_them_through_links_of_the_users_own(tmp_path, environ):
+def test_the_users_own_settings_are_where_claude_code_reads_them_through_links_of_the_users_own(
+    tmp_path, environ
+):
     where, dotfiles = repository(tmp_path / "r"), tmp_path / "dotfiles"
     dotfiles.mkdir()
     (dotfiles / "settings.json").write_text("{}\n")
@@ -114,7 +128,11 @@ def test_the_users_own_settings_are_where_claude_code_reads_them_through_links_o
     assert not (where / ".git" / "hooks" / "reference-transaction").exists()
     assert not (where / ".claude").exists()
     own = vibe_gate(
-        "install", "claude", "--user", cwd=where, environ=environ | {"CLAUDE_CONFIG_DIR": str(tmp_path / "n/m")}
+        "install",
+        "claude",
+        "--user",
+        cwd=where,
+        environ=environ | {"CLAUDE_CONFIG_DIR": str(tmp_path / "n/m")},
     )
     assert own.out == f"wrote  capture and guard into {tmp_path / 'n/m/settings.json'}\n"
 
@@ -152,7 +170,9 @@ def test_git_refuses_what_the_guard_cannot_see(tmp_path, environ):
     assert (where / ".git" / "hooks" / "reference-transaction").exists()  # that of `install git`
 
 
-def test_the_installation_is_a_warning_in_the_next_review_of_a_repository_with_a_gate(tmp_path, environ):
+def test_the_installation_is_a_warning_in_the_next_review_of_a_repository_with_a_gate(
+    tmp_path, environ
+):
     where = repository(tmp_path / "r")
     (where / ".vibe-gate" / "rubrics").mkdir(parents=True)
     (where / ".vibe-gate" / "rubrics" / "quality.toml").write_text(FORBIDDEN)
@@ -162,10 +182,14 @@ def test_the_installation_is_a_warning_in_the_next_review_of_a_repository_with_a
     git(where, "add", "-A")
     done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=where, environ=environ)
     findings = json.loads(done.stdout)["findings"]
-    assert [(finding["path"], finding["level"]) for finding in findings] == [(".claude/settings.json", "warning")]
+    assert [(finding["path"], finding["level"]) for finding in findings] == [
+        (".claude/settings.json", "warning")
+    ]
 
 
-def test_geminis_hooks_go_into_its_one_file_which_is_this_machines_own_unless_it_is_shared(tmp_path, environ):
+def test_geminis_hooks_go_into_its_one_file_which_is_this_machines_own_unless_it_is_shared(
+    tmp_path, environ
+):
     where = repository(tmp_path / "r")
     settings, ignored = where / ".gemini" / "settings.json", where / ".git" / "info" / "exclude"
     settings.parent.mkdir()
@@ -190,7 +214,9 @@ def test_geminis_hooks_go_into_its_one_file_which_is_this_machines_own_unless_it
     done = vibe_gate("install", "gemini", cwd=where, environ=environ)
     assert (done.code, "use `install gemini --shared` or `--user`" in done.err) == (2, True)
 
-    assert vibe_gate("uninstall", "gemini", cwd=where, environ=environ | {"GEMINI_CLI": "1"}).code == 2
+    assert (
+        vibe_gate("uninstall", "gemini", cwd=where, environ=environ | {"GEMINI_CLI": "1"}).code == 2
+    )
     assert vibe_gate("uninstall", "gemini", cwd=where, environ=environ).code == 0
     assert json.loads(settings.read_text()) == {"ui": {"theme": "x"}}
     assert not (where / ".git" / "hooks" / "reference-transaction").exists()
@@ -202,7 +228,9 @@ def test_geminis_hooks_go_into_its_one_file_which_is_this_machines_own_unless_it
     assert "capture.py gemini --user || true" in own.read_text()
 
 
-def test_codexs_hooks_go_into_a_file_of_their_own_and_a_person_is_told_to_trust_them(tmp_path, environ):
+def test_codexs_hooks_go_into_a_file_of_their_own_and_a_person_is_told_to_trust_them(
+    tmp_path, environ
+):
     where = repository(tmp_path / "r")
     done = vibe_gate("install", "codex", cwd=where, environ=environ)
     assert (done.code, "only after a person has trusted them" in done.err) == (0, True)

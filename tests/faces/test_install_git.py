@@ -1,4 +1,6 @@
-"""`install git`: beside what is there, in the folder that git uses, and away again without a trace."""
+"""`install git`: beside what is there, in the folder that git uses, and away again without a
+trace.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,11 @@ def installed_for_real(here: Hooked) -> Hooked:
 
 
 def files(folder: Path) -> dict[str, tuple[bytes, int]]:
-    return {f.name: (f.read_bytes(), stat.S_IMODE(f.lstat().st_mode)) for f in folder.iterdir() if f.is_file()}
+    return {
+        f.name: (f.read_bytes(), stat.S_IMODE(f.lstat().st_mode))
+        for f in folder.iterdir()
+        if f.is_file()
+    }
 
 
 def before(here: Hooked, *names: str) -> None:
@@ -163,7 +169,10 @@ def test_both_hooks_read_what_git_writes(here, tmp_path):
     here.git("init", "-q", "--bare", str(tmp_path / "remote"))
     here.git("push", "-q", str(tmp_path / "remote"), "main")
     head = here.git("rev-parse", "HEAD")
-    assert f"pre-push ran with 2 arguments\nrefs/heads/main {head} refs/heads/main {'0' * 40}\n" in log(here)
+    assert (
+        f"pre-push ran with 2 arguments\nrefs/heads/main {head} refs/heads/main {'0' * 40}\n"
+        in log(here)
+    )
     assert [record["commit"] for record in here.records()] == [head]
     here.git("commit", "-q", "--amend", "-m", "again")
     assert log(here).endswith(f"{head} {here.git('rev-parse', 'HEAD')}\n")
@@ -250,7 +259,9 @@ def test_husky_gets_a_line_of_its_own(here):
     done = gate(here, "install", "git")
     assert done.code == 2
     assert ">>.husky/$hook" in done.text
-    assert [file.name for file in (here.path / ".husky" / "_").iterdir()] == ["reference-transaction"]
+    assert [file.name for file in (here.path / ".husky" / "_").iterdir()] == [
+        "reference-transaction"
+    ]
 
 
 def test_a_vibe_gate_that_moved_stops_the_commit_and_says_how_to_go_on(here):
@@ -261,7 +272,10 @@ def test_a_vibe_gate_that_moved_stops_the_commit_and_says_how_to_go_on(here):
     here.write(a="x\n")
     done = here.run("git", "commit", "-a", "-m", "x")
     assert done.code == 1
-    assert "it is not at /gone/bin/python any more, so nothing was reviewed. Git was stopped." in done.text
+    assert (
+        "it is not at /gone/bin/python any more, so nothing was reviewed. Git was stopped."
+        in done.text
+    )
     assert "run 'vibe-gate install git' where vibe-gate is now" in done.text
     installed(here)
     here.git("commit", "-a", "-m", "x")
@@ -276,7 +290,8 @@ def test_with_nothing_staged_no_python_is_started(here):
 
 
 @pytest.mark.parametrize(
-    "setting", [("diff.relative", "true"), ("diff.ignoreSubmodules", "all"), ("diff.external", "true")]
+    "setting",
+    [("diff.relative", "true"), ("diff.ignoreSubmodules", "all"), ("diff.external", "true")],
 )
 def test_no_setting_hides_what_is_staged_from_the_first_look(here, setting):
     installed(here)
@@ -287,7 +302,9 @@ def test_no_setting_hides_what_is_staged_from_the_first_look(here, setting):
 
 
 def test_a_program_without_a_terminal_and_a_path_commits(here):
-    """As a GUI client does: from another folder, without a terminal, and with next to nothing on PATH."""
+    """As a GUI client does: from another folder, without a terminal, and with next to nothing on
+    PATH.
+    """
     installed(here)
     here.write(a="x\n")
     done = subprocess.run(
@@ -317,7 +334,9 @@ def test_from_a_subfolder_and_a_linked_worktree_the_same_hooks_are_meant(here, t
 
 def test_a_repository_that_was_moved_keeps_its_gate(here, tmp_path):
     installed(here)
-    moved = Hooked(here.path.rename(tmp_path / "moved to a place with spaces"), here.environ, here.more)
+    moved = Hooked(
+        here.path.rename(tmp_path / "moved to a place with spaces"), here.environ, here.more
+    )
     moved.git("commit", "--allow-empty", "-m", "idle")
     moved.write(a="x\n")
     moved.git("commit", "-a", "-m", "x")
@@ -355,7 +374,9 @@ def test_a_commit_of_another_tree_than_the_one_that_passed_is_a_bypass(here):
     rest = passed.read_text().split(" ", 1)[1]
     hook = here.path / ".git" / "hooks" / "post-commit"
     hook.write_text(
-        hook.read_text().replace("#!/bin/sh\n", f'#!/bin/sh\nprintf "%s %s" $PPID {shlex.quote(rest)} >{passed}\n')
+        hook.read_text().replace(
+            "#!/bin/sh\n", f'#!/bin/sh\nprintf "%s %s" $PPID {shlex.quote(rest)} >{passed}\n'
+        )
     )
     here.write(a="y\n")
     here.git("commit", "-a", "--no-verify", "-m", "y")

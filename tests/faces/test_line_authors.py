@@ -1,4 +1,6 @@
-"""Who wrote a reviewed line: in the run's page, in the store and elsewhere, and by `sessions show`."""
+"""Who wrote a reviewed line: in the run's page, in the store and elsewhere, and by `sessions
+show`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ CODE = "def price():\n    return 1\n"
 
 @pytest.fixture
 def ask(repo: Path, environ: dict[str, str]):
-    """Runs vibe-gate in a repository in which a captured session wrote two of three staged lines of a file."""
+    """Runs vibe-gate in a repository in which a captured session wrote two of three staged lines of
+    a file.
+    """
     file = repo / "src" / "price.py"
     file.parent.mkdir(exist_ok=True)
     call = {"hook_event_name": "PostToolUse", "tool_name": "Write", "tool_use_id": "toolu_1"}
@@ -69,7 +73,9 @@ def test_a_page_in_the_store_has_the_prompt_and_one_elsewhere_the_turn_alone(ask
     shown = html.fromstring(kept).get_element_by_id("w-1")
     assert "Claude Code, turn 1" in shown.text_content() and SESSION in shown.text_content()
     (prompt,) = shown.xpath("pre")
-    assert prompt.text.startswith("Write the prices down.\n\n</script><script>alert(1)</script> ⟦U+202E⟧")
+    assert prompt.text.startswith(
+        "Write the prices down.\n\n</script><script>alert(1)</script> ⟦U+202E⟧"
+    )
     away = ask("report", "-o", "-")
     assert away == (tmp_path / "first.html").read_text()
     assert written(away) == written(kept) and "made without the prompts" in away
@@ -80,12 +86,17 @@ def test_a_page_in_the_store_has_the_prompt_and_one_elsewhere_the_turn_alone(ask
 
 
 @pytest.mark.slow  # a review and two pages
-def test_a_page_tells_who_wrote_staged_lines_after_the_index_changed_or_says_that_it_cannot(ask, repo):
+def test_a_page_tells_who_wrote_staged_lines_after_the_index_changed_or_says_that_it_cannot(
+    ask, repo
+):
     ask("review", "--staged", "--no-judge")
     (repo / "src" / "price.py").write_text("COST = 3\n")
     git(repo, "add", "src")
     page = Path(ask("report").strip()).read_text()
-    assert written(page) == [["src/price.py", 1, 2, 0, "Write", "toolu_1"]] and "Write the prices down." in page
+    assert (
+        written(page) == [["src/price.py", 1, 2, 0, "Write", "toolu_1"]]
+        and "Write the prices down." in page
+    )
     (repo / "src" / "price.py").write_text(f"KEY = 'ghp_{'a1B2c3D4e5F6' * 3}'\n")
     git(repo, "add", "src")
     ask("review", "--staged", "--no-judge")  # what the bundle has of it is redacted
@@ -99,7 +110,11 @@ def test_a_page_that_leaves_has_no_conversation_that_was_shown_a_prompt(tmp_path
     bundle = read_bundle(write(tmp_path, shown={"prompt": "private"}))
     away, kept = (page_of(bundle, None, prompts=prompts) for prompts in (None, True))
     words = "Is every type right?"
-    assert words in events_of(kept) and words not in events_of(away) and "because it has prompts" in away
+    assert (
+        words in events_of(kept)
+        and words not in events_of(away)
+        and "because it has prompts" in away
+    )
     shared = read_bundle(write(tmp_path, shown={"prompt": "shared"}))
     assert words in events_of(page_of(shared, None, prompts=None))
 
@@ -130,4 +145,6 @@ def test_a_captured_session_leads_to_its_lines_of_head(ask, repo):
     shown = ask("sessions", "show", SESSION)
     assert f"  Write {repo}/src/price.py\n  at HEAD: src/price.py:1-2  {head[:12]}\n" in shown
     (turn,) = json.loads(ask("sessions", "show", SESSION, "--json"))["turns"]
-    assert turn["lines"] == [{"turn": 1, "path": "src/price.py", "line": 1, "end_line": 2, "commit": head}]
+    assert turn["lines"] == [
+        {"turn": 1, "path": "src/price.py", "line": 1, "end_line": 2, "commit": head}
+    ]

@@ -1,4 +1,6 @@
-"""Picks, rebases and amended messages start no Python: sh notes them, and the next start records them."""
+"""Picks, rebases and amended messages start no Python: sh notes them, and the next start records
+them.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def test_what_git_makes_by_itself_starts_no_python(here):
     assert verified(here, "HEAD~1..HEAD") == ["reviewed"]  # its patch was
     assert marks(here) == []
     assert sorted(during for during, _ in bypasses(here)) == ["cherry-pick"] * 2 + ["rebase"] * 2
-    rewritten = [record.get("during", "") for record in here.records() if record["kind"] == "rewritten"]
+    rewritten = [
+        record.get("during", "") for record in here.records() if record["kind"] == "rewritten"
+    ]
     assert sorted(rewritten) == ["", "", "rebase", "rebase"]
 
 
@@ -137,15 +141,17 @@ def test_what_a_person_commits_past_the_hooks_after_a_conflict_is_told_at_once(h
 
 @pytest.mark.parametrize("how", ["break", "kill"])
 def test_what_a_person_commits_past_the_hooks_in_a_rebase_is_told_at_once(here, how):
-    """Where it stopped and is given up, or was killed and gone on with: post-rewrite tells nothing of it."""
+    """Where it stopped and is given up, or was killed and gone on with: post-rewrite tells nothing
+    of it.
+    """
     steps = "sed -i 1abreak" if how == "break" else "true"
     if how == "kill":
         hook = here.path / ".git" / "hooks" / "prepare-commit-msg"
         hook.write_text("#!/bin/sh\nif grep -qx c $1; then rm $0; kill -9 $PPID; fi\n")
         hook.chmod(0o755)
-    assert (here.run("git", "rebase", "-q", "-i", "main", "topic", GIT_SEQUENCE_EDITOR=steps).code == 0) is (
-        how == "break"
-    )
+    assert (
+        here.run("git", "rebase", "-q", "-i", "main", "topic", GIT_SEQUENCE_EDITOR=steps).code == 0
+    ) is (how == "break")
     assert "went past the hooks" in commit(here, "new", "sneaked in\n", "--no-verify")
     here.git("rebase", "--quit" if how == "break" else "--continue")
     assert verified(here, "main..HEAD") == ["bypassed", "reviewed"]
@@ -163,8 +169,14 @@ def test_a_fold_makes_no_bypass_of_what_git_picked_before_it_deleted_the_sources
     here.git("update-ref", "-d", "ORIG_HEAD")
     here.git("reflog", "expire", "--expire=now", "--all")
     here.git("gc", "-q", "--prune=now")
-    here.git("rebase", "-q", "-i", "--autosquash", "main", GIT_SEQUENCE_EDITOR="sed -i '1aexec true'")
-    assert not [record for record in here.records() if record["kind"] == "bypassed" and "during" not in record]
+    here.git(
+        "rebase", "-q", "-i", "--autosquash", "main", GIT_SEQUENCE_EDITOR="sed -i '1aexec true'"
+    )
+    assert not [
+        record
+        for record in here.records()
+        if record["kind"] == "bypassed" and "during" not in record
+    ]
 
 
 def test_a_fake_mark_makes_no_bypass_innocent(here):
@@ -173,7 +185,12 @@ def test_a_fake_mark_makes_no_bypass_innocent(here):
     here.forget_records()
     folder = here.path / ".git" / "vibe-gate" / "unrecorded"
     folder.mkdir(exist_ok=True)
-    for name in (f"cherry-pick.{made}.{made}", f"rebase.{'0' * 40}.{made}", f"amend.{made}.{'0' * 40}", "x"):
+    for name in (
+        f"cherry-pick.{made}.{made}",
+        f"rebase.{'0' * 40}.{made}",
+        f"amend.{made}.{'0' * 40}",
+        "x",
+    ):
         (folder / name).touch()
     assert verified(here, "HEAD~1..HEAD") == ["bypassed"]
     assert marks(here) == ["x"]
@@ -183,7 +200,9 @@ def test_an_agents_own_mark_moves_no_branch(here):
     here.write(b="past\n")
     here.git("add", "b")
     tree = here.git("write-tree")
-    first, second = (here.git("commit-tree", tree, "-p", "HEAD", "-m", title).strip() for title in "xy")
+    first, second = (
+        here.git("commit-tree", tree, "-p", "HEAD", "-m", title).strip() for title in "xy"
+    )
     folder = here.path / ".git" / "vibe-gate" / "unrecorded"
     folder.mkdir(exist_ok=True)
     (folder / f"cherry-pick.{first}.{second}").touch()

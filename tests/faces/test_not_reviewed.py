@@ -1,4 +1,6 @@
-"""Never green when nothing was reviewed: a table of states by commit, command and Action (not_reviewed.py)."""
+"""Never green when nothing was reviewed: a table of states by commit, command and Action
+(not_reviewed.py).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ def faces(tmp_path_factory: pytest.TempPathFactory) -> Faces:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[] if state is UNANSWERED else pytest.mark.slow) for name, state in STATES.items()],
+    [
+        pytest.param(name, marks=[] if state is UNANSWERED else pytest.mark.slow)
+        for name, state in STATES.items()
+    ],
 )
 def test_what_was_not_reviewed_is_green_nowhere_and_the_page_says_what_it_is(name, faces):
     """`python tests/faces/record_not_reviewed.py` writes the page's table anew."""
@@ -33,14 +38,21 @@ def test_what_was_not_reviewed_is_green_nowhere_and_the_page_says_what_it_is(nam
 
 def test_the_page_has_no_other_states():
     table = PAGE.read_text().partition("\n## ")[0]
-    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines() if line.startswith("| ")]
+    rows = [
+        line.split(" | ")[0].removeprefix("| ")
+        for line in table.splitlines()
+        if line.startswith("| ")
+    ]
     assert rows[2:] == list(STATES)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["the model refuses", "no folder for temporary files"],  # a verdict, and an error before there is one
+    [
+        "the model refuses",
+        "no folder for temporary files",
+    ],  # a verdict, and an error before there is one
 )
 def test_strict_stops_a_commit_that_was_not_reviewed(name, faces):
     state = STATES[name]
@@ -64,7 +76,10 @@ def test_a_persons_commit_says_of_unasked_questions_that_only_checks_passed_and_
 
 
 def test_where_only_questions_are_left_out_and_no_check_ran_nothing_is_said_to_pass(faces):
-    state = State(rubric=UNANSWERED.rubric.partition('[[criterion]]\nid = "no-todo"')[0], argv=("HEAD~1", "--no-judge"))
+    state = State(
+        rubric=UNANSWERED.rubric.partition('[[criterion]]\nid = "no-todo"')[0],
+        argv=("HEAD~1", "--no-judge"),
+    )
     with answering() as model:
         here = faces.local(state, model)
         assert faces.commit(state, model, here, by="person").code == 0

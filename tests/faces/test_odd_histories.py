@@ -1,5 +1,6 @@
-"""Every command on commits that no program expects, on files whose names are patterns to git, and under a user's
-configuration that changes all that git prints."""
+"""Every command on commits that no program expects, on files whose names are patterns to git, and
+under a user's configuration that changes all that git prints.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +18,22 @@ UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e]")
 
 
 def assert_answered(done: Done) -> None:
-    """An answer without what a terminal would obey; of a replay without a key, that nothing was replayed."""
+    """An answer without what a terminal would obey; of a replay without a key, that nothing was
+    replayed.
+    """
     assert "this is a bug" not in done.err
     assert "Traceback" not in done.err
-    assert done.code in ((3,) if "replay" in done.args else (0, 1)), f"{done.args}: {done.code} {done.err}"
+    assert done.code in ((3,) if "replay" in done.args else (0, 1)), (
+        f"{done.args}: {done.code} {done.err}"
+    )
     assert not UNSAFE.search(done.out + done.err), repr(UNSAFE.search(done.out + done.err))
 
 
 @pytest.fixture
 def odd(tmp_path: Path, environ: dict[str, str]) -> tuple[Repo, list[str]]:
-    """A repository whose history is odd from its second commit to the last but one; the ids of those."""
+    """A repository whose history is odd from its second commit to the last but one; the ids of
+    those.
+    """
     repo = Repo(tmp_path / "repo", environ)
     repo.commit("First", **{"a.py": "x = 1\n"})
     ids = write_odd_history(repo.git, repo.write, "odd.py", WORST)
@@ -47,7 +54,9 @@ def test_commands_answer_about_commits_that_no_program_expects(odd: tuple[Repo, 
 
 
 @pytest.mark.slow
-def test_every_command_answers_about_commits_that_no_program_expects(odd: tuple[Repo, list[str]]) -> None:
+def test_every_command_answers_about_commits_that_no_program_expects(
+    odd: tuple[Repo, list[str]],
+) -> None:
     repo, ids = odd
     for command in (
         f"review {ids[0]}..{ids[-1]} --no-judge --html {repo.path.parent}/page.html",
@@ -69,14 +78,18 @@ def test_every_command_answers_about_commits_that_no_program_expects(odd: tuple[
         assert_answered(vibe_gate(*command.split(), cwd=repo.path, environ=repo.environ))
 
 
-def test_no_author_of_a_commit_without_a_date_is_called_a_person(odd: tuple[Repo, list[str]]) -> None:
+def test_no_author_of_a_commit_without_a_date_is_called_a_person(
+    odd: tuple[Repo, list[str]],
+) -> None:
     repo, _ = odd
     done = vibe_gate("blame", "odd.py", "--json", cwd=repo.path, environ=repo.environ)
     assert {line["by"] for line in done.json["lines"]} == {"unknown"}
 
 
 @pytest.mark.parametrize("form", WORST)
-def test_a_push_of_an_odd_commit_is_reviewed(tmp_path: Path, environ: dict[str, str], form: str) -> None:
+def test_a_push_of_an_odd_commit_is_reviewed(
+    tmp_path: Path, environ: dict[str, str], form: str
+) -> None:
     repo = Repo(tmp_path / "repo", environ)
     base = repo.commit("First", **{"a.py": "x = 1\n"})
     vibe_gate("install", "git", cwd=repo.path, environ=environ)

@@ -1,4 +1,6 @@
-"""`bundles export --otlp` as a user runs it: a collector of ours that listens on loopback, and files."""
+"""`bundles export --otlp` as a user runs it: a collector of ours that listens on loopback, and
+files.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ pytest.importorskip("opentelemetry.exporter", reason="opentelemetry is not insta
 
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
-from opentelemetry.semconv._incubating.attributes import error_attributes, gen_ai_attributes, vcs_attributes
+from opentelemetry.semconv._incubating.attributes import (
+    error_attributes,
+    gen_ai_attributes,
+    vcs_attributes,
+)
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "bundle-1"
 
@@ -61,7 +67,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         request = service.ExportTraceServiceRequest.FromString(body)
-        self.server.received.append((self.path, {k.lower(): v for k, v in self.headers.items()}, request))
+        self.server.received.append(
+            (self.path, {k.lower(): v for k, v in self.headers.items()}, request)
+        )
         self.send_response(self.server.status)
         self.send_header("location", "/elsewhere")
         self.send_header("content-length", "0")
@@ -79,7 +87,9 @@ def collector() -> Iterator[Collector]:
 
 def checked(repo: Path) -> str:
     """A sealed run of checks alone; its id."""
-    run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"workflow": "review", "prompt": "p"})
+    run = open_store(repo, OneSecretRedactor(), Clock()).begin(
+        KEY, START, {"workflow": "review", "prompt": "p"}
+    )
     run.event("node.added", "checks", kind="checks")
     run.event("node.status", "checks", status="RUNNING")
     run.event("node.status", "checks", status="DONE")
@@ -101,19 +111,33 @@ def test_a_run_arrives_as_a_tree_of_spans_with_times_tokens_cost_and_outcome_and
     bundles, repo, collector
 ):
     run_id = write(repo).name
-    done = bundles(repo, "export", "--otlp", collector.url, OTEL_EXPORTER_OTLP_HEADERS="x-api-key=k%201")
+    done = bundles(
+        repo, "export", "--otlp", collector.url, OTEL_EXPORTER_OTLP_HEADERS="x-api-key=k%201"
+    )
     assert (done.code, done.err) == (0, "")
     assert done.out == f"{collector.url}/v1/traces: 1 run, {len(collector.spans)} spans.\n"
     ((path, headers, request),) = collector.received
-    assert (path, headers["x-api-key"], headers["content-type"]) == ("/v1/traces", "k 1", "application/x-protobuf")
+    assert (path, headers["x-api-key"], headers["content-type"]) == (
+        "/v1/traces",
+        "k 1",
+        "application/x-protobuf",
+    )
     assert told(request.resource_spans[0].resource)["service.name"] == "vibe-gate"
     spans = collector.spans
     trace = hashlib.sha256(run_id.encode()).digest()[:16]
     assert {span.trace_id for span in spans} == {trace}
-    run, judge, turn = (named(spans, one) for one in ("invoke_workflow review", "judge judge-quality", "agent fix"))
-    assert (run.parent_span_id, judge.parent_span_id, turn.parent_span_id) == (b"", run.span_id, run.span_id)
+    run, judge, turn = (
+        named(spans, one) for one in ("invoke_workflow review", "judge judge-quality", "agent fix")
+    )
+    assert (run.parent_span_id, judge.parent_span_id, turn.parent_span_id) == (
+        b"",
+        run.span_id,
+        run.span_id,
+    )
     assert [link.span_id for link in turn.links] == [judge.span_id]
-    assert told(judge)["vibe_gate.outcome"] == "fail" and judge.status.code == Status.STATUS_CODE_UNSET
+    assert (
+        told(judge)["vibe_gate.outcome"] == "fail" and judge.status.code == Status.STATUS_CODE_UNSET
+    )
     verdict = {"vibe_gate.outcome": "fail", "vibe_gate.exit_code": 1, "vcs.ref.head.revision": KEY}
     verdict |= dict.fromkeys(("gen_ai.workflow.name", "gen_ai.agent.name"), "review")
     assert verdict.items() <= told(run).items()
@@ -123,25 +147,53 @@ def test_a_run_arrives_as_a_tree_of_spans_with_times_tokens_cost_and_outcome_and
         (one["gen_ai.evaluation.name"], one["gen_ai.evaluation.score.label"]) for one in criteria
     ]
     asked = named(spans, "invoke_agent judge-quality")
-    assert asked.parent_span_id == judge.span_id and asked.start_time_unix_nano < asked.end_time_unix_nano
-    expected = {"gen_ai.usage.input_tokens": 900, "gen_ai.usage.output_tokens": 60, "vibe_gate.cost.usd": 0.0125}
+    assert (
+        asked.parent_span_id == judge.span_id
+        and asked.start_time_unix_nano < asked.end_time_unix_nano
+    )
+    expected = {
+        "gen_ai.usage.input_tokens": 900,
+        "gen_ai.usage.output_tokens": 60,
+        "vibe_gate.cost.usd": 0.0125,
+    }
     expected |= {"gen_ai.usage.cache_read.input_tokens": 400}  # its total does not tell
     expected |= {"gen_ai.request.model": "claude-sonnet-5", "gen_ai.provider.name": "anthropic"}
     assert expected.items() <= told(asked).items()
     request_of_judge = next(span for span in spans if span.parent_span_id == asked.span_id)
-    assert (request_of_judge.name, request_of_judge.kind) == ("chat claude-sonnet-5", Span.SPAN_KIND_CLIENT)
+    assert (request_of_judge.name, request_of_judge.kind) == (
+        "chat claude-sonnet-5",
+        Span.SPAN_KIND_CLIENT,
+    )
     assert told(request_of_judge)["gen_ai.response.id"] == "m1"
     calls = [span for span in spans if span.name.startswith("execute_tool")]
-    assert [told(call)["vibe_gate.tool.state"] for call in calls] == [*["completed"] * 3, "failed", "denied"]
-    assert calls[3].status.code == Status.STATUS_CODE_ERROR and told(calls[3])["error.type"] == "failed"
+    assert [told(call)["vibe_gate.tool.state"] for call in calls] == [
+        *["completed"] * 3,
+        "failed",
+        "denied",
+    ]
+    assert (
+        calls[3].status.code == Status.STATUS_CODE_ERROR
+        and told(calls[3])["error.type"] == "failed"
+    )
     everything = str(request)
-    assert not any(word in everything for word in ("module_", "Repair what", "no such file", "A number is no text"))
-    conventions = "".join(map(inspect.getsource, (gen_ai_attributes, vcs_attributes, error_attributes)))
+    assert not any(
+        word in everything
+        for word in ("module_", "Repair what", "no such file", "A number is no text")
+    )
+    conventions = "".join(
+        map(inspect.getsource, (gen_ai_attributes, vcs_attributes, error_attributes))
+    )
     used = {one.key for span in (*spans, *run.events) for one in span.attributes}
-    assert [name for name in used if not name.startswith("vibe_gate.") and f'"{name}"' not in conventions] == []
+    assert [
+        name
+        for name in used
+        if not name.startswith("vibe_gate.") and f'"{name}"' not in conventions
+    ] == []
 
 
-def test_the_same_runs_give_the_same_ids_and_a_file_of_the_same_bytes(bundles, repo, collector, tmp_path):
+def test_the_same_runs_give_the_same_ids_and_a_file_of_the_same_bytes(
+    bundles, repo, collector, tmp_path
+):
     write(repo)
     first = checked(repo)
     old = repo / ".vibe-artifacts" / KEY / "20260102T030405678Z-fde914e0"
@@ -160,10 +212,19 @@ def test_the_same_runs_give_the_same_ids_and_a_file_of_the_same_bytes(bundles, r
         for span in scope["spans"]
     ]
     assert bundles(repo, "export", "--all", "--otlp", f"{collector.url}/v1/traces").code == 0
-    sent = [(span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex()) for span in collector.spans]
-    assert sent == [(span["traceId"], span["spanId"], span.get("parentSpanId", "")) for span in in_file]
+    sent = [
+        (span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex())
+        for span in collector.spans
+    ]
+    assert sent == [
+        (span["traceId"], span["spanId"], span.get("parentSpanId", "")) for span in in_file
+    ]
     assert len({one[:2] for one in sent}) == len(sent)  # no two spans have the same ids
-    of_first = [span for span in in_file if span["traceId"] == hashlib.sha256(first.encode()).hexdigest()[:32]]
+    of_first = [
+        span
+        for span in in_file
+        if span["traceId"] == hashlib.sha256(first.encode()).hexdigest()[:32]
+    ]
     assert [span["name"] for span in of_first] == ["invoke_workflow review", "checks"]
     died = [span for span in in_file if span.get("status", {}).get("code") == 2]
     assert {span["status"]["message"] for span in died} >= {"died", "failed"}
@@ -171,7 +232,11 @@ def test_the_same_runs_give_the_same_ids_and_a_file_of_the_same_bytes(bundles, r
 
 def test_what_a_gate_runs_is_below_it_and_what_comes_after_it_is_linked(bundles, repo, tmp_path):
     run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"workflow": "fix"})
-    for node, kind, before in (("review", "gate", ""), ("checks", "checks", "review"), ("judge", "judge", "checks")):
+    for node, kind, before in (
+        ("review", "gate", ""),
+        ("checks", "checks", "review"),
+        ("judge", "judge", "checks"),
+    ):
         run.event("node.added", node, kind=kind)
         if before:
             run.event("edge.added", **{"from": before, "to": node})
@@ -192,12 +257,21 @@ def test_what_a_gate_runs_is_below_it_and_what_comes_after_it_is_linked(bundles,
         "invoke_workflow review": None, "gate review": "invoke_workflow review", "checks": "gate review",
         "judge": "gate review", "stage fix": "invoke_workflow review",
     }  # fmt: skip
-    linked = {span["name"]: [names[link["spanId"]] for link in span.get("links", [])] for span in scope["spans"]}
-    assert (linked["checks"], linked["judge"], linked["stage fix"]) == ([], ["checks"], ["gate review"])
+    linked = {
+        span["name"]: [names[link["spanId"]] for link in span.get("links", [])]
+        for span in scope["spans"]
+    }
+    assert (linked["checks"], linked["judge"], linked["stage fix"]) == (
+        [],
+        ["checks"],
+        ["gate review"],
+    )
     assert scope["spans"][-1]["status"] == {"message": "ERROR", "code": 2}
 
 
-def test_contents_are_there_if_they_are_asked_for_and_a_span_has_so_much_of_them(bundles, repo, tmp_path):
+def test_contents_are_there_if_they_are_asked_for_and_a_span_has_so_much_of_them(
+    bundles, repo, tmp_path
+):
     write(repo, attack=ATTACK)
     assert bundles(repo, "export", "--otlp", "../a.json", "--contents").code == 0
     text = (tmp_path / "a.json").read_text()
@@ -213,7 +287,11 @@ def test_hostile_names_hide_nothing_and_numbers_fit(bundles, repo, tmp_path):
     lines = (tmp_path / "a.json").read_text().splitlines()
     assert len(lines) > 1 and all(json.loads(line) for line in lines)
     names = [part for line in lines for part in line.split('"stringValue":')[1:]]
-    assert "\\\\u202e" in "".join(names) and "\u202e" not in "".join(names) and "\\u001b" not in "".join(names)
+    assert (
+        "\\\\u202e" in "".join(names)
+        and "\u202e" not in "".join(names)
+        and "\\u001b" not in "".join(names)
+    )
     run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"workflow": "w" * 9000})
     run.event("edge.added", **{"from": "a", "to": "a"})
     run.event("node.added", "", kind="")
@@ -230,7 +308,8 @@ def test_hostile_names_hide_nothing_and_numbers_fit(bundles, repo, tmp_path):
     done = bundles(repo, "export", run.run_id, "--otlp", "../b.json", "--contents")
     assert (done.code, done.err) == (0, "")
     assert (
-        '{"key":"vibe_gate.waited_ms","value":{"intValue":"9223372036854775807"}}' in (tmp_path / "b.json").read_text()
+        '{"key":"vibe_gate.waited_ms","value":{"intValue":"9223372036854775807"}}'
+        in (tmp_path / "b.json").read_text()
     )
 
 
@@ -245,11 +324,15 @@ def test_an_endpoint_that_does_not_take_it_is_a_sentence_and_exit_3(bundles, rep
     for collector.status, reason in REFUSALS:
         done = bundles(repo, "export", "--otlp", f"{collector.url}/base?key=hidden")
         assert (done.code, done.out) == (3, "")
-        assert done.err.startswith(f"vibe-gate: A run could not be sent to {collector.url}/base/v1/traces: ")
+        assert done.err.startswith(
+            f"vibe-gate: A run could not be sent to {collector.url}/base/v1/traces: "
+        )
         assert (reason in done.err, "hidden" in done.err) == (True, False), done.err
     with Collector() as closed:
         url = closed.url
-    done = bundles(repo, "export", "--otlp", f"{url}?key=hidden", OTEL_EXPORTER_OTLP_TRACES_TIMEOUT="0.1")
+    done = bundles(
+        repo, "export", "--otlp", f"{url}?key=hidden", OTEL_EXPORTER_OTLP_TRACES_TIMEOUT="0.1"
+    )
     assert (done.code, "could not be sent" in done.err, "hidden" in done.err) == (3, True, False)
 
 
@@ -304,5 +387,7 @@ def test_without_the_extra_a_sentence_names_it(repo, environ, tmp_path):
     (tmp_path / "without" / "opentelemetry").mkdir(parents=True)
     (tmp_path / "without" / "opentelemetry" / "__init__.py").touch()
     path = f"{tmp_path / 'without'}:{Path(__file__).parents[2]}"
-    done = started("bundles", "export", "--otlp", "a.json", cwd=repo, environ={**environ, "PYTHONPATH": path})
+    done = started(
+        "bundles", "export", "--otlp", "a.json", cwd=repo, environ={**environ, "PYTHONPATH": path}
+    )
     assert done.code == 2 and "pip install 'vibe-gate[otlp]'" in done.err

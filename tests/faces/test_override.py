@@ -1,4 +1,6 @@
-"""`override` and `suppress`: who may let something pass, for how long, and that nothing is hidden by it."""
+"""`override` and `suppress`: who may let something pass, for how long, and that nothing is hidden
+by it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def fail(gated: Gated, text: str = BAD) -> list[str]:
     gated.git("add", "-A")
     summary = gated.review("--staged")
     assert summary["exit_code"] == 1
-    return [finding["fingerprint"] for finding in summary["findings"] if finding["level"] == "failure"]
+    return [
+        finding["fingerprint"] for finding in summary["findings"] if finding["level"] == "failure"
+    ]
 
 
 def overridden(gated: Gated, name: str, reason: str = "the marker is meant") -> dict[str, Any]:
@@ -42,22 +46,27 @@ def overridden(gated: Gated, name: str, reason: str = "the marker is meant") -> 
 
 
 def criterion(summary, name):
-    return next(one for rubric in summary["rubrics"] for one in rubric["criteria"] if one["id"] == name)
+    return next(
+        one for rubric in summary["rubrics"] for one in rubric["criteria"] if one["id"] == name
+    )
 
 
 def test_an_overridden_finding_no_longer_blocks_and_stays_visible(gated):
     [name] = fail(gated)
     done = gated.run("override", name[:8], "--reason", "the marker is meant", "--expires", SOON)
-    assert f"{name} is overridden by Ada <ada@example.org> until {SOON}: the marker is meant" in done.out
+    assert (
+        f"{name} is overridden by Ada <ada@example.org> until {SOON}: the marker is meant"
+        in done.out
+    )
     assert "(Covers this line of text wherever it stands in the file.)" in done.out
     summary = gated.review("--staged")
     assert (summary["exit_code"], summary["outcome"]) == (0, "pass")
     told = f"overridden by Ada <ada@example.org> until {SOON}: the marker is meant"
     assert criterion(summary, "no-todo")["outcome"] == "fail"
     assert criterion(summary, "no-todo")["reason"].startswith(told)
-    assert [(finding["level"], finding["message"].startswith(told)) for finding in summary["findings"]] == [
-        ("notice", True)
-    ]
+    assert [
+        (finding["level"], finding["message"].startswith(told)) for finding in summary["findings"]
+    ] == [("notice", True)]
     screen = gated.run("review", "--staged")
     assert told in screen.out
 
@@ -122,9 +131,13 @@ def test_overrides_are_listed_and_taken_back(gated):
     listed = gated.run("override", "list").out
     assert listed == f"{name}         until {SOON}    Ada <ada@example.org>: the marker is meant\n"
     assert gated.run("override", "remove", "ffff").code == 2
-    assert gated.run("override", "remove", name[:6]).out.startswith(f"{name} is not overridden any more.")
+    assert gated.run("override", "remove", name[:6]).out.startswith(
+        f"{name} is not overridden any more."
+    )
     assert gated.review("--staged")["exit_code"] == 1
-    assert gated.run("override", name).err.startswith("vibe-gate: say why the finding is acceptable")
+    assert gated.run("override", name).err.startswith(
+        "vibe-gate: say why the finding is acceptable"
+    )
 
 
 def test_a_change_of_the_gate_can_be_approved_until_it_changes_again(gated):
@@ -151,7 +164,11 @@ def test_an_agent_is_refused_with_a_sentence_and_in_the_state_ignored(gated):
     for command, environment, sign in (
         ("override", {"CLAUDECODE": "1"}, "CLAUDECODE is set"),
         ("suppress", {"CODEX_SANDBOX": "seatbelt"}, "CODEX_SANDBOX is set"),
-        ("override", {"GIT_AUTHOR_EMAIL": "cursoragent@cursor.com"}, "cursoragent@cursor.com is Cursor"),
+        (
+            "override",
+            {"GIT_AUTHOR_EMAIL": "cursoragent@cursor.com"},
+            "cursoragent@cursor.com is Cursor",
+        ),
     ):
         done = gated.run(command, name, "--reason", "trust me", **environment)
         assert done.code == 2
@@ -161,19 +178,32 @@ def test_an_agent_is_refused_with_a_sentence_and_in_the_state_ignored(gated):
 
 
 def labelled(gated: Gated) -> list[tuple[str, bool, str, str]]:
-    return [(one.finding, one.right, one.reason, one.source) for one in open_state(gated.path / ".git").labels.all()]
+    return [
+        (one.finding, one.right, one.reason, one.source)
+        for one in open_state(gated.path / ".git").labels.all()
+    ]
 
 
 def test_a_person_labels_a_finding_and_no_verdict_changes(gated):
     [name] = fail(gated)
     done = gated.run("label", name[:6], "wrong", "--reason", "a marker  of the format")
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[0] == f"{name} is labelled wrong by Ada <ada@example.org>: a marker of the format"
+    assert (
+        done.out.splitlines()[0]
+        == f"{name} is labelled wrong by Ada <ada@example.org>: a marker of the format"
+    )
     assert gated.review("--staged")["exit_code"] == 1
     [one] = open_state(gated.path / ".git").labels.all()
     found = gated.review("--staged")["rubrics"][0]
-    assert (one.rubric, one.criterion, one.digest, one.model) == ("tidy", "no-todo", found["digest"], "")
-    assert gated.run("label", name, "right").out.startswith(f"{name} is labelled right (was wrong) by Ada")
+    assert (one.rubric, one.criterion, one.digest, one.model) == (
+        "tidy",
+        "no-todo",
+        found["digest"],
+        "",
+    )
+    assert gated.run("label", name, "right").out.startswith(
+        f"{name} is labelled right (was wrong) by Ada"
+    )
     assert labelled(gated) == [(name, True, "", "cli")]
     assert gated.run("label", "list").out == f"{name}  right  tidy/no-todo  Ada <ada@example.org>\n"
     for argv, environment, sentence in (
@@ -184,14 +214,21 @@ def test_a_person_labels_a_finding_and_no_verdict_changes(gated):
         (["0000", "right"], {}, "No run found with a finding 0000."),
         (["remove"], {}, "name the finding"),
         (["remove", "0000"], {}, "no labelled finding matches 0000"),
-        ([name, "wrong"], {"CLAUDECODE": "1"}, "Only a person can label a finding, and CLAUDECODE is set"),
+        (
+            [name, "wrong"],
+            {"CLAUDECODE": "1"},
+            "Only a person can label a finding, and CLAUDECODE is set",
+        ),
         (["remove", name], {"CLAUDECODE": "1"}, "Only a person can label a finding"),
     ):
         done = gated.run("label", *argv, **environment)
         assert (done.code, sentence in done.err) == (2, True), (argv, done.err)
     assert gated.run("label", "remove", name[:4]).out == f"{name} is not labelled any more.\n"
     assert gated.run("label", "list").out == "No labels in this clone.\n"
-    assert "to take a label back: vibe-gate label remove FINDING" in gated.run("label", "list", name).err
+    assert (
+        "to take a label back: vibe-gate label remove FINDING"
+        in gated.run("label", "list", name).err
+    )
     for altered in gated.path.glob(".vibe-artifacts/*/*/summary.json"):
         altered.write_text(altered.read_text().replace('"must":true', '"must":false'))
     assert f"No run found with a finding {name}." in gated.run("label", name, "right").err
@@ -203,7 +240,10 @@ def test_who_lets_a_finding_pass_may_say_whether_it_is_wrong_and_no_answer_is_no
     assert gated.run("override", name, *said).code == 0
     assert labelled(gated) == []
     done = gated.run("override", name, *said, "--wrong")
-    assert done.out.splitlines()[-1] == f"{name} is labelled wrong: `vibe-gate stats` and `calibrate` count it."
+    assert (
+        done.out.splitlines()[-1]
+        == f"{name} is labelled wrong: `vibe-gate stats` and `calibrate` count it."
+    )
     assert labelled(gated) == [(name, False, "meant", "override")]
     assert gated.run("suppress", name, *said, "--accepted").code == 0
     assert labelled(gated) == [(name, True, "meant", "override")]
@@ -225,9 +265,17 @@ def test_a_labelled_finding_becomes_a_case_that_test_runs(gated):
             {},
             'abstain, not_applicable; did you mean "fail"?',
         ),
-        ([name, "--expect", "no-todos=fail"], {}, "has no criterion 'no-todos'; did you mean \"no-todo\"?"),
+        (
+            [name, "--expect", "no-todos=fail"],
+            {},
+            "has no criterion 'no-todos'; did you mean \"no-todo\"?",
+        ),
         ([name, "--expect", "fail", "--name", "A"], {}, "'A' is not the name of a case"),
-        ([name, "--expect", "fail", "--rubric", "tdy"], {}, "has no rubric 'tdy'; did you mean \"tidy\"?"),
+        (
+            [name, "--expect", "fail", "--rubric", "tdy"],
+            {},
+            "has no rubric 'tdy'; did you mean \"tidy\"?",
+        ),
         (["HEAD"], {}, "There is no label of any finding of run"),
         (["feed"], {}, "No run found for feed"),
         ([name], {"CLAUDECODE": "1"}, "Only a person can add a finding"),
@@ -261,7 +309,10 @@ def test_a_case_of_an_uncommitted_change_is_a_patch_without_secrets(gated):
     [name] = fail(gated, BAD + token)
     gated.git("reset", "-q", "--hard")
     done = gated.run("cases", "add", name, "--expect", "fail")
-    assert (done.code, "Secrets of the change are replaced in its patch." in done.out) == (0, True), done.err
+    assert (done.code, "Secrets of the change are replaced in its patch." in done.out) == (
+        0,
+        True,
+    ), done.err
     folder = gated.path / f".vibe-gate/cases/no-todo-{name[:8]}"
     assert b"x7Qm2Rk9" not in (folder / "change.patch").read_bytes()
     assert f'base = "{gated.first}"\n\n' in (folder / "case.toml").read_text()
@@ -309,7 +360,10 @@ def test_a_suppression_has_an_effect_once_it_is_merged_and_is_shown(gated):
     summary = gated.review("--staged")
     assert summary["exit_code"] == 0
     assert criterion(summary, "no-todo")["outcome"] == "fail"
-    assert "suppressed by Ada <ada@example.org>: a marker of the format" in criterion(summary, "no-todo")["reason"]
+    assert (
+        "suppressed by Ada <ada@example.org>: a marker of the format"
+        in criterion(summary, "no-todo")["reason"]
+    )
 
 
 def test_a_pattern_suppresses_what_a_criterion_finds_at_some_paths_only(gated):
@@ -333,14 +387,20 @@ def test_a_suppression_without_a_gate_or_of_an_unknown_criterion_is_refused(gate
 
 
 def test_an_accepted_secret_lets_no_other_value_pass_that_is_shown_alike(gated):
-    secrets = '[[criterion]]\nid = "no-secrets"\nkind = "check"\ncheck = "no-secrets"\nmust = true\n'
+    secrets = (
+        '[[criterion]]\nid = "no-secrets"\nkind = "check"\ncheck = "no-secrets"\nmust = true\n'
+    )
     gated.write(".vibe-gate/rubrics/tidy.toml", TIDY + secrets)
     gated.commit("Look for secrets")
     token = f'KEY = "ghp_{"x7Qm2Rk9" * 4}4fLp"\n'
     [name] = fail(gated, token)
     assert overridden(gated, name)["exit_code"] == 0
     assert fail(gated, token.replace("4fLp", "4fLq")) != [name]
-    key = "-----BEGIN " + "PRIVATE KEY-----\n" + ("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7" + "\n") * 5
+    key = (
+        "-----BEGIN "
+        + "PRIVATE KEY-----\n"
+        + ("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7" + "\n") * 5
+    )
     assert fail(gated, key) != fail(gated, key.replace("QC7", "QD7"))
 
 
@@ -392,7 +452,10 @@ def test_a_suppression_that_nothing_needs_and_one_that_has_expired_are_told(gate
     gated.git("add", "-A")
     done = gated.run("review", "--staged")
     assert done.code == 0
-    assert "The suppression of no-todo:src/** suppressed nothing here: is it needed any more?" in done.out
+    assert (
+        "The suppression of no-todo:src/** suppressed nothing here: is it needed any more?"
+        in done.out
+    )
     assert "The suppression of no-tabs expired on 2020-01-01 and has no effect." in done.out
 
 

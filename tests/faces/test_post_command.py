@@ -1,4 +1,6 @@
-"""`vibe-gate post`: a recorded run to its pull request, and what an unprivileged job uploaded, trusted for nothing."""
+"""`vibe-gate post`: a recorded run to its pull request, and what an unprivileged job uploaded,
+trusted for nothing.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,19 @@ pytestmark = pytest.mark.slow
 def recorded(made: Project, head: str, *argv: str) -> Project:
     """A clone of the project in which the commit was reviewed."""
     made.check_out(head)
-    done = vibe_gate("review", f"{made.main()}...{head}", *argv, cwd=made.checkout, environ=made.environ)
+    done = vibe_gate(
+        "review", f"{made.main()}...{head}", *argv, cwd=made.checkout, environ=made.environ
+    )
     assert done.code in (0, 1), done.err
     return made
 
 
 def post(made: Project, *argv: str, **more: str) -> Done:
-    values = {"GITHUB_TOKEN": made.github.token, "GITHUB_API_URL": made.github.url, "GITHUB_REPOSITORY": events.HOME}
+    values = {
+        "GITHUB_TOKEN": made.github.token,
+        "GITHUB_API_URL": made.github.url,
+        "GITHUB_REPOSITORY": events.HOME,
+    }
     return vibe_gate("post", *argv, cwd=made.checkout, environ={**made.environ, **values, **more})
 
 
@@ -86,9 +94,15 @@ def test_the_repository_is_what_origin_is_and_a_token_goes_only_to_github(run):
     done = post(run, GITHUB_REPOSITORY="")
     assert done.code == 2
     assert "origin is not on github.com. Set GITHUB_REPOSITORY to OWNER/NAME." in done.err
-    config.write_text(f'{own}[remote "origin"]\n\turl = https://ada:s3cret@ghes.example/{events.HOME}.git\n')
+    config.write_text(
+        f'{own}[remote "origin"]\n\turl = https://ada:s3cret@ghes.example/{events.HOME}.git\n'
+    )
     done = post(run, GITHUB_REPOSITORY="", GITHUB_API_URL="")
-    assert (done.code, "No token for ghes.example, where origin is" in done.err, "s3cret" in done.err) == (
+    assert (
+        done.code,
+        "No token for ghes.example, where origin is" in done.err,
+        "s3cret" in done.err,
+    ) == (
         2,
         True,
         False,
@@ -126,7 +140,9 @@ def test_a_run_that_was_altered_that_has_not_ended_or_that_the_repository_brough
     done = post(run, bundle.name)
     assert (done.code, "no verdict to post" in done.err) == (3, True), done.err
     assert run.github.requests == 0
-    subprocess.run(["git", "add", "-f", ".vibe-artifacts"], cwd=run.checkout, env=run.environ, check=True)
+    subprocess.run(
+        ["git", "add", "-f", ".vibe-artifacts"], cwd=run.checkout, env=run.environ, check=True
+    )
     done = post(run, bundle.name)
     assert (done.code, "git tracks it" in done.err) == (5, True), done.err
 
@@ -146,7 +162,8 @@ def test_a_refused_comment_and_an_older_run_than_the_head_are_exit_three_with_th
 
 @pytest.fixture
 def forked(made, tmp_path_factory) -> Project:
-    """A fork's pull request whose own job, without rights, has reviewed it; its artifact is what that job uploads.
+    """A fork's pull request whose own job, without rights, has reviewed it; its artifact is what
+    that job uploads.
 
     The commits are the same in every test: the job runs once, and what it uploaded is copied.
     """
@@ -178,7 +195,11 @@ def relayed(made: Project, artifact: Path | None = None, head: str = "", **more:
     event = events.workflow_run(head or made.github.pulls[7].head_sha, origin="eve/hello")
     folder = artifact or artifact_of(made)
     return vibe_gate(
-        "post", "--from-artifact", str(folder), cwd=made.checkout, environ=made.job("workflow_run", event, **more)
+        "post",
+        "--from-artifact",
+        str(folder),
+        cwd=made.checkout,
+        environ=made.job("workflow_run", event, **more),
     )
 
 
@@ -202,7 +223,9 @@ def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
     assert done.code == 0, done.out + done.err
     assert len(forked.ours) == 1
     assert "that is not verified" in forked.ours[0]
-    assert (forked.checkout / "src" / "a.py").read_text() == "x = 1\n"  # the head is never checked out
+    assert (
+        forked.checkout / "src" / "a.py"
+    ).read_text() == "x = 1\n"  # the head is never checked out
     assert "FAIL" in forked.ours[0]
     assert conclusions(forked) == ["failure"]
     assert forked.outputs["verdict"] == "fail"
@@ -241,22 +264,40 @@ def test_the_jobs_of_a_matrix_have_a_comment_and_a_check_run_each(forked, tmp_pa
         (copy / "summary.json").write_text(json.dumps(document))
     assert relayed(forked, tmp_path / "download").code == 0
     assert len(forked.ours) == 2
-    assert {run.sent["name"] for run in forked.github.check_runs} == {"vibe-gate (quality)", "vibe-gate (pay)"}
+    assert {run.sent["name"] for run in forked.github.check_runs} == {
+        "vibe-gate (quality)",
+        "vibe-gate (pay)",
+    }
 
 
 def test_a_forged_pass_is_never_green(forked):
-    approved = {"path": "", "line": 0, "end_line": 0, "level": "notice", "criterion": "policy", "fingerprint": "a" * 16}
+    approved = {
+        "path": "",
+        "line": 0,
+        "end_line": 0,
+        "level": "notice",
+        "criterion": "policy",
+        "fingerprint": "a" * 16,
+    }
     approved["message"] = "approved by @maintainer: their review approves it"
     artifact = altered(forked, outcome="pass", exit_code=0, findings=[approved], rubrics=[])
     done = relayed(forked, artifact)
     assert done.code == 0, done.out + done.err
-    assert "PASS" not in forked.ours[0] and "maintainer:" not in forked.ours[0] and "approved by" not in forked.ours[0]
-    assert "claims pass; that is not verified" in forked.ours[0].partition("<details>")[0].replace("`", "")
+    assert (
+        "PASS" not in forked.ours[0]
+        and "maintainer:" not in forked.ours[0]
+        and "approved by" not in forked.ours[0]
+    )
+    assert "claims pass; that is not verified" in forked.ours[0].partition("<details>")[0].replace(
+        "`", ""
+    )
     assert conclusions(forked) == ["failure"]
     assert forked.outputs["verdict"] == "inconclusive"
 
 
-def test_an_advisory_pass_of_a_fork_asks_for_a_human_and_one_with_another_exit_code_is_refused(forked):
+def test_an_advisory_pass_of_a_fork_asks_for_a_human_and_one_with_another_exit_code_is_refused(
+    forked,
+):
     done = relayed(forked, altered(forked, outcome="pass", exit_code=2, findings=[], rubrics=[]))
     assert (done.code, "disagree" in done.err) == (5, True), done.out + done.err
     assert "verdict" not in forked.outputs
@@ -267,7 +308,9 @@ def test_an_advisory_pass_of_a_fork_asks_for_a_human_and_one_with_another_exit_c
     assert conclusions(forked) == ["action_required"]
 
 
-def test_the_pull_request_is_looked_up_never_taken_from_the_artifact_and_a_closed_one_gets_nothing(forked):
+def test_the_pull_request_is_looked_up_never_taken_from_the_artifact_and_a_closed_one_gets_nothing(
+    forked,
+):
     key, pull = uploaded(forked)["key"], forked.github.pulls[7]
     head, pull.head_sha = pull.head_sha, "d" * 40
     assert relayed(forked, head=key).code in (2, 3)
@@ -300,9 +343,13 @@ def test_hostile_text_in_an_artifact_stays_text(forked):
 
 def test_secrets_in_an_artifact_are_redacted_once_more(forked):
     secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
-    altered(forked, findings=[uploaded(forked)["findings"][0] | {"message": f"Token {secret} leaks"}])
+    altered(
+        forked, findings=[uploaded(forked)["findings"][0] | {"message": f"Token {secret} leaks"}]
+    )
     assert relayed(forked).code == 0
-    assert secret not in forked.ours[0] + forked.summary + json.dumps(forked.github.check_runs[0].sent)
+    assert secret not in forked.ours[0] + forked.summary + json.dumps(
+        forked.github.check_runs[0].sent
+    )
 
 
 def _special(make: Callable[[Path], object]) -> Callable[[Path], object]:
@@ -329,18 +376,33 @@ def _changed(**changes: Any) -> Callable[[Path], object]:
 
 HOSTILE: list[Callable[[Path], object]] = [
     *(_changed(schema=2), _changed(run_id="../../etc"), _changed(exit_code=0), _changed(extra=1)),
-    *(_changed(cost={"usd": 1e999}), _written(b"{" * 100_000), _written(b'{"a":1,"a":2}'), _written(b"\xff")),
-    *(_special(lambda place: place.symlink_to("/etc/passwd")), _special(os.mkfifo), _written(b" " * (9 << 20))),
+    *(
+        _changed(cost={"usd": 1e999}),
+        _written(b"{" * 100_000),
+        _written(b'{"a":1,"a":2}'),
+        _written(b"\xff"),
+    ),
+    *(
+        _special(lambda place: place.symlink_to("/etc/passwd")),
+        _special(os.mkfifo),
+        _written(b" " * (9 << 20)),
+    ),
 ]
 
 
-def test_an_artifact_that_no_review_writes_is_refused_and_the_runner_obeys_no_name_in_it(forked, tmp_path):
+def test_an_artifact_that_no_review_writes_is_refused_and_the_runner_obeys_no_name_in_it(
+    forked, tmp_path
+):
     forked.check_out(forked.main())
-    environ = forked.job("workflow_run", events.workflow_run(forked.github.pulls[7].head_sha, origin="eve/hello"))
+    environ = forked.job(
+        "workflow_run", events.workflow_run(forked.github.pulls[7].head_sha, origin="eve/hello")
+    )
     for number, spoil in enumerate(HOSTILE):
         folder = shutil.copytree(artifact_of(forked), tmp_path / f"spoilt-{number}")
         spoil(folder)
-        done = vibe_gate("post", "--from-artifact", str(folder), cwd=forked.checkout, environ=environ)
+        done = vibe_gate(
+            "post", "--from-artifact", str(folder), cwd=forked.checkout, environ=environ
+        )
         assert (done.code, "refused" in done.err) == (5, True), (number, done.out + done.err)
         for line in (done.out + done.err).splitlines():
             assert "##[" not in line
@@ -355,7 +417,13 @@ def test_no_artifact_is_a_sentence(forked, tmp_path):
 
 
 def test_other_files_of_an_artifact_are_not_opened_and_obeyed(forked):
-    for name in ("bundle.tar.gz", "run.sh", "##[stop-commands]x", "::stop-commands::x", "a\n::error::x"):
+    for name in (
+        "bundle.tar.gz",
+        "run.sh",
+        "##[stop-commands]x",
+        "::stop-commands::x",
+        "a\n::error::x",
+    ):
         (artifact_of(forked) / name).write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 100)
     done = relayed(forked)
     assert done.code == 0, done.out + done.err
@@ -367,6 +435,8 @@ def test_only_a_workflow_run_may_bring_an_artifact(forked):
     forked.check_out(forked.main())
     event = events.pull_request(forked.main(), forked.main())
     environ = forked.job("pull_request", event)
-    done = vibe_gate("post", "--from-artifact", str(artifact_of(forked)), cwd=forked.checkout, environ=environ)
+    done = vibe_gate(
+        "post", "--from-artifact", str(artifact_of(forked)), cwd=forked.checkout, environ=environ
+    )
     assert done.code == 2
     assert "only there GitHub says whose artifact it is" in done.err

@@ -65,5 +65,7 @@ def test_in_ci_each_line_says_when_it_was(tmp_path, environ):
     repo = repository(tmp_path / "r")
     (repo / "a.py").write_text("a = 1\n")
     git(repo, "add", "-A")
-    done = vibe_gate("review", "--staged", "--no-judge", cwd=repo, environ={**environ, "CI": "true"})
+    done = vibe_gate(
+        "review", "--staged", "--no-judge", cwd=repo, environ={**environ, "CI": "true"}
+    )
     assert re.fullmatch(r"( +\d+ s  (change|checks|bundle): .*\n)+", done.err)

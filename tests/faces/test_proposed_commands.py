@@ -1,4 +1,6 @@
-"""What `init` proposes in projects of other languages: commands that their own files name, and nothing else of them."""
+"""What `init` proposes in projects of other languages: commands that their own files name, and
+nothing else of them.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ NPM, MAKE = "npm ci --silent && npm run", "lint:\n\tx\ncheck : lint\ntest := 1\n
         ({"Cargo.toml": ""}, ["cargo clippy -- -D warnings", "cargo fmt --check", "cargo test --quiet"]),
         ({"go.mod": ""}, ["go vet ./...", "go test ./..."]),
         ({"go.mod": "", ".golangci.yml": ""}, ["go vet ./...", "go test ./...", "golangci-lint run"]),
-        # Monorepos: a workspace's root runs what its members have; other projects run in their folders.
+        # Monorepos: a workspace's root runs what its members have; other projects run in their
+        # folders.
         (
             {"package.json": package("lint", workspaces=["packages/*"]), "packages/a/package.json": package("test")},
             [f"{NPM} lint", "npm ci --silent && npm run test --workspaces --if-present"],
@@ -80,7 +83,9 @@ NPM, MAKE = "npm ci --silent && npm run", "lint:\n\tx\ncheck : lint\ntest := 1\n
         ({"node_modules/x/package.json": package("lint"), "vendor/y/go.mod": "", ".c/package.json": "{}"}, []),
     ],
 )  # fmt: skip
-def test_the_commands_are_those_that_the_projects_files_name(tmp_path: Path, files, commands: list[str]) -> None:
+def test_the_commands_are_those_that_the_projects_files_name(
+    tmp_path: Path, files, commands: list[str]
+) -> None:
     put(tmp_path, files)
     texts = [proposal.criterion() for proposal in propose_commands(tmp_path)]
     criteria = [criterion_of(text) for text in texts]
@@ -106,9 +111,14 @@ def test_a_project_in_a_folder_is_checked_when_its_files_change(tmp_path: Path) 
     assert (criterion.id, criterion.paths) == ("lint-web", ("web/**",))
 
 
-@pytest.mark.parametrize("name", ["a b", "a;rm", "$(x)", "a\n[[criterion]]", "-rf", 'a"b', "\u202ea"])
+@pytest.mark.parametrize(
+    "name", ["a b", "a;rm", "$(x)", "a\n[[criterion]]", "-rf", 'a"b', "\u202ea"]
+)
 def test_no_name_that_is_more_than_a_word_goes_into_a_proposal(tmp_path: Path, name: str) -> None:
-    put(tmp_path, {f"{name}/package.json": package("lint"), "package.json": package(name, f"lint\n{name}")})
+    put(
+        tmp_path,
+        {f"{name}/package.json": package("lint"), "package.json": package(name, f"lint\n{name}")},
+    )
     assert propose_commands(tmp_path) == []
 
 
@@ -122,7 +132,9 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     assert propose_commands(root) == []
 
 
-def test_a_lint_script_stands_for_eslint_and_the_example_has_a_name_of_its_own(tmp_path: Path) -> None:
+def test_a_lint_script_stands_for_eslint_and_the_example_has_a_name_of_its_own(
+    tmp_path: Path,
+) -> None:
     put(tmp_path, {"package.json": package("lint"), "eslint.config.js": ""})
     names, text = proposals(tmp_path)
     assert names == ["npm run lint"]

@@ -1,4 +1,6 @@
-"""At a push: what needs a judge when its commits have verdicts of their own, and when a bug must not be in the way."""
+"""At a push: what needs a judge when its commits have verdicts of their own, and when a bug must
+not be in the way.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,17 @@ def _unseen(here: Hooked, name: str) -> None:
 
 def _held(here: Hooked) -> int:
     """How many pushes were held to the gate, here without a key."""
-    return [(record["stage"], record["kind"]) for record in here.records()].count(("pre-push", "not-reviewed"))
+    return [(record["stage"], record["kind"]) for record in here.records()].count(
+        ("pre-push", "not-reviewed")
+    )
 
 
-@pytest.mark.parametrize(("url", "held"), [(".", 2), ("../helper", 2), ("https://example.invalid/upstream", 0)])
-def test_a_push_leaves_out_what_a_remote_has_but_not_what_another_clone_on_this_machine_has(remote, url, held):
+@pytest.mark.parametrize(
+    ("url", "held"), [(".", 2), ("../helper", 2), ("https://example.invalid/upstream", 0)]
+)
+def test_a_push_leaves_out_what_a_remote_has_but_not_what_another_clone_on_this_machine_has(
+    remote, url, held
+):
     _unseen(remote, "leak")
     remote.git("clone", "-q", ".", "../helper")
     remote.git("remote", "add", "me", url)
@@ -77,8 +85,13 @@ def test_a_push_of_commits_that_have_their_verdicts_asks_nobody(remote):
         assert len(model.script.requests) == 2
         assert remote.git("push", "-q", "origin", "HEAD:refs/heads/topic", **agent) == ""
     assert len(model.script.requests) == 2
-    assert "not asked again: each of its 2 commits was reviewed and passed" in json.dumps(remote.reviewed())
-    assert (remote.records()[-1]["stage"], remote.records()[-1].get("exit_code", 0)) == ("pre-push", 0)
+    assert "not asked again: each of its 2 commits was reviewed and passed" in json.dumps(
+        remote.reviewed()
+    )
+    assert (remote.records()[-1]["stage"], remote.records()[-1].get("exit_code", 0)) == (
+        "pre-push",
+        0,
+    )
 
 
 def test_a_push_with_one_commit_that_has_no_verdict_asks_about_the_whole(remote):
@@ -102,7 +115,9 @@ def test_checks_alone_are_no_verdict_for_an_agents_commits_in_a_push(remote):
 
 
 def test_a_push_that_must_be_judged_counts_no_commit_that_was_only_checked(remote):
-    (remote.path / ".vibe-gate" / "gate.toml").write_text(GATE + '[hooks.pre-push]\njudge = "always"\n')
+    (remote.path / ".vibe-gate" / "gate.toml").write_text(
+        GATE + '[hooks.pre-push]\njudge = "always"\n'
+    )
     remote.git("commit", "-q", "-a", "--no-verify", "-m", "gate")
     remote.git("push", "-q", "--no-verify", "origin", "main")
     _two(remote)
@@ -113,7 +128,10 @@ def test_a_push_that_must_be_judged_counts_no_commit_that_was_only_checked(remot
 
 def test_checks_still_hold_the_whole_push(remote):
     """What each commit may do and all together may not: here, many lines."""
-    rubric = JUDGED + '[[criterion]]\nid = "small"\nkind = "check"\ncheck = "max-changed-lines"\nmust = true\n'
+    rubric = (
+        JUDGED
+        + '[[criterion]]\nid = "small"\nkind = "check"\ncheck = "max-changed-lines"\nmust = true\n'
+    )
     rubric += "options = { max = 4 }\n"
     (remote.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(rubric)
     remote.git("commit", "-q", "-a", "--no-verify", "-m", "gate")
@@ -143,7 +161,12 @@ def test_the_rule_of_commit_msg_is_its_own(judging, rule, asked):
 @pytest.mark.parametrize(
     ("module", "line", "said", "kind"),
     [
-        ("faces/git_hook/reviewing.py", "raise ZeroDivisionError('oh')\n", "this is a bug", ["not-reviewed"]),
+        (
+            "faces/git_hook/reviewing.py",
+            "raise ZeroDivisionError('oh')\n",
+            "this is a bug",
+            ["not-reviewed"],
+        ),
         ("domain/provenance.py", "import something_that_is_gone\n", "missing or broken", []),
     ],
 )
@@ -162,7 +185,11 @@ def test_a_bug_warns_loudly_is_recorded_if_it_can_be_and_stops_nobody_unless_str
 
 def _broken(tmp_path, module: str, text: str) -> list[str]:
     """The command of a copy of vibe-gate in which one module is broken."""
-    shutil.copytree(ROOT / "vibe_gate", tmp_path / "copy" / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "vibe_gate",
+        tmp_path / "copy" / "vibe_gate",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     (tmp_path / "copy" / module).write_text(text)
     start = f"import sys; sys.path.insert(0, {str(tmp_path / 'copy')!r}); from vibe_gate.faces.cli import main; main()"
     return [sys.executable, "-c", f"{start.replace('main()', 'sys.exit(main())')}"]
@@ -198,7 +225,10 @@ def test_verify_counts_what_a_session_wrote_since_the_last_review(judging):
     judging.write(a="by a session\n")
     judging.git("commit", "-q", "-a", "-m", "by hand")
     judging.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
-    assert json.loads(judging.run("vibe-gate", "verify", "--json").text)["commits"][0]["status"] == "reviewed"
+    assert (
+        json.loads(judging.run("vibe-gate", "verify", "--json").text)["commits"][0]["status"]
+        == "reviewed"
+    )
     _wrote(judging, "a", "by a session\n")
     [row] = json.loads(judging.run("vibe-gate", "verify", "--json").text)["commits"]
     assert (row["status"], "session 0f3c9a1e" in row["why"]) == ("incomplete", True)
@@ -216,11 +246,15 @@ def test_a_rebased_commit_that_keeps_its_verdict_is_pushed_without_a_question(re
         remote.git("push", "-q", "--no-verify", "origin", "main")
         remote.git("rebase", "-q", "main", "topic")
         remote.git("push", "origin", "topic", **agent)
-    assert "not asked again: its one commit was reviewed and passed" in json.dumps(remote.reviewed())
+    assert "not asked again: its one commit was reviewed and passed" in json.dumps(
+        remote.reviewed()
+    )
     assert len(model.script.requests) == 1
 
 
-@pytest.mark.parametrize("variable", [{"PREK_HOOK_STAGE": "pre-merge-commit"}, {"GIT_REFLOG_ACTION": "merge"}])
+@pytest.mark.parametrize(
+    "variable", [{"PREK_HOOK_STAGE": "pre-merge-commit"}, {"GIT_REFLOG_ACTION": "merge"}]
+)
 def test_no_variable_chooses_a_laxer_rule(judging, variable):
     gate = judging.path / ".vibe-gate" / "gate.toml"
     gate.write_text(

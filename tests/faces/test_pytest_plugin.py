@@ -66,7 +66,9 @@ def vibe_repo(vibe_repo):
     vibe_repo.commit("First")
     return vibe_repo
 """
-INI = "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nmarkers = slow\n"
+INI = (
+    "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nmarkers = slow\n"
+)
 
 SUITE = """
 import asyncio
@@ -160,13 +162,26 @@ def agent() -> Callable[[MessagesRequest], Step]:
         text = asked.all_text
         if "StructuredOutput" in asked.tool_names:
             bad = "# poor" in text
-            line = {"path": "src/load.py", "line": 2, "quote": "    return open(path).read()  # poor", "side": "after"}
+            line = {
+                "path": "src/load.py",
+                "line": 2,
+                "quote": "    return open(path).read()  # poor",
+                "side": "after",
+            }
             fail = {"outcome": "fail", "counterexample": "x -> y", "evidence": [line]}
-            verdict = {"criterion": "reads", "reason": "So it is.", **(fail if bad else {"outcome": "pass"})}
+            verdict = {
+                "criterion": "reads",
+                "reason": "So it is.",
+                **(fail if bad else {"outcome": "pass"}),
+            }
             is_gate = '"criterion"' in json.dumps(asked.body["tools"])
             free = {"passed": not bad, "score": 3, "why": "\x1b[2J"}
             return Turn(ToolUse("StructuredOutput", answers(verdict) if is_gate else free))
-        for word, turn in {"HANG": Hang(), "KEY": ApiError(401), "REFUSE": Turn(stop_reason="refusal")}.items():
+        for word, turn in {
+            "HANG": Hang(),
+            "KEY": ApiError(401),
+            "REFUSE": Turn(stop_reason="refusal"),
+        }.items():
             if word in text:
                 return turn
         if asked.tool_results:
@@ -175,7 +190,11 @@ def agent() -> Callable[[MessagesRequest], Step]:
         if name == "sometimes":
             name = "right" if next(times) % 2 else "wrong"
         content = f"def load(path):\n    return open(path).read()  # {name}\n"
-        usage = Usage(output_tokens=min(60_000, asked.body["max_tokens"])) if "dear" in text else Usage()
+        usage = (
+            Usage(output_tokens=min(60_000, asked.body["max_tokens"]))
+            if "dear" in text
+            else Usage()
+        )
         return Turn(ToolUse("Write", {"file_path": "src/load.py", "content": content}), usage=usage)
 
     return step
@@ -184,7 +203,9 @@ def agent() -> Callable[[MessagesRequest], Step]:
 def outcomes(done: pytest.RunResult) -> list[str]:
     """A line for each test, without what differs from run to run."""
     return sorted(
-        line.partition(" - ")[0] for line in done.outlines if re.match(r"(PASSED|FAILED|ERROR|SKIPPED) ", line)
+        line.partition(" - ")[0]
+        for line in done.outlines
+        if re.match(r"(PASSED|FAILED|ERROR|SKIPPED) ", line)
     )
 
 
@@ -207,9 +228,13 @@ def test_a_suite_gives_the_same_live_and_replayed_without_a_model(project, monke
     project.makepyfile(test_suite=SUITE)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
-        live = project.runpytest_subprocess("-n2", "-rA", "--vibe-wire=record", "--junitxml=live.xml")
+        live = project.runpytest_subprocess(
+            "-n2", "-rA", "--vibe-wire=record", "--junitxml=live.xml"
+        )
     live.assert_outcomes(passed=5, failed=3)
-    again = project.runpytest_subprocess("-rA", "test_suite.py")  # its folder has what the first run left
+    again = project.runpytest_subprocess(
+        "-rA", "test_suite.py"
+    )  # its folder has what the first run left
     assert outcomes(again) == outcomes(live)
     costs = [[line for line in done.outlines if " in all" in line] for done in (live, again)]
     assert costs[0] == costs[1] != [], "replayed runs cost what they did when they were recorded"
@@ -225,7 +250,9 @@ def test_a_suite_gives_the_same_live_and_replayed_without_a_model(project, monke
     )
     assert "vibe_gate/run" not in live.stdout.str(), "tracebacks end at the test's own line"
     noted = [
-        each for each in ElementTree.parse(project.path / "live.xml").iter("property") if each.get("name") == "vibe"
+        each
+        for each in ElementTree.parse(project.path / "live.xml").iter("property")
+        if each.get("name") == "vibe"
     ]
     assert len(noted) == 17 and all(json.loads(each.get("value", ""))["turns"] for each in noted)
 
@@ -276,12 +303,16 @@ def test_without_a_loop(vibe, vibe_repo):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_an_agent_that_fails_fails_its_test_and_what_cannot_be_run_is_an_error(project, monkeypatch, quick):
+def test_an_agent_that_fails_fails_its_test_and_what_cannot_be_run_is_an_error(
+    project, monkeypatch, quick
+):
     project.makepyfile(test_ends=ENDS)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
         done = project.runpytest_subprocess("-rA", "-p", "no:asyncio", "--vibe-wire=live")
-    assert "interrupt" in sdk_alone.refused(), "the agent that is stopped by its watcher; the quick one ends at once"
+    assert "interrupt" in sdk_alone.refused(), (
+        "the agent that is stopped by its watcher; the quick one ends at once"
+    )
     done.assert_outcomes(passed=2, failed=3, errors=4)
     done.stdout.fnmatch_lines_random(
         [
@@ -312,21 +343,33 @@ def test_dear(vibe, vibe_repo, number):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("end", "said"), [("", "budget"), ("os._exit(3)", "this worker replaces one that crashed")])
+@pytest.mark.parametrize(
+    ("end", "said"), [("", "budget"), ("os._exit(3)", "this worker replaces one that crashed")]
+)
 def test_workers_share_the_budget_of_the_session(project, monkeypatch, quick, end, said):
     project.makepyfile(test_dear=DEAR.replace("end", end))
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
-        done = project.runpytest_subprocess("-n2", "-v", "-rs", "--vibe-wire=live", "--vibe-max-usd=1.3")
-        tokens = [min(60_000, one.body["max_tokens"]) for one in model.script.requests if not one.tool_results]
-    done.stdout.fnmatch_lines(["vibe-gate: agents may cost $1.30, $0.65 for each of 2 workers", f"SKIPPED*{said}*"])
+        done = project.runpytest_subprocess(
+            "-n2", "-v", "-rs", "--vibe-wire=live", "--vibe-max-usd=1.3"
+        )
+        tokens = [
+            min(60_000, one.body["max_tokens"])
+            for one in model.script.requests
+            if not one.tool_results
+        ]
+    done.stdout.fnmatch_lines(
+        ["vibe-gate: agents may cost $1.30, $0.65 for each of 2 workers", f"SKIPPED*{said}*"]
+    )
     assert 0.6 < sum(tokens) * 10 / 1e6 < 1.3, "10 USD for a million tokens"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["-n2"], ["-p", "no:xdist"]], ids=["xdist", "one"])
 def test_ctrl_c_leaves_no_agent(project, monkeypatch, quick, arguments):
-    project.makepyfile(test_hang="def test_a(vibe, vibe_repo):\n    vibe.sync.run('fixer', 'HANG')\n")
+    project.makepyfile(
+        test_hang="def test_a(vibe, vibe_repo):\n    vibe.sync.run('fixer', 'HANG')\n"
+    )
     with answering(agent(), repeat_last=True) as model:
         command = [
             sys.executable,
@@ -337,7 +380,10 @@ def test_ctrl_c_leaves_no_agent(project, monkeypatch, quick, arguments):
             *arguments,
         ]
         process = subprocess.Popen(
-            command, env={**os.environ, **model.environ}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command,
+            env={**os.environ, **model.environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         for _ in range(900):
             if model.script.requests:
@@ -365,7 +411,9 @@ def test_the_examples_suite_passes_from_its_cassettes(pytester, environ):
     ]
     assert "$0.1004 as recorded" in index.xpath("//header")[0].text_content()
     page = (
-        pytester.path / "pages" / index.xpath("//table[@id='grid']//a[@class='attempt passed']/@href")[0]
+        pytester.path
+        / "pages"
+        / index.xpath("//table[@id='grid']//a[@class='attempt passed']/@href")[0]
     ).read_text()
     assert "<b>test</b> test_fixer.py::test_the_fixer_changes_the_source_alone: passed" in page
 
@@ -376,9 +424,13 @@ def test_reports_replace_no_files_of_others_and_follow_no_links(pytester):
     (site / "index.html").write_text(page)
     done = pytester.runpytest_inprocess("--vibe-report=site")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
-    done.stderr.fnmatch_lines(["ERROR: --vibe-report: site has files that vibe-gate did not write; name an empty *"])
+    done.stderr.fnmatch_lines(
+        ["ERROR: --vibe-report: site has files that vibe-gate did not write; name an empty *"]
+    )
     (site / "index.html").rename(pytester.path / "mine.html")
-    pytester.runpytest_inprocess("--vibe-report=site").stdout.fnmatch_lines(["report: site/index.html"])
+    pytester.runpytest_inprocess("--vibe-report=site").stdout.fnmatch_lines(
+        ["report: site/index.html"]
+    )
     (site / "index.html").unlink()
     (site / "index.html").symlink_to("../mine.html")
     pytester.runpytest_inprocess("--vibe-report=site")
@@ -436,7 +488,16 @@ def test_a_test_is_named_without_the_parameter_that_names_its_model(pytester):
         "TestBoth::test_sizes[a-b]", "TestBoth::test_sizes[c]", "TestBoth::test_sizes[a-b]", "TestBoth::test_sizes[c]",
         "test_another_name", "test_together[claude-sonnet-5-1]", "test_other_models[linear]", "test_other_models[5]",
     ]  # fmt: skip
-    assert [named(item, "")[1] for item in items] == [sonnet, sonnet, "haiku", "haiku", "", "", "linear", ""]
+    assert [named(item, "")[1] for item in items] == [
+        sonnet,
+        sonnet,
+        "haiku",
+        "haiku",
+        "",
+        "",
+        "linear",
+        "",
+    ]
 
 
 PLAIN = """
@@ -511,7 +572,12 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
     monkeypatch.chdir(nested)
     done = project.runpytest_inprocess("-rA", "--vibe-report=pages")
     done.assert_outcomes(passed=2, skipped=3, failed=1, errors=4)
-    marks = {"test_agent": "?", "test_agent_caught": "?", "test_expected_to_fail": "?", "test_no_such_agent": "E"}
+    marks = {
+        "test_agent": "?",
+        "test_agent_caught": "?",
+        "test_expected_to_fail": "?",
+        "test_no_such_agent": "E",
+    }
     marks |= {f"test_wrong[{name}]": "E" for name in "123"} | {
         "test_again[1]": "✓✓2 of 2",
         "test_again[2]": "✗✓✗1 of 3",
@@ -519,7 +585,9 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
     text = (nested / "pages/index.html").read_text()
     assert "16C7e42F" not in text
     index = html.fromstring(re.sub(r"\[\[redacted:github-token:\w+\]\]", "", text))
-    assert {name.removeprefix("test_plain.py::"): mark for name, mark in grid_of(index)[1:-1]} == marks
+    assert {
+        name.removeprefix("test_plain.py::"): mark for name, mark in grid_of(index)[1:-1]
+    } == marks
     assert "No agent ran." in index.text_content()
     done.stdout.fnmatch_lines_random(
         [
@@ -537,6 +605,10 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
     strict = project.runpytest_inprocess("--vibe-strict", "--vibe-repeat-all", "-rA")
     strict.assert_outcomes(passed=2, failed=4, errors=4)
     strict.stdout.fnmatch_lines_random(["*3 of 3 passed; 2 must*"])
-    strict.stdout.fnmatch_lines(["FAILED test_plain.py::test_agent_caught - Inconclusive: no cassette: *"])
-    project.runpytest_inprocess("--vibe-repeat=1").assert_outcomes(passed=2, skipped=3, failed=1, errors=4)
+    strict.stdout.fnmatch_lines(
+        ["FAILED test_plain.py::test_agent_caught - Inconclusive: no cassette: *"]
+    )
+    project.runpytest_inprocess("--vibe-repeat=1").assert_outcomes(
+        passed=2, skipped=3, failed=1, errors=4
+    )
     project.runpytest_inprocess("--vibe-repeat=0").assert_outcomes(passed=1, xfailed=1, errors=8)

@@ -1,4 +1,6 @@
-"""The reference-transaction hook: an agent's branch moves only to what a hook let through; people's always."""
+"""The reference-transaction hook: an agent's branch moves only to what a hook let through; people's
+always.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ FAILS = {"a": "<<<<<<< ours\n=======\n>>>>>>> theirs\n"}
 
 
 def prepared(here: Hooked) -> None:
-    """Two branches that parted, an upstream that is ahead, and hooks that none of these commits went through."""
+    """Two branches that parted, an upstream that is ahead, and hooks that none of these commits
+    went through.
+    """
     for branch, name in (("topic", "b"), ("other", "c")):
         here.git("checkout", "-q", "-b", branch, "main")
         commit(here, **{name: f"{branch}\n"})
@@ -159,7 +163,11 @@ def test_a_person_may_do_what_an_agent_may_not(here):
     assert here.run("git", "commit", "-qanm", "x").code == 0
     here.git("filter-branch", "-f", "--index-filter", "git rm -q --cached c", "--", "main~1..main",
              FILTER_BRANCH_SQUELCH_WARNING="1")  # fmt: skip
-    here.git("update-ref", "refs/heads/main", here.git("commit-tree", "-m", "x", "-p", "HEAD", "HEAD~1^{tree}"))
+    here.git(
+        "update-ref",
+        "refs/heads/main",
+        here.git("commit-tree", "-m", "x", "-p", "HEAD", "HEAD~1^{tree}"),
+    )
 
 
 @pytest.mark.slow
@@ -203,7 +211,9 @@ def test_no_indirect_way_makes_an_agents_commit_past_the_hooks(here, way):
     known = set(here.git("log", "--all", "--format=%T").split())
     here.write(**FAILS)
     here.run("sh", "-c", way, **AGENT)
-    assert set(here.git("--no-replace-objects", "log", "--branches", "--format=%T").split()) <= known
+    assert (
+        set(here.git("--no-replace-objects", "log", "--branches", "--format=%T").split()) <= known
+    )
 
 
 @pytest.mark.slow
@@ -236,11 +246,18 @@ def test_a_commit_that_was_reviewed_afterwards_may_be_moved_to(here):
 
 def test_a_broken_installation_stops_nobody_and_says_so(here):
     script = here.path / ".git" / "hooks" / "reference-transaction"
-    python = next(line for line in script.read_text().split("\n") if "-m vibe_gate" in line).split("|")[1].split()[0]
+    python = (
+        next(line for line in script.read_text().split("\n") if "-m vibe_gate" in line)
+        .split("|")[1]
+        .split()[0]
+    )
     script.write_text(script.read_text().replace(python, "/nowhere/python"))
     here.write(**FAILS)
     done = here.run("git", "commit", "-qanm", "x", **AGENT)
-    assert (done.code, "not checked whether a hook let this commit through" in done.text) == (0, True)
+    assert (done.code, "not checked whether a hook let this commit through" in done.text) == (
+        0,
+        True,
+    )
 
 
 @pytest.mark.slow

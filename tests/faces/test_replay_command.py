@@ -17,7 +17,9 @@ pytestmark = pytest.mark.usefixtures("quick_agents")
 
 
 @pytest.mark.slow
-def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     with answering(judge, repeat_last=True) as model:
         history = History(Repo(tmp_path / "repo", environ), model.environ, model.script.requests)
         runs = [history.reviewed(number) for number in range(2)]
@@ -32,7 +34,13 @@ def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(tmp_path: 
         assert (done.code, done.err) == (0, told)
         head, row, found, blocked, labelled = done.out.splitlines()
         assert head.split() == ["run", "criterion", "before", "->", "after", "USD"]
-        assert row.split()[:5] == [runs[0].run_id[:18], "quality/errors-not-swallowed", "fail", "->", "pass"]
+        assert row.split()[:5] == [
+            runs[0].run_id[:18],
+            "quality/errors-not-swallowed",
+            "fail",
+            "->",
+            "pass",
+        ]
         assert found == f"    src/load.py:4: The error is dropped. [{finding}]"
         assert blocked.startswith("Would have blocked 0 of 2, would no longer block 1; $0.0")
         assert labelled == "Of 1 that it would no longer block, 1 was labelled wrong."
@@ -47,7 +55,10 @@ def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(tmp_path: 
 
         replay = again["runs"][0]["replay"]
         assert replay not in vibe_gate("bundles", "list", **call).out
-        assert vibe_gate("bundles", "show", replay, "--json", **call).json["summary"]["outcome"] == "pass"
+        assert (
+            vibe_gate("bundles", "show", replay, "--json", **call).json["summary"]["outcome"]
+            == "pass"
+        )
         assert vibe_gate("stats", "--json", **call).json["runs"] == 2
         assert "is a replay of" in vibe_gate("post", replay, **call).err
         assert "is itself a replay" in vibe_gate("replay", replay, **call).err
@@ -105,7 +116,9 @@ def test_runs_of_the_teams_store_are_brought_and_replayed(tmp_path, environ) -> 
     team = tmp_path / "team"
     team.mkdir()
     allow_store(team.as_uri(), environ)
-    history = History(Repo(tmp_path / "repo", environ), environ | {"VIBE_GATE_STORE_KEY": "k" * 20}, None)
+    history = History(
+        Repo(tmp_path / "repo", environ), environ | {"VIBE_GATE_STORE_KEY": "k" * 20}, None
+    )
     history.repo.write(".vibe-gate/gate.toml", f'{GATE}[store]\nurl = "{team.as_uri()}"\n')
     history.base = history.repo.commit("Share")
     run = history.reviewed(0)
@@ -121,18 +134,27 @@ def test_runs_of_the_teams_store_are_brought_and_replayed(tmp_path, environ) -> 
 def test_a_key_is_wanted_of_workers_and_a_cost_is_told_only_where_a_chosen_rubric_asks_a_judge(
     tmp_path, environ, monkeypatch
 ) -> None:
-    history = History(Repo(tmp_path / "repo", environ), environ | {"ANTHROPIC_API_KEY": "sk-none"}, None)
+    history = History(
+        Repo(tmp_path / "repo", environ), environ | {"ANTHROPIC_API_KEY": "sk-none"}, None
+    )
     history.repo.write(".vibe-gate/rubrics/asked.toml", RUBRIC.replace("quality", "asked"))
     gone = "20260101T000000000Z-00000000"
     told = [
         vibe_gate("replay", gone, "--rubric", name, cwd=history.path, environ=history.environ).err
         for name in ("quality", "asked")
     ]
-    assert told == ["", "Replaying 1 run: at most $0.50 (--max-cost-usd), nothing for known answers.\n"]
+    assert told == [
+        "",
+        "Replaying 1 run: at most $0.50 (--max-cost-usd), nothing for known answers.\n",
+    ]
     monkeypatch.setattr("os.environ", environ)
     assert workers.unfit(asks=False) == ""
-    assert workers.unfit(asks=True) == "no API key: set ANTHROPIC_API_KEY in the worker's environment"
-    assert workers.unfit(asks=True, instead="use --no-judge").endswith("environment, or use --no-judge")
+    assert (
+        workers.unfit(asks=True) == "no API key: set ANTHROPIC_API_KEY in the worker's environment"
+    )
+    assert workers.unfit(asks=True, instead="use --no-judge").endswith(
+        "environment, or use --no-judge"
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,7 +166,9 @@ def test_a_key_is_wanted_of_workers_and_a_cost_is_told_only_where_a_chosen_rubri
         (["--wire", "replay"], "needs --cassette"),
     ],
 )
-def test_what_cannot_be_meant_is_told_before_anything_is_asked(tmp_path, environ, argv, sentence) -> None:
+def test_what_cannot_be_meant_is_told_before_anything_is_asked(
+    tmp_path, environ, argv, sentence
+) -> None:
     history = History(Repo(tmp_path / "repo", environ), environ, None)
     done = vibe_gate("replay", *argv, cwd=history.path, environ=history.environ)
     assert done.code == 2

@@ -29,14 +29,18 @@ def test_the_screen_is_coloured(repo, environ):
     assert "\x1b[2J" not in text
     assert "\x1b]0;" not in text
     assert "\u202e" not in text
-    piped = vibe_gate("review", "HEAD~1", "--no-judge", cwd=repo, environ=environ | {"FORCE_COLOR": "1"})
+    piped = vibe_gate(
+        "review", "HEAD~1", "--no-judge", cwd=repo, environ=environ | {"FORCE_COLOR": "1"}
+    )
     assert piped.stdout.startswith("\x1b[1;31m✗ FAIL\x1b[0m")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_colours_can_be_refused(repo, environ, setting):
-    _, text = on_a_terminal(repo, {**environ, "TERM": "xterm", **setting}, "review", "HEAD~1", "--no-judge")
+    _, text = on_a_terminal(
+        repo, {**environ, "TERM": "xterm", **setting}, "review", "HEAD~1", "--no-judge"
+    )
     assert text.startswith("✗ FAIL")
     assert "\x1b" not in text
 
@@ -60,7 +64,9 @@ def commanding(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("form", [(), ("--gitlab", "-")], ids=["screen", "json"])
-def test_in_a_step_of_a_job_the_runner_obeys_nothing_that_a_review_prints(commanding, environ, form):
+def test_in_a_step_of_a_job_the_runner_obeys_nothing_that_a_review_prints(
+    commanding, environ, form
+):
     plain, in_a_job = (
         vibe_gate("review", "HEAD~1", "--no-judge", *form, cwd=commanding, environ=given).stdout
         for given in (environ, {**environ, "GITHUB_ACTIONS": "true"})

@@ -1,4 +1,6 @@
-"""What a user selects is what is reviewed: the command against `git diff --name-status -M` as the oracle."""
+"""What a user selects is what is reviewed: the command against `git diff --name-status -M` as the
+oracle.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
     """Two branches, a merge, a rename with edits, a deletion, modes and links."""
     repo = Repo(tmp_path / "repo", environ)
     body = "".join(f"line {i} of the file\n" for i in range(30))
-    repo.commit("Root", **{"a.py": body, "b.py": "b = 1\n", "gone.py": "g = 1\n", "run.sh": "#!/bin/sh\n"})
+    repo.commit(
+        "Root", **{"a.py": body, "b.py": "b = 1\n", "gone.py": "g = 1\n", "run.sh": "#!/bin/sh\n"}
+    )
     repo.git("checkout", "-q", "-b", "side")
     repo.commit("Side", **{"side.py": "s = 1\n"})
     repo.git("checkout", "-q", "main")
@@ -130,10 +134,16 @@ def test_what_selects_nothing_says_what_to_give(tmp_path, environ, argv, sentenc
     assert (done.code, sentence in done.err) == (2, True), done.err
 
 
-def test_a_shown_run_of_a_tree_that_is_committed_since_says_nothing_of_committing(tmp_path, environ):
+def test_a_shown_run_of_a_tree_that_is_committed_since_says_nothing_of_committing(
+    tmp_path, environ
+):
     repo = Repo(tmp_path / "repo", environ)
     repo.commit("Root", **{"a.py": "a = 1\n"})
     repo.write("a.py", "a = 2\n")
-    assert vibe_gate("review", "--no-judge", cwd=repo.path, environ=environ).out.endswith("  next    git commit\n")
+    assert vibe_gate("review", "--no-judge", cwd=repo.path, environ=environ).out.endswith(
+        "  next    git commit\n"
+    )
     repo.commit("Change")
-    assert vibe_gate("bundles", "show", cwd=repo.path, environ=environ).out.endswith("  next    nothing to do\n")
+    assert vibe_gate("bundles", "show", cwd=repo.path, environ=environ).out.endswith(
+        "  next    nothing to do\n"
+    )

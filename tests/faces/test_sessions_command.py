@@ -83,7 +83,9 @@ def test_a_fork_is_not_the_newest_and_a_rewound_session_is(ask, repo):
     claims.write_text(claims.read_text().replace(fork["updated_at"], "2999-01-01T00:00:00.000Z"))
     rewound = document(ask("rewind", first, "--to", "1", "--json"))
     newest = document(ask("list", "--json"))["sessions"][0]
-    assert newest["id"] == rewound["id"] and [turn["after"] for turn in newest["turns"]] == [tree("a", 1)]
+    assert newest["id"] == rewound["id"] and [turn["after"] for turn in newest["turns"]] == [
+        tree("a", 1)
+    ]
     said = document(ask("show", rewound["id"], "--json"))["messages"]
     assert len(said) == 2 and said[-1]["uuid"] == rewound["turns"][-1]["last"]
     assert "there is no turn 4" in ask("rewind", first, "--to", "4", code=2)
@@ -109,7 +111,10 @@ def test_an_older_file_is_taken_over_once_however_often_it_is_asked(ask, tmp_pat
     again = document(ask("migrate", str(file), "--json"))
     assert (again["id"], again["new"]) == (made["id"], False)
     shown = ask("show", made["id"])
-    assert "you: Mend a.py.\nPlease." in shown and '  read_file {"path": "a.py"}\n  result: x = 1' in shown
+    assert (
+        "you: Mend a.py.\nPlease." in shown
+        and '  read_file {"path": "a.py"}\n  result: x = 1' in shown
+    )
 
 
 CALL = '{"metadata": {}, "messages": [{"role": "assistant", "tool_calls": [{"function": {"arguments": %s}}]}]}'
@@ -122,9 +127,15 @@ CALL = '{"metadata": {}, "messages": [{"role": "assistant", "tool_calls": [{"fun
         ('{"metadata": {}, "messages": []}', "at least one message"),
         ('{"metadata": {}, "messages": [{"role": "ghost"}]}', "none of the roles"),
         ('{"metadata": {}, "messages": [1]}', "none of the roles"),
-        ('{"metadata": {"start_time": "0001-01-01T00:00:00"}, "messages": [{"role": "user"}]}', "start_time"),
+        (
+            '{"metadata": {"start_time": "0001-01-01T00:00:00"}, "messages": [{"role": "user"}]}',
+            "start_time",
+        ),
         ('{"metadata": {"title": "\\ud800"}, "messages": [{"role": "user"}]}', "not Unicode"),
-        ('{"metadata": {"environment": {"working_directory": "/\\u0000"}}, "messages": [{}]}', "not Unicode"),
+        (
+            '{"metadata": {"environment": {"working_directory": "/\\u0000"}}, "messages": [{}]}',
+            "not Unicode",
+        ),
         (CALL % ("[" * 200 + "]" * 200), "nested more than"),
     ],
 )
@@ -143,13 +154,24 @@ def test_sessions_that_the_repository_brought_are_not_used(ask, repo):
 
 @pytest.mark.parametrize(
     "words",
-    [("resume", FIRST, "Go on."), ("fork", FIRST), ("rewind", FIRST, "--to", "1"), ("continue", "Go on.")],
+    [
+        ("resume", FIRST, "Go on."),
+        ("fork", FIRST),
+        ("rewind", FIRST, "--to", "1"),
+        ("continue", "Go on."),
+    ],
 )
-def test_no_agent_goes_on_with_a_session_that_was_copied_here_until_a_person_takes_it_over(ask, repo, words):
+def test_no_agent_goes_on_with_a_session_that_was_copied_here_until_a_person_takes_it_over(
+    ask, repo, words
+):
     name = only_id(ask)
     shutil.rmtree(repo / ".git/vibe-gate")
     said = " ".join(ask(*words, code=2 if words[0] == "continue" else 5).split())
-    assert ("No session began in this clone" if words[0] == "continue" else "did not begin in this clone") in said
+    assert (
+        "No session began in this clone"
+        if words[0] == "continue"
+        else "did not begin in this clone"
+    ) in said
     assert only_id(ask) == name and "you: Do 1." in ask("show", FIRST)
     assert f"{name}  taken over" in ask("migrate", name)
     assert f"{name}  was of this clone already" in ask("migrate", name)
@@ -176,11 +198,20 @@ def with_captured(ask, repo):
     call = {"hook_event_name": "PostToolUse", "tool_name": "Write", "tool_use_id": "toolu_1"}
     call |= {"tool_input": {"file_path": str(repo / "a.py"), "content": "x"}, "tool_response": {}}
     events = [
-        {"hook_event_name": "UserPromptSubmit", "prompt": "Rename f.\x1b[31m\u202e\nNo more." + "y" * 100_000},
+        {
+            "hook_event_name": "UserPromptSubmit",
+            "prompt": "Rename f.\x1b[31m\u202e\nNo more." + "y" * 100_000,
+        },
         *[call] * 60,
-        {"hook_event_name": "UserPromptSubmit", "prompt": "::error::Now the key sk-ant-api03-" + "Zq7" * 31 + "AA"},
+        {
+            "hook_event_name": "UserPromptSubmit",
+            "prompt": "::error::Now the key sk-ant-api03-" + "Zq7" * 31 + "AA",
+        },
     ]
-    lines = [json.dumps({"ts": 1_770_000_000_000 + at, "event": event}) for at, event in enumerate(events)]
+    lines = [
+        json.dumps({"ts": 1_770_000_000_000 + at, "event": event})
+        for at, event in enumerate(events)
+    ]
     (folder / "events.ndjson").write_text("\n".join(lines) + "\n")
     return ask
 
@@ -189,7 +220,10 @@ def test_captured_sessions_are_listed_below_our_own_and_shown_turn_by_turn(with_
     ask = with_captured
     own, between, heading, line = ask("list").splitlines()
     assert "fixer" in own and (between, heading) == ("", "Captured sessions of other programs:")
-    assert line.split("  ", 2)[1].startswith("claude_2026") and "Claude Code    2 turns    1 file  Rename f." in line
+    assert (
+        line.split("  ", 2)[1].startswith("claude_2026")
+        and "Claude Code    2 turns    1 file  Rename f." in line
+    )
     (head,) = document(ask("list", "--json"))["captured"]
     for name in (CAPTURED, CAPTURED[:6], head["id"]):
         shown = ask("show", name)
@@ -210,6 +244,8 @@ def test_a_captured_session_is_deleted_and_its_own_program_goes_on_with_it(with_
         (("rename", CAPTURED, "x"), "Its name is made of its agent, time and id"),
     ):
         said = ask(*argv, code=2)
-        assert "is a session of Claude Code, which vibe-gate only recorded." in said and remedy in said
+        assert (
+            "is a session of Claude Code, which vibe-gate only recorded." in said and remedy in said
+        )
     assert "is deleted, with its prompts." in ask("delete", CAPTURED)
     assert "Captured" not in ask("list") and "No session" in ask("show", CAPTURED, code=2)

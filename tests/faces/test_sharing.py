@@ -1,4 +1,6 @@
-"""[share] prompts: what leaves with a push, when nobody is asked, and what a refusal leaves as it was."""
+"""[share] prompts: what leaves with a push, when nobody is asked, and what a refusal leaves as it
+was.
+"""
 
 from __future__ import annotations
 
@@ -65,11 +67,20 @@ class Shared:
         self.repo.git("push", "-q", "origin", "main")
         self.repo.git("remote", "set-head", "origin", "main")
 
-    def asked(self, *prompts: str, files: dict[str, str] = MADE, session: str = SESSION, later: str = "") -> str:
-        """Have a captured session asked this write these files, and commit them; what is asked `later` came of it."""
-        events: list[object] = [{"hook_event_name": "UserPromptSubmit", "prompt": text} for text in prompts]
+    def asked(
+        self, *prompts: str, files: dict[str, str] = MADE, session: str = SESSION, later: str = ""
+    ) -> str:
+        """Have a captured session asked this write these files, and commit them; what is asked
+        `later` came of it.
+        """
+        events: list[object] = [
+            {"hook_event_name": "UserPromptSubmit", "prompt": text} for text in prompts
+        ]
         for path, text in files.items():
-            tool = {"tool_name": "Write", "tool_input": {"file_path": f"/x/{path}", "content": text}}
+            tool = {
+                "tool_name": "Write",
+                "tool_input": {"file_path": f"/x/{path}", "content": text},
+            }
             events.append({"hook_event_name": "PostToolUse", **tool, "tool_response": {}})
         events += [{"hook_event_name": "UserPromptSubmit", "prompt": later}] if later else []
         folder = self.repo.path / ".git/vibe-gate/captures" / session
@@ -81,7 +92,9 @@ class Shared:
         captures.fold(open_state(self.repo.path / ".git"), shelf, Redactor({}), NOW)
         return self.repo.commit("Change", **files)
 
-    def push(self, terminal: Typed | None = None, since: str = "origin/main", **environ: str) -> str:
+    def push(
+        self, terminal: Typed | None = None, since: str = "origin/main", **environ: str
+    ) -> str:
         """What the hook says of a push of main, and nothing else is pushed."""
         said: list[str] = []
         hook = Hook(
@@ -100,7 +113,8 @@ class Shared:
         rows = self.repo.git(*git, "ls-tree", "-r", "refs/notes/vibe-gate-prompts").splitlines()
         return {
             row.split("\t")[1].replace("/", ""): [
-                json.loads(line) for line in self.repo.git(*git, "cat-file", "blob", row.split()[2]).splitlines()
+                json.loads(line)
+                for line in self.repo.git(*git, "cat-file", "blob", row.split()[2]).splitlines()
             ]
             for row in rows
         }
@@ -112,7 +126,9 @@ def shared(tmp_path, environ) -> Shared:
 
 
 def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared):
-    commit = shared.asked("Rename total", f"Use {KEY}\nand \x1b[2J" + "x" * 99, later="A question of another day")
+    commit = shared.asked(
+        "Rename total", f"Use {KEY}\nand \x1b[2J" + "x" * 99, later="A question of another day"
+    )
     terminal = Typed("s", "y")
     said = shared.push(terminal)
     assert f"2 prompts of 1 session shared (redacted) with {shared.remote}: git notes" in said
@@ -128,9 +144,17 @@ def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared)
     assert "\x1b" not in terminal.shown
     [[line]] = shared.notes().values()
     assert line["prompts"][0]["text"] == "Rename total"
-    assert (list(shared.notes()), line["agent"], line["session"], line["turns"]) == ([commit], "claude", SESSION, 2)
+    assert (list(shared.notes()), line["agent"], line["session"], line["turns"]) == (
+        [commit],
+        "claude",
+        SESSION,
+        2,
+    )
     with open_repository(shared.repo.path, shared.repo.environ) as repository:
-        state, change = open_state(shared.repo.path / ".git"), repository.change(Selection("commit"))
+        state, change = (
+            open_state(shared.repo.path / ".git"),
+            repository.change(Selection("commit")),
+        )
         gate = gate_for(repository, change, base=None, definitions=None)
         here = what_was_asked(change, gate, repository, state, str)
         assert (here.is_private, "Rename total" in here.text) == (True, True)
@@ -152,7 +176,9 @@ def test_without_a_terminal_nothing_leaves_before_this_clone_has_agreed(shared):
     assert "shared" in shared.push(Typed("a"))
     assert len(shared.notes()) == 1
     shared.asked("And now this", files={"b": "b\n"}, session="2" * 8)
-    assert f"2 prompts of 2 sessions shared (redacted) with {shared.remote}: " in shared.push(CLAUDECODE="1")
+    assert f"2 prompts of 2 sessions shared (redacted) with {shared.remote}: " in shared.push(
+        CLAUDECODE="1"
+    )
     assert len(shared.notes()) == 2
     setting = f"vibe-gate.{shared.remote}.sharePrompts"
     assert shared.repo.git("config", setting) == "redacted"
@@ -203,9 +229,13 @@ def test_an_amended_or_rebased_commit_has_what_was_asked_for_and_a_colleagues_li
     rebased = shared.repo.commit("Rebased")
     from vibe_gate.domain.provenance import Record
 
-    record = Record(ts=NOW.isoformat(), kind="rewritten", stage="post-rewrite", old=amended, commit=rebased)
+    record = Record(
+        ts=NOW.isoformat(), kind="rewritten", stage="post-rewrite", old=amended, commit=rebased
+    )
     open_state(shared.repo.path / ".git").hook_records.append(record)
-    colleague = json.dumps({"schema": 1, "agent": "codex", "session": "c", "turns": 1, "sha256": "0", "prompts": []})
+    colleague = json.dumps(
+        {"schema": 1, "agent": "codex", "session": "c", "turns": 1, "sha256": "0", "prompts": []}
+    )
     git = shared.repo.git
     git("fetch", "-q", "origin", "refs/notes/vibe-gate-prompts:refs/notes/other")
     git("notes", "--ref", "other", "add", "-m", colleague, rebased)
@@ -237,7 +267,13 @@ def test_what_is_refused_or_too_long_never_stops_the_push(shared):
 
 def test_a_password_of_a_url_is_neither_shown_nor_kept():
     assert without_password("https://ada:s3cret@example.org/x.git") == "https://example.org/x.git"
-    for plain in ("https://example.org/x", "git@example.org:x", "ssh://git@example.org/x", "/tmp/a@b", "https://[x"):
+    for plain in (
+        "https://example.org/x",
+        "git@example.org:x",
+        "ssh://git@example.org/x",
+        "/tmp/a@b",
+        "https://[x",
+    ):
         assert without_password(plain) == plain
 
 
@@ -267,13 +303,17 @@ def test_a_push_at_a_terminal_asks_there_and_git_goes_on(tmp_path, environ):
     code, text = pushed(b"\x03")
     assert code != 0, text
     assert "Traceback" not in text
-    assert shared.repo.git("--git-dir", shared.remote, "rev-parse", "main") != shared.repo.git("rev-parse", "main")
+    assert shared.repo.git("--git-dir", shared.remote, "rev-parse", "main") != shared.repo.git(
+        "rev-parse", "main"
+    )
     assert shared.notes() == {}
     code, text = pushed(b"y\n")
     assert code == 0, text
     assert "1: Rename total" in text
     assert "1 prompt of 1 session shared (redacted)" in text
-    assert shared.repo.git("--git-dir", shared.remote, "rev-parse", "main") == shared.repo.git("rev-parse", "main")
+    assert shared.repo.git("--git-dir", shared.remote, "rev-parse", "main") == shared.repo.git(
+        "rev-parse", "main"
+    )
     assert len(shared.notes()) == 1
     shared.asked("More", files={"b": "b\n"}, session="2" * 8)
     done = subprocess.run(

@@ -48,25 +48,38 @@ def tested(repo: Path, runs: list[RunRecorder]) -> Bundles:
     """Both runs are a test's, each with a model of its own."""
     bundles = Bundles(repo, Provenance(START))
     for run, model, result in zip(runs, ("sonnet", "haiku"), ("passed", "failed"), strict=True):
-        told = TestedRun(test="t.py::test_a", attempt=run.run_id, model=model, result=result, usd=0.25)
+        told = TestedRun(
+            test="t.py::test_a", attempt=run.run_id, model=model, result=result, usd=0.25
+        )
         note_tested_run(bundles, bundles.one(KEY, run.run_id), told, START)
     return bundles
 
 
-def test_the_site_has_an_index_and_pages_and_a_new_run_adds_one(runs, tested, report, repo, environ, tmp_path):
+def test_the_site_has_an_index_and_pages_and_a_new_run_adds_one(
+    runs, tested, report, repo, environ, tmp_path
+):
     site = tmp_path / "site"
     done = report("-o", str(site))
     assert (done.code, done.out) == (0, f"{site}/index.html\n")
     first = tree(site)
-    assert {*first} == {".vibe-gate-site", "index.html", *(f"runs/{run.run_id}.html" for run in runs)}
+    assert {*first} == {
+        ".vibe-gate-site",
+        "index.html",
+        *(f"runs/{run.run_id}.html" for run in runs),
+    }
     assert all(f'href="runs/{run.run_id}.html"' in first["index.html"].decode() for run in runs)
     index = html.fromstring(first["index.html"].decode())
-    rows = [[cell.text_content() for cell in row][:3] for row in index.xpath("//table[@id='grid']//tr")]
+    rows = [
+        [cell.text_content() for cell in row][:3] for row in index.xpath("//table[@id='grid']//tr")
+    ]
     assert rows[:2] == [["Test", "haiku", "sonnet"], ["t.py::test_a", "✗", "✓"]]
     marks = index.xpath("//table[@id='grid']//a[starts-with(@class, 'attempt')]/@href")
     assert marks == [f"runs/{run.run_id}.html" for run in reversed(runs)]
     page = site / "runs" / f"{runs[0].run_id}.html"
-    assert page.read_text() == vibe_gate("report", runs[0].run_id, "-o", "-", cwd=repo, environ=environ).out
+    assert (
+        page.read_text()
+        == vibe_gate("report", runs[0].run_id, "-o", "-", cwd=repo, environ=environ).out
+    )
     page.write_text("as it was written")
     os.utime(page, (4e9, 4e9))
     run = begun(repo)
@@ -79,7 +92,9 @@ def test_the_site_has_an_index_and_pages_and_a_new_run_adds_one(runs, tested, re
     assert tree(site) == second
 
 
-def test_what_a_run_was_for_a_test_is_no_part_of_its_seal_and_anything_else_there_is_nothing(tested, runs):
+def test_what_a_run_was_for_a_test_is_no_part_of_its_seal_and_anything_else_there_is_nothing(
+    tested, runs
+):
     assert verify_store(tested.root, tested.provenance).problems == ()
     entry = tested.one(KEY, runs[1].run_id)
     said = read_tested_run(tested, entry)
@@ -130,7 +145,9 @@ def test_what_a_site_cannot_be_is_a_sentence(runs, repo, environ, argv, sentence
     assert sentence in done.err
 
 
-def test_an_empty_store_has_a_site_and_without_a_folder_it_stands_beside_the_runs(report, repo, environ):
+def test_an_empty_store_has_a_site_and_without_a_folder_it_stands_beside_the_runs(
+    report, repo, environ
+):
     done = report()
     assert (done.code, done.err) == (0, "note: No runs yet; `vibe-gate review` records one.\n")
     index = repo / ".vibe-artifacts/reports/all/index.html"
@@ -144,9 +161,14 @@ def test_an_empty_store_has_a_site_and_without_a_folder_it_stands_beside_the_run
     assert index.is_file()
     assert report("--since", "2026-01-01T05:30+05:00", "--path", "src/**").code == 0
     assert "since 2026-01-01 00:30 (UTC), paths src/**" in index.read_text()
-    assert report("--path", "nothing/**").err == "note: No runs match; `vibe-gate bundles list` shows all runs.\n"
+    assert (
+        report("--path", "nothing/**").err
+        == "note: No runs match; `vibe-gate bundles list` shows all runs.\n"
+    )
     assert "No runs match." in index.read_text()
-    status = subprocess.run(["git", "status", "--porcelain"], cwd=repo, env=environ, capture_output=True, check=True)
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=repo, env=environ, capture_output=True, check=True
+    )
     assert status.stdout == b""
 
 
@@ -156,11 +178,16 @@ def test_a_run_that_is_damaged_has_no_page_and_the_others_have(runs, report, rep
     foreign = repo / f".vibe-artifacts/{'f' * 40}/29991231T235959999Z-00000000"
     foreign.mkdir(parents=True)
     begun(repo)  # by this process, so it is running
-    done = report("-o", str(tmp_path / "site"), "--pages", "1")  # the damaged one is newer, and is none
+    done = report(
+        "-o", str(tmp_path / "site"), "--pages", "1"
+    )  # the damaged one is newer, and is none
     assert done.code == 0
     assert f"no page of {damaged.run_id}: " in done.err
     index = (tmp_path / "site/index.html").read_text()
-    rows = [[cell.text_content() for cell in row] for row in html.fromstring(index).xpath("//table[@id='list']//tr")]
+    rows = [
+        [cell.text_content() for cell in row]
+        for row in html.fromstring(index).xpath("//table[@id='list']//tr")
+    ]
     assert [row[1] for row in rows if row[-1] == damaged.run_id] == ["corrupt"]
     assert f'href="runs/{whole.run_id}.html"' in index
     assert f"runs/{damaged.run_id}.html" not in index
@@ -174,14 +201,21 @@ def test_runs_of_one_id_have_each_a_page_of_its_own(runs, report, repo, tmp_path
     (other / "summary.json").write_text(summary)
     assert report("-o", str(tmp_path / "site")).code == 0
     page = html.fromstring((tmp_path / "site/index.html").read_bytes())
-    links = [link.get("href") for link in page.xpath(f"//table[@id='list']//a[text()='{failed.name}']")]
-    heads = [html.fromstring((tmp_path / "site" / link).read_bytes()).xpath("string(//header)") for link in links]
+    links = [
+        link.get("href") for link in page.xpath(f"//table[@id='list']//a[text()='{failed.name}']")
+    ]
+    heads = [
+        html.fromstring((tmp_path / "site" / link).read_bytes()).xpath("string(//header)")
+        for link in links
+    ]
     assert ["f" * 12 in head for head in heads] == [True, False]
     assert [KEY[:12] in head for head in heads] == [False, True]
     assert f'href="runs/{runs[0].run_id}.html"' in (tmp_path / "site/index.html").read_text()
 
 
-def test_a_run_with_endless_figures_takes_nobodys_site_or_statistics(runs, report, repo, environ, tmp_path):
+def test_a_run_with_endless_figures_takes_nobodys_site_or_statistics(
+    runs, report, repo, environ, tmp_path
+):
     huge = begun(repo)
     turn = huge.turn("judge-q")
     turn.event({"type": "usage", "tokens": {"input": 10**400, "output": 1}, "cost": 0.01})
@@ -194,10 +228,15 @@ def test_a_run_with_endless_figures_takes_nobodys_site_or_statistics(runs, repor
     assert f"no page of {huge.run_id}: " in done.err
     assert vibe_gate("report", huge.run_id, "-o", "-", cwd=repo, environ=environ).code == 5
     told = vibe_gate("stats", cwd=repo, environ=environ)
-    assert (told.code, told.out.splitlines()[:2]) == (0, ["2 runs: 1 fail, 1 nothing", "not counted: 1 corrupt"])
+    assert (told.code, told.out.splitlines()[:2]) == (
+        0,
+        ["2 runs: 1 fail, 1 nothing", "not counted: 1 corrupt"],
+    )
 
 
-def test_a_page_is_written_again_after_something_was_added_to_its_run(runs, report, repo, environ, tmp_path):
+def test_a_page_is_written_again_after_something_was_added_to_its_run(
+    runs, report, repo, environ, tmp_path
+):
     site = tmp_path / "site"
     assert report("-o", str(site), "--pages", "1").code == 0
     assert len([*site.glob("runs/*")]) == 1
@@ -210,32 +249,49 @@ def test_a_page_is_written_again_after_something_was_added_to_its_run(runs, repo
     site.chmod(0o755)
     page.unlink()
     assert report("-o", str(site)).code == 0
-    assert [oct(path.stat().st_mode & 0o777) for path in (site / "runs", page)] == ["0o755", "0o644"]
+    assert [oct(path.stat().st_mode & 0o777) for path in (site / "runs", page)] == [
+        "0o755",
+        "0o644",
+    ]
 
 
 def test_a_run_that_stays_in_the_clone_has_a_page_only_if_asked_for(runs, report, tmp_path):
     about = runs[0].directory / "run.json"
     about.write_text(about.read_text().replace("{", '{"shown": {"prompt": "private"},', 1))
     done = report("-o", str(tmp_path / "site"))
-    assert "note: 1 run without a page: a model was shown what an agent was asked for here" in done.err
+    assert (
+        "note: 1 run without a page: a model was shown what an agent was asked for here" in done.err
+    )
     assert [path.stem for path in tmp_path.glob("site/runs/*")] == [runs[1].run_id]
-    assert f"no page of {runs[0].run_id}" in report("-o", str(tmp_path / "site"), "--prompts").err  # it was edited
+    assert (
+        f"no page of {runs[0].run_id}" in report("-o", str(tmp_path / "site"), "--prompts").err
+    )  # it was edited
 
 
 @pytest.mark.slow  # three processes of their own
 def test_two_at_once_and_one_that_is_ended_leave_whole_files(runs, repo, environ, tmp_path):
     site = tmp_path / "site"
     each = [sys.executable, "-m", "vibe_gate", "report", "--all", "-o", str(site)]
-    processes = [subprocess.Popen(each, cwd=repo, env=environ, stdout=subprocess.DEVNULL) for _ in range(3)]
+    processes = [
+        subprocess.Popen(each, cwd=repo, env=environ, stdout=subprocess.DEVNULL) for _ in range(3)
+    ]
     processes[2].send_signal(signal.SIGINT)
     assert [process.wait() for process in processes[:2]] == [0, 0]
     processes[2].wait()
     files = tree(site)
-    assert {*files} == {".vibe-gate-site", "index.html", *(f"runs/{run.run_id}.html" for run in runs)}
-    assert all(data.rstrip().endswith(b"</html>") for name, data in files.items() if name.endswith(".html"))
+    assert {*files} == {
+        ".vibe-gate-site",
+        "index.html",
+        *(f"runs/{run.run_id}.html" for run in runs),
+    }
+    assert all(
+        data.rstrip().endswith(b"</html>") for name, data in files.items() if name.endswith(".html")
+    )
 
 
-def test_a_site_names_the_authors_of_commits_and_says_whether_judges_of_the_gate_block(environ, tmp_path):
+def test_a_site_names_the_authors_of_commits_and_says_whether_judges_of_the_gate_block(
+    environ, tmp_path
+):
     repo = gated(tmp_path / "gated", environ, f'{GATE}[trust]\nblock = "earned"\n')
     first = repo.git("rev-parse", "HEAD")
     forging = f"Later\u2028{first} Mallory\r{first} Mallory"
@@ -244,19 +300,39 @@ def test_a_site_names_the_authors_of_commits_and_says_whether_judges_of_the_gate
     recorded(repo.path, START + timedelta(hours=1), Kind(key=repo.git("rev-parse", "HEAD")))
     assert vibe_gate("report", "--all", "-o", "../site", cwd=repo.path, environ=environ).code == 0
     page = html.fromstring((tmp_path / "site/index.html").read_bytes())
-    rows = [[cell.text_content() for cell in row][2:4] for row in page.xpath("//table[@id='list']/tbody/tr")]
+    rows = [
+        [cell.text_content() for cell in row][2:4]
+        for row in page.xpath("//table[@id='list']/tbody/tr")
+    ]
     assert rows[1] == ["Ada", "First"]
     assert rows[0][0] == "Ada" and rows[0][1].startswith("Later")
-    rows = [[cell.text_content() for cell in row] for row in page.xpath("//figure[@id='judges']//tbody/tr")]
+    rows = [
+        [cell.text_content() for cell in row]
+        for row in page.xpath("//figure[@id='judges']//tbody/tr")
+    ]
     assert rows == [
-        [f"quality/{name}", "no, only advises until 78 more clean changes are labelled", "", "", "uncalibrated"]
+        [
+            f"quality/{name}",
+            "no, only advises until 78 more clean changes are labelled",
+            "",
+            "",
+            "uncalibrated",
+        ]
         for name in ("errors-not-swallowed", "names-are-clear")
     ]
-    assert page.xpath("//section[@id='commits']/h2")[0].text == f"Commits: {repo.git('branch', '--show-current')}"
-    rows = [[cell.text_content() for cell in row] for row in page.xpath("//section[@id='commits']/details//tbody/tr")]
+    assert (
+        page.xpath("//section[@id='commits']/h2")[0].text
+        == f"Commits: {repo.git('branch', '--show-current')}"
+    )
+    rows = [
+        [cell.text_content() for cell in row]
+        for row in page.xpath("//section[@id='commits']/details//tbody/tr")
+    ]
     assert ["First", repo.git("log", "-1", "--format=%as"), "Ada"] in [row[1:4] for row in rows]
     run = next((repo.path / ".vibe-artifacts" / first).iterdir())
-    (run / "events.ndjson").write_text("{}\n")  # in place: its page is current, its folder as it was
+    (run / "events.ndjson").write_text(
+        "{}\n"
+    )  # in place: its page is current, its folder as it was
     done = vibe_gate("report", "--all", "-o", "../site", cwd=repo.path, environ=environ)
     assert f"run {run.name} is corrupt: " in done.err
     page = html.fromstring((tmp_path / "site/index.html").read_bytes())
@@ -278,7 +354,13 @@ def test_no_secret_of_a_title_a_name_or_a_branch_is_in_the_site(report, repo, en
     commands = (
         ("checkout", "-q", "-b", f"try-{in_branch}"),
         ("add", "a.py"),
-        ("commit", "-q", f"--author=Ann {in_name} <ann@example.com>", "-m", f"plain title {in_title}"),
+        (
+            "commit",
+            "-q",
+            f"--author=Ann {in_name} <ann@example.com>",
+            "-m",
+            f"plain title {in_title}",
+        ),
     )
     for command in commands:
         subprocess.run(["git", *command], cwd=repo, env=environ, check=True)
@@ -298,14 +380,21 @@ def committed(repo: Path, environ: dict[str, str], at: datetime, title: str) -> 
     dates = {"GIT_AUTHOR_DATE": at.isoformat(), "GIT_COMMITTER_DATE": at.isoformat()}
     for command in (("add", "a.py"), ("commit", "-q", "-m", title), ("rev-parse", "HEAD")):
         done = subprocess.run(
-            ["git", *command], cwd=repo, env={**environ, **dates}, capture_output=True, text=True, check=True
+            ["git", *command],
+            cwd=repo,
+            env={**environ, **dates},
+            capture_output=True,
+            text=True,
+            check=True,
         )
     return done.stdout.strip()
 
 
 @pytest.fixture
 def history(repo: Path, environ: dict[str, str]) -> list[str]:
-    """A commit of two months before START, one of a month before it, and one of an hour after it."""
+    """A commit of two months before START, one of a month before it, and one of an hour after
+    it.
+    """
     subprocess.run(["git", "update-ref", "-d", "HEAD"], cwd=repo, env=environ, check=True)
     times = (START - 2 * MONTH, START - MONTH, START + timedelta(hours=1))
     return [committed(repo, environ, at, f"commit {number}") for number, at in enumerate(times)]
@@ -321,10 +410,16 @@ def coverage_told(site: Path) -> tuple[str, list[str]]:
 
 def test_the_site_of_a_first_day_counts_commits_since_its_only_run(history, report, repo, tmp_path):
     recorded(repo, START, Kind(key=history[1]))
-    for options in ((), ("--since", "2100-01-01"), ("--path", "nothing/**")):  # which choose runs, not the first one
+    for options in (
+        (),
+        ("--since", "2100-01-01"),
+        ("--path", "nothing/**"),
+    ):  # which choose runs, not the first one
         assert report("-o", str(tmp_path / "site"), *options).code == 0
         told, heads = coverage_told(tmp_path / "site")
-        assert told.startswith("Reviewed since 2026-01-02, the first run stored here: vibe-gate verify accepts 0 of 1")
+        assert told.startswith(
+            "Reviewed since 2026-01-02, the first run stored here: vibe-gate verify accepts 0 of 1"
+        )
         assert heads == ["missing: 1 commit", "older than the first run: 2 commits"]
 
 
@@ -335,7 +430,9 @@ def test_the_site_of_a_clone_without_runs_calls_no_commit_a_gap(history, report,
     assert heads == ["without a run: 3 commits"]
 
 
-@pytest.mark.parametrize(("is_of_this_repository", "day", "older"), [(True, "2025-12-02", 1), (False, "2026-01-02", 2)])
+@pytest.mark.parametrize(
+    ("is_of_this_repository", "day", "older"), [(True, "2025-12-02", 1), (False, "2026-01-02", 2)]
+)
 def test_an_old_run_that_was_imported_counts_if_its_commit_is_here(
     history, report, repo, environ, tmp_path, is_of_this_repository, day, older
 ):

@@ -1,4 +1,6 @@
-"""What a start imports: every module costs every commit, so the quick answers load next to nothing."""
+"""What a start imports: every module costs every commit, so the quick answers load next to
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,17 @@ from program import ROOT, git, repository
 from repos import SWALLOWS, gated
 from wire import answering
 
-HEAVY = {"claude_agent_sdk", "github3", "pydantic", "pygit2", "rich", "tomli_w", "asyncio", "requests", "httpx"}
+HEAVY = {
+    "claude_agent_sdk",
+    "github3",
+    "pydantic",
+    "pygit2",
+    "rich",
+    "tomli_w",
+    "asyncio",
+    "requests",
+    "httpx",
+}
 """Third-party packages, and asyncio, that a quick answer must not load."""
 
 LIGHT = {"argparse", "json", "dataclasses", "subprocess", "pathlib", "importlib.metadata"}
@@ -20,9 +32,18 @@ LIGHT = {"argparse", "json", "dataclasses", "subprocess", "pathlib", "importlib.
 
 def imported(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
     """Names of the modules that `vibe-gate ARGV` imports, site's own start aside (-S)."""
-    done = started(*argv, cwd=cwd, environ=environ | {"PYTHONPATH": str(ROOT)}, python=("-S", "-X", "importtime"))
+    done = started(
+        *argv,
+        cwd=cwd,
+        environ=environ | {"PYTHONPATH": str(ROOT)},
+        python=("-S", "-X", "importtime"),
+    )
     assert done.returncode == 0, done.stderr
-    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    return {
+        line.rpartition("|")[2].strip()
+        for line in done.stderr.splitlines()
+        if line.startswith("import time:")
+    }
 
 
 @pytest.mark.parametrize("argv", [("--version",), ("--help",), ()])
@@ -43,10 +64,16 @@ def full_path_modules(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str
     """Names of the modules in memory at the end of a run with site-packages."""
     done = started(*argv, cwd=cwd, environ=environ, python=("-X", "importtime"))
     assert done.returncode == 0, done.stderr
-    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    return {
+        line.rpartition("|")[2].strip()
+        for line in done.stderr.splitlines()
+        if line.startswith("import time:")
+    }
 
 
-def test_where_only_the_full_path_can_tell_neither_the_sdk_nor_the_forge_is_imported(tmp_path, environ):
+def test_where_only_the_full_path_can_tell_neither_the_sdk_nor_the_forge_is_imported(
+    tmp_path, environ
+):
     where = repository(tmp_path / "r")
     git(where, "commit", "-q", "--allow-empty", "-m", "empty")
     modules = full_path_modules("review", "--commit", "HEAD", cwd=where, environ=environ)
@@ -58,7 +85,10 @@ def test_a_review_that_the_cache_answers_loads_nothing_that_only_a_session_needs
     repo = gated(tmp_path / "r", environ)
     repo.write("src/load.py", SWALLOWS)
     with answering(passes("errors-not-swallowed", "names-are-clear")) as model:
-        asked, known = (full_path_modules("review", cwd=repo.path, environ=environ | model.environ) for _ in "ab")
+        asked, known = (
+            full_path_modules("review", cwd=repo.path, environ=environ | model.environ)
+            for _ in "ab"
+        )
     sessions = {"asyncio", "claude_agent_sdk", "http.server", "vibe_gate.judging.asking"}
     assert sessions <= asked
     assert not known & {
@@ -71,4 +101,7 @@ def test_a_review_that_the_cache_answers_loads_nothing_that_only_a_session_needs
 
 @pytest.mark.parametrize("command", ["review", "doctor"])
 def test_the_help_of_a_command_does_not_import_the_sdk(tmp_path, environ, command):
-    assert not full_path_modules(command, "--help", cwd=tmp_path, environ=environ) & {"claude_agent_sdk", "github3"}
+    assert not full_path_modules(command, "--help", cwd=tmp_path, environ=environ) & {
+        "claude_agent_sdk",
+        "github3",
+    }

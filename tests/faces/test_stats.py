@@ -1,4 +1,6 @@
-"""`vibe-gate stats` over runs that were recorded: one judged, two answered by the cache, older and unfinished ones."""
+"""`vibe-gate stats` over runs that were recorded: one judged, two answered by the cache, older and
+unfinished ones.
+"""
 
 from __future__ import annotations
 
@@ -77,9 +79,14 @@ def test_stored_runs_are_added_up(tmp_path, environ):
         f"quality                      {usd:.4f}",
     ]
     shutil.rmtree(repo.path / first["bundle"])
-    assert "answers saved" not in (again := run("stats").out) and "from earlier verdicts: 4 of 4 answers" in again
+    assert (
+        "answers saved" not in (again := run("stats").out)
+        and "from earlier verdicts: 4 of 4 answers" in again
+    )
     assert run("stats", "--since", "soon").code == 2
 
     for summary in repo.path.glob(".vibe-artifacts/*/*/summary.json"):
-        summary.write_text(re.sub(r'"(\.vibe-artifacts/[^/"]+)/[^"]*/turn-001"', r'"\1"', summary.read_text()))
+        summary.write_text(
+            re.sub(r'"(\.vibe-artifacts/[^/"]+)/[^"]*/turn-001"', r'"\1"', summary.read_text())
+        )
     assert "saved" not in (odd := run("stats").out) and "from earlier verdicts: 4 of " in odd

@@ -25,7 +25,12 @@ PAID, UNPRICED = {"usd": 0.125}, {"usd": None}
     [
         ({"passed": [OTHER], "skipped": [OTHER]}, {}, True, ""),
         ({"passed": [report(), report(), OTHER]}, {}, True, "2 passed"),
-        ({"passed": [report()], "": [report(), report()]}, {"a": [PAID, PAID]}, False, "1 passed, $0.2500"),
+        (
+            {"passed": [report()], "": [report(), report()]},
+            {"a": [PAID, PAID]},
+            False,
+            "1 passed, $0.2500",
+        ),
         ({"passed": [report()]}, {"a": [PAID]}, True, "1 passed, $0.1250 as recorded"),
         ({"passed": [report()]}, {"a": [PAID, UNPRICED]}, False, "1 passed, $0.1250 + ?"),
         ({"error": [report(), report()], "failed": [report()]}, {}, True, "1 failed, 2 errors"),
@@ -36,7 +41,10 @@ PAID, UNPRICED = {"usd": 0.125}, {"usd": None}
             "1 error, 1 skipped, 1 xfailed",
         ),
         (
-            {"passed": [report()], "skipped": [report(LATE), report(NO_CASSETTE), report(NO_CASSETTE)]},
+            {
+                "passed": [report()],
+                "skipped": [report(LATE), report(NO_CASSETTE), report(NO_CASSETTE)],
+            },
             {},
             True,
             "1 passed, 3 undecided (2 without a cassette, 1 timed out)",

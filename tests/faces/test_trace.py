@@ -14,7 +14,9 @@ from hooked import Hooked, started
 
 from vibe_gate.domain.agent_trace import hash_of, model_id
 
-SCHEMA = json.loads((Path(__file__).parents[1] / "gate" / "agent-trace-0.1.0.schema.json").read_text())
+SCHEMA = json.loads(
+    (Path(__file__).parents[1] / "gate" / "agent-trace-0.1.0.schema.json").read_text()
+)
 CHECKED = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.FormatChecker())
 SESSION = "0f3c9a1e-1111-4222-8333-444455556666"
 PROMPT = "Write the secret plan"
@@ -44,7 +46,9 @@ def event(here: Hooked, session: str = SESSION, **data: Any) -> None:
     folder = here.path / ".git" / "vibe-gate" / "captures" / session
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "events.ndjson", "a") as file:
-        file.write(json.dumps({"ts": tick(here) * 1000, "event": {"session_id": session, **data}}) + "\n")
+        file.write(
+            json.dumps({"ts": tick(here) * 1000, "event": {"session_id": session, **data}}) + "\n"
+        )
 
 
 def agent_writes(here: Hooked, name: str, text: str, session: str = SESSION) -> None:
@@ -52,7 +56,11 @@ def agent_writes(here: Hooked, name: str, text: str, session: str = SESSION) -> 
     path = here.path / name
     before = path.read_text() if path.exists() else None
     path.write_text(text)
-    answer = {"type": "create" if before is None else "update", "content": text, "originalFile": before}
+    answer = {
+        "type": "create" if before is None else "update",
+        "content": text,
+        "originalFile": before,
+    }
     event(
         here,
         session,
@@ -92,7 +100,9 @@ def noted(here: Hooked, revision: str = "HEAD") -> list[dict[str, Any]]:
 def ranges(record: dict[str, Any]) -> dict[str, list[tuple[int, int]]]:
     return {
         file["path"]: [
-            (lines["start_line"], lines["end_line"]) for one in file["conversations"] for lines in one["ranges"]
+            (lines["start_line"], lines["end_line"])
+            for one in file["conversations"]
+            for lines in one["ranges"]
         ]
         for file in record["files"]
     }
@@ -111,8 +121,14 @@ def test_records_of_three_commits_are_valid_by_the_schema_and_hold_no_prompt(her
     agent_writes(here, "d", "more\n")
     commits.append(commit(here))
     records = trace(here, f"{commits[0]}~1..HEAD")
-    assert [record["vcs"] for record in records] == [{"type": "git", "revision": one} for one in commits]
-    assert [ranges(record) for record in records] == [{"new.py": [(1, 2)]}, {"new.py": [(2, 2)]}, {"d": [(1, 1)]}]
+    assert [record["vcs"] for record in records] == [
+        {"type": "git", "revision": one} for one in commits
+    ]
+    assert [ranges(record) for record in records] == [
+        {"new.py": [(1, 2)]},
+        {"new.py": [(2, 2)]},
+        {"d": [(1, 1)]},
+    ]
     (conversation,) = records[0]["files"][0]["conversations"]
     assert conversation["contributor"] == {"type": "ai", "model_id": "anthropic/claude-opus-4-8"}
     assert conversation["url"] == f"urn:uuid:{SESSION}"
@@ -137,7 +153,12 @@ def test_blame_names_the_tool_whose_record_claims_a_line_and_no_record_makes_a_l
 
     def file(who: str, first: int, last: int, model: str = "openai/gpt-6") -> list[dict[str, Any]]:
         told = {"contributor": {"type": who, "model_id": model}}
-        return [{"path": "a", "conversations": [{**told, "ranges": [{"start_line": first, "end_line": last}]}]}]
+        return [
+            {
+                "path": "a",
+                "conversations": [{**told, "ranges": [{"start_line": first, "end_line": last}]}],
+            }
+        ]
 
     forged = "Claude Code session 1f3c9a1e, turn 1, Write of a file"
     claims = [
@@ -147,7 +168,9 @@ def test_blame_names_the_tool_whose_record_claims_a_line_and_no_record_makes_a_l
         OTHER | {"vcs": vcs, "files": file("ai", 4, 4), "tool": {"name": "applied"}},
         OTHER | {"vcs": vcs, "files": file("ai", 5, 99, forged), "tool": {"name": forged}},
     ]
-    here.git("notes", "--ref=agent-trace", "add", "-F", "-", stdin="\n".join(map(json.dumps, claims)))
+    here.git(
+        "notes", "--ref=agent-trace", "add", "-F", "-", stdin="\n".join(map(json.dumps, claims))
+    )
     done = vibe_gate("blame", "a", "--json", cwd=here.path, environ=here.environ)
     lines = json.loads(done.out)["lines"]
     assert [(line["by"], line["source"], line["agent"]) for line in lines] == [
@@ -158,7 +181,9 @@ def test_blame_names_the_tool_whose_record_claims_a_line_and_no_record_makes_a_l
         ("agent", forged, "an agent"),
     ]
     shown = vibe_gate("blame", "a", cwd=here.path, environ=here.environ).out
-    assert "other says: openai/gpt-6\n" in shown and "  Claude Code session… says: an agent\n" in shown
+    assert (
+        "other says: openai/gpt-6\n" in shown and "  Claude Code session… says: an agent\n" in shown
+    )
     assert trace(here) == []
 
 

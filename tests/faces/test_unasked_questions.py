@@ -23,7 +23,13 @@ def repo(tmp_path, environ) -> Repo:
     for name, paths in PATHS.items():
         rubric += f'[[criterion]]\nid = "{name}"\nkind = "judge"\nquestion = "Is it?"\npaths = {list(paths)}\n'
     repo = Repo(tmp_path / "repository", environ)
-    repo.commit(**{".vibe-gate/gate.toml": GATE, ".vibe-gate/rubrics/quality.toml": rubric, "other.c": "1\n"})
+    repo.commit(
+        **{
+            ".vibe-gate/gate.toml": GATE,
+            ".vibe-gate/rubrics/quality.toml": rubric,
+            "other.c": "1\n",
+        }
+    )
     return repo
 
 
@@ -73,7 +79,13 @@ def test_at_most_three_signs_of_an_agent_are_named(hints, line):
 
 def test_a_hook_names_an_agents_signs_on_one_line(judging: Hooked):
     judging.write(a="x\n")
-    variables = {"CLAUDECODE": "1", "CURSOR_AGENT": "1", "GEMINI_CLI": "1", "OPENCODE": "1", "CRUSH": "1"}
+    variables = {
+        "CLAUDECODE": "1",
+        "CURSOR_AGENT": "1",
+        "GEMINI_CLI": "1",
+        "OPENCODE": "1",
+        "CRUSH": "1",
+    }
     output = judging.git("commit", "-q", "-a", "-m", "x", **variables)
     (line,) = [line for line in output.splitlines() if "Signs:" in line]
     assert line.count(";") == 3

@@ -34,7 +34,9 @@ class TestCase(unittest.TestCase):
 
 
 @pytest.mark.slow
-def test_its_output_and_report_are_the_same_bytes_and_nothing_is_loaded(pytester: pytest.Pytester) -> None:
+def test_its_output_and_report_are_the_same_bytes_and_nothing_is_loaded(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(test_suite=SUITE)
 
     def run(*arguments: str) -> list[str]:
@@ -44,5 +46,6 @@ def test_its_output_and_report_are_the_same_bytes_and_nothing_is_loaded(pytester
 
     ours, plain = run(), run("-p", "no:vibe_gate")
     assert "PASSED test_suite.py::test_the_plugin_loads_nothing_but_itself" in ours
-    # Only pytest's own list of the fixtures that there are, below the error of a missing one, names the plugin's.
+    # Only pytest's own list of the fixtures that there are, below the error of a missing one, names
+    # the plugin's.
     assert [line.replace("vibe, vibe_repo, ", "") for line in ours] == plain

@@ -51,10 +51,16 @@ def changed(path: Path, environ: dict[str, str], threshold: float, lines: int = 
     [
         (0.5, 9, "PASS with 1 warning · quality"),
         (0.3, 0, "PASS with 2 warnings · quality"),
-        (0.7, 9, "FAIL · quality: score 0.67 is under the threshold of 0.70: no-todo failed (weight 1 of 3)"),
+        (
+            0.7,
+            9,
+            "FAIL · quality: score 0.67 is under the threshold of 0.70: no-todo failed (weight 1 of 3)",
+        ),
     ],
 )
-def test_a_confirmed_fail_is_a_warning_or_a_failure_on_every_face(tmp_path, environ, threshold, lines, expected):
+def test_a_confirmed_fail_is_a_warning_or_a_failure_on_every_face(
+    tmp_path, environ, threshold, lines, expected
+):
     repo = changed(tmp_path / "r", environ, threshold, lines)
     asked = ("--json", "--sarif", "../s", "--junit", "../j", "--markdown", "../m")
     done = vibe_gate("review", "HEAD~1", *asked, cwd=repo.path, environ=environ)
@@ -89,16 +95,23 @@ def test_a_hook_lets_a_warning_through_and_says_it(plain):
     plain.git("add", "-A")
     plain.git("commit", "-q", "--no-verify", "-m", "gate")
     plain.write(a="TODO\n")
-    said = plain.git("commit", "-q", "-a", "-m", "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n")
+    said = plain.git(
+        "commit", "-q", "-a", "-m", "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n"
+    )
     assert (
-        said == "vibe-gate: PASS with 1 warning | quality (no-todo in a); `vibe-gate bundles show` lists the findings"
+        said
+        == "vibe-gate: PASS with 1 warning | quality (no-todo in a); `vibe-gate bundles show` lists the findings"
     )
 
 
-def test_concise_is_a_line_a_finding_and_quiet_is_silent_on_a_pass_without_warnings(tmp_path, environ):
+def test_concise_is_a_line_a_finding_and_quiet_is_silent_on_a_pass_without_warnings(
+    tmp_path, environ
+):
     repo = changed(tmp_path / "r", environ, 0.5)
     forms = ("--concise", "--quiet")
-    said = {form: vibe_gate("review", "HEAD~1", form, cwd=repo.path, environ=environ) for form in forms}
+    said = {
+        form: vibe_gate("review", "HEAD~1", form, cwd=repo.path, environ=environ) for form in forms
+    }
     finding, verdict = said["--concise"].stdout.splitlines()
     assert re.fullmatch(r"a:1: warning: .*TODO.* \[no-todo\] \[[0-9a-f]{8}\]", finding)
     assert verdict == "PASS with 1 warning · quality"
@@ -139,4 +152,6 @@ def test_a_keyless_pass_prints_one_line_of_an_agents_commit_and_nothing_of_a_per
     assert plain.git("commit", "-q", "-a", "-m", "y") == ""
     plain.write(a="z\n")
     trailer = "z\n\nCo-authored-by: Claude <noreply@anthropic.com>\n"
-    assert plain.git("commit", "-q", "-a", "-m", trailer) == line  # only commit-msg sees the trailer
+    assert (
+        plain.git("commit", "-q", "-a", "-m", trailer) == line
+    )  # only commit-msg sees the trailer

@@ -23,7 +23,9 @@ def change(gated: Gated, text: str = CHANGED) -> None:
     gated.write("src/pay.py", text)
 
 
-def test_a_commit_is_missing_until_it_is_reviewed_keeps_that_with_another_message_and_loses_it_with_another_file(gated):
+def test_a_commit_is_missing_until_it_is_reviewed_keeps_that_with_another_message_and_loses_it_with_another_file(
+    gated,
+):
     gated.commit("Change", **{"src/pay.py": CHANGED})
     assert gated.stand() == (1, "missing", None)
     gated.review("--commit", "HEAD")
@@ -50,7 +52,9 @@ def test_a_rebased_commit_keeps_the_verdict_by_its_patch_id_until_the_patch_chan
     assert gated.stand()[:2] == (1, "stale")
 
 
-def test_a_squash_of_a_range_is_found_by_a_review_of_the_range_and_not_by_those_of_its_commits(gated):
+def test_a_squash_of_a_range_is_found_by_a_review_of_the_range_and_not_by_those_of_its_commits(
+    gated,
+):
     gated.git("checkout", "-q", "-b", "topic")
     gated.reviewed("One", **{"src/pay.py": CHANGED})
     gated.reviewed("Two", **{"src/log.py": "def log(amount):\n    print('paid', amount)\n"})
@@ -87,7 +91,9 @@ def test_every_commit_of_a_reviewed_range_is_covered_also_after_a_rebase_of_the_
 
 def test_a_range_that_begins_before_what_it_puts_back_says_nothing_about_the_commit(gated):
     gated.commit("Fix", **{"src/log.py": "def log(amount):\n    print(masked(amount))\n"})
-    gated.commit("Put back", **{"src/log.py": "def log(amount):\n    print(amount)\n", "src/pay.py": CHANGED})
+    gated.commit(
+        "Put back", **{"src/log.py": "def log(amount):\n    print(amount)\n", "src/pay.py": CHANGED}
+    )
     gated.review(f"{gated.first}..HEAD")
     code, [row] = gated.verify("HEAD~1..HEAD")
     assert (code, row["status"]) == (1, "missing")
@@ -134,7 +140,11 @@ def test_a_rubric_that_changed_since_makes_the_verdict_stale(gated):
     gated.reviewed(**{"src/pay.py": CHANGED})
     gated.write(".vibe-gate/rubrics/tidy.toml", TIDY.replace("TODO", "FIXME"))
     code, [row] = gated.verify("--definitions", "worktree")
-    assert (code, row["status"], row["why"]) == (1, "stale", "rubric tidy has changed since the review")
+    assert (code, row["status"], row["why"]) == (
+        1,
+        "stale",
+        "rubric tidy has changed since the review",
+    )
 
 
 def test_a_review_against_fewer_rubrics_than_the_gate_demands_is_incomplete(tmp_path, environ):
@@ -149,13 +159,17 @@ def test_a_review_against_fewer_rubrics_than_the_gate_demands_is_incomplete(tmp_
     assert (code, row["status"], row["why"]) == (1, "incomplete", "not reviewed against more")
 
 
-def test_an_agents_commit_that_was_only_checked_is_incomplete_and_a_humans_is_not(tmp_path, environ):
+def test_an_agents_commit_that_was_only_checked_is_incomplete_and_a_humans_is_not(
+    tmp_path, environ
+):
     asks = TIDY + '[[criterion]]\nid = "clear"\nkind = "judge"\nquestion = "Is it clear?"\n'
     gated = Gated(tmp_path / "repo", environ, **{".vibe-gate/rubrics/tidy.toml": asks})
     gated.commit("Change", **{"src/pay.py": CHANGED})
     gated.review("--commit", "HEAD", "--no-judge")
     assert gated.stand() == (0, "reviewed", "commit")
-    gated.git("commit", "-q", "--amend", "-m", "Change\n\nCo-authored-by: Claude <noreply@anthropic.com>")
+    gated.git(
+        "commit", "-q", "--amend", "-m", "Change\n\nCo-authored-by: Claude <noreply@anthropic.com>"
+    )
     assert gated.stand()[:2] == (1, "incomplete")
 
 
@@ -182,7 +196,9 @@ SIGNERS = ".vibe-gate/allowed_signers"
 def signed(tmp_path, environ) -> Gated:
     """A repository whose gate lists Bob, who reviews; Ada writes."""
     key = signing.key(tmp_path / "keys")
-    gated = Gated(tmp_path / "repo", environ, **{SIGNERS: f"bob@example.org {signing.public(key)}\n"})
+    gated = Gated(
+        tmp_path / "repo", environ, **{SIGNERS: f"bob@example.org {signing.public(key)}\n"}
+    )
     signing.sign_with(gated.repo, key)
     return gated
 
@@ -218,12 +234,16 @@ def test_receipts_travel_by_notes_only_when_signed_by_a_listed_key(signed, tmp_p
     signed.commit("Change", **{"src/pay.py": CHANGED})
     signed.review("--commit", "HEAD")
     assert signed.git("symbolic-ref", "HEAD") == "refs/heads/main"
-    assert before.splitlines()[1] == signed.git("status", "--porcelain=v2", "--branch").splitlines()[1]
+    assert (
+        before.splitlines()[1] == signed.git("status", "--porcelain=v2", "--branch").splitlines()[1]
+    )
     there = tmp_path / "there"
     signed.git("clone", "-q", ".", str(there))
     clone = signed.at(there)
     assert clone.stand("HEAD")[:2] == (1, "missing")
-    signed.git("-C", str(there), "fetch", "-q", "origin", "refs/notes/vibe-gate:refs/notes/vibe-gate")
+    signed.git(
+        "-C", str(there), "fetch", "-q", "origin", "refs/notes/vibe-gate:refs/notes/vibe-gate"
+    )
     assert clone.stand("HEAD")[:2] == (1, "missing")
     assert clone.stand("HEAD", "--from-notes", "--strict") == (0, "reviewed", "commit")
 
@@ -233,7 +253,11 @@ def test_verify_leaves_everything_as_it_is(gated):
     gated.write("new.txt", "new\n")
 
     def state() -> tuple[object, ...]:
-        return gated.git("status", "--porcelain=v2", "--branch"), gated.git("for-each-ref"), gated.bundles()
+        return (
+            gated.git("status", "--porcelain=v2", "--branch"),
+            gated.git("for-each-ref"),
+            gated.bundles(),
+        )
 
     before = state()
     gated.verify("HEAD~1..HEAD")
@@ -242,29 +266,46 @@ def test_verify_leaves_everything_as_it_is(gated):
 
 def test_a_range_that_names_nothing_is_a_usage_error(gated):
     assert gated.run("verify", "nowhere..HEAD").code == 2
-    assert json.loads(gated.run("verify", "--json", "--", "-x..HEAD").out)["error"]["exit_code"] == 2
+    assert (
+        json.loads(gated.run("verify", "--json", "--", "-x..HEAD").out)["error"]["exit_code"] == 2
+    )
 
 
 def test_a_file_in_the_place_of_the_bundles_leaves_the_table_standing(gated):
     gated.commit("Change", **{"src/pay.py": CHANGED})
     (gated.path / ".vibe-artifacts").write_text("in the way\n")
     done = gated.run("verify", "HEAD")
-    assert (done.code, "missing" in done.out, "bundles ignored: .vibe-artifacts" in done.out) == (1, True, True)
+    assert (done.code, "missing" in done.out, "bundles ignored: .vibe-artifacts" in done.out) == (
+        1,
+        True,
+        True,
+    )
     assert gated.run("verify", "--json", "HEAD").json["remark"].startswith("bundles ignored")
 
 
-def test_what_was_reviewed_in_another_working_tree_counts_here_and_in_a_clone_once_its_bundle_is_there(gated, tmp_path):
+def test_what_was_reviewed_in_another_working_tree_counts_here_and_in_a_clone_once_its_bundle_is_there(
+    gated, tmp_path
+):
     gated.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
     linked = gated.at(tmp_path / "linked")
     (linked.path / "src" / "pay.py").write_text(CHANGED)
     gated.git("-C", str(linked.path), "add", "-A")
     linked.review("--staged")
     gated.git("-C", str(linked.path), "commit", "-q", "-m", "Change")
-    assert (linked.stand("topic"), gated.stand("topic")) == ((0, "reviewed", "tree"), (0, "reviewed", "tree"))
+    assert (linked.stand("topic"), gated.stand("topic")) == (
+        (0, "reviewed", "tree"),
+        (0, "reviewed", "tree"),
+    )
     done = gated.run("verify", "topic")
-    assert (done.code, "kept in worktree" in done.out) == (0, False)  # both write the store of the main one
+    assert (done.code, "kept in worktree" in done.out) == (
+        0,
+        False,
+    )  # both write the store of the main one
     gated.git("clone", "-q", str(gated.path), str(tmp_path / "clone"))
     clone, archive = gated.at(tmp_path / "clone"), str(tmp_path / "bundles.tar.gz")
     assert clone.stand("origin/topic")[:2] == (1, "missing")
-    assert (linked.run("bundles", "export", "-o", archive).code, clone.run("bundles", "import", archive).code) == (0, 0)
+    assert (
+        linked.run("bundles", "export", "-o", archive).code,
+        clone.run("bundles", "import", archive).code,
+    ) == (0, 0)
     assert clone.stand("origin/topic") == (0, "reviewed", "tree")

@@ -41,7 +41,13 @@ def sealed(repo: Path) -> RunRecorder:
     run.event("node.status", "fix", status="DONE", outcome="pass")
     run.event("node.added", "checks", kind="checks")
     run.event("node.status", "checks", status="DONE")  # which says nothing of what they answered
-    run.seal(replace(summary_of(run), workflow="repair", rubrics=(rubric(criterion(outcome="fail"), outcome="fail"),)))
+    run.seal(
+        replace(
+            summary_of(run),
+            workflow="repair",
+            rubrics=(rubric(criterion(outcome="fail"), outcome="fail"),),
+        )
+    )
     return run
 
 

@@ -22,10 +22,15 @@ options = { pattern = "TODO" }
 
 @pytest.fixture
 def here(kept, tmp_path, environ) -> Hooked:
-    """A gate of a judge and a check, at every commit and push; the remote has everything until now."""
+    """A gate of a judge and a check, at every commit and push; the remote has everything until
+    now.
+    """
     made = kept / "past hooks"
     here = again(
-        made, tmp_path / "repository", environ, lambda here: put_in(judged_by(here, JUDGED + TODO), "install git")
+        made,
+        tmp_path / "repository",
+        environ,
+        lambda here: put_in(judged_by(here, JUDGED + TODO), "install git"),
     )
     return here.share(tmp_path / "remote")
 
@@ -37,7 +42,9 @@ def commit(here: Hooked, name: str, text: str, *flags: str, **environ: str) -> N
 
 
 def verified(here: Hooked, span: str, *flags: str) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = json.loads(here.run("vibe-gate", "verify", "--json", *flags, span).text)["commits"]
+    rows: list[dict[str, object]] = json.loads(
+        here.run("vibe-gate", "verify", "--json", *flags, span).text
+    )["commits"]
     return rows
 
 
@@ -55,13 +62,17 @@ def test_a_line_of_git_that_cannot_be_read_stops_the_push(here):
 
 def test_no_variable_of_a_framework_empties_a_push_of_git(here):
     commit(here, "b", "TODO\n", "--no-verify")
-    done = here.run("git", "push", "origin", "main", PRE_COMMIT="1", PRE_COMMIT_TO_REF="origin/main")
+    done = here.run(
+        "git", "push", "origin", "main", PRE_COMMIT="1", PRE_COMMIT_TO_REF="origin/main"
+    )
     assert (done.code, "no-todo" in done.text) == (1, True)
 
 
 def test_no_variable_of_a_framework_puts_a_range_in_the_place_of_the_index(here):
     here.write(b="TODO\n")
-    done = here.run("git", "commit", "-a", "-m", "b", PRE_COMMIT_FROM_REF="HEAD", PRE_COMMIT_TO_REF="HEAD")
+    done = here.run(
+        "git", "commit", "-a", "-m", "b", PRE_COMMIT_FROM_REF="HEAD", PRE_COMMIT_TO_REF="HEAD"
+    )
     assert (done.code, "no-todo" in done.text) == (1, True)
 
 
@@ -85,7 +96,10 @@ def test_a_merge_that_drops_the_other_sides_fix_is_asked_about_as_a_whole(here):
         here.git("commit", "-q", "--allow-empty", "-m", "Merge main", **agent)
         asked = len(model.script.requests)
         [row, _] = verified(here, "main..HEAD")
-        assert (row["status"], "a merge with changes of its own" in str(row["why"])) == ("missing", True)
+        assert (row["status"], "a merge with changes of its own" in str(row["why"])) == (
+            "missing",
+            True,
+        )
         here.git("push", "origin", "HEAD:main", **agent)
         assert (here.records()[-1]["judged"], len(model.script.requests)) == (True, asked + 1)
     assert [row["status"] for row in verified(here, "main..HEAD")] == ["empty", "reviewed"]
@@ -113,15 +127,26 @@ def test_the_same_hunk_at_another_place_does_not_take_over_the_verdict(here):
     block = "#\n#\n#\ndebug = false\n#\n#\n#\n"
     commit(here, "conf", f"[dev]\n{block}[prod]\n{block}[end]\n")
     with answering(PASSES) as model:
-        commit(here, "conf", f"[dev]\n{block.replace('false', 'true')}[prod]\n{block}[end]\n", **model.environ)
+        commit(
+            here,
+            "conf",
+            f"[dev]\n{block.replace('false', 'true')}[prod]\n{block}[end]\n",
+            **model.environ,
+        )
         here.run("vibe-gate", "review", "HEAD~1..HEAD", **model.environ)
     here.git("reset", "-q", "--hard", "HEAD~1")
-    commit(here, "conf", f"[dev]\n{block}[prod]\n{block.replace('false', 'true')}[end]\n", "--no-verify")
+    commit(
+        here,
+        "conf",
+        f"[dev]\n{block}[prod]\n{block.replace('false', 'true')}[end]\n",
+        "--no-verify",
+    )
     assert [row["status"] for row in verified(here, "HEAD~1..HEAD")] == ["bypassed"]
     here.forget_records()
     here.git("reflog", "expire", "--expire=all", "--all")
     [row] = verified(here, "HEAD~1..HEAD")
-    # With the author, date and title of the reviewed commit it is an edited form of that one, and not reviewed.
+    # With the author, date and title of the reviewed commit it is an edited form of that one, and
+    # not reviewed.
     assert (row["status"], row["match"]) == ("stale", None)
 
 
@@ -160,8 +185,19 @@ def test_what_git_picks_reverts_and_rebases_by_itself_is_no_bypass(here):
     commit(here, "b", "in conflict\n")
     here.git("cherry-pick", "-X", "theirs", "topic~1")
     here.git("checkout", "-q", "topic")
-    here.git("rebase", "-q", "-i", "main~6", GIT_SEQUENCE_EDITOR="sed -i s/pick/reword/", GIT_EDITOR="sed -i 1s/^/x/")
-    assert [record["during"] for record in here.records() if record["kind"] == "bypassed" and "during" in record] == [
+    here.git(
+        "rebase",
+        "-q",
+        "-i",
+        "main~6",
+        GIT_SEQUENCE_EDITOR="sed -i s/pick/reword/",
+        GIT_EDITOR="sed -i 1s/^/x/",
+    )
+    assert [
+        record["during"]
+        for record in here.records()
+        if record["kind"] == "bypassed" and "during" in record
+    ] == [
         *("cherry-pick", "cherry-pick", "revert", "cherry-pick"),
         *("rebase", "rebase"),
     ]
@@ -189,7 +225,10 @@ def test_a_bypass_in_a_reviewed_range_is_noted(here):
     commit(here, "c", "good\n")
     here.run("vibe-gate", "review", "--no-judge", "origin/main..HEAD")
     rows = verified(here, "origin/main..HEAD")
-    assert [(row["status"], any("committed without the hook" in note for note in row["notes"])) for row in rows] == [
+    assert [
+        (row["status"], any("committed without the hook" in note for note in row["notes"]))
+        for row in rows
+    ] == [
         ("reviewed", False),
         ("reviewed", True),
         ("reviewed", True),

@@ -23,18 +23,30 @@ def capture(place: Path, **event: object) -> None:
     """What Claude Code's hook does with an event of the session in a folder."""
     line = {"session_id": SESSION, "cwd": str(place), **event}
     done = [sys.executable, "-c", KEEP]
-    subprocess.run(done, cwd=place, input=json.dumps(line, separators=(",", ":")).encode(), check=True)
+    subprocess.run(
+        done, cwd=place, input=json.dumps(line, separators=(",", ":")).encode(), check=True
+    )
 
 
 def wrote(place: Path, name: str, text: str) -> None:
     file = place / name
     file.write_text(text)
-    answer = {"type": "create", "filePath": str(file), "content": text, "structuredPatch": [], "originalFile": None}
+    answer = {
+        "type": "create",
+        "filePath": str(file),
+        "content": text,
+        "structuredPatch": [],
+        "originalFile": None,
+    }
     call = {"hook_event_name": "PostToolUse", "tool_name": "Write", "tool_use_id": "toolu_1"}
-    capture(place, **call, tool_input={"file_path": str(file), "content": text}, tool_response=answer)
+    capture(
+        place, **call, tool_input={"file_path": str(file), "content": text}, tool_response=answer
+    )
 
 
-@pytest.mark.parametrize("place", [".worktrees/one", "wt/a b/one", ".claude/worktrees/one", "../elsewhere", "../é"])
+@pytest.mark.parametrize(
+    "place", [".worktrees/one", "wt/a b/one", ".claude/worktrees/one", "../elsewhere", "../é"]
+)
 def test_blame_names_the_session_after_the_worktree_is_gone(
     tmp_path: Path, environ: dict[str, str], place: str
 ) -> None:
@@ -65,4 +77,11 @@ def test_only_a_linked_worktree_of_the_same_repository_is_noted(tmp_path: Path) 
         for place in ("one", "one/deep", "repo", "repo/sub", "foreign", "nowhere")
     }
     top = bytes(tmp_path / "one")
-    assert noted == {"one": top, "one/deep": top, "repo": b"", "repo/sub": b"", "foreign": b"", "nowhere": b""}
+    assert noted == {
+        "one": top,
+        "one/deep": top,
+        "repo": b"",
+        "repo/sub": b"",
+        "foreign": b"",
+        "nowhere": b"",
+    }

@@ -1,4 +1,6 @@
-"""A day of agents in linked worktrees, with Claude Code itself: what its end knows in the main working tree."""
+"""A day of agents in linked worktrees, with Claude Code itself: what its end knows in the main
+working tree.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,13 @@ AGENTS = {"one": "worktree-one", "two": "two"}
 
 @pytest.fixture
 def main(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Hooked:
-    """A repository whose judge looks at agents' commits, with git's hooks and Claude Code's installed."""
-    for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):  # commits come after what was captured before them
+    """A repository whose judge looks at agents' commits, with git's hooks and Claude Code's
+    installed.
+    """
+    for name in (
+        "GIT_AUTHOR_DATE",
+        "GIT_COMMITTER_DATE",
+    ):  # commits come after what was captured before them
         monkeypatch.delenv(name, raising=False)
         environ.pop(name, None)
     here = at(repository(tmp_path / "repo"), environ)
@@ -68,7 +75,9 @@ def test_nothing_is_lost_or_paid_twice_when_agents_worktrees_are_merged_and_remo
     main.git("merge", "-q", "--ff-only", AGENTS["one"])
     main.git("merge", "-q", "--no-edit", AGENTS["two"])
     for name, branch in AGENTS.items():
-        main.git("worktree", "remove", "--force", "--force", f".claude/worktrees/{name}")  # one of them is locked
+        main.git(
+            "worktree", "remove", "--force", "--force", f".claude/worktrees/{name}"
+        )  # one of them is locked
         main.git("branch", "-q", "-d", branch)
 
     said = vibe_gate("verify", "HEAD~2..HEAD", cwd=main.path, environ=environ).stdout
@@ -77,9 +86,13 @@ def test_nothing_is_lost_or_paid_twice_when_agents_worktrees_are_merged_and_remo
         blamed = vibe_gate("blame", f"{name}.py", cwd=main.path, environ=environ).stdout
         assert "Claude Code session" in blamed, blamed
         assert f'"Write {name}."' in blamed
-    sessions = json.loads(vibe_gate("sessions", "list", "--json", cwd=main.path, environ=environ).stdout)
+    sessions = json.loads(
+        vibe_gate("sessions", "list", "--json", cwd=main.path, environ=environ).stdout
+    )
     assert sorted(head["asked"] for head in sessions["captured"]) == ["Write one.", "Write two."]
-    runs = json.loads(vibe_gate("bundles", "list", "--json", cwd=main.path, environ=environ).stdout)["bundles"]
+    runs = json.loads(
+        vibe_gate("bundles", "list", "--json", cwd=main.path, environ=environ).stdout
+    )["bundles"]
     assert len(runs) >= 2
     assert vibe_gate("bundles", "verify", cwd=main.path, environ=environ).returncode == 0
     for run in runs:
@@ -87,10 +100,15 @@ def test_nothing_is_lost_or_paid_twice_when_agents_worktrees_are_merged_and_remo
         assert page.returncode == 0, page.stderr
     again = vibe_gate("review", "HEAD~2..HEAD", "--each", cwd=main.path, environ=environ)
     assert costs(main, environ) == before, again.stdout
-    assert subprocess.run(["git", "status", "--short"], cwd=main.path, capture_output=True).stdout == b""
+    assert (
+        subprocess.run(["git", "status", "--short"], cwd=main.path, capture_output=True).stdout
+        == b""
+    )
 
 
 def costs(main: Hooked, environ: dict[str, str]) -> int:
     """Runs for which a model was paid."""
-    runs = json.loads(vibe_gate("bundles", "list", "--json", cwd=main.path, environ=environ).stdout)["bundles"]
+    runs = json.loads(
+        vibe_gate("bundles", "list", "--json", cwd=main.path, environ=environ).stdout
+    )["bundles"]
     return sum(run["cost"]["usd"] > 0 for run in runs)

@@ -1,4 +1,6 @@
-"""Hooks of git and of agents, and linked worktrees that do not have them: what `install` and `doctor` say."""
+"""Hooks of git and of agents, and linked worktrees that do not have them: what `install` and
+`doctor` say.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ HOOK_PATHS = {
 
 
 @pytest.mark.parametrize("case", HOOK_PATHS)
-def test_install_git_says_when_its_hooks_are_those_of_one_working_tree(repo: Path, say: Say, case: str) -> None:
+def test_install_git_says_when_its_hooks_are_those_of_one_working_tree(
+    repo: Path, say: Say, case: str
+) -> None:
     path, expected = HOOK_PATHS[case]
     if path:
         git(repo, "config", "core.hooksPath", path.format(root=repo))
@@ -50,7 +54,9 @@ def test_install_git_says_when_its_hooks_are_those_of_one_working_tree(repo: Pat
         assert f"git config core.hooksPath {repo}" in said
 
 
-def test_doctor_names_the_worktrees_without_hooks_until_they_have_them(repo: Path, say: Say) -> None:
+def test_doctor_names_the_worktrees_without_hooks_until_they_have_them(
+    repo: Path, say: Say
+) -> None:
     git(repo, "config", "core.hooksPath", ".githooks")
     git(repo, "worktree", "add", "-q", "../one")
     git(repo, "worktree", "add", "-q", "../two")
@@ -63,7 +69,9 @@ def test_doctor_names_the_worktrees_without_hooks_until_they_have_them(repo: Pat
 
 
 @pytest.mark.parametrize("agent", ["claude", "gemini", "codex"])
-def test_install_of_an_agent_says_what_holds_in_other_worktrees(repo: Path, say: Say, agent: str) -> None:
+def test_install_of_an_agent_says_what_holds_in_other_worktrees(
+    repo: Path, say: Say, agent: str
+) -> None:
     said = say("install", agent)
     assert f"run `vibe-gate install {agent}` in each, or use --user." in said
     assert ("copies this file into worktrees that it makes itself" in said) is (agent == "claude")
@@ -82,7 +90,9 @@ def test_doctor_names_the_worktrees_in_which_no_session_is_captured(repo: Path, 
     assert "not in worktrees" not in say("doctor")
 
 
-@pytest.mark.parametrize("path", ["/x/bare.git/.vibe-artifacts/key/run.json", "/x/repo/.vibe-artifacts/a"])
+@pytest.mark.parametrize(
+    "path", ["/x/bare.git/.vibe-artifacts/key/run.json", "/x/repo/.vibe-artifacts/a"]
+)
 def test_the_guard_protects_the_store_of_a_bare_repositorys_worktrees_too(path: str) -> None:
     common = "/x/bare.git" if "bare" in path else "/x/repo/.git"
     assert "holds evidence that only vibe-gate writes" in refused("Write", {}, path, common)

@@ -1,7 +1,7 @@
 """Every call into the system fails once, or the process dies at it once.
 
-A profile function sees each call into the system before it happens, and may raise what the call would have raised, or
-send SIGKILL.
+A profile function sees each call into the system before it happens, and may raise what the call
+would have raised, or send SIGKILL.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from vibe_gate.errors import StorageError
 class AtCall:
     """Does something before (or after) the n-th call into the system."""
 
-    def __init__(self, number: int, do: Callable[[], None], moment: str = "c_call", but: str = "") -> None:
+    def __init__(
+        self, number: int, do: Callable[[], None], moment: str = "c_call", but: str = ""
+    ) -> None:
         self.left = number
         self.do = do
         self.moment = moment
@@ -32,7 +34,9 @@ class AtCall:
     def __call__(self, frame: FrameType, event: str, function: Any) -> None:
         if event != self.moment or getattr(function, "__module__", "") not in {"posix", "fcntl"}:
             return
-        if frame.f_code.co_name == self.but or function.__name__ == "fspath":  # no call into the system
+        if (
+            frame.f_code.co_name == self.but or function.__name__ == "fspath"
+        ):  # no call into the system
             return
         self.left -= 1
         if self.left == 0:
@@ -54,7 +58,9 @@ def each_call_fails(
     step: int = 31,
     code: int = errno.EIO,
 ) -> int:
-    """`do` with its n-th call into the system failing, for every `step`th n; how many calls there are."""
+    """`do` with its n-th call into the system failing, for every `step`th n; how many calls there
+    are.
+    """
     do(made(0))  # loads what it loads on first use: an import that fails is no fault of the store
     for number in itertools.count(1, step):
         root = made(number)
@@ -76,9 +82,14 @@ def each_call_fails(
 
 
 def each_call_kills(
-    do: Callable[[Path], object], made: Callable[[int], Path], after: Callable[[Path], None], step: int = 41
+    do: Callable[[Path], object],
+    made: Callable[[int], Path],
+    after: Callable[[Path], None],
+    step: int = 41,
 ) -> int:
-    """`do` in a process that dies at its n-th call into the system, for every `step`th n; how many calls there are."""
+    """`do` in a process that dies at its n-th call into the system, for every `step`th n; how many
+    calls there are.
+    """
     for number in itertools.count(1, step):
         root = made(number)
         child = os.fork()

@@ -60,13 +60,18 @@ def record(run: RunRecorder) -> None:
 def assert_sound(root: Path, *, killed: bool = False) -> None:
     """Whatever has its final name is whole, and no run is sealed that does not verify.
 
-    A process that was killed may leave a content torn, which no event names, in a run without a seal.
+    A process that was killed may leave a content torn, which no event names, in a run without a
+    seal.
     """
     for place in (root / ".vibe-artifacts").rglob("*"):
         digest, _, suffix = place.name.partition(".")
         if len(digest) == 64 and place.is_file():
             run = place.parents[2]
-            if killed and not (run / "summary.json").exists() and digest not in (run / "events.ndjson").read_text():
+            if (
+                killed
+                and not (run / "summary.json").exists()
+                and digest not in (run / "events.ndjson").read_text()
+            ):
                 continue
             data = place.read_bytes()
             data = gzip.decompress(data) if suffix.endswith("gz") else data
@@ -74,7 +79,9 @@ def assert_sound(root: Path, *, killed: bool = False) -> None:
     for run in list_runs(root):
         if run.state == "sealed":
             assert run.summary.outcome == "pass"
-            assert [event.seq for event in run.events()] == list(range(1, 1 + len(list(run.events()))))
+            assert [event.seq for event in run.events()] == list(
+                range(1, 1 + len(list(run.events())))
+            )
         else:
             with pytest.raises(StorageError):
                 _ = run.summary
@@ -101,7 +108,11 @@ def test_whichever_call_fails_the_review_goes_on_and_the_store_stays_sound(tmp_p
         assert_heals(root)
 
     calls = each_call_fails(
-        lambda root: runs.append(review(root)), lambda number: empty(tmp_path, number), look, 11, errno.ENOSPC
+        lambda root: runs.append(review(root)),
+        lambda number: empty(tmp_path, number),
+        look,
+        11,
+        errno.ENOSPC,
     )
     assert calls > 100
 
@@ -128,7 +139,9 @@ def test_whenever_it_is_interrupted_the_run_is_sealed_and_right_or_marked_incomp
         root = tmp_path / str(number)
         root.mkdir()
         run = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {"prompt": "p"})
-        fault = AtCall(number, _interrupt, moment, but="close_descriptor")  # inside __del__ Python only prints it
+        fault = AtCall(
+            number, _interrupt, moment, but="close_descriptor"
+        )  # inside __del__ Python only prints it
         try:
             sys.setprofile(fault)
             record(run)
@@ -140,14 +153,18 @@ def test_whenever_it_is_interrupted_the_run_is_sealed_and_right_or_marked_incomp
             break
         assert run.lost is None, fault.where
         (view,) = list_runs(root)
-        assert view.state == ("sealed" if (run.directory / "summary.json").exists() else "incomplete"), fault.where
+        assert view.state == (
+            "sealed" if (run.directory / "summary.json").exists() else "incomplete"
+        ), fault.where
         assert list(view.events())[-1].type == "run.completed"
         assert_sound(root)
     assert number > 100
 
 
 @pytest.mark.parametrize("size", [0, 300])
-def test_a_file_that_may_not_grow_ends_the_recording_with_whole_lines(tmp_path: Path, size: int) -> None:
+def test_a_file_that_may_not_grow_ends_the_recording_with_whole_lines(
+    tmp_path: Path, size: int
+) -> None:
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -204,10 +221,14 @@ print("unrecorded")
 
 
 @pytest.mark.parametrize(("script", "said"), [(_FULL, "healed\n"), (_READ_ONLY, "unrecorded\n")])
-def test_a_full_or_read_only_disk_leaves_the_review_unrecorded(tmp_path: Path, script: str, said: str) -> None:
+def test_a_full_or_read_only_disk_leaves_the_review_unrecorded(
+    tmp_path: Path, script: str, said: str
+) -> None:
     path = os.pathsep.join(map(str, (TESTS, TESTS / "faults", TESTS.parent)))
     command = ["unshare", "-Urm", sys.executable, "-c", _ON_A_MOUNT + script, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path})
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}
+    )
     if done.returncode == 77 or done.stderr.startswith("unshare:"):
         pytest.skip("no user namespaces here")
     assert (done.returncode, done.stdout, done.stderr) == (0, said, "")

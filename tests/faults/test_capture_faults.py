@@ -20,7 +20,12 @@ EVENT = json.dumps(
 
 def run(script, given, where, **more):
     done = subprocess.run(
-        [sys.executable, "-I", "-S", script], input=given, cwd=where, capture_output=True, timeout=100, **more
+        [sys.executable, "-I", "-S", script],
+        input=given,
+        cwd=where,
+        capture_output=True,
+        timeout=100,
+        **more,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
@@ -140,7 +145,10 @@ def test_a_lock_that_is_never_released_holds_nobody_up(where):
 def test_a_closed_stdin_or_stdout_is_no_fault(where):
     for script in SCRIPTS:
         done = subprocess.run(
-            ["sh", "-c", f"{sys.executable} -I -S {script} <&- >&-"], cwd=where, capture_output=True, timeout=30
+            ["sh", "-c", f"{sys.executable} -I -S {script} <&- >&-"],
+            cwd=where,
+            capture_output=True,
+            timeout=30,
         )
         assert (done.returncode, done.stderr) == (0, b"")
 

@@ -40,7 +40,9 @@ def test_an_expression_that_never_ends_is_ended_beside_other_tasks(tmp_path, env
     before, _ = signal.getitimer(signal.ITIMER_REAL)
     assert asyncio.run(beside()) == 42
     after, _ = signal.getitimer(signal.ITIMER_REAL)
-    assert bool(after) == bool(before) and after <= before, "the test's own clock, if there is one, runs on"
+    assert bool(after) == bool(before) and after <= before, (
+        "the test's own clock, if there is one, runs on"
+    )
     (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
     assert not (run.parent / "summary.json").exists()
 
@@ -51,10 +53,23 @@ def test_a_tree_of_a_hundred_million_names_is_given_up(tmp_path, environ):
     entry = "".join(f"100644 blob {blob}\tf{i}\n" for i in range(10))
     tree = repo.git("mktree", stdin=entry.encode())
     for _ in range(7):
-        tree = repo.git("mktree", stdin="".join(f"040000 tree {tree}\td{i}\n" for i in range(10)).encode())
+        tree = repo.git(
+            "mktree", stdin="".join(f"040000 tree {tree}\td{i}\n" for i in range(10)).encode()
+        )
     bomb = repo.git("commit-tree", tree, "-m", "Bomb")
     limited = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh"]
-    command = [*limited, sys.executable, "-m", "vibe_gate", "review", "--no-judge", "--deadline", "3", "--commit", bomb]
+    command = [
+        *limited,
+        sys.executable,
+        "-m",
+        "vibe_gate",
+        "review",
+        "--no-judge",
+        "--deadline",
+        "3",
+        "--commit",
+        bomb,
+    ]
     done = subprocess.run(command, cwd=repo.path, env=environ, capture_output=True, timeout=90)
     assert done.returncode == 3, done.stderr
     assert b"Traceback" not in done.stderr

@@ -1,4 +1,6 @@
-"""Reviews of many commits that are killed at some point: what is done stays, and the same command does the rest."""
+"""Reviews of many commits that are killed at some point: what is done stays, and the same command
+does the rest.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def start(
     """The command, in a process group of its own, as a shell starts it."""
     command = [sys.executable, "-m", "vibe_gate", "review", commits, "--each", "--json", *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=where, env=dict(environ), text=True, process_group=0, **pipes)
+    return subprocess.Popen(
+        command, cwd=where, env=dict(environ), text=True, process_group=0, **pipes
+    )
 
 
 def ended(process: subprocess.Popen[str]) -> list[dict]:
@@ -88,13 +92,17 @@ def workers_of(process: subprocess.Popen[str]) -> Iterator[int]:
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_killed_at_three_points_every_commit_is_reviewed_once_and_no_process_is_left(history, environ, jobs):
+def test_killed_at_three_points_every_commit_is_reviewed_once_and_no_process_is_left(
+    history, environ, jobs
+):
     for number, name in enumerate((signal.SIGKILL, signal.SIGINT, signal.SIGTERM), 1):
         process = start(history, environ, "--jobs", jobs)
         until(lambda more=number: len(sealed(history)) >= 5 * more)
         workers = list(workers_of(process))
         assert len(workers) == (0 if jobs == "1" else int(jobs))
-        (os.killpg if name == signal.SIGINT else os.kill)(process.pid, name)  # Ctrl-C reaches the whole group
+        (os.killpg if name == signal.SIGINT else os.kill)(
+            process.pid, name
+        )  # Ctrl-C reaches the whole group
         out, err = process.communicate(timeout=60)
         if name != signal.SIGKILL:
             assert process.returncode == 130
@@ -114,7 +122,9 @@ def test_killed_at_three_points_every_commit_is_reviewed_once_and_no_process_is_
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
 @pytest.mark.parametrize("name", [signal.SIGKILL, signal.SIGTERM])
-def test_a_worker_that_is_killed_costs_nothing_but_its_own_review_which_is_done_again(history, environ, name):
+def test_a_worker_that_is_killed_costs_nothing_but_its_own_review_which_is_done_again(
+    history, environ, name
+):
     process = start(history, environ, "--jobs", "2")
     until(lambda: len(sealed(history)) >= 4)
     os.kill(next(workers_of(process)), name)
@@ -132,7 +142,10 @@ def test_two_commands_at_once_share_the_commits_and_review_none_twice(history, e
 
 @pytest.mark.usefixtures("quick_agents")
 def test_judges_are_asked_once_a_commit_however_often_it_is_interrupted(history, environ):
-    questions = [one.id for one in rubric_named(built_in_gate(FolderFiles(history)), "general").judge_criteria]
+    questions = [
+        one.id
+        for one in rubric_named(built_in_gate(FolderFiles(history)), "general").judge_criteria
+    ]
     asked = ("--jobs", "2", "--rubric", "general")
     with answering(passes(*questions), repeat_last=True) as model:
         environ |= model.environ

@@ -1,4 +1,6 @@
-"""Faults while the store is cleaned: killed or refused at every step, lists stay right and bundles whole."""
+"""Faults while the store is cleaned: killed or refused at every step, lists stay right and bundles
+whole.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,14 @@ OTHER = "0123456789abcdef0123456789abcdef01234567"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str], set[str]]:
-    """A store with an index, and two runs that have no line in it yet; the old and the young runs."""
+    """A store with an index, and two runs that have no line in it yet; the old and the young
+    runs.
+    """
     root = tmp_path_factory.mktemp("made")
-    old = {recorded(root, NOW - (60 + n) * DAY, Kind(key=OTHER, contents=(b"old", b"shared"))) for n in range(2)}
+    old = {
+        recorded(root, NOW - (60 + n) * DAY, Kind(key=OTHER, contents=(b"old", b"shared")))
+        for n in range(2)
+    }
     entries(root)
     young = {recorded(root, NOW - n * DAY, Kind(contents=(b"young", b"shared"))) for n in range(2)}
     return root, old, young
@@ -59,6 +66,9 @@ def test_a_cleaning_that_fails_or_is_killed_at_any_call_leaves_whole_bundles_and
         assert not trash.exists() or list(trash.iterdir()) == []
 
     calls = fault(
-        lambda root: clean_store(root, MONTH, NOW), lambda number: copy(store, tmp_path / str(number)), look, step=7
+        lambda root: clean_store(root, MONTH, NOW),
+        lambda number: copy(store, tmp_path / str(number)),
+        look,
+        step=7,
     )
     assert calls > 50

@@ -28,7 +28,10 @@ PASSES = passes("errors-not-swallowed", "names-are-clear")
 
 
 def start(
-    cwd: Path, environ: Mapping[str, str], *argv: str, command: tuple[str, ...] = ("review", "--commit", "HEAD")
+    cwd: Path,
+    environ: Mapping[str, str],
+    *argv: str,
+    command: tuple[str, ...] = ("review", "--commit", "HEAD"),
 ) -> subprocess.Popen[bytes]:
     """A review, or another command, in a process group of its own, as a shell starts it."""
     return subprocess.Popen(
@@ -65,7 +68,8 @@ def mine(mark: str) -> list[int]:
         try:
             if (
                 entry.name.isdigit()
-                and mark.encode() in (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
+                and mark.encode()
+                in (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
             ):
                 found.append(int(entry.name))
         except OSError:
@@ -75,9 +79,13 @@ def mine(mark: str) -> list[int]:
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
 @pytest.mark.parametrize(
-    ("name", "whole_group"), [(signal.SIGINT, True), (signal.SIGTERM, False)], ids=["ctrl-c", "SIGTERM"]
+    ("name", "whole_group"),
+    [(signal.SIGINT, True), (signal.SIGTERM, False)],
+    ids=["ctrl-c", "SIGTERM"],
 )
-def test_an_interrupted_judge_leaves_no_process_and_an_incomplete_bundle(tmp_path, environ, name, whole_group):
+def test_an_interrupted_judge_leaves_no_process_and_an_incomplete_bundle(
+    tmp_path, environ, name, whole_group
+):
     repo = swallowing(tmp_path / "repo", environ)
     (tmp_path / "tmp").mkdir()
     environ |= {"TMPDIR": str(tmp_path / "tmp")}
@@ -115,7 +123,9 @@ SLOW = 'schema = 1\nid = "slow"\n[[criterion]]\nid = "slow"\nkind = "check"\ncom
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
 @pytest.mark.timeout(300)
-def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_go_on(tmp_path, environ):
+def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_go_on(
+    tmp_path, environ
+):
     repo = WorkingRepo(tmp_path / "repo", environ, stages=STAGES)
     repo.write(".vibe-gate/rubrics/done.toml", DONE)
     repo.write(".vibe-gate/rubrics/slow.toml", SLOW)
@@ -140,7 +150,9 @@ def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_
             running = start(repo.path, environ | model.environ, command=command)
             wait_for(lambda said=said, model=model: len(model.script.requests) == len(said))
             if where == "the command":
-                wait_for(lambda: any(b"\0".join((b"sleep", b"61")) in line for line in command_lines()))
+                wait_for(
+                    lambda: any(b"\0".join((b"sleep", b"61")) in line for line in command_lines())
+                )
             os.killpg(running.pid, signal.SIGINT)
             _, err = running.communicate(timeout=60)
             wait_for(lambda: not mine(str(tmp_path / "tmp")))
@@ -154,8 +166,12 @@ def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
-def test_a_killed_review_takes_its_agent_with_it_and_leaves_what_its_settled_answers_cost(tmp_path, environ):
-    repo = gated(tmp_path / "repo", environ, rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 5\n"))
+def test_a_killed_review_takes_its_agent_with_it_and_leaves_what_its_settled_answers_cost(
+    tmp_path, environ
+):
+    repo = gated(
+        tmp_path / "repo", environ, rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 5\n")
+    )
     repo.write("src/load.py", SWALLOWS)
     repo.commit("Load robustly")
     (tmp_path / "tmp").mkdir()
@@ -171,7 +187,9 @@ def test_a_killed_review_takes_its_agent_with_it_and_leaves_what_its_settled_ans
     assert spent == pytest.approx(2 * (1_000 * 2 + 1_000 * 10) / 1_000_000)
     assert {path.name[:14] for path in (tmp_path / "tmp").iterdir()} > {"vibe-gate-run-"}
     with answering(PASSES, repeat_last=True) as model:
-        start(repo.path, environ | model.environ | {"TMPDIR": str(tmp_path / "tmp")}).communicate(timeout=90)
+        start(repo.path, environ | model.environ | {"TMPDIR": str(tmp_path / "tmp")}).communicate(
+            timeout=90
+        )
     assert list((tmp_path / "tmp").iterdir()) == [], "the next review deletes what was left"
 
 

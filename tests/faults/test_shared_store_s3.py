@@ -85,7 +85,10 @@ def team(tmp_path: Path, environ: dict[str, str]) -> Clones:
 def test_what_one_clone_was_answered_another_takes_from_the_bucket(s3: S3, team: Clones) -> None:
     team.review(team.clone("a"), PASSES)
     assert team.told == ()
-    asked = {kind: s3.count(kind) for kind in ("GET .*answers/", "PUT .*answers/", "PUT .*claims/", "PUT .*runs/")}
+    asked = {
+        kind: s3.count(kind)
+        for kind in ("GET .*answers/", "PUT .*answers/", "PUT .*claims/", "PUT .*runs/")
+    }
     assert asked == {"GET .*answers/": 3, "PUT .*answers/": 2, "PUT .*claims/": 1, "PUT .*runs/": 1}
     s3.seen.clear()
     team.review(team.clone("b"))
@@ -102,7 +105,11 @@ def test_three_clones_at_once_pay_for_one_question(s3: S3, team: Clones) -> None
     with answering(PASSES, repeat_last=True) as model:
         done = asyncio.run(all_at_once(team.environ | model.environ))
     assert len(model.script.requests) == 1
-    assert sorted((one.outcome, one.summary.cache.misses) for one in done) == [("pass", 0), ("pass", 0), ("pass", 2)]
+    assert sorted((one.outcome, one.summary.cache.misses) for one in done) == [
+        ("pass", 0),
+        ("pass", 0),
+        ("pass", 2),
+    ]
     assert s3.count("PUT .*answers/") == 2  # about the trees, and about what was shown
     listed = s3.pass_on("GET", f"/{BUCKET}?list-type=2&prefix=shop/reviews/claims", {}, b"")[2]
     assert b"<KeyCount>0</KeyCount>" in listed
@@ -144,12 +151,16 @@ def test_a_connection_that_is_lost_in_any_phase_loses_no_run_and_is_told_once(
     assert pushed.json["left"] == 0
     s3.seen.clear()
     team.review(team.clone("b"))
-    listed = vibe_gate("bundles", "list", "--store", "--json", cwd=first.path, environ=team.environ).json["bundles"]
+    listed = vibe_gate(
+        "bundles", "list", "--store", "--json", cwd=first.path, environ=team.environ
+    ).json["bundles"]
     assert {run["outcome"] for run in listed} == {"pass"}
     assert len(listed) == 2
 
 
-def test_a_store_that_hangs_holds_a_review_up_for_seconds_and_a_pass_from_answers_as_long(s3: S3, team: Clones) -> None:
+def test_a_store_that_hangs_holds_a_review_up_for_seconds_and_a_pass_from_answers_as_long(
+    s3: S3, team: Clones
+) -> None:
     s3.fault = lambda method, path: "hang"
     began = time.monotonic()
     team.review(team.clone("a"), PASSES)
@@ -164,10 +175,15 @@ def test_a_bucket_that_may_only_be_read_gives_answers_and_takes_none(s3: S3, tea
     second = team.clone("b")
     team.review(second)
     [note] = team.told
-    assert note == f"The shared store {URL} may not be written: access is denied: 403 Forbidden AccessDenied. {LATER}"
+    assert (
+        note
+        == f"The shared store {URL} may not be written: access is denied: 403 Forbidden AccessDenied. {LATER}"
+    )
     done = vibe_gate("bundles", "push", cwd=second.path, environ=team.environ)
     assert (done.code, "access is denied" in done.err) == (3, True)
-    assert vibe_gate("bundles", "verify", "--store", cwd=second.path, environ=team.environ).code == 0
+    assert (
+        vibe_gate("bundles", "verify", "--store", cwd=second.path, environ=team.environ).code == 0
+    )
     assert vibe_gate("bundles", "clean", "--store", cwd=second.path, environ=team.environ).code == 0
 
 
@@ -178,15 +194,22 @@ def test_an_object_whose_name_cannot_be_read_is_named(s3: S3, name: str) -> None
     shown = name if "%" not in name else '"shop/reviews/runs/a\\033"'
     with pytest.raises(StoreUnavailable) as raised:
         ObjectStorage(URL, s3.environ, 5).listed("runs")
-    assert str(raised.value).startswith("an object there has a name that cannot be read, delete it: ")
+    assert str(raised.value).startswith(
+        "an object there has a name that cannot be read, delete it: "
+    )
     assert str(raised.value).endswith(shown)
 
 
-def test_a_bucket_that_is_not_there_or_gives_no_rights_changes_nothing(s3: S3, team: Clones) -> None:
+def test_a_bucket_that_is_not_there_or_gives_no_rights_changes_nothing(
+    s3: S3, team: Clones
+) -> None:
     s3.fault = lambda method, path: "deny"
     team.review(team.clone("a"), PASSES)
     [note] = team.told
-    assert note == f"The shared store {URL} is not used: access is denied: 403 Forbidden AccessDenied. {LATER}"
+    assert (
+        note
+        == f"The shared store {URL} is not used: access is denied: 403 Forbidden AccessDenied. {LATER}"
+    )
     s3.fault = lambda method, path: ""
     s3.pass_on("DELETE", f"/{BUCKET}", {}, b"")
     team.review(team.clone("b"), PASSES)
@@ -204,10 +227,15 @@ def test_a_range_is_reviewed_once_by_all_machines(s3: S3, team: Clones) -> None:
         for name in ("a", "b"):
             argv = ("review", "HEAD~3..HEAD", "--each", "--jobs", "1", "--json")
             done = vibe_gate(*argv, cwd=team.clone(name).path, environ=team.environ | model.environ)
-            told[name] = (done.code, [json.loads(line).get("why") for line in done.out.splitlines()])
+            told[name] = (
+                done.code,
+                [json.loads(line).get("why") for line in done.out.splitlines()],
+            )
     assert told["a"] == told["b"] == (0, ["", "", "", None])
     assert len(model.script.requests) == 3
-    runs = vibe_gate("bundles", "list", "--store", "--json", cwd=team.place / "a", environ=team.environ).json["bundles"]
+    runs = vibe_gate(
+        "bundles", "list", "--store", "--json", cwd=team.place / "a", environ=team.environ
+    ).json["bundles"]
     assert len(runs) == 6
 
 
@@ -215,7 +243,9 @@ def test_foreign_and_altered_objects_are_named_and_never_believed(s3: S3, team: 
     first, second = team.clone("a"), team.clone("b")
     team.review(first, PASSES)
     there = from_url(URL, client_options={"allow_http": True})
-    objects = {one["path"]: bytes(there.get(one["path"]).bytes()) for part in there.list() for one in part}
+    objects = {
+        one["path"]: bytes(there.get(one["path"]).bytes()) for part in there.list() for one in part
+    }
     [run] = [name for name in objects if name.startswith("runs/")]
     for name in objects.keys() - {run}:
         there.put(name, objects[name].replace(b'"pass"', b'"fail"'))
@@ -230,7 +260,10 @@ def test_foreign_and_altered_objects_are_named_and_never_believed(s3: S3, team: 
     assert (code, listed.count("foreign"), listed.count("pass")) == (0, 1, 1)
     code, checked = told("bundles", "verify", "--store")
     assert code == 5
-    assert "Checked 2 runs, 2 answers: 4 objects not to be believed; the rest is what the team wrote." in checked
+    assert (
+        "Checked 2 runs, 2 answers: 4 objects not to be believed; the rest is what the team wrote."
+        in checked
+    )
     assert "its bytes are not those that were uploaded" in checked
     assert "it was not uploaded with this VIBE_GATE_STORE_KEY, or its name was altered" in checked
     code, shown = told("bundles", "show", "--store")
@@ -243,19 +276,37 @@ def test_foreign_and_altered_objects_are_named_and_never_believed(s3: S3, team: 
     assert team.told == ()
 
 
-def test_a_machine_that_dies_while_it_asks_holds_others_up_no_longer_than_its_deadline(s3: S3, team: Clones) -> None:
+def test_a_machine_that_dies_while_it_asks_holds_others_up_no_longer_than_its_deadline(
+    s3: S3, team: Clones
+) -> None:
     argv = (sys.executable, "-m", "vibe_gate", "review", "--commit", "HEAD", "--deadline")
     with answering(Hang(), PASSES) as model:
-        environ = team.environ | model.environ | {"PYTHONPATH": f"{Path(__file__).parents[2]}:{sdk_alone.SITE}"}
+        environ = (
+            team.environ
+            | model.environ
+            | {"PYTHONPATH": f"{Path(__file__).parents[2]}:{sdk_alone.SITE}"}
+        )
         first = subprocess.Popen(
-            [*argv, "8"], cwd=team.clone("a").path, env=environ, start_new_session=True, stderr=subprocess.DEVNULL
+            [*argv, "8"],
+            cwd=team.clone("a").path,
+            env=environ,
+            start_new_session=True,
+            stderr=subprocess.DEVNULL,
         )
         while not model.script.requests:
             time.sleep(0.05)
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
         assert s3.count("POST") == 0  # it left its claim
-        done = vibe_gate("review", "--commit", "HEAD", "--deadline", "60", cwd=team.clone("b").path, environ=environ)
+        done = vibe_gate(
+            "review",
+            "--commit",
+            "HEAD",
+            "--deadline",
+            "60",
+            cwd=team.clone("b").path,
+            environ=environ,
+        )
     assert done.code == 0, done.err
     assert "another review asks the same just now; waiting for its answer" in done.err
     assert (len(model.script.requests), model.script.unexpected) == (2, [])

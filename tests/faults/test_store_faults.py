@@ -1,4 +1,5 @@
-"""Faults while a store is repaired, exported or imported: it stays sound, and doing it again goes through.
+"""Faults while a store is repaired, exported or imported: it stays sound, and doing it again goes
+through.
 
 Here, too, every call into the system fails once, or the process dies at it once.
 """
@@ -39,7 +40,9 @@ LATER = START + timedelta(hours=1)
 
 
 def broken(root: Path) -> None:
-    """A store with something for every hand that heals: a corrupt run, a torn log, a temporary file."""
+    """A store with something for every hand that heals: a corrupt run, a torn log, a temporary
+    file.
+    """
     review(root)
     one = review(root)
     two = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {})
@@ -100,7 +103,9 @@ def assert_imported(root: Path, archive: Path) -> None:
 def test_whichever_call_of_a_repair_fails_or_kills_a_second_repair_ends_it(
     tmp_path: Path, stores: Path, fault: Callable[..., int]
 ) -> None:
-    calls = fault(mend, lambda number: copy(stores / "broken", tmp_path / str(number)), assert_mended)
+    calls = fault(
+        mend, lambda number: copy(stores / "broken", tmp_path / str(number)), assert_mended
+    )
     assert calls > 100
 
 
@@ -117,7 +122,9 @@ def test_whichever_call_of_an_import_fails_or_kills_nothing_half_is_seen(
     assert calls > 100
 
 
-def test_whichever_call_of_an_export_fails_there_is_no_archive_or_a_whole_one(tmp_path: Path, stores: Path) -> None:
+def test_whichever_call_of_an_export_fails_there_is_no_archive_or_a_whole_one(
+    tmp_path: Path, stores: Path
+) -> None:
     root = copy(stores / "whole", tmp_path / "whole")
 
     def write(place: Path) -> None:

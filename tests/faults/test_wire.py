@@ -20,7 +20,9 @@ HELLO = "hello " * 50
 def judged(model, place, environ, budget: float = 1.0, **changes) -> tuple[TurnResult, Cost]:
     """One session through a live gateway."""
     with Gateway(find_upstream(model.environ), Wire("live"), budget, str) as gateway:
-        ending, _ = hold(session_in(place, gateway.url("judge"), environ, **{"timeout_s": 60, **changes}))
+        ending, _ = hold(
+            session_in(place, gateway.url("judge"), environ, **{"timeout_s": 60, **changes})
+        )
         return ending, gateway.spent()
 
 
@@ -78,7 +80,10 @@ def test_an_answer_cut_by_the_budget_is_a_matter_of_budget(tmp_path, environ):
 
 def test_a_request_that_was_never_recorded_ends_the_session_without_another_try(tmp_path, environ):
     cassette = tmp_path / "cassette"
-    with answering(OK) as model, Gateway(find_upstream(model.environ), Wire("record", cassette), 1.0, str) as gateway:
+    with (
+        answering(OK) as model,
+        Gateway(find_upstream(model.environ), Wire("record", cassette), 1.0, str) as gateway,
+    ):
         hold(session_in(tmp_path, gateway.url("judge"), environ))
     with Gateway(None, Wire("replay", cassette), 1.0, str) as gateway:
         ending, _ = hold(session_in(tmp_path, gateway.url("judge"), environ, prompt="Is it good?"))

@@ -46,7 +46,9 @@ def opened(github: LoopbackGitHub, waits: list[float]) -> Iterator[Callable[...,
     forges: list[Forge] = []
 
     def opened(token: str = "") -> Forge:
-        forge = open_forge(github.url, token or github.token, github.repository, environ={}, pause=waits.append)
+        forge = open_forge(
+            github.url, token or github.token, github.repository, environ={}, pause=waits.append
+        )
         forges.append(forge)
         return forge
 
@@ -66,8 +68,16 @@ def run() -> Callable[..., CheckRun]:
     """A check run with so many annotations."""
 
     def run(count: int = 0, **more: Any) -> CheckRun:
-        found = tuple(CheckAnnotation("a.py", line, line, "warning", f"finding {line}") for line in range(1, count + 1))
-        said = {"title": "1 criterion failed", "summary": "Details", "text": "", "conclusion": "failure"}
+        found = tuple(
+            CheckAnnotation("a.py", line, line, "warning", f"finding {line}")
+            for line in range(1, count + 1)
+        )
+        said = {
+            "title": "1 criterion failed",
+            "summary": "Details",
+            "text": "",
+            "conclusion": "failure",
+        }
         return CheckRun(**(said | more), annotations=found)
 
     return run

@@ -1,4 +1,6 @@
-"""A check run: annotations in batches, its conclusion only with the last, nothing appended twice."""
+"""A check run: annotations in batches, its conclusion only with the last, nothing appended
+twice.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ def test_annotations_go_fifty_at_a_time(
     assert lines(github) == list(range(1, count + 1))
     assert (made.sent["status"], made.sent["conclusion"]) == ("completed", "action_required")
     assert made.output == {"title": "1 criterion failed", "summary": "Details", "text": "More"}
-    assert (posted.url, posted.missing, posted.reason) == (f"{github.server_url}/octo/hello/runs/{made.id}", 0, "")
+    assert (posted.url, posted.missing, posted.reason) == (
+        f"{github.server_url}/octo/hello/runs/{made.id}",
+        0,
+        "",
+    )
     assert (github.writes, github.requests) == (writes, writes)
 
 
@@ -43,11 +49,21 @@ def test_until_the_last_batch_there_is_no_conclusion(
 
 
 @pytest.mark.parametrize(
-    "fault", [{"status": 422, "message": "Invalid request."}, {"cut": "before"}, {"cut": "after"}, {"status": 502}]
+    "fault",
+    [
+        {"status": 422, "message": "Invalid request."},
+        {"cut": "before"},
+        {"cut": "after"},
+        {"status": 502},
+    ],
 )
 @pytest.mark.parametrize("batch", ["middle", "last"])
 def test_annotations_that_are_lost_do_not_keep_the_conclusion_back_and_are_never_sent_twice(
-    github: LoopbackGitHub, forge: Forge, run: Callable[..., object], fault: dict[str, object], batch: str
+    github: LoopbackGitHub,
+    forge: Forge,
+    run: Callable[..., object],
+    fault: dict[str, object],
+    batch: str,
 ) -> None:
     if batch == "last":
         github.fail("PATCH", UPDATE, delay=0.001)  # the one in the middle goes well
@@ -75,7 +91,11 @@ def test_a_first_batch_that_is_refused_leaves_the_conclusion_alone(
     posted = forge.check_run(HEAD, "gate", run(120))
     assert (posted.missing, "Invalid request." in posted.reason) == (120, True)
     [made] = github.check_runs
-    assert (made.sent["status"], made.sent["conclusion"], made.annotations) == ("completed", "failure", [])
+    assert (made.sent["status"], made.sent["conclusion"], made.annotations) == (
+        "completed",
+        "failure",
+        [],
+    )
     assert github.writes == 1
 
 

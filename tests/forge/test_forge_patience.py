@@ -21,7 +21,9 @@ def silent() -> Iterator[str]:
 
 
 def patient(url: str, budget_s: float, token: str = "ghs_x") -> Forge:
-    return Forge(RestClient(url, token, environ={}, pause=lambda _: None, budget_s=budget_s), "octo/hello")
+    return Forge(
+        RestClient(url, token, environ={}, pause=lambda _: None, budget_s=budget_s), "octo/hello"
+    )
 
 
 def test_silence_is_given_up_and_soon_nothing_is_asked_any_more(silent: str) -> None:

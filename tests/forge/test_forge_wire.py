@@ -24,9 +24,16 @@ MARKER = "<!-- gate -->"
 # Limits
 
 
-@pytest.mark.parametrize(("status", "after", "waited"), [(403, 17, 17.0), (429, 17, 17.0), (403, None, 60.0)])
+@pytest.mark.parametrize(
+    ("status", "after", "waited"), [(403, 17, 17.0), (429, 17, 17.0), (403, None, 60.0)]
+)
 def test_a_secondary_limit_is_waited_for_as_long_as_it_says_or_a_minute(
-    github: LoopbackGitHub, forge: Forge, waits: list[float], status: int, after: int | None, waited: float
+    github: LoopbackGitHub,
+    forge: Forge,
+    waits: list[float],
+    status: int,
+    after: int | None,
+    waited: float,
 ) -> None:
     forge.login()
     github.limit(retry_after=after, status=status)
@@ -47,7 +54,11 @@ def test_a_limit_longer_than_the_budget_is_a_refusal_at_once(
 def test_a_spent_allowance_is_waited_for_by_githubs_own_clock(
     github: LoopbackGitHub, forge: Forge, waits: list[float]
 ) -> None:
-    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1000041", "Date": formatdate(1_000_000, usegmt=True)}
+    headers = {
+        "x-ratelimit-remaining": "0",
+        "x-ratelimit-reset": "1000041",
+        "Date": formatdate(1_000_000, usegmt=True),
+    }
     github.fail("GET", PULL, 403, headers=headers, message="API rate limit exceeded")
     assert forge.pull(7).number == 7
     assert waits == [42.0]
@@ -64,7 +75,9 @@ def test_a_limit_is_never_taken_for_an_apps_token(github: LoopbackGitHub, forge:
 
 
 @pytest.mark.parametrize("fault", [{"status": 502}, {"cut": "before"}], ids=["502", "cut"])
-def test_a_read_is_tried_again(github: LoopbackGitHub, forge: Forge, waits: list[float], fault: dict[str, str]) -> None:
+def test_a_read_is_tried_again(
+    github: LoopbackGitHub, forge: Forge, waits: list[float], fault: dict[str, str]
+) -> None:
     github.fail("GET", PULL, times=3, **fault)
     assert forge.pull(7).number == 7
     assert waits == [4.0, 8.0]  # the first repeat is sent at once
@@ -80,7 +93,9 @@ def test_a_refusal_is_not_tried_again(github: LoopbackGitHub, forge: Forge) -> N
     assert (caught.value.status, github.requests) == (404, 1)
 
 
-def test_a_wrong_token_is_a_refusal_that_does_not_show_it(github: LoopbackGitHub, opened: Callable[..., Forge]) -> None:
+def test_a_wrong_token_is_a_refusal_that_does_not_show_it(
+    github: LoopbackGitHub, opened: Callable[..., Forge]
+) -> None:
     secret = "ghp_secretsecretsecret"
     github.fail("GET", PULL, 401, message=f"Bad credentials: {secret}")
     forge = opened(secret)
@@ -93,10 +108,17 @@ def test_a_wrong_token_is_a_refusal_that_does_not_show_it(github: LoopbackGitHub
 
 
 @pytest.mark.parametrize("status", [301, 307])
-def test_a_redirect_is_a_refusal_and_the_token_stays_here(github: LoopbackGitHub, forge: Forge, status: int) -> None:
+def test_a_redirect_is_a_refusal_and_the_token_stays_here(
+    github: LoopbackGitHub, forge: Forge, status: int
+) -> None:
     with loopback_github() as elsewhere:
         for method, path in (("GET", PULL), ("POST", COMMENTS)):
-            github.fail(method, path, status, headers={"Location": f"{elsewhere.url}/repos/octo/hello/pulls/7"})
+            github.fail(
+                method,
+                path,
+                status,
+                headers={"Location": f"{elsewhere.url}/repos/octo/hello/pulls/7"},
+            )
         with pytest.raises(ForgeError, match="elsewhere"):
             forge.pull(7)
         with pytest.raises(ForgeError, match="use its new name"):
@@ -106,7 +128,9 @@ def test_a_redirect_is_a_refusal_and_the_token_stays_here(github: LoopbackGitHub
 
 def test_the_next_page_is_not_read_from_another_host(github: LoopbackGitHub, forge: Forge) -> None:
     forge.login()
-    github.fail("GET", COMMENTS, 200, body=[], headers={"Link": '<http://127.0.0.1:9/next>; rel="next"'})
+    github.fail(
+        "GET", COMMENTS, 200, body=[], headers={"Link": '<http://127.0.0.1:9/next>; rel="next"'}
+    )
     with pytest.raises(ForgeError, match="another host"):
         list(forge.comments(7))
 
@@ -127,7 +151,11 @@ def test_credentials_and_proxies_of_the_machine_stay_out(
     github: LoopbackGitHub, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (Path(environ["HOME"]) / ".netrc").write_text("machine 127.0.0.1 login ada password hunter2\n")
-    for name, value in {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_PROXY": ""}.items():
+    for name, value in {
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "http_proxy": "http://127.0.0.1:9",
+        "NO_PROXY": "",
+    }.items():
         monkeypatch.setenv(name, value)
     with open_forge(github.url, github.token, github.repository, environ={}) as forge:
         assert forge.login() == ACTIONS
@@ -137,7 +165,11 @@ def test_a_proxy_that_is_given_is_used() -> None:
     environ = {"HTTPS_PROXY": "http://ada:hunter2@127.0.0.1:9"}
     with (
         open_forge(
-            "https://github.example.org/api/v3", "ghs_x", "octo/hello", environ=environ, pause=lambda _: None
+            "https://github.example.org/api/v3",
+            "ghs_x",
+            "octo/hello",
+            environ=environ,
+            pause=lambda _: None,
         ) as forge,
         pytest.raises(ForgeError, match="gave no answer") as caught,
     ):
@@ -149,7 +181,9 @@ def test_a_proxy_that_is_given_is_used() -> None:
 def test_enterprise_servers_api_stands_below_a_path(waits: list[float]) -> None:
     with loopback_github(ghes=True) as github:
         github.add_pull(7)
-        with open_forge(f"{github.url}/", github.token, github.repository, environ={}, pause=waits.append) as forge:
+        with open_forge(
+            f"{github.url}/", github.token, github.repository, environ={}, pause=waits.append
+        ) as forge:
             assert forge.login() == ACTIONS
             for _ in range(120):
                 github.add_comment(7, "eve", "hm")
@@ -161,7 +195,9 @@ def test_enterprise_servers_api_stands_below_a_path(waits: list[float]) -> None:
 def test_graphql_of_an_enterprise_server_is_repeated_as_the_api_is(waits: list[float]) -> None:
     with loopback_github(ghes=True) as github:
         github.fail("POST", "/api/graphql", 502, times=2)
-        with open_forge(github.url, github.token, github.repository, environ={}, pause=waits.append) as forge:
+        with open_forge(
+            github.url, github.token, github.repository, environ={}, pause=waits.append
+        ) as forge:
             assert forge.login() == ACTIONS
     assert waits == [4.0]
 
@@ -185,7 +221,9 @@ def test_graphql_of_an_enterprise_server_is_repeated_as_the_api_is(waits: list[f
         ("https://api.github.com", "ghs_x", "octo/a?b"),
     ],
 )
-def test_what_is_no_forge_is_said_before_anything_is_asked(url: str, token: str, repository: str) -> None:
+def test_what_is_no_forge_is_said_before_anything_is_asked(
+    url: str, token: str, repository: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         open_forge(url, token, repository, environ={})
     assert "ghs" not in str(caught.value)
@@ -207,19 +245,25 @@ def test_a_commit_that_is_none_never_becomes_a_path(github: LoopbackGitHub, forg
      json.dumps({"number": 7, "state": "open", "html_url": "u", "user": None, "head": None, "base": {}}).encode()],
     ids=["html", "null", "empty", "no number", "null head"],
 )  # fmt: skip
-def test_an_answer_of_another_shape_is_a_forge_error(github: LoopbackGitHub, forge: Forge, body: bytes) -> None:
+def test_an_answer_of_another_shape_is_a_forge_error(
+    github: LoopbackGitHub, forge: Forge, body: bytes
+) -> None:
     github.fail("GET", PULL, 200, times=None, body=body)
     with pytest.raises(ForgeError):
         forge.pull(7)
 
 
-def test_an_answer_that_cannot_be_read_does_not_make_a_second_comment(github: LoopbackGitHub, forge: Forge) -> None:
+def test_an_answer_that_cannot_be_read_does_not_make_a_second_comment(
+    github: LoopbackGitHub, forge: Forge
+) -> None:
     github.fail("POST", COMMENTS, 201, after=True, body=b"{")
     forge.put_comment(7, MARKER, marker=MARKER)
     assert (len(github.comments), github.writes) == (1, 1)
 
 
-def test_githubs_words_are_shown_safely_and_not_at_length(github: LoopbackGitHub, forge: Forge) -> None:
+def test_githubs_words_are_shown_safely_and_not_at_length(
+    github: LoopbackGitHub, forge: Forge
+) -> None:
     github.fail("GET", PULL, 422, message="\x1b[31m\u202eevil" + "x" * 5000)
     with pytest.raises(ForgeError) as caught:
         forge.pull(7)

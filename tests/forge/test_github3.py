@@ -48,7 +48,9 @@ def test_a_pull_request_whose_author_is_gone_is_more_than_its_object_bears(
         ShortPullRequest(answer | RENDERED | UNDESCRIBED, rest.once)
 
 
-def test_a_check_run_whose_app_is_gone_is_more_than_its_object_bears(github: LoopbackGitHub, rest: RestClient) -> None:
+def test_a_check_run_whose_app_is_gone_is_more_than_its_object_bears(
+    github: LoopbackGitHub, rest: RestClient
+) -> None:
     body = {"name": "gate", "head_sha": "a" * 40}
     answer = rest.post("/repos/octo/hello/check-runs", body, "create a check run")
     assert CheckRun(dict(answer), rest.once).name == "gate"

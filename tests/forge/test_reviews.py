@@ -28,7 +28,9 @@ def test_a_review_stands_at_its_lines(github: LoopbackGitHub, forge: Forge) -> N
     [review] = github.reviews
     assert url.endswith(f"/octo/hello/pull/7#pullrequestreview-{review.id}")
     assert (review.state, review.commit, review.author) == ("COMMENTED", HEAD, ACTIONS)
-    places = [(each.body, each.line, each.start_line, each.start_side) for each in github.review_comments]
+    places = [
+        (each.body, each.line, each.start_line, each.start_side) for each in github.review_comments
+    ]
     assert places == [("one", 2, None, None), ("both", 3, 2, "RIGHT")]
     assert github.writes == 1
 
@@ -47,7 +49,11 @@ def test_comments_at_lines_are_read_and_ours_changed(github: LoopbackGitHub, for
     github.add_review_comment(7, "eve", "a question", reply_to=5)
     ours = github.add_review_comment(7, ACTIONS, "a finding", line=3)
     read = list(forge.review_comments(7))
-    assert [(each.author, each.ours) for each in read] == [("", False), ("eve", False), (ACTIONS, True)]
+    assert [(each.author, each.ours) for each in read] == [
+        ("", False),
+        ("eve", False),
+        (ACTIONS, True),
+    ]
     forge.edit_review_comment(ours.id, "fixed")
     assert (ours.body, github.writes) == ("fixed", 1)
     with pytest.raises(ForgeError) as caught:
@@ -56,7 +62,9 @@ def test_comments_at_lines_are_read_and_ours_changed(github: LoopbackGitHub, for
 
 
 @pytest.mark.parametrize("role", ["write", "maintain", "admin"])
-def test_a_person_with_write_access_approves(github: LoopbackGitHub, forge: Forge, role: str) -> None:
+def test_a_person_with_write_access_approves(
+    github: LoopbackGitHub, forge: Forge, role: str
+) -> None:
     github.permissions["eve"] = role
     github.add_review(7, "eve")
     assert counting(forge) == ["eve"]
@@ -76,7 +84,9 @@ def test_a_person_with_write_access_approves(github: LoopbackGitHub, forge: Forg
         (None, None),
     ],
 )
-def test_nobody_else_does(github: LoopbackGitHub, forge: Forge, reviewer: str | None, role: str | None) -> None:
+def test_nobody_else_does(
+    github: LoopbackGitHub, forge: Forge, reviewer: str | None, role: str | None
+) -> None:
     if role is not None:
         github.permissions[str(reviewer)] = role
     github.add_review(7, reviewer)
@@ -107,7 +117,9 @@ def test_a_reviewers_last_word_counts_and_only_of_this_commit(
     assert bool(counting(forge)) is counts
 
 
-def test_whoever_wrote_one_of_the_commits_does_not_approve_of_them(github: LoopbackGitHub, forge: Forge) -> None:
+def test_whoever_wrote_one_of_the_commits_does_not_approve_of_them(
+    github: LoopbackGitHub, forge: Forge
+) -> None:
     github.pulls[7].commits = [(OLD, "ada"), (HEAD, "Eve")]
     github.permissions.update(eve="write", bob="write")
     github.add_review(7, "eve")
@@ -120,7 +132,9 @@ def test_whoever_wrote_one_of_the_commits_does_not_approve_of_them(github: Loopb
     assert counting(forge, authors=dict.fromkeys(authors, "wrote it")) == ["bob"]
 
 
-def test_an_account_that_wrote_a_commit_does_not_approve_by_another_login(github: LoopbackGitHub, forge: Forge) -> None:
+def test_an_account_that_wrote_a_commit_does_not_approve_by_another_login(
+    github: LoopbackGitHub, forge: Forge
+) -> None:
     github.permissions["eve"] = "write"
     github.add_review(7, "eve")
     assert counting(forge, accounts={5: "wrote it"})
@@ -155,14 +169,18 @@ def test_an_approval_is_found_behind_many_reviews(github: LoopbackGitHub, forge:
     assert len([entry for entry in github.log if "/reviews" in entry.path]) == 3
 
 
-def test_where_permissions_cannot_be_read_nobody_is_said_to_have_approved(github: LoopbackGitHub, forge: Forge) -> None:
+def test_where_permissions_cannot_be_read_nobody_is_said_to_have_approved(
+    github: LoopbackGitHub, forge: Forge
+) -> None:
     github.add_review(7, "eve")
     github.fail("GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", 403)
     with pytest.raises(ForgeError, match="read what eve may do"):
         forge.approvals(7, HEAD)
 
 
-def test_a_permission_of_another_account_of_that_name_is_none(github: LoopbackGitHub, forge: Forge) -> None:
+def test_a_permission_of_another_account_of_that_name_is_none(
+    github: LoopbackGitHub, forge: Forge
+) -> None:
     github.add_review(7, "eve")
     other = {"permission": "admin", "role_name": "admin", "user": {"login": "eve", "id": 5}}
     github.fail("GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", 200, body=other)
@@ -178,7 +196,9 @@ def test_a_role_of_ones_own_is_worth_what_it_is_based_on(
 ) -> None:
     github.add_review(7, "eve")
     answer = {"permission": base, "role_name": role, "user": {"login": "eve", "id": crc32(b"eve")}}
-    github.fail("GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", 200, body=answer)
+    github.fail(
+        "GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", 200, body=answer
+    )
     assert bool(counting(forge)) is counts
 
 

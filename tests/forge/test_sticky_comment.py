@@ -23,7 +23,9 @@ def bodies(github: LoopbackGitHub) -> list[str]:
     return [comment.body for comment in github.comments]
 
 
-def test_the_same_words_are_not_written_again(github: LoopbackGitHub, opened: Callable[..., Forge]) -> None:
+def test_the_same_words_are_not_written_again(
+    github: LoopbackGitHub, opened: Callable[..., Forge]
+) -> None:
     first = opened().put_comment(7, said("one\n"), marker=MARKER)
     assert opened().put_comment(7, said("one\n"), marker=MARKER).id == first.id
     assert github.writes == 1
@@ -43,7 +45,9 @@ def test_ours_is_found_behind_pages_of_others_and_made_again_if_it_is_gone(
 
 
 @pytest.mark.parametrize("forger", ["eve", "github-actions", "helpful[bot]", None])
-def test_a_forged_marker_is_nobodys_comment_of_ours(github: LoopbackGitHub, forge: Forge, forger: str | None) -> None:
+def test_a_forged_marker_is_nobodys_comment_of_ours(
+    github: LoopbackGitHub, forge: Forge, forger: str | None
+) -> None:
     github.add_comment(7, forger, said("everything passed"))
     assert forge.sticky(7, MARKER) is None
     forge.put_comment(7, said("it failed"), marker=MARKER)
@@ -51,15 +55,22 @@ def test_a_forged_marker_is_nobodys_comment_of_ours(github: LoopbackGitHub, forg
     assert github.writes == 1
 
 
-def test_our_own_comment_that_only_quotes_the_marker_is_not_the_one(github: LoopbackGitHub, forge: Forge) -> None:
+def test_our_own_comment_that_only_quotes_the_marker_is_not_the_one(
+    github: LoopbackGitHub, forge: Forge
+) -> None:
     github.add_comment(7, ACTIONS, f"Eve wrote: {MARKER}")
     forge.put_comment(7, said("it failed"), marker=MARKER)
     assert len(github.comments) == 2
 
 
 @pytest.mark.parametrize("kind", ["person", "app"])
-def test_any_token_knows_its_own_comments(github: LoopbackGitHub, opened: Callable[..., Forge], kind: str) -> None:
-    token, login = {"person": (github.person("ada"), "ada"), "app": (github.app("gate"), "gate[bot]")}[kind]
+def test_any_token_knows_its_own_comments(
+    github: LoopbackGitHub, opened: Callable[..., Forge], kind: str
+) -> None:
+    token, login = {
+        "person": (github.person("ada"), "ada"),
+        "app": (github.app("gate"), "gate[bot]"),
+    }[kind]
     github.add_comment(7, ACTIONS, said("another gate's"))
     for text in ("one", "two"):
         forge = opened(token)
@@ -75,7 +86,9 @@ def test_if_nobody_tells_whose_the_token_is_one_comment_is_made_and_no_second(
     github.add_comment(7, "eve", said("forged"))
     github.add_comment(7, None, said("forged too"))
     assert opened().login() == ""
-    assert opened().sticky(7, MARKER) is None  # and not the one whose account is gone: nobody is not us
+    assert (
+        opened().sticky(7, MARKER) is None
+    )  # and not the one whose account is gone: nobody is not us
     assert opened().put_comment(7, said("one"), marker=MARKER).author == ACTIONS
     with pytest.raises(ForgeError, match="whose the token is"):
         opened().put_comment(7, said("two"), marker=MARKER)
@@ -105,14 +118,18 @@ def test_a_try_without_an_answer_is_looked_for_and_made_once(
     assert bodies(github) == [said("two")]
 
 
-def test_the_same_words_by_another_are_not_taken_for_the_effect(github: LoopbackGitHub, forge: Forge) -> None:
+def test_the_same_words_by_another_are_not_taken_for_the_effect(
+    github: LoopbackGitHub, forge: Forge
+) -> None:
     github.add_comment(7, "eve", said("one"))
     github.fail("POST", COMMENTS, cut="before")
     forge.put_comment(7, said("one"), marker=MARKER)
     assert [comment.author for comment in github.comments] == ["eve", ACTIONS]
 
 
-def test_after_four_tries_without_effect_it_gives_up(github: LoopbackGitHub, forge: Forge, waits: list[float]) -> None:
+def test_after_four_tries_without_effect_it_gives_up(
+    github: LoopbackGitHub, forge: Forge, waits: list[float]
+) -> None:
     github.fail("POST", COMMENTS, 503, times=None)
     with pytest.raises(ForgeError, match="comment on pull request 7") as caught:
         forge.put_comment(7, said("one"), marker=MARKER)
@@ -121,12 +138,19 @@ def test_after_four_tries_without_effect_it_gives_up(github: LoopbackGitHub, for
     assert github.writes == 0
 
 
-def test_a_forks_token_is_refused_and_the_refusal_says_so(github: LoopbackGitHub, forge: Forge) -> None:
+def test_a_forks_token_is_refused_and_the_refusal_says_so(
+    github: LoopbackGitHub, forge: Forge
+) -> None:
     github.read_only.add(github.token)
-    with pytest.raises(ForgeError, match="lacks `issues: write` or `pull-requests: write`") as caught:
+    with pytest.raises(
+        ForgeError, match="lacks `issues: write` or `pull-requests: write`"
+    ) as caught:
         forge.put_comment(7, said("one"), marker=MARKER)
     assert (caught.value.status, github.writes) == (403, 0)
-    assert len([entry for entry in github.log if entry.method == "POST" and "/comments" in entry.path]) == 1
+    assert (
+        len([entry for entry in github.log if entry.method == "POST" and "/comments" in entry.path])
+        == 1
+    )
 
 
 def test_a_body_over_githubs_limit_is_a_refusal(github: LoopbackGitHub, forge: Forge) -> None:

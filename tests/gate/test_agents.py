@@ -33,7 +33,11 @@ def tree(**more: bytes) -> FileTree:
         "fixer": ".vibe-gate/agents/fixer.toml",
         "hooked": ".claude/agents/hooked.md",
     }
-    names |= {"flow": ".vibe-gate/workflows/flow.toml", "python": ".vibe-gate/workflows/py.py", "prompt": "fix.md"}
+    names |= {
+        "flow": ".vibe-gate/workflows/flow.toml",
+        "python": ".vibe-gate/workflows/py.py",
+        "prompt": "fix.md",
+    }
     return FileTree({names[name]: raw for name, raw in more.items()})
 
 
@@ -64,7 +68,14 @@ def test_an_agent_that_cannot_be_honoured_stops_only_who_names_it() -> None:
     with pytest.raises(DefinitionError, match=r"hooked.md:4: hooks: vibe-gate cannot honour"):
         agent_named(gate, "hooked")
     with pytest.raises(DefinitionError, match=r"hooked.md:4: hooks: vibe-gate cannot honour"):
-        gate_of(tree(gate=b"schema = 1\n", hooked=HOOKED, prompt=b"Go.", flow=FLOW.replace(b"AGENT", b"hooked")))
+        gate_of(
+            tree(
+                gate=b"schema = 1\n",
+                hooked=HOOKED,
+                prompt=b"Go.",
+                flow=FLOW.replace(b"AGENT", b"hooked"),
+            )
+        )
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
@@ -77,7 +88,11 @@ def test_an_unknown_name_gets_the_nearest() -> None:
 
 def test_a_workflow_brings_the_files_that_it_names_and_each_counts_as_read() -> None:
     files = tree(
-        gate=b"schema = 1\n", fixer=FIXER, prompt=b"Go.", flow=FLOW.replace(b"AGENT", b"fixer"), python=b"pass\n"
+        gate=b"schema = 1\n",
+        fixer=FIXER,
+        prompt=b"Go.",
+        flow=FLOW.replace(b"AGENT", b"fixer"),
+        python=b"pass\n",
     )
     gate = gate_of(files)
     assert [(one.id, one.source, one.files) for one in gate.workflows] == [
@@ -87,20 +102,30 @@ def test_a_workflow_brings_the_files_that_it_names_and_each_counts_as_read() -> 
     assert [path for path, _ in gate.digests] == sorted(files)
     shown = tomllib.loads(effective_toml(gate))
     assert shown["workflows"]["py"]["python"] == ".vibe-gate/workflows/py.py"
-    assert shown["agents"]["fixer"] | {"isolation": "clone", "max_turns": 20} == shown["agents"]["fixer"]
+    assert (
+        shown["agents"]["fixer"] | {"isolation": "clone", "max_turns": 20}
+        == shown["agents"]["fixer"]
+    )
 
 
 def test_a_rubric_that_only_a_workflow_names_is_no_oddity() -> None:
     rubric = (CASES / "right/.vibe-gate/rubrics/quality.toml").read_bytes()
-    files = tree(gate=b"schema = 1\n", flow=b'schema = 1\nid = "flow"\n[[stage]]\nid = "a"\nrubrics = ["quality"]\n')
+    files = tree(
+        gate=b"schema = 1\n",
+        flow=b'schema = 1\nid = "flow"\n[[stage]]\nid = "a"\nrubrics = ["quality"]\n',
+    )
     files[".vibe-gate/rubrics/quality.toml"] = rubric
     assert warnings(files, []) == []
     del files[".vibe-gate/workflows/flow.toml"]
-    assert [warning.message for warning in warnings(files, [])] == ["no change is reviewed against this rubric"]
+    assert [warning.message for warning in warnings(files, [])] == [
+        "no change is reviewed against this rubric"
+    ]
 
 
 def test_agents_and_workflows_without_a_gate_come_with_the_built_in_one() -> None:
-    flow = FLOW.replace(b'prompt_file = "fix.md"', b'prompt = "Go."\nuntil = { rubrics = ["general"] }')
+    flow = FLOW.replace(
+        b'prompt_file = "fix.md"', b'prompt = "Go."\nuntil = { rubrics = ["general"] }'
+    )
     files = tree(fixer=FIXER, flow=flow.replace(b"AGENT", b"fixer"))
     assert load_gate(files, revision="", origin="trusted") is None
     gate = built_in_gate(files)
@@ -113,7 +138,8 @@ def test_agents_and_workflows_without_a_gate_come_with_the_built_in_one() -> Non
 
 
 @pytest.mark.parametrize(
-    "raw", [b"x=" + b"-" * 900_000 + b"1", b"x=a" + b".a" * 100_000, b"(" * 400_000, b"a\0", b"\xff"]
+    "raw",
+    [b"x=" + b"-" * 900_000 + b"1", b"x=a" + b".a" * 100_000, b"(" * 400_000, b"a\0", b"\xff"],
 )
 def test_hostile_python_is_a_mistake_and_is_never_run(raw: bytes) -> None:
     with pytest.raises(DefinitionError, match=r"^\.vibe-gate/workflows/py.py:1: not "):
@@ -127,7 +153,10 @@ STAGE = b'[[stage]]\nid = "s%d"\nagent = "nobody%d"\nneeds = ["x%d"]\nwhen = "y%
 @pytest.mark.parametrize(
     "files",
     [
-        {"flow": b'schema = 1\nid = "flow"\n' + b"".join(STAGE % (at, at, at, at) for at in range(9_000))},
+        {
+            "flow": b'schema = 1\nid = "flow"\n'
+            + b"".join(STAGE % (at, at, at, at) for at in range(9_000))
+        },
         {"flow": FLOW + b"images = [" + b'"fix.md",' * 90_000 + b"]\n", "prompt": b"Go."},
         {"hooked": b"---\n" + b"a:\n" * 300_000 + b"---\n"},
         {"hooked": b"---\ntools: [" + b"'a'," * 200_000 + b"\n---\n"},

@@ -1,4 +1,6 @@
-"""Who wrote a change: the environment, commits, captured sessions and what hooks recorded, in a real repository."""
+"""Who wrote a change: the environment, commits, captured sessions and what hooks recorded, in a
+real repository.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Witnessed:
     def hints(self, selection: Selection, unread: str = "", **environ: str) -> tuple[str, ...]:
         change = self.repository.change(selection)
         commits = self.repository.commits(change) or (NEXT_COMMIT,)
-        authored = Authorship(self.repository, agents_in(environ), self.state, unread=unread).of(change, commits)
+        authored = Authorship(self.repository, agents_in(environ), self.state, unread=unread).of(
+            change, commits
+        )
         assert authored.decision is bool(authored.hints)
         return authored.hints
 
@@ -43,7 +47,11 @@ class Witnessed:
         return Authorship(self.repository, agents_in(IN_AGENT), self.state).signs_of(commit)
 
     def note_record(self, **values: object) -> None:
-        record = {"ts": "2026-01-02T03:04:05.000+00:00", "kind": "reviewed", "stage": "pre-commit"} | values
+        record = {
+            "ts": "2026-01-02T03:04:05.000+00:00",
+            "kind": "reviewed",
+            "stage": "pre-commit",
+        } | values
         self.state.hook_records.append(Record(**record))
 
 
@@ -72,7 +80,9 @@ def test_what_captured_sessions_wrote_and_could_not_be_read_is_a_sign(witnessed:
     assert hint.endswith(" wrote 1 of 1 file")
 
 
-def test_what_a_hook_recorded_of_a_tree_or_its_commit_is_told_of_that_commit(witnessed: Witnessed) -> None:
+def test_what_a_hook_recorded_of_a_tree_or_its_commit_is_told_of_that_commit(
+    witnessed: Witnessed,
+) -> None:
     staged_tree = witnessed.repo.git("write-tree")
     witnessed.note_record(tree=staged_tree, hints=(f"this commit: {SIGN}",))
     assert witnessed.hints(STAGED) == (f"this commit: {SIGN}",)
@@ -81,7 +91,11 @@ def test_what_a_hook_recorded_of_a_tree_or_its_commit_is_told_of_that_commit(wit
     assert witnessed.hints(COMMITTED) == (f"commit {witnessed.head[:12]}: recorded: {SIGN}",)
 
 
-def test_the_signs_of_a_commit_are_without_what_sessions_wrote_and_this_environment(witnessed: Witnessed) -> None:
+def test_the_signs_of_a_commit_are_without_what_sessions_wrote_and_this_environment(
+    witnessed: Witnessed,
+) -> None:
     assert witnessed.signs() == ()
-    witnessed.note_record(commit=witnessed.head, hints=("Claude Code session 12345678 wrote 1 of 1 file", SIGN))
+    witnessed.note_record(
+        commit=witnessed.head, hints=("Claude Code session 12345678 wrote 1 of 1 file", SIGN)
+    )
     assert witnessed.signs() == (f"commit {witnessed.head[:12]}: recorded: {SIGN}",)

@@ -14,9 +14,19 @@ from vibe_gate.errors import UsageError
 from vibe_gate.gate.loading import FolderFiles, load_gate, mistakes
 from vibe_gate.gate.writing import baseline_toml, write_baseline
 
-RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'
+RUBRIC = (
+    'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'
+)
 COUNTS = CriterionBaseline(
-    id="a", clean=60, clean_blocked=1, defective=30, found=27, abstained=2, flips=3, repeats=3, agreement=0.899
+    id="a",
+    clean=60,
+    clean_blocked=1,
+    defective=30,
+    found=27,
+    abstained=2,
+    flips=3,
+    repeats=3,
+    agreement=0.899,
 )
 MEASURED = Baseline(
     schema=1, rubric="quality", digest="5f" * 32, model="claude-sonnet-5", template=7, cli="2.1.0",
@@ -32,12 +42,18 @@ def test_a_baseline_written_is_read_with_the_gate(tmp_path: Path) -> None:
     gate = load_gate(FolderFiles(tmp_path), revision="", origin="trusted")
     assert gate is not None
     assert gate.baselines == (MEASURED,)
-    assert ".vibe-gate/baseline/quality.toml" in dict(gate.digests), "a verdict that stands is of this baseline"
+    assert ".vibe-gate/baseline/quality.toml" in dict(gate.digests), (
+        "a verdict that stands is of this baseline"
+    )
 
 
 def test_every_mistake_in_a_baseline_is_named_at_its_line() -> None:
     right = baseline_toml(MEASURED)
-    wrong = right.replace('"quality"', '"other"').replace("clean = 60", "clean = -1").replace('id = "b"', 'id = "a"')
+    wrong = (
+        right.replace('"quality"', '"other"')
+        .replace("clean = 60", "clean = -1")
+        .replace('id = "b"', 'id = "a"')
+    )
     wrong = wrong.replace(f'"{"5f" * 32}"', '"5f"').replace("flips = 3", "flip = 3", 1)
     tree = text_tree(
         {
@@ -61,12 +77,17 @@ def test_every_mistake_in_a_baseline_is_named_at_its_line() -> None:
 
 
 def test_what_a_baseline_says_can_be_shown_and_paid_for() -> None:
-    """A change may bring one: `repeats` are asked again at the next calibration, `model` is told on a screen."""
+    """A change may bring one: `repeats` are asked again at the next calibration, `model` is told on
+    a screen.
+    """
     wrong = baseline_toml(MEASURED).replace("repeats = 3", f"repeats = {'9' * 400}", 1)
     for key in ("model", "cli", "created_at"):
         wrong = re.sub(f'^{key} = ".*"', rf'{key} = "m\\u001b[31m\\u202e"', wrong, flags=re.M)
     wrong = wrong.replace("template = 7", "template = 99999999")
-    found = [str(mistake).partition(".toml:")[2] for mistake in mistakes(text_tree({"baseline/quality.toml": wrong}))]
+    found = [
+        str(mistake).partition(".toml:")[2]
+        for mistake in mistakes(text_tree({"baseline/quality.toml": wrong}))
+    ]
     assert [one.partition(" (id")[0].partition(", not")[0] for one in found] == [
         r'5: model: "m\033[31m\342\200\256" is not the name of a language model',
         "6: template: must be at most 10000",
@@ -76,7 +97,9 @@ def test_what_a_baseline_says_can_be_shown_and_paid_for() -> None:
     ]
 
 
-@pytest.mark.parametrize("linked", [".vibe-gate", ".vibe-gate/baseline", ".vibe-gate/baseline/quality.toml"])
+@pytest.mark.parametrize(
+    "linked", [".vibe-gate", ".vibe-gate/baseline", ".vibe-gate/baseline/quality.toml"]
+)
 def test_no_baseline_is_written_through_a_symbolic_link(tmp_path: Path, linked: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -36,10 +36,24 @@ pytestmark = pytest.mark.every_python
 
 ROOT = Path(__file__).parents[2]
 CASES = sorted(path.name for path in (ROOT / "tests/gates").iterdir())
-RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'
+RUBRIC = (
+    'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'
+)
 AGENT = 'schema = 1\nid = "fixer"\ntools = ["Read", "Edit"]\n'
 DEEP = "arrays or tables are nested too deeply, or a number has too many digits"
-JARGON = ("pydantic", "http", "Input", "input_", "validat", "Literal", "NoneType", "dict", "tuple", "str ", "Traceback")
+JARGON = (
+    "pydantic",
+    "http",
+    "Input",
+    "input_",
+    "validat",
+    "Literal",
+    "NoneType",
+    "dict",
+    "tuple",
+    "str ",
+    "Traceback",
+)
 
 
 def mistakes(tree: DefinitionTree) -> list[str]:
@@ -65,7 +79,10 @@ def keys(model: type) -> list[str]:
 @pytest.mark.parametrize("case", CASES)
 def test_each_tree_has_exactly_the_mistakes_written_beside_it_in_plain_words(case: str) -> None:
     lines = mistakes(FolderFiles(ROOT / "tests/gates" / case))
-    assert "".join(f"{line}\n" for line in lines) == (ROOT / "tests/gates" / case / "mistakes.txt").read_text()
+    assert (
+        "".join(f"{line}\n" for line in lines)
+        == (ROOT / "tests/gates" / case / "mistakes.txt").read_text()
+    )
     for line in lines:
         assert paths.is_plain(line)
         assert re.match(r'"?\.(vibe-gate|claude)/[^:]+:[1-9]\d*: ', line)
@@ -109,7 +126,9 @@ def test_a_right_tree_becomes_a_gate_with_the_digest_of_each_file() -> None:
         ({"agents/fixer.toml": AGENT, "workflows/w.py": ""}, None),
     ],
 )
-def test_a_gate_file_or_a_rubric_makes_a_gate(files: dict[str, str | bytes], rubrics: tuple[str, ...] | None) -> None:
+def test_a_gate_file_or_a_rubric_makes_a_gate(
+    files: dict[str, str | bytes], rubrics: tuple[str, ...] | None
+) -> None:
     gate = load_gate(text_tree(files), revision="", origin="trusted")
     assert (gate.file.rubrics if gate else None) == rubrics
 
@@ -138,8 +157,14 @@ def test_a_link_in_the_gates_place_never_counts_as_no_gate(tmp_path: Path, linke
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("#" * 4_000 + ("\n" + "#" * 4_000) * 250, "1: 1,004,250 bytes; a definition may have at most 1,000,000"),
-        ("x = 1" + " " * 5_000, '1: over 5,000 characters; break it up (long text fits in """ quotes)'),
+        (
+            "#" * 4_000 + ("\n" + "#" * 4_000) * 250,
+            "1: 1,004,250 bytes; a definition may have at most 1,000,000",
+        ),
+        (
+            "x = 1" + " " * 5_000,
+            '1: over 5,000 characters; break it up (long text fits in """ quotes)',
+        ),
         ("a." * 300 + "b = 1", f"1: {DEEP}"),
         ("a = " + "[\n" * 4_000, f"1: {DEEP}"),
         ("a = " + "1" * 4_900, f"1: {DEEP}"),
@@ -153,7 +178,14 @@ def test_a_file_that_cannot_be_read_says_why_and_where(text: str | bytes, what: 
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_no_mistake() -> None:
-    assert mistakes(text_tree({"rubrics/quality.toml": b"\xef\xbb\xbf" + RUBRIC.replace("\n", "\r\n").encode()})) == []
+    assert (
+        mistakes(
+            text_tree(
+                {"rubrics/quality.toml": b"\xef\xbb\xbf" + RUBRIC.replace("\n", "\r\n").encode()}
+            )
+        )
+        == []
+    )
 
 
 def test_hostile_file_names_are_quoted_wherever_they_show() -> None:
@@ -167,7 +199,15 @@ def test_hostile_file_names_are_quoted_wherever_they_show() -> None:
 def test_the_line_of_a_key_is_found_past_strings_comments_and_arrays() -> None:
     d = ("b]", "c", "d")
     text = 'a = """\n[b] = 1\n"""\n["b]".c] # [d]\n"\\u0064" = [ # ]\n "[", 2,\n\n { e = 1 }]\n[[f]]\n[[f]]\ng.h=1'
-    wanted = {("a",): 1, d: 5, (*d, 1): 6, (*d, 2, "e"): 8, ("f",): 9, ("f", 1, "g", "h"): 11, ("f", 1, "x"): 10}
+    wanted = {
+        ("a",): 1,
+        d: 5,
+        (*d, 1): 6,
+        (*d, 2, "e"): 8,
+        ("f",): 9,
+        ("f", 1, "g", "h"): 11,
+        ("f", 1, "x"): 10,
+    }
     assert {location: line_of(text, location) for location in wanted} == wanted
 
 
@@ -197,10 +237,16 @@ def option(check: str, options: str) -> list[str]:
             "{ path = ['a'] }",
             ['.paths (id "a"): is missing', '.path (id "a"): unknown key; did you mean "paths"?'],
         ),
-        ("only-paths", "{ paths = 'src/**' }", ['.paths (id "a"): must be an array, not "src/**"; write ["src/**"]']),
+        (
+            "only-paths",
+            "{ paths = 'src/**' }",
+            ['.paths (id "a"): must be an array, not "src/**"; write ["src/**"]'],
+        ),
     ],
 )
-def test_options_of_a_check_are_as_strict_as_the_rest(check: str, options: str, expected: list[str]) -> None:
+def test_options_of_a_check_are_as_strict_as_the_rest(
+    check: str, options: str, expected: list[str]
+) -> None:
     assert option(check, options) == expected
 
 
@@ -213,7 +259,12 @@ def test_a_regular_expression_that_does_not_compile_is_a_mistake() -> None:
 def test_the_built_in_gate_is_read_by_the_same_reader_and_says_what_it_is() -> None:
     gate = built_in_gate(FileTree())
     assert (gate.origin, gate.revision) == ("built-in", "")
-    assert {criterion.check for rubric in gate.rubrics for criterion in rubric.check_criteria if criterion.must} == {
+    assert {
+        criterion.check
+        for rubric in gate.rubrics
+        for criterion in rubric.check_criteria
+        if criterion.must
+    } == {
         "no-secrets",
         "no-conflict-markers",
         "no-invisible-unicode",
@@ -223,8 +274,14 @@ def test_the_built_in_gate_is_read_by_the_same_reader_and_says_what_it_is() -> N
     assert set(gate.file.rubrics) == {rubric.id for rubric in gate.rubrics}
 
 
-def test_built_in_questions_come_with_an_example_of_each_kind_and_say_when_they_do_not_apply() -> None:
-    questions = [criterion for rubric in built_in_gate(FileTree()).rubrics for criterion in rubric.judge_criteria]
+def test_built_in_questions_come_with_an_example_of_each_kind_and_say_when_they_do_not_apply() -> (
+    None
+):
+    questions = [
+        criterion
+        for rubric in built_in_gate(FileTree()).rubrics
+        for criterion in rubric.judge_criteria
+    ]
     assert len(questions) == 6
     for criterion in questions:
         assert criterion.good
@@ -234,7 +291,9 @@ def test_built_in_questions_come_with_an_example_of_each_kind_and_say_when_they_
 
 @pytest.mark.parametrize("gate", [built_in_gate(FileTree()), None], ids=["built-in", "own"])
 def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -> None:
-    gate = gate or load_gate(FolderFiles(ROOT / "tests/gates/right"), revision="abc", origin="trusted")
+    gate = gate or load_gate(
+        FolderFiles(ROOT / "tests/gates/right"), revision="abc", origin="trusted"
+    )
     assert gate is not None
     tables = tomllib.loads(effective_toml(gate))
     rubrics = tables.pop("rubric")
@@ -245,7 +304,9 @@ def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -
     for rubric in gate.rubrics:
         again = read(Rubric, rubrics[rubric.id])
         assert again.model == gate.file.model.default
-        assert [replace(c, options={}) for c in again.criterion] == [replace(c, options={}) for c in rubric.criterion]
+        assert [replace(c, options={}) for c in again.criterion] == [
+            replace(c, options={}) for c in rubric.criterion
+        ]
 
 
 def test_the_effective_gate_gives_a_rubric_whose_models_take_turns_no_other() -> None:
@@ -257,8 +318,19 @@ def test_the_effective_gate_gives_a_rubric_whose_models_take_turns_no_other() ->
 
 def test_the_effective_gate_names_every_setting() -> None:
     text = effective_toml(built_in_gate(FileTree()))
-    missing = [key for model in models() for key in keys(model) if not re.search(rf"(^|[\[.]){key}\b", text, re.M)]
-    unset = {"per_day_usd", "counterexample", "store", *keys(McpServer), *keys(CounterexampleRule)}  # TOML has no null
+    missing = [
+        key
+        for model in models()
+        for key in keys(model)
+        if not re.search(rf"(^|[\[.]){key}\b", text, re.M)
+    ]
+    unset = {
+        "per_day_usd",
+        "counterexample",
+        "store",
+        *keys(McpServer),
+        *keys(CounterexampleRule),
+    }  # TOML has no null
     assert set(missing) == unset - {"args"}
     assert "max_kb = 500" in text
 
@@ -301,9 +373,17 @@ def test_the_commented_examples_in_starters_are_right_too() -> None:
 
 def test_defaults_shown_in_the_gate_starter_are_the_defaults() -> None:
     gate = tomllib.loads(uncommented(STARTERS[".vibe-gate/gate.toml"]))
-    del gate["scope"], gate["mcp"], gate["counterexample"], gate["store"], gate["budget"]["per_day_usd"]
+    del (
+        gate["scope"],
+        gate["mcp"],
+        gate["counterexample"],
+        gate["store"],
+        gate["budget"]["per_day_usd"],
+    )
     shown = read(GateFile, gate)
-    assert replace(shown, hooks={}) == read(GateFile, {"schema": 1, "rubrics": ["safety", "general"]})
+    assert replace(shown, hooks={}) == read(
+        GateFile, {"schema": 1, "rubrics": ["safety", "general"]}
+    )
 
 
 def test_a_question_that_must_be_proven_where_no_test_is_run_is_an_oddity() -> None:
@@ -311,7 +391,10 @@ def test_a_question_that_must_be_proven_where_no_test_is_run_is_an_oddity() -> N
     gate = 'schema = 1\nrubrics = ["q"]\n'
     [odd] = warnings(text_tree({"gate.toml": gate, "rubrics/q.toml": asked}), [])
     assert (odd.key, odd.message) == ("criterion[0].proof", "blocks nothing: no test is run")
-    assert warnings(text_tree({"gate.toml": f"{gate}[counterexample]\n", "rubrics/q.toml": asked}), []) == []
+    assert (
+        warnings(text_tree({"gate.toml": f"{gate}[counterexample]\n", "rubrics/q.toml": asked}), [])
+        == []
+    )
 
 
 def test_starters_explain_every_key() -> None:
@@ -320,7 +403,9 @@ def test_starters_explain_every_key() -> None:
         assert [key for key in keys(model) if key not in texts] == []
 
 
-@pytest.mark.parametrize("example", sorted(path.parent.name for path in (ROOT / "examples").glob("*/.vibe-gate")))
+@pytest.mark.parametrize(
+    "example", sorted(path.parent.name for path in (ROOT / "examples").glob("*/.vibe-gate"))
+)
 def test_examples_hold_no_mistake(example: str) -> None:
     tree = FolderFiles(ROOT / "examples" / example)
     assert mistakes(tree) == []
@@ -334,13 +419,18 @@ scalars = (
     | st.integers(-5, 5)
     | st.floats()
     | st.just(datetime.date(2026, 1, 2))
-    | st.sampled_from(["quality", "judge", "check", "no-secrets", "command", "src/**", "always", "warn"])
+    | st.sampled_from(
+        ["quality", "judge", "check", "no-secrets", "command", "src/**", "always", "warn"]
+    )
 )
 MODELS = models() | models(Rubric) | models(Agent) | models(WorkflowFile)
 known = st.sampled_from(sorted({key for model in MODELS for key in keys(model)}))
 tables = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(known | st.text(max_size=8), inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(known | st.text(max_size=8), inner, max_size=5)
+    ),
     max_leaves=20,
 )
 
@@ -351,7 +441,9 @@ tables = st.recursive(
     st.dictionaries(known | st.text(max_size=8), tables, max_size=8),
     st.sampled_from(["gate.toml", "rubrics/quality.toml", "agents/a.toml", "workflows/w.toml"]),
 )
-def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(written: dict[str, object], path: str) -> None:
+def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(
+    written: dict[str, object], path: str
+) -> None:
     try:
         text = tomli_w.dumps(written)
     except (TypeError, ValueError, AttributeError):
@@ -372,14 +464,28 @@ def test_whatever_the_bytes_are_it_is_a_gate_or_visible_mistakes(raw: bytes) -> 
     assert all(paths.is_plain(line) for line in found)
 
 
-def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has_no_credentials() -> None:
+def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has_no_credentials() -> (
+    None
+):
     def why(url: str) -> str:
         wrong = mistakes(
-            text_tree({"gate.toml": f"schema = 1\n[store]\nurl = {url!r}\n", "rubrics/quality.toml": RUBRIC})
+            text_tree(
+                {
+                    "gate.toml": f"schema = 1\n[store]\nurl = {url!r}\n",
+                    "rubrics/quality.toml": RUBRIC,
+                }
+            )
         )
         return wrong[0] if wrong else ""
 
-    known = "s3://b", "s3://b/p/q", "gs://b", "az://c/p", "abfss://c@a.dfs.core.windows.net/p", "file:///srv/team"
+    known = (
+        "s3://b",
+        "s3://b/p/q",
+        "gs://b",
+        "az://c/p",
+        "abfss://c@a.dfs.core.windows.net/p",
+        "file:///srv/team",
+    )
     assert [why(url) for url in known] == [""] * len(known)
     elsewhere = (
         "http://x/y",
@@ -391,7 +497,13 @@ def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has
         "/srv",
         "memory:///",
     )
-    assert all("url must begin with one of s3://, gs://, az://, abfss://, file://" in why(url) for url in elsewhere)
+    assert all(
+        "url must begin with one of s3://, gs://, az://, abfss://, file://" in why(url)
+        for url in elsewhere
+    )
     loose = "s3://b?versionId=1", "s3://b/#x", "s3://b/%2e%2e/x", "s3://b/a b", "s3://b/\u202ex"
     assert all("url must have no blanks, escapes, query or fragment" in why(url) for url in loose)
-    assert all("url must have no user and no .. in it" in why(url) for url in ("s3://id:key@b/p", "file:///srv/../etc"))
+    assert all(
+        "url must have no user and no .. in it" in why(url)
+        for url in ("s3://id:key@b/p", "file:///srv/../etc")
+    )

@@ -22,10 +22,14 @@ def shown(repo: Repo) -> str:
     """What is shown about the last commit."""
     with open_repository(repo.path, repo.environ) as repository:
         change = repository.change(Selection("commit"))
-        return guidance(change, gate_for(repository, change, base=None, definitions=None), repository)
+        return guidance(
+            change, gate_for(repository, change, base=None, definitions=None), repository
+        )
 
 
-def test_the_files_of_the_trusted_revision_above_what_changes_are_shown_and_the_changes_own_are_not(repo):
+def test_the_files_of_the_trusted_revision_above_what_changes_are_shown_and_the_changes_own_are_not(
+    repo,
+):
     (repo.path / "CLAUDE.md").symlink_to("AGENTS.md")
     repo.commit(**GATE, **{
         "AGENTS.md": "Root \x1b rules.\n", "a/CLAUDE.md": "Rules of a.\n", "a/b/AGENTS.md": "Rules of b.\n",

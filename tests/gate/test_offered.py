@@ -1,4 +1,6 @@
-"""The built-in rubric `asked`: off until gate.toml names it, and replaced by a file of that name."""
+"""The built-in rubric `asked`: off until gate.toml names it, and replaced by a file of that
+name.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,15 @@ def write(root: Path, **files: str) -> None:
 
 def test_a_gate_has_it_if_it_names_it_and_its_own_file_goes_first(tmp_path: Path) -> None:
     assert "asked" not in {rubric.id for rubric in own_gate(tmp_path).rubrics}
-    assert rubric_named(own_gate(tmp_path), "asked") is offered_rubric("asked"), "--rubric asked tries it anywhere"
+    assert rubric_named(own_gate(tmp_path), "asked") is offered_rubric("asked"), (
+        "--rubric asked tries it anywhere"
+    )
     write(tmp_path, gate=GATE)
     gate = own_gate(tmp_path)
     assert gate.rubrics == (offered_rubric("asked"),)
-    assert "built-in/rubrics/asked.toml" in dict(gate.digests), "another version of it is another definition"
+    assert "built-in/rubrics/asked.toml" in dict(gate.digests), (
+        "another version of it is another definition"
+    )
     write(tmp_path, asked=OWN)
     gate = own_gate(tmp_path)
     assert [one.id for one in gate.rubrics[0].criterion] == ["clear"]

@@ -40,7 +40,9 @@ def reviewed(repo: Repo, *argv: str) -> tuple[int, list[str]]:
         ("", "CLAUDE.md", "Be brief.\n", "Be long.\n", (0, [])),
     ],
 )
-def test_only_what_concerns_the_gate_needs_approval(tmp_path, environ, gate, path, before, after, expected):
+def test_only_what_concerns_the_gate_needs_approval(
+    tmp_path, environ, gate, path, before, after, expected
+):
     repo = Repo(tmp_path / "r", environ)
     if gate:
         repo.write(".vibe-gate/gate.toml", gate)
@@ -69,8 +71,13 @@ def test_what_a_workflow_names_is_part_of_the_gate_and_other_agents_are_not(tmp_
     repo.commit("stricter", **{".claude/agents/other.md": "---\nname: other\nhooks: many\n---\n"})
     assert reviewed(repo) == (0, ["warning"])
     checked = vibe_gate("config", "check", cwd=repo.path, environ=repo.environ)
-    assert (checked.returncode, "other.md:3: hooks: vibe-gate cannot honour" in checked.stderr) == (2, True)
-    repo.commit("wider", **{".claude/agents/fixer.md": CLAUDE.format("fixer").replace("Read", "Read, Bash")})
+    assert (checked.returncode, "other.md:3: hooks: vibe-gate cannot honour" in checked.stderr) == (
+        2,
+        True,
+    )
+    repo.commit(
+        "wider", **{".claude/agents/fixer.md": CLAUDE.format("fixer").replace("Read", "Read, Bash")}
+    )
     assert reviewed(repo) == (4, [])
     repo.commit("other words", **{"prompts/fix.md": "Repair all.\n"})
     assert reviewed(repo) == (4, [])
@@ -100,12 +107,20 @@ def test_a_commit_does_not_bring_a_workflow_that_runs_before_it_is_merged(tmp_pa
     repo.write(".vibe-gate/workflows/flow.py", SCRIPT.format(marker=str(marker)))
     repo.commit("after")
     done = vibe_gate("run", "flow", "HEAD~1..HEAD", cwd=repo.path, environ=repo.environ)
-    assert (done.returncode, "There is no workflow 'flow'" in done.stderr, marker.exists()) == (2, True, False)
-    vibe_gate("run", "flow", "HEAD~1..HEAD", "--definitions", "HEAD", cwd=repo.path, environ=repo.environ)
+    assert (done.returncode, "There is no workflow 'flow'" in done.stderr, marker.exists()) == (
+        2,
+        True,
+        False,
+    )
+    vibe_gate(
+        "run", "flow", "HEAD~1..HEAD", "--definitions", "HEAD", cwd=repo.path, environ=repo.environ
+    )
     assert marker.exists()
 
 
-def test_the_first_definitions_are_adopted_with_their_workflow_and_without_a_warning(tmp_path, environ):
+def test_the_first_definitions_are_adopted_with_their_workflow_and_without_a_warning(
+    tmp_path, environ
+):
     origin = Repo(tmp_path / "origin", environ)
     origin.write(WORKFLOW, "uses: x/vibe-gate@v1\n")
     origin.commit("before")
@@ -119,10 +134,14 @@ def test_the_first_definitions_are_adopted_with_their_workflow_and_without_a_war
     assert reviewed(repo, "--definitions", "worktree") == (0, [])
     repo.commit("adopt")
     assert reviewed(repo) == (0, [])
-    line = "  gate    this branch's .vibe-gate/ (not on origin/main yet; merge it to make it binding)"
+    line = (
+        "  gate    this branch's .vibe-gate/ (not on origin/main yet; merge it to make it binding)"
+    )
     shown = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ | {"CI": "1"})
     assert (shown.returncode, line in shown.stdout.splitlines()) == (4, True)
-    repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nmax_turns = 3\n")  # not binding yet: a part of the adoption
+    repo.write(
+        ".vibe-gate/gate.toml", GATE + "[budget]\nmax_turns = 3\n"
+    )  # not binding yet: a part of the adoption
     repo.git("rm", "-q", ".vibe-gate/rubrics/quality.toml")
     repo.write(".vibe-gate/rubrics/other.toml", CHECKED.replace("quality", "other"))
     repo.write(".vibe-gate/gate.toml", GATE.replace("quality", "other"))
@@ -137,7 +156,9 @@ def test_the_first_definitions_are_adopted_with_their_workflow_and_without_a_war
 
 @pytest.mark.slow
 @pytest.mark.parametrize("there", [GATE, "broken = [\n"], ids=["sound", "broken"])
-def test_a_change_of_definitions_that_bind_needs_approval_whatever_is_named(tmp_path, environ, there):
+def test_a_change_of_definitions_that_bind_needs_approval_whatever_is_named(
+    tmp_path, environ, there
+):
     origin = Repo(tmp_path / "origin", environ)
     old = origin.commit("before")
     origin.write(".vibe-gate/gate.toml", there)

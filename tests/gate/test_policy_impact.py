@@ -1,4 +1,6 @@
-"""Which changed files are changes of the gate, and which of these need approval: tables, without git."""
+"""Which changed files are changes of the gate, and which of these need approval: tables, without
+git.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,15 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.gate.loading import built_in_gate, load_gate
 from vibe_gate.gate.policy import PolicyFile, PolicyImpact, policy_impact, steering
 
-WORKFLOW, HOOKS, GATE_FILE = ".github/workflows/ci.yml", ".pre-commit-config.yaml", ".vibe-gate/gate.toml"
+WORKFLOW, HOOKS, GATE_FILE = (
+    ".github/workflows/ci.yml",
+    ".pre-commit-config.yaml",
+    ".vibe-gate/gate.toml",
+)
 GATE_TOML = 'schema = 1\nrubrics = ["quality"]\n'
-RUBRIC_TOML = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "clear"\nkind = "judge"\nquestion = "Clear?"\n'
+RUBRIC_TOML = (
+    'schema = 1\nid = "quality"\n[[criterion]]\nid = "clear"\nkind = "judge"\nquestion = "Clear?"\n'
+)
 FLOW_TOML = 'schema = 1\nid = "flow"\n[[stage]]\nid = "fix"\nagent = "fixer"\nprompt_file = "prompts/fix.md"\n'
 FIXER_TOML = 'schema = 1\nid = "fixer"\n'
 SCOPED = GATE_TOML + '[[scope]]\npaths = ["/services/pay/**"]\nrubrics = ["quality"]\n'
@@ -97,7 +105,8 @@ def moved(path: str, old_path: str) -> FileDiff:
         ("trusted", file_change("prompts/other.md", b"a\n", b"b\n"), None),
         ("trusted", file_change("CLAUDE.md", b"a\n", b"b\n"), "warn"),
         ("trusted", file_change("web/.Claude/Settings.json", b"a\n", b"b\n"), "warn"),
-        # A list of the repository's own stands for the usual one, and blocks whatever the file says.
+        # A list of the repository's own stands for the usual one, and blocks whatever the file
+        # says.
         ("own lists", file_change(WORKFLOW, SILENT, b"jobs: {a: b}\n"), "block"),
         ("own lists", file_change(GATE_FILE, b"a\n", b"b\n"), None),
         ("own lists", file_change(HOOKS, SILENT, CALLING), None),
@@ -136,7 +145,9 @@ def moved(path: str, old_path: str) -> FileDiff:
         ("built-in", file_change("CLAUDE.md", b"a\n", b"b\n"), None),
     ],
 )  # fmt: skip
-def test_what_a_changed_file_means_for_the_gate(gate: str, file: FileDiff, level: str | None) -> None:
+def test_what_a_changed_file_means_for_the_gate(
+    gate: str, file: FileDiff, level: str | None
+) -> None:
     levels = ["adopted" if item.adopted else item.level for item in impact_on(gate, file).files]
     assert levels == ([level] if level else [])
 
@@ -158,12 +169,16 @@ def test_an_adopted_file_warns() -> None:
         ("built-in", {"CI": "true"}, added("src/a.py", b"a\n"), False),
     ],
 )
-def test_who_has_to_approve(gate: str, environ: dict[str, str], file: FileDiff, needs_approval: bool) -> None:
+def test_who_has_to_approve(
+    gate: str, environ: dict[str, str], file: FileDiff, needs_approval: bool
+) -> None:
     assert impact_on(gate, file, **environ).needs_approval is needs_approval
 
 
 def test_a_summary_has_the_path_the_kind_the_level_and_a_patch_that_is_safe_to_show() -> None:
-    impact = impact_on("trusted", moved("gate.toml", GATE_FILE), file_change("CLAUDE.md", b"a\n", b"b\n"))
+    impact = impact_on(
+        "trusted", moved("gate.toml", GATE_FILE), file_change("CLAUDE.md", b"a\n", b"b\n")
+    )
     renamed, warned = impact.changes
     assert (renamed.path, renamed.change_type, renamed.level) == ("gate.toml", "renamed", "block")
     assert (warned.path, warned.change_type, warned.level) == ("CLAUDE.md", "modified", "warn")
@@ -214,13 +229,15 @@ def test_the_order_of_files_makes_no_other_fingerprint_and_what_warns_none() -> 
         ("src/a.py", False),
     ],
 )
-def test_files_that_steer_are_those_of_the_gates_own_lists_and_of_the_usual_one(path: str, steers: bool) -> None:
+def test_files_that_steer_are_those_of_the_gates_own_lists_and_of_the_usual_one(
+    path: str, steers: bool
+) -> None:
     file = file_change(path, b"a\n", b"b\n")
     assert steering(GATES["own lists"], (file,)) == ((file,) if steers else ())
 
 
 def test_what_the_gates_own_list_blocks_steers() -> None:
     gate = gate_of(GATE_TOML + '[policy]\nblock = ["deploy/**"]\n')
-    assert [file.path for file in steering(gate, [added("deploy/a.sh", b"a\n"), added("b.sh", b"b\n")])] == [
-        "deploy/a.sh"
-    ]
+    assert [
+        file.path for file in steering(gate, [added("deploy/a.sh", b"a\n"), added("b.sh", b"b\n")])
+    ] == ["deploy/a.sh"]

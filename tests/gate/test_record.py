@@ -1,4 +1,6 @@
-"""Records of git's hooks: lines that come back as they were, and which review lets a tree through."""
+"""Records of git's hooks: lines that come back as they were, and which review lets a tree
+through.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from vibe_gate.domain.provenance import Record
 from vibe_gate.gate.authorship import Hints
 from vibe_gate.receipts.let_through import let_through
 
-SEEN = Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-commit", tree="t", run="r")
+SEEN = Record(
+    ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-commit", tree="t", run="r"
+)
 
 
 def test_a_line_comes_back_as_it_was():
@@ -68,14 +72,26 @@ RECORDED = f"commit c: recorded: {ENV}"
         ([{"kind": "bypassed", "commit": "c", "hints": (ENV,)}], (RECORDED,)),
         ([{"kind": "not-reviewed", "hints": (ENV,)}], (RECORDED,)),
         ([{"hints": (ENV,)}, {"commit": "c", "hints": (ENV,)}, {}], (RECORDED,)),
-        ([{"hints": ("this commit: trailer Assisted-by: x",)}], ("commit c: trailer Assisted-by: x",)),
+        (
+            [{"hints": ("this commit: trailer Assisted-by: x",)}],
+            ("commit c: trailer Assisted-by: x",),
+        ),
         ([{"commit": "c", "hints": (RECORDED, "commit d: trailer Assisted-by: x")}], (RECORDED,)),
         ([{"commit": "d", "tree": "u", "hints": (ENV,)}], ()),
         (
-            [{"commit": "d", "tree": "u", "hints": (ENV,)}, {"kind": "rewritten", "commit": "c", "old": "d"}],
+            [
+                {"commit": "d", "tree": "u", "hints": (ENV,)},
+                {"kind": "rewritten", "commit": "c", "old": "d"},
+            ],
             (RECORDED,),
         ),
-        ([{"kind": "rewritten", "commit": "c", "old": "d"}, {"kind": "rewritten", "commit": "d", "old": "c"}], ()),
+        (
+            [
+                {"kind": "rewritten", "commit": "c", "old": "d"},
+                {"kind": "rewritten", "commit": "d", "old": "c"},
+            ],
+            (),
+        ),
         ([{"stage": "pre-push", "commit": "c", "hints": (ENV,)}], ()),
         ([{}], ()),
     ],

@@ -1,4 +1,6 @@
-"""Agent Trace records by other tools: read from notes and from `.agent-trace/`, as a witness of who wrote a commit."""
+"""Agent Trace records by other tools: read from notes and from `.agent-trace/`, as a witness of who
+wrote a commit.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,15 @@ def lines(first: int = 1, last: int = 2, **more: Any) -> dict[str, Any]:
     return {"start_line": first, "end_line": last, **more}
 
 
-def record(revision: str, *ranges: dict[str, Any], path: str = "a.py", who: Any = AI, **more: Any) -> dict[str, Any]:
+def record(
+    revision: str, *ranges: dict[str, Any], path: str = "a.py", who: Any = AI, **more: Any
+) -> dict[str, Any]:
     """A record as another tool writes it."""
-    conversation = {"url": "https://tool.example/c/1", "contributor": who, "ranges": [*ranges] or [lines()]}
+    conversation = {
+        "url": "https://tool.example/c/1",
+        "contributor": who,
+        "ranges": [*ranges] or [lines()],
+    }
     return {
         "version": "0.1.0",
         "id": "550e8400-e29b-41d4-a716-446655440000",
@@ -60,7 +68,9 @@ def hints(repo: Repo, selection: Selection | None = None) -> tuple[str, ...]:
     with open_repository(repo.path, repo.environ) as repository:
         change = repository.change(selection or Selection("commit", "HEAD"))
         commits = repository.commits(change) or (Commit("", "", "", "", ""),)
-        return Authorship(repository, {}, open_state(repository.common_dir)).of(change, commits).hints
+        return (
+            Authorship(repository, {}, open_state(repository.common_dir)).of(change, commits).hints
+        )
 
 
 def claims(repo: Repo, path: str = "a.py") -> list[TraceClaim]:
@@ -78,8 +88,16 @@ def test_a_note_by_another_tool_is_a_witness_and_says_which_lines(repo):
     assert (hints(repo), claims(repo)) == ((), [])
     note(repo, record(head, lines(1, 1), lines(3, 3, contributor={"type": "mixed"})))
     assert hints(repo) == says(repo)
-    assert claims(repo) == [TraceClaim(1, 1, "other", "openai/gpt-6"), TraceClaim(3, 3, "other", "")]
-    note(repo, json.dumps(record(head), indent=2), record(head, tool={"name": "third"}), "and what is no record")
+    assert claims(repo) == [
+        TraceClaim(1, 1, "other", "openai/gpt-6"),
+        TraceClaim(3, 3, "other", ""),
+    ]
+    note(
+        repo,
+        json.dumps(record(head), indent=2),
+        record(head, tool={"name": "third"}),
+        "and what is no record",
+    )
     assert hints(repo)[:2] == (*says(repo), *says(repo, tool="third"))
 
 
@@ -88,7 +106,9 @@ def test_our_own_record_is_no_second_sign_beside_the_captured_session_that_it_te
     assert hints(repo) == says(repo, tool="vibe-gate")
     blob = repo.git("rev-parse", "HEAD:a.py")
     with open_state(repo.path / ".git") as state:
-        state.file.change(lambda db: db.execute("INSERT INTO captured_blobs VALUES ('s1', ?)", [blob]))
+        state.file.change(
+            lambda db: db.execute("INSERT INTO captured_blobs VALUES ('s1', ?)", [blob])
+        )
     assert hints(repo) == ("Claude Code session s1 wrote 1 of 1 file",)
 
 
@@ -96,7 +116,12 @@ def test_a_record_that_names_a_person_or_no_agent_says_nothing(repo):
     head = repo.git("rev-parse", "HEAD")
     note(repo, record(head))
     agents = hints(repo)
-    note(repo, record(head), record(head, who={"type": "human"}, tool={"name": "denial"}), record(head, who=None))
+    note(
+        repo,
+        record(head),
+        record(head, who={"type": "human"}, tool={"name": "denial"}),
+        record(head, who=None),
+    )
     assert hints(repo) == agents
     note(repo, record(head, who={"type": "human"}), record(head, who={"type": "unknown"}))
     assert (hints(repo), claims(repo)) == ((), [])
@@ -113,7 +138,10 @@ def test_a_record_of_another_commit_counts_for_the_lines_that_are_still_the_same
 
 def test_a_record_in_the_folder_that_was_written_before_the_commit_names_files_and_no_lines(repo):
     parent = repo.git("rev-parse", "HEAD~1")
-    repo.write(".agent-trace/traces.jsonl", json.dumps(record(parent, version="1.0", tool={"name": "hook"})) + "\n")
+    repo.write(
+        ".agent-trace/traces.jsonl",
+        json.dumps(record(parent, version="1.0", tool={"name": "hook"})) + "\n",
+    )
     assert (hints(repo), claims(repo)) == (says(repo, tool="hook"), [])
     repo.write(".agent-trace/one.json", json.dumps(record(repo.git("rev-parse", "HEAD"))))
     assert claims(repo) == [TraceClaim(1, 2, "other", "openai/gpt-6")]
@@ -121,7 +149,9 @@ def test_a_record_in_the_folder_that_was_written_before_the_commit_names_files_a
     (repo.path / "a.py").write_text("new\n")
     repo.git("add", "a.py")
     (hint,) = hints(repo, Selection("staged"))
-    assert hint == "this commit: an Agent Trace record of other says that an agent wrote 1 of 1 file"
+    assert (
+        hint == "this commit: an Agent Trace record of other says that an agent wrote 1 of 1 file"
+    )
 
 
 def test_a_record_that_names_many_commits_is_parsed_once(repo, monkeypatch):
@@ -144,7 +174,9 @@ def test_hostile_records_are_bounded_and_told_and_hide_no_other(repo, monkeypatc
     hostile = [
         "{" * 100_000,
         json.dumps(good).replace('"version"', '"version": "0.1.0", "version"'),
-        json.dumps(good | {"metadata": {"deep": 0}}).replace(": 0", ": " + "[" * 100_000 + "]" * 100_000),
+        json.dumps(good | {"metadata": {"deep": 0}}).replace(
+            ": 0", ": " + "[" * 100_000 + "]" * 100_000
+        ),
         good | {"files": {}},
         good | {"files": [{"path": 7, "conversations": []}]},
         good | {"version": "2.0.0"},
@@ -158,22 +190,37 @@ def test_hostile_records_are_bounded_and_told_and_hide_no_other(repo, monkeypatc
         record(head, path="../../etc/passwd"), record(head, path="b.py"), record(head, path="/a.py"),
         record(head, path="a.py\0"), record(head, lines(4, 9), lines(3, 2)),
     ]  # fmt: skip
-    note(repo, *hostile, *harmless, record(head, lines(3, 1 << 31), tool={"name": "a\x1b[31m\nb" + "c" * 99}))
+    note(
+        repo,
+        *hostile,
+        *harmless,
+        record(head, lines(3, 1 << 31), tool={"name": "a\x1b[31m\nb" + "c" * 99}),
+    )
     clipped = "a⟦U+001B⟧[31m⟦U+000A⟧b" + "c" * 18
     unread = f"commit {head[:12]}: {len(hostile)} Agent Trace records cannot be read, so an agent may have made it"
     assert hints(repo) == (*says(repo, tool=clipped), unread)
     assert [(claim.first, claim.last) for claim in claims(repo)] == [(3, 3)]
     monkeypatch.setattr("vibe_gate.git.revisions.MAX_NOTE_BYTES", 10)
-    assert hints(repo) == (unread.replace(f"{len(hostile)} Agent Trace records", "1 Agent Trace record"),)
+    assert hints(repo) == (
+        unread.replace(f"{len(hostile)} Agent Trace records", "1 Agent Trace record"),
+    )
 
 
-def test_the_hashes_of_many_records_cost_one_limit_a_commit_and_a_review_compares_none(repo, monkeypatch):
+def test_the_hashes_of_many_records_cost_one_limit_a_commit_and_a_review_compares_none(
+    repo, monkeypatch
+):
     other, wrong = "9" * 40, {"content_hash": "sha256:0"}
     right = lines(2, 3, content_hash=hash_of([b"two", b"three"]))
     hashed: list[int] = []
-    monkeypatch.setattr(agent_trace, "hash_of", lambda rows: hashed.append(len(rows)) or hash_of(rows))
+    monkeypatch.setattr(
+        agent_trace, "hash_of", lambda rows: hashed.append(len(rows)) or hash_of(rows)
+    )
     monkeypatch.setattr(agent_trace, "MAX_HASHED_LINES", 6)
-    note(repo, *[record(other, lines(1, 3, **wrong))] * 50, record(other, lines(1, 1, **wrong), right, lines(3, 3)))
+    note(
+        repo,
+        *[record(other, lines(1, 3, **wrong))] * 50,
+        record(other, lines(1, 1, **wrong), right, lines(3, 3)),
+    )
     assert (hints(repo), hashed) == (says(repo), [])
     assert claims(repo) == [TraceClaim(2, 3, "other", "openai/gpt-6")]
     assert hashed == [3, 1, 2]
@@ -181,7 +228,9 @@ def test_the_hashes_of_many_records_cost_one_limit_a_commit_and_a_review_compare
     assert (hints(repo), claims(repo)) == (says(repo), [])
 
 
-def test_of_a_folder_the_newest_records_are_read_and_no_link_is_followed(repo, tmp_path, monkeypatch):
+def test_of_a_folder_the_newest_records_are_read_and_no_link_is_followed(
+    repo, tmp_path, monkeypatch
+):
     head = repo.git("rev-parse", "HEAD")
     folder = repo.path / ".agent-trace"
     folder.mkdir()
@@ -192,7 +241,9 @@ def test_of_a_folder_the_newest_records_are_read_and_no_link_is_followed(repo, t
     (folder / "notes.txt").write_text(json.dumps(record(head, tool={"name": "text"})))
     line = json.dumps(record(head, tool={"name": "newest"})) + "\n"
     monkeypatch.setattr(traces, "MAX_BYTES", len(line) + 5)
-    (folder / "traces.jsonl").write_text(json.dumps(record(head, tool={"name": "oldest"})) + "\n" + line)
+    (folder / "traces.jsonl").write_text(
+        json.dumps(record(head, tool={"name": "oldest"})) + "\n" + line
+    )
     assert hints(repo) == says(repo, tool="newest")
     folder.rename(tmp_path / "elsewhere")
     folder.symlink_to(tmp_path / "elsewhere")

@@ -27,14 +27,18 @@ from vibe_gate.gate.trusted import (
 
 MINE, TRUST, BASE, DEFAULT, UPSTREAM, BEFORE, HEAD = (letter * 40 for letter in "1234567")
 GATE_TOML = 'schema = 1\nrubrics = ["quality"]\n'
-QUESTION = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "{}"\nkind = "judge"\nquestion = "Is it?"\n'
+QUESTION = (
+    'schema = 1\nid = "quality"\n[[criterion]]\nid = "{}"\nkind = "judge"\nquestion = "Is it?"\n'
+)
 FLOW = 'schema = 1\nid = "flow"\n[[stage]]\nid = "fix"\nagent = "fixer"\nprompt = "Go."\n'
 FIXER = 'schema = 1\nid = "fixer"\n'
 
 
 def gate_tree(name: str, **files: str) -> FileTree:
     """A tree whose gate has one criterion of this name, by which it is known."""
-    return text_tree({"gate.toml": GATE_TOML, "rubrics/quality.toml": QUESTION.format(name), **files})
+    return text_tree(
+        {"gate.toml": GATE_TOML, "rubrics/quality.toml": QUESTION.format(name), **files}
+    )
 
 
 BROKEN = text_tree({"gate.toml": "broken = [\n"})
@@ -44,7 +48,9 @@ EMPTY = FileTree()
 class Revisions:
     """What is asked of a repository here: trees by revision, settings, and where branches are."""
 
-    def __init__(self, trees: dict[str, FileTree], *, settings: dict[str, str] | None = None, **places: Any) -> None:
+    def __init__(
+        self, trees: dict[str, FileTree], *, settings: dict[str, str] | None = None, **places: Any
+    ) -> None:
         self.trees = {change().after: EMPTY} | trees
         self.settings = settings or {}
         self.names = {"mine": MINE, "base": BASE, "HEAD": HEAD} | places.pop("names", {})
@@ -171,7 +177,9 @@ WITH_WORKFLOW = {"workflows/flow.toml": FLOW, "agents/fixer.toml": FIXER}
 
 
 @pytest.mark.parametrize(("reviewed", "number"), [(a_change(), 0), (a_change(**UNCOMMITTED), 1)])
-def test_what_a_commit_brings_to_be_run_is_not_run_and_what_the_user_wrote_is(reviewed: Change, number: int) -> None:
+def test_what_a_commit_brings_to_be_run_is_not_run_and_what_the_user_wrote_is(
+    reviewed: Change, number: int
+) -> None:
     gate = in_force({"after": gate_tree("own", **WITH_WORKFLOW)}, reviewed)
     assert (len(gate.agents), len(gate.workflows)) == (number, number)
 
@@ -227,7 +235,12 @@ def test_definitions_that_the_change_leaves_alone_are_not_read() -> None:
 )  # fmt: skip
 def test_why_a_changes_own_gate_is_in_force(trees, places, first, absence) -> None:
     gate = in_force({"after": gate_tree("own")} | trees, **places)
-    assert (gate.origin, criterion_of(gate), gate.first, gate.absence) == ("bootstrap", "own", first, absence)
+    assert (gate.origin, criterion_of(gate), gate.first, gate.absence) == (
+        "bootstrap",
+        "own",
+        first,
+        absence,
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,7 +255,9 @@ def test_why_a_changes_own_gate_is_in_force(trees, places, first, absence) -> No
         ({"base": "base", "definitions": "mine"}, "base"),
     ],
 )
-def test_a_gate_that_does_not_bind_yet_names_the_branch_where_it_would(places: dict[str, Any], branch: str) -> None:
+def test_a_gate_that_does_not_bind_yet_names_the_branch_where_it_would(
+    places: dict[str, Any], branch: str
+) -> None:
     assert in_force({"after": gate_tree("own")}, **places).branch == branch
 
 
@@ -255,7 +270,9 @@ def test_a_gate_that_does_not_bind_yet_names_the_branch_where_it_would(places: d
         ((), {}, "trusted"),
     ],
 )
-def test_a_gate_of_the_working_tree_is_a_first_one_where_no_other_binds(files, trees, origin) -> None:
+def test_a_gate_of_the_working_tree_is_a_first_one_where_no_other_binds(
+    files, trees, origin
+) -> None:
     reviewed = a_change(*files, **UNCOMMITTED)
     gate = in_force({"snapshot": gate_tree("worktree")} | trees, reviewed, definitions="worktree")
     assert (gate.origin, criterion_of(gate)) == (origin, "worktree")
@@ -270,7 +287,9 @@ def test_allowed_secrets_are_those_of_the_trusted_revision() -> None:
 
 
 def test_what_is_checked_out_decides_by_the_gate_of_its_trusted_revision() -> None:
-    gate = standing_gate(Revisions({UPSTREAM: gate_tree("trusted"), HEAD: gate_tree("own")}, upstream=UPSTREAM))
+    gate = standing_gate(
+        Revisions({UPSTREAM: gate_tree("trusted"), HEAD: gate_tree("own")}, upstream=UPSTREAM)
+    )
     assert gate is not None
     assert (criterion_of(gate), gate.origin, gate.revision) == ("trusted", "trusted", UPSTREAM)
     assert standing_gate(Revisions({})) is None
@@ -285,7 +304,9 @@ KEY = {"VIBE_GATE_STORE_KEY": "k" * 64}
 
 def store_of(gate_toml: str, environ: dict[str, str], **places: Any) -> str:
     """Why the shared store is not used."""
-    trees = {HEAD: text_tree({"gate.toml": gate_toml, "rubrics/quality.toml": QUESTION.format("a")})}
+    trees = {
+        HEAD: text_tree({"gate.toml": gate_toml, "rubrics/quality.toml": QUESTION.format("a")})
+    }
     repository = Revisions(trees, **places)
     repository.environment = read_environment(environ)
     with pytest.raises(UsageError) as refusal:
@@ -309,7 +330,9 @@ def test_why_there_is_no_shared_store(tmp_path, gate_toml, environ, places, sent
 
 
 def test_a_store_that_only_the_working_tree_names_is_to_be_committed(tmp_path) -> None:
-    for path, raw in text_tree({"gate.toml": GATE_TOML + BUCKET, "rubrics/quality.toml": QUESTION.format("a")}).items():
+    for path, raw in text_tree(
+        {"gate.toml": GATE_TOML + BUCKET, "rubrics/quality.toml": QUESTION.format("a")}
+    ).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(raw)
     advice = "The working tree has one: commit it"
@@ -330,7 +353,9 @@ def test_a_store_that_only_the_working_tree_names_is_to_be_committed(tmp_path) -
         ("file:///srv", "file:///srv", False),
     ],
 )
-def test_a_folder_of_this_machine_is_a_store_only_if_its_user_allowed_it(url, setting, refused) -> None:
+def test_a_folder_of_this_machine_is_a_store_only_if_its_user_allowed_it(
+    url, setting, refused
+) -> None:
     sentence = unconfirmed_store(Revisions({}, settings={"vibe-gate.store": setting}), url)
     assert bool(sentence) is refused
     assert not refused or "`git config vibe-gate.store file:///srv`" in sentence

@@ -1,4 +1,6 @@
-"""`override` and `suppress` in this process: what is written down, for how long, and what is refused."""
+"""`override` and `suppress` in this process: what is written down, for how long, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +36,26 @@ class Reviewed(Repo):
         self.git("config", "user.email", "ada@example.org")
         gate = {".vibe-gate/gate.toml": GATE, ".vibe-gate/rubrics/tidy.toml": TIDY}
         self.commit("Gate", **gate, **{"src/pay.py": CODE, "CLAUDE.md": "Be brief.\n"})
-        edits = {".vibe-gate/gate.toml": GATE + "[budget]\nmax_turns = 3\n", "CLAUDE.md": "Be long.\n"}
+        edits = {
+            ".vibe-gate/gate.toml": GATE + "[budget]\nmax_turns = 3\n",
+            "CLAUDE.md": "Be long.\n",
+        }
         self.commit("Edit", **edits, **{"src/pay.py": CODE + "# TODO\n"})
         self.summary: Summary = walked(path, environ).summary
-        self.finding = next(finding for finding in self.summary.findings if finding.criterion == "no-todo")
+        self.finding = next(
+            finding for finding in self.summary.findings if finding.criterion == "no-todo"
+        )
 
-    def override(self, target: str, reason: str = "meant", expires: date | None = None, **environ: str):
+    def override(
+        self, target: str, reason: str = "meant", expires: date | None = None, **environ: str
+    ):
         ask = WaiverAsked(target, reason, expires)
         with open_repository(self.path, self.environ | environ) as repository:
             return override(ask, repository, NOW)
 
-    def suppress(self, target: str, reason: str = "meant", expires: date | None = None, **environ: str):
+    def suppress(
+        self, target: str, reason: str = "meant", expires: date | None = None, **environ: str
+    ):
         ask = WaiverAsked(target, reason, expires)
         with open_repository(self.path, self.environ | environ) as repository:
             return suppress(ask, repository, NOW)
@@ -126,7 +137,9 @@ def test_what_cannot_be_let_pass_is_refused_and_nothing_is_written(
     assert not (reviewed.path / ".vibe-gate/suppressions.toml").exists()
 
 
-def test_without_a_change_of_the_gate_there_is_no_policy_to_override(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_without_a_change_of_the_gate_there_is_no_policy_to_override(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     repo = Repo(tmp_path / "repo", environ)
     repo.git("config", "user.name", "Ada")
     repo.git("config", "user.email", "ada@example.org")
@@ -154,11 +167,15 @@ def test_what_is_suppressed_is_a_finding_or_what_a_criterion_finds_at_paths(
         with subtests.test(target=target):
             rule, path = reviewed.suppress(target, " it\n is  meant ", date(2099, 4, 1))
             assert path == ".vibe-gate/suppressions.toml"
-            assert rule == Suppression(reason="it is meant", by=BY, expires=date(2099, 4, 1), **values)
+            assert rule == Suppression(
+                reason="it is meant", by=BY, expires=date(2099, 4, 1), **values
+            )
     assert reviewed.suppress("no-tabs:a")[0].expires is None
 
 
-def test_what_names_no_criterion_or_no_glob_is_not_suppressed(reviewed: Reviewed, subtests: pytest.Subtests) -> None:
+def test_what_names_no_criterion_or_no_glob_is_not_suppressed(
+    reviewed: Reviewed, subtests: pytest.Subtests
+) -> None:
     rows = [
         ("no-todo:", "no-todo: lacks a glob"),
         ("no-tod:src/**", "has no criterion 'no-tod'; did you mean 'no-todo'"),
@@ -182,7 +199,9 @@ ENTRY = f'[[suppression]]\nfinding = "0123456789abcdef"\ncriterion = "no-todo"\n
         ("schema = 1", "schema = 1\n\n" + ENTRY),
     ],
 )
-def test_a_suppression_is_added_at_the_end_of_its_file(tmp_path: Path, old: str | None, new: str) -> None:
+def test_a_suppression_is_added_at_the_end_of_its_file(
+    tmp_path: Path, old: str | None, new: str
+) -> None:
     file = tmp_path / ".vibe-gate" / "suppressions.toml"
     if old is not None:
         file.parent.mkdir()
@@ -192,7 +211,9 @@ def test_a_suppression_is_added_at_the_end_of_its_file(tmp_path: Path, old: str 
     assert [path.name for path in file.parent.iterdir()] == ["suppressions.toml"]
 
 
-@pytest.mark.parametrize("old", ["schema = \n", "schema = 1\nunknown = 2\n", "schema = 1\nsuppression = 3\n"])
+@pytest.mark.parametrize(
+    "old", ["schema = \n", "schema = 1\nunknown = 2\n", "schema = 1\nsuppression = 3\n"]
+)
 def test_a_file_with_mistakes_stays_as_it_is(tmp_path: Path, old: str) -> None:
     file = tmp_path / ".vibe-gate" / "suppressions.toml"
     file.parent.mkdir()

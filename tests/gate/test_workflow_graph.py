@@ -1,4 +1,6 @@
-"""Stages among themselves: what comes before what, what can run at all, which writing stages could meet."""
+"""Stages among themselves: what comes before what, what can run at all, which writing stages could
+meet.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,14 @@ from vibe_gate.domain.workflow import StageRule
 from vibe_gate.gate.graph import problems
 
 
-def stage(name: str, needs: str = "", when: str = "", *, does: str = "writer", **more: object) -> StageRule:
+def stage(
+    name: str, needs: str = "", when: str = "", *, does: str = "writer", **more: object
+) -> StageRule:
     """A stage whose needs and conditions are words; `does`: its agent, or "rubrics"."""
     work = {"rubrics": ["quality"]} if does == "rubrics" else {"agent": does, "prompt": "Go."}
-    return convert({"id": name, "needs": needs.split(), "when": when.split()} | work | more, StageRule)
+    return convert(
+        {"id": name, "needs": needs.split(), "when": when.split()} | work | more, StageRule
+    )
 
 
 def read(name: str, needs: str = "", when: str = "", **more: object) -> StageRule:
@@ -34,13 +40,20 @@ ROUTES = (gate(), stage("fix", "gate", "gate.failed"), stage("polish", "gate", "
 @pytest.mark.parametrize(
     "stages",
     [
-        [gate(), stage("fix", "gate", "gate.failed", context=["gate"], until={"rubrics": ["quality"]})],
+        [
+            gate(),
+            stage("fix", "gate", "gate.failed", context=["gate"], until={"rubrics": ["quality"]}),
+        ],
         [read("a"), read("b"), read("c", "a b")],
         [stage("a"), stage("b", "a"), stage("c", "b")],
         [stage("b", "a"), stage("a")],
         [*ROUTES, read("tell", "fix polish", join="any")],
         [*ROUTES, stage("more", "fix", "gate.failed"), stage("ship", "polish", "gate.passed")],
-        [gate(), stage("fix", "gate", "gate.failed"), stage("ship", "gate fix", "gate.passed fix.skipped")],
+        [
+            gate(),
+            stage("fix", "gate", "gate.failed"),
+            stage("ship", "gate fix", "gate.passed fix.skipped"),
+        ],
         [stage("a"), read("b", "a", "a.changed"), read("c", "a", "a.unchanged")],
         [gate(), read("b", "gate"), read("c", "b", "gate.failed", context=["gate"])][:2],
         [read("a"), read("b"), stage("c", "a b", join=1), stage("d", "a b c", join="any")],
@@ -57,7 +70,14 @@ def test_a_right_graph_has_no_mistake(stages: list[StageRule | None]) -> None:
     [
         ([read("a", "b"), read("b", "a")], ['a(\'needs\',): a cycle: "a" needs "b" needs "a"']),
         (
-            [read("x", "b"), read("a", "c"), read("b", "a"), read("c", "b"), read("y", "z"), read("z", "y")],
+            [
+                read("x", "b"),
+                read("a", "c"),
+                read("b", "a"),
+                read("c", "b"),
+                read("y", "z"),
+                read("z", "y"),
+            ],
             [
                 'a(\'needs\',): a cycle: "a" needs "c" needs "b" needs "a"',
                 'y(\'needs\',): a cycle: "y" needs "z" needs "y"',
@@ -87,7 +107,10 @@ def test_what_does_not_come_before_is_named(stages: list[StageRule], expected: l
             [gate(), read("a", "gate", "gate.passed gate.failed")],
             "a: never runs: it would need gate.passed and gate.failed",
         ),
-        ([stage("w"), read("a", "w", "w.changed w.skipped")], "a: never runs: it would need w.changed and w.skipped"),
+        (
+            [stage("w"), read("a", "w", "w.changed w.skipped")],
+            "a: never runs: it would need w.changed and w.skipped",
+        ),
         (
             [gate(), read("a", "gate", "gate.changed")],
             'a: never runs: "gate" changes nothing (its agent only reads, or it has none)',
@@ -98,7 +121,9 @@ def test_what_does_not_come_before_is_named(stages: list[StageRule], expected: l
         ),
     ],
 )
-def test_a_stage_that_can_only_be_skipped_is_a_mistake(stages: list[StageRule], expected: str) -> None:
+def test_a_stage_that_can_only_be_skipped_is_a_mistake(
+    stages: list[StageRule], expected: str
+) -> None:
     assert said(*stages) == [expected]
 
 
@@ -113,8 +138,14 @@ def test_an_agent_fails_only_by_the_rubrics_of_its_loop() -> None:
     [
         ([stage("a"), stage("b")], [("a", "b")]),
         ([gate(), stage("a", "gate"), stage("b", "gate", "gate.failed")], []),
-        ([gate(), stage("a", "gate", "gate.failed"), stage("b", "gate", "gate.failed")], [("a", "b")]),
-        ([gate("g"), gate("h"), stage("a", "g", "g.failed"), stage("b", "h", "h.passed")], [("a", "b")]),
+        (
+            [gate(), stage("a", "gate", "gate.failed"), stage("b", "gate", "gate.failed")],
+            [("a", "b")],
+        ),
+        (
+            [gate("g"), gate("h"), stage("a", "g", "g.failed"), stage("b", "h", "h.passed")],
+            [("a", "b")],
+        ),
         (
             [*ROUTES, stage("c", "fix polish", join="any"), stage("d", "gate")],
             [("polish", "d"), ("c", "d")],
@@ -123,13 +154,20 @@ def test_an_agent_fails_only_by_the_rubrics_of_its_loop() -> None:
         ([*ROUTES, stage("more", "fix")], [("polish", "more")]),
     ],
 )
-def test_two_writing_stages_must_not_be_able_to_meet(stages: list[StageRule], pairs: list[tuple[str, str]]) -> None:
+def test_two_writing_stages_must_not_be_able_to_meet(
+    stages: list[StageRule], pairs: list[tuple[str, str]]
+) -> None:
     what = 'writes, and so does "{}": both could run at the same time\n'
     advice = 'add needs = ["{}"], or a `when` that excludes the other\'s'
-    assert said(*stages) == [f"{later}: {what.format(first)}{advice.format(first)}" for first, later in pairs]
+    assert said(*stages) == [
+        f"{later}: {what.format(first)}{advice.format(first)}" for first, later in pairs
+    ]
 
 
 def test_a_long_workflow_is_checked_at_once() -> None:
-    chain = [stage("s0"), *(stage(f"s{at}", f"s{at - 1}", f"s{at - 1}.passed") for at in range(1, 200))]
+    chain = [
+        stage("s0"),
+        *(stage(f"s{at}", f"s{at - 1}", f"s{at - 1}.passed") for at in range(1, 200)),
+    ]
     assert said(*chain) == []
     assert len(said(*(stage(f"s{at}") for at in range(200)))) == 199 * 100

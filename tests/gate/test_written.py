@@ -29,7 +29,10 @@ def file(path: str, after: str | None, before: str | None = None) -> FileDiff:
         (
             [file("a", A), file("b", B)],
             {A: "s", B: "t"},
-            ("Claude Code session s wrote 1 of 2 files", "Claude Code session t wrote 1 of 2 files"),
+            (
+                "Claude Code session s wrote 1 of 2 files",
+                "Claude Code session t wrote 1 of 2 files",
+            ),
         ),
         ([file("moved", A, before=A)], {A: "s"}, ()),
         ([file("deleted", None, before=A)], {A: "s"}, ()),

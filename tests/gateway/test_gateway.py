@@ -21,7 +21,16 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_messages_api import ApiError, DropConnection, Fault, Text, Thinking, ToolUse, Turn, Usage
+from scripted_messages_api import (
+    ApiError,
+    DropConnection,
+    Fault,
+    Text,
+    Thinking,
+    ToolUse,
+    Turn,
+    Usage,
+)
 from wire import KEY, answering, costing, hold, session_in
 
 from vibe_gate.domain import wire
@@ -37,7 +46,12 @@ from vibe_gate.gateway.upstream import overload
 from vibe_gate.gateway.usage import Usage as Tokens
 
 LIVE = Wire("live")
-ASK = {"model": "claude-sonnet-5", "max_tokens": 64_000, "stream": True, "messages": [{"role": "user", "content": "?"}]}
+ASK = {
+    "model": "claude-sonnet-5",
+    "max_tokens": 64_000,
+    "stream": True,
+    "messages": [{"role": "user", "content": "?"}],
+}
 
 
 def same(text: str) -> str:
@@ -48,7 +62,11 @@ def ask(url: str, body: object = ASK, path: str = "/v1/messages?beta=true", **he
     """(status, headers, body) of one request, as an agent would send it."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=100)
-    sent = {"x-api-key": "dummy", "anthropic-version": "2023-06-01", "content-type": "application/json"} | headers
+    sent = {
+        "x-api-key": "dummy",
+        "anthropic-version": "2023-06-01",
+        "content-type": "application/json",
+    } | headers
     connection.request("POST", parts.path + path, json.dumps(body), sent)
     response = connection.getresponse()
     try:
@@ -69,7 +87,11 @@ def opened(model, budget: float = 1.0, mode: Wire = LIVE, **more) -> Gateway:
 
 
 API = "https://api.anthropic.com"
-TOKEN, KEYED, SUBSCRIBED = {"ANTHROPIC_AUTH_TOKEN": "t"}, {"ANTHROPIC_API_KEY": "k"}, {"CLAUDE_CODE_OAUTH_TOKEN": "o"}
+TOKEN, KEYED, SUBSCRIBED = (
+    {"ANTHROPIC_AUTH_TOKEN": "t"},
+    {"ANTHROPIC_API_KEY": "k"},
+    {"CLAUDE_CODE_OAUTH_TOKEN": "o"},
+)
 LOCAL = {"ANTHROPIC_BASE_URL": "http://gpu:8000/v/"}
 BETA = {"authorization": "Bearer o", "anthropic-beta": "oauth-2025-04-20"}
 
@@ -95,10 +117,16 @@ BETA = {"authorization": "Bearer o", "anthropic-beta": "oauth-2025-04-20"}
 def test_credentials_are_found_in_the_environment(found, source, base_url, credentials):
     upstream = find_upstream(found)
     assert upstream is not None
-    assert (upstream.source, upstream.base_url, dict(upstream.credentials)) == (source, base_url, credentials)
+    assert (upstream.source, upstream.base_url, dict(upstream.credentials)) == (
+        source,
+        base_url,
+        credentials,
+    )
 
 
-@pytest.mark.parametrize("nothing", [{}, {"ANTHROPIC_API_KEY": " "}, {"CLAUDE_CODE_USE_BEDROCK": "0"}])
+@pytest.mark.parametrize(
+    "nothing", [{}, {"ANTHROPIC_API_KEY": " "}, {"CLAUDE_CODE_USE_BEDROCK": "0"}]
+)
 def test_without_credentials_there_is_no_upstream(nothing):
     assert find_upstream(nothing) is None
 
@@ -128,7 +156,12 @@ def test_tokens_that_the_prompt_cache_gave_are_counted_apart_too():
 def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
     (tmp_path / ".aws").mkdir()
     (tmp_path / ".aws" / "credentials").write_text("[default]")
-    environ = {"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_PROFILE": "work", "HOME": str(tmp_path), "EDITOR": "vi"}
+    environ = {
+        "CLAUDE_CODE_USE_BEDROCK": "1",
+        "AWS_PROFILE": "work",
+        "HOME": str(tmp_path),
+        "EDITOR": "vi",
+    }
     with Gateway(find_upstream(environ), LIVE, 1.0, same) as gateway:
         assert gateway.url("judge") == ""
         assert gateway.cloud == {
@@ -138,14 +171,20 @@ def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
         }
         gateway.settle("judge", "", SessionCost(10, 20, {"sonnet": ModelCost(1.5, "unknown")}))
         shares = {"by_node": {"judge": 1.5}, "by_model": {"sonnet": 1.5}}
-        assert gateway.spent() == Cost(usd=1.5, basis="unknown", input_tokens=10, output_tokens=20, **shares)
+        assert gateway.spent() == Cost(
+            usd=1.5, basis="unknown", input_tokens=10, output_tokens=20, **shares
+        )
         assert gateway.ledger.reached
     with pytest.raises(GatewayError, match="cannot be recorded"):
         Gateway(find_upstream(environ), Wire("record", tmp_path), 1.0, same)
 
 
 def test_a_wire_that_cannot_work_is_an_error_at_once(tmp_path):
-    for wire_, upstream in ((LIVE, None), (Wire("replay", tmp_path / "none"), None), (Wire("replay"), None)):
+    for wire_, upstream in (
+        (LIVE, None),
+        (Wire("replay", tmp_path / "none"), None),
+        (Wire("replay"), None),
+    ):
         with pytest.raises(GatewayError):
             Gateway(upstream, wire_, 1.0, same)
 
@@ -158,18 +197,25 @@ def test_the_real_credentials_replace_the_dummy(tmp_path):
         status, _, _ = ask(gateway.url("judge"), authorization="Bearer dummy", cookie="x=1")
     assert status == 200
     headers = model.script.requests[0].headers
-    assert headers["x-api-key"] == KEY and "authorization" not in headers and "cookie" not in headers
+    assert (
+        headers["x-api-key"] == KEY and "authorization" not in headers and "cookie" not in headers
+    )
     assert headers["anthropic-version"] == "2023-06-01"
     assert model.script.requests[0].path.endswith("/v1/messages?beta=true")
 
 
 def test_a_subscription_adds_its_beta_to_those_of_the_agent(tmp_path):
     with answering(Turn("yes")) as model:
-        upstream = find_upstream({"ANTHROPIC_BASE_URL": model.base_url, "CLAUDE_CODE_OAUTH_TOKEN": "oat"})
+        upstream = find_upstream(
+            {"ANTHROPIC_BASE_URL": model.base_url, "CLAUDE_CODE_OAUTH_TOKEN": "oat"}
+        )
         with Gateway(upstream, LIVE, 1.0, same) as gateway:
             ask(gateway.url("judge"), **{"anthropic-beta": "a,b"})
     headers = model.script.requests[0].headers
-    assert (headers["anthropic-beta"], headers["authorization"]) == ("a,b,oauth-2025-04-20", "Bearer oat")
+    assert (headers["anthropic-beta"], headers["authorization"]) == (
+        "a,b,oauth-2025-04-20",
+        "Bearer oat",
+    )
     assert "x-api-key" not in headers
 
 
@@ -180,7 +226,13 @@ def test_only_who_knows_the_address_can_spend():
         assert len(right.rpartition("/")[2]) >= 32
         for wrong in (origin, origin + "/guess", right[:-1]):
             assert ask(wrong)[0] == 404
-        for path in ("/v1/complete", "/v1/files", "/v1/messages/batches", "/../v1/messages", "/v1/messages/"):
+        for path in (
+            "/v1/complete",
+            "/v1/files",
+            "/v1/messages/batches",
+            "/../v1/messages",
+            "/v1/messages/",
+        ):
             assert ask(right, path=path)[0] == 404
     assert model.api.log == []
 
@@ -200,7 +252,9 @@ def test_what_is_not_a_request_is_not_forwarded():
 def test_tokens_are_counted_here():
     with answering() as model, opened(model) as gateway:
         url = gateway.url("judge")
-        assert json.loads(ask(url, path="/v1/messages/count_tokens?beta=true")[2])["input_tokens"] > 10
+        assert (
+            json.loads(ask(url, path="/v1/messages/count_tokens?beta=true")[2])["input_tokens"] > 10
+        )
     assert model.api.log == []
 
 
@@ -213,7 +267,10 @@ def test_an_answer_in_one_piece_is_metered_too():
         spent = gateway.spent()
     assert status == 200 and headers["content-type"] == "application/json"
     assert json.loads(raw)["content"] == [{"type": "text", "text": "yes"}]
-    assert spent.usd == pytest.approx(0.014) and (spent.input_tokens, spent.output_tokens) == (2_000, 1_000)
+    assert spent.usd == pytest.approx(0.014) and (spent.input_tokens, spent.output_tokens) == (
+        2_000,
+        1_000,
+    )
 
 
 NOW = {"retry-after": "0"}
@@ -225,18 +282,27 @@ BUSY = ApiError(529, headers=NOW)
     "faults",
     [
         (BUSY, BUSY, BUSY, BUSY),
-        (ApiError(500, headers=NOW), ApiError(429, headers=NOW), ApiError(400, headers={"x-should-retry": "true"})),
+        (
+            ApiError(500, headers=NOW),
+            ApiError(429, headers=NOW),
+            ApiError(400, headers={"x-should-retry": "true"}),
+        ),
         (DropConnection(), Turn("x", fault=Fault("error", after_events=0))),
     ],
 )
 def test_an_overloaded_model_is_asked_again_and_the_agent_sees_only_the_answer(tmp_path, faults):
     waits = []
-    with answering(*faults, Turn("yes")) as model, opened(model, mode=Wire("record", tmp_path)) as gateway:
+    with (
+        answering(*faults, Turn("yes")) as model,
+        opened(model, mode=Wire("record", tmp_path)) as gateway,
+    ):
         gateway.on_wait = waits.append
         status, _, raw = ask(gateway.url("judge", timeout_s=60))
         assert (status, texts(raw)) == (200, "yes")
         assert len(model.script.requests) == len(faults) + 1
-        assert [why.partition(" ")[0] for why in waits] == [f"{ASK['model']}:"], "once, and it names the model"
+        assert [why.partition(" ")[0] for why in waits] == [f"{ASK['model']}:"], (
+            "once, and it names the model"
+        )
         assert gateway.spent().output_tokens == 20, "only the answer is paid for"
         spans = gateway.settle("judge", *gateway.sessions, SessionCost()).waits
         assert len(spans) == len(faults) and all(0 <= end - start < 3_000 for start, end in spans)
@@ -245,28 +311,52 @@ def test_an_overloaded_model_is_asked_again_and_the_agent_sees_only_the_answer(t
 
 @pytest.mark.slow
 def test_an_overload_in_mid_stream_is_asked_again_while_the_agent_has_no_whole_block():
-    overloads = [Turn("half a", "word", fault=Fault("error", after_events=after)) for after in (3, 4)]
+    overloads = [
+        Turn("half a", "word", fault=Fault("error", after_events=after)) for after in (3, 4)
+    ]
     with answering(overloads[0], Turn("yes"), overloads[1]) as model, opened(model) as gateway:
         status, _, raw = ask(gateway.url("judge", timeout_s=60))
         assert (status, texts(raw), len(model.script.requests)) == (200, "yes", 2)
-        assert gateway.spent().output_tokens == 25, "what passed of the first answer is paid for, too"
+        assert gateway.spent().output_tokens == 25, (
+            "what passed of the first answer is paid for, too"
+        )
         status, _, raw = ask(gateway.url("judge", timeout_s=60))
-    assert (status, texts(raw), len(model.script.requests)) == (200, "half a", 3) and b"overloaded_error" in raw
+    assert (status, texts(raw), len(model.script.requests)) == (
+        200,
+        "half a",
+        3,
+    ) and b"overloaded_error" in raw
 
 
 @pytest.mark.parametrize(
     ("fault", "timeout_s", "requests", "sentence"),
     [
         (ApiError(529), 6.0, 2, "is overloaded (HTTP 529) and did not recover in time."),
-        (ApiError(429, headers={"retry-after": "60"}), 50.0, 1, "limits the rate of this key (HTTP 429) and did not"),
+        (
+            ApiError(429, headers={"retry-after": "60"}),
+            50.0,
+            1,
+            "limits the rate of this key (HTTP 429) and did not",
+        ),
         (ApiError(503, "no GPU"), 1.0, 1, "failed (HTTP 503: no GPU) and did not recover in time."),
-        (DropConnection(), 1.0, 1, "closed the connection without an answer and did not recover in time."),
+        (
+            DropConnection(),
+            1.0,
+            1,
+            "closed the connection without an answer and did not recover in time.",
+        ),
     ],
 )
-def test_what_does_not_recover_is_refused_within_the_time_of_the_session(fault, timeout_s, requests, sentence):
+def test_what_does_not_recover_is_refused_within_the_time_of_the_session(
+    fault, timeout_s, requests, sentence
+):
     with answering(fault, repeat_last=True) as model, opened(model) as gateway:
         status, headers, raw = ask(gateway.url("judge", timeout_s=timeout_s))
-        assert (status, headers["x-should-retry"], gateway.spent()) == (wire.REFUSED_STATUS, "false", Cost())
+        assert (status, headers["x-should-retry"], gateway.spent()) == (
+            wire.REFUSED_STATUS,
+            "false",
+            Cost(),
+        )
         assert message(raw).startswith(f"{wire.UNAVAILABLE} 127.0.0.1 {sentence}")
         assert 1 <= len(model.script.requests) <= requests
 
@@ -281,9 +371,16 @@ def test_other_errors_of_the_model_pass_as_they_are_and_ask_for_no_retry():
 
 @pytest.mark.parametrize("status", [404, 405, 501, 505])
 def test_an_address_that_is_no_models_api_is_asked_once(status):
-    with answering(ApiError(status, "Unsupported method"), repeat_last=True) as model, opened(model) as gateway:
+    with (
+        answering(ApiError(status, "Unsupported method"), repeat_last=True) as model,
+        opened(model) as gateway,
+    ):
         answer, headers, _ = ask(gateway.url("judge", timeout_s=60))
-        assert (answer, headers["x-should-retry"], len(model.script.requests)) == (status, "false", 1)
+        assert (answer, headers["x-should-retry"], len(model.script.requests)) == (
+            status,
+            "false",
+            1,
+        )
 
 
 @pytest.mark.parametrize(
@@ -380,7 +477,9 @@ def test_a_model_behind_a_proxy_is_reached_through_it():
 def test_a_certificate_must_be_trusted(tmp_path):
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} -days 2 -subj /CN=localhost"
-    subprocess.run([*made.split(), "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    subprocess.run(
+        [*made.split(), "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with listening(context) as port:
@@ -388,15 +487,22 @@ def test_a_certificate_must_be_trusted(tmp_path):
         with Gateway(find_upstream(found), LIVE, 1.0, same) as gateway:
             status, _, raw = ask(gateway.url("judge"))
             assert status == wire.REFUSED_STATUS
-            assert message(raw) == f"{wire.UNREACHABLE} the certificate of localhost is not trusted."
+            assert (
+                message(raw) == f"{wire.UNREACHABLE} the certificate of localhost is not trusted."
+            )
         assert _Proxy.asked == []
-        with Gateway(find_upstream(found | {"SSL_CERT_FILE": str(certificate)}), LIVE, 1.0, same) as gateway:
+        with Gateway(
+            find_upstream(found | {"SSL_CERT_FILE": str(certificate)}), LIVE, 1.0, same
+        ) as gateway:
             assert ask(gateway.url("judge"))[0] == 200
     assert _Proxy.asked.pop()[1] == "k"
 
 
 def test_a_redirect_does_not_carry_the_key_away():
-    with answering(ApiError(307, headers={"location": "http://127.0.0.1:9/"})) as model, opened(model) as gateway:
+    with (
+        answering(ApiError(307, headers={"location": "http://127.0.0.1:9/"})) as model,
+        opened(model) as gateway,
+    ):
         assert ask(gateway.url("judge"))[0] == 307
     assert len(model.api.log) == 1
 
@@ -405,13 +511,17 @@ def test_a_redirect_does_not_carry_the_key_away():
 
 
 def test_tokens_of_every_kind_have_their_price():
-    usage = Usage(1_000_000, 100_000, cache_creation_input_tokens=1_000_000, cache_read_input_tokens=1_000_000)
+    usage = Usage(
+        1_000_000, 100_000, cache_creation_input_tokens=1_000_000, cache_read_input_tokens=1_000_000
+    )
     with answering(Turn("yes", usage=usage)) as model, opened(model, budget=100) as gateway:
         ask(gateway.url("judge-a"))
         spent = gateway.spent()
     assert spent.usd == pytest.approx(2 + 1 + 2.5 + 0.2)
     assert (spent.basis, spent.input_tokens, spent.output_tokens) == ("known", 3_000_000, 100_000)
-    assert spent.by_node == {"judge-a": spent.usd} and spent.by_model == {"claude-sonnet-5": spent.usd}
+    assert spent.by_node == {"judge-a": spent.usd} and spent.by_model == {
+        "claude-sonnet-5": spent.usd
+    }
 
 
 def test_the_answer_may_be_as_long_as_the_budget_pays_for():
@@ -424,7 +534,10 @@ def test_the_answer_may_be_as_long_as_the_budget_pays_for():
 
 
 def test_a_request_that_the_budget_does_not_pay_for_never_leaves():
-    with answering(Turn("yes", usage=costing(9_500)), repeat_last=True) as model, opened(model, budget=0.1) as gateway:
+    with (
+        answering(Turn("yes", usage=costing(9_500)), repeat_last=True) as model,
+        opened(model, budget=0.1) as gateway,
+    ):
         url = gateway.url("judge")
         assert ask(url)[0] == 200
         status, _, raw = ask(url)
@@ -437,13 +550,23 @@ def test_thinking_needs_room_besides_the_answer():
     thinking = ASK | {"thinking": {"type": "enabled", "budget_tokens": 9_500}}
     with answering(Turn("yes"), repeat_last=True) as model, opened(model, budget=0.1) as gateway:
         assert ask(gateway.url("judge"), thinking)[0] == wire.REFUSED_STATUS
-        assert ask(gateway.url("judge"), thinking | {"thinking": {"type": "enabled", "budget_tokens": 5_000}})[0] == 200
+        assert (
+            ask(
+                gateway.url("judge"),
+                thinking | {"thinking": {"type": "enabled", "budget_tokens": 5_000}},
+            )[0]
+            == 200
+        )
     assert model.script.requests[0].body["max_tokens"] > 5_000 + 1_024
 
 
 def test_sessions_at_the_same_time_do_not_overspend_together():
     def greedy(request):
-        return Turn("yes", usage=costing(min(16_000, request.body["max_tokens"])), seconds_before_headers=0.2)
+        return Turn(
+            "yes",
+            usage=costing(min(16_000, request.body["max_tokens"])),
+            seconds_before_headers=0.2,
+        )
 
     with answering(greedy, repeat_last=True) as model, opened(model, budget=0.5) as gateway:
         urls = [gateway.url(f"judge-{number}") for number in range(8)]
@@ -456,7 +579,12 @@ def test_sessions_at_the_same_time_do_not_overspend_together():
 
 
 def test_a_cut_answer_counts_with_what_was_metered():
-    text = Turn("x" * 3_000, usage=costing(9, 4_000), characters_per_delta=100, fault=Fault("drop", after_events=20))
+    text = Turn(
+        "x" * 3_000,
+        usage=costing(9, 4_000),
+        characters_per_delta=100,
+        fault=Fault("drop", after_events=20),
+    )
     with answering(text) as model, opened(model) as gateway:
         with pytest.raises((http.client.IncompleteRead, ConnectionError)):
             ask(gateway.url("judge"))
@@ -469,7 +597,10 @@ def test_a_cut_answer_counts_with_what_was_metered():
 
 
 def test_after_a_last_word_nothing_more_is_asked():
-    with answering(Turn("no", stop_reason="refusal"), repeat_last=True) as model, opened(model) as gateway:
+    with (
+        answering(Turn("no", stop_reason="refusal"), repeat_last=True) as model,
+        opened(model) as gateway,
+    ):
         url = gateway.url("judge")
         assert ask(url)[0] == 200
         status, _, raw = ask(url)
@@ -481,17 +612,23 @@ def test_after_a_last_word_nothing_more_is_asked():
 @given(
     budget=st.floats(0.001, 2),
     ceiling=st.none() | st.floats(0.001, 2),
-    asked=st.lists(st.tuples(st.integers(0, 50_000), st.integers(1, 64_000), st.floats(0, 1)), max_size=20),
+    asked=st.lists(
+        st.tuples(st.integers(0, 50_000), st.integers(1, 64_000), st.floats(0, 1)), max_size=20
+    ),
 )
 def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, ceiling, asked):
     ledger = Ledger(budget)
     accounts = ledger.account("fix", ceiling), ledger.account("judge")
     for number, (tokens, wanted, share) in enumerate(asked):
         account = accounts[number % 2]
-        leave = ledger.reserve(account, "claude-sonnet-5", Tokens(cache_write=tokens), wanted, 1_024)
+        leave = ledger.reserve(
+            account, "claude-sonnet-5", Tokens(cache_write=tokens), wanted, 1_024
+        )
         if leave is not None:
             assert leave.max_tokens <= wanted
-            ledger.settle(leave, account, Tokens(cache_write=tokens, output=int(leave.max_tokens * share)))
+            ledger.settle(
+                leave, account, Tokens(cache_write=tokens, output=int(leave.max_tokens * share))
+            )
     assert ledger.spent().usd <= budget + 1e-9 and accounts[0].left >= -1e-9
 
 
@@ -500,7 +637,10 @@ def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, ceil
 
 @pytest.mark.parametrize("first", [[], ["a whole block"]])
 def test_an_answer_ends_with_the_agent_that_asked_for_it(first):
-    with answering(Turn(*first, "x" * 100_000, characters_per_delta=1)) as model, opened(model) as gateway:
+    with (
+        answering(Turn(*first, "x" * 100_000, characters_per_delta=1)) as model,
+        opened(model) as gateway,
+    ):
         parts = urlsplit(gateway.url("judge"))
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
         connection.request("POST", parts.path + "/v1/messages", json.dumps(ASK))
@@ -513,7 +653,9 @@ def test_an_answer_ends_with_the_agent_that_asked_for_it(first):
         deadline = time.monotonic() + 60
         while not model.script.client_disconnects and time.monotonic() < deadline:
             time.sleep(0.01)
-    assert model.script.client_disconnects == 1, "the model goes on talking to nobody, and is paid for it"
+    assert model.script.client_disconnects == 1, (
+        "the model goes on talking to nobody, and is paid for it"
+    )
     assert gateway.spent().usd
 
 
@@ -530,7 +672,9 @@ def test_closing_wakes_who_waits_for_budget():
 
 def record(model, cassette: Path, body: object, redact=same, **places: str) -> bytes:
     literals = {literal: f"{{{{{name}}}}}" for name, literal in places.items()}
-    with Gateway(find_upstream(model.environ), Wire("record", cassette), 1.0, redact, placeholders=literals) as gateway:
+    with Gateway(
+        find_upstream(model.environ), Wire("record", cassette), 1.0, redact, placeholders=literals
+    ) as gateway:
         return ask(gateway.url("judge"), body)[2]
 
 
@@ -542,34 +686,51 @@ def replayed(cassette: Path, body: object, **places: str):
 
 
 def texts(raw: bytes) -> str:
-    events = [json.loads(line[5:]) for line in raw.decode().splitlines() if line.startswith("data:")]
+    events = [
+        json.loads(line[5:]) for line in raw.decode().splitlines() if line.startswith("data:")
+    ]
     return "".join(event.get("delta", {}).get("text", "") for event in events)
 
 
-def test_what_was_recorded_is_replayed_without_upstream_and_for_nothing_though_its_cost_is_known(tmp_path):
+def test_what_was_recorded_is_replayed_without_upstream_and_for_nothing_though_its_cost_is_known(
+    tmp_path,
+):
     with answering(Turn("one two three", characters_per_delta=2)) as model:
         live = record(model, tmp_path / "c", ASK)
     status, raw, gateway = replayed(tmp_path / "c", ASK)
     assert (status, texts(raw)) == (200, texts(live))
     assert gateway.spent() == Cost() and gateway.unmatched == []
     was = gateway.settle("judge", *gateway.sessions, SessionCost())
-    assert (was.usd, was.input_tokens, was.output_tokens, was.replayed) == pytest.approx((0.0004, 100, 20, True))
+    assert (was.usd, was.input_tokens, was.output_tokens, was.replayed) == pytest.approx(
+        (0.0004, 100, 20, True)
+    )
 
 
 def test_answers_in_one_piece_and_errors_are_replayed_too(tmp_path):
     once = ASK | {"stream": False}
-    with answering(ApiError(400), Turn("yes")) as model, opened(model, mode=Wire("record", tmp_path)) as gateway:
+    with (
+        answering(ApiError(400), Turn("yes")) as model,
+        opened(model, mode=Wire("record", tmp_path)) as gateway,
+    ):
         ask(gateway.url("judge"), once)
         ask(gateway.url("judge"), once)
     paid = gateway.spent()
     with Gateway(None, Wire("replay", tmp_path), 1.0, same) as gateway:
         assert ask(gateway.url("judge"), once)[0] == 400
-        assert json.loads(ask(gateway.url("judge"), once)[2])["content"] == [{"type": "text", "text": "yes"}]
-    assert sum(each.cost.usd for each in gateway.sessions.values()) == pytest.approx(paid.usd) and paid.usd
+        assert json.loads(ask(gateway.url("judge"), once)[2])["content"] == [
+            {"type": "text", "text": "yes"}
+        ]
+    assert (
+        sum(each.cost.usd for each in gateway.sessions.values()) == pytest.approx(paid.usd)
+        and paid.usd
+    )
 
 
 def test_identical_requests_are_answered_in_recorded_order_and_not_more_often(tmp_path):
-    with answering(Turn("first"), Turn("second")) as model, opened(model, mode=Wire("record", tmp_path)) as gateway:
+    with (
+        answering(Turn("first"), Turn("second")) as model,
+        opened(model, mode=Wire("record", tmp_path)) as gateway,
+    ):
         ask(gateway.url("judge"))
         ask(gateway.url("judge"))
     with Gateway(None, Wire("replay", tmp_path), 1.0, same) as gateway:
@@ -600,7 +761,9 @@ def test_literals_that_change_are_put_back(tmp_path):
     again = ASK | {"messages": [{"role": "user", "content": 'n-2 read /tmp/t"wo/a'}]}
     status, raw, _ = replayed(tmp_path / "c", again, nonce="n-2", tree='/tmp/t"wo')
     assert status == 200 and texts(raw) == 'in /tmp/t"wo/a'
-    events = [json.loads(line[5:]) for line in raw.decode().splitlines() if line.startswith("data:")]
+    events = [
+        json.loads(line[5:]) for line in raw.decode().splitlines() if line.startswith("data:")
+    ]
     given = "".join(event.get("delta", {}).get("partial_json", "") for event in events)
     assert json.loads(given) == {"file_path": '/tmp/t"wo/a'}
 
@@ -612,10 +775,15 @@ def test_no_secret_is_in_a_cassette(tmp_path):
         characters_per_delta=3,
     )  # fmt: skip
     with answering(turn) as model:
-        body = ASK | {"system": secret, "messages": [{"role": "user", "content": f"password = {secret}"}]}
+        body = ASK | {
+            "system": secret,
+            "messages": [{"role": "user", "content": f"password = {secret}"}],
+        }
         record(model, tmp_path, body, redact=lambda text: text.replace(secret, "[REDACTED]"))
     other = json.loads(json.dumps(body).replace(secret, "[REDACTED]"))
-    assert replayed(tmp_path, other)[2].unmatched == ["judge: it differs from the recorded one in what was redacted"]
+    assert replayed(tmp_path, other)[2].unmatched == [
+        "judge: it differs from the recorded one in what was redacted"
+    ]
     kept = "".join(path.read_text() for path in tmp_path.iterdir())
     assert secret not in kept and KEY not in kept and "x-api-key" not in kept
     assert kept.count("[REDACTED]") == 5
@@ -626,12 +794,18 @@ def test_recording_again_changes_no_byte(tmp_path):
     for name in ("one", "two"):
         with answering(Turn("yes", ToolUse("Read", {"file_path": "a"}))) as model:
             record(model, tmp_path / name, ASK)
-    one, two = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "two"))
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        for name in ("one", "two")
+    )
     assert one == two and len(one) == 1
 
 
 def test_a_cut_answer_is_not_recorded(tmp_path):
-    with answering(Turn("yes", fault=Fault("drop"))) as model, pytest.raises((http.client.HTTPException, OSError)):
+    with (
+        answering(Turn("yes", fault=Fault("drop"))) as model,
+        pytest.raises((http.client.HTTPException, OSError)),
+    ):
         record(model, tmp_path / "c", ASK)
     assert not (tmp_path / "c").exists() or not list((tmp_path / "c").iterdir())
 
@@ -663,8 +837,12 @@ def test_a_cassette_that_is_broken_names_its_file(tmp_path, text):
 
 def test_replay_loads_no_network_library(tmp_path, environ):
     script = "import sys; from pathlib import Path\n"
-    script += "from vibe_gate.domain.model_wire import Wire; from vibe_gate.gateway import Gateway\n"
-    script += f"with Gateway(None, Wire('replay', Path({str(tmp_path)!r})), 1.0, str) as g: g.url('x')\n"
+    script += (
+        "from vibe_gate.domain.model_wire import Wire; from vibe_gate.gateway import Gateway\n"
+    )
+    script += (
+        f"with Gateway(None, Wire('replay', Path({str(tmp_path)!r})), 1.0, str) as g: g.url('x')\n"
+    )
     script += "sys.exit('requests' in sys.modules or 'urllib3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], env=environ).returncode == 0
 
@@ -677,12 +855,18 @@ def request_with(**changes):
         "model": "m",
         "system": [
             {"type": "text", "text": "x-anthropic-billing-header: cc_version=1; cch=abc;"},
-            {"type": "text", "text": "You are a Claude agent, built on Anthropic's Claude Agent SDK."},
+            {
+                "type": "text",
+                "text": "You are a Claude agent, built on Anthropic's Claude Agent SDK.",
+            },
             {"type": "text", "text": "Judge.", "cache_control": {"type": "ephemeral"}},
         ],
         "messages": [
             {"role": "user", "content": "Look."},
-            {"role": "system", "content": "<system-reminder>\nToday is Monday.\n</system-reminder>"},
+            {
+                "role": "system",
+                "content": "<system-reminder>\nToday is Monday.\n</system-reminder>",
+            },
         ],
         "tools": [{"name": "Read", "description": "one"}, {"name": "Glob", "description": "two"}],
         "max_tokens": 5,
@@ -714,7 +898,9 @@ def test_what_changes_from_run_to_run_is_left_out():
     ],
 )  # fmt: skip
 def test_what_means_something_is_kept(change):
-    assert digest(normal_request(request_with(), {})) != digest(normal_request(request_with(**change), {}))
+    assert digest(normal_request(request_with(), {})) != digest(
+        normal_request(request_with(**change), {})
+    )
 
 
 def test_results_stand_in_the_order_of_their_calls():
@@ -722,8 +908,13 @@ def test_results_stand_in_the_order_of_their_calls():
         calls = [{"type": "tool_use", "id": order[0], "name": "Read", "input": {"file_path": "a"}},
                  {"type": "tool_use", "id": order[1], "name": "Glob", "input": {"pattern": "*"}}]  # fmt: skip
         found = {order[0]: "text", order[1]: listing}
-        results = [{"type": "tool_result", "tool_use_id": name, "content": found[name]} for name in sorted(order)]
-        return request_with(messages=[{"role": "assistant", "content": calls}, {"role": "user", "content": results}])
+        results = [
+            {"type": "tool_result", "tool_use_id": name, "content": found[name]}
+            for name in sorted(order)
+        ]
+        return request_with(
+            messages=[{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
+        )
 
     one = normal_request(conversation(("toolu_1", "toolu_2"), "a\nb"), {})
     two = normal_request(conversation(("toolu_9", "toolu_8"), "b\na"), {})
@@ -736,7 +927,10 @@ def test_deltas_of_a_block_are_joined():
 
     events = [delta(0, "text_delta", "text", "a"), {"type": "ping"}, delta(0, "text_delta", "text", "b"),
               delta(1, "text_delta", "text", "c"), delta(1, "signature_delta", "signature", "s")]  # fmt: skip
-    assert joined(events) == [delta(0, "text_delta", "text", "ab"), delta(1, "text_delta", "text", "c")]
+    assert joined(events) == [
+        delta(0, "text_delta", "text", "ab"),
+        delta(1, "text_delta", "text", "c"),
+    ]
 
 
 # With the real CLI.
@@ -748,13 +942,19 @@ def test_a_session_recorded_is_the_same_session_replayed(tmp_path, environ):
     tree.mkdir()
     for name in "abcde":
         (tree / f"{name}.py").write_text(f"{name} = 1\n")
-    calls = [ToolUse("Read", {"file_path": f"{name}.py"}) for name in "abcde"] + [ToolUse("Glob", {"pattern": "*.py"})]
+    calls = [ToolUse("Read", {"file_path": f"{name}.py"}) for name in "abcde"] + [
+        ToolUse("Glob", {"pattern": "*.py"})
+    ]
 
     def once(upstream: Upstream | None, mode: str):
         places = {str(tmp_path): "{{folder}}"}
-        with Gateway(upstream, Wire(mode, tmp_path / "c"), 1.0, same, placeholders=places) as gateway:
+        with Gateway(
+            upstream, Wire(mode, tmp_path / "c"), 1.0, same, placeholders=places
+        ) as gateway:
             prompt = f"Judge what is in {tree}."
-            return hold(session_in(tmp_path, gateway.url("judge"), environ, prompt=prompt))[0], gateway
+            return hold(session_in(tmp_path, gateway.url("judge"), environ, prompt=prompt))[
+                0
+            ], gateway
 
     with answering(
         Turn(Thinking("Let me see."), *calls), Turn(ToolUse("Grep", {"pattern": "1"})), {"ok": True}
@@ -763,7 +963,9 @@ def test_a_session_recorded_is_the_same_session_replayed(tmp_path, environ):
     for name in "edcba":
         (tree / f"{name}.py").touch()
     second, gateway = once(None, "replay")
-    assert (first.status, first.answer) == (second.status, second.answer) == ("answered", {"ok": True})
+    assert (
+        (first.status, first.answer) == (second.status, second.answer) == ("answered", {"ok": True})
+    )
     assert gateway.unmatched == [] and len(list((tmp_path / "c").iterdir())) == 3
 
 
@@ -774,13 +976,19 @@ def test_a_working_agent_is_replayed_in_another_clone_whatever_its_commands_say(
         tree.mkdir()
         (tree / "a.py").write_text("x = 1\n")
         places = {str(tree): "{{workspace}}"}
-        with Gateway(upstream, Wire(mode, tmp_path / "c"), 1.0, same, placeholders=places) as gateway:
+        with Gateway(
+            upstream, Wire(mode, tmp_path / "c"), 1.0, same, placeholders=places
+        ) as gateway:
             tools = ("Read", "Write", "Edit", "Bash", "TaskCreate", "TaskUpdate")
             url = gateway.url("fix", working=True)
-            session = session_in(tmp_path, url, environ, folder=tree, schema=None, working=True, tools=tools)
+            session = session_in(
+                tmp_path, url, environ, folder=tree, schema=None, working=True, tools=tools
+            )
             return hold(session)[0], (tree / "a.py").read_text(), gateway
 
-    edit = ToolUse("Edit", {"file_path": f"{tmp_path}/one/a.py", "old_string": "1", "new_string": "2"})
+    edit = ToolUse(
+        "Edit", {"file_path": f"{tmp_path}/one/a.py", "old_string": "1", "new_string": "2"}
+    )
     steps = (
         Turn(ToolUse("Read", {"file_path": "a.py"}), ToolUse("Bash", {"command": "date +%N; pwd"})),
         Turn(edit, ToolUse("TaskCreate", {"subject": "One", "description": ""})),
@@ -792,7 +1000,9 @@ def test_a_working_agent_is_replayed_in_another_clone_whatever_its_commands_say(
         first = work("one", find_upstream(model.environ), "record")
     second = work("two", None, "replay")
     assert second[2].unmatched == []
-    assert (first[0].status, first[0].text) == (second[0].status, second[0].text) == ("done", "Done.")
+    assert (
+        (first[0].status, first[0].text) == (second[0].status, second[0].text) == ("done", "Done.")
+    )
     assert first[1] == second[1] == "x = 2\n"
     assert list(second[2].notes) == ["fix: what call 2 gave differs from the recording"]
 
@@ -802,9 +1012,13 @@ def test_a_cassette_of_format_1_is_still_replayed(tmp_path, environ):
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "a.py").write_text("x = 1\n")
     cassette = Path(__file__).parents[1] / "cassettes" / "format-1"
-    with Gateway(None, Wire("replay", cassette), 1.0, same, placeholders={str(tmp_path): "{{folder}}"}) as gateway:
+    with Gateway(
+        None, Wire("replay", cassette), 1.0, same, placeholders={str(tmp_path): "{{folder}}"}
+    ) as gateway:
         ending, notes = hold(session_in(tmp_path, gateway.url("judge"), environ))
     assert gateway.unmatched == []
     assert (ending.status, ending.answer) == ("answered", {"ok": True})
-    calls = [item["tool"] for item in notes.events if item.get("role") == "assistant" and "tool" in item]
+    calls = [
+        item["tool"] for item in notes.events if item.get("role") == "assistant" and "tool" in item
+    ]
     assert calls == ["Read", "StructuredOutput"]

@@ -30,11 +30,15 @@ def event(kind: str, **fields: object) -> bytes:
     return b"data: " + json.dumps({"type": kind, **fields}).encode() + b"\n\n"
 
 
-START = event("message_start", message={"model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}})
+START = event(
+    "message_start", message={"model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}}
+)
 BLOCK = event("content_block_start", index=0, content_block={"type": "text", "text": ""}) + event(
     "content_block_stop", index=0
 )
-STOP = event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 9}) + event("message_stop")
+STOP = event(
+    "message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 9}
+) + event("message_stop")
 
 
 class Endpoint(ThreadingHTTPServer):
@@ -42,7 +46,9 @@ class Endpoint(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, pieces: Callable[[], Iterator[bytes]], content_type: str, encoding: str) -> None:
+    def __init__(
+        self, pieces: Callable[[], Iterator[bytes]], content_type: str, encoding: str
+    ) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.pieces, self.content_type, self.encoding = pieces, content_type, encoding
         self.sent = 0
@@ -78,7 +84,9 @@ def gateway_to(
     endpoint = Endpoint(pieces, content_type, encoding)
     thread = threading.Thread(target=endpoint.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
-    upstream = find_upstream({"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{endpoint.server_address[1]}"})
+    upstream = find_upstream(
+        {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{endpoint.server_address[1]}"}
+    )
     try:
         with Gateway(upstream, Wire("live"), 1.0, str) as gateway:
             yield gateway, endpoint
@@ -92,7 +100,9 @@ def ask(url: str) -> tuple[int, bytes]:
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     try:
-        connection.request("POST", parts.path + "/v1/messages", ASK, {"content-type": "application/json"})
+        connection.request(
+            "POST", parts.path + "/v1/messages", ASK, {"content-type": "application/json"}
+        )
         response = connection.getresponse()
         return response.status, response.read()
     finally:
@@ -122,7 +132,9 @@ DELTA = event("content_block_delta", index=0, delta={"type": "text_delta", "text
     ],
     ids=["pings", "text", "one event", "one piece"],
 )
-def test_an_answer_without_an_end_ends_the_session(pieces: Callable[[], Iterator[bytes]], content_type: str) -> None:
+def test_an_answer_without_an_end_ends_the_session(
+    pieces: Callable[[], Iterator[bytes]], content_type: str
+) -> None:
     with gateway_to(pieces, content_type) as (gateway, endpoint):
         url = gateway.url("judge")
         assert is_cut(url)
@@ -138,7 +150,10 @@ def test_a_packed_answer_is_unpacked_up_to_the_limit() -> None:
         url = gateway.url("judge")
         assert is_cut(url)
         assert "more than" in ask(url)[1].decode() and endpoint.requests == 1
-    with gateway_to(lambda: iter([gzip.compress(START + BLOCK + STOP)]), STREAM, "gzip") as (gateway, _):
+    with gateway_to(lambda: iter([gzip.compress(START + BLOCK + STOP)]), STREAM, "gzip") as (
+        gateway,
+        _,
+    ):
         assert ask(gateway.url("judge")) == (200, START + BLOCK + STOP)
     with gateway_to(lambda: iter([b"??"]), STREAM, "br") as (gateway, _):
         status, body = ask(gateway.url("judge"))
@@ -150,7 +165,13 @@ def test_a_packed_answer_is_unpacked_up_to_the_limit() -> None:
     [
         (START + BLOCK, STREAM),
         (START + BLOCK + event("message_stop"), STREAM),
-        (START + BLOCK + event("message_delta", delta={"stop_reason": None}) + event("message_stop"), STREAM),
+        (
+            START
+            + BLOCK
+            + event("message_delta", delta={"stop_reason": None})
+            + event("message_stop"),
+            STREAM,
+        ),
         (b'{"content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}', WHOLE),
     ],
     ids=["no end", "no reason", "a reason that is null", "one piece"],
@@ -161,10 +182,14 @@ def test_an_answer_without_a_stop_reason_is_no_answer(answer: bytes, content_typ
         assert gateway.spent().output_tokens > 0  # it is paid for all the same
 
 
-@pytest.mark.parametrize(("count", "counted"), [(10**30, 10_000_000), (2**63, 10_000_000), (10_000, 10_000)])
+@pytest.mark.parametrize(
+    ("count", "counted"), [(10**30, 10_000_000), (2**63, 10_000_000), (10_000, 10_000)]
+)
 def test_counts_of_tokens_are_clamped(count: int, counted: int) -> None:
     meter = Meter()
-    meter.whole({"usage": {"input_tokens": count, "output_tokens": count}, "stop_reason": "end_turn"})
+    meter.whole(
+        {"usage": {"input_tokens": count, "output_tokens": count}, "stop_reason": "end_turn"}
+    )
     assert meter.usage() == Usage(input=counted, output=counted)
 
 
@@ -197,9 +222,15 @@ def test_who_does_not_know_a_session_is_refused_before_the_body_is_read() -> Non
 
 
 def test_bodies_of_many_requests_together_are_bounded() -> None:
-    with gateway_to(lambda: iter([START + BLOCK + STOP])) as (gateway, _), contextlib.ExitStack() as stack:
+    with (
+        gateway_to(lambda: iter([START + BLOCK + STOP])) as (gateway, _),
+        contextlib.ExitStack() as stack,
+    ):
         url = gateway.url("judge")
-        peers = [stack.enter_context(socket.create_connection(address(url), timeout=10)) for _ in range(5)]
+        peers = [
+            stack.enter_context(socket.create_connection(address(url), timeout=10))
+            for _ in range(5)
+        ]
         for peer in peers:
             peer.sendall(head(url, 60_000_000))
         answers = [peer for peer in peers if _is_answered(peer)]
@@ -215,12 +246,21 @@ def _is_answered(peer: socket.socket) -> bool:
 
 
 def test_connections_that_say_nothing_do_not_keep_an_agent_out() -> None:
-    with gateway_to(lambda: iter([START + BLOCK + STOP])) as (gateway, _), contextlib.ExitStack() as stack:
+    with (
+        gateway_to(lambda: iter([START + BLOCK + STOP])) as (gateway, _),
+        contextlib.ExitStack() as stack,
+    ):
         url = gateway.url("judge")
-        peers = [stack.enter_context(socket.create_connection(address(url), timeout=10)) for _ in range(MAX_STRANGERS)]
+        peers = [
+            stack.enter_context(socket.create_connection(address(url), timeout=10))
+            for _ in range(MAX_STRANGERS)
+        ]
         for peer in peers:
             peer.sendall(b"POST /")
         assert ask(url)[0] == 200
-        newcomers = [stack.enter_context(socket.create_connection(address(url), timeout=10)) for _ in range(3)]
+        newcomers = [
+            stack.enter_context(socket.create_connection(address(url), timeout=10))
+            for _ in range(3)
+        ]
         assert peers[0].recv(1) == b"" and len(newcomers) == 3  # the oldest makes room
         assert ask(url)[0] == 200

@@ -14,7 +14,9 @@ from vibe_gate.gateway.ledger import FAIR_TOKENS, OVERHEAD_TOKENS, Account, Ledg
 from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Usage
 
 HAIKU, NEW = "claude-haiku-4-5", "claude-new-9"
-"""A model of 1, 5, 1.25 and 0.1 USD a million tokens of input, output, cache written and read; one without a price."""
+"""A model of 1, 5, 1.25 and 0.1 USD a million tokens of input, output, cache written and read; one
+without a price.
+"""
 
 CENT = 0.010001
 """USD: a cent, and less than a token's price more, as sums of floating point are not exact."""
@@ -23,7 +25,9 @@ A_CENT = Usage(output=2_000)
 """Of HAIKU's."""
 
 
-def granted(ledger: Ledger, account: Account, output: int, useful: int = 1, model: str = HAIKU) -> Reservation:
+def granted(
+    ledger: Ledger, account: Account, output: int, useful: int = 1, model: str = HAIKU
+) -> Reservation:
     reservation = ledger.reserve(account, model, Usage(), output, useful)
     assert reservation is not None
     return reservation
@@ -57,12 +61,16 @@ def paid(ledger: Ledger, account: Account, used: Usage, model: str = HAIKU) -> N
         (1.0, CENT, Usage(), 64_000, 2_001, None),
     ],
 )
-def test_as_much_output_is_granted_as_is_paid_for(budget, ceiling, expected, wanted, useful, max_tokens) -> None:
+def test_as_much_output_is_granted_as_is_paid_for(
+    budget, ceiling, expected, wanted, useful, max_tokens
+) -> None:
     ledger = Ledger(budget)
     reservation = ledger.reserve(ledger.account("fix", ceiling), HAIKU, expected, wanted, useful)
     assert (reservation.max_tokens if reservation else None) == max_tokens
     if reservation is not None:
-        assert reservation.usd == pytest.approx(expected.input * 1e-6 + reservation.max_tokens * 5e-6)
+        assert reservation.usd == pytest.approx(
+            expected.input * 1e-6 + reservation.max_tokens * 5e-6
+        )
         assert reservation.model == HAIKU
 
 
@@ -94,7 +102,12 @@ def test_what_is_set_aside_for_one_session_is_not_left_for_another() -> None:
     ledger = Ledger(2 * CENT)
     first, second = ledger.account("fix", 0.015), ledger.account("judge")
     reservation = granted(ledger, first, 2_000)
-    assert (first.bound, first.left, second.bound, second.left) == (0.01, pytest.approx(0.005), 0, math.inf)
+    assert (first.bound, first.left, second.bound, second.left) == (
+        0.01,
+        pytest.approx(0.005),
+        0,
+        math.inf,
+    )
     assert granted(ledger, second, 64_000).max_tokens == 2_000
     ledger.settle(reservation, first, Usage(output=200))
     assert first.bound == pytest.approx(0.001)
@@ -115,7 +128,9 @@ def test_a_request_waits_while_others_may_cost_less_than_was_set_aside() -> None
     first, second = ledger.account("fix"), ledger.account("judge")
     reservation = granted(ledger, first, 2_000)
     results: list[Reservation | None] = []
-    thread = waiting(lambda: results.append(ledger.reserve(second, HAIKU, Usage(), 1_000, 1_000)), ledger)
+    thread = waiting(
+        lambda: results.append(ledger.reserve(second, HAIKU, Usage(), 1_000, 1_000)), ledger
+    )
     ledger.settle(reservation, first, Usage(output=100))
     thread.join(10)
     assert [result.max_tokens for result in results if result] == [1_000]
@@ -127,7 +142,9 @@ def test_when_nothing_more_can_become_free_who_waits_is_refused() -> None:
     first, second = ledger.account("fix"), ledger.account("judge")
     reservation = granted(ledger, first, 2_000)
     results: list[Reservation | None] = []
-    thread = waiting(lambda: results.append(ledger.reserve(second, HAIKU, Usage(), 1_000, 1_000)), ledger)
+    thread = waiting(
+        lambda: results.append(ledger.reserve(second, HAIKU, Usage(), 1_000, 1_000)), ledger
+    )
     ledger.settle(reservation, first, A_CENT)
     thread.join(10)
     assert (results, ledger.reached) == ([None], True)
@@ -142,7 +159,9 @@ def test_a_session_at_its_ceiling_waits_for_its_own_requests_alone() -> None:
     busy = ledger.account("fix", 0.01)
     reservation = granted(ledger, busy, 2_000)
     results: list[Reservation | None] = []
-    thread = waiting(lambda: results.append(ledger.reserve(busy, HAIKU, Usage(), 1_000, 1_000)), ledger)
+    thread = waiting(
+        lambda: results.append(ledger.reserve(busy, HAIKU, Usage(), 1_000, 1_000)), ledger
+    )
     ledger.settle(reservation, busy, Usage())
     thread.join(10)
     assert [result.max_tokens for result in results if result] == [1_000]
@@ -153,7 +172,9 @@ def test_closing_ends_all_waiting_and_waits_for_what_is_under_way() -> None:
     account = ledger.account("fix")
     reservation = granted(ledger, account, 2_000)
     results: list[Reservation | None] = []
-    thread = waiting(lambda: results.append(ledger.reserve(account, HAIKU, Usage(), 1_000, 1_000)), ledger)
+    thread = waiting(
+        lambda: results.append(ledger.reserve(account, HAIKU, Usage(), 1_000, 1_000)), ledger
+    )
     closing = waiting(lambda: ledger.close(10), ledger)
     thread.join(10)
     assert results == [None]
@@ -172,12 +193,16 @@ def test_closing_waits_no_longer_than_it_is_told() -> None:
 
 def test_each_answer_is_counted_by_session_and_model_and_heard_of() -> None:
     settlements: list[tuple[float, str, int]] = []
-    ledger = Ledger(1.0, lambda usd, node_id, tokens: settlements.append((round(usd, 6), node_id, tokens)))
+    ledger = Ledger(
+        1.0, lambda usd, node_id, tokens: settlements.append((round(usd, 6), node_id, tokens))
+    )
     account = ledger.account("judge")
     paid(ledger, account, Usage(input=100, cache_write=200, cache_read=1_000, output=10))
     paid(ledger, account, Usage(output=10))
     assert settlements == [(0.0005, "judge", 1_310), (0.00005, "judge", 10)]
-    assert account.cost == SessionCost(1_300, 20, {HAIKU: ModelCost(0.00055, "known")}, cache_read_tokens=1_000)
+    assert account.cost == SessionCost(
+        1_300, 20, {HAIKU: ModelCost(0.00055, "known")}, cache_read_tokens=1_000
+    )
     assert account.open == []
 
 
@@ -230,7 +255,9 @@ def test_a_model_without_a_listed_price_is_the_dearest_until_its_program_has_tol
     paid(ledger, account, used, NEW)
     assert account.cost.by_model == {NEW: ModelCost(0.05, "unknown")}
     assert ledger.spent().basis == "unknown"
-    counted = SessionCost(by_model={NEW: ModelCost(0.01, "known"), "claude-other": ModelCost(9, "known")})
+    counted = SessionCost(
+        by_model={NEW: ModelCost(0.01, "known"), "claude-other": ModelCost(9, "known")}
+    )
     assert ledger.close_account(account, counted).by_model == {NEW: ModelCost(0.01, "known")}
     assert settlements == [(0.05, 1_000), (-0.04, 0)]
     assert (ledger.spent().usd, ledger.spent().basis) == (0.01, "known")
@@ -243,7 +270,9 @@ def test_a_model_without_a_listed_price_is_the_dearest_until_its_program_has_tol
 
 
 @pytest.mark.parametrize("told", [ModelCost(0.5, "unknown"), None])
-def test_a_price_that_the_program_does_not_know_either_changes_nothing(told: ModelCost | None) -> None:
+def test_a_price_that_the_program_does_not_know_either_changes_nothing(
+    told: ModelCost | None,
+) -> None:
     ledger = Ledger(1.0)
     account = ledger.account("judge")
     paid(ledger, account, Usage(output=1_000), NEW)
@@ -274,7 +303,12 @@ def test_what_was_used_past_the_gateway_counts_as_it_was_told(usd: float, reache
     assert ledger.add("fix", counted) == counted
     assert (ledger.reached, settlements) == (reached, [(usd, "fix", 110)])
     spent = ledger.spent()
-    assert (spent.usd, spent.input_tokens, spent.output_tokens, spent.cache_read_tokens) == (usd, 100, 10, 50)
+    assert (spent.usd, spent.input_tokens, spent.output_tokens, spent.cache_read_tokens) == (
+        usd,
+        100,
+        10,
+        50,
+    )
 
 
 def test_a_budget_that_was_reached_stays_reached() -> None:
@@ -301,14 +335,23 @@ def test_the_next_requests_input_is_expected_from_the_last_one(size: int, expect
 
 def test_what_was_not_cached_is_expected_to_be_charged_again() -> None:
     account = Account("judge")
-    assert account.expected(3_000) == Usage(cache_write=int(3_000 / CHARACTERS_PER_TOKEN) + OVERHEAD_TOKENS)
+    assert account.expected(3_000) == Usage(
+        cache_write=int(3_000 / CHARACTERS_PER_TOKEN) + OVERHEAD_TOKENS
+    )
     account.learn(3_000, Usage(input=1_000))
     assert account.expected(3_000) == Usage(cache_write=1_000)
     account.learn(9_000, Usage(output=5))
-    assert account.expected(3_000) == Usage(cache_write=1_000), "an answer without input taught nothing"
+    assert account.expected(3_000) == Usage(cache_write=1_000), (
+        "an answer without input taught nothing"
+    )
 
 
 def test_a_new_account_goes_on_and_has_no_ceiling() -> None:
     account = Account("judge")
-    assert (account.ended, account.working, account.until, account.left) == ("", False, math.inf, math.inf)
+    assert (account.ended, account.working, account.until, account.left) == (
+        "",
+        False,
+        math.inf,
+        math.inf,
+    )
     assert Ledger(1.0).account("fix", 0.5, working=True, until=9.0).until == 9.0

@@ -15,12 +15,18 @@ from vibe_gate.gateway.model_probe import ModelReply
 from vibe_gate.gateway.upstream import Upstream
 
 KEY = "sk-ant-api03-NOBODY-MAY-SEE-THIS"
-MESSAGE = {"type": "message", "content": [{"type": "text", "text": "ready"}], "usage": {"output_tokens": 1}}
+MESSAGE = {
+    "type": "message",
+    "content": [{"type": "text", "text": "ready"}],
+    "usage": {"output_tokens": 1},
+}
 
 
 @contextmanager
 def endpoint(talk: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[bytes]]]:
-    """A loopback server that reads one request and then does what `talk` does; its address, and what it was sent."""
+    """A loopback server that reads one request and then does what `talk` does; its address, and
+    what it was sent.
+    """
     requests: list[bytes] = []
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -74,7 +80,9 @@ def endless(connection: socket.socket) -> None:
 
 def ask(talk: Callable[[socket.socket], None]) -> tuple[ModelReply, bytes]:
     with endpoint(talk) as (address, requests):
-        reply = ask_model(Upstream(address, "ANTHROPIC_API_KEY", {"x-api-key": KEY}), "claude-x", answer_s=0.5)
+        reply = ask_model(
+            Upstream(address, "ANTHROPIC_API_KEY", {"x-api-key": KEY}), "claude-x", answer_s=0.5
+        )
     return reply, requests[0]
 
 
@@ -123,5 +131,8 @@ def test_an_address_where_nobody_listens_is_told_as_such() -> None:
 def test_a_subscription_names_the_program_that_it_is_for() -> None:
     credentials = {"authorization": f"Bearer {KEY}", "anthropic-beta": "oauth-2025-04-20"}
     with endpoint(answering(200, MESSAGE)) as (address, requests):
-        assert ask_model(Upstream(address, "CLAUDE_CODE_OAUTH_TOKEN", credentials), "m").refusal is None
+        assert (
+            ask_model(Upstream(address, "CLAUDE_CODE_OAUTH_TOKEN", credentials), "m").refusal
+            is None
+        )
     assert b"You are Claude Code" in requests[0]

@@ -11,7 +11,9 @@ from wire import answer, answering, hold, session_in
 from vibe_gate.gateway.prices import DEAREST, PRICES, cost, price_of
 from vibe_gate.gateway.usage import Meter, Usage
 
-EVERY_KIND = Usage(input=100_000, output=70_001, cache_write=30_011, cache_write_1h=11_003, cache_read=500_009)
+EVERY_KIND = Usage(
+    input=100_000, output=70_001, cache_write=30_011, cache_write_1h=11_003, cache_read=500_009
+)
 """So many of each that no two mistakes in a price cancel each other."""
 
 
@@ -19,7 +21,9 @@ class Reported(scripted.Usage):
     """Our usage, as the API reports it."""
 
     def __init__(self, usage: Usage) -> None:
-        super().__init__(usage.input, usage.output, usage.cache_write + usage.cache_write_1h, usage.cache_read)
+        super().__init__(
+            usage.input, usage.output, usage.cache_write + usage.cache_write_1h, usage.cache_read
+        )
         split = {
             "ephemeral_5m_input_tokens": usage.cache_write,
             "ephemeral_1h_input_tokens": usage.cache_write_1h,
@@ -42,12 +46,16 @@ def test_our_prices_are_those_of_the_cli(tmp_path, environ, model):
 
 def test_dated_names_and_long_contexts_are_the_same_model():
     assert (
-        price_of("claude-haiku-4-5-20251001") == price_of("claude-haiku-4-5") == (PRICES["claude-haiku-4-5"], "known")
+        price_of("claude-haiku-4-5-20251001")
+        == price_of("claude-haiku-4-5")
+        == (PRICES["claude-haiku-4-5"], "known")
     )
     assert price_of("claude-sonnet-4-6[1m]") == (PRICES["claude-sonnet-4-6"], "known")
 
 
-@pytest.mark.parametrize("name", ["qwen3-coder", "", "claude-sonnet-6", "claude-sonnet-5-but-not-quite"])
+@pytest.mark.parametrize(
+    "name", ["qwen3-coder", "", "claude-sonnet-6", "claude-sonnet-5-but-not-quite"]
+)
 def test_unknown_names_are_the_dearest(name):
     assert price_of(name) == (DEAREST, "unknown")
     assert all(price.output <= DEAREST.output for price in PRICES.values())
@@ -55,20 +63,39 @@ def test_unknown_names_are_the_dearest(name):
 
 def test_usage_is_read_across_any_chunks():
     events = [
-        {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ä" * 30}},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}},
+        {
+            "type": "message_start",
+            "message": {"model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": "ä" * 30},
+        },
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 9},
+        },
         {"type": "message_stop"},
     ]
-    stream = "".join(f"event: {e['type']}\r\ndata: {json.dumps(e)}\r\n\r\n" for e in events).encode()
+    stream = "".join(
+        f"event: {e['type']}\r\ndata: {json.dumps(e)}\r\n\r\n" for e in events
+    ).encode()
     for size in (1, 3, 7, len(stream)):
         meter = Meter()
         for start in range(0, len(stream), size):
             meter.feed(stream[start : start + size])
-        assert (meter.complete, meter.stop_reason, meter.usage()) == (True, "end_turn", Usage(input=7, output=9))
+        assert (meter.complete, meter.stop_reason, meter.usage()) == (
+            True,
+            "end_turn",
+            Usage(input=7, output=9),
+        )
 
 
-@pytest.mark.parametrize("usage", [None, [], {"input_tokens": "many"}, {"input_tokens": -5}, {"cache_creation": 3}])
+@pytest.mark.parametrize(
+    "usage", [None, [], {"input_tokens": "many"}, {"input_tokens": -5}, {"cache_creation": 3}]
+)
 def test_a_usage_that_makes_no_sense_counts_nothing(usage):
     meter = Meter()
     meter.whole({"usage": usage})

@@ -21,7 +21,13 @@ class Bench:
         self.root = root
         self.environ = dict(environ)
 
-    def git(self, *arguments: str, env: Mapping[str, str] | None = None, ok: bool = True, stdin: bytes = b"") -> str:
+    def git(
+        self,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        ok: bool = True,
+        stdin: bytes = b"",
+    ) -> str:
         done = subprocess.run(
             ["git", *arguments],
             cwd=self.root,
@@ -57,7 +63,8 @@ class Bench:
 def fingerprint(root: Path) -> Fingerprint:
     """Every path below root, .git included: kind, mode, size, time of change, content.
 
-    But for the times of objects and shared indexes: git renews those that it would write and finds, so that they last.
+    But for the times of objects and shared indexes: git renews those that it would write and finds,
+    so that they last.
     """
     found: Fingerprint = {}
     for folder, _, files in os.walk(os.fsencode(root)):

@@ -1,4 +1,6 @@
-"""What the git program says about a change, free of the configuration and attributes of its repository."""
+"""What the git program says about a change, free of the configuration and attributes of its
+repository.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,18 @@ class Said:
 
 @dataclass(frozen=True)
 class Oracle:
-    """A repository asked as a bare one, so that .gitattributes and .gitmodules of a working tree have no say."""
+    """A repository asked as a bare one, so that .gitattributes and .gitmodules of a working tree
+    have no say.
+    """
 
     git_dir: Path
     environ: Mapping[str, str]
 
     def git(self, *arguments: str, given: bytes = b"", **extra: str) -> bytes:
         command = ["git", f"--git-dir={self.git_dir}", "-c", "core.bare=true", *arguments]
-        done = subprocess.run(command, input=given, env={**self.environ, **extra}, capture_output=True, check=False)
+        done = subprocess.run(
+            command, input=given, env={**self.environ, **extra}, capture_output=True, check=False
+        )
         assert done.returncode == 0, (arguments, done.stderr)
         return done.stdout
 
@@ -42,20 +48,27 @@ class Oracle:
 
     def commits(self) -> list[str]:
         """Every commit whose parents are there; a shallow clone ends at others."""
-        rows = [line.split() for line in self.git("log", "--all", "HEAD", "--format=%H").decode().splitlines()]
+        rows = [
+            line.split()
+            for line in self.git("log", "--all", "HEAD", "--format=%H").decode().splitlines()
+        ]
         cut = self.git_dir / "shallow"
         ends = set(cut.read_text().split()) if cut.exists() else set()
         return [row[0] for row in rows if row[0] not in ends]
 
     def changes(self, before: str, after: str) -> list[Said]:
-        """`git diff --raw --numstat -z`: the same rows as --name-status, with modes, and the counts."""
+        """`git diff --raw --numstat -z`: the same rows as --name-status, with modes, and the
+        counts.
+        """
         fields = iter(self.diff(before, after, "--raw", "--numstat", "-z").split(b"\0"))
         named = []
         field = next(fields)
         while field.startswith(b":"):
             old_mode, new_mode, _, _, status = field[1:].split()
             old_path = next(fields) if status[:1] == b"R" else None
-            named.append((TYPES[status[:1]], old_path, next(fields), (int(old_mode, 8), int(new_mode, 8))))
+            named.append(
+                (TYPES[status[:1]], old_path, next(fields), (int(old_mode, 8), int(new_mode, 8)))
+            )
             field = next(fields)
         said = []
         for kind, old_path, path, modes in named:

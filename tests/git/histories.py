@@ -1,7 +1,7 @@
 """A generated repository with every kind of history and content that breaks naive tools.
 
-`build` writes the same objects each time: fixed names, dates and contents. Each case is one or more commits on
-`main` (or on a branch merged into it), so a test that walks all commits meets them all.
+`build` writes the same objects each time: fixed names, dates and contents. Each case is one or more
+commits on `main` (or on a branch merged into it), so a test that walks all commits meets them all.
 """
 
 from __future__ import annotations
@@ -43,14 +43,20 @@ class _Stream:
         self.out: list[bytes] = []
         self.mark = 0
 
-    def commit(self, subject: str, files: Files, parents: tuple[int, ...] = (), branch: str = "main") -> int:
+    def commit(
+        self, subject: str, files: Files, parents: tuple[int, ...] = (), branch: str = "main"
+    ) -> int:
         self.mark += 1
         when = 1_767_322_800 + 60 * self.mark
         self.out.append(b"commit refs/heads/%s\nmark :%d\n" % (branch.encode(), self.mark))
-        self.out.append(b"committer Ada <ada@example.org> %d +0000\n" % when + _data(subject.encode()))
+        self.out.append(
+            b"committer Ada <ada@example.org> %d +0000\n" % when + _data(subject.encode())
+        )
         for word, parent in zip([b"from", *[b"merge"] * len(parents)], parents, strict=False):
             self.out.append(b"%s :%d\n" % (word, parent))
-        for path, file in sorted(files.items(), key=lambda item: item[1] is not None):  # deletions make room
+        for path, file in sorted(
+            files.items(), key=lambda item: item[1] is not None
+        ):  # deletions make room
             self.out.append(_change(path, file))
         self.out.append(b"\n")
         return self.mark
@@ -61,7 +67,11 @@ def _data(content: bytes) -> bytes:
 
 
 def _change(path: bytes, file: File | None) -> bytes:
-    name = b'"' + b"".join(bytes([byte]) if byte in _PLAIN else b"\\%03o" % byte for byte in path) + b'"'
+    name = (
+        b'"'
+        + b"".join(bytes([byte]) if byte in _PLAIN else b"\\%03o" % byte for byte in path)
+        + b'"'
+    )
     if file is None:
         return b"D %s\n" % name
     if file.mode == "160000":
@@ -87,7 +97,9 @@ def build(path: Path, environ: Mapping[str, str]) -> Path:
 
 def _git(path: Path, environ: Mapping[str, str], *arguments: str, given: bytes = b"") -> bytes:
     command = ["git", "-C", str(path), *arguments]
-    return subprocess.run(command, input=given, env=dict(environ), check=True, capture_output=True).stdout
+    return subprocess.run(
+        command, input=given, env=dict(environ), check=True, capture_output=True
+    ).stdout
 
 
 def _text(*lines: object) -> bytes:
@@ -110,7 +122,9 @@ def _names() -> Iterator[tuple[str, Files]]:
     ]  # fmt: skip
     yield "Add odd names", {name: File(_text(index)) for index, name in enumerate(odd)}
     yield "Edit odd names", {name: File(_text(index, "more")) for index, name in enumerate(odd)}
-    moved: dict[bytes, File | None] = {b"odd/" + name: File(_text(index, "more")) for index, name in enumerate(odd)}
+    moved: dict[bytes, File | None] = {
+        b"odd/" + name: File(_text(index, "more")) for index, name in enumerate(odd)
+    }
     yield "Move odd names", moved | dict.fromkeys(odd)
     yield "Delete odd names", {b"odd/" + name: None for name in odd}
     long = b"/".join([b"d" * 199] * 25)
@@ -152,8 +166,14 @@ def _contents() -> Iterator[tuple[str, Files]]:
             b"c/long-line": File(b"x" * 100_000 + b"\n"),
         },
     )
-    yield "Take the newline away, empty a file", {b"c/unended": File(b"one\nTWO"), b"c/empty": File(b"")}
-    yield "Delete contents", {b"c/" + name: None for name in (b"binary", b"large-binary", b"unended", b"empty")}
+    yield (
+        "Take the newline away, empty a file",
+        {b"c/unended": File(b"one\nTWO"), b"c/empty": File(b"")},
+    )
+    yield (
+        "Delete contents",
+        {b"c/" + name: None for name in (b"binary", b"large-binary", b"unended", b"empty")},
+    )
 
 
 def _kinds() -> Iterator[tuple[str, Files]]:
@@ -237,7 +257,9 @@ def _renames() -> Iterator[tuple[str, Files]]:
         },
     )
     rng = random.Random(4)
-    bodies = [[f"{index} has {rng.randrange(10**9)}" for _ in range(12)] for index in range(RENAMED_FILES)]
+    bodies = [
+        [f"{index} has {rng.randrange(10**9)}" for _ in range(12)] for index in range(RENAMED_FILES)
+    ]
     old = {b"m/old/%04d" % index: File(_text(*lines, "}")) for index, lines in enumerate(bodies)}
     yield "Add many files to rename", old
     order = rng.sample(range(RENAMED_FILES), RENAMED_FILES)
@@ -250,16 +272,24 @@ def _renames() -> Iterator[tuple[str, Files]]:
 
 
 def _shapes(stream: _Stream, start: int) -> int:
-    """Merges: one with a change of its own, an octopus, one that takes nothing; and a second root."""
+    """Merges: one with a change of its own, an octopus, one that takes nothing; and a second
+    root.
+    """
     side = [
-        stream.commit(f"Side {number}", {b"s/%d" % number: File(_text(number))}, (start,), f"side-{number}")
+        stream.commit(
+            f"Side {number}", {b"s/%d" % number: File(_text(number))}, (start,), f"side-{number}"
+        )
         for number in range(4)
     ]
     merge = stream.commit("Merge with a fix", {b"s/0": File(_text(0, "fixed"))}, (start, side[0]))
-    octopus = stream.commit("Octopus", {b"s/%d" % n: File(_text(n)) for n in (1, 2)}, (merge, side[1], side[2]))
+    octopus = stream.commit(
+        "Octopus", {b"s/%d" % n: File(_text(n)) for n in (1, 2)}, (merge, side[1], side[2])
+    )
     ours = stream.commit("Merge that takes nothing", {}, (octopus, side[3]))
     root = stream.commit("Another root", {b"other/root": File(_text("root"))}, (), "another")
-    return stream.commit("Merge unrelated histories", {b"other/root": File(_text("root"))}, (ours, root))
+    return stream.commit(
+        "Merge unrelated histories", {b"other/root": File(_text("root"))}, (ours, root)
+    )
 
 
 def _attributes() -> Files:

@@ -11,7 +11,14 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from vibe_gate.domain.change import EMPTY_TREE, LARGEST_READ, FileDiff, FileVersion, HunkLine, Selection
+from vibe_gate.domain.change import (
+    EMPTY_TREE,
+    LARGEST_READ,
+    FileDiff,
+    FileVersion,
+    HunkLine,
+    Selection,
+)
 from vibe_gate.errors import GateError, InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git import open_repository
 from vibe_gate.git.database import damage_as_error
@@ -30,7 +37,9 @@ class Work:
 
     def git(self, *arguments: str, given: bytes = b"") -> str:
         command = ["git", "-C", str(self.root), *arguments]
-        done = subprocess.run(command, env=self.environ, input=given, check=True, capture_output=True)
+        done = subprocess.run(
+            command, env=self.environ, input=given, check=True, capture_output=True
+        )
         return done.stdout.decode().strip()
 
     def tree(self, files: dict[str, bytes]) -> str:
@@ -87,11 +96,26 @@ def test_an_edit_is_a_hunk_with_three_lines_of_context(work: Work) -> None:
             [HunkLine("-", b"\\ No newline at end of file\n"), HunkLine("+", b"x")],
         ),
         (b"\xff\xfe\n", b"\xe9\n", [HunkLine("-", b"\xff\xfe\n"), HunkLine("+", b"\xe9\n")]),
-        (b"a\n\0\n", b"a\n\0b\n", [HunkLine(" ", b"a\n"), HunkLine("-", b"\0\n"), HunkLine("+", b"\0b\n")]),
+        (
+            b"a\n\0\n",
+            b"a\n\0b\n",
+            [HunkLine(" ", b"a\n"), HunkLine("-", b"\0\n"), HunkLine("+", b"\0b\n")],
+        ),
     ],
-    ids=["newline-added", "no-newline", "line-end", "lone-cr", "white-space", "looks-like-marker", "bytes", "nul"],
+    ids=[
+        "newline-added",
+        "no-newline",
+        "line-end",
+        "lone-cr",
+        "white-space",
+        "looks-like-marker",
+        "bytes",
+        "nul",
+    ],
 )
-def test_lines_keep_their_bytes(before: bytes, after: bytes, expected: list[HunkLine], work: Work) -> None:
+def test_lines_keep_their_bytes(
+    before: bytes, after: bytes, expected: list[HunkLine], work: Work
+) -> None:
     file = work.changed({"a": before}, {"a": after})
     assert lines(file) == expected
     assert file.binary is (b"\0" in before)
@@ -106,14 +130,28 @@ def test_hunks_of_a_new_and_of_a_deleted_file_count_from_nothing(work: Work) -> 
     added = work.changed({}, {"a": b"1\n2\n"}).hunks[0]
     deleted = work.changed({"a": b"1\n2\n"}, {}).hunks[0]
     assert (added.old_start, added.old_lines, added.new_start, added.new_lines) == (0, 0, 1, 2)
-    assert (deleted.old_start, deleted.old_lines, deleted.new_start, deleted.new_lines) == (1, 2, 0, 0)
+    assert (deleted.old_start, deleted.old_lines, deleted.new_start, deleted.new_lines) == (
+        1,
+        2,
+        0,
+        0,
+    )
 
 
 @pytest.mark.parametrize(
     "attributes",
-    ["*.py -diff", "*.py binary", "*.py diff=lies", "*.py text eol=crlf", "*.py filter=lies", "*.py whitespace=-all"],
+    [
+        "*.py -diff",
+        "*.py binary",
+        "*.py diff=lies",
+        "*.py text eol=crlf",
+        "*.py filter=lies",
+        "*.py whitespace=-all",
+    ],
 )
-def test_no_attribute_and_no_configuration_changes_what_is_seen(attributes: str, work: Work) -> None:
+def test_no_attribute_and_no_configuration_changes_what_is_seen(
+    attributes: str, work: Work
+) -> None:
     before, after = {"a.py": b"one\n two\nthree\n"}, {"a.py": b"one\ntwo\nthree\n"}
     plain = work.changed(before, after)
     (work.root / ".gitattributes").write_text(attributes + "\n")
@@ -153,10 +191,18 @@ def test_a_submodule_that_is_to_be_ignored_is_seen_all_the_same(work: Work) -> N
 
 def test_a_file_that_becomes_a_symlink_of_the_same_bytes_is_a_change_of_type(work: Work) -> None:
     blob = work.git("hash-object", "-w", "--stdin", given=b"target")
-    trees = [work.git("mktree", given=f"{mode} blob {blob}\ta\n".encode()) for mode in ("100644", "120000")]
+    trees = [
+        work.git("mktree", given=f"{mode} blob {blob}\ta\n".encode())
+        for mode in ("100644", "120000")
+    ]
     (file,) = work.files(*trees)
     assert file.after
-    assert (file.change_type, file.after.mode, file.added, file.deleted) == ("type_changed", 0o120000, 1, 1)
+    assert (file.change_type, file.after.mode, file.added, file.deleted) == (
+        "type_changed",
+        0o120000,
+        1,
+        1,
+    )
     assert lines(file) == [HunkLine("-", b"target"), HunkLine("+", b"target")]
 
 
@@ -185,7 +231,9 @@ def test_names_of_any_bytes_are_held_and_sorted_as_git_does(work: Work) -> None:
     names = [b"a\nb", b"caf\xe9", "é".encode(), b"A", b"a-b", b"a/b", b"a.b", b'q"', b"\x1b[0m"]
     blob = work.git("hash-object", "-w", "--stdin", given=b"x\n")
     for name in names:
-        work.git("update-index", "-z", "--index-info", given=f"100644 {blob}\t".encode() + name + b"\0")
+        work.git(
+            "update-index", "-z", "--index-info", given=f"100644 {blob}\t".encode() + name + b"\0"
+        )
     files = work.files(EMPTY_TREE, work.git("write-tree"))
     assert [file.path.encode("utf-8", "surrogateescape") for file in files] == sorted(names)
 
@@ -193,7 +241,9 @@ def test_names_of_any_bytes_are_held_and_sorted_as_git_does(work: Work) -> None:
 @pytest.mark.slow
 def test_folders_nested_deeper_than_python_recurses_are_read(work: Work) -> None:
     path = "d/" * 1_100 + "x"
-    commit = f"commit refs/heads/deep\ncommitter a <a> 0 +0000\ndata 0\nM 100644 inline {path}\ndata 0\n"
+    commit = (
+        f"commit refs/heads/deep\ncommitter a <a> 0 +0000\ndata 0\nM 100644 inline {path}\ndata 0\n"
+    )
     work.git("fast-import", "--quiet", given=commit.encode())
     (file,) = work.files(EMPTY_TREE, work.git("rev-parse", "deep^{tree}"))
     assert file.path == path
@@ -232,7 +282,10 @@ def test_an_object_that_is_damaged_is_one_sentence(work: Work, damage: bytes) ->
     file.chmod(0o644)
     file.write_bytes(damage)
     commit = work.git("commit-tree", "-m", "x", tree)
-    with open_repository(work.root, work.environ) as repository, pytest.raises(IntegrityError, match="damaged; run"):
+    with (
+        open_repository(work.root, work.environ) as repository,
+        pytest.raises(IntegrityError, match="damaged; run"),
+    ):
         [change] = repository.change(Selection("commit", commit)).files
         assert change.after
         repository.read(change.after)
@@ -255,7 +308,9 @@ def little_memory(tmp_path: Path, environ: dict[str, str]) -> dict[str, str]:
     programs = tmp_path / "programs"
     programs.mkdir()
     program = programs / "git"
-    program.write_text(f'#!/bin/sh\nulimit -v {LARGEST_READ // 1024 - 5000}\nexec {shutil.which("git")} "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\nulimit -v {LARGEST_READ // 1024 - 5000}\nexec {shutil.which("git")} "$@"\n'
+    )
     program.chmod(0o755)
     return {**environ, "PATH": f"{programs}:{environ['PATH']}"}
 
@@ -291,7 +346,9 @@ def test_files_above_the_limit_are_hashed_and_named_without_reading_them_into_me
         added = change.file("added")
         digest = repository.digest(added.after) if added and added.after else ""
 
-    assert {file.path: (file.change_type, file.is_read, file.hunks == ()) for file in change.files} == {
+    assert {
+        file.path: (file.change_type, file.is_read, file.hunks == ()) for file in change.files
+    } == {
         "added": ("added", False, True),
         "deleted": ("deleted", False, True),
         "edited": ("modified", False, True),
@@ -299,11 +356,18 @@ def test_files_above_the_limit_are_hashed_and_named_without_reading_them_into_me
         "small.bin": ("modified", True, False),
     }
     assert digest == hashlib.sha256((work.root / "added").read_bytes()).hexdigest()
-    assert added and added.after and f"new file mode 100644\nindex {'0' * 40}..{added.after.blob}\n" in patch
+    assert (
+        added
+        and added.after
+        and f"new file mode 100644\nindex {'0' * 40}..{added.after.blob}\n" in patch
+    )
     assert "rename from moved\nrename to moved away\n" in patch
     assert "diff --git a/small.bin b/small.bin" in patch and patch.count("GIT binary patch") == 1
     shown = work.git("diff", "-M100%", "-l0", "--full-index", *ends)
-    assert change.range_patch_id == work.git("patch-id", "--stable", given=shown.encode() + b"\n").split()[0]
+    assert (
+        change.range_patch_id
+        == work.git("patch-id", "--stable", given=shown.encode() + b"\n").split()[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -317,7 +381,9 @@ def test_files_above_the_limit_are_hashed_and_named_without_reading_them_into_me
         (b"\x7fELF\0" + b"x" * 1_000_000, True),
     ],
 )
-def test_content_is_binary_by_a_nul_among_its_first_bytes(work: Work, content: bytes, is_binary: bool) -> None:
+def test_content_is_binary_by_a_nul_among_its_first_bytes(
+    work: Work, content: bytes, is_binary: bool
+) -> None:
     blob = work.git("hash-object", "-w", "--stdin", given=content)
     with open_repository(work.root, work.environ) as repository:
         assert repository.is_binary(FileVersion(blob, 0o100644, LARGEST_READ + 1)) is is_binary
@@ -331,7 +397,9 @@ def test_a_content_above_the_limit_is_not_read_as_a_whole(work: Work) -> None:
     work.git("add", "dump")
     tree = work.git("write-tree")
     with open_repository(work.root, work.environ) as repository:
-        with pytest.raises(InfrastructureError, match=r"has 100,000,001 bytes; at most 100,000,000"):
+        with pytest.raises(
+            InfrastructureError, match=r"has 100,000,001 bytes; at most 100,000,000"
+        ):
             repository.tree(tree).read("dump")
         assert repository.tree(tree).list("") == ["dump"]
 
@@ -344,7 +412,9 @@ def test_a_content_above_the_limit_is_not_read_as_a_whole(work: Work) -> None:
         (KeyError("object not found - no match for id (" + "3" * 40 + ")"), 2),
     ],
 )
-def test_what_libgit2_complains_about_is_one_of_our_errors(error: Exception, exit_code: int) -> None:
+def test_what_libgit2_complains_about_is_one_of_our_errors(
+    error: Exception, exit_code: int
+) -> None:
     with pytest.raises(GateError) as raised, damage_as_error():
         raise error
     assert raised.value.exit_code == exit_code

@@ -13,11 +13,17 @@ from vibe_gate.errors import InfrastructureError, UsageError
 
 
 def tree_of(bench: Bench, *entries: tuple[str, str, bytes | str]) -> str:
-    """A tree made by hand, as no checkout would: mode, name, content (or the id of a tree or commit)."""
+    """A tree made by hand, as no checkout would: mode, name, content (or the id of a tree or
+    commit).
+    """
     lines = b""
     for mode, name, content in entries:
         kind = {"040000": "tree", "160000": "commit"}.get(mode, "blob")
-        blob = content if isinstance(content, str) else bench.git("hash-object", "-w", "--stdin", stdin=content)
+        blob = (
+            content
+            if isinstance(content, str)
+            else bench.git("hash-object", "-w", "--stdin", stdin=content)
+        )
         lines += f"{mode} {kind} {blob}\t{name}".encode() + b"\0"
     return bench.git("mktree", "-z", "--missing", stdin=lines)
 
@@ -26,7 +32,12 @@ def test_content_modes_links_and_submodules(seeded: Bench, tmp_path: Path) -> No
     seeded.write(".gitattributes", "* text eol=crlf\n")
     seeded.write("odd\nname \udcff", b"\0\xff\n")
     seeded.git("add", "-A")
-    seeded.git("update-index", "--add", "--cacheinfo", f"160000,{seeded.git('rev-parse', 'HEAD')},vendor/sub")
+    seeded.git(
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{seeded.git('rev-parse', 'HEAD')},vendor/sub",
+    )
     with seeded.open() as repository:
         export = repository.export(repository.index_tree(), tmp_path / "out")
         assert export.root == tmp_path / "out"
@@ -72,7 +83,9 @@ def test_every_difference_is_noticed(seeded: Bench, tmp_path: Path) -> None:
         root.rename(root.parent / "gone")
 
     with seeded.open() as repository:
-        for number, act in enumerate([edit, add, add_folder, delete, execute, relink, link_instead, fifo, vanish]):
+        for number, act in enumerate(
+            [edit, add, add_folder, delete, execute, relink, link_instead, fifo, vanish]
+        ):
             export = repository.export("HEAD", tmp_path / str(number) / "out")
             assert export.unchanged()
             act(export.root)
@@ -87,7 +100,9 @@ def test_every_difference_is_noticed(seeded: Bench, tmp_path: Path) -> None:
         ("up/x", False), ("side/../../x", False), ("self", True), ("a\x00b", False), ("x" * 5000, False), ("", False),
     ],
 )  # fmt: skip
-def test_only_links_that_stay_inside_are_links(seeded: Bench, tmp_path: Path, target: str, kept: bool) -> None:
+def test_only_links_that_stay_inside_are_links(
+    seeded: Bench, tmp_path: Path, target: str, kept: bool
+) -> None:
     head = seeded.git("rev-parse", "HEAD^{tree}")
     entries = [tuple(line.split(maxsplit=3)) for line in seeded.git("ls-tree", head).splitlines()]
     made = tree_of(
@@ -107,9 +122,13 @@ def test_only_links_that_stay_inside_are_links(seeded: Bench, tmp_path: Path, ta
         assert export.unchanged()
 
 
-def test_a_link_through_links_is_followed_before_it_is_trusted(seeded: Bench, tmp_path: Path) -> None:
+def test_a_link_through_links_is_followed_before_it_is_trusted(
+    seeded: Bench, tmp_path: Path
+) -> None:
     inner = tree_of(seeded, ("120000", "hop", b"../jump/../.."))
-    made = tree_of(seeded, ("040000", "d", inner), ("120000", "jump", b"d"), ("120000", "fine", b"d/../jump/x"))
+    made = tree_of(
+        seeded, ("040000", "d", inner), ("120000", "jump", b"d"), ("120000", "fine", b"d/../jump/x")
+    )
     with seeded.open() as repository:
         export = repository.export(made, tmp_path / "out")
         assert not (export.root / "d/hop").is_symlink()
@@ -119,19 +138,38 @@ def test_a_link_through_links_is_followed_before_it_is_trusted(seeded: Bench, tm
 
 @pytest.mark.parametrize(
     "name",
-    [".git", ".GIT", "git~1", "GIT~1", ".git ", ".git. .", ".git::$INDEX_ALLOCATION", ".g\u200cit", "x\\.git", ".."],
+    [
+        ".git",
+        ".GIT",
+        "git~1",
+        "GIT~1",
+        ".git ",
+        ".git. .",
+        ".git::$INDEX_ALLOCATION",
+        ".g\u200cit",
+        "x\\.git",
+        "..",
+    ],
 )
-def test_names_that_no_checkout_may_hold_are_refused(seeded: Bench, tmp_path: Path, name: str) -> None:
+def test_names_that_no_checkout_may_hold_are_refused(
+    seeded: Bench, tmp_path: Path, name: str
+) -> None:
     blob = seeded.git("hash-object", "-w", "--stdin", stdin=b"x")
     raw = b"100644 " + name.encode() + b"\0" + bytes.fromhex(blob)
     made = seeded.git("hash-object", "-w", "--literally", "-t", "tree", "--stdin", stdin=raw)
-    with seeded.open() as repository, pytest.raises(UsageError, match="a name that no checkout may hold"):
+    with (
+        seeded.open() as repository,
+        pytest.raises(UsageError, match="a name that no checkout may hold"),
+    ):
         repository.export(made, tmp_path / "out")
     nested = seeded.git(
         "hash-object", "-w", "--literally", "-t", "tree", "--stdin",
         stdin=b"40000 " + name.encode() + b"\0" + bytes.fromhex(seeded.git("rev-parse", "HEAD^{tree}")),
     )  # fmt: skip
-    with seeded.open() as repository, pytest.raises(UsageError, match="a name that no checkout may hold"):
+    with (
+        seeded.open() as repository,
+        pytest.raises(UsageError, match="a name that no checkout may hold"),
+    ):
         repository.export(nested, tmp_path / "out2")
 
 

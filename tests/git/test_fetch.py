@@ -1,4 +1,6 @@
-"""Bringing missing commits: from a real git server that asks for a token, and from places that must not get it."""
+"""Bringing missing commits: from a real git server that asks for a token, and from places that must
+not get it.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def serving(served: Served) -> Iterator[Served]:
                 "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding") or "",
                 "GIT_PROTOCOL": self.headers.get("Git-Protocol") or "",
             }  # fmt: skip
-            done = subprocess.run(["git", "http-backend"], env=environ, input=body, capture_output=True)
+            done = subprocess.run(
+                ["git", "http-backend"], env=environ, input=body, capture_output=True
+            )
             head, _, content = done.stdout.partition(b"\r\n\r\n")
             self.send_response(200)
             for line in head.decode().split("\r\n"):
@@ -124,7 +128,9 @@ def test_the_token_opens_the_server_that_it_is_for_and_stays_nowhere(work, origi
     assert bring(work, first(origin), Credentials(served.url, TOKEN)) == ""
     assert all(said == [WANTED] for said in served.seen)
     kept = [path for path in (work.path / ".git").rglob("*") if path.is_file()]
-    assert not any(TOKEN.encode() in path.read_bytes() or WANTED.encode() in path.read_bytes() for path in kept)
+    assert not any(
+        TOKEN.encode() in path.read_bytes() or WANTED.encode() in path.read_bytes() for path in kept
+    )
     assert work.git("for-each-ref") == refs
     assert work.git("status", "--porcelain") == ""
 
@@ -138,7 +144,11 @@ def test_a_header_that_the_checkout_left_is_not_sent_as_a_second_one(work, origi
 
 def test_a_token_for_another_server_is_not_sent(work, origin, served):
     work.git("remote", "add", "origin", f"{served.url}/octo/.git")
-    for server in ("https://github.com", served.url.replace("127.0.0.1", "localhost"), served.url + "0"):
+    for server in (
+        "https://github.com",
+        served.url.replace("127.0.0.1", "localhost"),
+        served.url + "0",
+    ):
         assert bring(work, first(origin), Credentials(server, TOKEN))
     assert all(said == [] for said in served.seen)
 
@@ -170,7 +180,9 @@ def test_what_stopped_it_is_said_in_a_few_words(work, origin):
     assert bring(work, "f" * 40, Credentials())
     assert bring(work, "--upload-pack=touch hurt", Credentials())
     assert not (work.path / "hurt").exists()
-    work.git("remote", "set-url", "origin", "file:///gone")  # git's last line is "and the repository exists."
+    work.git(
+        "remote", "set-url", "origin", "file:///gone"
+    )  # git's last line is "and the repository exists."
     assert bring(work, "f" * 40, Credentials()) == "'/gone' does not appear to be a git repository"
 
 

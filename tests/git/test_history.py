@@ -1,4 +1,6 @@
-"""The oracle: for every commit of a history, what we see is what `git diff --name-status -M -l0` prints."""
+"""The oracle: for every commit of a history, what we see is what `git diff --name-status -M -l0`
+prints.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,17 @@ from vibe_gate.git import Repository, open_repository
 pytestmark = pytest.mark.slow
 
 OTHER_LINES = re.compile(rb"(?m)^(?:similarity index (?!100)\d+%|(?:old|new) mode \d+)\n")
-"""Lines of an edited rename: libgit2 measures in another way what stays, and writes modes below it."""
+"""Lines of an edited rename: libgit2 measures in another way what stays, and writes modes below
+it.
+"""
 
 
 def opened(git_dir: Path, environ: Mapping[str, str]) -> Repository:
     """Any repository, bare ones too: only its objects are looked at."""
     git_dir = git_dir.resolve()
-    return open_repository(git_dir.parent, {**environ, "GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(git_dir.parent)})
+    return open_repository(
+        git_dir.parent, {**environ, "GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(git_dir.parent)}
+    )
 
 
 def disagreements(git_dir: Path, environ: Mapping[str, str]) -> tuple[int, list[object]]:
@@ -39,7 +45,9 @@ def disagreements(git_dir: Path, environ: Mapping[str, str]) -> tuple[int, list[
 
 def differences(oracle: Oracle, change: Change) -> list[tuple[object, ...]]:
     theirs = oracle.changes(change.before, change.after)
-    if [seen(file) for file in change.files] != [(said.type, said.old_path, said.path, said.modes) for said in theirs]:
+    if [seen(file) for file in change.files] != [
+        (said.type, said.old_path, said.path, said.modes) for said in theirs
+    ]:
         return [("files",)]
     found: list[tuple[object, ...]] = []
     for file, said in zip(change.files, theirs, strict=True):
@@ -60,7 +68,9 @@ def seen(file: FileDiff) -> tuple[str, bytes | None, bytes, tuple[int, int]]:
     return file.change_type, old_path, paths.encode(file.path), modes
 
 
-def test_every_commit_of_the_generated_history_is_seen_as_git_sees_it(generated: Path, environ: dict[str, str]) -> None:
+def test_every_commit_of_the_generated_history_is_seen_as_git_sees_it(
+    generated: Path, environ: dict[str, str]
+) -> None:
     count, found = disagreements(generated / ".git", environ)
     assert found == []
     assert count > 35
@@ -83,7 +93,9 @@ def test_every_patch_of_the_generated_history_applies_and_every_id_is_git_patch_
             written = oracle.git("write-tree", **index).decode().strip()
             assert written == change.after
             diff = oracle.diff(change.before, change.after, "--full-index")
-            text = paths.encode("".join(repository.file_patch(change, file) for file in change.files))
+            text = paths.encode(
+                "".join(repository.file_patch(change, file) for file in change.files)
+            )
             assert OTHER_LINES.sub(b"", text) == OTHER_LINES.sub(b"", diff)
             expected = oracle.git("patch-id", "--stable", given=text).split()
             assert change.range_patch_id == (expected[0].decode() if expected else "")

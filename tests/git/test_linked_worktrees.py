@@ -1,4 +1,6 @@
-"""Linked worktrees: what a snapshot leaves out, what it must not leave out, and which working tree has the store."""
+"""Linked worktrees: what a snapshot leaves out, what it must not leave out, and which working tree
+has the store.
+"""
 
 from __future__ import annotations
 
@@ -55,12 +57,19 @@ def test_a_snapshot_in_a_linked_worktree_leaves_out_those_inside_of_it(seeded: B
     assert changed(one) == ["new.txt"]
 
 
-def test_the_main_working_tree_inside_of_a_linked_one_is_left_out(seeded: Bench, tmp_path: Path) -> None:
+def test_the_main_working_tree_inside_of_a_linked_one_is_left_out(
+    seeded: Bench, tmp_path: Path
+) -> None:
     seeded.git("worktree", "add", "-q", "--no-checkout", "-b", "outer", "../outer")
     outer = Bench(tmp_path / "outer", seeded.environ)
     outer.git("reset", "-q", "--hard")
     shutil.move(seeded.root, outer.root / "inner")
-    subprocess.run(["git", "worktree", "repair", outer.root], check=True, cwd=outer.root / "inner", env=seeded.environ)
+    subprocess.run(
+        ["git", "worktree", "repair", outer.root],
+        check=True,
+        cwd=outer.root / "inner",
+        env=seeded.environ,
+    )
     assert changed(outer) == []
 
 
@@ -91,8 +100,14 @@ SEEN = {
         "mkdir -p src/deep/er; echo deep >src/deep/er/file.txt; echo edited >src/app.py",
         ["src/app.py"],
     ),
-    "a worktree in the place of a tracked file": ("rm a.txt; git worktree add -q -b two a.txt", ["a.txt"]),
-    "another repository": ("git init -q other; git -C other commit -q --allow-empty -m x", ["other"]),
+    "a worktree in the place of a tracked file": (
+        "rm a.txt; git worktree add -q -b two a.txt",
+        ["a.txt"],
+    ),
+    "another repository": (
+        "git init -q other; git -C other commit -q --allow-empty -m x",
+        ["other"],
+    ),
 }
 
 
@@ -124,7 +139,9 @@ def test_a_submodule_is_no_linked_worktree(seeded: Bench, tmp_path: Path) -> Non
     other.root.mkdir()
     other.git("init", "-q")
     other.commit(x="x\n")
-    seeded.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", os.fspath(other.root), "sub")
+    seeded.git(
+        "-c", "protocol.file.allow=always", "submodule", "add", "-q", os.fspath(other.root), "sub"
+    )
     seeded.commit("sub")
     Bench(seeded.root / "sub", seeded.environ).commit(y="y\n")
     assert changed(seeded) == ["sub"]

@@ -38,7 +38,9 @@ def test_a_commit_is_read_whatever_its_header_says(name: str) -> None:
         ("a NUL", ("A\0da", "ada@example.org")),
     ],
 )
-def test_a_person_is_read_as_far_as_the_commit_names_one(name: str, person: tuple[str, str]) -> None:
+def test_a_person_is_read_as_far_as_the_commit_names_one(
+    name: str, person: tuple[str, str]
+) -> None:
     author = parse_commit("0" * 40, every_odd_commit(TREE, [PARENT])[name]).author
     assert (author.name, author.address) == person
 
@@ -50,7 +52,9 @@ def test_dates_end_with_the_last_that_a_calendar_has() -> None:
 
 
 def test_a_date_in_the_message_is_not_the_commits() -> None:
-    content = parse_commit("0" * 40, f"tree {TREE}\n\ncommitter Eve <e@x> 1700000000 +0000\n".encode())
+    content = parse_commit(
+        "0" * 40, f"tree {TREE}\n\ncommitter Eve <e@x> 1700000000 +0000\n".encode()
+    )
     assert content.committer.time == 0
 
 
@@ -59,7 +63,9 @@ def test_a_parent_behind_the_author_is_none_to_git_and_to_us() -> None:
     assert parse_commit("0" * 40, header.encode()).parents == (PARENT,)
 
 
-@pytest.mark.parametrize("data", [b"", b"object 1\n", b"tree short\n", b"tree " + b"\xff" * 40 + b"\n\n"])
+@pytest.mark.parametrize(
+    "data", [b"", b"object 1\n", b"tree short\n", b"tree " + b"\xff" * 40 + b"\n\n"]
+)
 def test_what_is_no_commit_is_called_damaged(data: bytes) -> None:
     with pytest.raises(IntegrityError, match="is not a commit, or damaged; run `git fsck`"):
         parse_commit("0" * 40, data)
@@ -74,7 +80,9 @@ def test_git_and_the_door_agree_about_every_odd_commit(seeded: Bench) -> None:
         assert pushed.bases == (base,)
         for name, commit in ids.items():
             assert repository.tree_of(commit) == seeded.git("rev-parse", f"{commit}^{{tree}}"), name
-            assert repository.parents(commit) == seeded.git("rev-parse", f"{commit}^@").split(), name
+            assert repository.parents(commit) == seeded.git("rev-parse", f"{commit}^@").split(), (
+                name
+            )
         last = list(ids.values())[-1]
         rows = repository.blamed(last, "odd.py")
         assert [row.commit for row in rows] == list(ids.values())
@@ -89,10 +97,16 @@ def test_a_tag_in_place_of_a_commit_is_followed_or_refused(seeded: Bench, kind: 
     names = {"commit": "HEAD", "tree": "HEAD^{tree}", "blob": "HEAD:a.txt"}
     target = seeded.git("rev-parse", names.get(kind, "HEAD"))
     if kind == "tag":
-        text = f"object {target}\ntype commit\ntag inner\n\n"  # without a tagger, as git's oldest are
-        target = seeded.git("hash-object", "-t", "tag", "-w", "--stdin", "--literally", stdin=text.encode())
+        text = (
+            f"object {target}\ntype commit\ntag inner\n\n"  # without a tagger, as git's oldest are
+        )
+        target = seeded.git(
+            "hash-object", "-t", "tag", "-w", "--stdin", "--literally", stdin=text.encode()
+        )
     text = f"object {target}\ntype {kind}\ntag t\ntagger <> -5 nowhere\n\nv1\n"
-    tag = seeded.git("hash-object", "-t", "tag", "-w", "--stdin", "--literally", stdin=text.encode())
+    tag = seeded.git(
+        "hash-object", "-t", "tag", "-w", "--stdin", "--literally", stdin=text.encode()
+    )
     seeded.git("update-ref", "refs/tags/t", tag)
     head = seeded.git("rev-parse", "HEAD")
     with seeded.open() as repository:
@@ -111,8 +125,12 @@ def test_a_tag_in_place_of_a_commit_is_followed_or_refused(seeded: Bench, kind: 
 
 def test_a_commit_whose_parent_is_a_tag_is_called_damaged(seeded: Bench) -> None:
     head, tree = seeded.git("rev-parse", "HEAD"), seeded.git("rev-parse", "HEAD^{tree}")
-    tag = seeded.git("mktag", stdin=f"object {head}\ntype commit\ntag t\ntagger a <a@b> 0 +0000\n\nx\n".encode())
+    tag = seeded.git(
+        "mktag", stdin=f"object {head}\ntype commit\ntag t\ntagger a <a@b> 0 +0000\n\nx\n".encode()
+    )
     text = f"tree {tree}\nparent {tag}\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nx\n"
-    commit = seeded.git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=text.encode())
+    commit = seeded.git(
+        "hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=text.encode()
+    )
     with seeded.open() as repository, pytest.raises(IntegrityError, match="git fsck"):
         repository.unpushed(commit, "")

@@ -1,4 +1,6 @@
-"""Trees with modes that git does not write itself are read as git reads them: what it checks out is what is judged."""
+"""Trees with modes that git does not write itself are read as git reads them: what it checks out is
+what is judged.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ import pytest
 from command import vibe_gate
 from repos import Repo
 
-from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
+from vibe_gate.domain.change import (
+    EXECUTABLE_MODE,
+    REGULAR_MODE,
+    SUBMODULE_MODE,
+    SYMLINK_MODE,
+    TREE_MODE,
+)
 from vibe_gate.git.git_object import canonical_mode, parse_tree
 
 
@@ -25,7 +33,9 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
 
 def write_tree(repo: Repo, *entries: str) -> str:
     """The id of a tree with these lines of `git ls-tree`, as they are written."""
-    return repo.git("mktree", "--missing", stdin="".join(f"{entry}\n" for entry in entries).encode())
+    return repo.git(
+        "mktree", "--missing", stdin="".join(f"{entry}\n" for entry in entries).encode()
+    )
 
 
 def commit_tree(repo: Repo, tree: str) -> str:
@@ -35,7 +45,10 @@ def commit_tree(repo: Repo, tree: str) -> str:
 @pytest.mark.parametrize("mode", ["120000", "120777", "120755", "120644"])
 def test_a_link_out_of_the_tree_is_one_whatever_its_mode(repo: Repo, mode: str) -> None:
     target = repo.git("hash-object", "-w", "--stdin", stdin=b"/etc/passwd")
-    commit = commit_tree(repo, write_tree(repo, *repo.git("ls-tree", "HEAD").splitlines(), f"{mode} blob {target}\tl"))
+    commit = commit_tree(
+        repo,
+        write_tree(repo, *repo.git("ls-tree", "HEAD").splitlines(), f"{mode} blob {target}\tl"),
+    )
     done = vibe_gate("review", "--commit", commit, "--concise", cwd=repo.path, environ=repo.environ)
     assert done.code == 1
     assert "l:1: failure: This link is absolute: /etc/passwd" in done.out
@@ -46,7 +59,9 @@ def test_files_that_an_old_git_wrote_are_no_change(repo: Repo) -> None:
     repo.git("reset", "-q", "--hard", commit_tree(repo, write_tree(repo, *entries)))
     repo.write("src/b.txt", "b\nc\n")
     repo.git("add", "-A")
-    done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=repo.path, environ=repo.environ)
+    done = vibe_gate(
+        "review", "--staged", "--no-judge", "--json", cwd=repo.path, environ=repo.environ
+    )
     assert [file["path"] for file in done.json["change"]["files"]] == ["src/b.txt"]
 
 
@@ -54,7 +69,9 @@ def test_the_patch_of_an_old_mode_applies(repo: Repo) -> None:
     changed = repo.git("hash-object", "-w", "--stdin", stdin=b"changed\n")
     entries = [f"100664 blob {changed}\ta.txt", *repo.git("ls-tree", "HEAD", "src").splitlines()]
     commit = commit_tree(repo, write_tree(repo, *entries))
-    done = vibe_gate("review", "--commit", commit, "--no-judge", "--json", cwd=repo.path, environ=repo.environ)
+    done = vibe_gate(
+        "review", "--commit", commit, "--no-judge", "--json", cwd=repo.path, environ=repo.environ
+    )
     repo.git("apply", str(repo.path / done.json["bundle"] / "change.patch"))
     assert (repo.path / "a.txt").read_text() == "changed\n"
 
@@ -72,7 +89,9 @@ def test_an_entry_of_another_kind_than_its_tree_says_is_damage_and_not_missing(r
 def test_an_object_that_says_it_is_larger_than_anything_is_damaged(repo: Repo) -> None:
     name = "ce" + "0" * 38
     (repo.path / ".git/objects/ce").mkdir(exist_ok=True)
-    (repo.path / ".git/objects/ce" / name[2:]).write_bytes(zlib.compress(b"blob " + b"9" * 50 + b"\0hello"))
+    (repo.path / ".git/objects/ce" / name[2:]).write_bytes(
+        zlib.compress(b"blob " + b"9" * 50 + b"\0hello")
+    )
     commit = commit_tree(repo, write_tree(repo, f"100644 blob {name}\tl"))
     done = vibe_gate("review", "--commit", commit, cwd=repo.path, environ=repo.environ)
     assert done.code == 5
@@ -94,7 +113,9 @@ def test_modes_are_what_git_takes_them_for(mode: int, canonical: int) -> None:
 ID = b"i" * 20
 
 
-@pytest.mark.parametrize("data", [b"100644", b"100644 a", b"100644 a\0short", b"-1 a\0" + ID, b"9 a\0" + ID])
+@pytest.mark.parametrize(
+    "data", [b"100644", b"100644 a", b"100644 a\0short", b"-1 a\0" + ID, b"9 a\0" + ID]
+)
 def test_what_is_no_tree_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError):
         parse_tree(data)

@@ -1,4 +1,6 @@
-"""Files whose names are patterns to git, beside files that those would match: each is only itself."""
+"""Files whose names are patterns to git, beside files that those would match: each is only
+itself.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,27 @@ NAMES = (
     "app/[id]/page.tsx", "app/[...slug]/page.tsx", "*", "**", "?", "a\\b", "-x", "--", "!x", "#x", ":(top)x",
     ":!x", ":/x", ":(exclude)x", "^x", "x y", 'x"y', "x\ty", "x\ny", "{a,b}", "~", "@", "HEAD", "x:1", "ü",
 )  # fmt: skip
-OTHERS = ("app/i/page.tsx", "app/d/page.tsx", "x", "b", "ab", "a", "any", "deep/x", "deep/*x", "1", "u")
+OTHERS = (
+    "app/i/page.tsx",
+    "app/d/page.tsx",
+    "x",
+    "b",
+    "ab",
+    "a",
+    "any",
+    "deep/x",
+    "deep/*x",
+    "1",
+    "u",
+)
 """What some of the names would match as patterns."""
 
 
 @pytest.fixture
 def named(bench: Bench) -> Bench:
-    """Three commits: all files, a second line in the others, and a second line in those of NAMES."""
+    """Three commits: all files, a second line in the others, and a second line in those of
+    NAMES.
+    """
     for path in (*NAMES, *OTHERS):
         bench.write(path, f"first of {path!r}\n")
     bench.commit("first")
@@ -34,7 +50,9 @@ def named(bench: Bench) -> Bench:
 
 
 def assert_each_is_itself(repository: Repository, bench: Bench, tmp_path: Path) -> None:
-    first, others, names = (bench.git("rev-parse", revision) for revision in ("HEAD~2", "HEAD~1", "HEAD"))
+    first, others, names = (
+        bench.git("rev-parse", revision) for revision in ("HEAD~2", "HEAD~1", "HEAD")
+    )
     change = repository.change(Selection("commit", "HEAD"))
     assert {file.path for file in change.files} == set(NAMES)
     for path in NAMES:
@@ -57,7 +75,9 @@ def test_every_question_about_a_file_is_about_it_alone(named: Bench, tmp_path: P
 
 
 @pytest.mark.parametrize("variable", ["GLOB", "NOGLOB", "ICASE", "LITERAL"])
-def test_variables_of_the_user_make_no_patterns_of_paths(named: Bench, tmp_path: Path, variable: str) -> None:
+def test_variables_of_the_user_make_no_patterns_of_paths(
+    named: Bench, tmp_path: Path, variable: str
+) -> None:
     with named.open(**{f"GIT_{variable}_PATHSPECS": "1"}) as repository:
         assert_each_is_itself(repository, named, tmp_path)
 
@@ -80,7 +100,9 @@ def test_a_new_file_counts_for_itself_and_is_in_the_snapshot(bench: Bench, path:
         assert not repository.counts(file)
 
 
-def test_a_workspace_has_new_files_of_any_name_but_those_that_git_ignores(named: Bench, tmp_path: Path) -> None:
+def test_a_workspace_has_new_files_of_any_name_but_those_that_git_ignores(
+    named: Bench, tmp_path: Path
+) -> None:
     named.write(".gitignore", "*.log\n/\\*-ignored\n")
     named.commit("ignore")
     with named.open() as repository:
@@ -90,7 +112,11 @@ def test_a_workspace_has_new_files_of_any_name_but_those_that_git_ignores(named:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text("new\n")
         tree = repository.tree(workspace.tree())
-        new = {path for path in tree.list("") if path.startswith("new/") or path.endswith(("ignored", ".log"))}
+        new = {
+            path
+            for path in tree.list("")
+            if path.startswith("new/") or path.endswith(("ignored", ".log"))
+        }
         workspace.remove()
     assert new == {f"new/{path}" for path in NAMES} | {"x-ignored"}
 

@@ -14,7 +14,9 @@ REF = "vibe-gate-prompts"
 
 @pytest.fixture
 def repo(tmp_path, environ) -> Repo:
-    """A clone with a remote beside it, two commits here and one there; a note of another remote is here."""
+    """A clone with a remote beside it, two commits here and one there; a note of another remote is
+    here.
+    """
     repo = Repo(tmp_path / "repo", environ)
     repo.commit("First", a="1\n")
     repo.git("init", "-q", "--bare", str(tmp_path / "remote"))
@@ -66,13 +68,18 @@ def test_lines_of_a_colleague_stay_and_a_push_in_between_is_added_to(repo, tmp_p
     repo.git("notes", "--ref", "faster", "append", "-m", "in between", "HEAD~1")
     repo.git("update-ref", "refs/x", "refs/notes/faster")
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f'#!/bin/sh\nrm "$0"\nunset GIT_QUARANTINE_PATH GIT_DIR GIT_OBJECT_DIRECTORY\n{again}\n')
+    hook.write_text(
+        f'#!/bin/sh\nrm "$0"\nunset GIT_QUARANTINE_PATH GIT_DIR GIT_OBJECT_DIRECTORY\n{again}\n'
+    )
     hook.chmod(0o755)
     assert added(repo, head=b"ours") == ""
     assert not hook.exists()
     assert note(repo) == ["theirs", "ours"]
     assert note(repo, "HEAD~1") == ["theirs", "", "in between"]
-    refs, before = repo.git("for-each-ref"), repo.git("--git-dir", "../remote", "rev-parse", f"refs/notes/{REF}")
+    refs, before = (
+        repo.git("for-each-ref"),
+        repo.git("--git-dir", "../remote", "rev-parse", f"refs/notes/{REF}"),
+    )
     assert added(repo, head=b"ours") == ""  # there already
     assert repo.git("--git-dir", "../remote", "rev-parse", f"refs/notes/{REF}") == before
     assert repo.git("for-each-ref") == refs

@@ -12,7 +12,13 @@ import pytest
 from gitbench import Bench, fingerprint
 
 from vibe_gate.domain.change import EMPTY_TREE, Selection
-from vibe_gate.errors import GateError, IntegrityError, RevisionError, UnsupportedRepository, UsageError
+from vibe_gate.errors import (
+    GateError,
+    IntegrityError,
+    RevisionError,
+    UnsupportedRepository,
+    UsageError,
+)
 
 
 def test_the_repository_is_found_from_any_subfolder(seeded: Bench) -> None:
@@ -49,7 +55,11 @@ def test_core_worktree_is_followed(seeded: Bench, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_no_repository_is_one_sentence(seeded: Bench, tmp_path: Path, inside: bool) -> None:
-    where, said = (seeded.root / ".git", "is inside .git") if inside else (tmp_path, "is not inside a git repository")
+    where, said = (
+        (seeded.root / ".git", "is inside .git")
+        if inside
+        else (tmp_path, "is not inside a git repository")
+    )
     with pytest.raises(UsageError, match=said):
         seeded.open(start=where)
 
@@ -92,7 +102,14 @@ def test_an_unknown_extension_is_named(seeded: Bench) -> None:
 
 def test_a_partial_clone_is_named(seeded: Bench, tmp_path: Path) -> None:
     seeded.git("config", "uploadpack.allowFilter", "true")
-    seeded.git("clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{seeded.root}", str(tmp_path / "partial"))
+    seeded.git(
+        "clone",
+        "-q",
+        "--filter=blob:none",
+        "--no-checkout",
+        f"file://{seeded.root}",
+        str(tmp_path / "partial"),
+    )
     assert "partial clone" in unsupported(Bench(tmp_path / "partial", seeded.environ))
 
 
@@ -101,8 +118,30 @@ def test_git_missing_is_one_sentence(seeded: Bench) -> None:
         seeded.open(PATH="/nonexistent")
 
 
-REVISIONS = ["HEAD", "main", "HEAD~1", "HEAD^", "HEAD@{0}", "@", "v1", "v1^{}", ":/second", "HEAD^{/first}", "main@{0}"]
-NO_COMMITS = ["nowhere", "-HEAD", "--all", "HEAD~99", "HEAD^{tree}", "HEAD:a.txt", "a\x1bb", "x\0y", "HEAD..main"]
+REVISIONS = [
+    "HEAD",
+    "main",
+    "HEAD~1",
+    "HEAD^",
+    "HEAD@{0}",
+    "@",
+    "v1",
+    "v1^{}",
+    ":/second",
+    "HEAD^{/first}",
+    "main@{0}",
+]
+NO_COMMITS = [
+    "nowhere",
+    "-HEAD",
+    "--all",
+    "HEAD~99",
+    "HEAD^{tree}",
+    "HEAD:a.txt",
+    "a\x1bb",
+    "x\0y",
+    "HEAD..main",
+]
 
 
 def test_the_whole_revision_grammar_and_what_is_no_commit(seeded: Bench) -> None:
@@ -123,7 +162,13 @@ def test_a_root_commit_is_a_change_from_nothing(seeded: Bench) -> None:
         change = repository.change(Selection("commit", "HEAD"))
     assert (change.before, change.base_commit) == (EMPTY_TREE, "")
     assert change.head_commit == change.key == seeded.git("rev-parse", "HEAD")
-    assert {file.path for file in change.files} == {"a.txt", "link", "src/app.py", "src/deep/er/file.txt", "tool.sh"}
+    assert {file.path for file in change.files} == {
+        "a.txt",
+        "link",
+        "src/app.py",
+        "src/deep/er/file.txt",
+        "tool.sh",
+    }
     assert change.patch_id == change.range_patch_id != ""
 
 
@@ -144,7 +189,11 @@ def test_ranges_and_merge_bases(seeded: Bench) -> None:
         since = repository.change(Selection("merge_base", "main^1", "one"))
         implied = repository.change(Selection("range", "one", ""))
     assert {file.path for file in straight.files} == {"main.txt"}
-    assert (straight.kind, straight.base_commit, straight.patch_id) == ("range", seeded.git("rev-parse", "one"), "")
+    assert (straight.kind, straight.base_commit, straight.patch_id) == (
+        "range",
+        seeded.git("rev-parse", "one"),
+        "",
+    )
     assert straight == implied
     assert (since.base_commit, since.head_commit) == (base, seeded.git("rev-parse", "one"))
     assert {file.path for file in since.files} == {"one.txt"}
@@ -152,13 +201,24 @@ def test_ranges_and_merge_bases(seeded: Bench) -> None:
 
 
 def crossed(bench: Bench) -> tuple[str, str, str]:
-    """Two branches that merged each other's commits: main took the removal of hole.txt, topic took it back."""
+    """Two branches that merged each other's commits: main took the removal of hole.txt, topic took
+    it back.
+    """
     bench.git("checkout", "-q", "-b", "harden")
     hardened = bench.commit("harden", **{"a.txt": "hard\n"})
     bench.git("checkout", "-q", "main")
     other = bench.commit("other", **{"b.txt": "b\n"})
     bench.git("merge", "-q", "--no-ff", "-m", "Merge harden", "harden")
-    topic = bench.git("commit-tree", f"{other}^{{tree}}", "-p", other, "-p", hardened, "-m", "Merge, the other way")
+    topic = bench.git(
+        "commit-tree",
+        f"{other}^{{tree}}",
+        "-p",
+        other,
+        "-p",
+        hardened,
+        "-m",
+        "Merge, the other way",
+    )
     bench.git("branch", "topic", topic)
     return bench.git("rev-parse", "main"), topic, hardened
 
@@ -180,12 +240,18 @@ def test_of_several_merge_bases_none_is_taken_but_the_left_side_itself(seeded: B
     with seeded.open() as repository:
         assert repository.upstream_base() == main
         pushed = repository.unpushed(topic, hardened, repository.remote_tips(""))
-        assert ([one.id for one in pushed.commits], len(pushed.bases), pushed.bases[0]) == ([topic], 2, hardened)
+        assert ([one.id for one in pushed.commits], len(pushed.bases), pushed.bases[0]) == (
+            [topic],
+            2,
+            hardened,
+        )
         change = repository.change(Selection("range", hardened, topic, pushed.bases[1]))
         assert ([file.path for file in change.files], change.base_commit) == (["a.txt"], hardened)
 
 
-def test_a_shallow_clone_does_not_take_an_older_merge_base_for_the_best(seeded: Bench, tmp_path: Path) -> None:
+def test_a_shallow_clone_does_not_take_an_older_merge_base_for_the_best(
+    seeded: Bench, tmp_path: Path
+) -> None:
     old = seeded.commit("old", **{"a.txt": "soft\n"})
     main = seeded.commit("main", **{"a.txt": "hard\n"})
     chain = main
@@ -199,7 +265,9 @@ def test_a_shallow_clone_does_not_take_an_older_merge_base_for_the_best(seeded: 
     shallow.git("fetch", "-q", "--depth=3", f"file://{seeded.root}", "main:main-too", "topic:topic")
     with shallow.open() as repository:
         assert shallow.git("merge-base", main, head) == old
-        with pytest.raises(RevisionError, match="cannot be told here, for this clone is shallow: run `git fetch"):
+        with pytest.raises(
+            RevisionError, match="cannot be told here, for this clone is shallow: run `git fetch"
+        ):
             repository.change(Selection("merge_base", main, head))
     shallow.git("fetch", "-q", "--depth=9", f"file://{seeded.root}", "topic", "main")
     with shallow.open() as repository:
@@ -209,7 +277,10 @@ def test_a_shallow_clone_does_not_take_an_older_merge_base_for_the_best(seeded: 
 def test_no_merge_base_is_one_sentence(seeded: Bench) -> None:
     seeded.git("checkout", "-q", "--orphan", "other")
     seeded.commit("other root")
-    with seeded.open() as repository, pytest.raises(RevisionError, match=r"main\.\.\.other has no merge base"):
+    with (
+        seeded.open() as repository,
+        pytest.raises(RevisionError, match=r"main\.\.\.other has no merge base"),
+    ):
         repository.change(Selection("merge_base", "main", "other"))
 
 
@@ -266,12 +337,16 @@ def test_replace_refs_and_grafts_hide_nothing(seeded: Bench) -> None:
     innocent = seeded.git("commit-tree", "-p", first, "-m", "innocent", f"{first}^{{tree}}")
     seeded.git("replace", "-f", evil, innocent)
     with seeded.open() as repository:
-        assert [file.path for file in repository.change(Selection("commit", "HEAD")).files] == ["evil.txt"]
+        assert [file.path for file in repository.change(Selection("commit", "HEAD")).files] == [
+            "evil.txt"
+        ]
     seeded.git("replace", "-d", evil)
     seeded.write(".git/info/grafts", f"{evil}\n")
     with seeded.open() as repository:
         assert repository.resolve("HEAD~1") == first
-        assert [file.path for file in repository.change(Selection("commit", "HEAD")).files] == ["evil.txt"]
+        assert [file.path for file in repository.change(Selection("commit", "HEAD")).files] == [
+            "evil.txt"
+        ]
 
 
 def test_alternates_are_read(seeded: Bench, tmp_path: Path) -> None:
@@ -292,9 +367,23 @@ def test_trees_are_read_as_blobs_only(seeded: Bench) -> None:
         assert tree.id == seeded.git("rev-parse", "HEAD^{tree}")
         assert repository.tree(tree.id).read("a.txt") == b"one\n"
         assert tree.read("src/deep/er/file.txt") == b"deep\n"
-        for path in ["link", "src", "link/x", "a.txt/x", "nowhere", "", "src/../a.txt", "./a.txt", "/a.txt"]:
+        for path in [
+            "link",
+            "src",
+            "link/x",
+            "a.txt/x",
+            "nowhere",
+            "",
+            "src/../a.txt",
+            "./a.txt",
+            "/a.txt",
+        ]:
             assert tree.read(path) is None, path
-        assert tree.list("src") == tree.list("src/") == ["src/a b.py", "src/app.py", "src/deep/er/file.txt"]
+        assert (
+            tree.list("src")
+            == tree.list("src/")
+            == ["src/a b.py", "src/app.py", "src/deep/er/file.txt"]
+        )
         assert tree.list("") == sorted(["a.txt", "src2/b.py", "tool.sh", *tree.list("src")])
         assert tree.list("src", without="src/deep") == ["src/a b.py", "src/app.py"]
         assert tree.list("src", without="src/de") == tree.list("src")
@@ -310,7 +399,11 @@ def test_configuration_is_read_as_git_reads_it(seeded: Bench) -> None:
     seeded.git("config", "branch.Main.remote", "Upper")
     seeded.write(".git/config", (seeded.root / ".git/config").read_text() + "[vibe-gate]\n\tbare\n")
     with seeded.open() as repository:
-        assert repository.config("vibe-gate.trust") == repository.config("VIBE-GATE.Trust") == "origin/main"
+        assert (
+            repository.config("vibe-gate.trust")
+            == repository.config("VIBE-GATE.Trust")
+            == "origin/main"
+        )
         assert repository.config("branch.Main.remote") == "Upper"
         assert repository.config("branch.main.remote") is None
         assert repository.config("vibe-gate.bare") == "true"
@@ -318,12 +411,19 @@ def test_configuration_is_read_as_git_reads_it(seeded: Bench) -> None:
 
 def test_a_command_line_sets_nothing_of_ours(seeded: Bench) -> None:
     seeded.write("of.cfg", "[vibe-gate]\n\ttrust = lax\n")
-    pairs = {"vibe-gate.trust": "lax", "VIBE-GATE.x": "y", "include.path": f"{seeded.root}/of.cfg", "branch.x.y": "z"}
+    pairs = {
+        "vibe-gate.trust": "lax",
+        "VIBE-GATE.x": "y",
+        "include.path": f"{seeded.root}/of.cfg",
+        "branch.x.y": "z",
+    }
     for number, (name, value) in enumerate(pairs.items()):
         seeded.environ |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     seeded.environ |= {"GIT_CONFIG_COUNT": "4", "GIT_CONFIG_PARAMETERS": "'vibe-gate.trust'='lax'"}
     with seeded.open() as repository:
-        values = [repository.config(name) for name in ("vibe-gate.trust", "vibe-gate.x", "branch.x.y")]
+        values = [
+            repository.config(name) for name in ("vibe-gate.trust", "vibe-gate.x", "branch.x.y")
+        ]
         assert values == [None, None, "z"]
 
 
@@ -372,7 +472,12 @@ def test_nothing_is_left_behind(seeded: Bench, tmp_path: Path) -> None:
 def test_an_object_that_is_not_what_its_name_says_is_not_read(seeded: Bench, revision: str) -> None:
     seeded.commit("gate", **{"gate.toml": "a gate\n"})
     name, kind = seeded.git("rev-parse", revision), seeded.git("cat-file", "-t", revision)
-    content = seeded.git("cat-file", kind, name).encode("utf-8", "surrogateescape").replace(b"gate", b"soft") + b"\n"
+    content = (
+        seeded.git("cat-file", kind, name)
+        .encode("utf-8", "surrogateescape")
+        .replace(b"gate", b"soft")
+        + b"\n"
+    )
     file = seeded.root / ".git/objects" / name[:2] / name[2:]
     file.unlink()
     file.write_bytes(zlib.compress(b"%s %d\0%s" % (kind.encode(), len(content), content)))
@@ -385,7 +490,10 @@ def test_a_false_commit_graph_gives_no_commit_other_parents(seeded: Bench) -> No
     seeded.git("-c", "commitGraph.generationVersion=1", "commit-graph", "write", "--reachable")
     graph = seeded.root / ".git/objects/info/commit-graph"
     data = bytearray(graph.read_bytes())
-    table = {bytes(data[at : at + 4]): int.from_bytes(data[at + 4 : at + 12]) for at in range(8, 8 + 12 * data[6], 12)}
+    table = {
+        bytes(data[at : at + 4]): int.from_bytes(data[at + 4 : at + 12])
+        for at in range(8, 8 + 12 * data[6], 12)
+    }
     names = data[table[b"OIDL"] : table[b"CDAT"]]
     parent = table[b"CDAT"] + 36 * (names.index(bytes.fromhex(second)) // 20) + 20
     data[parent : parent + 4] = 0x70000000.to_bytes(4)

@@ -1,4 +1,6 @@
-"""A repository that travels: the same commits, refs, trust and files on another machine, and nothing secret."""
+"""A repository that travels: the same commits, refs, trust and files on another machine, and
+nothing secret.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def test_a_copy_has_the_refs_the_trust_and_on_demand_the_files_of_the_repository
     origin.git("clone", "-q", str(origin.path), str(tmp_path / "clone"))
     repo = Repo(tmp_path / "clone", environ)
     repo.git("config", "remote.origin.url", "https://ada:s3cret-token@example.org/repo.git")
-    repo.git("config", "http.https://example.org/.extraheader", "Authorization: Basic s3cret-header")
+    repo.git(
+        "config", "http.https://example.org/.extraheader", "Authorization: Basic s3cret-header"
+    )
     repo.git("config", "vibe-gate.trust", "origin/main")
     second = repo.commit("Second", **{"src/more.py": GOOD})
     repo.git("tag", "-a", "-m", "one", "v1")
@@ -57,5 +61,8 @@ def test_a_detached_head_stays_detached_and_a_shallow_clone_says_what_it_lacks(t
     assert there.git("rev-parse", "--abbrev-ref", "HEAD") == "HEAD"
     assert there.git("rev-parse", "HEAD") == first
     repo.git("clone", "-q", "--depth=1", repo.path.as_uri(), str(tmp_path / "shallow"))
-    with pytest.raises(UsageError, match="--unshallow"), open_repository(tmp_path / "shallow", environ) as shallow:
+    with (
+        pytest.raises(UsageError, match="--unshallow"),
+        open_repository(tmp_path / "shallow", environ) as shallow,
+    ):
         shallow.copy()

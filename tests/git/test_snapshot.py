@@ -72,7 +72,9 @@ STATES = {
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_snapshot_is_what_git_would_add_in_every_state(seeded: Bench, holds: Holds, state: str) -> None:
+def test_a_snapshot_is_what_git_would_add_in_every_state(
+    seeded: Bench, holds: Holds, state: str
+) -> None:
     subprocess.run(STATES[state], shell=True, check=True, cwd=seeded.root, env=seeded.environ)
     holds(seeded)
 
@@ -96,8 +98,12 @@ def test_a_second_look_sees_whatever_differs_from_the_snapshot(seeded: Bench) ->
         assert not repository.still_holds(seeded.git("rev-parse", "HEAD^{tree}"))
 
 
-def test_in_a_repository_from_a_disk_that_ignores_case_names_are_what_they_are_on_this_disk(seeded: Bench) -> None:
-    """Git's own look would lose the new name at first, and stop at a folder of which it knows another case."""
+def test_in_a_repository_from_a_disk_that_ignores_case_names_are_what_they_are_on_this_disk(
+    seeded: Bench,
+) -> None:
+    """Git's own look would lose the new name at first, and stop at a folder of which it knows
+    another case.
+    """
     seeded.git("config", "core.ignoreCase", "true")
     (seeded.root / "a.txt").rename(seeded.root / "A.txt")
     (seeded.root / "SRC").mkdir()
@@ -115,13 +121,20 @@ def test_links_of_every_kind(seeded: Bench, holds: Holds, tmp_path: Path) -> Non
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret").write_text("secret")
-    for name, target in {"loop": "loop", "dangling": "nowhere", "out": str(outside), "up": "../outside/secret"}.items():
+    for name, target in {
+        "loop": "loop",
+        "dangling": "nowhere",
+        "out": str(outside),
+        "up": "../outside/secret",
+    }.items():
         (seeded.root / name).symlink_to(target)
     (seeded.root / "link").unlink()
     (seeded.root / "link").symlink_to("tool.sh")
     taken = holds(seeded)
     with seeded.open() as repository:
-        assert b"secret" not in b"".join(repository.tree(repository.snapshot()).read(p) or b"" for p in ["out/secret"])
+        assert b"secret" not in b"".join(
+            repository.tree(repository.snapshot()).read(p) or b"" for p in ["out/secret"]
+        )
         assert repository.snapshot() == taken
 
 
@@ -156,7 +169,9 @@ def test_a_required_filter_that_fails_is_one_sentence(seeded: Bench) -> None:
         seeded.snapshot()
 
 
-def test_ignored_files_are_left_out_unless_tracked(seeded: Bench, holds: Holds, environ: dict[str, str]) -> None:
+def test_ignored_files_are_left_out_unless_tracked(
+    seeded: Bench, holds: Holds, environ: dict[str, str]
+) -> None:
     seeded.write("kept.log", "tracked all the same\n")
     seeded.write("lib/kept.o", "tracked\n")
     seeded.commit("tracked")
@@ -175,12 +190,22 @@ def with_submodule(bench: Bench, tmp_path: Path) -> Bench:
     library.root.mkdir()
     library.git("init", "-q")
     library.commit("library", **{"lib.txt": "1\n"})
-    bench.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.root), "vendor/lib")
+    bench.git(
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "add",
+        "-q",
+        str(library.root),
+        "vendor/lib",
+    )
     bench.commit("submodule")
     return Bench(bench.root / "vendor/lib", bench.environ)
 
 
-def test_submodules_clean_dirty_moved_on_and_gone(seeded: Bench, oracle: Holds, tmp_path: Path) -> None:
+def test_submodules_clean_dirty_moved_on_and_gone(
+    seeded: Bench, oracle: Holds, tmp_path: Path
+) -> None:
     inner = with_submodule(seeded, tmp_path)
     head = seeded.git("rev-parse", "HEAD^{tree}")
     assert seeded.snapshot() == head
@@ -191,7 +216,8 @@ def test_submodules_clean_dirty_moved_on_and_gone(seeded: Bench, oracle: Holds, 
     before = fingerprint(seeded.root)
     moved = seeded.snapshot()
     assert fingerprint(seeded.root) == before
-    # a copy's submodule points back to the original, so git is asked in place, with an index of its own
+    # a copy's submodule points back to the original, so git is asked in place, with an index of its
+    # own
     scratch = {"GIT_INDEX_FILE": str(tmp_path / "index")}
     seeded.git("read-tree", "HEAD", env=scratch)
     seeded.git("add", "-A", env=scratch)
@@ -204,14 +230,18 @@ def test_submodules_clean_dirty_moved_on_and_gone(seeded: Bench, oracle: Holds, 
 def test_a_nested_repository_without_a_commit_is_one_sentence(seeded: Bench) -> None:
     seeded.write("nested/x", "x\n")
     seeded.git("init", "-q", "nested")
-    with pytest.raises(UsageError, match=r"^nested is a git repository of its own without a commit"):
+    with pytest.raises(
+        UsageError, match=r"^nested is a git repository of its own without a commit"
+    ):
         seeded.snapshot()
 
 
 @pytest.mark.parametrize("cone", [True, False])
 def test_a_sparse_checkout_deletes_nothing(seeded: Bench, holds: Holds, cone: bool) -> None:
     seeded.commit("more", **{"docs/a.md": "a\n", "docs/b.md": "b\n", "src/x.py": "x\n"})
-    seeded.git("sparse-checkout", "set", *([] if cone else ["--no-cone"]), "src" if cone else "/src/")
+    seeded.git(
+        "sparse-checkout", "set", *([] if cone else ["--no-cone"]), "src" if cone else "/src/"
+    )
     assert not (seeded.root / "docs").exists()
     assert seeded.snapshot() == seeded.git("rev-parse", "HEAD^{tree}")
     seeded.write("src/x.py", "edited\n")
@@ -313,14 +343,18 @@ def slow_add(seeded: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     program = tmp_path / "programs" / "git"
     program.parent.mkdir()
     git = shutil.which("git")
-    program.write_text(f'#!/bin/sh\ncase " $* " in *" add "*) exec sleep 60;; esac\nexec {git} "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\ncase " $* " in *" add "*) exec sleep 60;; esac\nexec {git} "$@"\n'
+    )
     program.chmod(0o755)
     seeded.environ["PATH"] = f"{program.parent}:{seeded.environ['PATH']}"
     monkeypatch.setattr("vibe_gate.git.program.PATIENCE_S", 0.5)
     return seeded
 
 
-@pytest.mark.parametrize(("name", "is_tracked"), [("core.4711", False), ("a.txt", True), ("a[b] *\n.bin", False)])
+@pytest.mark.parametrize(
+    ("name", "is_tracked"), [("core.4711", False), ("a.txt", True), ("a[b] *\n.bin", False)]
+)
 def test_when_git_takes_too_long_to_store_files_the_largest_is_named(
     slow_add: Bench, name: str, is_tracked: bool
 ) -> None:
@@ -342,7 +376,9 @@ def test_when_git_waits_for_a_fifo_of_ignore_rules_the_fifo_is_named(
     monkeypatch.setattr("vibe_gate.git.program.PATIENCE_S", 0.5)
     monkeypatch.setattr("vibe_gate.git.snapshot._LISTING_S", 0.5)
     os.mkfifo(seeded.root / "src" / ".gitignore")
-    with pytest.raises(InfrastructureError, match=r"cannot list them: remove FIFOs named \.gitignore"):
+    with pytest.raises(
+        InfrastructureError, match=r"cannot list them: remove FIFOs named \.gitignore"
+    ):
         seeded.snapshot()
 
 
@@ -389,7 +425,9 @@ def test_a_huge_untracked_file_is_never_held_whole(seeded: Bench, tmp_path: Path
 
 
 def _peak() -> int:
-    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM"))
+    line = next(
+        x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM")
+    )
     return int(line.split()[1]) << 10
 
 

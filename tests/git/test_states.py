@@ -1,4 +1,6 @@
-"""What git means by odd states, and what a hostile repository may not make us run. Hooks: faces/test_frameworks."""
+"""What git means by odd states, and what a hostile repository may not make us run. Hooks:
+faces/test_frameworks.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def test_the_staged_tree_of_every_kind_of_entry(seeded: Bench) -> None:
     (seeded.root / "src/app.py").symlink_to("nowhere")
     (seeded.root / "src/deep/er/file.txt").unlink()
     seeded.git("add", "-A")
-    seeded.git("update-index", "--add", "--cacheinfo", f"160000,{seeded.git('rev-parse', 'HEAD')},sub")
+    seeded.git(
+        "update-index", "--add", "--cacheinfo", f"160000,{seeded.git('rev-parse', 'HEAD')},sub"
+    )
     seeded.write("soon", "intent to add\n")
     seeded.write("only/soon", "intent to add\n")
     seeded.git("add", "-N", "soon", "only/soon")
@@ -72,7 +76,10 @@ def plant(bench: Bench, mark: Path) -> str:
 def test_nothing_that_a_repository_plants_is_run(seeded: Bench, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     command = plant(seeded, mark)
-    seeded.commit("attributes", **{".gitattributes": "*.txt filter=evil diff=evil merge=evil\n*.py filter=a=b\n"})
+    seeded.commit(
+        "attributes",
+        **{".gitattributes": "*.txt filter=evil diff=evil merge=evil\n*.py filter=a=b\n"},
+    )
     for key in ["core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.askPass", "diff.external",
                 "diff.evil.textconv", "diff.evil.command", "merge.evil.driver", "filter.evil.clean",
                 "filter.evil.smudge", "filter.evil.process", "filter.a=b.clean", "filter.a=b.process",
@@ -83,7 +90,13 @@ def test_nothing_that_a_repository_plants_is_run(seeded: Bench, tmp_path: Path) 
     seeded.write(".git/more", f'[filter "hidden"]\n\tclean = {command}\n')
     seeded.git("config", "include.path", "more")
     seeded.write(".git/info/attributes", "new.txt filter=hidden\n")
-    for name in ["post-index-change", "pre-commit", "post-checkout", "reference-transaction", "fsmonitor-watchman"]:
+    for name in [
+        "post-index-change",
+        "pre-commit",
+        "post-checkout",
+        "reference-transaction",
+        "fsmonitor-watchman",
+    ]:
         seeded.write(f".git/hooks/{name}", f"#!/bin/sh\ntouch {mark}\n").chmod(0o755)
     mark.unlink(missing_ok=True)
     os.utime(seeded.root / "a.txt", ns=(1, 1))
@@ -117,7 +130,17 @@ def test_a_submodules_own_configuration_is_not_run(seeded: Bench, tmp_path: Path
     inner.git("config", "core.fsmonitor", command)
     inner.write("x.txt", "y\n")
     seeded.snapshot()
-    inner.git("-c", "core.fsmonitor=false", "-c", "filter.evil.clean=", "commit", "-q", "--allow-empty", "-m", "moved")
+    inner.git(
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "filter.evil.clean=",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "moved",
+    )
     mark.unlink(missing_ok=True)
     seeded.snapshot()
     assert not mark.exists()
@@ -157,7 +180,11 @@ def scramble(bench: Bench, chance: random.Random) -> None:
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     if act == "write":
         ignored = ["b\n", "*.x\n", ""]
-        path.write_text(chance.choice(ignored if name == ".gitignore" else ["", "1\n", "2\r\n", "$Id: x$\n", "33\n"]))
+        path.write_text(
+            chance.choice(
+                ignored if name == ".gitignore" else ["", "1\n", "2\r\n", "$Id: x$\n", "33\n"]
+            )
+        )
     elif act == "link":
         path.symlink_to(chance.choice(["a", "d", "..", "nowhere"]))
     elif act == "folder":

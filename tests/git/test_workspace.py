@@ -1,4 +1,6 @@
-"""Workspaces: shared clones that agents write in, read back as trees whatever an agent does to them."""
+"""Workspaces: shared clones that agents write in, read back as trees whatever an agent does to
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ pytestmark = pytest.mark.slow
 
 @contextmanager
 def working(bench: Bench, name: str = "run-1") -> Iterator[Workspace]:
-    """A workspace of the repository as it stands; what is the user's stays as it is, byte by byte."""
+    """A workspace of the repository as it stands; what is the user's stays as it is, byte by
+    byte.
+    """
     with bench.open() as repository:
         before = user_files(bench)
         workspace = repository.workspace(repository.workspaces / name, repository.snapshot())
@@ -37,17 +41,25 @@ def user_files(bench: Bench) -> dict[bytes, tuple[object, ...]]:
     """Everything below the root but the workspaces, and the times of folders that hold them."""
     found = fingerprint(bench.root)
     own = os.fsencode(bench.root / ".git")
-    return {path: about for path, about in found.items() if b"/vibe-gate" not in path and path != own}
+    return {
+        path: about for path, about in found.items() if b"/vibe-gate" not in path and path != own
+    }
 
 
 def agent(workspace: Workspace) -> Bench:
     """Git as an agent runs it in the workspace, its configuration obeyed."""
-    environ = {"PATH": os.environ["PATH"], "HOME": str(workspace.root.parent), "GIT_CONFIG_NOSYSTEM": "1"}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(workspace.root.parent),
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
     return Bench(workspace.root, environ)
 
 
 def applies(bench: Bench, workspace: Workspace, tmp_path: Path) -> str:
-    """Apply what was made with plain `git apply` in a copy of the user's repository; the snapshot that gives."""
+    """Apply what was made with plain `git apply` in a copy of the user's repository; the snapshot
+    that gives.
+    """
     before, after = bench.snapshot(), workspace.tree()
     patch = workspace.repository.patch(workspace.change(before, after))
     copy = Bench(tmp_path / "applied", bench.environ)
@@ -60,10 +72,14 @@ def applies(bench: Bench, workspace: Workspace, tmp_path: Path) -> str:
 def repository_folder(bench: Bench) -> Path:
     """Where the workspaces of this repository are."""
     digest = hashlib.sha256(os.fsencode(bench.root / ".git")).hexdigest()[:12]
-    return Path(bench.environ["HOME"], ".local/state/vibe-gate/workspaces", f"{bench.root.name}-{digest}")
+    return Path(
+        bench.environ["HOME"], ".local/state/vibe-gate/workspaces", f"{bench.root.name}-{digest}"
+    )
 
 
-def test_workspaces_are_in_the_state_directory_if_that_can_be_used(seeded: Bench, tmp_path: Path) -> None:
+def test_workspaces_are_in_the_state_directory_if_that_can_be_used(
+    seeded: Bench, tmp_path: Path
+) -> None:
     common = seeded.root / ".git/vibe-gate/workspaces"
     closed = tmp_path / "closed"
     closed.touch()
@@ -78,14 +94,18 @@ def test_workspaces_are_in_the_state_directory_if_that_can_be_used(seeded: Bench
             assert repository.workspaces.parent == place
 
 
-def test_a_workspace_in_the_repository_is_cleaned_once_there_is_a_state_directory(seeded: Bench) -> None:
+def test_a_workspace_in_the_repository_is_cleaned_once_there_is_a_state_directory(
+    seeded: Bench,
+) -> None:
     with seeded.open() as repository:
         inside = seeded.root / ".git/vibe-gate/workspaces/run"
         repository.workspace(inside, repository.snapshot()).close()
         assert repository.remove_old_workspaces(datetime.now(UTC) + timedelta(days=1)) == ["run"]
 
 
-def test_workspaces_of_a_repository_that_is_gone_are_cleaned_by_another(seeded: Bench, tmp_path: Path) -> None:
+def test_workspaces_of_a_repository_that_is_gone_are_cleaned_by_another(
+    seeded: Bench, tmp_path: Path
+) -> None:
     later = datetime.now(UTC) + timedelta(days=1)
     shutil.copytree(seeded.root, tmp_path / "disk" / "other")
     other = Bench(tmp_path / "disk" / "other", seeded.environ)
@@ -98,7 +118,10 @@ def test_workspaces_of_a_repository_that_is_gone_are_cleaned_by_another(seeded: 
         assert repository.remove_old_workspaces(later) == []  # as if the disk were not mounted
         (tmp_path / "disk" / "another").touch()
         assert repository.remove_old_workspaces(later, dry_run=True) == ["gone"]
-        assert repository.remove_old_workspaces(later) == ["gone"] and not workspace.folder.parent.exists()
+        assert (
+            repository.remove_old_workspaces(later) == ["gone"]
+            and not workspace.folder.parent.exists()
+        )
 
 
 def test_no_link_on_the_way_to_a_workspace_is_followed(seeded: Bench, tmp_path: Path) -> None:
@@ -110,7 +133,10 @@ def test_no_link_on_the_way_to_a_workspace_is_followed(seeded: Bench, tmp_path: 
         own.mkdir(parents=True, mode=0o700)
         (own / "repository").symlink_to(mine)
         repository.workspace(own / "run", EMPTY).close()
-        assert (mine.read_text(), (own / "repository").read_text()) == ("kept", f"{seeded.root}/.git")
+        assert (mine.read_text(), (own / "repository").read_text()) == (
+            "kept",
+            f"{seeded.root}/.git",
+        )
         later = datetime.now(UTC) + timedelta(days=1)
         for level in (own, own.parent, own.parent.parent):
             level.rename(elsewhere)
@@ -120,7 +146,9 @@ def test_no_link_on_the_way_to_a_workspace_is_followed(seeded: Bench, tmp_path: 
                 lambda: repository.workspace(own / "new", EMPTY),
                 lambda: repository.reopen_workspace(own / "run"),
             ):
-                with pytest.raises(InfrastructureError, match=f"{level} is not a folder that only you can write to"):
+                with pytest.raises(
+                    InfrastructureError, match=f"{level} is not a folder that only you can write to"
+                ):
                     opened()
             level.unlink()
             elsewhere.rename(level)
@@ -162,7 +190,9 @@ def test_a_workspace_is_the_snapshot_on_the_users_branch(seeded: Bench) -> None:
         assert workspace.tree() == seeded.snapshot()
 
 
-def test_everything_an_agent_makes_is_in_the_change_and_applies(seeded: Bench, tmp_path: Path) -> None:
+def test_everything_an_agent_makes_is_in_the_change_and_applies(
+    seeded: Bench, tmp_path: Path
+) -> None:
     seeded.write(".gitignore", "*.log\n")
     seeded.write(b"latin-\xe9", "odd\n")
     with working(seeded) as workspace:
@@ -222,10 +252,14 @@ printf '$Id$ caf\\303\\251\\r\\n' > made.txt
 """
 
 
-def test_nothing_that_an_agent_plants_in_its_git_runs_or_hides_a_change(seeded: Bench, tmp_path: Path) -> None:
+def test_nothing_that_an_agent_plants_in_its_git_runs_or_hides_a_change(
+    seeded: Bench, tmp_path: Path
+) -> None:
     with working(seeded) as workspace:
         before, alarm = workspace.tree(), tmp_path / "alarm"
-        subprocess.run(["sh", "-c", HOSTILE, "sh", workspace.root, alarm], check=True, env=seeded.environ)
+        subprocess.run(
+            ["sh", "-c", HOSTILE, "sh", workspace.root, alarm], check=True, env=seeded.environ
+        )
         (workspace.root / ".git/index").write_bytes(b"broken")
         tree = workspace.tree()
         names = [file.path for file in workspace.change(before, tree).files]
@@ -239,14 +273,26 @@ def test_nothing_that_an_agent_plants_in_its_git_runs_or_hides_a_change(seeded: 
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_nested_repository_counts_as_its_files(seeded: Bench, tmp_path: Path, committed: bool) -> None:
+def test_a_nested_repository_counts_as_its_files(
+    seeded: Bench, tmp_path: Path, committed: bool
+) -> None:
     with working(seeded) as workspace:
         inner = Bench(workspace.root / "vendor/lib", agent(workspace).environ)
         inner.root.mkdir(parents=True)
         inner.git("init", "-q")
         inner.write("lib.py", "import os\n")
         if committed:
-            inner.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
+            inner.git(
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@b",
+                "commit",
+                "-q",
+                "--allow-empty",
+                "-m",
+                "x",
+            )
             inner.git("add", "-A")
         agent(workspace).git("init", "-q", "src")
         (workspace.root / "src/app.py").write_text("edited\n")
@@ -271,7 +317,9 @@ def test_a_link_that_leads_outside_is_a_file_and_still_that_link(seeded: Bench) 
 CONVERTED = "*.bin filter=lfs diff=lfs merge=lfs -text\n*.txt text eol=crlf\n*.u16 working-tree-encoding=UTF-16\n"
 
 
-def test_attributes_without_a_filter_program_and_line_endings(seeded: Bench, tmp_path: Path) -> None:
+def test_attributes_without_a_filter_program_and_line_endings(
+    seeded: Bench, tmp_path: Path
+) -> None:
     seeded.write(".gitattributes", CONVERTED)
     seeded.write("model.bin", b"\0raw")
     seeded.write("text.u16", "hi\n".encode("utf-16"))
@@ -291,7 +339,12 @@ def test_attributes_without_a_filter_program_and_line_endings(seeded: Bench, tmp
 
 
 def test_a_submodule_is_an_empty_folder_and_can_be_removed(seeded: Bench, tmp_path: Path) -> None:
-    seeded.git("update-index", "--add", "--cacheinfo", f"160000,{seeded.git('rev-parse', 'HEAD')},vendor/sub")
+    seeded.git(
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{seeded.git('rev-parse', 'HEAD')},vendor/sub",
+    )
     (seeded.root / "vendor/sub").mkdir(parents=True)
     seeded.git("commit", "-qm", "submodule")
     with working(seeded) as workspace:
@@ -303,7 +356,9 @@ def test_a_submodule_is_an_empty_folder_and_can_be_removed(seeded: Bench, tmp_pa
         assert (file.path, file.change_type) == ("vendor/sub", "deleted")
 
 
-def test_a_linked_worktree_a_sparse_checkout_and_a_detached_head(seeded: Bench, tmp_path: Path) -> None:
+def test_a_linked_worktree_a_sparse_checkout_and_a_detached_head(
+    seeded: Bench, tmp_path: Path
+) -> None:
     seeded.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     linked = Bench(tmp_path / "linked", seeded.environ)
     linked.git("sparse-checkout", "set", "src")
@@ -318,7 +373,9 @@ def test_a_linked_worktree_a_sparse_checkout_and_a_detached_head(seeded: Bench, 
         assert not workspace.folder.exists()
 
 
-def test_before_the_first_commit_and_in_a_shallow_clone(bench: Bench, seeded: Bench, tmp_path: Path) -> None:
+def test_before_the_first_commit_and_in_a_shallow_clone(
+    bench: Bench, seeded: Bench, tmp_path: Path
+) -> None:
     unborn = Bench(tmp_path / "unborn", bench.environ)
     unborn.root.mkdir()
     unborn.git("init", "-q", "-b", "trunk")
@@ -329,12 +386,16 @@ def test_before_the_first_commit_and_in_a_shallow_clone(bench: Bench, seeded: Be
         assert agent(workspace).git("symbolic-ref", "HEAD") == "refs/heads/trunk"
     seeded.commit("second", b="b\n")
     shallow = Bench(tmp_path / "shallow", bench.environ)
-    subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{seeded.root}", shallow.root], check=True)
+    subprocess.run(
+        ["git", "clone", "-q", "--depth=1", f"file://{seeded.root}", shallow.root], check=True
+    )
     with working(shallow) as workspace:
         assert len(agent(workspace).git("log", "--oneline").splitlines()) == 1
 
 
-def test_the_users_own_ignore_rules_hold_for_what_agents_make(seeded: Bench, tmp_path: Path) -> None:
+def test_the_users_own_ignore_rules_hold_for_what_agents_make(
+    seeded: Bench, tmp_path: Path
+) -> None:
     seeded.write(".git/info/exclude", "scratch/\n")
     (tmp_path / "ignore").write_text("*.swp\n")
     seeded.git("config", "core.excludesFile", str(tmp_path / "ignore"))
@@ -346,7 +407,9 @@ def test_the_users_own_ignore_rules_hold_for_what_agents_make(seeded: Bench, tmp
         (workspace.root / "scratch/x").write_text("x")
         (workspace.root / "b.swp").write_text("x")
         (workspace.root / "forced.swp").write_text("edited\n")
-        assert [file.path for file in workspace.change(seeded.snapshot(), workspace.tree()).files] == ["forced.swp"]
+        assert [
+            file.path for file in workspace.change(seeded.snapshot(), workspace.tree()).files
+        ] == ["forced.swp"]
 
 
 def test_edits_with_size_and_time_of_before_are_seen(seeded: Bench) -> None:
@@ -375,7 +438,9 @@ def test_trees_of_turns_outlive_a_collection_and_come_back(seeded: Bench) -> Non
         (workspace.root / "locked").mkdir(mode=0o500)
         workspace.tree()
         agent(workspace).git("commit", "-qam", "an agent commits")
-        subprocess.run(["git", f"--git-dir={workspace.folder}/kept.git", "gc", "-q", "--prune=now"], check=True)
+        subprocess.run(
+            ["git", f"--git-dir={workspace.folder}/kept.git", "gc", "-q", "--prune=now"], check=True
+        )
         workspace.close(files=False)
         assert not workspace.root.exists()
         with seeded.open() as repository:
@@ -395,17 +460,28 @@ def test_trees_of_turns_outlive_a_collection_and_come_back(seeded: Bench) -> Non
         with seeded.open() as repository:
             with pytest.raises(InfrastructureError, match="there is no workspace"):
                 repository.reopen_workspace(workspace.folder)
-            other = repository.reopen_workspace(other.folder)  # made from the first one's tree, and whole without it
+            other = repository.reopen_workspace(
+                other.folder
+            )  # made from the first one's tree, and whole without it
             other.restore(first)
             other.remove()
 
 
 def kept(workspace: Workspace) -> list[str]:
-    asked = ["git", f"--git-dir={workspace.folder}/kept.git", "for-each-ref", "--format=%(objectname) %(refname)"]
-    return subprocess.run([*asked, "refs/turns"], check=True, capture_output=True, text=True).stdout.splitlines()
+    asked = [
+        "git",
+        f"--git-dir={workspace.folder}/kept.git",
+        "for-each-ref",
+        "--format=%(objectname) %(refname)",
+    ]
+    return subprocess.run(
+        [*asked, "refs/turns"], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
 
 
-def test_a_tree_with_bundles_committed_by_mistake_is_whole_and_a_failed_workspace_leaves_nothing(seeded: Bench) -> None:
+def test_a_tree_with_bundles_committed_by_mistake_is_whole_and_a_failed_workspace_leaves_nothing(
+    seeded: Bench,
+) -> None:
     seeded.write(".vibe-artifacts/x", "by mistake\n")
     seeded.git("add", "-f", ".vibe-artifacts")
     seeded.git("commit", "-qm", "bundles")
@@ -415,7 +491,9 @@ def test_a_tree_with_bundles_committed_by_mistake_is_whole_and_a_failed_workspac
         (workspace.root / ".vibe-artifacts/new").write_text("never part\n")
         assert workspace.tree() == tree
         workspace.remove()
-        bad = seeded.git("mktree", stdin=f"120000 blob {seeded.git('rev-parse', 'HEAD:a.txt')}\t.GIT".encode())
+        bad = seeded.git(
+            "mktree", stdin=f"120000 blob {seeded.git('rev-parse', 'HEAD:a.txt')}\t.GIT".encode()
+        )
         with pytest.raises(UsageError, match="a name that no checkout may hold"):
             repository.workspace(repository.workspaces / "bad", bad)
         assert [each.name for each in repository.workspaces.iterdir()] == ["repository"]
@@ -423,7 +501,9 @@ def test_a_tree_with_bundles_committed_by_mistake_is_whole_and_a_failed_workspac
 
 def test_old_workspaces_go_and_those_in_use_stay(seeded: Bench) -> None:
     with seeded.open() as repository:
-        dead, alive = (repository.workspace(repository.workspaces / name, EMPTY) for name in ("dead", "alive"))
+        dead, alive = (
+            repository.workspace(repository.workspaces / name, EMPTY) for name in ("dead", "alive")
+        )
         dead.close()
         with pytest.raises(InfrastructureError, match="another process uses the workspace"):
             repository.reopen_workspace(alive.folder)
@@ -437,7 +517,9 @@ def test_old_workspaces_go_and_those_in_use_stay(seeded: Bench) -> None:
 EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
-def test_a_patch_is_applied_while_the_working_tree_is_the_one_of_the_run(seeded: Bench, tmp_path: Path) -> None:
+def test_a_patch_is_applied_while_the_working_tree_is_the_one_of_the_run(
+    seeded: Bench, tmp_path: Path
+) -> None:
     seeded.write(".gitattributes", "*.txt text eol=crlf\n")
     seeded.git("config", "apply.whitespace", "error-all")
     seeded.write("dos.txt", "one\r\n")
@@ -454,4 +536,7 @@ def test_a_patch_is_applied_while_the_working_tree_is_the_one_of_the_run(seeded:
         with pytest.raises(IntegrityError, match=r"so nothing was applied.*change\.patch"):
             repository.apply(patch, begun, tmp_path / "change.patch")
     assert (seeded.root / "dos.txt").read_bytes() == b"one\r\ntwo \r\n"
-    assert ((seeded.root / ".git/index").read_bytes(), seeded.git("rev-parse", "HEAD")) == (index, head)
+    assert ((seeded.root / ".git/index").read_bytes(), seeded.git("rev-parse", "HEAD")) == (
+        index,
+        head,
+    )

@@ -1,4 +1,5 @@
-"""Writes the sample bundle of format 1: `PYTHONPATH=.:tests python tests/golden/write_bundle.py DIRECTORY`.
+"""Writes the sample bundle of format 1: `PYTHONPATH=.:tests python tests/golden/write_bundle.py
+DIRECTORY`.
 
 `tests/golden/bundle-1` was written by the first version of the format and must
 load for ever: never write it anew, add `bundle-2` when the format grows.
@@ -38,32 +39,59 @@ index 3367afd..3e75765 100644
 -old
 +new
 """
-EVIDENCE = CheckedEvidence(path="pay.py", line=1, end_line=1, quote="new", standing="relocated", why="it stood at 3")
+EVIDENCE = CheckedEvidence(
+    path="pay.py", line=1, end_line=1, quote="new", standing="relocated", why="it stood at 3"
+)
 
 
 def _turns(run: RunRecorder) -> None:
     run.event("node.status", "judge-quality", status="RUNNING")
     judge = run.turn("judge-quality")
     judge.event(
-        {"type": "message", "role": "user", "content": "Is the old price still charged?\nSay \x1b[1mwhy\x1b[0m."}
+        {
+            "type": "message",
+            "role": "user",
+            "content": "Is the old price still charged?\nSay \x1b[1mwhy\x1b[0m.",
+        }
     )
     for name in ("toolu_1", "toolu_2", "toolu_3"):
-        judge.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": name, "tool_input": {}})
+        judge.hook(
+            {
+                "hook_event_name": "PreToolUse",
+                "tool_name": "Read",
+                "tool_use_id": name,
+                "tool_input": {},
+            }
+        )
     judge.hook({"hook_event_name": "PostToolUse", "tool_name": "Read", "tool_use_id": "toolu_2"})
     judge.hook(
-        {"hook_event_name": "PostToolUseFailure", "tool_name": "Read", "tool_use_id": "toolu_1", "error": "gone"}
+        {
+            "hook_event_name": "PostToolUseFailure",
+            "tool_name": "Read",
+            "tool_use_id": "toolu_1",
+            "error": "gone",
+        }
     )
     judge.hook({"hook_event_name": "Notification", "message": "done"})
     judge.event({"type": "usage", "tokens": {"input": 1200, "output": 34}, "cost": 0.0125})
     judge.seal(Ended(permission_denials=[{"tool_use_id": "toolu_3"}]))
     run.event("node.status", "judge-quality", status="DONE")
     fixer = run.turn("fix")
-    fixer.event({"type": "todo", "action": "add", "text": "charge the new price", "status": "pending"})
+    fixer.event(
+        {"type": "todo", "action": "add", "text": "charge the new price", "status": "pending"}
+    )
     fixer.event({"type": "todo", "action": "update", "text": "1", "status": "completed"})
     before, after = fixer.content("before", b"old\n"), fixer.content("after", b"new\n")
-    file = TurnFile(path="pay.py", change_type="modified", added=1, deleted=1, before=before, after=after)
+    file = TurnFile(
+        path="pay.py", change_type="modified", added=1, deleted=1, before=before, after=after
+    )
     git = TurnGit(before=GitState(head=KEY, dirty=False), after=GitState(head=KEY, dirty=True))
-    fixer.seal(Ended(session_id="5e551011-0000-4000-8000-000000000002", change=TurnChange(PATCH, git, (file,))))
+    fixer.seal(
+        Ended(
+            session_id="5e551011-0000-4000-8000-000000000002",
+            change=TurnChange(PATCH, git, (file,)),
+        )
+    )
     run.turn("judge-quality").seal(TurnResult("died", None, "the agent's process died"))
 
 
@@ -73,20 +101,41 @@ def _summary(run: RunRecorder) -> Summary:
         turn="nodes/judge-quality/turn-001",
     )  # fmt: skip
     criteria = (
-        CriterionResult(id="no-secrets", kind="check", must=True, weight=1, outcome="pass", decided_by="check"),
         CriterionResult(
-            id="price", kind="judge", must=True, weight=2, outcome="fail", decided_by="unanimous", votes=(vote,)
+            id="no-secrets", kind="check", must=True, weight=1, outcome="pass", decided_by="check"
+        ),
+        CriterionResult(
+            id="price",
+            kind="judge",
+            must=True,
+            weight=2,
+            outcome="fail",
+            decided_by="unanimous",
+            votes=(vote,),
         ),
     )
-    rubric = RubricResult(id="quality", digest="d" * 64, outcome="fail", score=1 / 3, coverage=1.0, criteria=criteria)
+    rubric = RubricResult(
+        id="quality", digest="d" * 64, outcome="fail", score=1 / 3, coverage=1.0, criteria=criteria
+    )
     finding = Finding(
         path="pay.py", line=1, end_line=1, level="failure", criterion="price", message="the old price",
         evidence=(EVIDENCE,), fingerprint="f" * 64,
     )  # fmt: skip
-    policy = PolicyChange(path=".vibe-gate/gate.toml", change_type="modified", level="block", diff="-a\n+b\n")
+    policy = PolicyChange(
+        path=".vibe-gate/gate.toml", change_type="modified", level="block", diff="-a\n+b\n"
+    )
     files = (
-        ChangedFile(path="pay.py", old_path=None, change_type="modified", added=1, deleted=1, binary=False),
-        ChangedFile(path='"caf\\351"', old_path="cafe", change_type="renamed", added=0, deleted=0, binary=True),
+        ChangedFile(
+            path="pay.py", old_path=None, change_type="modified", added=1, deleted=1, binary=False
+        ),
+        ChangedFile(
+            path='"caf\\351"',
+            old_path="cafe",
+            change_type="renamed",
+            added=0,
+            deleted=0,
+            binary=True,
+        ),
     )
     return Summary(
         run_id=run.run_id, key=KEY, workflow="review", outcome="fail", exit_code=4, bundle=run.relative,

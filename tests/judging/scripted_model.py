@@ -1,4 +1,6 @@
-"""The way to a model that is a script: each conversation ends as a test says, and no process is started."""
+"""The way to a model that is a script: each conversation ends as a test says, and no process is
+started.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ TURN = "nodes/judge-quality/turn-001"
 """The folder in which each conversation is recorded."""
 
 Script = TurnResult | list[TurnResult] | Callable[[TurnRequest], TurnResult]
-"""How conversations end: all alike, in the order in which they begin, or as it depends on what is asked."""
+"""How conversations end: all alike, in the order in which they begin, or as it depends on what is
+asked.
+"""
 
 
 def answered(answer: dict[str, Any], **values: Any) -> TurnResult:

@@ -26,9 +26,19 @@ NONCE = "0123456789abcdef0123456789abcdef"
 def added(path: str, content: bytes, *, binary: bool = False) -> FileDiff:
     rows = [row + b"\n" for row in content.split(b"\n")]
     rows = rows[:-1] if content.endswith(b"\n") else [*rows[:-1], rows[-1][:-1]]
-    hunks = (Hunk.of(0, 0, 1, len(rows), tuple(HunkLine("+", row) for row in rows)),) if rows else ()
+    hunks = (
+        (Hunk.of(0, 0, 1, len(rows), tuple(HunkLine("+", row) for row in rows)),) if rows else ()
+    )
     return FileDiff(
-        path, None, "added", None, FileVersion("f" * 40, 0o100644, len(content)), binary, len(rows), 0, hunks
+        path,
+        None,
+        "added",
+        None,
+        FileVersion("f" * 40, 0o100644, len(content)),
+        binary,
+        len(rows),
+        0,
+        hunks,
     )
 
 
@@ -63,7 +73,9 @@ def only_prompt(made: Change) -> str:
 
 
 def test_changed_lines_carry_their_numbers_and_signs():
-    assert "            1 +|a = 1\n            2 +|b = 2" in only_prompt(change(added("a.py", b"a = 1\nb = 2\n")))
+    assert "            1 +|a = 1\n            2 +|b = 2" in only_prompt(
+        change(added("a.py", b"a = 1\nb = 2\n"))
+    )
 
 
 def test_a_line_without_its_newline_is_said_to_be_so():
@@ -93,7 +105,9 @@ def test_whatever_stands_in_a_file_the_prompt_is_visible_text(content):
 def test_a_40000_line_change_is_split_and_every_line_is_shown_exactly_once():
     content = b"".join(b"value_%05d = compute(%d)\n" % (i, i) for i in range(40_000))
     parts, cut = brief.parts(change(added("big.py", content)), rubric(), {})
-    shown = re.findall(r"value_(\d{5}) = ", "\n".join(piece.text for part in parts for piece in part.pieces))
+    shown = re.findall(
+        r"value_(\d{5}) = ", "\n".join(piece.text for part in parts for piece in part.pieces)
+    )
     assert shown == [f"{i:05d}" for i in range(40_000)]
     assert cut == ()
     assert len(parts) > 10
@@ -101,16 +115,24 @@ def test_a_40000_line_change_is_split_and_every_line_is_shown_exactly_once():
 
 
 def test_an_endless_line_goes_on_in_further_rows_until_all_of_it_is_shown():
-    parts, cut = brief.parts(change(added("a.js", b"".join(b"%06d" % i for i in range(20_000)) + b"\n")), rubric(), {})
+    parts, cut = brief.parts(
+        change(added("a.js", b"".join(b"%06d" % i for i in range(20_000)) + b"\n")), rubric(), {}
+    )
     shown = "".join(
-        row.split("|", 1)[1] for part in parts for p in part.pieces for row in p.text.split("\n") if "+|" in row
+        row.split("|", 1)[1]
+        for part in parts
+        for p in part.pieces
+        for row in p.text.split("\n")
+        if "+|" in row
     )
     assert shown == "".join(f"{i:06d}" for i in range(20_000))
     assert cut == ()
 
 
 def test_a_binary_file_without_text_form_is_listed_as_unreviewed():
-    blob = FileDiff("a.bin", None, "added", None, FileVersion("f" * 40, 0o100644, 9), True, 0, 0, ())
+    blob = FileDiff(
+        "a.bin", None, "added", None, FileVersion("f" * 40, 0o100644, 9), True, 0, 0, ()
+    )
     _, cut = brief.parts(change(blob), rubric(), {})
     assert cut[0].reason == "binary content without a text form"
 
@@ -148,23 +170,41 @@ def test_line_endings_are_shown_only_where_they_are_mixed():
 
 
 def test_the_answer_schema_is_the_same_for_every_question_and_refuses_little_by_itself():
-    """What the agent's program refuses costs requests, with a message about the schema instead of the answer."""
+    """What the agent's program refuses costs requests, with a message about the schema instead of
+    the answer.
+    """
     schema = brief.answer_schema()
     assert list(schema["properties"]) == schema["required"] == ["changes", "answers"]
     answer = schema["properties"]["answers"]["items"]
     assert answer["required"] == ["criterion", "outcome", "reason"]
     assert answer["properties"]["evidence"]["items"]["required"] == ["path", "quote"]
-    limits = ("additionalProperties", "enum", "pattern", "minItems", "maxItems", "maxLength", "anyOf")
+    limits = (
+        "additionalProperties",
+        "enum",
+        "pattern",
+        "minItems",
+        "maxItems",
+        "maxLength",
+        "anyOf",
+    )
     assert not any(f'"{name}"' in json.dumps(schema) for name in limits)
 
 
 WORDS = {6: "5116d8ac6f3c107a6e8e84954393a81028d41326f61a6bc76646fce8a167eb4a"}
-"""Template version -> digest of all that a judge is told in our words. One version more for every other wording."""
+"""Template version -> digest of all that a judge is told in our words. One version more for every
+other wording.
+"""
 
 
 def every_word() -> str:
-    """System prompt, answer schema, and a prompt in which every sentence and every mark of ours stands."""
-    long, mixed, tail = b"x" * (brief.MAX_ROW + 1) + b"\n", b"a\r\nb\n", b"\xff\xe2\x80\x8b no newline"
+    """System prompt, answer schema, and a prompt in which every sentence and every mark of ours
+    stands.
+    """
+    long, mixed, tail = (
+        b"x" * (brief.MAX_ROW + 1) + b"\n",
+        b"a\r\nb\n",
+        b"\xff\xe2\x80\x8b no newline",
+    )
     link = FileVersion("1" * 40, 0o120000, 4), FileVersion("2" * 40, 0o160000, 0)
     script = FileVersion("3" * 40, 0o100644, 9), FileVersion("3" * 40, 0o100755, 9)
     removed = Hunk.of(3, 1, 2, 0, (HunkLine("-", b"old\r\n"),))
@@ -188,7 +228,8 @@ def every_word() -> str:
 
 
 def test_other_words_to_the_judge_are_another_template_version():
-    # Verdicts are kept by that number: with old words' verdicts under it, changed words would never be asked.
+    # Verdicts are kept by that number: with old words' verdicts under it, changed words would never
+    # be asked.
     digest = hashlib.sha256(every_word().encode()).hexdigest()
     assert digest == WORDS[brief.TEMPLATE_VERSION], (
         "raise TEMPLATE_VERSION in judging/brief.py and add its digest to WORDS"
@@ -207,11 +248,17 @@ def every_look_word() -> str:
     """System prompt, form of the answer, and a prompt in which every row of ours stands."""
     line = CheckedEvidence(path="a.py", line=1, end_line=1, quote="x", standing="holds")
     proof = Proof(status="could_not_run", reason="No pytest.", test="assert x", obligation=(line,))
-    votes = [Vote(outcome="fail", said="fail", reason=str(one), evidence=(line,)) for one in range(2)]
+    votes = [
+        Vote(outcome="fail", said="fail", reason=str(one), evidence=(line,)) for one in range(2)
+    ]
     asked = second_look_brief.look_prompt(
-        Criterion(id="works", kind="judge", question="Q?"), [votes[0], replace(votes[1], proof=proof)], NONCE
+        Criterion(id="works", kind="judge", question="Q?"),
+        [votes[0], replace(votes[1], proof=proof)],
+        NONCE,
     )
-    return "\n".join([second_look_brief.LOOK_PROMPT, json.dumps(second_look_brief.look_schema()), asked])
+    return "\n".join(
+        [second_look_brief.LOOK_PROMPT, json.dumps(second_look_brief.look_schema()), asked]
+    )
 
 
 def test_other_words_to_a_second_look_are_another_look_version():

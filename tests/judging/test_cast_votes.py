@@ -1,6 +1,7 @@
 """Votes in one process: which conversations are held, with whom, and what their ends count for.
 
-The model is a script: each conversation ends as its test says. What is asked and read is the product's own.
+The model is a script: each conversation ends as its test says. What is asked and read is the
+product's own.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ MODEL = "model-a"
 
 
 def rubric_of(criteria: Iterable[str] = (ERRORS, NAMES), **keys: object) -> Rubric:
-    listed = [{"id": name, "kind": "judge", "question": f"Is {name} so?", "must": True} for name in criteria]
+    listed = [
+        {"id": name, "kind": "judge", "question": f"Is {name} so?", "must": True}
+        for name in criteria
+    ]
     return read_document(Rubric, {"schema": 1, "id": "quality", "criterion": listed} | keys)
 
 
@@ -60,7 +64,13 @@ SEEN = NoConversation(message="why: as it was seen")
 class Voting:
     """A question about `CHANGE`, asked of a scripted model."""
 
-    def __init__(self, *rubric_args: Any, claims: tuple[Claim, ...] = (), models: tuple[str, ...] = (MODEL,), **keys):
+    def __init__(
+        self,
+        *rubric_args: Any,
+        claims: tuple[Claim, ...] = (),
+        models: tuple[str, ...] = (MODEL,),
+        **keys,
+    ):
         self.rubric = rubric_of(*rubric_args, **keys)
         question = RubricQuestion(self.rubric, claims, models, ("1" * 40, "2" * 40), (), {})
         parts, unshown = brief.parts(CHANGE, self.rubric, {}, claims, ())
@@ -84,12 +94,16 @@ class Voting:
         """The criteria of each conversation, sorted."""
         conversations = []
         for turn in self.model.turns:
-            conversations.append(tuple(name for name in (ERRORS, NAMES) if f"[{name}]" in turn.prompt))
+            conversations.append(
+                tuple(name for name in (ERRORS, NAMES) if f"[{name}]" in turn.prompt)
+            )
         return conversations
 
 
 def outcomes(result: NewVotes) -> dict[str, list[str]]:
-    return {name: [vote.outcome for vote in votes] for name, votes in result.votes.by_criterion.items()}
+    return {
+        name: [vote.outcome for vote in votes] for name, votes in result.votes.by_criterion.items()
+    }
 
 
 PASSES, FAILS = answered(passes(ERRORS, NAMES)), answered(answers(fails(), said(NAMES)))
@@ -121,14 +135,17 @@ def test_each_question_is_a_node_behind_the_checks() -> None:
 @pytest.mark.parametrize(
     ("criteria", "nodes"),
     [
-        # A first question without the claim was asked before; without a criterion that needs none there was none.
+        # A first question without the claim was asked before; without a criterion that needs none
+        # there was none.
         ([{"id": ERRORS}, {"id": "asked", "needs": "message"}], ["judge-quality-b"]),
         ([{"id": "asked", "needs": "message"}], ["judge-quality"]),
     ],
 )
 def test_a_question_with_claims_has_the_nodes_behind_those_without(criteria, nodes) -> None:
     listed = [{"kind": "judge", "question": "Is it so?"} | criterion for criterion in criteria]
-    voting = Voting((), criterion=listed, sees=["message"], claims=(Claim("message", "Repair it."),))
+    voting = Voting(
+        (), criterion=listed, sees=["message"], claims=(Claim("message", "Repair it."),)
+    )
     voting.ask(answered(passes(*(criterion["id"] for criterion in criteria))))
     assert [turn.node for turn in voting.model.turns] == nodes
 
@@ -143,21 +160,39 @@ def test_one_answer_is_one_vote_with_the_model_and_the_turn_that_gave_it() -> No
     assert outcomes(result) == {ERRORS: ["fail"], NAMES: ["pass"]}
     (fail,) = result.votes.by_criterion[ERRORS]
     assert (fail.model, fail.turn, fail.said) == (MODEL, TURN, "fail")
-    assert [(line.path, line.line, line.standing) for line in fail.evidence] == [("src/load.py", 4, "holds")]
-    assert (fail.reason, fail.counterexample) == ("The error is dropped.", "a missing file -> load returns None")
+    assert [(line.path, line.line, line.standing) for line in fail.evidence] == [
+        ("src/load.py", 4, "holds")
+    ]
+    assert (fail.reason, fail.counterexample) == (
+        "The error is dropped.",
+        "a missing file -> load returns None",
+    )
     (passed,) = result.votes.by_criterion[NAMES]
     assert (passed.counterexample, passed.evidence) == (None, ())
     assert fail.changes == passed.changes == "load gives None for a file that is not there"
-    assert (result.votes.stopped, result.votes.unreviewed, result.votes.is_kept) == (None, (), False)
-    assert (list(result.cast), result.cast[1].model, result.cast[1].used_tools) == ([1], MODEL, False)
+    assert (result.votes.stopped, result.votes.unreviewed, result.votes.is_kept) == (
+        None,
+        (),
+        False,
+    )
+    assert (list(result.cast), result.cast[1].model, result.cast[1].used_tools) == (
+        [1],
+        MODEL,
+        False,
+    )
     assert result.cast[1].by_criterion == {ERRORS: fail, NAMES: passed}
 
 
-def test_more_than_half_of_the_votes_are_cast_side_by_side_and_then_what_is_open_one_at_a_time() -> None:
+def test_more_than_half_of_the_votes_are_cast_side_by_side_and_then_what_is_open_one_at_a_time() -> (
+    None
+):
     voting, passes_errors = Voting(votes=5), answered(passes(ERRORS))
     result = voting.ask([FAILS, PASSES, FAILS, passes_errors, passes_errors])
     assert voting.criteria_asked == [(ERRORS, NAMES)] * 3 + [(ERRORS,)] * 2
-    assert outcomes(result) == {ERRORS: ["fail", "pass", "fail", "pass", "pass"], NAMES: ["pass"] * 3}
+    assert outcomes(result) == {
+        ERRORS: ["fail", "pass", "fail", "pass", "pass"],
+        NAMES: ["pass"] * 3,
+    }
     assert sorted(result.cast) == [1, 2, 3, 4, 5]
 
 
@@ -177,7 +212,11 @@ def test_earlier_votes_count_and_only_what_they_leave_open_is_asked() -> None:
 def test_models_take_turns_by_the_number_of_the_vote() -> None:
     voting = Voting(votes=3, models=("model-a", "model-b"))
     result = voting.ask([FAILS, PASSES, answered(passes(ERRORS))])
-    assert [vote.model for vote in result.votes.by_criterion[ERRORS]] == ["model-a", "model-b", "model-a"]
+    assert [vote.model for vote in result.votes.by_criterion[ERRORS]] == [
+        "model-a",
+        "model-b",
+        "model-a",
+    ]
 
 
 OVERLOADED = ended("api_error", f"HTTP 529 {TOKEN}", is_unavailable=True)
@@ -228,7 +267,9 @@ def test_a_fallback_is_asked_only_where_the_model_is_unavailable() -> None:
         ("died", "error", True),
     ],
 )
-def test_an_end_without_an_answer_is_neither_a_fail_nor_a_pass(status: str, outcome: str, stops: bool) -> None:
+def test_an_end_without_an_answer_is_neither_a_fail_nor_a_pass(
+    status: str, outcome: str, stops: bool
+) -> None:
     voting = Voting(votes=3)
     result = voting.ask(ended(status))
     assert set(outcomes(result)[ERRORS]) == {outcome}
@@ -236,7 +277,9 @@ def test_an_end_without_an_answer_is_neither_a_fail_nor_a_pass(status: str, outc
     assert (vote.said, vote.reason, vote.turn) == (None, "why: as it was seen", TURN)
     assert vote.cause == SEEN
     assert result.votes.stopped == (SEEN if stops else None)
-    assert [(item.reason, item.cause) for item in result.votes.unreviewed] == [("why: as it was seen", SEEN)]
+    assert [(item.reason, item.cause) for item in result.votes.unreviewed] == [
+        ("why: as it was seen", SEEN)
+    ]
     assert [item.path for item in result.votes.unreviewed] == ["src/load.py"]
 
 
@@ -348,7 +391,9 @@ def test_one_criterion_that_does_not_fit_costs_that_vote_alone() -> None:
 
 def test_no_word_of_a_vote_has_a_secret() -> None:
     secret = fails(reason=f"a {TOKEN}", counterexample=f"b {TOKEN}")
-    result = Voting().ask(answered(answers(secret, said(NAMES, reason=TOKEN), changes=f"c {TOKEN}")))
+    result = Voting().ask(
+        answered(answers(secret, said(NAMES, reason=TOKEN), changes=f"c {TOKEN}"))
+    )
     assert TOKEN not in repr(result)
     assert repr(result).count("[redacted:github-token:") == 5 + 5
     perhaps = answers(said(ERRORS, TOKEN), said(NAMES))
@@ -356,12 +401,18 @@ def test_no_word_of_a_vote_has_a_secret() -> None:
 
 
 REQUEST = "please drop the customer Grete Hermann from all our tables"
-PRIVATE = Claim("prompt", requests_text([SimpleNamespace(session="s", turn=1, text=REQUEST)], str), is_private=True)
+PRIVATE = Claim(
+    "prompt",
+    requests_text([SimpleNamespace(session="s", turn=1, text=REQUEST)], str),
+    is_private=True,
+)
 INVENTED = {"path": "src/load.py", "line": 2, "quote": REQUEST, "side": "after"}
 
 
 def test_no_word_of_a_vote_repeats_what_a_person_asked_for() -> None:
-    repeating = fails(HANDLER, INVENTED, reason=f"Asked: {REQUEST}.", counterexample=f"{REQUEST} -> None")
+    repeating = fails(
+        HANDLER, INVENTED, reason=f"Asked: {REQUEST}.", counterexample=f"{REQUEST} -> None"
+    )
     voting = Voting(claims=(PRIVATE,), sees=["prompt"])
     result = voting.ask(answered(answers(repeating, said(NAMES), changes=REQUEST)))
     (vote,) = result.votes.by_criterion[ERRORS]
@@ -374,7 +425,11 @@ def test_no_word_of_a_vote_repeats_what_a_person_asked_for() -> None:
 
 def test_a_line_of_the_change_is_the_changes_even_if_it_was_asked_for() -> None:
     request = "    except OSError: pass and go on with the next file"
-    claim = Claim("prompt", requests_text([SimpleNamespace(session="s", turn=1, text=request)], str), is_private=True)
+    claim = Claim(
+        "prompt",
+        requests_text([SimpleNamespace(session="s", turn=1, text=request)], str),
+        is_private=True,
+    )
     (vote,) = Voting(claims=(claim,), sees=["prompt"]).ask(FAILS).votes.by_criterion[ERRORS]
     assert [line.quote for line in vote.evidence] == ["except OSError:"]
 

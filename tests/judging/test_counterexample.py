@@ -32,13 +32,17 @@ from vibe_gate.judging.findings import findings_of, name_findings
 from vibe_gate.judging.rubric_tally import decide, tally_rubric
 
 FAILED = "E       assert [1] == [1, 2]\n=== short test summary info ===\nFAILED tests/test_a.py\n1 failed in 0.01s\n"
-UNLOADED = "ERROR: test_a (unittest.loader._FailedTest.test_a)\nImportError: cannot import name 'first'\n"
+UNLOADED = (
+    "ERROR: test_a (unittest.loader._FailedTest.test_a)\nImportError: cannot import name 'first'\n"
+)
 OFFLINE = "OSError: [Errno 100] Network is down\n\nRan 1 test in 0.01s\n\nFAILED (errors=1)\n"
 SEMAPHORE = "    sl = self._semlock = _multiprocessing.SemLock(\nE   PermissionError: [Errno 13]\n1 failed in 0.5s\n"
 
 LINE, DASHES = f"{'=' * 70}\n", f"{'-' * 70}\n"
 LOUD = f"FakeError: Network is down\nF\n{LINE}FAIL: test_a (t.T)\n{DASHES}Traceback (most recent call last):\n"
-LOUD += f"AssertionError: 1 != 2\n\n{DASHES}Ran 1 test in 0.01s\n\nFAILED (failures=1)\nMemoryError\n"
+LOUD += (
+    f"AssertionError: 1 != 2\n\n{DASHES}Ran 1 test in 0.01s\n\nFAILED (failures=1)\nMemoryError\n"
+)
 CAPTURED = "----- Captured stdout call -----\nOSError: [Errno 28] No space left on device\nImportError: x\n"
 CAPTURED = f"____ test_a ____\nE   assert [1] == [1, 2]\n{CAPTURED}{CAPTURED}=== summary ===\n1 failed in 0.1s\n"
 
@@ -97,39 +101,74 @@ PIECES = (
 
 
 @given(
-    st.sampled_from(["pytest", "unittest", "other"]), st.sampled_from([0, 1, 2, 5]), st.lists(st.sampled_from(PIECES))
+    st.sampled_from(["pytest", "unittest", "other"]),
+    st.sampled_from([0, 1, 2, 5]),
+    st.lists(st.sampled_from(PIECES)),
 )
-def test_nothing_that_the_reviewed_code_prints_stops_the_reading(runner: Runner, code: int, pieces: list[str]) -> None:
-    assert read_run(runner, code, "".join(pieces), "").end in ("passed", "failed", "broken", "unfinished")
+def test_nothing_that_the_reviewed_code_prints_stops_the_reading(
+    runner: Runner, code: int, pieces: list[str]
+) -> None:
+    assert read_run(runner, code, "".join(pieces), "").end in (
+        "passed",
+        "failed",
+        "broken",
+        "unfinished",
+    )
 
 
 def test_no_output_takes_long_to_read() -> None:
     began = time.monotonic()
-    for piece in ("11 11 ", "OK (", "E E", "1 passed, ", "Error", "\nE  Error", "Ran 1", LINE, "-- Captured \n", "-"):
+    for piece in (
+        "11 11 ",
+        "OK (",
+        "E E",
+        "1 passed, ",
+        "Error",
+        "\nE  Error",
+        "Ran 1",
+        LINE,
+        "-- Captured \n",
+        "-",
+    ):
         for runner in ("pytest", "unittest"):
             read_run(runner, 1, piece * (64_000 // len(piece)), "")
     assert time.monotonic() - began < 2
 
 
 def test_the_runner_is_known_by_its_command() -> None:
-    commands = (["pytest", "-q", "{file}"], [".venv/bin/python", "-m", "unittest", "{file}"], ["go", "test", "{file}"])
+    commands = (
+        ["pytest", "-q", "{file}"],
+        [".venv/bin/python", "-m", "unittest", "{file}"],
+        ["go", "test", "{file}"],
+    )
     assert [runner_of(command) for command in commands] == ["pytest", "unittest", "other"]
 
 
-PASSED, FAILS, BROKEN = RunReading("passed"), RunReading("failed", "1 != 2"), RunReading("broken", "SyntaxError: x")
+PASSED, FAILS, BROKEN = (
+    RunReading("passed"),
+    RunReading("failed", "1 != 2"),
+    RunReading("broken", "SyntaxError: x"),
+)
 ABSENT = RunReading("broken", "ImportError: no name", missing=True)
 LATE = RunReading("unfinished", "timed out after 10 s")
 HOLDS = (CheckedEvidence(path="a.py", line=2, end_line=2, quote="first", standing="holds"),)
 VOID = (replace(HOLDS[0], standing="void", why="the quoted text is not in the file"),)
 
-CASES: list[tuple[tuple[RunReading, ...], RunReading | None, tuple[CheckedEvidence, ...], ProofStatus]] = [
+CASES: list[
+    tuple[tuple[RunReading, ...], RunReading | None, tuple[CheckedEvidence, ...], ProofStatus]
+] = [
     ((FAILS,) * 3, PASSED, (), "shown"),
     ((FAILS,) * 3, PASSED, VOID, "shown"),
     ((FAILS,) * 3, PASSED, HOLDS, "proven"),
     ((BROKEN,) * 3, PASSED, HOLDS, "proven"),  # what the change took away
     ((FAILS,) * 3, ABSENT, HOLDS, "proven"),  # what the change brings
     ((FAILS,) * 3, ABSENT, (), "unchanged"),
-    ((ABSENT,) * 3, ABSENT, HOLDS, "could_not_run"),  # a test that imports what is nowhere proves nothing
+    (
+        (ABSENT,) * 3,
+        ABSENT,
+        HOLDS,
+        "could_not_run",
+    ),  # a test that imports what is nowhere proves nothing
     ((FAILS,) * 3, FAILS, HOLDS, "unchanged"),
     ((FAILS,) * 3, LATE, HOLDS, "could_not_run"),
     ((PASSED,) * 3, None, HOLDS, "void"),
@@ -140,7 +179,10 @@ CASES: list[tuple[tuple[RunReading, ...], RunReading | None, tuple[CheckedEviden
 
 @pytest.mark.parametrize(("after", "before", "obligation", "status"), CASES)
 def test_runs_and_obligations_make_a_status(
-    after: tuple[RunReading, ...], before: RunReading | None, obligation: tuple[CheckedEvidence, ...], status: str
+    after: tuple[RunReading, ...],
+    before: RunReading | None,
+    obligation: tuple[CheckedEvidence, ...],
+    status: str,
 ) -> None:
     assert weighed(*compared(after, before), obligation)[0] == status
 
@@ -170,7 +212,9 @@ def test_what_python_or_a_runner_loads_by_itself_decides_what_tests_say() -> Non
     own = ("a/conftest.py", "unittest.py", "src/pytest.py", "src/unittest/__main__.py", "_pytest/main.py", "x.pth",
            "src/sitecustomize.py", "e-1.dist-info/entry_points.txt", "src/e.egg-info/entry_points.txt")  # fmt: skip
     assert [path for path in own if not paths.matches(path, STEERS_TESTS)] == []
-    assert [path for path in ("src/things.py", "tests/test_it.py") if paths.matches(path, STEERS_TESTS)] == []
+    assert [
+        path for path in ("src/things.py", "tests/test_it.py") if paths.matches(path, STEERS_TESTS)
+    ] == []
 
 
 def result(
@@ -183,9 +227,19 @@ def result(
 ) -> CriterionResult:
     line = CheckedEvidence(path="a.py", line=3, end_line=3, quote="x", standing="holds")
     vote = Vote(outcome="fail", said="fail", reason="So.", counterexample="0", evidence=(line,))
-    vote = voided(vote, Proof(status=status, obligation=obligation)) if status else replace(vote, outcome=outcome)
+    vote = (
+        voided(vote, Proof(status=status, obligation=obligation))
+        if status
+        else replace(vote, outcome=outcome)
+    )
     return CriterionResult(
-        id=name, kind="judge", must=must, weight=1.0, outcome=vote.outcome, decided_by="unanimous", votes=(vote,)
+        id=name,
+        kind="judge",
+        must=must,
+        weight=1.0,
+        outcome=vote.outcome,
+        decided_by="unanimous",
+        votes=(vote,),
     )
 
 
@@ -197,7 +251,9 @@ def rubric(proof: str | None = None, *, must: bool = True, threshold: float = 0.
 
 @pytest.mark.parametrize("status", ["proven", "shown", "flaky", "unchanged", "could_not_run", None])
 @pytest.mark.parametrize("threshold", [0.0, 0.7])
-def test_where_proof_is_required_only_a_proven_fail_blocks(status: ProofStatus | None, threshold: float) -> None:
+def test_where_proof_is_required_only_a_proven_fail_blocks(
+    status: ProofStatus | None, threshold: float
+) -> None:
     asked = rubric("required", threshold=threshold)
     results = (result("fail", status), result("pass", name="other", must=False))
     tally = tally_rubric(asked, results)
@@ -214,16 +270,27 @@ def test_a_fail_that_its_own_test_voids_is_never_green() -> None:
     passed = result("pass", name="other", must=False)
     assert voided_must.outcome == "abstain"
     assert decide(rubric(), (voided_must, passed)).outcome == "inconclusive"
-    assert decide(rubric(must=False), (voided_other, passed)).outcome == "inconclusive"  # 0.5 is under the threshold
-    assert decide(rubric(must=False, threshold=0.5), (voided_other, passed)).outcome == "pass"  # as with the fail
+    assert (
+        decide(rubric(must=False), (voided_other, passed)).outcome == "inconclusive"
+    )  # 0.5 is under the threshold
+    assert (
+        decide(rubric(must=False, threshold=0.5), (voided_other, passed)).outcome == "pass"
+    )  # as with the fail
 
 
-@pytest.mark.parametrize(("obligation", "outcome"), [(HOLDS, "inconclusive"), (VOID, "pass"), ((), "pass")])
+@pytest.mark.parametrize(
+    ("obligation", "outcome"), [(HOLDS, "inconclusive"), (VOID, "pass"), ((), "pass")]
+)
 def test_a_void_test_that_could_have_proven_its_fail_is_never_green(
     obligation: tuple[CheckedEvidence, ...], outcome: str
 ) -> None:
-    """Of a question that need not pass, where proof is required: what no line obliges would only have warned."""
-    void, passed = result("fail", "void", must=False, obligation=obligation), result("pass", name="other", must=False)
+    """Of a question that need not pass, where proof is required: what no line obliges would only
+    have warned.
+    """
+    void, passed = (
+        result("fail", "void", must=False, obligation=obligation),
+        result("pass", name="other", must=False),
+    )
     assert decide(rubric("required", must=False), (void, passed)).outcome == outcome
     assert decide(rubric("required", must=False, threshold=0.5), (void, passed)).outcome == "pass"
     assert decide(rubric("required"), (replace(void, must=True), passed)).outcome == "inconclusive"

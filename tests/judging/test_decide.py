@@ -95,28 +95,46 @@ def test_the_parts_of_a_large_change_give_the_worst_of_their_answers(parts, wors
 
 
 def test_what_the_change_makes_different_is_told_of_all_its_parts_once():
-    parts = zip(votes("pass", "fail", "pass"), ("It reads.", "It writes.", "It reads."), strict=True)
+    parts = zip(
+        votes("pass", "fail", "pass"), ("It reads.", "It writes.", "It reads."), strict=True
+    )
     told = combine([replace(part, changes=changes) for part, changes in parts]).changes
     assert told == "It reads. It writes."
 
 
 def test_of_the_parts_the_deciding_ones_give_reason_and_evidence():
     def part(outcome: Outcome, line: int, changes: str = "") -> Vote:
-        return Vote(outcome=outcome, said=outcome, reason=f"at {line}", evidence=(at(line),), changes=changes)
+        return Vote(
+            outcome=outcome,
+            said=outcome,
+            reason=f"at {line}",
+            evidence=(at(line),),
+            changes=changes,
+        )
 
-    told = combine([part("pass", 1, "It reads."), part("fail", 2), part("fail", 3), part("abstain", 4)])
+    told = combine(
+        [part("pass", 1, "It reads."), part("fail", 2), part("fail", 3), part("abstain", 4)]
+    )
     assert told == Vote(outcome="fail", said="fail", reason="at 2", evidence=(at(2), at(3)), changes="It reads.",
                         outranked="fail")  # fmt: skip
 
 
 def at(line: int, standing: str = "holds", why: str = "") -> CheckedEvidence:
-    return CheckedEvidence(path="a", line=line, end_line=line, quote="x", standing=standing, why=why)
+    return CheckedEvidence(
+        path="a", line=line, end_line=line, quote="x", standing=standing, why=why
+    )
 
 
-def fail(counterexample: str | None, *whys: str, said: Outcome | None = "fail", outcome: Outcome = "fail") -> Vote:
+def fail(
+    counterexample: str | None, *whys: str, said: Outcome | None = "fail", outcome: Outcome = "fail"
+) -> Vote:
     """With evidence for each of `whys`: why it is void, or that it stands."""
-    evidence = tuple(at(1, why) if why in ("holds", "relocated") else at(1, "void", why) for why in whys)
-    return Vote(outcome=outcome, said=said, reason="r", counterexample=counterexample, evidence=evidence)
+    evidence = tuple(
+        at(1, why) if why in ("holds", "relocated") else at(1, "void", why) for why in whys
+    )
+    return Vote(
+        outcome=outcome, said=said, reason="r", counterexample=counterexample, evidence=evidence
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +144,11 @@ def fail(counterexample: str | None, *whys: str, said: Outcome | None = "fail", 
         (fail("x -> y", "relocated"), "fail", "r"),
         (fail("x -> y", "not there", "relocated"), "fail", "r"),
         (fail("x -> y", "not there"), "abstain", 'answered "fail", but not there: r'),
-        (fail("x -> y", "not there", "empty", "not there"), "abstain", 'answered "fail", but empty; not there: r'),
+        (
+            fail("x -> y", "not there", "empty", "not there"),
+            "abstain",
+            'answered "fail", but empty; not there: r',
+        ),
         (fail("x -> y"), "abstain", 'answered "fail", but no evidence was given: r'),
         (fail("", "holds"), "abstain", 'answered "fail", but no counterexample was given: r'),
         (fail(" ", "not there"), "abstain", 'answered "fail", but no counterexample was given: r'),
@@ -162,7 +184,13 @@ def results(of: Rubric, *outcomes: Outcome | None) -> list[CriterionResult]:
             weight=c.weight,
             outcome=outcome or "abstain",
             decided_by="unanimous",
-            votes=(Vote(outcome=outcome or "abstain", said=None if outcome == "error" else outcome, reason="r"),),
+            votes=(
+                Vote(
+                    outcome=outcome or "abstain",
+                    said=None if outcome == "error" else outcome,
+                    reason="r",
+                ),
+            ),
         )
         for c, outcome in zip(of.criterion, outcomes, strict=True)
     ]
@@ -186,7 +214,8 @@ OPTIONAL, MUST = (False, 1), (True, 1)
         ([OPTIONAL, OPTIONAL], ["pass", "error"], "error", 1.0, 0.5),
         ([OPTIONAL], ["not_applicable"], "pass", 1.0, 1.0),
         ([OPTIONAL], ["abstain"], "inconclusive", 0.0, 0.0),
-        # On the line is enough, just below is not: threshold 0.7. Coverage is told and decides nothing.
+        # On the line is enough, just below is not: threshold 0.7. Coverage is told and decides
+        # nothing.
         ([(False, 7), (False, 3)], ["pass", "fail"], "pass", 0.7, 1.0),
         ([(False, 6.9), (False, 3.1)], ["pass", "fail"], "fail", 0.69, 1.0),
         ([(False, 4.9), (False, 5.1)], ["pass", "abstain"], "pass", 1.0, 0.49),
@@ -195,7 +224,8 @@ OPTIONAL, MUST = (False, 1), (True, 1)
         ([MUST, OPTIONAL], ["not_applicable", "pass"], "pass", 1.0, 1.0),
         ([MUST, (False, 9)], ["pass", "not_applicable"], "pass", 1.0, 1.0),
         ([MUST], ["not_applicable"], "pass", 1.0, 1.0),
-        # A must that failed outweighs all; a judge may leave open what is optional if something is decided.
+        # A must that failed outweighs all; a judge may leave open what is optional if something is
+        # decided.
         ([MUST, OPTIONAL, (False, 9)], ["fail", "error", "pass"], "fail", 0.9, 0.9091),
         ([OPTIONAL, (False, 9)], ["abstain", "pass"], "pass", 1.0, 0.9),
         ([OPTIONAL, OPTIONAL, OPTIONAL], ["fail", "abstain", "abstain"], "fail", 0.0, 0.3333),
@@ -209,7 +239,11 @@ def test_a_rubric_comes_out_by_weight_and_threshold(criteria, outcomes, expected
     made = rubric(*criteria)
     result = decide(made, results(made, *outcomes))
     assert (result.outcome, result.score, result.coverage) == (expected, score, covered)
-    assert (result.id, result.digest, list(result.criteria)) == ("r", made.digest, results(made, *outcomes))
+    assert (result.id, result.digest, list(result.criteria)) == (
+        "r",
+        made.digest,
+        results(made, *outcomes),
+    )
 
 
 ADVISES = TrustBadge(state="uncalibrated", sentence="uncalibrated", blocks=False)
@@ -217,7 +251,9 @@ ADVISES = TrustBadge(state="uncalibrated", sentence="uncalibrated", blocks=False
 
 def advised(of: Rubric, outcomes: Sequence[Outcome | None], *names: str) -> list[CriterionResult]:
     """The results of criteria of which those with these names only advise."""
-    return [replace(one, trust=ADVISES) if one.id in names else one for one in results(of, *outcomes)]
+    return [
+        replace(one, trust=ADVISES) if one.id in names else one for one in results(of, *outcomes)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -246,8 +282,16 @@ def test_a_fail_that_only_advises_does_not_block_and_says_what_it_would_have_don
     result = decide(made, advised(made, outcomes, *advising))
     assert result.outcome == expected
     assert [one.id for one in result.criteria if one.would_block is True] == would
-    assert all(one.would_block is UNSET for one in result.criteria if one.outcome != "fail" or not one.is_advice)
-    found = [named(one.id, "failure") for one in result.criteria if one.outcome == "fail" and one.is_advice]
+    assert all(
+        one.would_block is UNSET
+        for one in result.criteria
+        if one.outcome != "fail" or not one.is_advice
+    )
+    found = [
+        named(one.id, "failure")
+        for one in result.criteria
+        if one.outcome == "fail" and one.is_advice
+    ]
     tally = tally_rubric(made, advised(made, outcomes, *advising))
     assert {*levels_of([tally], [made], found)} <= {"warning"}
 
@@ -276,7 +320,9 @@ def test_advice_keeps_no_rubric_from_passing_and_better_answers_never_harm(drawn
     for index, outcome in enumerate(outcomes):
         if outcome == "fail":
             better = [*outcomes[:index], "pass", *outcomes[index + 1 :]]
-            assert WORSE_LAST.index(decide(made, advised(made, better, *names)).outcome) <= WORSE_LAST.index(came_out)
+            assert WORSE_LAST.index(
+                decide(made, advised(made, better, *names)).outcome
+            ) <= WORSE_LAST.index(came_out)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +337,11 @@ def test_advice_keeps_no_rubric_from_passing_and_better_answers_never_harm(drawn
 )
 def test_a_claim_outweighs_nothing_that_fails_without_it(outcomes, expected, score, covered):
     plain = rubric((False, 5), OPTIONAL, threshold=0.8)
-    made = replace(plain, sees=("issue",), criterion=(replace(plain.criterion[0], needs="issue"), plain.criterion[1]))
+    made = replace(
+        plain,
+        sees=("issue",),
+        criterion=(replace(plain.criterion[0], needs="issue"), plain.criterion[1]),
+    )
     result = decide(made, results(made, *outcomes))
     assert (result.outcome, result.score, result.coverage) == (expected, score, covered)
     assert list(result.criteria) == results(made, *outcomes)
@@ -307,7 +357,10 @@ def test_a_claim_outweighs_nothing_that_fails_without_it(outcomes, expected, sco
     ],
 )
 def test_a_run_takes_the_first_of_fail_error_inconclusive_pass(outcomes, expected):
-    made = [RubricResult(id="r", digest="", outcome=o, score=0, coverage=0, criteria=()) for o in outcomes]
+    made = [
+        RubricResult(id="r", digest="", outcome=o, score=0, coverage=0, criteria=())
+        for o in outcomes
+    ]
     assert run_outcome(made) == expected
 
 
@@ -326,7 +379,9 @@ def test_a_run_takes_the_first_of_fail_error_inconclusive_pass(outcomes, expecte
         ("fail", True, False, 5),
     ],
 )
-def test_the_exit_code_puts_integrity_first_and_a_fail_before_a_policy_change(outcome, needs_approval, intact, code):
+def test_the_exit_code_puts_integrity_first_and_a_fail_before_a_policy_change(
+    outcome, needs_approval, intact, code
+):
     assert exit_code(outcome, needs_approval=needs_approval, intact=intact) == code
 
 
@@ -360,7 +415,9 @@ def test_without_a_reason_the_votes_do_not_agree():
 
 def test_asked_with_and_without_the_message_the_worse_answer_counts_and_all_votes_are_kept():
     def result(*outcomes: Outcome) -> CriterionResult:
-        return result_of_votes(Criterion(id="c", kind="judge", question="?"), votes(*outcomes), len(outcomes))
+        return result_of_votes(
+            Criterion(id="c", kind="judge", question="?"), votes(*outcomes), len(outcomes)
+        )
 
     chosen = worst([result("pass"), result("fail", "fail"), result("abstain")])
     assert (chosen.outcome, chosen.reason) == ("fail", "fail")
@@ -370,19 +427,33 @@ def test_asked_with_and_without_the_message_the_worse_answer_counts_and_all_vote
 @pytest.mark.parametrize(
     ("criteria", "outcomes", "levels"),
     [
-        ([MUST, OPTIONAL], ["fail", "fail"], ["failure", "failure"]),  # score 0: all that failed blocks
+        (
+            [MUST, OPTIONAL],
+            ["fail", "fail"],
+            ["failure", "failure"],
+        ),  # score 0: all that failed blocks
         ([MUST, (False, 1), (False, 9)], ["fail", "fail", "pass"], ["failure", "warning", None]),
         ([(False, 1), (False, 9)], ["fail", "pass"], ["warning", None]),
         ([(False, 5), (False, 5)], ["fail", "pass"], ["failure", None]),
         ([(False, 1), (False, 1)], ["abstain", "fail"], [None, "failure"]),
-        ([MUST, (False, 3), (False, 7)], ["fail", "fail", "pass"], ["failure", "failure", None]),  # 7 of 11
-        ([(True, 1), (False, 2), (False, 7)], ["fail", "fail", "pass"], ["failure", "warning", None]),  # 7 of 10
+        (
+            [MUST, (False, 3), (False, 7)],
+            ["fail", "fail", "pass"],
+            ["failure", "failure", None],
+        ),  # 7 of 11
+        (
+            [(True, 1), (False, 2), (False, 7)],
+            ["fail", "fail", "pass"],
+            ["failure", "warning", None],
+        ),  # 7 of 10
         ([MUST, (False, 1)], ["error", "fail"], ["warning", "failure"]),
         ([MUST, (False, 1), (False, 9)], ["error", "fail", "pass"], ["warning", "warning", None]),
     ],
 )
 def test_a_finding_blocks_where_its_criterion_makes_the_rubric_fail(criteria, outcomes, levels):
-    """None: the criterion has no finding. What a judge raised and the votes do not hold up is a warning."""
+    """None: the criterion has no finding. What a judge raised and the votes do not hold up is a
+    warning.
+    """
     made = rubric(*criteria)
 
     numbers = [number for number, level in enumerate(levels) if level]

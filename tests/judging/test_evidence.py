@@ -12,9 +12,7 @@ from vibe_gate.judging.brief import MAX_QUOTE, QuotedLine
 from vibe_gate.judging.evidence import MIN_RELOCATED, changed_lines, quote_in_change
 
 BEFORE = b"import os\n\n\ndef load(path):\n    check(path)\n    return open(path).read()\n"
-AFTER = (
-    b"import os\n\n\ndef load(path):\n    try:\n        return open(path).read()\n    except OSError:\n        pass\n"
-)
+AFTER = b"import os\n\n\ndef load(path):\n    try:\n        return open(path).read()\n    except OSError:\n        pass\n"
 
 
 def line(text: bytes) -> HunkLine:
@@ -47,7 +45,9 @@ def evidence(quote: str, line: int, side: str = "after") -> QuotedLine:
 
 
 def quote_in_file(claimed: QuotedLine, file: FileDiff | None, content: bytes) -> CheckedEvidence:
-    return found.quote_in_file(claimed, "before" if claimed.side == "before" else "after", file, content)
+    return found.quote_in_file(
+        claimed, "before" if claimed.side == "before" else "after", file, content
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,18 @@ def test_a_quote_holds_is_relocated_or_is_void(claimed, standing, place):
 
 
 def test_removed_lines_are_looked_for_on_the_before_side():
-    assert quote_in_file(evidence("    check(path)", 5, side="before"), FILE, BEFORE).standing == "holds"
+    assert (
+        quote_in_file(evidence("    check(path)", 5, side="before"), FILE, BEFORE).standing
+        == "holds"
+    )
     assert quote_in_file(evidence("    check(path)", 5), FILE, AFTER).standing == "void"
 
 
 def test_evidence_in_a_file_that_the_change_does_not_touch_is_void():
-    assert quote_in_file(evidence("anything at all", 1), None, b"").why == "the file is not part of the change"
+    assert (
+        quote_in_file(evidence("anything at all", 1), None, b"").why
+        == "the file is not part of the change"
+    )
 
 
 def test_invisible_characters_are_quoted_as_they_were_shown():
@@ -91,7 +97,12 @@ def test_invisible_characters_are_quoted_as_they_were_shown():
     hunk = Hunk.of(0, 0, 1, 1, (HunkLine("+", content),))
     file = FileDiff("a", None, "added", None, FileVersion("a", 0o100644, 9), False, 1, 0, (hunk,))
     quote = "user == 'root⟦U+200B⟧'"
-    assert quote_in_file(QuotedLine(path="a", line=1, quote=quote, side="after"), file, content).standing == "holds"
+    assert (
+        quote_in_file(
+            QuotedLine(path="a", line=1, quote=quote, side="after"), file, content
+        ).standing
+        == "holds"
+    )
 
 
 def test_a_quote_that_stands_on_every_line_of_a_huge_file_is_answered_at_once():
@@ -112,7 +123,9 @@ def changed(path: str, *rows: str, old_path: str | None = None, start: int = 1) 
 
 FILES = {
     "src/a.py": changed("src/a.py", " import os", "-    check(path)", "+    guard(path)"),
-    "new/b.py": changed("new/b.py", " import os", "-    old_one(path)", "+    new_one(path)", old_path="old/b.py"),
+    "new/b.py": changed(
+        "new/b.py", " import os", "-    old_one(path)", "+    new_one(path)", old_path="old/b.py"
+    ),
     "gone.py": changed("gone.py", "-    removed(path)"),
     "come.py": changed("come.py", "+    created(path)"),
     "a\tb.py": changed("a\tb.py", "+    tabbed(path)"),
@@ -158,10 +171,14 @@ NOT_CHANGED, NOT_THERE = "the file is not part of the change", "the quoted text 
         ("nowhere.py", "before", 1, "import os", NOT_CHANGED),
     ],
 )
-def test_evidence_is_looked_for_in_the_file_and_on_the_side_that_it_names(path, side, line, quote, why):
+def test_evidence_is_looked_for_in_the_file_and_on_the_side_that_it_names(
+    path, side, line, quote, why
+):
     change = Change("commit", "before", "after", "base", "head", "", "", tuple(FILES.values()))
     criterion = Criterion(id="c", kind="judge", question="?", paths=("**/*.py",))
-    checked = quote_in_change(criterion, QuotedLine(path=path, line=line, quote=quote, side=side), change, content_of)
+    checked = quote_in_change(
+        criterion, QuotedLine(path=path, line=line, quote=quote, side=side), change, content_of
+    )
     assert (checked.standing, checked.why) == ("void" if why else "holds", why)
     assert (checked.path, checked.side, checked.line, checked.quote) == (path, side, line, quote)
 
@@ -187,17 +204,23 @@ CHANGE = Change("commit", "before", "after", "base", "head", "", "", tuple(FILES
     ],
 )
 def test_form_alone_loses_no_evidence(path, side, line, quote, standing, found):
-    """A missing or wrong side and number are looked up, and a quote over several lines is cut into them."""
+    """A missing or wrong side and number are looked up, and a quote over several lines is cut into
+    them.
+    """
     claimed = QuotedLine(path=path, line=line, quote=quote, side=side)
     checked = quote_in_change(ANY, claimed, CHANGE, content_of)
     assert (checked.standing, (checked.side, checked.line)) == (standing, found)
     assert "\n" not in checked.quote
 
 
-REPEATED = changed("src/a.py", *["+    load(path)", " other"] * 2, " ", *["+    load(path)", "+}"] * 2, start=11)
+REPEATED = changed(
+    "src/a.py", *["+    load(path)", " other"] * 2, " ", *["+    load(path)", "+}"] * 2, start=11
+)
 """Changed lines 11, 13, 16 and 18 read alike; so do 2 and 20, which are not changed."""
 WHOLE = ["", "    load(path)", *[""] * 8]
-WHOLE += [line.content.decode().rstrip("\n") for line in REPEATED.hunks[0].lines] + ["    load(path)"]
+WHOLE += [line.content.decode().rstrip("\n") for line in REPEATED.hunks[0].lines] + [
+    "    load(path)"
+]
 CONTENT = "\n".join(WHOLE).encode()
 
 
@@ -234,14 +257,22 @@ def test_of_several_changed_lines_that_read_alike_the_nearest_is_meant(claimed, 
         ("other", 12, "the quoted line was not changed"),
         ("}", 17, ""),
         ("}", 16, "the quote is not at that line, and too short to be looked for elsewhere"),
-        ("load(pa"[: MIN_RELOCATED - 1], 10, "the quote is not at that line, and too short to be looked for elsewhere"),
+        (
+            "load(pa"[: MIN_RELOCATED - 1],
+            10,
+            "the quote is not at that line, and too short to be looked for elsewhere",
+        ),
         ("}", 0, "the quote comes without its line, and is too short to be looked for elsewhere"),
         ("load(pat"[:MIN_RELOCATED], 10, ""),
     ],
 )
 def test_evidence_that_does_not_stand_says_why(quote, line, why):
     checked = quote_in_file(evidence(quote, line), REPEATED, CONTENT)
-    assert (checked.standing == "void", checked.why, checked.quote) == (bool(why), why, quote.strip())
+    assert (checked.standing == "void", checked.why, checked.quote) == (
+        bool(why),
+        why,
+        quote.strip(),
+    )
 
 
 def test_white_space_counts_as_one_space_on_both_sides_and_not_as_characters_to_be_looked_for():
@@ -256,7 +287,10 @@ def test_a_quote_is_as_long_as_a_row_that_the_judge_is_shown():
     file, content = changed("src/a.py", f"+{long}y"), f"{long}y\n".encode()
     assert quote_in_file(evidence(long, 1), file, content).standing == "holds"
     too_long = quote_in_file(evidence(f"{long}y", 1), file, content)
-    assert (too_long.why, too_long.quote) == (f"the quote is longer than {MAX_QUOTE} characters", long)
+    assert (too_long.why, too_long.quote) == (
+        f"the quote is longer than {MAX_QUOTE} characters",
+        long,
+    )
 
 
 def test_the_lines_of_a_change_are_counted_on_either_side():

@@ -20,20 +20,37 @@ from vibe_gate.domain.verdict import (
 )
 from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.policy import PolicyFile, PolicyImpact
-from vibe_gate.judging.findings import collect_findings, findings_of, name_findings, order_findings, policy_approval
+from vibe_gate.judging.findings import (
+    collect_findings,
+    findings_of,
+    name_findings,
+    order_findings,
+    policy_approval,
+)
 
 
 def at(line: int, standing: str = "holds", path: str = "a.py") -> CheckedEvidence:
-    return CheckedEvidence(path=path, line=line, end_line=line + 1, quote=f"line {line}", standing=standing)
+    return CheckedEvidence(
+        path=path, line=line, end_line=line + 1, quote=f"line {line}", standing=standing
+    )
 
 
 def vote(outcome: Outcome, *evidence: CheckedEvidence, reason: str = "r") -> Vote:
     return Vote(outcome=outcome, said="fail", reason=reason, evidence=evidence)
 
 
-def result(outcome: Outcome, *votes: Vote, must: bool = False, name: str = "c", reason: str = "why") -> CriterionResult:
+def result(
+    outcome: Outcome, *votes: Vote, must: bool = False, name: str = "c", reason: str = "why"
+) -> CriterionResult:
     return CriterionResult(
-        id=name, kind="judge", must=must, weight=1, outcome=outcome, decided_by="majority", votes=votes, reason=reason
+        id=name,
+        kind="judge",
+        must=must,
+        weight=1,
+        outcome=outcome,
+        decided_by="majority",
+        votes=votes,
+        reason=reason,
     )
 
 
@@ -45,7 +62,11 @@ def result(outcome: Outcome, *votes: Vote, must: bool = False, name: str = "c", 
         ("fail", [vote("fail", at(3)), vote("pass", at(5))], [("a.py", 3, "r")]),
         ("fail", [vote("fail", at(3)), vote("abstain", at(5))], [("a.py", 3, "r")]),
         # What several votes say of one place is said once, with the words of the first.
-        ("fail", [vote("fail", at(9)), vote("fail", at(3), at(9), reason="s")], [("a.py", 9, "r"), ("a.py", 3, "s")]),
+        (
+            "fail",
+            [vote("fail", at(9)), vote("fail", at(3), at(9), reason="s")],
+            [("a.py", 9, "r"), ("a.py", 3, "s")],
+        ),
         ("fail", [vote("fail", at(3), at(3, path="b.py"))], [("a.py", 3, "r"), ("b.py", 3, "r")]),
         ("fail", [vote("fail", at(3), reason="")], [("a.py", 3, "The answer gives no reason.")]),
         # Without a place it is about the change.
@@ -56,13 +77,17 @@ def result(outcome: Outcome, *votes: Vote, must: bool = False, name: str = "c", 
     ],
 )
 @pytest.mark.parametrize(("must", "level"), [(True, "failure"), (False, "warning")])
-def test_a_failed_criterion_points_at_evidence_that_stands_or_at_the_change(outcome, votes, found, must, level):
+def test_a_failed_criterion_points_at_evidence_that_stands_or_at_the_change(
+    outcome, votes, found, must, level
+):
     criterion = Criterion(id="c", kind="judge", question="?", must=must)
     made = findings_of(criterion, result(outcome, *votes, must=must))
     assert [(one.path, one.line, one.message) for one in made] == found
     assert {(one.criterion, one.level) for one in made} <= {("c", level)}
     assert all(one.end_line == one.line + bool(one.line) for one in made)
-    assert all([quoted.line for quoted in one.evidence] == [one.line] * bool(one.line) for one in made)
+    assert all(
+        [quoted.line for quoted in one.evidence] == [one.line] * bool(one.line) for one in made
+    )
 
 
 def test_a_failed_check_has_findings_of_its_own():
@@ -79,7 +104,8 @@ def finding(
     own: str = "",
 ) -> RawFinding:  # fmt: skip
     evidence = tuple(
-        CheckedEvidence(path=path, line=line, end_line=line, quote=quote, standing="holds") for quote in quotes
+        CheckedEvidence(path=path, line=line, end_line=line, quote=quote, standing="holds")
+        for quote in quotes
     )
     return RawFinding(
         path=path, line=line, end_line=line, level=level, criterion=criterion, message=message, evidence=evidence,
@@ -88,9 +114,23 @@ def finding(
 
 
 def test_failures_come_first_then_what_stands_earlier():
-    rows = [("b", 1, "notice"), ("a", 9, "warning"), ("b", 2, "failure"), ("a", 3, "warning"), ("b", 1, "failure")]
-    sorted_ = [("b", 1, "failure"), ("b", 2, "failure"), ("a", 3, "warning"), ("a", 9, "warning"), ("b", 1, "notice")]
-    assert [(one.path, one.line, one.level) for one in order_findings(finding(*row) for row in rows)] == sorted_
+    rows = [
+        ("b", 1, "notice"),
+        ("a", 9, "warning"),
+        ("b", 2, "failure"),
+        ("a", 3, "warning"),
+        ("b", 1, "failure"),
+    ]
+    sorted_ = [
+        ("b", 1, "failure"),
+        ("b", 2, "failure"),
+        ("a", 3, "warning"),
+        ("a", 9, "warning"),
+        ("b", 1, "notice"),
+    ]
+    assert [
+        (one.path, one.line, one.level) for one in order_findings(finding(*row) for row in rows)
+    ] == sorted_
 
 
 @pytest.mark.parametrize(
@@ -108,8 +148,18 @@ def test_failures_come_first_then_what_stands_earlier():
     ],
 )
 def test_a_fingerprint_is_made_of_criterion_path_and_quote(changes, kept):
-    def named(path="a.py", line=1, level="failure", criterion="c", message="m", quotes=("x = 1",), own="asked"):
-        return name_findings([finding(path, line, level, criterion, message, *quotes, own=own)], {})[0].fingerprint
+    def named(
+        path="a.py",
+        line=1,
+        level="failure",
+        criterion="c",
+        message="m",
+        quotes=("x = 1",),
+        own="asked",
+    ):
+        return name_findings(
+            [finding(path, line, level, criterion, message, *quotes, own=own)], {}
+        )[0].fingerprint
 
     assert (named(**changes) == named()) is kept
 
@@ -125,7 +175,9 @@ FINGERPRINTS = [
 
 
 def test_fingerprints_stay_as_they_are():
-    """Waivers, rounds of a pull request and code scanning know findings by them. The second is told from the first."""
+    """Waivers, rounds of a pull request and code scanning know findings by them. The second is told
+    from the first.
+    """
     named = name_findings([finding for finding, _ in FINGERPRINTS], {})
     assert [finding.fingerprint for finding in named] == [expected for _, expected in FINGERPRINTS]
     assert [finding.raw for finding in named] == [finding for finding, _ in FINGERPRINTS]
@@ -134,7 +186,9 @@ def test_fingerprints_stay_as_they_are():
 JUDGED = Criterion(id="c", kind="judge", question="Is every error logged?")
 
 
-def judged_fingerprint(reason: str = "r", criterion: Criterion = JUDGED, line: int = 3, *evidence: CheckedEvidence):
+def judged_fingerprint(
+    reason: str = "r", criterion: Criterion = JUDGED, line: int = 3, *evidence: CheckedEvidence
+):
     failed = result("fail", vote("fail", *(evidence or (at(line),)), reason=reason))
     [named] = name_findings(findings_of(criterion, failed), {})
     return named.fingerprint
@@ -149,7 +203,9 @@ def test_a_judged_finding_keeps_its_fingerprint_in_other_words():
 def test_another_question_of_the_same_criterion_id_has_findings_of_its_own():
     other = replace(JUDGED, question="Is no input passed to a shell?")
     assert judged_fingerprint() != judged_fingerprint(criterion=other)
-    assert judged_fingerprint() == judged_fingerprint(criterion=replace(JUDGED, question="Is every  error\nlogged?"))
+    assert judged_fingerprint() == judged_fingerprint(
+        criterion=replace(JUDGED, question="Is every  error\nlogged?")
+    )
 
 
 def test_what_is_said_of_the_change_as_a_whole_is_told_apart_by_its_words():
@@ -168,7 +224,11 @@ def test_an_approval_of_the_gate_is_a_notice_about_the_whole_change():
     approval = Waiver(finding="policy-", reason="\n agreed", by="ada", expires=None)
     notice = policy_approval(approval)
     assert (notice.path, notice.line, notice.level, notice.criterion) == ("", 0, "notice", "policy")
-    assert (notice.message, notice.waiver, notice.allowed_by) == ("approved by ada: agreed", UNSET, approval)
+    assert (notice.message, notice.waiver, notice.allowed_by) == (
+        "approved by ada: agreed",
+        UNSET,
+        approval,
+    )
 
 
 def test_all_findings_are_those_of_checks_judges_and_of_files_that_steer_agents():
@@ -183,9 +243,16 @@ def test_all_findings_are_those_of_checks_judges_and_of_files_that_steer_agents(
             for name, kind in names.items()
         ),
     )
-    results = [result("fail", name="a"), result("fail", name="b"), result("fail", vote("fail", at(2)), name="c")]
+    results = [
+        result("fail", name="a"),
+        result("fail", name="b"),
+        result("fail", vote("fail", at(2)), name="c"),
+    ]
     checks = CheckResults({("r", "a"): results[0]}, (finding("z.py", 4, "failure", "a"),))
-    steers = [PolicyFile(file("AGENTS.md"), "warn"), PolicyFile(file("CLAUDE.md"), "warn", adopted=True)]
+    steers = [
+        PolicyFile(file("AGENTS.md"), "warn"),
+        PolicyFile(file("CLAUDE.md"), "warn", adopted=True),
+    ]
     impact = PolicyImpact((PolicyFile(file(".vibe-gate/gate.toml"), "block"), *steers))
     made = [named.raw for named in collect_findings([rubric], [results], checks, impact)]
     assert [(one.path, one.line, one.level, one.criterion) for one in made] == [

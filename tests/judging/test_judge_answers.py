@@ -1,4 +1,6 @@
-"""A model's answer is read whatever its form; what cannot be read is said in a sentence that names what to change."""
+"""A model's answer is read whatever its form; what cannot be read is said in a sentence that names
+what to change.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,16 @@ def without(answer: dict[str, Any], name: str) -> dict[str, Any]:
         answers(said("b", "not_applicable"), FAILS),
         answers(said("[a]", "PASS."), said('"b"', "Not Applicable")),
         answers(said("a", "abstain"), said("b", "abstain", missing="more")),
-        {"answers": [{"criterion": "a", "outcome": "pass"}, {"criterion": "b", "outcome": "pass", "extra": 1}]},
-        answers(FAILS | {"evidence": [{"path": "a.py", "quote": "x\ny", "line": None}]}, said("b", missing=None)),
+        {
+            "answers": [
+                {"criterion": "a", "outcome": "pass"},
+                {"criterion": "b", "outcome": "pass", "extra": 1},
+            ]
+        },
+        answers(
+            FAILS | {"evidence": [{"path": "a.py", "quote": "x\ny", "line": None}]},
+            said("b", missing=None),
+        ),
     ],
 )
 def test_form_alone_sends_nothing_back(answer):
@@ -39,14 +49,28 @@ def test_form_alone_sends_nothing_back(answer):
         (passes("a"), "b has no answer", {"a"}),
         (passes("a", "b", "b"), "b has 2 answers", {"a"}),
         (passes("a", "b", "c"), '"c" is not asked; the criteria are a, b', set()),
-        (answers(said("a", "maybe"), said("b")), 'a has the outcome "maybe"; the outcomes are pass, ', {"b"}),
-        (answers(without(FAILS, "counterexample"), said("b")), "a fails without a counterexample: add ", {"a", "b"}),
-        (answers(FAILS | {"evidence": []}, said("b")), "a fails without evidence: add path and quote ", {"a", "b"}),
+        (
+            answers(said("a", "maybe"), said("b")),
+            'a has the outcome "maybe"; the outcomes are pass, ',
+            {"b"},
+        ),
+        (
+            answers(without(FAILS, "counterexample"), said("b")),
+            "a fails without a counterexample: add ",
+            {"a", "b"},
+        ),
+        (
+            answers(FAILS | {"evidence": []}, said("b")),
+            "a fails without evidence: add path and quote ",
+            {"a", "b"},
+        ),
         ({"changes": "x"}, "object missing required field `answers`", set()),
     ],
 )
 def test_what_does_not_fit_is_named_and_the_other_answers_are_read(answer, told, readable):
-    """An unknown criterion leaves none: what it was meant for is not known. None of these passes by it."""
+    """An unknown criterion leaves none: what it was meant for is not known. None of these passes by
+    it.
+    """
     sentence = sent_back(ASKED, answer)
     assert sentence.startswith("The answer does not fit: ")
     assert told in sentence
@@ -56,4 +80,6 @@ def test_what_does_not_fit_is_named_and_the_other_answers_are_read(answer, told,
 
 
 def test_a_long_word_of_the_model_is_not_repeated():
-    assert "a text of 61 characters" in sent_back(ASKED, answers(said("a", "x" * (MAX_WORD + 1)), said("b")))
+    assert "a text of 61 characters" in sent_back(
+        ASKED, answers(said("a", "x" * (MAX_WORD + 1)), said("b"))
+    )

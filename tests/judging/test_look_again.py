@@ -1,4 +1,6 @@
-"""Second looks in one process: what is asked about which fail, what is kept, and what an answer counts for."""
+"""Second looks in one process: what is asked about which fail, what is kept, and what an answer
+counts for.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ BEFORE = FileTree(
     }
 )
 CHANGE = change(
-    file_change("src/load.py", BEFORE["src/load.py"], AFTER["src/load.py"]), added("src/main.py", AFTER["src/main.py"])
+    file_change("src/load.py", BEFORE["src/load.py"], AFTER["src/load.py"]),
+    added("src/main.py", AFTER["src/main.py"]),
 )
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TABBED = paths.quote("a\tb.py")
@@ -77,7 +80,9 @@ def rubric_of(**keys: object) -> Rubric:
 
 
 def fail_at(line: int, turn: str = "nodes/judge-quality-b/turn-001", **values: Any) -> Vote:
-    evidence = CheckedEvidence(path="src/load.py", line=line, end_line=line, quote="x", standing="holds")
+    evidence = CheckedEvidence(
+        path="src/load.py", line=line, end_line=line, quote="x", standing="holds"
+    )
     return Vote(
         outcome="fail", said="fail", reason=f"at {line}", counterexample="a -> b", evidence=(evidence,), turn=turn,
         **values,
@@ -116,8 +121,12 @@ class Looking:
         self.messages: list[str] = []
         self.deadline = Deadline(time.monotonic(), 60)
 
-    def __call__(self, script: Script, votes: list[tuple[Vote, ...]] | None = None, **values: Any) -> Answers:
-        """The answers after a second look at each group of votes (by default: at each by itself)."""
+    def __call__(
+        self, script: Script, votes: list[tuple[Vote, ...]] | None = None, **values: Any
+    ) -> Answers:
+        """The answers after a second look at each group of votes (by default: at each by
+        itself).
+        """
         self.model = ScriptedModel(script, self.folder)
         for name in ("wire", "can_answer"):
             if name in values:
@@ -130,15 +139,27 @@ class Looking:
             environment=read_environment({}), clock=lambda: NOW, state=self.state, record=self.record,
             redactor=Redactor({}), deadline=self.deadline,
         )  # fmt: skip
-        answers = Answers({"quality": (RubricVotes(by_criterion={"works": self.votes}),)}, notes=("before",))
+        answers = Answers(
+            {"quality": (RubricVotes(by_criterion={"works": self.votes}),)}, notes=("before",)
+        )
         looking = look_again(
-            self.fails, answers, request, self.facts, self.repository, self.run, self.messages.append, self.model
+            self.fails,
+            answers,
+            request,
+            self.facts,
+            self.repository,
+            self.run,
+            self.messages.append,
+            self.model,
         )
         return asyncio.run(looking)
 
     def looks(self, script: Script, **values: Any) -> list[SecondLook]:
         """The second look at each vote."""
-        return [vote.second_look for vote in self(script, **values).by_rubric["quality"][0].by_criterion["works"]]
+        return [
+            vote.second_look
+            for vote in self(script, **values).by_rubric["quality"][0].by_criterion["works"]
+        ]
 
     def look(self, script: Script, **values: Any) -> SecondLook:
         (look,) = self.looks(script, **values)
@@ -150,8 +171,12 @@ def looking(tmp_path: Path) -> Looking:
     return Looking(tmp_path)
 
 
-def look_answer(outcome: str, *evidence: dict[str, Any], reason: str = "main leaves first.", **more: Any):
-    return answered({"trace": "", "outcome": outcome, "reason": reason, "evidence": list(evidence), **more})
+def look_answer(
+    outcome: str, *evidence: dict[str, Any], reason: str = "main leaves first.", **more: Any
+):
+    return answered(
+        {"trace": "", "outcome": outcome, "reason": reason, "evidence": list(evidence), **more}
+    )
 
 
 STANDS, REFUTED = look_answer("stands", reason="It happens."), look_answer("refuted", PREVENTS)
@@ -160,10 +185,18 @@ STANDS, REFUTED = look_answer("stands", reason="It happens."), look_answer("refu
 def test_a_conversation_is_told_the_fail_and_what_the_run_allows_it(looking: Looking) -> None:
     looking(STANDS)
     (turn,) = looking.model.turns
-    assert (turn.node, turn.model, turn.tools) == ("second-look-quality", "claude-sonnet-5", ("Read", "Grep", "Glob"))
+    assert (turn.node, turn.model, turn.tools) == (
+        "second-look-quality",
+        "claude-sonnet-5",
+        ("Read", "Grep", "Glob"),
+    )
     assert (turn.max_turns, turn.max_cost_usd, turn.patience_s) == (20, 0.25, math.inf)
     assert turn.folder == looking.folder / "second-look"
-    assert (turn.system_prompt, turn.schema, turn.objection) == (LOOK_PROMPT, look_schema(), look_objection)
+    assert (turn.system_prompt, turn.schema, turn.objection) == (
+        LOOK_PROMPT,
+        look_schema(),
+        look_objection,
+    )
     assert NONCE in turn.prompt
     assert "Does it work?" in turn.prompt
     assert "a -> b" in turn.prompt
@@ -187,9 +220,15 @@ def test_each_look_is_a_node_behind_the_conversation_that_it_is_about(looking: L
 
 
 def test_a_look_at_the_fail_of_an_earlier_run_is_a_node_behind_the_checks(tmp_path: Path) -> None:
-    looking = Looking(tmp_path, fail_at(1, turn=".vibe-artifacts/commit/run/nodes/judge/turn-001"), stage="review")
+    looking = Looking(
+        tmp_path, fail_at(1, turn=".vibe-artifacts/commit/run/nodes/judge/turn-001"), stage="review"
+    )
     looking(STANDS)
-    assert looking.record.events[1] == ("edge.added", "", {"from": "review-checks", "to": looking.model.turns[0].node})
+    assert looking.record.events[1] == (
+        "edge.added",
+        "",
+        {"from": "review-checks", "to": looking.model.turns[0].node},
+    )
     assert looking.model.turns[0].node == "review-second-look-quality"
     assert looking.model.turns[0].folder == looking.folder / "review" / "second-look"
 
@@ -204,7 +243,9 @@ def test_further_looks_have_nodes_of_their_own(tmp_path: Path) -> None:
     assert looking.messages == ["taking a second look at 3 fails"]
 
 
-def test_votes_at_one_line_get_one_look_and_a_vote_that_is_not_asked_about_none(tmp_path: Path) -> None:
+def test_votes_at_one_line_get_one_look_and_a_vote_that_is_not_asked_about_none(
+    tmp_path: Path,
+) -> None:
     first, second, other = fail_at(1), replace(fail_at(1), reason="the same"), fail_at(2)
     looking = Looking(tmp_path, first, second, other)
     looks = looking.looks([REFUTED], votes=[(first, second)])
@@ -214,7 +255,9 @@ def test_votes_at_one_line_get_one_look_and_a_vote_that_is_not_asked_about_none(
 
 
 def test_the_same_fail_in_two_votes_is_asked_about_once(tmp_path: Path) -> None:
-    looking = Looking(tmp_path, fail_at(1), replace(fail_at(1), turn="nodes/judge-quality/turn-002"))
+    looking = Looking(
+        tmp_path, fail_at(1), replace(fail_at(1), turn="nodes/judge-quality/turn-002")
+    )
     assert [look.outcome for look in looking.looks([STANDS])] == ["stands", "stands"]
     assert len(looking.model.turns) == 1
 
@@ -228,7 +271,9 @@ def test_the_same_fail_in_two_votes_is_asked_about_once(tmp_path: Path) -> None:
         ({"model": "model-a", "fallback": "model-d"}, "model-a", ["model-d"]),
     ],
 )
-def test_the_rubrics_first_model_is_asked_and_its_fallback_if_that_one_is_gone(tmp_path, keys, model, others) -> None:
+def test_the_rubrics_first_model_is_asked_and_its_fallback_if_that_one_is_gone(
+    tmp_path, keys, model, others
+) -> None:
     looking = Looking(tmp_path, **keys)
     gone = ended("api_error", f"HTTP 404 {TOKEN}", is_unavailable=True)
     look = looking.look(lambda turn: gone if turn.model == model and others else STANDS)
@@ -249,7 +294,9 @@ def test_the_answers_have_what_it_cost_and_what_is_to_be_said(looking: Looking) 
 
 
 @pytest.mark.parametrize("tree", [CHANGE.after, CHANGE.before])
-def test_a_tree_that_is_not_what_it_was_is_told_and_nothing_is_kept(looking: Looking, tree: str) -> None:
+def test_a_tree_that_is_not_what_it_was_is_told_and_nothing_is_kept(
+    looking: Looking, tree: str
+) -> None:
     looking.repository.unchanged[tree] = False
     assert not looking(REFUTED).intact
     looking(REFUTED)
@@ -272,7 +319,9 @@ def test_a_look_is_kept_with_its_turn_and_taken_by_the_next_run(looking: Looking
         ({"wire": SimpleNamespace(mode="replay")}, 1),
     ],
 )
-def test_neither_force_nor_a_recording_takes_what_is_kept(looking: Looking, values: dict[str, Any], asked: int) -> None:
+def test_neither_force_nor_a_recording_takes_what_is_kept(
+    looking: Looking, values: dict[str, Any], asked: int
+) -> None:
     looking(STANDS)
     looking(STANDS, **values)
     assert len(looking.model.turns) == asked
@@ -286,7 +335,9 @@ def test_a_recording_keeps_nothing_and_a_forced_run_does(looking: Looking) -> No
     assert looking.model.turns == []
 
 
-def test_without_a_way_to_a_model_a_known_look_counts_and_no_other_is_taken(looking: Looking) -> None:
+def test_without_a_way_to_a_model_a_known_look_counts_and_no_other_is_taken(
+    looking: Looking,
+) -> None:
     assert looking.look(STANDS, can_answer=False) is UNSET
     looking(STANDS)
     assert looking.look(REFUTED, can_answer=False).outcome == "stands"
@@ -356,10 +407,16 @@ def test_a_deadline_that_has_passed_is_named(looking: Looking) -> None:
         (look_answer("undecided", reason="It depends", missing=" "), "undecided", "It depends"),
         (look_answer("stands", reason="So.", missing="nothing"), "stands", "So."),
         (REFUTED, "refuted", "main leaves first."),
-        (look_answer("refuted"), "undecided", 'Answered "refuted", but no evidence was given: main leaves first.'),
+        (
+            look_answer("refuted"),
+            "undecided",
+            'Answered "refuted", but no evidence was given: main leaves first.',
+        ),
     ],
 )
-def test_what_an_answer_says_is_what_it_counts_for_but_for_a_bare_refutation(looking, end, outcome, reason) -> None:
+def test_what_an_answer_says_is_what_it_counts_for_but_for_a_bare_refutation(
+    looking, end, outcome, reason
+) -> None:
     look = looking.look(end)
     assert (look.outcome, look.reason) == (outcome, reason)
 
@@ -370,7 +427,11 @@ def test_only_a_refutation_has_evidence(looking: Looking) -> None:
 
 def test_an_answer_that_does_not_fit_is_no_look(looking: Looking) -> None:
     look = looking.look(look_answer(f"perhaps {TOKEN}"))
-    assert (look.outcome, look.said, look.turn) == ("undecided", None, "nodes/judge-quality/turn-001")
+    assert (look.outcome, look.said, look.turn) == (
+        "undecided",
+        None,
+        "nodes/judge-quality/turn-001",
+    )
     assert look.reason.startswith("The model's answer does not fit its form.")
 
 
@@ -402,14 +463,23 @@ def test_a_quoted_line_is_looked_up_in_the_tree_that_it_names(looking, quoted, p
 
 
 def test_one_invented_line_voids_a_refutation(looking: Looking) -> None:
-    look = looking.look(look_answer("refuted", PREVENTS, PREVENTS | {"quote": "    if path is None:"}))
+    look = looking.look(
+        look_answer("refuted", PREVENTS, PREVENTS | {"quote": "    if path is None:"})
+    )
     assert (look.outcome, look.said) == ("undecided", "refuted")
     assert [line.standing for line in look.evidence] == ["holds", "void"]
 
 
-def quoted_line(path: str = "a.py", quote: str = "if path is None:", side: str = "after", standing: str = "holds"):
+def quoted_line(
+    path: str = "a.py",
+    quote: str = "if path is None:",
+    side: str = "after",
+    standing: str = "holds",
+):
     why = "the quoted text is not in the file" if standing == "void" else ""
-    return CheckedEvidence(path=path, line=1, end_line=1, quote=quote, standing=standing, side=side, why=why)
+    return CheckedEvidence(
+        path=path, line=1, end_line=1, quote=quote, standing=standing, side=side, why=why
+    )
 
 
 @pytest.mark.parametrize(
@@ -429,7 +499,9 @@ def quoted_line(path: str = "a.py", quote: str = "if path is None:", side: str =
     ],
 )  # fmt: skip
 def test_what_a_refutation_counts_for(evidence: tuple[CheckedEvidence, ...], why: str) -> None:
-    look = SecondLook(outcome="refuted", said="refuted", reason="main leaves first.", evidence=evidence)
+    look = SecondLook(
+        outcome="refuted", said="refuted", reason="main leaves first.", evidence=evidence
+    )
     checked = check_refutation(look)
     if not why:
         assert checked == look

@@ -52,12 +52,16 @@ def test_a_claimed_pass_is_none_and_anything_worse_stays(outcome, code, counts):
         ("pass", False, False, INTEGRITY),
     ],
 )
-def test_a_standing_outcome_stays_and_the_approval_is_that_of_now(outcome, needs_approval, intact, code):
+def test_a_standing_outcome_stays_and_the_approval_is_that_of_now(
+    outcome, needs_approval, intact, code
+):
     verdict = keep_standing_outcome(outcome, (), needs_approval=needs_approval, intact=intact)
     assert (verdict.outcome, verdict.exit_code) == (outcome, code)
 
 
-@pytest.mark.parametrize(("needs_approval", "code"), [(True, POLICY_CHANGED), (False, INCONCLUSIVE)])
+@pytest.mark.parametrize(
+    ("needs_approval", "code"), [(True, POLICY_CHANGED), (False, INCONCLUSIVE)]
+)
 def test_approvals_alone_are_no_pass(needs_approval, code):
     verdict = judge_approvals_alone(needs_approval=needs_approval)
     assert (verdict.outcome, verdict.exit_code, verdict.rubrics) == ("inconclusive", code, ())
@@ -76,7 +80,9 @@ def test_approvals_alone_are_no_pass(needs_approval, code):
 )
 def test_a_standing_pass_gives_only_the_answers_that_a_look_lacks(checked, cause, waived, outcome):
     results = rubric(criterion("checked", checked), open_question("asked", cause))
-    verdict = complete_by_standing_pass([STATED], [results], {"quality": waived}, BEFORE, needs_approval=False)
+    verdict = complete_by_standing_pass(
+        [STATED], [results], {"quality": waived}, BEFORE, needs_approval=False
+    )
     assert verdict.outcome == outcome
     asked = verdict.rubrics[0].criteria[1]
     is_answered = not isinstance(cause, BudgetReached)

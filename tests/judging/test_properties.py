@@ -27,17 +27,28 @@ EVIDENCE = st.lists(st.sampled_from(["holds", "relocated", "void"]), max_size=3)
 
 def vote(outcome: Outcome, *standings: str) -> Vote:
     lines = tuple(
-        CheckedEvidence(path="a.py", line=number, end_line=number, quote="if x is None:", standing=standing, why="why")
+        CheckedEvidence(
+            path="a.py",
+            line=number,
+            end_line=number,
+            quote="if x is None:",
+            standing=standing,
+            why="why",
+        )
         for number, standing in enumerate(standings, 1)
     )
     return Vote(outcome=outcome, said=outcome, reason="so", counterexample="x -> y", evidence=lines)
 
 
 def result(criterion: Criterion, outcomes: Sequence[Outcome]) -> CriterionResult:
-    return result_of_votes(criterion, [vote(outcome, "holds") for outcome in outcomes], len(outcomes))
+    return result_of_votes(
+        criterion, [vote(outcome, "holds") for outcome in outcomes], len(outcomes)
+    )
 
 
-CRITERIA = [Criterion(id=f"c{number}", kind="judge", question="?", must=number < 2) for number in range(3)]
+CRITERIA = [
+    Criterion(id=f"c{number}", kind="judge", question="?", must=number < 2) for number in range(3)
+]
 RUBRIC = Rubric(schema=1, id="r", criterion=tuple(CRITERIA))
 
 
@@ -53,11 +64,17 @@ def test_a_worse_vote_never_betters_its_criterion(planned):
 
 
 def test_a_worse_criterion_never_betters_the_rubric():
-    by_outcome = {(one.id, outcome): result(one, [outcome]) for one in CRITERIA for outcome in RANKS}
+    by_outcome = {
+        (one.id, outcome): result(one, [outcome]) for one in CRITERIA for outcome in RANKS
+    }
 
     def came_out(outcomes: Sequence[Outcome]) -> int:
         pairs = zip((one.id for one in CRITERIA), outcomes, strict=True)
-        return RANKS[decide(RUBRIC, [by_outcome[pair] for pair in pairs]).outcome.replace("inconclusive", "abstain")]
+        return RANKS[
+            decide(RUBRIC, [by_outcome[pair] for pair in pairs]).outcome.replace(
+                "inconclusive", "abstain"
+            )
+        ]
 
     for outcomes in itertools.product(RANKS, repeat=len(CRITERIA)):
         for at, worse in itertools.product(range(len(CRITERIA)), RANKS):
@@ -70,7 +87,10 @@ def test_a_worse_criterion_never_betters_the_rubric():
 def test_the_order_of_votes_parts_and_criteria_changes_no_outcome(outcomes, data):
     other = data.draw(st.permutations(outcomes))
     assert result(CRITERIA[0], outcomes).outcome == result(CRITERIA[0], other).outcome
-    assert combine([vote(one) for one in outcomes]).outcome == combine([vote(one) for one in other]).outcome
+    assert (
+        combine([vote(one) for one in outcomes]).outcome
+        == combine([vote(one) for one in other]).outcome
+    )
     criteria = [replace(CRITERIA[0], id=f"c{index}") for index in range(len(outcomes))]
     rubric = replace(RUBRIC, criterion=tuple(criteria))
     results = [result(criterion, [one]) for criterion, one in zip(criteria, outcomes, strict=True)]
@@ -82,14 +102,23 @@ def test_the_order_of_votes_parts_and_criteria_changes_no_outcome(outcomes, data
 @given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=6), st.data())
 def test_only_a_criterion_with_one_known_answer_is_read_in_whatever_order_they_come(names, data):
     """Unknown and duplicate answers never pass."""
-    words = data.draw(st.lists(st.sampled_from(["pass", "fail", "perhaps"]), min_size=len(names), max_size=len(names)))
+    words = data.draw(
+        st.lists(
+            st.sampled_from(["pass", "fail", "perhaps"]), min_size=len(names), max_size=len(names)
+        )
+    )
     given_ = [{"criterion": name, "outcome": word} for name, word in zip(names, words, strict=True)]
     read = reading_of(["a", "b"], {"answers": given_}).answers
-    assert read.keys() == reading_of(["a", "b"], {"answers": data.draw(st.permutations(given_))}).answers.keys()
+    assert (
+        read.keys()
+        == reading_of(["a", "b"], {"answers": data.draw(st.permutations(given_))}).answers.keys()
+    )
     if "c" in names:
         assert not read
         return
-    once = {name for name in names if names.count(name) == 1 and words[names.index(name)] != "perhaps"}
+    once = {
+        name for name in names if names.count(name) == 1 and words[names.index(name)] != "perhaps"
+    }
     assert read.keys() == once
 
 
@@ -105,7 +134,12 @@ def test_without_evidence_that_stands_there_is_no_fail(standings):
 def test_a_refutation_whose_evidence_does_not_all_stand_never_helps(quoted):
     looks = [
         check_refutation(
-            SecondLook(outcome="refuted", said="refuted", reason="so", evidence=vote("pass", *each).evidence)
+            SecondLook(
+                outcome="refuted",
+                said="refuted",
+                reason="so",
+                evidence=vote("pass", *each).evidence,
+            )
         )
         for each in quoted
     ]
@@ -130,5 +164,7 @@ def test_simulated_voters_come_out_as_the_formula_says(defective, looks):
     for votes, error in ((1, 0.3), (3, 0.15), (5, 0.3)):
         about = {"defective": defective, "votes": votes, "error": error, "looks": looks}
         made, exact = simulated(**about, trials=trials), closed(**about)
-        assert abs(made.wrong - exact.wrong) < 4 * math.sqrt(exact.wrong * (1 - exact.wrong) / trials)
+        assert abs(made.wrong - exact.wrong) < 4 * math.sqrt(
+            exact.wrong * (1 - exact.wrong) / trials
+        )
         assert made.calls == pytest.approx(exact.calls, rel=0.1)

@@ -1,4 +1,6 @@
-"""What running a fail's test changes: effects on the rubric, levels of findings, and which fails are proofs. Tables."""
+"""What running a fail's test changes: effects on the rubric, levels of findings, and which fails
+are proofs. Tables.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,21 @@ LINE = CheckedEvidence(path="a.py", line=1, end_line=1, quote="x = 1", standing=
 INVENTED = replace(LINE, standing="void", why="not there")
 
 
-def vote(outcome: Outcome, status: ProofStatus | None = None, obligation: tuple[CheckedEvidence, ...] = ()) -> Vote:
+def vote(
+    outcome: Outcome,
+    status: ProofStatus | None = None,
+    obligation: tuple[CheckedEvidence, ...] = (),
+) -> Vote:
     proof = Proof(status=status, obligation=obligation) if status else UNSET
     evidence = (LINE,) if outcome == "fail" else ()
-    return Vote(outcome=outcome, said=outcome, reason="so", evidence=evidence, counterexample="a -> b", proof=proof)
+    return Vote(
+        outcome=outcome,
+        said=outcome,
+        reason="so",
+        evidence=evidence,
+        counterexample="a -> b",
+        proof=proof,
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,7 +64,9 @@ def vote(outcome: Outcome, status: ProofStatus | None = None, obligation: tuple[
         (MUST, vote("abstain", "void"), "leaves open"),
     ],
 )
-def test_what_a_fails_test_makes_of_its_criterion(criterion: Criterion, cast: Vote, effect: str) -> None:
+def test_what_a_fails_test_makes_of_its_criterion(
+    criterion: Criterion, cast: Vote, effect: str
+) -> None:
     assert effect_of(criterion, result_of_votes(criterion, [cast], 1)) == effect
 
 
@@ -81,7 +96,10 @@ def test_one_proof_proves_a_criterion(votes: list[Vote], proven: bool) -> None:
 def test_a_finding_is_a_failure_where_its_fail_blocks(criterion, status, level) -> None:
     other = Criterion(id="other", kind="judge", question="?", weight=9)
     rubric = Rubric(schema=1, id="r", criterion=(criterion, other))
-    results = [result_of_votes(criterion, [vote("fail", status)], 1), result_of_votes(other, [vote("pass")], 1)]
+    results = [
+        result_of_votes(criterion, [vote("fail", status)], 1),
+        result_of_votes(other, [vote("pass")], 1),
+    ]
     raw_findings = findings_of(criterion, results[0])
     findings = name_findings(raw_findings, {finding: {"r"} for finding in raw_findings})
     outcomes = decide_rubrics([rubric], [results], findings, Waivers(date(2026, 3, 1)))
@@ -89,7 +107,9 @@ def test_a_finding_is_a_failure_where_its_fail_blocks(criterion, status, level) 
 
 
 @pytest.mark.parametrize(("other_id", "rubric_ids"), [("works", ("r",)), ("other", UNSET)])
-def test_a_finding_names_its_rubric_where_two_rubrics_have_a_criterion_of_that_name(other_id, rubric_ids) -> None:
+def test_a_finding_names_its_rubric_where_two_rubrics_have_a_criterion_of_that_name(
+    other_id, rubric_ids
+) -> None:
     rubrics = [
         Rubric(schema=1, id="r", criterion=(MUST,)),
         Rubric(schema=1, id="s", criterion=(replace(MUST, id=other_id),)),
@@ -116,7 +136,11 @@ def refuted() -> Vote:
         ([vote("fail"), vote("fail"), vote("pass")], "majority", "so"),
         ([], "none", DEADLINE.reason),
         ([refuted()], "refuted", "Raised and refuted: a guard"),
-        ([refuted(), refuted(), replace(vote("abstain"), reason="which?")], "refuted", "Raised and refuted: a guard"),
+        (
+            [refuted(), refuted(), replace(vote("abstain"), reason="which?")],
+            "refuted",
+            "Raised and refuted: a guard",
+        ),
     ],
 )
 def test_a_result_says_how_it_came_about(votes: list[Vote], decided_by: str, reason: str) -> None:

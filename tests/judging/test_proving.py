@@ -1,4 +1,6 @@
-"""Fails that bring a test: the whole walk with a scripted judge, real exports, real runs behind the real wall."""
+"""Fails that bring a test: the whole walk with a scripted judge, real exports, real runs behind the
+real wall.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from vibe_gate.sandbox import wall_lack
 
 pytestmark = [
     pytest.mark.usefixtures("quick_agents"),
-    pytest.mark.skipif(sys.platform != "linux" or bool(wall_lack()), reason="this system has no wall"),
+    pytest.mark.skipif(
+        sys.platform != "linux" or bool(wall_lack()), reason="this system has no wall"
+    ),
 ]
 
 GATE = """\
@@ -57,10 +61,22 @@ def greet(name="world"):
     return "hello " + name
 '''
 
-AFTER = BEFORE.replace("[:count]", "[:count - 1]").replace("not items", "bool(items)").replace('="world"', "")
+AFTER = (
+    BEFORE.replace("[:count]", "[:count - 1]")
+    .replace("not items", "bool(items)")
+    .replace('="world"', "")
+)
 REGRESSIONS = {
-    "limits": ("    return items[:count - 1]", 'The first `count` items."""', "first([1, 2], 2), [1, 2]"),
-    "conditions": ("    return bool(items)", 'True if there is nothing in it."""', "is_empty([]), True"),
+    "limits": (
+        "    return items[:count - 1]",
+        'The first `count` items."""',
+        "first([1, 2], 2), [1, 2]",
+    ),
+    "conditions": (
+        "    return bool(items)",
+        'True if there is nothing in it."""',
+        "is_empty([]), True",
+    ),
     "defaults": ("def greet(name):", 'greet() gives "hello world"."""', 'greet(), "hello world"'),
 }
 """By criterion: the changed line, the docstring that it breaks, what a test compares."""
@@ -97,14 +113,20 @@ def gated(place: Path, environ: Mapping[str, str], definition: str, gate: str = 
     repo.write("tests/test_things.py", "import unittest\n")
     repo.write(".gitignore", ".venv\n")
     repo.commit("First")
-    python = Path(sys.base_prefix, "bin", "python3")  # in an environment without pytest, whose start is most of a run
-    repo.write(".venv/pyvenv.cfg", f"home = {python.parent}\ninclude-system-site-packages = false\n")
+    python = Path(
+        sys.base_prefix, "bin", "python3"
+    )  # in an environment without pytest, whose start is most of a run
+    repo.write(
+        ".venv/pyvenv.cfg", f"home = {python.parent}\ninclude-system-site-packages = false\n"
+    )
     (repo.path / ".venv" / "bin").mkdir(parents=True)
     (repo.path / ".venv" / "bin" / "python").symlink_to(python)
     return repo
 
 
-def reviewed(repo: Repo, environ: Mapping[str, str], *given: dict[str, Any], **files: str) -> Review:
+def reviewed(
+    repo: Repo, environ: Mapping[str, str], *given: dict[str, Any], **files: str
+) -> Review:
     repo.commit("Change", **(files or {"src/things.py": AFTER}))
     with answering(answers(*given)) as model:
         return walked(repo.path, {**environ, **model.environ})
@@ -123,11 +145,19 @@ def proofs(review: Review) -> dict[str, Proof]:
 @pytest.mark.slow  # a dozen runs of real tests
 def test_three_regressions_are_proven_and_block(tmp_path: Path, environ: dict[str, str]) -> None:
     repo = gated(tmp_path / "repo", environ, rubric(*REGRESSIONS, proof='proof = "required"\n'))
-    given = [failing(name, comparing(pair), docstring) for name, (_, docstring, pair) in REGRESSIONS.items()]
+    given = [
+        failing(name, comparing(pair), docstring)
+        for name, (_, docstring, pair) in REGRESSIONS.items()
+    ]
     review = reviewed(repo, environ, *given)
     found = proofs(review)
-    assert {name: proof.status for name, proof in found.items()} == dict.fromkeys(REGRESSIONS, "proven"), found
-    assert (review.exit_code, {(one.level, one.basis) for one in review.findings}) == (1, {("failure", "executed")})
+    assert {name: proof.status for name, proof in found.items()} == dict.fromkeys(
+        REGRESSIONS, "proven"
+    ), found
+    assert (review.exit_code, {(one.level, one.basis) for one in review.findings}) == (
+        1,
+        {("failure", "executed")},
+    )
     proof = found["limits"]
     assert proof.command == f".venv/bin/python -m unittest {proof.path}"
     assert proof.test == comparing(REGRESSIONS["limits"][2])
@@ -137,22 +167,30 @@ def test_three_regressions_are_proven_and_block(tmp_path: Path, environ: dict[st
     assert (folder / Path(proof.path).name).read_text() == proof.test
     assert "before the change: exit code 0" in (folder / f"{Path(proof.path).name}.log").read_text()
     assert review.bundle is not None
-    said = render_comment(Report(review.summary, (), first_round(review.findings, review.summary.change.head_commit)))
+    said = render_comment(
+        Report(review.summary, (), first_round(review.findings, review.summary.change.head_commit))
+    )
     assert f"<code>{proof.path}</code>" in said
     assert "self.assertEqual(first([1, 2], 2), [1, 2])" in said
     # What a user pastes repeats it.
     place = repo.write(proof.path, proof.test)
     again = {**environ, "PYTHONPATH": "src"}
-    done = subprocess.run(proof.command.split(), cwd=repo.path, env=again, capture_output=True, text=True)
+    done = subprocess.run(
+        proof.command.split(), cwd=repo.path, env=again, capture_output=True, text=True
+    )
     assert (done.returncode, "Lists differ" in done.stderr) == (1, True), done.stderr
     place.unlink()
 
 
 @pytest.mark.slow  # pytest starts five times
-def test_pytest_runs_it_where_the_environment_has_pytest(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_pytest_runs_it_where_the_environment_has_pytest(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     repo = gated(tmp_path / "repo", environ, rubric("limits"))
     repo.write("pytest.ini", "[pytest]\naddopts = --cov=things\n")  # a plugin that is not there
-    repo.write("tests/conftest.py", "import pytest\n\n@pytest.fixture\ndef two():\n    return [1, 2]\n")
+    repo.write(
+        "tests/conftest.py", "import pytest\n\n@pytest.fixture\ndef two():\n    return [1, 2]\n"
+    )
     repo.commit("Fixtures")
     for name in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"):
         shutil.copytree(*importlib.import_module(name).__path__, repo.path / SITE / name)
@@ -172,7 +210,9 @@ WRONG = {
 
 
 @pytest.mark.slow  # runs of real tests
-def test_a_wrong_counterexample_voids_its_fail_and_others_leave_it(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_a_wrong_counterexample_voids_its_fail_and_others_leave_it(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     repo = gated(tmp_path / "repo", environ, rubric(*WRONG))
     changed = REGRESSIONS["limits"][0]
     given = [failing(name, test, line=changed) for name, (test, _) in WRONG.items()]
@@ -199,7 +239,10 @@ def test_what_a_test_lacked_is_there_the_next_time_and_no_model_is_asked_again(
     repo = gated(tmp_path / "repo", environ, rubric("limits"))
     test = "import helper\n" + comparing(REGRESSIONS["limits"][2])
     review = reviewed(repo, environ, failing("limits", test, REGRESSIONS["limits"][1]))
-    assert "the test cannot be loaded: ModuleNotFoundError: No module named 'helper'" in proofs(review)["limits"].reason
+    assert (
+        "the test cannot be loaded: ModuleNotFoundError: No module named 'helper'"
+        in proofs(review)["limits"].reason
+    )
     repo.write(f"{SITE}/helper.py", "")
     with answering() as silent:
         again = walked(repo.path, {**environ, **silent.environ})
@@ -252,37 +295,67 @@ class TestIt(unittest.TestCase):
 def test_a_test_that_attacks_the_machine_could_not_run_and_leaves_nothing(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    gate = GATE.replace("timeout_s = 10", "timeout_s = 2").replace("memory_mb = 512", "memory_mb = 256")
+    gate = GATE.replace("timeout_s = 10", "timeout_s = 2").replace(
+        "memory_mb = 512", "memory_mb = 256"
+    )
     repo = gated(tmp_path / "repo", environ, rubric(*HOSTILE), gate)
-    places = ["/tmp", "/dev/shm", environ["HOME"], str(repo.path), str(repo.path / ".venv"), str(tmp_path), "/var/tmp"]
+    places = [
+        "/tmp",
+        "/dev/shm",
+        environ["HOME"],
+        str(repo.path),
+        str(repo.path / ".venv"),
+        str(tmp_path),
+        "/var/tmp",
+    ]
     attack = ATTACK.replace("PLACES", repr(places))
     line = REGRESSIONS["limits"][0]
-    given = [failing(name, attack.replace("CALL", call), line=line) for name, (call, _) in HOSTILE.items()]
+    given = [
+        failing(name, attack.replace("CALL", call), line=line)
+        for name, (call, _) in HOSTILE.items()
+    ]
     review = reviewed(repo, environ, *given)
     found = proofs(review)
     wrong = [
         found[name]
         for name, (_, why) in HOSTILE.items()
-        if why and not (found[name].status == "could_not_run" and re.search(f"{why}|timed out", found[name].reason))
+        if why
+        and not (
+            found[name].status == "could_not_run"
+            and re.search(f"{why}|timed out", found[name].reason)
+        )
     ]
     assert wrong == []
-    logs = b"".join(log.read_bytes() for log in (repo.path / review.summary.bundle / "counterexamples").glob("*.log"))
-    assert b"\xe2\x9f\xa6U+001B\xe2\x9f\xa7[2J" in logs and b"\x1b" not in logs  # who prints them is not attacked
-    assert found["outside"].status == "unchanged", found["outside"]  # it could write nowhere, in either tree
+    logs = b"".join(
+        log.read_bytes()
+        for log in (repo.path / review.summary.bundle / "counterexamples").glob("*.log")
+    )
+    assert (
+        b"\xe2\x9f\xa6U+001B\xe2\x9f\xa7[2J" in logs and b"\x1b" not in logs
+    )  # who prints them is not attacked
+    assert found["outside"].status == "unchanged", found[
+        "outside"
+    ]  # it could write nowhere, in either tree
     assert [place for place in places if Path(place, "was-here").exists()] == []
     assert {one.level for one in review.findings} == {"failure"}  # each fail stands
 
 
 @pytest.mark.slow  # runs of real tests
-def test_a_change_that_makes_every_test_pass_voids_nothing(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_a_change_that_makes_every_test_pass_voids_nothing(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     repo = gated(tmp_path / "repo", environ, rubric("limits"))
     voiding = failing("limits", comparing("first([], 2), []"))
-    review = reviewed(repo, environ, voiding, **{"src/things.py": AFTER, "tests/conftest.py": "import sys\n"})
+    review = reviewed(
+        repo, environ, voiding, **{"src/things.py": AFTER, "tests/conftest.py": "import sys\n"}
+    )
     assert proofs(review)["limits"].status == "could_not_run"
     assert "the change edits tests/conftest.py" in proofs(review)["limits"].reason
     forging = "unittest.TestCase.assertEqual = lambda *_: None"
     given = failing("limits", comparing(REGRESSIONS["limits"][2]), line=forging)
-    review = reviewed(repo, environ, given, **{"src/things.py": f"{AFTER}\n\nimport unittest\n{forging}\n"})
+    review = reviewed(
+        repo, environ, given, **{"src/things.py": f"{AFTER}\n\nimport unittest\n{forging}\n"}
+    )
     assert proofs(review)["limits"].status == "could_not_run"
     assert "does not fail either, so a pass says nothing" in proofs(review)["limits"].reason
     assert review.exit_code == 1
@@ -292,15 +365,23 @@ def test_a_change_that_makes_every_test_pass_voids_nothing(tmp_path: Path, envir
 def test_without_an_environment_no_test_is_asked_for_and_it_is_said_once(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    repo = gated(tmp_path / "repo", environ, rubric("limits", "conditions"), GATE.replace(".venv", "nowhere"))
+    repo = gated(
+        tmp_path / "repo", environ, rubric("limits", "conditions"), GATE.replace(".venv", "nowhere")
+    )
     given = [failing(name, comparing(REGRESSIONS[name][2])) for name in ("limits", "conditions")]
     review = reviewed(repo, environ, *given)
     said = "Counterexamples are not run: there is no virtual environment at nowhere."
     assert [note for note in review.notes if "ounterexample" in note] == [said]
-    assert (proofs(review), review.exit_code, {one.basis for one in review.findings}) == ({}, 1, {"inferred"})
+    assert (proofs(review), review.exit_code, {one.basis for one in review.findings}) == (
+        {},
+        1,
+        {"inferred"},
+    )
 
 
-def test_an_environment_that_the_change_could_have_made_is_none(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_an_environment_that_the_change_could_have_made_is_none(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     (tmp_path / "home" / "bin").mkdir(parents=True)
     (tmp_path / "home" / "bin" / "python").touch()
     repo = Repo(tmp_path / "repo", environ)
@@ -315,6 +396,9 @@ def test_an_environment_that_the_change_could_have_made_is_none(tmp_path: Path, 
 
     assert lack(".venv") == ".venv is part of the reviewed files"
     assert lack("tools/home") == "tools/home is part of the reviewed files"
-    assert lack(".venv", VIBE_GATE_TEST_ENVIRONMENT="venv") == "VIBE_GATE_TEST_ENVIRONMENT is not an absolute path"
+    assert (
+        lack(".venv", VIBE_GATE_TEST_ENVIRONMENT="venv")
+        == "VIBE_GATE_TEST_ENVIRONMENT is not an absolute path"
+    )
     assert lack(".venv", VIBE_GATE_TEST_ENVIRONMENT=str(tmp_path / "home")) == ""
     assert lack("home") == "there is no virtual environment at home"

@@ -48,12 +48,18 @@ def test_another_value_of_any_part_is_another_question(name):
 def test_what_was_asked_before_there_were_other_claims_has_its_key(message, key):
     claims = (Claim("message", message),) if message else ()
     versions, about = {"v": "1"}, ("a" * 40, "b" * 40)
-    asked = question_key(about=about, rubric="c" * 64, model="m", versions=versions, claims=claims, template=6)
+    asked = question_key(
+        about=about, rubric="c" * 64, model="m", versions=versions, claims=claims, template=6
+    )
     assert asked == key
 
 
 def test_each_claim_is_told_apart():
-    claims = [(Claim("message", "a"),), (Claim("prompt", "a"),), (Claim("message", "a"), Claim("prompt", "b"))]
+    claims = [
+        (Claim("message", "a"),),
+        (Claim("prompt", "a"),),
+        (Claim("message", "a"), Claim("prompt", "b")),
+    ]
     assert len({question_key(**ASKED | {"claims": some}) for some in claims}) == 3
 
 

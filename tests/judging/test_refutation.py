@@ -1,4 +1,6 @@
-"""What a second look changes, as tables: only a refutation whose evidence holds, and only a fail."""
+"""What a second look changes, as tables: only a refutation whose evidence holds, and only a
+fail.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ SOFT = Criterion(id="tested", kind="judge", question="?")
 
 
 def at(line: int, standing: str = "holds") -> CheckedEvidence:
-    return CheckedEvidence(path="a.py", line=line, end_line=line, quote=f"x{line}", standing=standing)
+    return CheckedEvidence(
+        path="a.py", line=line, end_line=line, quote=f"x{line}", standing=standing
+    )
 
 
 def look(outcome: LookOutcome) -> SecondLook:
@@ -48,7 +52,9 @@ def look(outcome: LookOutcome) -> SecondLook:
 def vote(outcome: Outcome = "fail", *lines: int, look_at: LookOutcome | None = None) -> Vote:
     evidence = tuple(map(at, lines or (1,))) if outcome == "fail" else ()
     seen = look(look_at) if look_at else UNSET
-    return Vote(outcome=outcome, said=outcome, reason=f"at {lines}", evidence=evidence, second_look=seen)
+    return Vote(
+        outcome=outcome, said=outcome, reason=f"at {lines}", evidence=evidence, second_look=seen
+    )
 
 
 def named(findings: Iterable[RawFinding]) -> tuple[NamedFinding, ...]:
@@ -81,7 +87,9 @@ def test_a_criterion_stays_failed_while_one_of_its_fails_stands(looks, outcome, 
     found = findings_of(ASKED, decided)
     outcomes = decide_rubrics([ALONE], [[decided]], named(found), NOBODY)
     assert [one.level for one in outcomes.findings] == levels
-    assert [one.message for one in found] == [one.reason for one in decided.votes], "both sides stay to be told"
+    assert [one.message for one in found] == [one.reason for one in decided.votes], (
+        "both sides stay to be told"
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +105,9 @@ def test_a_refutation_reveals_what_the_fail_outranked_and_makes_no_pass_of_it(ot
     rest = [Vote(outcome=one, said=said, reason="the rest") for one, said in others]
     refuted = vote("fail", 1, look_at="refuted")
     whole = combine([vote("fail", 1), *rest])
-    assert whole.outranked == (UNSET if outcome == "pass" else "error" if rest[0].said is None else "abstain")
+    assert whole.outranked == (
+        UNSET if outcome == "pass" else "error" if rest[0].said is None else "abstain"
+    )
     failed = result(whole)
     found = named(findings_of(ASKED, failed))
     fails = open_fails(RUBRIC, [failed, result(vote("pass"), of=SOFT)], found, NOBODY)
@@ -125,13 +135,19 @@ def test_a_vote_that_passes_or_abstains_needs_no_refutation():
 
 
 @given(
-    st.lists(st.sampled_from(["pass", "fail", "abstain", "not_applicable", "error"]), min_size=1, max_size=5),
+    st.lists(
+        st.sampled_from(["pass", "fail", "abstain", "not_applicable", "error"]),
+        min_size=1,
+        max_size=5,
+    ),
     st.lists(st.sampled_from(["stands", "refuted", "undecided", None]), min_size=5, max_size=5),
 )
 def test_a_second_look_raises_no_fail_and_changes_nothing_but_a_fail(outcomes, looks):
     before = result(*map(vote, outcomes))
     cast = [
-        replace(one, second_look=look(seen)) if seen and one.outcome == "fail" and before.outcome == "fail" else one
+        replace(one, second_look=look(seen))
+        if seen and one.outcome == "fail" and before.outcome == "fail"
+        else one
         for one, seen in zip(before.votes, looks, strict=False)
     ]
     after = result(*cast)
@@ -158,7 +174,10 @@ def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure
     votes[0] = replace(votes[0], second_look=look("refuted"))
     decided = result(*votes)
     outcomes = decide_rubrics([ALONE], [[decided]], named(findings_of(ASKED, decided)), NOBODY)
-    assert [(one.fingerprint, one.level) for one in outcomes.findings] == [(first, "notice"), (second, "failure")]
+    assert [(one.fingerprint, one.level) for one in outcomes.findings] == [
+        (first, "notice"),
+        (second, "failure"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -180,12 +199,18 @@ ALONE = Rubric(schema=1, id="r", criterion=(ASKED,))
 ADVISES = TrustBadge(state="uncalibrated", sentence="", blocks=False)
 
 
-def asked(rubric: Rubric = RUBRIC, waivers: Waivers = NOBODY, *, advises: bool = False) -> list[str]:
-    """The criteria and lines that get a second look, where both criteria have failed: `works` at 1 and 5."""
+def asked(
+    rubric: Rubric = RUBRIC, waivers: Waivers = NOBODY, *, advises: bool = False
+) -> list[str]:
+    """The criteria and lines that get a second look, where both criteria have failed: `works` at 1
+    and 5.
+    """
     results = [result(vote("fail", 1), vote("fail", 5)), result(vote("fail", 2), of=SOFT)]
     if advises:
         results[0] = replace(results[0], trust=ADVISES)
-    found = named(one for pair in zip(rubric.criterion, results, strict=True) for one in findings_of(*pair))
+    found = named(
+        one for pair in zip(rubric.criterion, results, strict=True) for one in findings_of(*pair)
+    )
     fails = open_fails(rubric, results, found, waivers)
     return [f"{one.criterion.id}:{one.votes[0].evidence[0].line}" for one in fails]
 
@@ -193,7 +218,9 @@ def asked(rubric: Rubric = RUBRIC, waivers: Waivers = NOBODY, *, advises: bool =
 def waived(*places: tuple[Criterion, int]) -> Waivers:
     def override(criterion: Criterion, line: int) -> Override:
         (found,) = named(findings_of(criterion, result(vote("fail", line), of=criterion)))
-        return Override(ts="", finding=found.fingerprint, reason="ok", by="Ada", email="", expires=TODAY)
+        return Override(
+            ts="", finding=found.fingerprint, reason="ok", by="Ada", email="", expires=TODAY
+        )
 
     return Waivers(TODAY, tuple(override(*place) for place in places))
 
@@ -201,7 +228,9 @@ def waived(*places: tuple[Criterion, int]) -> Waivers:
 def test_what_would_block_is_looked_at_again_or_nothing_as_the_rubric_says():
     assert asked() == ["works:1", "works:5"]
     assert asked(replace(RUBRIC, second_look="never")) == []
-    assert asked(replace(RUBRIC, pass_threshold=0.5)) == ["works:1", "works:5", "tested:2"], "the score blocks, too"
+    assert asked(replace(RUBRIC, pass_threshold=0.5)) == ["works:1", "works:5", "tested:2"], (
+        "the score blocks, too"
+    )
 
 
 def test_a_criterion_that_only_advises_is_looked_at_as_if_it_would_block():
@@ -224,7 +253,9 @@ def test_what_people_let_pass_needs_no_second_look():
         ("if path is None:", 1, None, "void", 1),
     ],
 )
-def test_a_line_of_a_tree_is_quoted_though_no_change_touches_it(quote, line, content, standing, found):
+def test_a_line_of_a_tree_is_quoted_though_no_change_touches_it(
+    quote, line, content, standing, found
+):
     checked = quote_in_tree(QuotedLine(path="b.py", line=line, quote=quote, side="after"), content)
     assert (checked.standing, checked.line) == (standing, found)
     assert bool(checked.why) is (standing == "void")

@@ -1,4 +1,6 @@
-"""A question is asked again if a judge would be shown something else, or had looked further; else nothing is asked."""
+"""A question is asked again if a judge would be shown something else, or had looked further; else
+nothing is asked.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ SHOWN: dict[str, tuple[Files, Files]] = {
 class Asking:
     """Reviews in one clone, by one model."""
 
-    def __init__(self, repo: Repo, environ: dict[str, str], requests: list[MessagesRequest]) -> None:
+    def __init__(
+        self, repo: Repo, environ: dict[str, str], requests: list[MessagesRequest]
+    ) -> None:
         self.repo, self.environ, self.requests = repo, repo.environ | environ, requests
 
     def __call__(self, base: Files = BASE, change: Files = CHANGE) -> int:
@@ -131,7 +135,11 @@ def asking(tmp_path, environ) -> Iterator[Callable[..., Asking]]:
 
 def asked_about(request: MessagesRequest) -> list[str]:
     """The criteria of the request."""
-    return [name for name in ("errors-not-swallowed", "queries-are-bound") if f"[{name}]" in request.all_text]
+    return [
+        name
+        for name in ("errors-not-swallowed", "queries-are-bound")
+        if f"[{name}]" in request.all_text
+    ]
 
 
 def judge(request: MessagesRequest) -> Turn:
@@ -139,7 +147,11 @@ def judge(request: MessagesRequest) -> Turn:
 
 
 def looking(request: MessagesRequest) -> Turn:
-    return judge(request) if request.tool_results else Turn(ToolUse("Read", {"file_path": "after/src/load.py"}))
+    return (
+        judge(request)
+        if request.tool_results
+        else Turn(ToolUse("Read", {"file_path": "after/src/load.py"}))
+    )
 
 
 def test_what_a_judge_is_not_shown_asks_nothing_again(asking):
@@ -185,14 +197,18 @@ def test_a_line_that_a_move_removes_is_shown_and_counts_as_evidence(asking):
     assert summary.outcome == "fail"
 
 
-def test_a_file_that_is_too_large_to_be_shown_whole_is_listed_and_its_changed_lines_are_shown(asking):
+def test_a_file_that_is_too_large_to_be_shown_whole_is_listed_and_its_changed_lines_are_shown(
+    asking,
+):
     large = "".join(f"LIMIT_{number} = {number}\n" for number in range(60_000))
     asked = asking(judge)
-    summary = asked.review(BASE | {"lib/more.py": large}, MOVED | {"src/more.py": f"{large}LAST = 1\n"})
+    summary = asked.review(
+        BASE | {"lib/more.py": large}, MOVED | {"src/more.py": f"{large}LAST = 1\n"}
+    )
     assert "+|LAST = 1" in asked.requests[-1].all_text
-    assert [(item.path, item.reason) for item in summary.unreviewed if item.path.startswith("src")] == [
-        ("src/more.py", "moved here, and too large to be shown whole")
-    ]
+    assert [
+        (item.path, item.reason) for item in summary.unreviewed if item.path.startswith("src")
+    ] == [("src/more.py", "moved here, and too large to be shown whole")]
 
 
 def test_a_file_that_moves_into_the_scope_of_a_rubric_is_shown_whole(asking):
@@ -239,8 +255,12 @@ def test_a_fail_that_is_reused_has_its_finding_and_counts_as_from_the_cache(aski
 
 def test_an_answer_whose_evidence_does_not_stand_in_the_change_is_asked_for_again(asking):
     again = asking(lambda _: answer(answers(fails(HANDLER))))
-    with closing(sqlite3.connect(again.repo.path / ".git/vibe-gate/state.db", isolation_level=None)) as database:
-        database.execute("UPDATE answers SET answer = replace(answer, 'except OSError', 'except KeyError')")
+    with closing(
+        sqlite3.connect(again.repo.path / ".git/vibe-gate/state.db", isolation_level=None)
+    ) as database:
+        database.execute(
+            "UPDATE answers SET answer = replace(answer, 'except OSError', 'except KeyError')"
+        )
     reused = again.review(*NOT_SHOWN["a caller stands a line further down"])
     assert len(again.requests) == 2
     assert reused.findings[0].evidence[0].quote == "except OSError:"

@@ -17,7 +17,10 @@ PAY = f"import os\n\n\ndef check(order):\n    return order\n\n\ndef pay(order):\
 def repo(tmp_path, environ) -> Repo:
     made = Repo(tmp_path / "repo", environ)
     made.write("src/pay.py", PAY)
-    made.write("src/shop.py", "from pay import pay\n\ndef buy(order):\n    return pay(order)  # pays at once\n")
+    made.write(
+        "src/shop.py",
+        "from pay import pay\n\ndef buy(order):\n    return pay(order)  # pays at once\n",
+    )
     made.write("tests/test_shop.py", "from shop import buy\n\ndef test_buy():\n    assert buy(1)\n")
     made.write("notes.txt", "".join(f"line {number}\n" for number in range(100)))
     made.commit("First")
@@ -47,7 +50,9 @@ def test_the_head_of_a_long_function_is_shown_and_what_is_far_from_the_change_is
 
 
 def test_ten_lines_are_shown_where_no_function_encloses_the_change(repo):
-    repo.write("notes.txt", (repo.path / "notes.txt").read_text().replace("line 50\n", "line fifty\n"))
+    repo.write(
+        "notes.txt", (repo.path / "notes.txt").read_text().replace("line 50\n", "line fifty\n")
+    )
     repo.commit("Change it")
     found, facts = around(repo)
     assert len(shown(found, "notes.txt")) == 2 * AROUND + 2
@@ -56,7 +61,10 @@ def test_ten_lines_are_shown_where_no_function_encloses_the_change(repo):
 
 def test_callers_and_tests_are_named(repo):
     repo.write(
-        "src/shop.py", (repo.path / "src/shop.py").read_text().replace("return pay(order)", "return pay(order) or None")
+        "src/shop.py",
+        (repo.path / "src/shop.py")
+        .read_text()
+        .replace("return pay(order)", "return pay(order) or None"),
     )
     repo.write("src/pay.py", PAY.replace("send(order)", "send(order, 1)"))
     repo.write(".vibe-gate/cases/paid/after/tests/test_pay.py", "from pay import pay\n")
@@ -77,11 +85,23 @@ def test_callers_and_tests_are_named(repo):
     ("path", "before", "name"),
     [
         ("a.py", "class Basket:\n    async def total_of(self):\n        x = 1\n", "total_of"),
-        ("a.ts", "export class Basket {\n  private total(a: number): number {\n    let x = 1\n  }\n}\n", "total"),
+        (
+            "a.ts",
+            "export class Basket {\n  private total(a: number): number {\n    let x = 1\n  }\n}\n",
+            "total",
+        ),
         ("a.js", "const total = async (a) => {\n  let x = 1\n}\n", "total"),
         ("a.go", "func (b *Basket) Total() int {\n\tx := 1\n}\n", "Total"),
-        ("a.rs", "impl Basket {\n    pub(crate) fn total(&self) -> u8 {\n        let x = 1;\n    }\n}\n", "total"),
-        ("A.java", "class Basket {\n    public static int total(int a) {\n        int x = 1;\n    }\n}\n", "total"),
+        (
+            "a.rs",
+            "impl Basket {\n    pub(crate) fn total(&self) -> u8 {\n        let x = 1;\n    }\n}\n",
+            "total",
+        ),
+        (
+            "A.java",
+            "class Basket {\n    public static int total(int a) {\n        int x = 1;\n    }\n}\n",
+            "total",
+        ),
         ("a.c", "static int total(int a)  {\n    int x = 1;\n}\n", "total"),
         ("a.rb", "class Basket\n  def self.total\n    x = 1\n  end\nend\n", "total"),
     ],

@@ -17,13 +17,23 @@ from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.judging.trust import badges
 
-CLEAR = Rubric(schema=1, id="r", criterion=(Criterion(id="clear", kind="judge", question="Is it clear?", must=True),))
+CLEAR = Rubric(
+    schema=1,
+    id="r",
+    criterion=(Criterion(id="clear", kind="judge", question="Is it clear?", must=True),),
+)
 REWORDED = replace(CLEAR, criterion=(replace(CLEAR.criterion[0], question="Is it very clear?"),))
 
 
 def counts(clean: int, blocked: int = 0, flips: int = 0, name: str = "clear") -> CriterionBaseline:
     return CriterionBaseline(
-        id=name, clean=clean, clean_blocked=blocked, defective=30, found=27, flips=flips, repeats=3 if flips else 1
+        id=name,
+        clean=clean,
+        clean_blocked=blocked,
+        defective=30,
+        found=27,
+        flips=flips,
+        repeats=3 if flips else 1,
     )
 
 
@@ -41,11 +51,17 @@ def wrong(number: int, *, right: bool = False, run: str = "", **more: Any) -> La
         "source": "cli",
     } | more  # fmt: skip
     return Label(
-        ts=datetime(2026, 11, 27, second=number, tzinfo=UTC), finding=f"{number:016x}", right=right, run=run, **values
+        ts=datetime(2026, 11, 27, second=number, tzinfo=UTC),
+        finding=f"{number:016x}",
+        right=right,
+        run=run,
+        **values,
     )
 
 
-def badge(*measured: Baseline, labels: tuple[Label, ...] = (), of: Rubric = CLEAR, **trust: Any) -> TrustBadge:
+def badge(
+    *measured: Baseline, labels: tuple[Label, ...] = (), of: Rubric = CLEAR, **trust: Any
+) -> TrustBadge:
     file = GateFile(schema=1, trust=Trust(**trust), model=ModelChoice(default="m"))
     [made] = badges(Gate(file, (of,), "trusted", "", baselines=measured), labels, "m").values()
     return made
@@ -67,11 +83,17 @@ def badge(*measured: Baseline, labels: tuple[Label, ...] = (), of: Rubric = CLEA
          "stale (calibrated with an earlier version of vibe-gate's instructions)"),
     ],
 )  # fmt: skip
-def test_a_badge_says_what_is_known_of_this_question_as_this_model_is_asked_it(measured, of, state, sentence):
+def test_a_badge_says_what_is_known_of_this_question_as_this_model_is_asked_it(
+    measured, of, state, sentence
+):
     made = badge(*measured, of=of)
-    assert (made.state, made.sentence, made.blocks) == (state, sentence, True), "block = always is the default"
+    assert (made.state, made.sentence, made.blocks) == (state, sentence, True), (
+        "block = always is the default"
+    )
     known = state in ("calibrated", "unsteady")
-    assert (made.defective, made.found, made.recall is not UNSET) == ((30, 27, True) if known else (0, 0, False))
+    assert (made.defective, made.found, made.recall is not UNSET) == (
+        (30, 27, True) if known else (0, 0, False)
+    )
 
 
 NEEDED = clean_needed(0, 0.05)
@@ -83,7 +105,12 @@ NEEDED = clean_needed(0, 0.05)
         ({}, (), 0, True),
         ({"uncalibrated": "advise"}, (), 0, False),
         ({"uncalibrated": "advise"}, (baseline(counts(60), model="old"),), 0, False),
-        ({"uncalibrated": "advise"}, (baseline(counts(60, 30)),), 9, True),  # measured, and that is all it asks
+        (
+            {"uncalibrated": "advise"},
+            (baseline(counts(60, 30)),),
+            9,
+            True,
+        ),  # measured, and that is all it asks
         ({"block": "earned"}, (), 0, False),
         ({"block": "earned"}, (baseline(counts(NEEDED - 1)),), 0, False),
         ({"block": "earned"}, (baseline(counts(NEEDED)),), 0, True),
@@ -100,7 +127,9 @@ NEEDED = clean_needed(0, 0.05)
 def test_a_judge_blocks_as_the_gate_trusts_it(trust, measured, labels, blocks):
     made = badge(*measured, labels=tuple(map(wrong, range(labels))), **trust)
     assert made.blocks is blocks
-    assert made.needed == (clean_needed(made.blocked, 0.05) if trust.get("block") and not blocks else UNSET)
+    assert made.needed == (
+        clean_needed(made.blocked, 0.05) if trust.get("block") and not blocks else UNSET
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,12 +140,22 @@ def test_a_judge_blocks_as_the_gate_trusts_it(trust, measured, labels, blocks):
         # Two findings about one change; it is not clean if one of them is right.
         ((wrong(1, run="a"), wrong(2, run="a")), 1),
         ((wrong(1, run="a"), wrong(2, run="a", right=True)), 0),
-        ((wrong(1, digest="0" * 64), wrong(2, model="old"), wrong(3, criterion="other"), wrong(4, rubric="x")), 0),
+        (
+            (
+                wrong(1, digest="0" * 64),
+                wrong(2, model="old"),
+                wrong(3, criterion="other"),
+                wrong(4, rubric="x"),
+            ),
+            0,
+        ),
         # On a pull request its author could switch off the judge of that very pull request.
         ((wrong(1, source="command"), wrong(2, source="reaction")), 0),
     ],
 )
-def test_a_wrong_finding_is_a_clean_change_that_was_blocked_and_a_right_one_is_none(labels, counted):
+def test_a_wrong_finding_is_a_clean_change_that_was_blocked_and_a_right_one_is_none(
+    labels, counted
+):
     made = badge(baseline(counts(60, 1)), labels=labels)
     assert (made.wrong, made.blocked, made.clean) == (counted, 1 + counted, 60 + counted)
 
@@ -124,7 +163,10 @@ def test_a_wrong_finding_is_a_clean_change_that_was_blocked_and_a_right_one_is_n
 def test_models_that_take_turns_are_one_judge():
     turns = replace(CLEAR, models=("m", "n"))
     measured = baseline(counts(60), digest=turns.digest, model="m, n")
-    labels = tuple(wrong(index, digest=turns.digest, model=name) for index, name in enumerate(("n", "m, n", "other")))
+    labels = tuple(
+        wrong(index, digest=turns.digest, model=name)
+        for index, name in enumerate(("n", "m, n", "other"))
+    )
     made = badge(measured, labels=labels, of=turns)
     assert (made.state, made.clean, made.wrong) == ("calibrated", 62, 2)
 

@@ -51,21 +51,35 @@ CHANGE = Change("commit", "before", "after", "base", "head", "", "", (file("src/
 def rubric(*judged: str, name: str = "r", must: bool = True, votes: int = 1, **more: Any) -> Rubric:
     """A check `secrets`, and judge criteria with these names."""
     check = Criterion(id="secrets", kind="check", check="no-secrets", must=must)
-    criteria = (Criterion(id=each, kind="judge", question="?", must=must, **more) for each in judged)
+    criteria = (
+        Criterion(id=each, kind="judge", question="?", must=must, **more) for each in judged
+    )
     return Rubric(schema=1, id=name, votes=votes, criterion=(check, *criteria))
 
 
-def checked(outcome: Outcome, name: str = "r", *found: RawFinding, must: bool = True) -> CheckResults:
+def checked(
+    outcome: Outcome, name: str = "r", *found: RawFinding, must: bool = True
+) -> CheckResults:
     result = CriterionResult(
-        id="secrets", kind="check", must=must, weight=1, outcome=outcome, decided_by="check", reason=f"checked: {name}"
+        id="secrets",
+        kind="check",
+        must=must,
+        weight=1,
+        outcome=outcome,
+        decided_by="check",
+        reason=f"checked: {name}",
     )
     return CheckResults({(name, "secrets"): result}, found, dict.fromkeys(found, (name,)))
 
 
 def said(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
     """The answers of a conversation about the criterion `clear`."""
-    evidence = (CheckedEvidence(path="src/a.py", line=4, end_line=4, quote="pass", standing="holds"),)
-    votes = tuple(Vote(outcome=one, said=one, reason=f"so {one}", evidence=evidence) for one in outcomes)
+    evidence = (
+        CheckedEvidence(path="src/a.py", line=4, end_line=4, quote="pass", standing="holds"),
+    )
+    votes = tuple(
+        Vote(outcome=one, said=one, reason=f"so {one}", evidence=evidence) for one in outcomes
+    )
     return RubricVotes(by_criterion={"clear": votes}, stopped=stopped)
 
 
@@ -108,7 +122,12 @@ REUSED = Answers(silence=PassedInRun(run=7), chosen=True, reused={"r": 0.8})
         (CHOSEN, "not_applicable", "none", "not asked: --no-judge"),
         (REUSED, "not_applicable", "cache", "passed in run 7; not asked again"),
         # What was answered about another rubric only.
-        (Answers(by_rubric={"other": (said("fail"),)}, silence=NoKey()), "abstain", "none", "not asked: no API key"),
+        (
+            Answers(by_rubric={"other": (said("fail"),)}, silence=NoKey()),
+            "abstain",
+            "none",
+            "not asked: no API key",
+        ),
     ],
 )
 def test_a_judged_criterion_is_what_was_answered_about_it(answers, outcome, decided_by, reason):
@@ -124,7 +143,9 @@ def test_a_rubric_with_three_votes_needs_two_that_agree():
 
 
 def test_a_criterion_that_no_changed_file_concerns_is_not_applicable_whatever_was_answered():
-    judged = verdict(answered(said("fail")), rubric("clear", paths=("docs/**",))).rubrics[0].criteria[1]
+    judged = (
+        verdict(answered(said("fail")), rubric("clear", paths=("docs/**",))).rubrics[0].criteria[1]
+    )
     assert (judged.outcome, judged.decided_by) == ("not_applicable", "none")
     assert judged.reason == "no changed file matches its paths"
 
@@ -133,7 +154,9 @@ def test_a_criterion_that_no_changed_file_concerns_is_not_applicable_whatever_wa
     ("check", "score", "outcome"),
     [("pass", 0.8, "pass"), ("fail", 0.0, "fail"), ("error", 0.0, "error")],
 )
-def test_a_pass_taken_from_a_receipt_has_the_score_of_then_and_no_other_outcome_has(check, score, outcome):
+def test_a_pass_taken_from_a_receipt_has_the_score_of_then_and_no_other_outcome_has(
+    check, score, outcome
+):
     result = verdict(REUSED, checks=checked(check)).rubrics[0]
     assert (result.score, result.outcome) == (score, outcome)
     assert verdict(CHOSEN).rubrics[0].score == 1.0
@@ -152,7 +175,9 @@ def test_a_pass_taken_from_a_receipt_has_the_score_of_then_and_no_other_outcome_
         ("pass", answered(said("fail")), False, "error", 5),
     ],
 )
-def test_the_run_comes_out_as_its_rubrics_do_if_what_was_reviewed_is_still_there(check, answers, intact, outcome, code):
+def test_the_run_comes_out_as_its_rubrics_do_if_what_was_reviewed_is_still_there(
+    check, answers, intact, outcome, code
+):
     made = verdict(answers, checks=checked(check), intact=intact)
     assert (made.outcome, made.exit_code, made.intact) == (outcome, code, intact)
 
@@ -163,7 +188,9 @@ APPROVAL = Waiver(finding="policy-", reason="agreed", by="ada", expires=None)
 
 
 def override(name: str) -> Override:
-    return Override(ts="", finding=name, reason="meant", by="Ada <ada@x>", email="ada@x", expires=TODAY)
+    return Override(
+        ts="", finding=name, reason="meant", by="Ada <ada@x>", email="ada@x", expires=TODAY
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,7 +200,13 @@ def override(name: str) -> Override:
         (PolicyImpact((BLOCKS,)), NOBODY, "pass", 4, []),
         (PolicyImpact((BLOCKS,)), NOBODY, "fail", 1, ["so fail"]),
         (PolicyImpact((), first_gate=True), NOBODY, "pass", 4, []),
-        (PolicyImpact((BLOCKS,)), Waivers(TODAY, approval=APPROVAL), "pass", 0, ["approved by ada: agreed"]),
+        (
+            PolicyImpact((BLOCKS,)),
+            Waivers(TODAY, approval=APPROVAL),
+            "pass",
+            0,
+            ["approved by ada: agreed"],
+        ),
         (
             PolicyImpact((BLOCKS, STEERS)),
             Waivers(TODAY, (override(f"policy-{PolicyImpact((BLOCKS,)).fingerprint}"),)),
@@ -181,13 +214,24 @@ def override(name: str) -> Override:
             0,
             ["Can change what AI agents do", "overridden by Ada <ada@x> until 2026-03-01: meant"],
         ),
-        (PolicyImpact((BLOCKS,)), Waivers(TODAY, (override("policy-0123456789abcdef"),)), "pass", 4, []),
+        (
+            PolicyImpact((BLOCKS,)),
+            Waivers(TODAY, (override("policy-0123456789abcdef"),)),
+            "pass",
+            4,
+            [],
+        ),
     ],
 )
 def test_a_change_of_the_gate_needs_the_word_of_a_person(impact, waivers, answers, code, messages):
     made = verdict(answered(said(answers)), waivers=waivers, impact=impact)
-    assert (made.exit_code, made.needs_approval) == (code, bool(impact.needs_approval and code in (1, 4)))
-    assert [finding.message[: len(text)] for finding, text in zip(made.findings, messages, strict=True)] == messages
+    assert (made.exit_code, made.needs_approval) == (
+        code,
+        bool(impact.needs_approval and code in (1, 4)),
+    )
+    assert [
+        finding.message[: len(text)] for finding, text in zip(made.findings, messages, strict=True)
+    ] == messages
     assert len(made.waivers) == sum("by" in text for text in messages)
 
 
@@ -195,8 +239,15 @@ def test_findings_have_names_levels_and_an_order_and_what_is_waived_no_longer_bl
     judged = rubric("clear")
     plain = verdict(answered(said("fail")), judged)
     (finding,) = plain.findings
-    assert (finding.level, finding.path, finding.line, len(finding.fingerprint)) == ("failure", "src/a.py", 4, 16)
-    waived = verdict(answered(said("fail")), judged, waivers=Waivers(TODAY, (override(finding.fingerprint),)))
+    assert (finding.level, finding.path, finding.line, len(finding.fingerprint)) == (
+        "failure",
+        "src/a.py",
+        4,
+        16,
+    )
+    waived = verdict(
+        answered(said("fail")), judged, waivers=Waivers(TODAY, (override(finding.fingerprint),))
+    )
     assert (waived.outcome, waived.findings[0].level) == ("pass", "notice")
     assert [one.finding for one in waived.waivers] == [finding.fingerprint]
     assert waived.rubrics[0].criteria[1].outcome == "fail"
@@ -210,31 +261,54 @@ def test_of_two_rubrics_that_share_a_criterion_id_each_has_its_own_level():
     def one(name: str, *, must: bool) -> Rubric:
         calm = Criterion(id="calm", kind="judge", question="?", weight=10)
         return Rubric(
-            schema=1, id=name, criterion=(Criterion(id="clear", kind="judge", question=f"In {name}?", must=must), calm)
+            schema=1,
+            id=name,
+            criterion=(
+                Criterion(id="clear", kind="judge", question=f"In {name}?", must=must),
+                calm,
+            ),
         )
 
     def voted(line: int) -> tuple[RubricVotes]:
-        evidence = (CheckedEvidence(path="src/a.py", line=line, end_line=line, quote="x", standing="holds"),)
+        evidence = (
+            CheckedEvidence(path="src/a.py", line=line, end_line=line, quote="x", standing="holds"),
+        )
         cast = (Vote(outcome="fail", said="fail", reason="so", evidence=evidence),)
-        return (RubricVotes(by_criterion={"clear": cast, "calm": (Vote(outcome="pass", said="pass", reason="so"),)}),)
+        return (
+            RubricVotes(
+                by_criterion={
+                    "clear": cast,
+                    "calm": (Vote(outcome="pass", said="pass", reason="so"),),
+                }
+            ),
+        )
 
     answers = Answers(by_rubric={"a": voted(1), "b": voted(2)}, asked=frozenset("ab"))
     facts = facts_of((one("a", must=True), one("b", must=False)))
     counted = count_answers(facts, CLEAN, CheckResults({}, ()), answers)
     made = verdict_of(counted, NOBODY, ())
     assert [rubric.outcome for rubric in made.rubrics] == ["fail", "pass"]
-    assert [(finding.line, finding.level) for finding in made.findings] == [(1, "failure"), (2, "warning")]
+    assert [(finding.line, finding.level) for finding in made.findings] == [
+        (1, "failure"),
+        (2, "warning"),
+    ]
     assert [finding.rubrics for finding in made.findings] == [("a",), ("b",)]
     let_pass = Waivers(TODAY, (override(made.findings[0].fingerprint),))
     waived = verdict_of(counted, let_pass, ())
-    assert (waived.outcome, [rubric.score for rubric in waived.rubrics]) == ("pass", [1.0, made.rubrics[1].score])
+    assert (waived.outcome, [rubric.score for rubric in waived.rubrics]) == (
+        "pass",
+        [1.0, made.rubrics[1].score],
+    )
     assert [bool(finding.waiver) for finding in waived.findings] == [False, True]
     shown = [queries.is_waived(rubric.id, "clear", waived.findings) for rubric in waived.rubrics]
     assert shown == [True, False]
 
 
 def test_of_two_rubrics_that_share_the_id_of_a_check_a_waiver_of_the_ones_findings_keeps_the_other_blocking():
-    first, second = checked("fail", "r", FOUND), checked("fail", "s", replace(FOUND, line=9, message="other"))
+    first, second = (
+        checked("fail", "r", FOUND),
+        checked("fail", "s", replace(FOUND, line=9, message="other")),
+    )
     findings, raised_by = first.findings + second.findings, {**first.raised_by, **second.raised_by}
     both = CheckResults(first.results | second.results, findings, raised_by)
     assert blocking_check(both, Waivers(TODAY, (override(NAMED.fingerprint),))) == "secrets"
@@ -243,24 +317,34 @@ def test_of_two_rubrics_that_share_the_id_of_a_check_a_waiver_of_the_ones_findin
 
 
 def test_a_waived_finding_stands_behind_those_that_block():
-    two = RawFinding(path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="first")
+    two = RawFinding(
+        path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="first"
+    )
     checks = checked("fail", "r", two)
     blocked = verdict(answered(said("fail")), checks=checks)
     assert [one.message for one in blocked.findings] == ["first", "so fail"]
     waived = verdict(
-        answered(said("fail")), checks=checks, waivers=Waivers(TODAY, (override(blocked.findings[0].fingerprint),))
+        answered(said("fail")),
+        checks=checks,
+        waivers=Waivers(TODAY, (override(blocked.findings[0].fingerprint),)),
     )
-    assert [(one.level, one.criterion) for one in waived.findings] == [("failure", "clear"), ("notice", "secrets")]
+    assert [(one.level, one.criterion) for one in waived.findings] == [
+        ("failure", "clear"),
+        ("notice", "secrets"),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("check", "passes"), [("pass", True), ("not_applicable", True), ("fail", False), ("error", False)]
+    ("check", "passes"),
+    [("pass", True), ("not_applicable", True), ("fail", False), ("error", False)],
 )
 def test_answers_are_taken_over_only_where_the_checks_pass_by_themselves(check, passes):
     assert passes_by_checks(rubric("clear"), facts_of(()), checked(check)) is passes
 
 
-FOUND = RawFinding(path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="found")
+FOUND = RawFinding(
+    path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="found"
+)
 (NAMED,) = name_findings([FOUND], {})
 
 
@@ -269,7 +353,11 @@ FOUND = RawFinding(path="src/a.py", line=1, end_line=1, level="failure", criteri
     [
         (checked("fail", "r", FOUND), NOBODY, "secrets"),
         (checked("fail", "r", FOUND), Waivers(TODAY, (override(NAMED.fingerprint),)), None),
-        (checked("fail", "r", FOUND, FOUND), Waivers(TODAY, (override(NAMED.fingerprint),)), "secrets"),
+        (
+            checked("fail", "r", FOUND, FOUND),
+            Waivers(TODAY, (override(NAMED.fingerprint),)),
+            "secrets",
+        ),
         (checked("fail"), Waivers(TODAY, (override(NAMED.fingerprint),)), "secrets"),
         (checked("fail", "r", FOUND, must=False), NOBODY, None),
         (checked("error", "r", FOUND), NOBODY, None),
@@ -277,7 +365,9 @@ FOUND = RawFinding(path="src/a.py", line=1, end_line=1, level="failure", criteri
         (CheckResults({}, ()), NOBODY, None),
     ],
 )
-def test_a_must_check_that_fails_and_that_nobody_lets_pass_keeps_judges_from_being_asked(checks, waivers, blocking):
+def test_a_must_check_that_fails_and_that_nobody_lets_pass_keeps_judges_from_being_asked(
+    checks, waivers, blocking
+):
     assert blocking_check(checks, waivers) == blocking
 
 
@@ -303,12 +393,18 @@ KNOWN = CommitsReviewed(count=2)
 )
 def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check, silence, chosen):
     made = rubric("clear")
-    other = Criterion(id="other", kind="check", check="forbidden-pattern", options={"pattern": "x"}, must=True)
+    other = Criterion(
+        id="other", kind="check", check="forbidden-pattern", options={"pattern": "x"}, must=True
+    )
     made = replace(made, criterion=(made.criterion[0], other, *made.criterion[1:]))
     (ours,) = checked("fail" if check in ("fail", "both") else "pass").results.values()
-    theirs = replace(ours, id="other", outcome="fail" if check in ("fail elsewhere", "both") else "pass")
+    theirs = replace(
+        ours, id="other", outcome="fail" if check in ("fail elsewhere", "both") else "pass"
+    )
     checks = CheckResults({("r", "secrets"): ours, ("r", "other"): theirs}, ())
-    found = without_asking(ReviewRequest(Selection("commit"), **wanted), facts_of((made,)), checks, NOBODY)
+    found = without_asking(
+        ReviewRequest(Selection("commit"), **wanted), facts_of((made,)), checks, NOBODY
+    )
     assert (found and found.silence, found and found.chosen) == (silence, chosen)
     assert found is None or found.by_rubric == {}
 
@@ -322,16 +418,23 @@ def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check,
         (KNOWN, False, "fail", FAILED),
     ],
 )
-def test_what_other_reviews_cover_is_not_asked_again_at_a_push_unless_that_is_forced(covered, force, check, silence):
+def test_what_other_reviews_cover_is_not_asked_again_at_a_push_unless_that_is_forced(
+    covered, force, check, silence
+):
     mode = HookMode("pre-push", find_reviews=lambda: covered)
     asked = ReviewRequest(Selection("commit"), force=force, mode=mode)
-    found = without_asking(asked, facts_of((rubric("clear"),), by_agent=True), checked(check), NOBODY)
+    found = without_asking(
+        asked, facts_of((rubric("clear"),), by_agent=True), checked(check), NOBODY
+    )
     assert (found and found.silence) == silence
 
 
 def test_a_hook_asks_about_an_agents_change_and_nobody_about_a_rubric_of_checks():
     asked = ReviewRequest(Selection("commit"), mode=HookMode("pre-commit"))
-    assert without_asking(asked, facts_of((rubric("clear"),), by_agent=True), checked("pass"), NOBODY) is None
+    assert (
+        without_asking(asked, facts_of((rubric("clear"),), by_agent=True), checked("pass"), NOBODY)
+        is None
+    )
     found = without_asking(asked, facts_of((rubric(),), by_agent=True), checked("fail"), NOBODY)
     assert found is not None
     assert (found.silence, found.chosen) == (NoQuestion(), True)

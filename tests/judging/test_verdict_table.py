@@ -1,4 +1,6 @@
-"""The printed table of docs/explanation/judging.md predicts what a rubric comes to, for every row and outcome."""
+"""The printed table of docs/explanation/judging.md predicts what a rubric comes to, for every row
+and outcome.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from verdict_table import MUST, OPTIONAL, OUTCOMES, SITUATIONS, VOIDED, WAIVED, can_occur, example_of
+from verdict_table import (
+    MUST,
+    OPTIONAL,
+    OUTCOMES,
+    SITUATIONS,
+    VOIDED,
+    WAIVED,
+    can_occur,
+    example_of,
+)
 
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Outcome, Vote
@@ -28,7 +39,9 @@ BESIDE_A_PASS = {
     "undecided": "pass",
     "none": "pass",
 }
-"""Word -> what a rubric comes to whose one other criterion, of the same weight, passes: half is too little."""
+"""Word -> what a rubric comes to whose one other criterion, of the same weight, passes: half is too
+little.
+"""
 
 ALONE = BESIDE_A_PASS | {"undecided": "inconclusive"}
 """The same of a rubric that has no other criterion."""
@@ -36,9 +49,15 @@ ALONE = BESIDE_A_PASS | {"undecided": "inconclusive"}
 
 def printed_rows() -> dict[str, dict[str, str]]:
     """Situation -> outcome -> word, as the page prints them."""
-    match = re.search(r"<!-- reference: criterion effects -->\n(.*?)<!-- /reference -->", PAGE.read_text(), re.DOTALL)
+    match = re.search(
+        r"<!-- reference: criterion effects -->\n(.*?)<!-- /reference -->",
+        PAGE.read_text(),
+        re.DOTALL,
+    )
     assert match
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in match[1].splitlines()]
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in match[1].splitlines()
+    ]
     outcomes = lines[0][1:]
     return {cells[0]: dict(zip(outcomes, cells[1:], strict=True)) for cells in lines[2:]}
 
@@ -84,7 +103,9 @@ def test_the_page_predicts_what_every_criterion_does_to_its_rubric() -> None:
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_the_printed_word_says_what_the_rubric_comes_to(situation: str, outcome: Outcome, base: str) -> None:
+def test_the_printed_word_says_what_the_rubric_comes_to(
+    situation: str, outcome: Outcome, base: str
+) -> None:
     situations = {situation} if situation in BASES else {situation, base}
     if not can_occur(situation, outcome):
         return
@@ -101,4 +122,6 @@ def test_the_printed_word_says_what_the_rubric_comes_to(situation: str, outcome:
 def test_every_row_of_the_page_is_a_situation_and_every_word_has_a_meaning() -> None:
     rows = printed_rows()
     assert tuple(rows) == SITUATIONS
-    assert {word for words in rows.values() for word in words.values()} - {"-"} == BESIDE_A_PASS.keys()
+    assert {word for words in rows.values() for word in words.values()} - {
+        "-"
+    } == BESIDE_A_PASS.keys()

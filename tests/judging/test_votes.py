@@ -1,4 +1,6 @@
-"""Votes: each is kept by itself, models take turns, and what stands where changes from vote to vote."""
+"""Votes: each is kept by itself, models take turns, and what stands where changes from vote to
+vote.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +31,23 @@ PASSES, FAILS = passes(*NAMES), answers(fails(), said(NAMES[1]))
 
 
 class Votes:
-    """Reviews of one commit under a rubric of the working tree, whose keys change from review to review."""
+    """Reviews of one commit under a rubric of the working tree, whose keys change from review to
+    review.
+    """
 
     def __init__(self, repo: Repo, environ: dict[str, str]) -> None:
         self.repo, self.environ = repo, environ
         self.asked: list[MessagesRequest] = []
         self.told: list[str] = []
 
-    def __call__(self, keys: str, *steps: Step | Callable[[MessagesRequest], Step] | dict, **request: object) -> Review:
+    def __call__(
+        self, keys: str, *steps: Step | Callable[[MessagesRequest], Step] | dict, **request: object
+    ) -> Review:
         """A review with these keys in the rubric; `asked` is what the model was asked for it."""
-        self.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("schema = 1\n", f"schema = 1\n{keys}\n"))
+        self.repo.write(
+            ".vibe-gate/rubrics/quality.toml",
+            RUBRIC.replace("schema = 1\n", f"schema = 1\n{keys}\n"),
+        )
         with answering(*steps) as model:
             done = self.walk(self.environ | model.environ, **request)
             self.asked = list(model.script.requests)
@@ -49,7 +58,13 @@ class Votes:
         asked = ReviewRequest(LAST, definitions="worktree", **request)
         start = self.repo.path
         return asyncio.run(
-            review(asked, start=start, environ=environ, clock=lambda: datetime.now(UTC), progress=self._tell)
+            review(
+                asked,
+                start=start,
+                environ=environ,
+                clock=lambda: datetime.now(UTC),
+                progress=self._tell,
+            )
         )
 
     def _tell(self, stage: str, text: str) -> None:
@@ -80,7 +95,9 @@ def in_turn(*given: dict) -> list[Callable[[MessagesRequest], Step]]:
 @pytest.mark.usefixtures("quick_agents")
 def test_raising_votes_from_one_to_three_pays_for_two_and_lowering_them_for_none(votes):
     assert votes("votes = 1", FAILS).summary.exit_code == 1
-    summary = votes("votes = 3", PASSES, answers(fails())).summary  # the third is asked what is open
+    summary = votes(
+        "votes = 3", PASSES, answers(fails())
+    ).summary  # the third is asked what is open
     assert (len(votes.asked), cast(summary)) == (2, [["fail", "pass", "fail"], ["pass", "pass"]])
     assert (summary.cache.hits, summary.cache.misses, summary.exit_code) == (2, 2, 1)
     again = votes("votes = 3").summary
@@ -120,22 +137,31 @@ def test_models_take_turns_and_a_vote_says_whose_it_is(votes):
 @pytest.mark.usefixtures("quick_agents")
 def test_a_model_that_is_gone_is_replaced_by_the_fallback_which_is_said_and_kept(votes):
     def step(asked: MessagesRequest) -> Step:
-        return ApiError(404, "model: model-a") if asked.body["model"] == "model-a" else answer(PASSES)
+        return (
+            ApiError(404, "model: model-a") if asked.body["model"] == "model-a" else answer(PASSES)
+        )
 
     keys = 'model = "model-a"\nfallback = "model-c"'
     done = votes(keys, *[step] * 3)
-    assert (done.summary.exit_code, [asked.body["model"] for asked in votes.asked][-1]) == (0, "model-c")
+    assert (done.summary.exit_code, [asked.body["model"] for asked in votes.asked][-1]) == (
+        0,
+        "model-c",
+    )
     assert [vote.model for vote in done.summary.rubrics[0].criteria[0].votes] == ["model-c"]
     (note,) = (note for note in done.notes if "instead of" in note)
     assert note.startswith("model-c was asked instead of model-a: HTTP 404: ")
     assert votes(keys).summary.exit_code == 0
     assert votes.asked == []
-    assert votes('model = "model-a"', *[step] * 2).summary.exit_code == 3  # no fallback is part of this question
+    assert (
+        votes('model = "model-a"', *[step] * 2).summary.exit_code == 3
+    )  # no fallback is part of this question
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_agents")
-def test_files_and_criteria_change_places_from_vote_to_vote_and_stand_there_again_in_a_repeated_run(votes):
+def test_files_and_criteria_change_places_from_vote_to_vote_and_stand_there_again_in_a_repeated_run(
+    votes,
+):
     more = {f"src/m{number}.py": f"x = {number}\n" for number in range(8)}
     votes.repo.commit(**more)
 
@@ -143,7 +169,10 @@ def test_files_and_criteria_change_places_from_vote_to_vote_and_stand_there_agai
         return {tuple(re.findall(r"==== (src/m\d.py)", asked.all_text)) for asked in requests}
 
     votes("votes = 9", *in_turn(*[PASSES] * 5))
-    first, tops = orders(votes.asked), [re.findall(r"\[([a-z-]+)\] D", asked.all_text)[0] for asked in votes.asked]
+    first, tops = (
+        orders(votes.asked),
+        [re.findall(r"\[([a-z-]+)\] D", asked.all_text)[0] for asked in votes.asked],
+    )
     assert len(first) == len(votes.asked) == 5
     assert set(tops) == {*NAMES}
     votes("votes = 9", *in_turn(*[PASSES] * 5), force=True)
@@ -152,7 +181,9 @@ def test_files_and_criteria_change_places_from_vote_to_vote_and_stand_there_agai
 
 @pytest.mark.slow
 def test_every_question_of_every_run_begins_alike_so_that_the_prompt_cache_holds_it(votes):
-    """Tools, the form of the answer and the system prompt come first; the CLI marks them to be kept."""
+    """Tools, the form of the answer and the system prompt come first; the CLI marks them to be
+    kept.
+    """
     beginnings = []
     for changed in ("", "Q", "R"):
         rubric = RUBRIC.replace("Does every", f"{changed}Does every")
@@ -190,7 +221,10 @@ def vote(**outcomes: str) -> CastVote:
 
 def test_votes_count_in_the_order_of_their_numbers_until_they_settle_the_outcome():
     kept = {1: vote(a="fail", b="pass"), 2: vote(a="pass", b="pass"), 4: vote(a="fail")}
-    outcomes = {name: [one.outcome for one in votes] for name, votes in count_votes(("a", "b"), 3, kept).items()}
+    outcomes = {
+        name: [one.outcome for one in votes]
+        for name, votes in count_votes(("a", "b"), 3, kept).items()
+    }
     assert outcomes == {"a": ["fail", "pass"], "b": ["pass", "pass"]}
     assert settle_question(("a", "b"), 3, kept) is None
     assert settle_question(("a", "b"), 1, kept).by_criterion.keys() == {"a", "b"}

@@ -11,7 +11,13 @@ from msgspec.structs import replace
 from vibe_gate.domain.gate import Override, Suppression, Waivers
 from vibe_gate.domain.provenance import agents_in
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, NamedFinding, RawFinding, TrustBadge
+from vibe_gate.domain.verdict import (
+    MAX_FINDINGS,
+    CriterionResult,
+    NamedFinding,
+    RawFinding,
+    TrustBadge,
+)
 from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.judging.decide import RubricOutcomes, decide_rubrics, waiver_sentence
 
@@ -19,32 +25,48 @@ TODAY = date(2026, 3, 1)
 RUBRIC = Rubric(
     schema=1,
     id="r",
-    criterion=tuple(Criterion(id=name, kind="check", check="no-secrets", must=name != "c") for name in "abc"),
+    criterion=tuple(
+        Criterion(id=name, kind="check", check="no-secrets", must=name != "c") for name in "abc"
+    ),
 )
 
 
 def finding(criterion: str, number: int = 1, path: str = "src/x.py") -> NamedFinding:
     name = f"{criterion}{number:03d}".ljust(16, "0")
-    raw = RawFinding(path=path, line=1, end_line=1, level="failure", criterion=criterion, message="bad")
+    raw = RawFinding(
+        path=path, line=1, end_line=1, level="failure", criterion=criterion, message="bad"
+    )
     return NamedFinding(raw, name, ("r",))
 
 
 def result(name: str, outcome: str) -> CriterionResult:
     return CriterionResult(
-        id=name, kind="check", must=name != "c", weight=1, outcome=outcome, decided_by="check", reason="why"
+        id=name,
+        kind="check",
+        must=name != "c",
+        weight=1,
+        outcome=outcome,
+        decided_by="check",
+        reason="why",
     )
 
 
 def override(one: NamedFinding | str, expires: date = TODAY) -> Override:
     name = one if isinstance(one, str) else one.fingerprint
-    return Override(ts="", finding=name, reason="it | is", by="Ada <ada@x>", email="ada@x", expires=expires)
+    return Override(
+        ts="", finding=name, reason="it | is", by="Ada <ada@x>", email="ada@x", expires=expires
+    )
 
 
-def decided(results: list[CriterionResult], findings: list[NamedFinding], waivers: Waivers) -> RubricOutcomes:
+def decided(
+    results: list[CriterionResult], findings: list[NamedFinding], waivers: Waivers
+) -> RubricOutcomes:
     return decide_rubrics([RUBRIC], [results], findings, waivers)
 
 
-def applied(outcomes, findings, *overrides: Override, suppressions: tuple[Suppression, ...] = ()) -> RubricOutcomes:
+def applied(
+    outcomes, findings, *overrides: Override, suppressions: tuple[Suppression, ...] = ()
+) -> RubricOutcomes:
     results = [result(name, outcome) for name, outcome in zip("abc", outcomes, strict=True)]
     return decided(results, findings, Waivers(TODAY, overrides, suppressions))
 
@@ -52,7 +74,11 @@ def applied(outcomes, findings, *overrides: Override, suppressions: tuple[Suppre
 def test_without_waivers_a_failed_must_blocks_with_its_finding():
     without = applied(("fail", "pass", "pass"), [finding("a")])
     [shown] = without.findings
-    assert (shown.level, shown.message, shown.fingerprint) == ("failure", "bad", finding("a").fingerprint)
+    assert (shown.level, shown.message, shown.fingerprint) == (
+        "failure",
+        "bad",
+        finding("a").fingerprint,
+    )
     assert (without.rubrics[0].outcome, without.effective_waivers) == ("fail", ())
 
 
@@ -63,7 +89,10 @@ def test_what_only_advised_and_is_waived_would_not_have_blocked():
     (unwaived,) = decided(results, findings, Waivers(TODAY)).rubrics
     assert [one.would_block for one in unwaived.criteria] == [True] * 3
     (rubric,) = decided(results, findings, Waivers(TODAY, (override(finding("a")),))).rubrics
-    assert (rubric.outcome, [one.would_block for one in rubric.criteria]) == ("pass", [UNSET, True, True])
+    assert (rubric.outcome, [one.would_block for one in rubric.criteria]) == (
+        "pass",
+        [UNSET, True, True],
+    )
 
 
 def test_a_waived_must_leaves_the_arithmetic_and_stays_a_fail():
@@ -83,8 +112,13 @@ def test_all_findings_of_a_criterion_must_be_waived():
 
 def test_where_there_may_be_more_findings_than_are_kept_nothing_is_waived():
     many = [finding("a", number) for number in range(MAX_FINDINGS)]
-    assert applied(("fail", "pass", "pass"), many, *map(override, many)).rubrics[0].outcome == "fail"
-    assert applied(("fail", "pass", "pass"), many[1:], *map(override, many)).rubrics[0].outcome == "pass"
+    assert (
+        applied(("fail", "pass", "pass"), many, *map(override, many)).rubrics[0].outcome == "fail"
+    )
+    assert (
+        applied(("fail", "pass", "pass"), many[1:], *map(override, many)).rubrics[0].outcome
+        == "pass"
+    )
 
 
 def test_a_waiver_of_what_did_not_fail_has_no_effect_on_the_receipt():
@@ -125,16 +159,25 @@ def test_a_suppression_covers_what_it_says(rule, covered):
 
 def test_a_failed_check_that_is_waived_keeps_no_judge_from_being_asked():
     assert waiver_sentence("r", "a", [finding("a")], Waivers(TODAY, (override(finding("a")),)))
-    assert not waiver_sentence("r", "a", [finding("a"), finding("a", 2)], Waivers(TODAY, (override(finding("a")),)))
+    assert not waiver_sentence(
+        "r", "a", [finding("a"), finding("a", 2)], Waivers(TODAY, (override(finding("a")),))
+    )
     assert waiver_sentence("r", "a", [], Waivers(TODAY)) == ""
 
 
 def test_what_lets_a_criterion_pass_is_said_once_for_each_sentence():
     one, two, other = finding("a", 1), finding("a", 2), finding("b", 1)
-    waivers = Waivers(TODAY, (override(one), override(two), override(other)), (Suppression(reason="x", criterion="c"),))
+    waivers = Waivers(
+        TODAY,
+        (override(one), override(two), override(other)),
+        (Suppression(reason="x", criterion="c"),),
+    )
     said = "overridden by Ada <ada@x> until 2026-03-01: it | is"
     assert waiver_sentence("r", "a", [one, two, other], waivers) == said
-    assert waiver_sentence("r", "c", [other, finding("c")], waivers) == "suppressed by the repository: x"
+    assert (
+        waiver_sentence("r", "c", [other, finding("c")], waivers)
+        == "suppressed by the repository: x"
+    )
     assert waiver_sentence("r", "a", [one, finding("a", 3)], waivers) == ""
 
 

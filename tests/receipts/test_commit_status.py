@@ -66,7 +66,10 @@ def test_a_receipt_is_about_a_commit_by_the_closest_match(changes, found):
 
 
 def test_an_empty_patch_id_matches_nothing_nor_does_one_without_the_exact_change():
-    assert match_of(replace(COMMIT, patch_id=""), receipt(**ELSEWHERE, patch_id="", range_patch_id="")) is None
+    assert (
+        match_of(replace(COMMIT, patch_id=""), receipt(**ELSEWHERE, patch_id="", range_patch_id=""))
+        is None
+    )
     assert match_of(replace(COMMIT, exact=""), receipt(**ELSEWHERE, exact="")) is None
 
 
@@ -88,9 +91,19 @@ def waiver(local: bool, expires: date | None = None) -> tuple[Waiver, ...]:
         ({}, ADA, {}, "reviewed"),
         ({}, ADA, {"strict": True}, "forged"),
         ({}, replace(BOB, principals=("*@example.org",)), {"strict": True}, "forged"),
-        ({}, replace(BOB, holders=("bob@example.org", "Ada@Example.ORG ")), {"strict": True}, "forged"),
+        (
+            {},
+            replace(BOB, holders=("bob@example.org", "Ada@Example.ORG ")),
+            {"strict": True},
+            "forged",
+        ),
         ({"cache": CacheUse(hits=1, misses=1)}, BOB, {"judge": "always"}, "reviewed"),
-        ({"cache": CacheUse(hits=1, misses=1)}, BOB, {"judge": "always", "strict": True}, "unsigned"),
+        (
+            {"cache": CacheUse(hits=1, misses=1)},
+            BOB,
+            {"judge": "always", "strict": True},
+            "unsigned",
+        ),
         ({"cache": CacheUse(hits=1, misses=1)}, BOB, {"strict": True}, "reviewed"),
         ({"outcome": "fail", "exit_code": 1}, BOB, {}, "failed"),
         ({"outcome": "fail", "exit_code": 1}, ADA, {"strict": True}, "failed"),
@@ -132,7 +145,9 @@ def test_what_a_paper_says_of_a_commit(changes, signature, demands, status):
 
 def test_a_pass_with_a_fail_that_only_advised_is_told_as_that():
     paper = FoundReceipt("run", "place", receipt(**ADVISED), BOB)
-    assert assess("commit", paper, COMMIT, REQUIRED).why.endswith("(CI ignores it); would have blocked: clear")
+    assert assess("commit", paper, COMMIT, REQUIRED).why.endswith(
+        "(CI ignores it); would have blocked: clear"
+    )
 
 
 def standing(status: str, by: str = "commit", run: str = "2026") -> CommitStatus:
@@ -225,4 +240,7 @@ def test_the_built_in_gate_requires_its_own_definitions_as_they_are_now() -> Non
     required = Requirements.of(gate, gate.rubrics, date(2026, 3, 1))
     assert required.definitions == {"built-in/gate.toml": dict(gate.digests)["built-in/gate.toml"]}
     of_repository = Requirements.of(replace(gate, origin="trusted"), gate.rubrics, date(2026, 3, 1))
-    assert of_repository.definitions.keys() == {".vibe-gate/gate.toml", ".vibe-gate/suppressions.toml"}
+    assert of_repository.definitions.keys() == {
+        ".vibe-gate/gate.toml",
+        ".vibe-gate/suppressions.toml",
+    }

@@ -37,7 +37,9 @@ class Place(Repo):
         self.git("reflog", "expire", "--expire=all", "--all")
 
     def status(self, span: str = "HEAD") -> CommitStatus:
-        found = verify(VerifyRequest(span), start=self.path, environ=self.environ, now=datetime.now(UTC))
+        found = verify(
+            VerifyRequest(span), start=self.path, environ=self.environ, now=datetime.now(UTC)
+        )
         assert found.exit_code == (0 if found.commits[0][1].status == "reviewed" else 1)
         return found.commits[0][1]
 
@@ -93,7 +95,11 @@ def test_a_record_of_the_hooks_is_enough(place):
     place.amend("-m", "Another title", "--reset-author", "--date=2001-02-03T04:05:06", a="two\n")
     place.forget_reflogs()
     rewritten = Record(
-        ts="2026-01-01T00:00:00+00:00", kind="rewritten", stage="post-rewrite", commit=place.id(), old=old
+        ts="2026-01-01T00:00:00+00:00",
+        kind="rewritten",
+        stage="post-rewrite",
+        commit=place.id(),
+        old=old,
     )
     open_state(place.path / ".git").hook_records.append(rewritten)
     assert place.status().why.startswith(f"{old[:12]} was reviewed")
@@ -128,7 +134,9 @@ def test_an_unreviewed_earlier_form_another_commit_and_one_of_the_history_say_no
     place.git("-c", "merge.conflictStyle=merge", "cherry-pick", "--no-commit", "HEAD~2")
     place.write("a", "three\n")
     place.git("add", "a")
-    place.git("commit", "-q", "-C", "HEAD~2")  # the same author, date and title as of a commit of its own history
+    place.git(
+        "commit", "-q", "-C", "HEAD~2"
+    )  # the same author, date and title as of a commit of its own history
     assert place.status().status == "missing"
 
 
@@ -141,7 +149,12 @@ def test_a_commit_that_another_branch_of_the_same_history_has_is_no_earlier_form
     place.git("commit", "-q", "-C", old)
     assert place.status().status == "stale"
     place.git("merge", "-q", "--no-edit", old)
-    found = verify(VerifyRequest(f"{old}..HEAD"), start=place.path, environ=place.environ, now=datetime.now(UTC))
+    found = verify(
+        VerifyRequest(f"{old}..HEAD"),
+        start=place.path,
+        environ=place.environ,
+        now=datetime.now(UTC),
+    )
     assert found.commits[1][1].status == "missing"  # below the merge
 
 
@@ -149,6 +162,8 @@ def test_a_bypass_keeps_its_name_though_the_commit_was_reviewed_before(place):
     place.commit("Add", a="one\n")
     place.review()
     place.amend(a="two\n")
-    bypassed = Record(ts="2026-01-01T00:00:00+00:00", kind="bypassed", stage="post-commit", commit=place.id())
+    bypassed = Record(
+        ts="2026-01-01T00:00:00+00:00", kind="bypassed", stage="post-commit", commit=place.id()
+    )
     open_state(place.path / ".git").hook_records.append(bypassed)
     assert place.status().status == "bypassed"

@@ -34,7 +34,9 @@ RECEIPT = Receipt(
 def test_a_principal_with_a_slash_or_a_bracket_is_matched_as_it_stands():
     for address in ("a/b@example.org", "41+ci[bot]@users.noreply.github.com"):
         assert own_signer(SignatureCheck("listed", principals=(address,)), (address,))
-    assert not own_signer(SignatureCheck("listed", principals=("b@example.org",)), ("a/b@example.org",))
+    assert not own_signer(
+        SignatureCheck("listed", principals=("b@example.org",)), ("a/b@example.org",)
+    )
 
 
 def test_what_was_sealed_is_read_back():
@@ -53,7 +55,13 @@ def test_the_signed_bytes_are_those_of_dsse():
 
 
 def wrapped(payload: bytes) -> bytes:
-    return canonical({"payloadType": PAYLOAD_TYPE, "payload": base64.b64encode(payload).decode(), "signatures": []})
+    return canonical(
+        {
+            "payloadType": PAYLOAD_TYPE,
+            "payload": base64.b64encode(payload).decode(),
+            "signatures": [],
+        }
+    )
 
 
 def edited(**changes: object) -> bytes:
@@ -70,7 +78,9 @@ def within(*place: str, **changes: object) -> bytes:
 
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
-"""Deeper than any Python's limit: 3.11 has one of 1,000 calls, later ones have larger ones for C code."""
+"""Deeper than any Python's limit: 3.11 has one of 1,000 calls, later ones have larger ones for C
+code.
+"""
 
 
 @pytest.mark.parametrize(
@@ -87,7 +97,10 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
         (within("predicate", "cache", extra=1), "a key that no receipt has"),
         (wrapped(statement(RECEIPT).replace(b'"usd":', b'"new":' + DEEP + b',"usd":')), "deeply"),
         (wrapped(statement(RECEIPT) + b" "), "not canonical JSON"),
-        (wrapped(statement(RECEIPT).replace(b'"policy":""', b'"policy":"","policy":""')), "not canonical JSON"),
+        (
+            wrapped(statement(RECEIPT).replace(b'"policy":""', b'"policy":"","policy":""')),
+            "not canonical JSON",
+        ),
         (wrapped(statement(RECEIPT)).replace(b"ey", b"!!"), "not base64"),
         (envelope(statement(RECEIPT), b"x").replace(b'"eA=="', b'""'), "the signature is empty"),
         (b"x" * 5_000_000, "larger than"),
@@ -105,8 +118,12 @@ def test_two_signatures_are_refused():
         parse(json.dumps(two).encode())
 
 
-def changed(*lines: tuple[str, bytes], mode: int = 0o100644, start: int = 1, path: str = "a.py") -> Change:
-    hunk = Hunk.of(start, 1, start, 1, tuple(HunkLine(origin, content) for origin, content in lines))
+def changed(
+    *lines: tuple[str, bytes], mode: int = 0o100644, start: int = 1, path: str = "a.py"
+) -> Change:
+    hunk = Hunk.of(
+        start, 1, start, 1, tuple(HunkLine(origin, content) for origin, content in lines)
+    )
     sides = FileVersion("1" * 40, 0o100644, 1), FileVersion("2" * 40, mode, 1)
     file = FileDiff(path, None, "modified", *sides, binary=False, added=1, deleted=1, hunks=(hunk,))
     return Change("commit", "a" * 40, "b" * 40, "", "", "d" * 40, "d" * 40, (file,))
@@ -168,4 +185,6 @@ def test_a_hunk_whose_lines_stand_more_than_once_is_bound_to_its_file(was, is_no
 def test_what_has_no_lines_counts_by_its_contents():
     file = replace(changed(*ONE).files[0], hunks=(), binary=True)
     other = replace(file, after=FileVersion("3" * 40, 0o100644, 1))
-    assert digest(replace(changed(*ONE), files=(file,))) != digest(replace(changed(*ONE), files=(other,)))
+    assert digest(replace(changed(*ONE), files=(file,))) != digest(
+        replace(changed(*ONE), files=(other,))
+    )

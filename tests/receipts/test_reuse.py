@@ -1,4 +1,6 @@
-"""A verdict of somebody else, taken over or not: `review` with `reuse`, at the wire, with real keys and real notes."""
+"""A verdict of somebody else, taken over or not: `review` with `reuse`, at the wire, with real keys
+and real notes.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,11 @@ def test_a_pass_with_a_fail_that_only_advised_is_not_taken_over(tmp_path, enviro
     first = place.reviewed("fail")
     assert (first.exit_code, [one.level for one in first.findings]) == (0, ["warning"])
     done, requests = place.asked(place.ci(tmp_path / "ci"), "fail")
-    assert (done.exit_code, [one.level for one in done.findings], requests > 0) == (0, ["warning"], True)
+    assert (done.exit_code, [one.level for one in done.findings], requests > 0) == (
+        0,
+        ["warning"],
+        True,
+    )
 
 
 @pytest.mark.usefixtures("real_cli")
@@ -125,16 +131,24 @@ def test_a_pass_that_a_listed_signer_signed_is_taken_over_without_a_request(pass
     done, requests = passed.asked(passed.ci(tmp_path / "ci"))
     assert (done.summary.outcome, done.summary.exit_code, requests) == ("pass", 0, 0)
     [tidy, clear] = done.summary.rubrics
-    assert [one.decided_by for one in (*tidy.criteria, *clear.criteria)] == ["check", "check", "cache"]
+    assert [one.decided_by for one in (*tidy.criteria, *clear.criteria)] == [
+        "check",
+        "check",
+        "cache",
+    ]
     assert "the verdict of bob@example.org at " in clear.criteria[0].reason
     assert any("is reused" in note and "refs/notes/vibe-gate" in note for note in done.notes)
     assert passed.asked(passed.ci(tmp_path / "forced"), force=True)[1] == 1
 
 
-def test_it_is_taken_over_whatever_version_of_the_sdk_is_installed_here(passed, tmp_path, monkeypatch):
+def test_it_is_taken_over_whatever_version_of_the_sdk_is_installed_here(
+    passed, tmp_path, monkeypatch
+):
     another = tmp_path / "site/claude_agent_sdk-99.0.dist-info"
     another.mkdir(parents=True)
-    (another / "METADATA").write_text("Metadata-Version: 2.1\nName: claude-agent-sdk\nVersion: 99.0\n")
+    (another / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: claude-agent-sdk\nVersion: 99.0\n"
+    )
     monkeypatch.syspath_prepend(another.parent)
     assert sdk_version() == "99.0"
     assert passed.asked(passed.ci(tmp_path / "ci"))[1] == 0
@@ -143,7 +157,12 @@ def test_it_is_taken_over_whatever_version_of_the_sdk_is_installed_here(passed, 
 def test_what_was_taken_over_cannot_be_taken_over_again(passed, tmp_path):
     there = passed.ci(tmp_path / "ci")
     passed.asked(there)
-    subprocess.run(["git", "update-ref", "-d", "refs/notes/vibe-gate"], cwd=there, env=passed.here.environ, check=True)
+    subprocess.run(
+        ["git", "update-ref", "-d", "refs/notes/vibe-gate"],
+        cwd=there,
+        env=passed.here.environ,
+        check=True,
+    )
     assert passed.asked(there)[1] == 1
 
 
@@ -190,12 +209,25 @@ def test_checks_run_all_the_same_and_one_that_fails_here_has_the_judge_asked(pla
     assert place.asked(place.ci(tmp_path / "calm"))[1] == 0
     flag.touch()
     done, requests = place.asked(place.ci(tmp_path / "not"))
-    assert (done.summary.rubrics[1].criteria[1].outcome, done.summary.outcome, requests) == ("fail", "fail", 1)
+    assert (done.summary.rubrics[1].criteria[1].outcome, done.summary.outcome, requests) == (
+        "fail",
+        "fail",
+        1,
+    )
 
 
 def test_a_receipt_that_was_altered_is_left_aside(passed, tmp_path):
     note = passed.here.git("notes", "--ref", "vibe-gate", "show", "HEAD")
-    passed.here.git("notes", "--ref", "vibe-gate", "add", "-f", "-m", note.replace('sig":"', 'sig":"AAAA', 1), "HEAD")
+    passed.here.git(
+        "notes",
+        "--ref",
+        "vibe-gate",
+        "add",
+        "-f",
+        "-m",
+        note.replace('sig":"', 'sig":"AAAA', 1),
+        "HEAD",
+    )
     assert passed.asked(passed.ci(tmp_path / "ci"))[1] == 1
 
 

@@ -26,7 +26,8 @@ def difference(old: Tree, new: Tree) -> set[tuple[str, str]]:
 
 @dataclass
 class World:
-    """Commits by number: `OLD`, from which branches can come that lack what the range begins with, and `BASE`.
+    """Commits by number: `OLD`, from which branches can come that lack what the range begins with,
+    and `BASE`.
 
     A tree is the lines that it has.
     """
@@ -48,18 +49,29 @@ class World:
 
     def bases(self, one: str, other: str) -> list[str]:
         common = self.behind(one) & self.behind(other)
-        return [name for name in common if not any(name != more and name in self.behind(more) for more in common)]
+        return [
+            name
+            for name in common
+            if not any(name != more and name in self.behind(more) for more in common)
+        ]
 
     def merged(self, one: str, other: str) -> Tree:
         """What git makes of two: of several bases it merges those first."""
         bases = [self.trees[name] for name in self.bases(one, other)]
-        base = bases[0] if len(bases) == 1 else frozenset(x for x in LINES if all(x in tree for tree in bases))
+        base = (
+            bases[0]
+            if len(bases) == 1
+            else frozenset(x for x in LINES if all(x in tree for tree in bases))
+        )
         left, right = self.trees[one], self.trees[other]
-        return frozenset(x for x in LINES if (x in left if (x in base) == (x in right) else x in right))
+        return frozenset(
+            x for x in LINES if (x in left if (x in base) == (x in right) else x in right)
+        )
 
 
 def world(chance: random.Random) -> World:
-    """Commits after the base or after the one before it, the last after the base; merges of two and three.
+    """Commits after the base or after the one before it, the last after the base; merges of two and
+    three.
 
     Some of the merges are exactly what git makes of the two.
     """
@@ -70,7 +82,11 @@ def world(chance: random.Random) -> World:
         old = [OLD] if chance.random() < 0.3 else []
         some = [name for name in made.trees if name != OLD] + old
         names = chance.sample(some, min(len(some), chance.choice([1, 1, 1, 2, 2, 3])))
-        names = [name for name in names if not any(name != one and name in made.behind(one) for one in names)]
+        names = [
+            name
+            for name in names
+            if not any(name != one and name in made.behind(one) for one in names)
+        ]
         if len(names) == 2 and len(made.bases(*names)) == 1 and chance.random() < 0.6:
             made.clean.add(str(len(made.trees)))
             made.add(names, made.merged(*names))
@@ -84,7 +100,9 @@ def is_reviewed(made: World, reviews: set[tuple[str, str]]) -> bool:
     """Whether each commit is reviewed: as `verify` decides it, with reviews that all pass."""
     names = [name for name in made.trees if name in made.behind(made.last) - {OLD, BASE}]
     history = History({name: made.parents[name] for name in names}, BASE)
-    segments = [segment for segment in (history.segment(*one) for one in reviews) if segment is not None]
+    segments = [
+        segment for segment in (history.segment(*one) for one in reviews) if segment is not None
+    ]
 
     def own(parent: str, name: str) -> bool:
         return made.trees[parent] == made.trees[name] or (parent, name) in reviews
@@ -98,7 +116,9 @@ def is_reviewed(made: World, reviews: set[tuple[str, str]]) -> bool:
     def is_settled(name: str, segments: list[Segment]) -> bool:
         about = [segment for segment in segments if name in segment.commits]
         rest = [one for one in others(name) if not own(one, name)]
-        return (name in first or bool(about)) and all(any(history.precedes(p, s) for s in about) for p in rest)
+        return (name in first or bool(about)) and all(
+            any(history.precedes(p, s) for s in about) for p in rest
+        )
 
     cuts = history.cuts(alone, segments, {name for name in names if not is_settled(name, segments)})
     counting = [segment for segment in segments if segment.base in cuts]
@@ -106,18 +126,27 @@ def is_reviewed(made: World, reviews: set[tuple[str, str]]) -> bool:
 
 
 def looked_at(made: World, name: str) -> set[tuple[str, str]]:
-    """The pairs that a review can be of: two commits of the range, or one before it and one that `name` has."""
+    """The pairs that a review can be of: two commits of the range, or one before it and one that
+    `name` has.
+    """
     names = [one for one in made.trees if one in made.behind(name)]
     pairs = {(left, right) for right in names for left in names if left not in (right, OLD)}
     return pairs | {(left, right) for right in names for left in made.parents[right]}
 
 
 def missed(made: World) -> list[tuple[str, str]]:
-    """What the range brings, where it is called reviewed with all the reviews that do not show just that."""
-    pairs = {pair: difference(*(made.trees[name] for name in pair)) for pair in looked_at(made, made.last)}
+    """What the range brings, where it is called reviewed with all the reviews that do not show just
+    that.
+    """
+    pairs = {
+        pair: difference(*(made.trees[name] for name in pair))
+        for pair in looked_at(made, made.last)
+    }
     assert is_reviewed(made, set(pairs))
     return [
-        one for one in pairs[BASE, made.last] if is_reviewed(made, {pair for pair in pairs if one not in pairs[pair]})
+        one
+        for one in pairs[BASE, made.last]
+        if is_reviewed(made, {pair for pair in pairs if one not in pairs[pair]})
     ]
 
 
@@ -139,7 +168,9 @@ def test_a_segment_has_one_way_in_and_one_way_out():
     assert history.segment("1", "5") == Segment("1", "5", frozenset("2345"))
     assert history.segment("0", "5") == Segment("0", "5", frozenset("12345"))
     # A branch from before the range is no other way in for what begins where the range does.
-    assert History({"1": ["old"], "2": ["1"]}, "0").segment("0", "2") == Segment("0", "2", frozenset("12"))
+    assert History({"1": ["old"], "2": ["1"]}, "0").segment("0", "2") == Segment(
+        "0", "2", frozenset("12")
+    )
     assert History({"1": ["old"], "2": ["1"]}, "0").segment("9", "2") is None
     assert History({"1": [], "2": ["1"]}, "0").segment("", "2") == Segment("", "2", frozenset("12"))
 
@@ -155,7 +186,9 @@ def test_a_segment_has_one_way_in_and_one_way_out():
         ("2", "1", False),
     ],
 )
-def test_a_segment_shows_what_is_changed_against_a_parent_that_was_in_where_it_begins(parent, base, precedes):
+def test_a_segment_shows_what_is_changed_against_a_parent_that_was_in_where_it_begins(
+    parent, base, precedes
+):
     history = History({"1": ["0"], "2": ["1"], "3": ["2", "old"]}, "0")
     assert history.precedes(parent, Segment(base, "3", frozenset("23"))) is precedes
 

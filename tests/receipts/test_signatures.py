@@ -1,4 +1,6 @@
-"""Signatures by the real ssh-keygen: who can sign, who is believed, and that nothing ever waits for an answer."""
+"""Signatures by the real ssh-keygen: who can sign, who is believed, and that nothing ever waits for
+an answer.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,21 @@ from repos import Repo
 
 from vibe_gate.git import open_repository
 from vibe_gate.receipts import signatures
-from vibe_gate.receipts.signatures import Signing, allowed_signers, check, sign, signing_of, ssh_environment
+from vibe_gate.receipts.signatures import (
+    Signing,
+    allowed_signers,
+    check,
+    sign,
+    signing_of,
+    ssh_environment,
+)
 
 DATA = b"DSSEv1 what was reviewed"
 
 
-def configured(environ: Mapping[str, str], key: object = "", root: Path = Path("/"), **more: str) -> Signing:
+def configured(
+    environ: Mapping[str, str], key: object = "", root: Path = Path("/"), **more: str
+) -> Signing:
     values = {"program": "ssh-keygen", "allowed": "", "revoked": ""} | more
     return Signing(key=str(key), root=root, environ=ssh_environment(environ), **values)
 
@@ -37,7 +48,9 @@ def test_a_key_file_signs_and_its_list_names_the_signer(tmp_path, environ):
     key = signing.key(tmp_path)
     made = sign(DATA, configured(environ, key))
     assert made.note == ""
-    found = check(DATA, made.signature, allowed(f"ada@example.org {signing.public(key)}"), configured(environ))
+    found = check(
+        DATA, made.signature, allowed(f"ada@example.org {signing.public(key)}"), configured(environ)
+    )
     assert (found.state, found.principals) == ("listed", ("ada@example.org",))
     assert found.key.startswith("SHA256:")
 
@@ -50,7 +63,9 @@ def test_a_path_may_be_relative_to_the_repository_or_begin_at_home(tmp_path, env
 
 
 @pytest.mark.parametrize("form", ["key::{}", "{}", "file"])
-def test_a_public_key_literal_or_in_a_file_signs_by_the_agent_that_holds_it(tmp_path, environ, form):
+def test_a_public_key_literal_or_in_a_file_signs_by_the_agent_that_holds_it(
+    tmp_path, environ, form
+):
     key = signing.key(tmp_path)
     given = f"{key}.pub" if form == "file" else form.format(signing.public(key))
     with signing.agent(environ, key) as with_agent:
@@ -62,7 +77,10 @@ def test_a_key_that_no_agent_holds_is_a_note(tmp_path, environ):
     key = signing.key(tmp_path)
     key.unlink()
     made = sign(DATA, configured(environ, f"{key}.pub"))
-    assert (made.signature, made.note) == (b"", "The receipt is unsigned: its key is in no ssh-agent: `ssh-add` it")
+    assert (made.signature, made.note) == (
+        b"",
+        "The receipt is unsigned: its key is in no ssh-agent: `ssh-add` it",
+    )
 
 
 @pytest.mark.slow
@@ -96,7 +114,12 @@ def test_a_bad_signature_is_bad_whoever_made_it(tmp_path, environ):
     signature = sign(DATA, configured(environ, key)).signature
     listed = allowed(f"ada@example.org {signing.public(key)}")
     assert check(DATA + b"!", signature, listed, configured(environ)).state == "bad"
-    assert check(DATA, signature[:-60] + b"\n-----END SSH SIGNATURE-----\n", listed, configured(environ)).state == "bad"
+    assert (
+        check(
+            DATA, signature[:-60] + b"\n-----END SSH SIGNATURE-----\n", listed, configured(environ)
+        ).state
+        == "bad"
+    )
     assert check(DATA, b"not a signature", listed, configured(environ)).state == "bad"
     command = ["ssh-keygen", "-Y", "sign", "-f", str(key), "-n", "git"]
     for_git = subprocess.run(command, input=DATA, capture_output=True, check=True).stdout
@@ -112,7 +135,9 @@ def test_a_key_that_is_not_listed_is_unlisted(tmp_path, environ):
         f"signed by {found.key}, which is not in allowed_signers",
     )
     assert check(DATA, signature, b"", configured(environ)).state == "unlisted"
-    assert check(DATA, signature, None, configured(environ)).state == "valid"  # there is no list at all
+    assert (
+        check(DATA, signature, None, configured(environ)).state == "valid"
+    )  # there is no list at all
 
 
 def both(*names: str) -> list[str]:
@@ -134,8 +159,14 @@ def both(*names: str) -> list[str]:
 def test_everybody_whom_the_list_names_for_the_key_is_known(tmp_path, environ, lines):
     key = signing.key(tmp_path)
     signature = sign(DATA, configured(environ, key)).signature
-    found = check(DATA, signature, lines.format(key=signing.public(key)).encode(), configured(environ))
-    assert {"ada@old.org", "ada@new.org"} <= {*found.holders} <= {"ada@old.org", "ada@new.org", "eve@example.org"}
+    found = check(
+        DATA, signature, lines.format(key=signing.public(key)).encode(), configured(environ)
+    )
+    assert (
+        {"ada@old.org", "ada@new.org"}
+        <= {*found.holders}
+        <= {"ada@old.org", "ada@new.org", "eve@example.org"}
+    )
     assert set(found.principals) <= set(found.holders)
 
 

@@ -58,7 +58,11 @@ class Place(Repo):
     def verify(self, span: str) -> tuple[int, dict[str, str]]:
         """The exit code, and what stands badly: why, by title."""
         found = self.verified(span)
-        bad = {subject.title: one.why for subject, one in found.commits if one.status not in ("reviewed", "empty")}
+        bad = {
+            subject.title: one.why
+            for subject, one in found.commits
+            if one.status not in ("reviewed", "empty")
+        }
         return found.exit_code, bad
 
 
@@ -86,7 +90,9 @@ def test_what_two_branches_have_in_common_no_review_of_one_against_the_other_sho
     assert place.verify(f"main..{merge}") == (0, {})
 
 
-def test_a_merge_that_drops_what_its_first_parent_brought_is_not_settled_by_a_range_from_the_other(place):
+def test_a_merge_that_drops_what_its_first_parent_brought_is_not_settled_by_a_range_from_the_other(
+    place,
+):
     fix = place.at("main", "Fix", fix="x\n")
     other = place.at("main", "Other", other="x\n")
     merge = place.merge(fix, other, "fix", more="x\n")
@@ -110,7 +116,8 @@ def test_a_range_with_a_commit_that_is_gone_is_no_empty_one(place):
 def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Commits that stand in every way, each at the end of a branch that says how it came to be.
 
-    `main` has One, Two, Three and an empty commit after `first`; of these One was reviewed, and Two with Three.
+    `main` has One, Two, Three and an empty commit after `first`; of these One was reviewed, and Two
+    with Three.
     """
     home = tmp_path_factory.mktemp("home")
     (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
@@ -143,7 +150,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
         made.record(name, kind="bypassed", **record)
     made.review("bypassed-and-reviewed")
     branch("rewritten", made.at("first", "Rewritten", rewritten="x\n"))
-    made.record("rewritten", kind="rewritten", stage="post-rewrite", old=git("rev-parse", "bypassed"))
+    made.record(
+        "rewritten", kind="rewritten", stage="post-rewrite", old=git("rev-parse", "bypassed")
+    )
     for name, base in {"in-range": "bypassed-silently", "picked-in-range": "picked-by-git"}.items():
         branch(name, made.at(base, "After it", after="x\n"))
         made.review("first", name)
@@ -172,7 +181,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
     git("checkout", "-q", "--detach", "bypassed", "--")
     git("commit", "-q", "--allow-empty", "-m", "Empty")
     branch("empty-alone")
-    for name, file, text in [("unreadable", "receipt.json", "{}"), ("altered", "summary.json", '{"outcome": "fail"}')]:
+    for name, file, text in [
+        ("unreadable", "receipt.json", "{}"),
+        ("altered", "summary.json", '{"outcome": "fail"}'),
+    ]:
         branch(name, made.at("first", name, **{name: "x\n"}))
         made.review(name)
         (run,) = made.path.glob(f".vibe-artifacts/{git('rev-parse', name)}/2*")
@@ -207,7 +219,9 @@ def test_a_range_is_what_git_says_newest_first(world, span, titles):
 def test_without_a_range_it_is_what_the_upstream_does_not_have(world):
     world.git("config", "branch.main.remote", ".")
     world.git("config", "branch.main.merge", "refs/heads/side")
-    titles = [[subject.title for subject, _ in world.verified(span).commits] for span in ("", "main~1")]
+    titles = [
+        [subject.title for subject, _ in world.verified(span).commits] for span in ("", "main~1")
+    ]
     world.git("config", "--remove-section", "branch.main")
     assert titles == [["Empty", "Three", "Two", "One"], ["Three"]]
 
@@ -224,12 +238,14 @@ def test_without_a_range_it_is_what_the_upstream_does_not_have(world):
         (f"{EMPTY_TREE}..main~3", 1, "reviewed:commit missing"),
         ("side..main", 0, "empty reviewed:range+ reviewed:range+ reviewed:commit"),
         ("side...main", 0, "empty reviewed:range+ reviewed:range+ reviewed:commit"),
-        # The same change elsewhere: of one commit, of a whole range, of a range that became one commit.
+        # The same change elsewhere: of one commit, of a whole range, of a range that became one
+        # commit.
         ("side..cherry", 0, "reviewed:patch-id"),
         ("side..pair-elsewhere", 0, "reviewed:range+ reviewed:range+"),
         ("first..pair-elsewhere", 1, "missing missing reviewed:commit"),
         ("first..squashed", 0, "reviewed:range"),
-        # A merge that git makes by itself needs one review, one with changes of its own a review against each parent.
+        # A merge that git makes by itself needs one review, one with changes of its own a review
+        # against each parent.
         ("main~3..clean-merge", 0, "reviewed:commit reviewed:commit"),
         ("main~3..own-merge", 1, "missing reviewed:commit"),
         # What hooks recorded.
@@ -240,14 +256,16 @@ def test_without_a_range_it_is_what_the_upstream_does_not_have(world):
         ("first..rewritten", 1, "bypassed"),
         ("first..in-range", 0, "reviewed:range+ reviewed:range+"),
         ("main..main", 0, ""),
-        # One revision is that commit against its first parent; three dots begin where the branches part.
+        # One revision is that commit against its first parent; three dots begin where the branches
+        # part.
         ("main~3", 0, "reviewed:commit"),
         ("main~1", 1, "missing"),
         ("own-merge", 1, "missing"),
         ("bypassed..empty-alone", 0, "empty"),
         ("side...in-range", 0, "reviewed:range+ reviewed:range+"),
         ("side..in-range", 1, "missing bypassed"),
-        # Reviews that overlap lead nowhere beyond the first; what an amend changed was not reviewed.
+        # Reviews that overlap lead nowhere beyond the first; what an amend changed was not
+        # reviewed.
         ("first..overlap", 1, "missing reviewed:range+ reviewed:range+"),
         ("first..amended", 1, "stale"),
         # A receipt that is none, or not that of its bundle.
@@ -289,7 +307,10 @@ def test_a_commit_without_a_verdict_says_why_and_what_to_do(world, span, why):
 @pytest.mark.parametrize(
     ("span", "notes"),
     [
-        ("first..in-range", ["committed without the hook on 2026-01-02; the range was reviewed, not this commit"]),
+        (
+            "first..in-range",
+            ["committed without the hook on 2026-01-02; the range was reviewed, not this commit"],
+        ),
         ("first..picked-in-range", []),
         ("first..bypassed-and-reviewed", []),
     ],
@@ -314,8 +335,12 @@ def test_a_segment_is_named_by_its_ends(world):
         (["reviewed", "forged"], 5),
     ],
 )
-def test_the_exit_code_is_5_for_a_forged_receipt_and_1_for_any_other_commit_that_is_not_as_required(statuses, code):
-    commits = tuple((ChangeIdentity("c", "b", "a", ""), CommitStatus(status, "")) for status in statuses)
+def test_the_exit_code_is_5_for_a_forged_receipt_and_1_for_any_other_commit_that_is_not_as_required(
+    statuses, code
+):
+    commits = tuple(
+        (ChangeIdentity("c", "b", "a", ""), CommitStatus(status, "")) for status in statuses
+    )
     assert Verification(commits, "", "", strict=False).exit_code == code
 
 
@@ -324,7 +349,9 @@ def test_the_exit_code_is_5_for_a_forged_receipt_and_1_for_any_other_commit_that
 ])  # fmt: skip
 def test_in_ci_only_what_somebody_else_signed_counts(world, wanted, environ, strict):
     request = VerifyRequest("first..main~3", **wanted)
-    found = verify(request, start=world.path, environ=world.environ | environ, now=datetime.now(UTC))
+    found = verify(
+        request, start=world.path, environ=world.environ | environ, now=datetime.now(UTC)
+    )
     assert found.strict is strict
     assert [one.status for _, one in found.commits] == ["unsigned" if strict else "reviewed"]
 
@@ -351,5 +378,8 @@ def test_receipts_in_git_notes_count_where_they_are_asked_for(place):
     with open_repository(place.path, place.environ) as repository:
         assert share(repository, commit, receipt.read_bytes()) == ""
     shutil.rmtree(place.path / ".vibe-artifacts")
-    noted = [[one.status for _, one in place.verified("HEAD", notes=notes).commits] for notes in (False, True)]
+    noted = [
+        [one.status for _, one in place.verified("HEAD", notes=notes).commits]
+        for notes in (False, True)
+    ]
     assert noted == [["missing"], ["unsigned"]]

@@ -16,7 +16,9 @@ from vibe_gate.report import verified
 
 
 class Trees(Repo):
-    """A repository with an empty gate, and a linked working tree `feature` beside it, on a branch of that name."""
+    """A repository with an empty gate, and a linked working tree `feature` beside it, on a branch
+    of that name.
+    """
 
     def __init__(self, path: Path, environ: dict[str, str]) -> None:
         super().__init__(path, environ)
@@ -30,7 +32,9 @@ class Trees(Repo):
         shutil.move(self.store(path), self.store(self.feature))  # where earlier versions kept it
 
     def verify(self, span: str, at: Path | None = None) -> Verification:
-        return verify(VerifyRequest(span), start=at or self.path, environ=self.environ, now=datetime.now(UTC))
+        return verify(
+            VerifyRequest(span), start=at or self.path, environ=self.environ, now=datetime.now(UTC)
+        )
 
     def store(self, root: Path) -> Path:
         return root / ".vibe-artifacts"
@@ -46,13 +50,18 @@ def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_and_the_lin
     assert found.exit_code == 0
     assert "    kept in worktree ../feature" in verified.lines(found)
     [row] = verified.document(found)["commits"]
-    assert (row["worktree"], row["place"].partition("/.vibe-artifacts/")[0]) == ("../feature", "../feature")
+    assert (row["worktree"], row["place"].partition("/.vibe-artifacts/")[0]) == (
+        "../feature",
+        "../feature",
+    )
     own = trees.verify("feature", trees.feature)
     assert own.exit_code == 0
     assert "    kept in worktree ." in verified.lines(own)
     trees.commit("Here", b="one\n")
     walked(trees.path, trees.environ, Selection("commit", "HEAD"))
-    assert not any("kept in" in line for line in verified.lines(trees.verify("feature", trees.feature)))
+    assert not any(
+        "kept in" in line for line in verified.lines(trees.verify("feature", trees.feature))
+    )
     assert trees.verify("main", trees.feature).exit_code == 0
 
 
@@ -62,9 +71,14 @@ def test_a_review_of_ones_own_comes_before_the_same_one_elsewhere(trees):
 
 
 def test_the_other_store_is_only_read(trees):
-    before = sorted((path, path.stat().st_mtime_ns) for path in trees.store(trees.feature).rglob("*"))
+    before = sorted(
+        (path, path.stat().st_mtime_ns) for path in trees.store(trees.feature).rglob("*")
+    )
     trees.verify("feature")
-    assert sorted((path, path.stat().st_mtime_ns) for path in trees.store(trees.feature).rglob("*")) == before
+    assert (
+        sorted((path, path.stat().st_mtime_ns) for path in trees.store(trees.feature).rglob("*"))
+        == before
+    )
 
 
 def test_a_bundle_that_git_tracks_in_another_working_tree_is_forged(trees):

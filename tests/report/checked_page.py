@@ -9,7 +9,9 @@ from playwright.sync_api import Page
 
 
 def check(tab: Page, page: str, scheme: Literal["light", "dark"]) -> None:
-    """Open the page in a theme, and all that folds: nothing of others runs or hides, and axe has nothing to say."""
+    """Open the page in a theme, and all that folds: nothing of others runs or hides, and axe has
+    nothing to say.
+    """
     tab.emulate_media(color_scheme=scheme)
     tab.goto(page)
     for fold in tab.locator("summary").all():

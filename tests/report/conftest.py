@@ -19,7 +19,9 @@ def tab(browser: Browser) -> Iterator[Page]:
     faults: list[str] = []
     opened.on("console", lambda message: faults.append(message.text))
     opened.on("pageerror", lambda error: faults.append(str(error)))
-    opened.on("request", lambda asked: None if asked.url.startswith("file:") else faults.append(asked.url))
+    opened.on(
+        "request", lambda asked: None if asked.url.startswith("file:") else faults.append(asked.url)
+    )
     yield opened
     context.close()
     assert not faults

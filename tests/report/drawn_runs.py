@@ -10,7 +10,15 @@ from summaries import finding, summary
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import Cost
 from vibe_gate.report.answers import answered
-from vibe_gate.report.html.view import CallView, EarlierRound, EventHead, FileView, NodeTime, TurnView, View
+from vibe_gate.report.html.view import (
+    CallView,
+    EarlierRound,
+    EventHead,
+    FileView,
+    NodeTime,
+    TurnView,
+    View,
+)
 from vibe_gate.report.reported_finding import ReportedFinding
 from vibe_gate.report.round_record import RoundCounts, RoundRecord
 
@@ -62,7 +70,13 @@ class Growing:
         )
         return name
 
-    def gate(self, name: str, after: Sequence[str], outcome: str = "pass", rubrics: Sequence[str] = QUALITY) -> str:
+    def gate(
+        self,
+        name: str,
+        after: Sequence[str],
+        outcome: str = "pass",
+        rubrics: Sequence[str] = QUALITY,
+    ) -> str:
         """A gate with its checks and judges, which it lasts as long as."""
         made = self.add(name, "gate", after, outcome)
         self.ends[made] = self.times[made].start
@@ -75,7 +89,20 @@ class Growing:
     def _turn(self, node: str, kind: str, number: int, start: int, end: int) -> TurnView:
         step = (end - start) // 4
         calls = [CallView("Bash", "completed", start + step, start + 2 * step, "u1", "", 1, 2)]
-        files = [FileView(f"src/part{number}{self.attack}.py", None, "modified", 12, 3, False, None, None, "", [])]
+        files = [
+            FileView(
+                f"src/part{number}{self.attack}.py",
+                None,
+                "modified",
+                12,
+                3,
+                False,
+                None,
+                None,
+                "",
+                [],
+            )
+        ]
         head = EventHead("sdk", 1, start + 500, "message", "", "", "assistant", "text")
         return TurnView(
             id=f"nodes/{node}/turn-001", node=node, kind=kind, agent="fixer" if kind == "stage" else "",
@@ -87,9 +114,14 @@ class Growing:
     def view(self) -> View:
         """What a page of the run shows."""
         graph = Graph("20261004-080000-000-abcdef", tuple(self.nodes), tuple(self.edges))
-        by_model = {model: sum(turn.usd or 0 for turn in self.turns if turn.model == model) for model in MODELS}
+        by_model = {
+            model: sum(turn.usd or 0 for turn in self.turns if turn.model == model)
+            for model in MODELS
+        }
         cost = Cost(usd=sum(self.usd.values()), basis="known", by_node=self.usd, by_model=by_model)
-        told = summary(outcome="fail", exit_code=1, findings=(finding(),), cost=cost, run_id=graph.run_id)
+        told = summary(
+            outcome="fail", exit_code=1, findings=(finding(),), cost=cost, run_id=graph.run_id
+        )
         return View(told, graph=answered(graph, told), times=self.times, turns=self.turns)
 
 
@@ -102,7 +134,8 @@ def review(attack: str = "") -> View:
 
 
 def workflow(parts: int, attack: str = "") -> View:
-    """A plan, then for each part: building, a gate, a loop of three iterations; joined by threes, and then all.
+    """A plan, then for each part: building, a gate, a loop of three iterations; joined by threes,
+    and then all.
 
     Twenty nodes a part, or so. One part in five is skipped where it would be repaired.
     """
@@ -117,7 +150,9 @@ def workflow(parts: int, attack: str = "") -> View:
         else:
             for again in ("", "-b", "-c"):
                 fixed = run.add(f"fix-{part:02}{again}", "stage", [last])
-                last = run.gate(f"until-{part:02}{again}", [fixed], "pass" if again == "-c" else "fail")
+                last = run.gate(
+                    f"until-{part:02}{again}", [fixed], "pass" if again == "-c" else "fail"
+                )
         ends.append(last)
     joined = [run.add(f"join-{at}", "stage", ends[at : at + 3]) for at in range(0, parts, 3)]
     run.add("release", "stage", [*joined, plan])
@@ -130,13 +165,21 @@ HERE, GONE = "1" * 16, "2" * 16
 def said(name: str, text: str = "Gone.") -> ReportedFinding:
     """A finding of an earlier round."""
     return ReportedFinding(
-        fingerprint=name, criterion="x", path=text, line=3, level="failure", message=text, since="a" * 40
+        fingerprint=name,
+        criterion="x",
+        path=text,
+        line=3,
+        level="failure",
+        message=text,
+        since="a" * 40,
     )
 
 
 def looked_again(attack: str = "") -> dict[str, RoundRecord]:
     """Three gates; the first finding was fixed by the second and is back in the third."""
-    first = RoundRecord(number=1, counts=RoundCounts(new=2), new=(said(HERE, "Here."), said(GONE, f"Gone.{attack}")))
+    first = RoundRecord(
+        number=1, counts=RoundCounts(new=2), new=(said(HERE, "Here."), said(GONE, f"Gone.{attack}"))
+    )
     fixed = (said(HERE, "Here."), said(GONE, f"Gone.{attack}"))
     second = RoundRecord(number=2, after="review", counts=RoundCounts(fixed=2), fixed=fixed)
     counts = RoundCounts(new=1, unanswered=1)
@@ -148,7 +191,9 @@ def looked_again(attack: str = "") -> dict[str, RoundRecord]:
 def rounds(attack: str = "") -> View:
     """A run whose gates looked three times, after another run about the same change."""
     told = summary(outcome="fail", exit_code=1, findings=(finding("Here.", fingerprint=HERE),))
-    graph = Graph(told.run_id, tuple(Node(id=name, kind="gate", outcome="fail") for name in looked_again()))
+    graph = Graph(
+        told.run_id, tuple(Node(id=name, kind="gate", outcome="fail") for name in looked_again())
+    )
     fixed = (said(GONE, f"Gone.{attack}"),)
     since = RoundRecord(number=2, after="20260101T030405006Z-abcdef01", new=(said(HERE),), fixed=fixed,
                       counts=RoundCounts(new=1, fixed=1))  # fmt: skip

@@ -1,4 +1,6 @@
-"""GitHub's own renderer, and what GitHub does to its output: what readers of a comment see and are notified of."""
+"""GitHub's own renderer, and what GitHub does to its output: what readers of a comment see and are
+notified of.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,17 @@ TAGS = {
 
 
 def rendered(markdown: str, *, breaks: bool = True) -> str:
-    """The HTML that GitHub makes of a comment (`breaks`: a line's end stays one, as in comments)."""
-    options = Options.CMARK_OPT_UNSAFE | Options.CMARK_OPT_FOOTNOTES | Options.CMARK_OPT_GITHUB_PRE_LANG
+    """The HTML that GitHub makes of a comment (`breaks`: a line's end stays one, as in
+    comments).
+    """
+    options = (
+        Options.CMARK_OPT_UNSAFE | Options.CMARK_OPT_FOOTNOTES | Options.CMARK_OPT_GITHUB_PRE_LANG
+    )
     if breaks:
         options |= Options.CMARK_OPT_HARDBREAKS
-    return cmarkgfm.markdown_to_html_with_extensions(markdown, options=options, extensions=EXTENSIONS)
+    return cmarkgfm.markdown_to_html_with_extensions(
+        markdown, options=options, extensions=EXTENSIONS
+    )
 
 
 def page(markdown: str, *, breaks: bool = True) -> HtmlElement:
@@ -47,12 +55,18 @@ def page(markdown: str, *, breaks: bool = True) -> HtmlElement:
 def acted_upon(tree: HtmlElement) -> list[str]:
     """What GitHub would turn into a mention, a reference, a link, an emoji or mathematics."""
     found = []
-    for text in tree.xpath("//text()[not(ancestor::pre or ancestor::code or ancestor::tt or ancestor::a)]"):
-        found += [f"{name}: {text!r}" for name, pattern in ACTED_UPON.items() if pattern.search(str(text))]
+    for text in tree.xpath(
+        "//text()[not(ancestor::pre or ancestor::code or ancestor::tt or ancestor::a)]"
+    ):
+        found += [
+            f"{name}: {text!r}" for name, pattern in ACTED_UPON.items() if pattern.search(str(text))
+        ]
     return found
 
 
 def skeleton(tree: HtmlElement) -> list[str]:
     """The tags in order, but for code within a line."""
     inline = {node for node in tree.iter("code") if node.getparent().tag != "pre"}
-    return [str(node.tag) for node in tree.iter() if isinstance(node.tag, str) and node not in inline]
+    return [
+        str(node.tag) for node in tree.iter() if isinstance(node.tag, str) and node not in inline
+    ]

@@ -1,4 +1,6 @@
-"""Reports to render: a pull request's first round and second, as the golden files and the pictures show them."""
+"""Reports to render: a pull request's first round and second, as the golden files and the pictures
+show them.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ diff --git a/CLAUDE.md b/CLAUDE.md
 
 
 def evidence(path: str, line: int, end_line: int, quote: str) -> tuple[CheckedEvidence, ...]:
-    return (CheckedEvidence(path=path, line=line, end_line=end_line, quote=quote, standing="holds"),)
+    return (
+        CheckedEvidence(path=path, line=line, end_line=end_line, quote=quote, standing="holds"),
+    )
 
 
 def _findings() -> tuple[Finding, ...]:
@@ -148,7 +152,13 @@ def _summary(head: str, findings: tuple[Finding, ...], *more: CriterionResult) -
 
 
 def links(head: str) -> Links:
-    return Links("https://github.com", "example/ledger", head, "https://github.com/example/ledger/actions/runs/7", BASE)
+    return Links(
+        "https://github.com",
+        "example/ledger",
+        head,
+        "https://github.com/example/ledger/actions/runs/7",
+        BASE,
+    )
 
 
 def first() -> Report:
@@ -161,7 +171,9 @@ def first() -> Report:
 
 
 def second() -> Report:
-    """The hidden character is gone, one blocker is new, and a warning on an old line is held back."""
+    """The hidden character is gone, one blocker is new, and a warning on an old line is held
+    back.
+    """
     before = _findings()
     fresh = finding("The retry sends the transfer twice if its answer is lost.", line=41,
                     path="src/ledger/transfer.py", criterion="retries-are-safe",
@@ -200,7 +212,9 @@ CALIBRATED = TrustBadge(
 
 
 def advised() -> Report:
-    """A judge that has not earned to block has failed a `must`, and one that was never measured another."""
+    """A judge that has not earned to block has failed a `must`, and one that was never measured
+    another.
+    """
     waits = replace(CALIBRATED, blocks=False, needed=115)
     unknown = TrustBadge(state="uncalibrated", sentence="uncalibrated", blocks=False)
     found = (finding(SWALLOWED, level="warning", path="src/ledger/transfer.py", line=43,
@@ -221,13 +235,17 @@ def told(made: Summary, **more: Any) -> Report:
     return Report(made, (), first_round(made.findings, FIRST), links(FIRST), review=review, **more)
 
 
-def judged(name: str, outcome: Any, reason: str, *, said: Any = None, **more: Any) -> CriterionResult:
+def judged(
+    name: str, outcome: Any, reason: str, *, said: Any = None, **more: Any
+) -> CriterionResult:
     """A question with one vote."""
     votes = (Vote(outcome=outcome, said=said, reason=reason),)
     return criterion(name, outcome, kind="judge", reason=reason, votes=votes, **more)
 
 
-def unanswered(cause: Cause, *beside: CriterionResult, outcome: Any = "inconclusive", **more: Any) -> Report:
+def unanswered(
+    cause: Cause, *beside: CriterionResult, outcome: Any = "inconclusive", **more: Any
+) -> Report:
     """The comment of a run whose first question has no answer for this cause."""
     return undecided(cause.reason, *beside, outcome=outcome, cause=cause, **more)
 
@@ -238,7 +256,9 @@ def undecided(
 ) -> Report:  # fmt: skip
     """The comment of a run whose first question is undecided."""
     is_error = outcome == "error"
-    asked = judged("errors-not-swallowed", "error" if is_error else "abstain", reason, said=said, cause=cause)
+    asked = judged(
+        "errors-not-swallowed", "error" if is_error else "abstain", reason, said=said, cause=cause
+    )
     return told(
         summary(
             outcome=outcome, exit_code=3, rubrics=(weighed(asked, *beside),),

@@ -1,4 +1,6 @@
-"""Where a comment may stand: at lines of the patch's hunks, and nowhere where that is not certain."""
+"""Where a comment may stand: at lines of the patch's hunks, and nowhere where that is not
+certain.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,12 @@ def test_a_comment_may_stand_at_the_lines_of_one_hunk(path, start, end, side, ho
 
 def test_added_lines_are_known():
     made = anchors(PATCH)
-    assert [made.touches("src/a.py", line, line) for line in (1, 2, 3, 4)] == [False, True, True, False]
+    assert [made.touches("src/a.py", line, line) for line in (1, 2, 3, 4)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
     assert made.touches("src/a.py", 1, 2)
     assert made.touches("src/a.py", 1, 10**9)
     assert made.names("gone.py")
@@ -85,7 +92,9 @@ def test_added_lines_are_known():
 )
 def test_a_hunk_that_does_not_add_up_has_no_anchors(hunk):
     made = anchors(b"diff --git a/f b/f\n--- a/f\n+++ b/f\n" + hunk)
-    assert not any(made.holds("f", line, line, side) for line in range(6) for side in ("LEFT", "RIGHT"))
+    assert not any(
+        made.holds("f", line, line, side) for line in range(6) for side in ("LEFT", "RIGHT")
+    )
 
 
 def test_lines_that_look_like_headers_are_lines():
@@ -97,10 +106,14 @@ def test_lines_that_look_like_headers_are_lines():
     assert not made.names("other")
 
 
-@pytest.mark.parametrize("name", ["a b.py", 'quo"te.py', "é.py", "tab\there", "new\nline", "b/b", "back\\slash"])
+@pytest.mark.parametrize(
+    "name", ["a b.py", 'quo"te.py', "é.py", "tab\there", "new\nline", "b/b", "back\\slash"]
+)
 def test_names_are_read_as_git_writes_them(tmp_path, name):
     def git(*words):
-        return subprocess.run(["git", "-C", str(tmp_path), *words], check=True, capture_output=True).stdout
+        return subprocess.run(
+            ["git", "-C", str(tmp_path), *words], check=True, capture_output=True
+        ).stdout
 
     git("init", "-q")
     file = tmp_path / name

@@ -1,4 +1,6 @@
-"""What a judge has earned stands wherever its criterion stands: in every document of a run, told by one sentence."""
+"""What a judge has earned stands wherever its criterion stands: in every document of a run, told by
+one sentence.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,19 @@ QUALITY = Rubric(schema=1, id="quality", criterion=(
     Criterion(id="no-secrets", kind="check", check="no-secrets"),
     Criterion(id=NAME, kind="judge", question="Is every error handled?", must=True),
 ))  # fmt: skip
-REWORDED = replace(QUALITY, criterion=(QUALITY.criterion[0], replace(QUALITY.criterion[1], question="Really?")))
+REWORDED = replace(
+    QUALITY, criterion=(QUALITY.criterion[0], replace(QUALITY.criterion[1], question="Really?"))
+)
 MEASURED = CriterionBaseline(id=NAME, clean=60, clean_blocked=1, defective=30, found=27)
 WRONG = Label(ts=datetime(2026, 11, 27, tzinfo=UTC), finding="0" * 16, rubric="quality", criterion=NAME, right=False,
               by="Ada <ada@x.org>", digest=QUALITY.digest, model="m", source="cli")  # fmt: skip
 
 
 def told(
-    of: Rubric = QUALITY, measured: CriterionBaseline | None = MEASURED, *labels: Label, **trust: object
+    of: Rubric = QUALITY,
+    measured: CriterionBaseline | None = MEASURED,
+    *labels: Label,
+    **trust: object,
 ) -> Summary:
     """A run in which the question failed, with what was measured of QUALITY."""
     baseline = Baseline(schema=1, rubric="quality", digest=QUALITY.digest, model="m", template=TEMPLATE_VERSION,
@@ -52,7 +59,9 @@ def told(
     [badge] = badges(Gate(file, (of,), "trusted", "", baselines=(baseline,)), labels, "m").values()
     why = "the handler hides the error"
     vote = Vote(outcome="fail", said="fail", reason=why)
-    asked = criterion(NAME, "fail", kind="judge", decided_by="unanimous", reason=why, votes=(vote,), trust=badge)
+    asked = criterion(
+        NAME, "fail", kind="judge", decided_by="unanimous", reason=why, votes=(vote,), trust=badge
+    )
     result = weighed(criterion(), asked)
     level = "failure" if result.outcome == "fail" else "warning"
     return summary(
@@ -64,7 +73,9 @@ def told(
 def documents(made: Summary) -> dict[str, str]:
     """Every document in which a criterion stands, as text."""
     report = reports.told(made)
-    rows = [case.findtext("system-out") for case in ElementTree.fromstring(junit(made)).iter("testcase")]
+    rows = [
+        case.findtext("system-out") for case in ElementTree.fromstring(junit(made)).iter("testcase")
+    ]
     return {
         "terminal": " ".join(render(made, (), 200).plain.split()),
         "comment": render_comment(report),
@@ -73,7 +84,9 @@ def documents(made: Summary) -> dict[str, str]:
         "html": verdict_page(made),
         "json": to_json(made),
         "junit": "\n".join(filter(None, rows)),
-        "sarif": json.loads(sarif(made))["runs"][0]["tool"]["driver"]["rules"][1]["fullDescription"]["text"],
+        "sarif": json.loads(sarif(made))["runs"][0]["tool"]["driver"]["rules"][1][
+            "fullDescription"
+        ]["text"],
     }
 
 
@@ -91,8 +104,13 @@ def documents(made: Summary) -> dict[str, str]:
 def test_a_reworded_question_makes_its_badge_stale_in_every_document(made, badge):
     for name, text in documents(made).items():
         assert badge in text, name
-        has_figures = badge.startswith(("calibrated", "unsteady")) and name not in ("terminal", "json")
-        assert ("at most 7.7% of clean changes blocked, 73% to 98% found" in text) is has_figures, name
+        has_figures = badge.startswith(("calibrated", "unsteady")) and name not in (
+            "terminal",
+            "json",
+        )
+        assert ("at most 7.7% of clean changes blocked, 73% to 98% found" in text) is has_figures, (
+            name
+        )
 
 
 def test_a_fail_that_only_advised_is_counted_and_named_beside_the_verdict():
@@ -100,7 +118,9 @@ def test_a_fail_that_only_advised_is_counted_and_named_beside_the_verdict():
     said = f"1 criterion would have blocked: {NAME} (uncalibrated)"
     assert sentences.headline(made) == f"PASS with 1 warning · quality; {said}"
     report = reports.told(made)
-    assert said in render_comment(report).partition("<details>")[0].replace("\\", "").replace("`", "")
+    assert said in render_comment(report).partition("<details>")[0].replace("\\", "").replace(
+        "`", ""
+    )
     assert said in check_run(report).title
     assert "would have blocked (uncalibrated" not in documents(made)["terminal"]
     [result] = made.rubrics
@@ -135,7 +155,9 @@ def test_an_unsteady_judge_is_an_outcome_of_its_own_where_criteria_are_listed():
 
 def test_a_terminal_says_once_what_holds_for_all_judges_of_a_rubric():
     unknown = TrustBadge(state="uncalibrated", sentence="uncalibrated")
-    asked = [criterion(name, kind="judge", reason="So it is.", trust=unknown) for name in ("a", "b")]
+    asked = [
+        criterion(name, kind="judge", reason="So it is.", trust=unknown) for name in ("a", "b")
+    ]
     shown = render(summary(rubrics=(weighed(criterion(), *asked),)), (), 100).plain
     assert shown.count("uncalibrated") == 1
     assert "quality  pass · score 1.00 · coverage 100% · uncalibrated\n" in shown
@@ -148,7 +170,9 @@ def test_a_terminal_says_once_what_holds_for_all_judges_of_a_rubric():
 def test_a_line_comment_says_that_its_finding_would_have_blocked():
     made = told(measured=None, uncalibrated="advise")
     patch = b"--- a/src/a.py\n+++ b/src/a.py\n@@ -40,1 +40,2 @@\n a\n+b\n"
-    [one] = review_comments(reports.told(made), anchors(b"diff --git a/src/a.py b/src/a.py\n" + patch))
+    [one] = review_comments(
+        reports.told(made), anchors(b"diff --git a/src/a.py b/src/a.py\n" + patch)
+    )
     assert one.body.startswith("<!-- vibe-gate:finding ") and "**warning**" in one.body
     assert "Would have blocked: uncalibrated; only advises" in one.body
 
@@ -156,17 +180,24 @@ def test_a_line_comment_says_that_its_finding_would_have_blocked():
 def test_a_notice_beside_it_would_not_have_blocked():
     made = told(measured=None, uncalibrated="advise")
     refuted = replace(made.findings[0], level="notice", line=9)
-    assert [queries.advice_behind(one, made) is None for one in (refuted, made.findings[0])] == [True, False]
+    assert [queries.advice_behind(one, made) is None for one in (refuted, made.findings[0])] == [
+        True,
+        False,
+    ]
 
 
 def test_stats_count_what_would_have_blocked_once_for_each_finding():
     made = told(measured=None, uncalibrated="advise")
-    runs = [RunEntry(name, HEAD, outcome="pass", rubrics=(("quality", "pass"),)) for name in ("a", "b")]
+    runs = [
+        RunEntry(name, HEAD, outcome="pass", rubrics=(("quality", "pass"),)) for name in ("a", "b")
+    ]
     total = statistics(runs, {}, lambda run: run_figures(made))
     assert total.would_have_blocked == {f"quality/{NAME}": 1}
     assert f"would have blocked: 1 of quality/{NAME}" in lines(total)
 
 
 def test_without_definitions_nobody_is_told_that_a_judge_is_uncalibrated():
-    shown = documents(summary(key=HEAD, rubrics=(weighed(criterion(), criterion(NAME, kind="judge")),)))
+    shown = documents(
+        summary(key=HEAD, rubrics=(weighed(criterion(), criterion(NAME, kind="judge")),))
+    )
     assert not any("calibrated" in text for text in shown.values())

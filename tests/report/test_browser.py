@@ -1,4 +1,6 @@
-"""The comment in a real browser, on a page like GitHub's: folds open, nothing is too wide, nothing is fetched."""
+"""The comment in a real browser, on a page like GitHub's: folds open, nothing is too wide, nothing
+is fetched.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 @pytest.fixture(scope="module")
 def room():
     """The script that makes the pictures; its page is the one that is looked at."""
-    found = importlib.util.spec_from_file_location("comment_pictures", ROOT / "docs" / "images" / "comment.py")
+    found = importlib.util.spec_from_file_location(
+        "comment_pictures", ROOT / "docs" / "images" / "comment.py"
+    )
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module
@@ -63,12 +67,16 @@ def look(room, tmp_path: Path, markdown: str, width: int) -> dict:
     text = room.github_page(markdown, LOOK)
     meta = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     page.write_text(text.replace('<meta charset="utf-8">', meta, 1))
-    seen = re.search(r"<pre id=\"seen\">(.*?)</pre>", room.browse(page, "--dump-dom", width=width), re.DOTALL)
+    seen = re.search(
+        r"<pre id=\"seen\">(.*?)</pre>", room.browse(page, "--dump-dom", width=width), re.DOTALL
+    )
     assert seen is not None
     return json.loads(html.unescape(seen[1]))
 
 
-@pytest.mark.parametrize("made", [lambda: render_comment(big(400)), lambda: render_job_summary(reports.second())])
+@pytest.mark.parametrize(
+    "made", [lambda: render_comment(big(400)), lambda: render_job_summary(reports.second())]
+)
 def test_folds_open_and_nothing_is_fetched_or_wider_than_the_column(room, tmp_path, made):
     markdown = made()
     seen = look(room, tmp_path, markdown, room.COLUMN + 32)

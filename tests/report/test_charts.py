@@ -24,7 +24,13 @@ HOSTILE = "\x1b[31m\u202egnp\u200b\n" + "名" * 60
 
 def entry(day: int, outcome: str, author: str = "human") -> RunEntry:
     code = {"pass": 0, "fail": 1}.get(outcome, 3)
-    about = {"outcome": outcome, "exit_code": code, "author": author, "workflow": "review", "cost_usd": 0.5}
+    about = {
+        "outcome": outcome,
+        "exit_code": code,
+        "author": author,
+        "workflow": "review",
+        "cost_usd": 0.5,
+    }
     return RunEntry(f"202601{day:02}T120000000Z-0000000{day % 10}", "k", **about)
 
 
@@ -37,7 +43,12 @@ def test_a_sparkline_has_a_character_a_value(values, line):
 
 
 def test_a_bar_is_as_long_as_its_share_and_what_is_there_is_seen():
-    assert [charts.bar(value, 100, 10) for value in (0, 0.1, 50, 100)] == ["", "█", "█████", "██████████"]
+    assert [charts.bar(value, 100, 10) for value in (0, 0.1, 50, 100)] == [
+        "",
+        "█",
+        "█████",
+        "██████████",
+    ]
     assert charts.bar(0, 0, 10) == ""
     parts = [("pass", 3), ("fail", 1)]
     assert [line.plain for line in charts.stacked(parts, 8)] == ["██████▓▓"]
@@ -48,14 +59,27 @@ def test_a_bar_is_as_long_as_its_share_and_what_is_there_is_seen():
 def test_runs_are_added_up_by_day_author_and_agent():
     runs = [entry(5, "fail", "agent"), entry(5, "pass", "agent"), entry(3, "fail")]
     total = statistics(runs, {}, lambda run: None)
-    assert total.outcomes_by_day == {"2026-01-05": {"fail": 1, "pass": 1}, "2026-01-03": {"fail": 1}}
+    assert total.outcomes_by_day == {
+        "2026-01-05": {"fail": 1, "pass": 1},
+        "2026-01-03": {"fail": 1},
+    }
     assert total.authors == {"agent": AuthorRuns(2, 1, 1.0), "human": AuthorRuns(1, 1, 0.5)}
-    assert agents_named(["CLAUDECODE is set: Claude Code runs this", "trailer Co-Authored-By: Claude"]) == (
-        "Claude Code",
+    assert agents_named(
+        ["CLAUDECODE is set: Claude Code runs this", "trailer Co-Authored-By: Claude"]
+    ) == ("Claude Code",)
+    assert agents_named(
+        ["commit 1: author x is a coding bot", "trailer Co-Authored-By: Codex"]
+    ) == ("Codex",)
+    assert agents_named((*hints_of_run(["codex-fixer", "a.b"]), "trailer x: y")) == (
+        "a.b",
+        "codex-fixer",
     )
-    assert agents_named(["commit 1: author x is a coding bot", "trailer Co-Authored-By: Codex"]) == ("Codex",)
-    assert agents_named((*hints_of_run(["codex-fixer", "a.b"]), "trailer x: y")) == ("a.b", "codex-fixer")
-    assert agents_named(["this run's agent \x1b[31mx", "this run's agent x\n", "commit 1: this run's agent x"]) == ()
+    assert (
+        agents_named(
+            ["this run's agent \x1b[31mx", "this run's agent x\n", "commit 1: this run's agent x"]
+        )
+        == ()
+    )
     text = drawn(total, 80).plain
     assert text.startswith("3 runs: █ 2 fail, ▓ 1 pass\n█████")
     assert "by day, 2026-01-03 to 2026-01-05\nruns    ▄ █  most 2\nfailed  █ █  most 1\n" in text
@@ -70,16 +94,26 @@ def test_no_line_is_wider_than_the_terminal_and_no_name_breaks_one(columns):
         would_have_blocked={"r" * 90: 3, "general/types": 2},
         usd_by_model={HOSTILE: 1.0, "m": 0.0},
         usd_by_rubric={"": 1.0},
-        outcomes_by_day={"2020-01-01": {"pass": 1}, "2026-01-02": {"fail": 8}, "2026-02-30": {"pass": 1}},
+        outcomes_by_day={
+            "2020-01-01": {"pass": 1},
+            "2026-01-02": {"fail": 8},
+            "2026-02-30": {"pass": 1},
+        },
         authors={"agent": AuthorRuns(9, 8, 1.0)},
-        criteria=[CriterionFeedback("r" * 90, "c" * 90, 2, 1, 1, 0, Interval(value=0.5, low=0.0, high=1.0))],
+        criteria=[
+            CriterionFeedback(
+                "r" * 90, "c" * 90, 2, 1, 1, 0, Interval(value=0.5, low=0.0, high=1.0)
+            )
+        ],
         usd_per_right={"r" * 90: 0.5},
     )
     lines = drawn(total, columns).plain.split("\n")
     assert max(map(cell_len, lines)) <= max(columns, 40)
     assert not set("".join(lines)) & {"\x1b", "\u202e", "\u200b"}
     assert "".join(lines).translate(ASCII).replace("名", "").replace("…", "").isascii()
-    assert any(line.endswith("0% to 100%)") for line in lines) == (columns >= 80), "intervals go before names are cut"
+    assert any(line.endswith("0% to 100%)") for line in lines) == (columns >= 80), (
+        "intervals go before names are cut"
+    )
     nothing = "0 runs\nfindings: 0 kept, 0 overridden, 0 suppressed\ncost: $0.0000"
     assert drawn(Statistics(), columns).plain.split() == nothing.split()
 
@@ -99,7 +133,10 @@ def test_in_a_narrow_terminal_columns_go_before_a_run_id_is_cut(width, heads):
     runs = [RunEntry(f"20260101T120000{at}00Z-00000001", "tree-k", **facts) for at in (1, 2)]
     rows = listing.table(runs, datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=True)
     first, run, _ = listing.narrowed(rows, width)
-    assert " ".join(one.strip() for one in first if one.strip() not in ("outcome", "run", "title")) == heads
+    assert (
+        " ".join(one.strip() for one in first if one.strip() not in ("outcome", "run", "title"))
+        == heads
+    )
     assert run[-2:] == ["20260101T120000100", "(uncommitted)"]
 
 
@@ -109,6 +146,10 @@ def test_every_outcome_state_and_answer_has_one_colour():
 
 
 def test_a_legend_explains_the_words_that_stand_in_the_list():
-    runs = [entry(1, "pass"), entry(2, "inconclusive"), RunEntry("20260101T120000000Z-00000001", "k", "foreign")]
+    runs = [
+        entry(1, "pass"),
+        entry(2, "inconclusive"),
+        RunEntry("20260101T120000000Z-00000001", "k", "foreign"),
+    ]
     (line,) = listing.legend(runs, 400)
     assert "inconclusive: no verdict" in line and "foreign: " in line and "corrupt" not in line

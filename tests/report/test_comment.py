@@ -23,7 +23,14 @@ from vibe_gate.report.annotations import (
     review_comments,
     stopped,
 )
-from vibe_gate.report.comment import MARKER, MAX_COMMENT, MAX_SUMMARY, render_comment, render_job_summary, state_of
+from vibe_gate.report.comment import (
+    MARKER,
+    MAX_COMMENT,
+    MAX_SUMMARY,
+    render_comment,
+    render_job_summary,
+    state_of,
+)
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import verdict_page
 from vibe_gate.report.report import Report
@@ -40,7 +47,9 @@ RENDERED = {
     "second-round.md": lambda: render_comment(reports.second(), LOST),
     "advised.md": lambda: render_comment(reports.advised()),
     "passed.md": lambda: render_comment(reports.passed()),
-    "openings.md": lambda: "\n\n".join(f"<!-- {name} -->\n{opened(made())}" for name, made in reports.CASES.items()),
+    "openings.md": lambda: "\n\n".join(
+        f"<!-- {name} -->\n{opened(made())}" for name, made in reports.CASES.items()
+    ),
     "job-summary.md": lambda: render_job_summary(reports.second(), LOST),
     "check-run.md": lambda: check_run(reports.first()).summary,
     "review-comments.md": lambda: "\n---\n\n".join(one.body for one in comments(reports.first())),
@@ -66,8 +75,12 @@ def test_it_reads_as_it_did(name):
 
 
 def without_state(text: str) -> str:
-    """Compressed, the state is the same from run to run, but not from one zlib to another; releases have links."""
-    return re.sub(r"(?<=<!-- vibe-gate:state )[A-Za-z0-9+/=]+", "STATE", text).replace(f"/v{__version__}/", "/VERSION/")
+    """Compressed, the state is the same from run to run, but not from one zlib to another; releases
+    have links.
+    """
+    return re.sub(r"(?<=<!-- vibe-gate:state )[A-Za-z0-9+/=]+", "STATE", text).replace(
+        f"/v{__version__}/", "/VERSION/"
+    )
 
 
 def big(findings: int, patch: str = "") -> Report:
@@ -76,16 +89,25 @@ def big(findings: int, patch: str = "") -> Report:
                 fingerprint=f"{n:016x}", level="failure" if n % 4 == 0 else "warning")
         for n in range(findings)
     )  # fmt: skip
-    made = failed(0, 200, found=found, policy_changes=(policy(),) * 30, unreviewed=(unseen(),) * 2000)
+    made = failed(
+        0, 200, found=found, policy_changes=(policy(),) * 30, unreviewed=(unseen(),) * 2000
+    )
     head = reports.FIRST
     return Report(
-        made, ("a note",) * 50, first_round(found, head), links=reports.links(head), patch=patch, artifact=True
+        made,
+        ("a note",) * 50,
+        first_round(found, head),
+        links=reports.links(head),
+        patch=patch,
+        artifact=True,
     )
 
 
 LINES = "".join(f"+{n} {'x' * 60}\n" for n in range(16_000))
 ONE_LINE = "diff --git a/f b/f\n+" + "y" * 1_000_000 + "\n"
-MEGABYTE = f"diff --git a/big.py b/big.py\n--- /dev/null\n+++ b/big.py\n@@ -0,0 +1,16000 @@\n{LINES}"
+MEGABYTE = (
+    f"diff --git a/big.py b/big.py\n--- /dev/null\n+++ b/big.py\n@@ -0,0 +1,16000 @@\n{LINES}"
+)
 
 
 @pytest.mark.slow
@@ -131,7 +153,9 @@ def test_cut_or_not_the_parts_are_whole():
     ):
         tags = skeleton(page(body))
         assert tags.count("details") == tags.count("summary")
-        assert all(len(row.findall("td")) == 3 for row in page(body).iter("tr") if row.findall("td"))
+        assert all(
+            len(row.findall("td")) == 3 for row in page(body).iter("tr") if row.findall("td")
+        )
 
 
 @pytest.mark.parametrize("case", reports.CASES)
@@ -142,13 +166,13 @@ def test_what_is_decided_why_and_what_to_do_are_said_in_sixty_words(case):
     assert len(tree.text_content().split()) <= 47 + 15 * steps
     links = [link.get("href") for link in tree.iter("a")]
     assert all("/docs/" in link or "/commit/" in link for link in links)
-    assert case == "nothing to review" or any(link.endswith("github.md#the-comment") for link in links)
+    assert case == "nothing to review" or any(
+        link.endswith("github.md#the-comment") for link in links
+    )
 
 
 def test_a_diff_of_the_gate_names_no_file_but_keeps_every_line_of_its_hunks():
-    diff = (
-        'diff --git "a/\\303\\244" "b/\\303\\244"\nindex 1..2\n--- "a/\\303\\244"\n+++ b/x\n@@ -1 +1 @@\n--- x\n+++ y\n'
-    )
+    diff = 'diff --git "a/\\303\\244" "b/\\303\\244"\nindex 1..2\n--- "a/\\303\\244"\n+++ b/x\n@@ -1 +1 @@\n--- x\n+++ y\n'
     change = replace(policy("ä"), diff=diff)
     body = render_comment(reports.told(summary(exit_code=4, policy_changes=(change,))))
     assert "```diff\n@@ -1 +1 @@\n--- x\n+++ y\n```" in body
@@ -158,7 +182,11 @@ def test_a_diff_of_the_gate_names_no_file_but_keeps_every_line_of_its_hunks():
 def test_a_gate_without_judge_questions_says_of_no_place_that_a_judge_missed_it():
     report = reports.told(summary(unreviewed=(unseen(reason="no criterion asks a judge"),)))
     asked = reports.told(reports.CASES["no key"]().summary)
-    for text in (render_comment, lambda one: sarif(one.summary), lambda one: render(one.summary, (), 80).plain):
+    for text in (
+        render_comment,
+        lambda one: sarif(one.summary),
+        lambda one: render(one.summary, (), 80).plain,
+    ):
         assert not re.search("(?i)not judged|no judge saw|asks a judge", text(report))
         assert re.search("(?i)not judged|no judge saw", text(asked))
 
@@ -181,7 +209,9 @@ def test_a_reason_leads_nowhere_else_and_what_other_programs_said_is_folded():
         assert not re.search(r"Details:|Failed to|attempts", opened(made())), name
     folded = render_comment(reports.CASES["answer without its form"]()).partition("<details>")[2]
     assert "Details: Failed to provide valid structured output after 5 attempts" in folded
-    assert "authenticate" in render_comment(reports.CASES["key refused"]()).partition("<details>")[2]
+    assert (
+        "authenticate" in render_comment(reports.CASES["key refused"]()).partition("<details>")[2]
+    )
 
 
 def test_no_case_contradicts_the_arithmetic():
@@ -204,7 +234,9 @@ def test_a_rubric_without_a_verdict_has_no_score():
 @pytest.mark.parametrize("made", [render_comment, render_job_summary])
 def test_what_was_not_posted_is_in_sight(made):
     assert LOST[0] in page(made(reports.first(), LOST)).text_content()
-    assert LOST[0] not in "".join(fold.text_content() for fold in page(made(reports.first(), LOST)).iter("details"))
+    assert LOST[0] not in "".join(
+        fold.text_content() for fold in page(made(reports.first(), LOST)).iter("details")
+    )
 
 
 def test_three_hundred_files_are_eight_kilobytes():
@@ -226,7 +258,10 @@ def test_a_check_run_is_neutral_only_where_the_verdict_does_not_block(code, expe
 def test_a_second_round_says_what_is_new_open_fixed_and_held():
     body = render_comment(reports.second())
     assert "Round 2: 1 new, 2 still open, 1 fixed, 1 accepted. Held back: 1 finding" in body
-    assert f"fixed at [`{reports.SECOND[:12]}`](https://github.com/example/ledger/commit/{reports.SECOND})" in body
+    assert (
+        f"fixed at [`{reports.SECOND[:12]}`](https://github.com/example/ledger/commit/{reports.SECOND})"
+        in body
+    )
     assert "This name says little. (" not in body
     assert "This name says little. (" in render_job_summary(reports.second())
 
@@ -269,7 +304,9 @@ def test_a_fixed_comment_says_so_once_and_keeps_what_it_said():
     assert fixed_body("somebody else's comment", "c" * 40) == "somebody else's comment"
 
 
-@pytest.mark.parametrize("edit", [str.rstrip, lambda body: body.replace("\n", "\r\n"), lambda body: body + "\n\n"])
+@pytest.mark.parametrize(
+    "edit", [str.rstrip, lambda body: body.replace("\n", "\r\n"), lambda body: body + "\n\n"]
+)
 def test_the_state_is_found_whatever_the_forge_did_to_line_ends(edit):
     told = render_comment(reports.first())
     held = state_of(told)
@@ -280,7 +317,14 @@ def test_the_state_is_found_whatever_the_forge_did_to_line_ends(edit):
 
 
 @pytest.mark.parametrize(
-    "body", ["", "x", MARKER, f"x\n{render_comment(reports.first())}", render_comment(reports.first()) + "more"]
+    "body",
+    [
+        "",
+        "x",
+        MARKER,
+        f"x\n{render_comment(reports.first())}",
+        render_comment(reports.first()) + "more",
+    ],
 )
 def test_no_state_is_read_from_what_is_not_ours(body):
     assert state_of(body) is None
@@ -288,7 +332,11 @@ def test_no_state_is_read_from_what_is_not_ours(body):
 
 def test_commands_are_ten_of_each():
     text = commands(big(400), "TOKEN")
-    heads = [line.split(" ")[0] for line in text.splitlines() if line.startswith(("::error", "::warning"))]
+    heads = [
+        line.split(" ")[0]
+        for line in text.splitlines()
+        if line.startswith(("::error", "::warning"))
+    ]
     assert (heads.count("::error"), heads.count("::warning")) == (10, 10)
     assert len(re.findall(r"finding \d+ which", text)) == 19
     assert stopped("", "T") == ""
@@ -297,4 +345,7 @@ def test_commands_are_ten_of_each():
 def test_a_command_escapes_what_would_end_it():
     told = finding("50% off, a::b", path="a,b:c.py", criterion="x,y:z")
     report = Report(failed(found=(told,), findings=0), (), first_round((told,), reports.FIRST))
-    assert "::error file=a%2Cb%3Ac.py,line=41,endLine=41,title=x%2Cy%3Az::50%25 off, a::b" in commands(report, "T")
+    assert (
+        "::error file=a%2Cb%3Ac.py,line=41,endLine=41,title=x%2Cy%3Az::50%25 off, a::b"
+        in commands(report, "T")
+    )

@@ -18,7 +18,12 @@ LABEL = Label(
     right=False, reason="the caller checks it", by="Ada <ada@x>", digest="", source="cli",
 )  # fmt: skip
 OVERRIDE = Override(
-    ts="2026-01-02", finding="ab" * 8, reason="known", by="Bob <b@x>", email="b@x", expires=date(2026, 2, 1)
+    ts="2026-01-02",
+    finding="ab" * 8,
+    reason="known",
+    by="Bob <b@x>",
+    email="b@x",
+    expires=date(2026, 2, 1),
 )
 
 
@@ -47,7 +52,11 @@ def test_it_says_what_was_asked_what_it_rests_on_and_what_to_do():
         ]
     )
     texts = dict(told)
-    assert (texts["place"], texts["asked"], texts["e.g."]) == ("src/a.py:41", QUESTION, "no file -> None")
+    assert (texts["place"], texts["asked"], texts["e.g."]) == (
+        "src/a.py:41",
+        QUESTION,
+        "no file -> None",
+    )
     assert texts["lines"] == "   41 | except OSError:"
     assert texts["look"] == "Second look: stands. main leaves before it."
     assert texts["votes"] == "1 fail"

@@ -11,7 +11,9 @@ NOW = datetime(2026, 3, 4, tzinfo=UTC)
 LONG = "a" * 64
 
 
-def label(finding: int, right: bool, criterion: str = "kept", minutes: int = 0, by: str = "@bob") -> Label:
+def label(
+    finding: int, right: bool, criterion: str = "kept", minutes: int = 0, by: str = "@bob"
+) -> Label:
     return Label(
         ts=NOW + timedelta(minutes=minutes), finding=f"{finding:016x}", rubric="quality", criterion=criterion,
         right=right, by=by, digest="", source="command",
@@ -26,8 +28,13 @@ def test_the_newest_word_on_each_finding_is_counted_and_the_table_fits_80_column
     ]  # fmt: skip
     long, kept = feedback(found, said)
     assert (long.criterion, long.found, long.unanswered, long.precision) == (LONG, 1, 1, None)
-    assert (kept.found, kept.right, kept.wrong, kept.unanswered) == (7, 2, 2, 3), "of a run that is gone, too"
-    assert kept.precision is not None and (round(kept.precision.low, 3), round(kept.precision.high, 3)) == (
+    assert (kept.found, kept.right, kept.wrong, kept.unanswered) == (7, 2, 2, 3), (
+        "of a run that is gone, too"
+    )
+    assert kept.precision is not None and (
+        round(kept.precision.low, 3),
+        round(kept.precision.high, 3),
+    ) == (
         0.068,
         0.932,
     )

@@ -1,4 +1,6 @@
-"""SARIF, JUnit and Code Quality: valid by their own schemas, whatever was found, and saying what the verdict says."""
+"""SARIF, JUnit and Code Quality: valid by their own schemas, whatever was found, and saying what
+the verdict says.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ HIDDEN = finding("The line 2 of this file holds a character.", line=2, path="a.p
 
 
 def removed(**more):
-    evidence = CheckedEvidence(path="src/a.py", line=9, end_line=9, quote="gone()", side="before", standing="holds")
+    evidence = CheckedEvidence(
+        path="src/a.py", line=9, end_line=9, quote="gone()", side="before", standing="holds"
+    )
     return finding("the check is gone", line=9, evidence=(evidence,), **more)
 
 
@@ -47,7 +51,10 @@ def cases(made) -> dict[str, str]:
         for kind, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
             assert int(suite.get(count)) == len(suite.findall(f"testcase/{kind}"))
     found = ((case.get("name"), case.find("*[@type]")) for case in tree.iter("testcase"))
-    return {name: "passed" if said is None else f"{said.tag}: {said.get('type')}" for name, said in found}
+    return {
+        name: "passed" if said is None else f"{said.tag}: {said.get('type')}"
+        for name, said in found
+    }
 
 
 def entries(made) -> list[dict]:
@@ -64,7 +71,9 @@ def entries(made) -> list[dict]:
 
 RUNS = {
     "pass": summary(),
-    "fail": failed(3, 2, policy_changes=(policy(),), unreviewed=(unseen(), unseen(reason="[x](http://y)"))),
+    "fail": failed(
+        3, 2, policy_changes=(policy(),), unreviewed=(unseen(), unseen(reason="[x](http://y)"))
+    ),
     "nothing": summary(run_id="", rubrics=(), files=()),
     "inconclusive": summary(outcome="inconclusive", exit_code=3, unreviewed=(unseen(),)),
     "approval": summary(exit_code=4, policy_changes=(policy(),)),
@@ -81,14 +90,24 @@ def test_every_run_is_valid_in_every_format(name):
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.text(max_size=280), st.integers(0, 10**6), st.sampled_from(["failure", "warning", "notice"]))
+@given(
+    st.text(max_size=280), st.integers(0, 10**6), st.sampled_from(["failure", "warning", "notice"])
+)
 def test_any_text_is_valid_in_every_format(text, line, level):
     path = paths.quote(text.replace("\0", "?"))
     proof = Proof(status="proven", reason=text, path=path, test=text, command=text)
     look = SecondLook(outcome="refuted", said="refuted", reason=text)
-    found = finding(text, line=line, path=path, criterion=text, level=level, proof=proof, second_look=look)
+    found = finding(
+        text, line=line, path=path, criterion=text, level=level, proof=proof, second_look=look
+    )
     bad = criterion("held", "fail", reason=text)
-    made = failed(0, 0, found=(found,), rubrics=(rubric(bad, outcome="fail"),), unreviewed=(unseen(text, text),))
+    made = failed(
+        0,
+        0,
+        found=(found,),
+        rubrics=(rubric(bad, outcome="fail"),),
+        unreviewed=(unseen(text, text),),
+    )
     log(made)
     cases(made)
     entries(made)
@@ -98,7 +117,11 @@ def test_a_sarif_result_has_place_level_rule_and_fingerprint():
     run = log(failed(0, 1, found=(finding(path='"a\\303\\251 b\\377.py"', fingerprint="f" * 16),)))
     (result,) = run["results"]
     assert result["level"] == "error"
-    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "errors-not-swallowed"
+    assert (
+        run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"]
+        == result["ruleId"]
+        == "errors-not-swallowed"
+    )
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"] == {"uri": "a%C3%A9%20b%FF.py", "uriBaseId": "%SRCROOT%"}
     assert place["region"] == {"startLine": 41, "endLine": 41}
@@ -115,14 +138,26 @@ def test_what_was_let_pass_is_suppressed_with_the_sentence_of_whoever_did():
 
 
 def test_what_has_no_place_is_a_notification_and_so_is_what_nobody_saw():
-    run = log(failed(0, 0, found=(finding("too many lines", path="", line=0), removed()), unreviewed=(unseen(),)))
+    run = log(
+        failed(
+            0,
+            0,
+            found=(finding("too many lines", path="", line=0), removed()),
+            unreviewed=(unseen(),),
+        )
+    )
     told = run["invocations"][0]["toolExecutionNotifications"]
-    assert [one["message"]["text"] for one in told] == ["too many lines", "No judge saw this: the budget was reached"]
+    assert [one["message"]["text"] for one in told] == [
+        "too many lines",
+        "No judge saw this: the budget was reached",
+    ]
     assert "region" not in run["results"][0]["locations"][0]["physicalLocation"]
     assert run["results"][0]["message"]["text"].startswith("(removed: src/a.py:9) ")
 
 
-@pytest.mark.parametrize(("code", "successful"), [(0, True), (1, True), (3, False), (4, True), (5, False)])
+@pytest.mark.parametrize(
+    ("code", "successful"), [(0, True), (1, True), (3, False), (4, True), (5, False)]
+)
 def test_sarif_says_whether_the_review_could_be_carried_out(code, successful):
     assert log(summary(exit_code=code))["invocations"][0]["executionSuccessful"] is successful
 
@@ -130,8 +165,12 @@ def test_sarif_says_whether_the_review_could_be_carried_out(code, successful):
 def test_sarif_tells_what_would_go_wrong():
     made = first().summary
     bare = replace(made, findings=(replace(made.findings[0], message="It hides"),))
-    assert log(bare)["results"][0]["message"]["text"] == f"It hides. Counterexample: {COUNTEREXAMPLE}"
-    assert log(made)["results"][0]["message"]["text"].endswith(f"nothing. Counterexample: {COUNTEREXAMPLE}")
+    assert (
+        log(bare)["results"][0]["message"]["text"] == f"It hides. Counterexample: {COUNTEREXAMPLE}"
+    )
+    assert log(made)["results"][0]["message"]["text"].endswith(
+        f"nothing. Counterexample: {COUNTEREXAMPLE}"
+    )
 
 
 @pytest.mark.slow
@@ -172,14 +211,32 @@ def test_the_case_verdict_is_the_run(name, case):
 
 
 def test_characters_that_xml_cannot_hold_are_written_out():
-    text = junit(failed(0, 0, rubrics=(rubric(criterion("x", "fail", reason="a\x00b\x0bc\ufffe]]>"), outcome="fail"),)))
+    text = junit(
+        failed(
+            0,
+            0,
+            rubrics=(
+                rubric(criterion("x", "fail", reason="a\x00b\x0bc\ufffe]]>"), outcome="fail"),
+            ),
+        )
+    )
     assert "a\\x00b\\x0bc\\ufffe]]&gt;" in text
 
 
 def test_a_code_quality_path_is_the_repositorys_own():
-    found = (finding(path='"a\\303\\251\\t.py"'), finding(path='"\\377.py"'), finding(path="", line=0), removed())
+    found = (
+        finding(path='"a\\303\\251\\t.py"'),
+        finding(path='"\\377.py"'),
+        finding(path="", line=0),
+        removed(),
+    )
     made = entries(failed(0, 0, found=found))
-    assert [entry["location"]["path"] for entry in made[1:]] == ["aé\t.py", '"\\377.py"', ".", "src/a.py"]
+    assert [entry["location"]["path"] for entry in made[1:]] == [
+        "aé\t.py",
+        '"\\377.py"',
+        ".",
+        "src/a.py",
+    ]
     assert made[4]["location"]["lines"] == {"begin": 1, "end": 1}
 
 

@@ -21,14 +21,27 @@ def graph(nodes: dict[str, str], edges: str) -> Graph:
     events: list[Event] = []
 
     def add(type: str, node: str | None, **data: Any) -> None:
-        events.append(Event(seq=len(events) + 1, ts="", type=type, run_id="run", node_id=node, data=data))
+        events.append(
+            Event(seq=len(events) + 1, ts="", type=type, run_id="run", node_id=node, data=data)
+        )
 
     for name, kind in nodes.items():
         add("node.added", name, kind=kind, digest="d", agent="fixer" if kind == "stage" else "")
         if kind in ("stage", "judge"):
             add("turn.started", name, turn="turn-001")
-            add("turn.completed", name, turn="turn-001", usd=0.0125, after=TREE if kind == "stage" else "")
-        add("node.status", name, status="DONE", outcome="" if kind in ("checks", "judge") else "pass")
+            add(
+                "turn.completed",
+                name,
+                turn="turn-001",
+                usd=0.0125,
+                after=TREE if kind == "stage" else "",
+            )
+        add(
+            "node.status",
+            name,
+            status="DONE",
+            outcome="" if kind in ("checks", "judge") else "pass",
+        )
     for edge in edges.split():
         source, _, target = edge.partition(">")
         add("edge.added", None, **{"from": source, "to": target})
@@ -45,8 +58,13 @@ GRAPHS = {
     ),
     "merge": graph(dict.fromkeys("abcdef", "stage"), "a>b a>c a>d b>e c>e d>f a>f b>f"),
     "cycles": graph(dict.fromkeys("abcde", "judge"), "a>b b>c c>b c>d e>e"),
-    "wide": graph(dict.fromkeys(["a", *(f"judge-{n}" for n in range(9))], "judge"), "a>judge-0 judge-0>judge-1"),
-    "names": graph({"ERR\x1b[31m": "stage", "x" * 90: "gate", "ü文": "judge"}, f"ERR\x1b[31m>{'x' * 90}"),
+    "wide": graph(
+        dict.fromkeys(["a", *(f"judge-{n}" for n in range(9))], "judge"),
+        "a>judge-0 judge-0>judge-1",
+    ),
+    "names": graph(
+        {"ERR\x1b[31m": "stage", "x" * 90: "gate", "ü文": "judge"}, f"ERR\x1b[31m>{'x' * 90}"
+    ),
 }
 
 
@@ -85,17 +103,27 @@ def chain_of(length: int, both_ways: bool = False) -> Graph:
 
 
 @pytest.mark.parametrize(("length", "is_drawn"), [(30, True), (31, False)])
-def test_more_than_thirty_nodes_are_listed_and_a_sentence_says_so(length: int, is_drawn: bool) -> None:
+def test_more_than_thirty_nodes_are_listed_and_a_sentence_says_so(
+    length: int, is_drawn: bool
+) -> None:
     long = chain_of(length)
     lines = drawn(long, 80)
     assert any(line.startswith("┌") for line in lines) is is_drawn
     if not is_drawn:
-        assert lines == ["A list: 31 nodes are too many to draw (at most 30).", "", *listed(long, 80)]
+        assert lines == [
+            "A list: 31 nodes are too many to draw (at most 30).",
+            "",
+            *listed(long, 80),
+        ]
 
 
 def test_boxes_that_are_wider_than_the_terminal_are_listed_and_a_sentence_says_so() -> None:
     wide = GRAPHS["wide"]
-    assert drawn(wide, 80) == ["A list: boxes would be wider than 80 columns.", "", *listed(wide, 80)]
+    assert drawn(wide, 80) == [
+        "A list: boxes would be wider than 80 columns.",
+        "",
+        *listed(wide, 80),
+    ]
 
 
 @pytest.mark.parametrize("length", [20, pytest.param(5000, marks=pytest.mark.slow)])

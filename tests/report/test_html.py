@@ -1,4 +1,6 @@
-"""The report as text: complete without scripts, the same for one bundle, and nothing of others is markup."""
+"""The report as text: complete without scripts, the same for one bundle, and nothing of others is
+markup.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +66,12 @@ def test_everything_that_decides_is_there_without_scripts(text: str) -> None:
     assert main.xpath("//h1/text()")
     assert shown.xpath(".//a[@class='criterion']/@href") == ["#c=quality/price"]
     assert shown.xpath(".//a[starts-with(text(), 'vote')]/@href") == ["#c=quality/price/1"]
-    assert shown.xpath(".//a[starts-with(text(), 'conversation')]/@href") == ["#e=nodes/judge-quality/turn-001"]
-    assert main.xpath("//tr[@data-c='quality/price']//span[contains(@class, 'standing')]/text()") == ["relocated"]
+    assert shown.xpath(".//a[starts-with(text(), 'conversation')]/@href") == [
+        "#e=nodes/judge-quality/turn-001"
+    ]
+    assert main.xpath(
+        "//tr[@data-c='quality/price']//span[contains(@class, 'standing')]/text()"
+    ) == ["relocated"]
     assert [cell.text_content() for cell in main.xpath("//table[@class='turns']//td[1]")] == [
         "judge-quality/turn-001", "fix/turn-001", "judge-quality/turn-002",
     ]  # fmt: skip
@@ -92,12 +98,28 @@ def test_its_data_has_the_files_with_contents_and_the_events_of_each_turn(text: 
 
 def test_what_others_wrote_stays_text() -> None:
     evidence = (CheckedEvidence(path=HOSTILE, line=1, end_line=1, quote=HOSTILE, standing="holds"),)
-    proof = Proof(status="proven", reason=HOSTILE, path=HOSTILE, test=HOSTILE, command=HOSTILE, obligation=evidence)
-    look = SecondLook(outcome="stands", said="stands", reason=HOSTILE, evidence=evidence, turn=HOSTILE, model=HOSTILE)
+    proof = Proof(
+        status="proven",
+        reason=HOSTILE,
+        path=HOSTILE,
+        test=HOSTILE,
+        command=HOSTILE,
+        obligation=evidence,
+    )
+    look = SecondLook(
+        outcome="stands",
+        said="stands",
+        reason=HOSTILE,
+        evidence=evidence,
+        turn=HOSTILE,
+        model=HOSTILE,
+    )
     vote = Vote(outcome="fail", said="fail", reason=HOSTILE, counterexample=HOSTILE, evidence=evidence, turn=HOSTILE,
                 model=HOSTILE, proof=proof, second_look=look)  # fmt: skip
     asked = criterion("x", "fail", reason=HOSTILE, votes=(vote,))
-    renamed = ChangedFile(path=HOSTILE, old_path=HOSTILE, change_type="renamed", added=1, deleted=0, binary=False)
+    renamed = ChangedFile(
+        path=HOSTILE, old_path=HOSTILE, change_type="renamed", added=1, deleted=0, binary=False
+    )
     told = summary(
         outcome="fail", exit_code=1, rubrics=(rubric(asked, outcome="fail"),), workflow=HOSTILE,
         findings=(finding(HOSTILE, path=HOSTILE, criterion="x", evidence=evidence, proof=proof, second_look=look),),
@@ -106,7 +128,11 @@ def test_what_others_wrote_stays_text() -> None:
     )  # fmt: skip
     shown = verdict_page(told)
     document = html.fromstring(shown)
-    assert [element.get("type") for element in document.xpath("//script")] == [None, "application/json", None]
+    assert [element.get("type") for element in document.xpath("//script")] == [
+        None,
+        "application/json",
+        None,
+    ]
     assert not document.xpath("//img | //@onerror")
     assert "\u202e" not in shown
     assert "\x1b" not in shown
@@ -118,16 +144,26 @@ def test_the_verdict_has_the_change_and_the_votes_at_a_glance() -> None:
     shown = html.fromstring(verdict_page(reports.first().summary))
     files = shown.get_element_by_id("files")
     rows = [[row[0][0].text, row[2].text or ""] for row in files.xpath(".//table/tbody/tr")]
-    assert rows == [[file.path, reason] for file, reason in queries.riskiest_first(reports.first().summary)]
+    assert rows == [
+        [file.path, reason] for file, reason in queries.riskiest_first(reports.first().summary)
+    ]
     assert rows[0] == ["src/ledger/transfer.py", "1 failure"]
-    assert set(files.xpath(".//table//td[4]/a/@href")) <= {f"#{each}" for each in shown.xpath("//article/@id")}
-    assert len(files.xpath("./svg//rect")) == 5  # added and deleted of the first, added of three, none of a binary file
+    assert set(files.xpath(".//table//td[4]/a/@href")) <= {
+        f"#{each}" for each in shown.xpath("//article/@id")
+    }
+    assert (
+        len(files.xpath("./svg//rect")) == 5
+    )  # added and deleted of the first, added of three, none of a binary file
     (line,) = shown.xpath("//table[@class='votes-of']/tbody/tr")
-    assert line.xpath(".//a/@href") == [f"#c=quality/errors-not-swallowed{end}" for end in ("", "/1", "/2")]
+    assert line.xpath(".//a/@href") == [
+        f"#c=quality/errors-not-swallowed{end}" for end in ("", "/1", "/2")
+    ]
     assert line.xpath(".//a[@class='badge fail']/text()") == ["fail", "fail"]
 
 
-def test_a_page_of_very_many_findings_criteria_and_models_shows_the_gravest_and_counts_the_others() -> None:
+def test_a_page_of_very_many_findings_criteria_and_models_shows_the_gravest_and_counts_the_others() -> (
+    None
+):
     many, size = range(MAX_ROWS + 2), MAX_ROWS
     found = [finding(f"m{at}", level="notice", line=at + 1) for at in many]
     shown = html.fromstring(verdict_page(summary(findings=(*found, finding("last")))))
@@ -141,16 +177,23 @@ def test_a_page_of_very_many_findings_criteria_and_models_shows_the_gravest_and_
     shown = html.fromstring(verdict_page(summary(rubrics=(rubric(*criteria),), cost=cost)))
     names = shown.xpath("//table[@class='criteria']//code/text()")
     assert (len(names), names[0], names[-1]) == (size, f"c{size + 1}", f"c{size - 2}")
-    assert len(shown.xpath("//section[@id='cost']//tr[td]")) == 4 * size + 2, "two tables, two of pictures"
+    assert len(shown.xpath("//section[@id='cost']//tr[td]")) == 4 * size + 2, (
+        "two tables, two of pictures"
+    )
     assert shown.xpath("//section[@id='cost']//tr[td[1]='2 others']")
     assert len(shown.xpath("//section/p[starts-with(., 'And 2 more; the bundle has them.')]")) == 2
     assert shown.xpath(f"//summary[.='{size + 2:,} stages (the first {size:,})']")
 
 
 def test_each_round_of_a_run_says_what_it_fixed_and_marks_what_is_new_among_the_findings() -> None:
-    told = summary(findings=(finding("Here.", fingerprint=HERE), finding("Old.", fingerprint="3" * 16)))
+    told = summary(
+        findings=(finding("Here.", fingerprint=HERE), finding("Old.", fingerprint="3" * 16))
+    )
     shown = html.fromstring(body(View(told, rounds=(looked_again(),))))
-    rounds = [" ".join(each.text_content().split()) for each in shown.xpath("//section[@id='verdict']/ol/li")]
+    rounds = [
+        " ".join(each.text_content().split())
+        for each in shown.xpath("//section[@id='verdict']/ol/li")
+    ]
     assert rounds == [
         "review 2 findings found Gone. Gone.:3",
         "until 0 new, 0 still open, 2 fixed fixed Here. Here.:3fixed Gone. Gone.:3",
@@ -158,8 +201,14 @@ def test_each_round_of_a_run_says_what_it_fixed_and_marks_what_is_new_among_the_
     ]
     assert shown.xpath("//article/h3/span[@class='badge']/text()") == ["back"]
     assert shown.xpath("//article[h3/span='back']/@id") == ["x-1"]
-    cells = [[cell.text for cell in line] for line in shown.xpath("//figure[@id='rounds-1']//tbody/tr")]
-    assert cells == [["1", "review", "2", "0", "0"], ["2", "until", "0", "0", "2"], ["3", "until-b", "1", "0", "0"]]
+    cells = [
+        [cell.text for cell in line] for line in shown.xpath("//figure[@id='rounds-1']//tbody/tr")
+    ]
+    assert cells == [
+        ["1", "review", "2", "0", "0"],
+        ["2", "until", "0", "0", "2"],
+        ["3", "until-b", "1", "0", "0"],
+    ]
     alone = html.fromstring(body(View(told)))
     assert not alone.xpath("//h2[.='Rounds'] | //article/h3/span[@class='badge']")
 
@@ -177,20 +226,35 @@ def test_what_a_round_before_this_run_said_stays_text_and_its_page_is_linked() -
     assert first.text_content().startswith("Since run run</script>")
     assert first.text_content().endswith(": 1 new, 3 still open, 2 fixed.")
     assert first.xpath("a/@href") == ["20260102T030405006Z-abcdef01.html"]
-    assert [each.text_content() for each in document.xpath("(//ul[@class='told'])[1]/li")][20:] == ["and 10 more"]
+    assert [each.text_content() for each in document.xpath("(//ul[@class='told'])[1]/li")][20:] == [
+        "and 10 more"
+    ]
 
 
 def test_gates_that_looked_again_are_chains_and_one_that_looked_alone_is_none() -> None:
-    gates = looked_again() | {"other": RoundRecord(number=1), "left": RoundRecord(number=2, after="review")}
-    assert [list(chain) for chain in chains(gates)] == [["review", "until", "until-b"], ["review", "left"]]
+    gates = looked_again() | {
+        "other": RoundRecord(number=1),
+        "left": RoundRecord(number=2, after="review"),
+    }
+    assert [list(chain) for chain in chains(gates)] == [
+        ["review", "until", "until-b"],
+        ["review", "left"],
+    ]
     assert not list(chains({"a": RoundRecord(number=1, after="a")}))
-    long = {"0": RoundRecord(number=1)} | {str(at): RoundRecord(number=2, after=str(at - 1)) for at in range(1, 20_000)}
+    long = {"0": RoundRecord(number=1)} | {
+        str(at): RoundRecord(number=2, after=str(at - 1)) for at in range(1, 20_000)
+    }
     shown = html.fromstring(body(View(summary(), rounds=tuple(chains(long)))))
     assert shown.xpath("//ol/@start") == ["19951"]
-    assert [len(shown.xpath(f"//section[@id='verdict']//{each}")) for each in ("ol/li", "figure//tbody/tr")] == [50, 50]
+    assert [
+        len(shown.xpath(f"//section[@id='verdict']//{each}"))
+        for each in ("ol/li", "figure//tbody/tr")
+    ] == [50, 50]
 
 
-def test_a_gate_that_is_no_gates_record_is_left_out_and_those_of_a_run_that_goes_on_are_told(tmp_path: Path) -> None:
+def test_a_gate_that_is_no_gates_record_is_left_out_and_those_of_a_run_that_goes_on_are_told(
+    tmp_path: Path,
+) -> None:
     run = begun(tmp_path)
     for node, told in (
         ("late", {"number": 1, "after": "first"}),
@@ -201,7 +265,9 @@ def test_a_gate_that_is_no_gates_record_is_left_out_and_those_of_a_run_that_goes
         ("second", {"number": 2, "after": "first", "counts": {"fixed": 2}}),
     ):
         run.event("gate.decided", node, **told)
-    shown = html.fromstring(made(run.directory)).xpath("//h2[.='Rounds']/following-sibling::ol/li/p")
+    shown = html.fromstring(made(run.directory)).xpath(
+        "//h2[.='Rounds']/following-sibling::ol/li/p"
+    )
     assert [" ".join(each.text_content().split()) for each in shown] == [
         "first 2 findings", "second 0 new, 0 still open, 2 fixed",
     ]  # fmt: skip
@@ -210,7 +276,9 @@ def test_a_gate_that_is_no_gates_record_is_left_out_and_those_of_a_run_that_goes
 def test_a_judged_criterion_folds_its_question_below_why_it_came_out_so() -> None:
     asked = criterion("x", "fail", kind="judge", reason="It is not.")
     told = summary(rubrics=(rubric(asked, criterion("y", reason="Nothing found.")),))
-    shown = html.fromstring(body(View(told, about={"questions": {"quality/x": "Is <b>it</b> so?"}})))
+    shown = html.fromstring(
+        body(View(told, about={"questions": {"quality/x": "Is <b>it</b> so?"}}))
+    )
     cell = shown.xpath("//tr[@data-c='quality/x']/td[3]")[0]
     assert [part.tag for part in cell] == ["p", "details"]
     assert cell[0].text == "It is not."
@@ -232,9 +300,13 @@ def test_a_judged_criterion_folds_its_question_below_why_it_came_out_so() -> Non
         ({"mode": "none", "isolation": "<b>auto"}, ["none", "<b>auto"]),
     ],
 )  # fmt: skip
-def test_the_run_says_what_its_mode_and_isolation_mean(about: dict[str, str], shown: list[str]) -> None:
+def test_the_run_says_what_its_mode_and_isolation_mean(
+    about: dict[str, str], shown: list[str]
+) -> None:
     page = html.fromstring(body(View(summary(), about=about)))
-    facts = {name.text: name.getnext().text_content() for name in page.xpath("//section[@id='run']//dt")}
+    facts = {
+        name.text: name.getnext().text_content() for name in page.xpath("//section[@id='run']//dt")
+    }
     assert [facts["mode"], facts["isolation"]] == shown
 
 
@@ -247,7 +319,10 @@ def test_a_finding_names_its_next_step_unless_people_let_it_pass() -> None:
         finding(path="c.py", level="notice", fingerprint="f" * 16, waiver=waiver),
     )
     page = html.fromstring(body(View(summary(findings=findings))))
-    steps = [article.xpath(".//code[starts-with(., 'vibe-gate')]/text()") for article in page.xpath("//article")]
+    steps = [
+        article.xpath(".//code[starts-with(., 'vibe-gate')]/text()")
+        for article in page.xpath("//article")
+    ]
     assert sorted(steps) == [[], [], ["vibe-gate explain 01234567"]]
     assert page.xpath("//article//p[starts-with(., 'Next:')]")[0].text == (
         "Next: fix it, or see how to label, dispute or accept it: "
@@ -266,10 +341,15 @@ def test_a_place_that_one_rubric_missed_names_it() -> None:
 
 
 def test_lines_of_a_binary_file_are_not_counted() -> None:
-    image = ChangedFile(path="logo.png", old_path=None, change_type="added", added=1, deleted=0, binary=True)
+    image = ChangedFile(
+        path="logo.png", old_path=None, change_type="added", added=1, deleted=0, binary=True
+    )
     shown = html.fromstring(verdict_page(summary(files=(changed(added=4, deleted=1), image))))
     assert "2 files, +4 −1 lines" in shown.xpath("//header")[0].text_content()
-    assert [cell.text for cell in shown.xpath("//table[@class='files']//tr[2]/td")[1:3]] == ["+0", "−0"]
+    assert [cell.text for cell in shown.xpath("//table[@class='files']//tr[2]/td")[1:3]] == [
+        "+0",
+        "−0",
+    ]
 
 
 def test_the_cost_tab_has_turns_and_tokens_of_each_stage(text: str) -> None:
@@ -281,20 +361,27 @@ def test_the_cost_tab_has_turns_and_tokens_of_each_stage(text: str) -> None:
     assert "By stage and model" in text and "By stage and model" not in verdict_page(summary())
 
 
-def test_without_scripts_a_finding_leads_to_the_turn_that_wrote_its_line_and_to_the_prompt(tmp_path: Path) -> None:
+def test_without_scripts_a_finding_leads_to_the_turn_that_wrote_its_line_and_to_the_prompt(
+    tmp_path: Path,
+) -> None:
     bundle = read_bundle(written_runs.write(tmp_path))
     shown = asyncio.run(page(bundle, lambda _: written_runs.authors()))
     assert asyncio.run(page(bundle, lambda _: written_runs.authors())) == shown
     document = html.fromstring(shown)
     links = document.xpath("//article[@id='x-1']//p[starts-with(., 'written by')]/a/@href")
     assert links == ["#w-1", "#w-1-prompt"]
-    assert document.get_element_by_id("w-1-prompt").text == "Make the value a text.\n\nKeep the names.\n"
+    assert (
+        document.get_element_by_id("w-1-prompt").text
+        == "Make the value a text.\n\nKeep the names.\n"
+    )
     assert document.xpath("//*[@id='w-1']//li/a/@href")[0] == "#f=src/part1/module_1.py:11"
     assert len(document.get_element_by_id("w-2-prompt").text) < 21_000
     assert "said by" in document.get_element_by_id("w-3").text_content()
 
 
-def test_a_page_without_conversations_has_the_turns_and_nothing_that_was_said_in_them(tmp_path: Path) -> None:
+def test_a_page_without_conversations_has_the_turns_and_nothing_that_was_said_in_them(
+    tmp_path: Path,
+) -> None:
     shown = asyncio.run(page(read_bundle(written_runs.write(tmp_path)), conversations=False))
     assert "judge-quality, input: 500<" in shown and "judge-quality, read from cache: 400<" in shown
     document = html.fromstring(shown)
@@ -303,15 +390,23 @@ def test_a_page_without_conversations_has_the_turns_and_nothing_that_was_said_in
     assert [len(turn["calls"]) for turn in data["turns"]] == [0, 5]
     assert not {turn["id"] for turn in data["turns"]} & set(document.xpath("//@data-blob"))
     assert "Is every type right?" not in shown
-    assert "leaves out what was said to agents and judges" in document.get_element_by_id("run").text_content()
+    assert (
+        "leaves out what was said to agents and judges"
+        in document.get_element_by_id("run").text_content()
+    )
 
 
 def test_a_finding_of_a_file_or_of_a_removed_line_names_the_turns_that_wrote_the_file() -> None:
-    gone = CheckedEvidence(path="src/part1/module_1.py", line=2, end_line=2, quote="x", standing="holds", side="before")
+    gone = CheckedEvidence(
+        path="src/part1/module_1.py", line=2, end_line=2, quote="x", standing="holds", side="before"
+    )
     about = {"path": "src/part1/module_1.py", "criterion": "x"}
     told = summary(
         rubrics=(rubric(criterion("x")),),
-        findings=(finding("Gone.", line=2, evidence=(gone,), **about), finding("All of it.", line=0, **about)),
+        findings=(
+            finding("Gone.", line=2, evidence=(gone,), **about),
+            finding("All of it.", line=0, **about),
+        ),
     )
     shown = html.fromstring(body(View(told, authors=written_runs.authors())))
     said = shown.xpath("//article[starts-with(@id, 'x-')]//p[contains(., 'written by')]")
@@ -320,7 +415,9 @@ def test_a_finding_of_a_file_or_of_a_removed_line_names_the_turns_that_wrote_the
     assert said[0].xpath("a[last()]")[0].text.startswith("Cursor says: ")
 
 
-def test_a_page_without_prompts_names_the_turn_and_says_that_they_are_not_there(tmp_path: Path) -> None:
+def test_a_page_without_prompts_names_the_turn_and_says_that_they_are_not_there(
+    tmp_path: Path,
+) -> None:
     told = written_runs.authors().without_prompts()
     shown = asyncio.run(page(read_bundle(written_runs.write(tmp_path)), lambda _: told))
     assert "Make the value" not in shown
@@ -342,4 +439,7 @@ def test_a_run_without_an_end_has_no_verdict(tmp_path: Path) -> None:
 
 def test_the_built_files_end_no_element_early() -> None:
     folder = Path(__file__).parents[2] / "vibe_gate" / "report" / "html"
-    assert not re.search(r"</(script|style)|<!--", (folder / "page.js").read_text() + (folder / "page.css").read_text())
+    assert not re.search(
+        r"</(script|style)|<!--",
+        (folder / "page.js").read_text() + (folder / "page.css").read_text(),
+    )

@@ -27,7 +27,9 @@ def crossings(rows: Sequence[Sequence[Slot]]) -> int:
     count = 0
     for upper, lower in pairwise(rows):
         at = {id(slot): index for index, slot in enumerate(lower)}
-        edges = [(index, at[id(target)]) for index, slot in enumerate(upper) for target in slot.after]
+        edges = [
+            (index, at[id(target)]) for index, slot in enumerate(upper) for target in slot.after
+        ]
         for (source, target), (other_source, other_target) in combinations(edges, 2):
             count += (source - other_source) * (target - other_target) < 0
     return count
@@ -57,7 +59,8 @@ def test_a_chain_stands_straight_below_the_middle_of_its_judges_whatever_passes_
 
 
 def test_edges_cross_only_where_they_must() -> None:
-    # Three times three that all join: 9 pairs must cross; a tree written in any order crosses nothing.
+    # Three times three that all join: 9 pairs must cross; a tree written in any order crosses
+    # nothing.
     must = graph([(f"a{one}", f"b{other}") for one in range(3) for other in range(3)])
     assert crossings(rows_of(must)) == 9
     dice = random.Random(7)
@@ -69,9 +72,27 @@ def test_edges_cross_only_where_they_must() -> None:
 
 
 def test_a_gate_stands_after_the_checks_and_judges_whose_verdict_it_is() -> None:
-    kinds = {"fix": "stage", "until": "gate", "checks": "checks", "a": "judge", "b": "judge", "look": "judge"}
-    edges = (("fix", "until"), ("until", "checks"), ("checks", "a"), ("checks", "b"), ("a", "look"), ("until", "next"))
-    whole = Graph("run", tuple(Node(id=name, kind=kind) for name, kind in [*kinds.items(), ("next", "stage")]), edges)
+    kinds = {
+        "fix": "stage",
+        "until": "gate",
+        "checks": "checks",
+        "a": "judge",
+        "b": "judge",
+        "look": "judge",
+    }
+    edges = (
+        ("fix", "until"),
+        ("until", "checks"),
+        ("checks", "a"),
+        ("checks", "b"),
+        ("a", "look"),
+        ("until", "next"),
+    )
+    whole = Graph(
+        "run",
+        tuple(Node(id=name, kind=kind) for name, kind in [*kinds.items(), ("next", "stage")]),
+        edges,
+    )
     assert comes_after(whole) == {
         "fix": [], "checks": ["fix"], "a": ["checks"], "b": ["checks"], "look": ["a"], "until": ["b", "look"],
         "next": ["until"],
@@ -96,9 +117,13 @@ def test_a_loop_stands_as_one() -> None:
 
 def test_many_conversations_of_one_rubric_stand_as_one_and_those_apart_do_not() -> None:
     looks = [("judge-a-c", "second-look-a")]
-    whole = graph([("checks", f"judge-a{end}") for end in ("", "-b", "-c", "-d", "-e", "-f")] + looks, "judge")
+    whole = graph(
+        [("checks", f"judge-a{end}") for end in ("", "-b", "-c", "-d", "-e", "-f")] + looks, "judge"
+    )
     small, folds = fold_graph(whole)
-    assert [fold.nodes for fold in folds] == [("judge-a", "judge-a-b", "judge-a-d", "judge-a-e", "judge-a-f")]
+    assert [fold.nodes for fold in folds] == [
+        ("judge-a", "judge-a-b", "judge-a-d", "judge-a-e", "judge-a-f")
+    ]
     assert {node.id for node in small.nodes} == {"checks", "judge-a", "judge-a-c", "second-look-a"}
     # Steps of a chain are not alike, whatever their names.
     chain = graph([("a", "a-b"), ("a-b", "a-c"), ("a-c", "a-d"), ("a-d", "a-e")], "judge")

@@ -1,4 +1,6 @@
-"""Which lines changed between two commits: those of a finding that is gone decide whether somebody fixed it."""
+"""Which lines changed between two commits: those of a finding that is gone decide whether somebody
+fixed it.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,16 @@ def finding(line: int, end_line: int = 0, *, path: str = "a.py", **more: object)
 
 
 def quote(path: str, line: int, side: str = "after") -> CheckedEvidence:
-    return CheckedEvidence(path=path, line=line, end_line=line, quote="x", side=side, standing="holds")
+    return CheckedEvidence(
+        path=path, line=line, end_line=line, quote="x", side=side, standing="holds"
+    )
 
 
 @pytest.fixture
 def replaced(tmp_path: Path, environ: dict[str, str]):
-    """Whether a commit that writes this text replaces lines of the finding, which stood in ten lines."""
+    """Whether a commit that writes this text replaces lines of the finding, which stood in ten
+    lines.
+    """
     repo = Repo(tmp_path / "r", environ)
     before = repo.commit("before", **{"a.py": TEN, "b.py": TEN, "run.sh": TEN})
 
@@ -47,7 +53,9 @@ def replaced(tmp_path: Path, environ: dict[str, str]):
 
 def written(*, instead: Mapping[int, str] = {}, above: Mapping[int, str] = {}) -> str:
     """The ten lines, some of them replaced, some with text above them."""
-    lines = [above.get(number, "") + instead.get(number, f"line {number}\n") for number in range(1, 11)]
+    lines = [
+        above.get(number, "") + instead.get(number, f"line {number}\n") for number in range(1, 11)
+    ]
     return "".join(lines) + above.get(11, "")
 
 
@@ -65,12 +73,26 @@ def written(*, instead: Mapping[int, str] = {}, above: Mapping[int, str] = {}) -
         (finding(0), written(above={11: "more\n"}), True),
         (finding(1, 10), None, True),
         (finding(0, path=""), written(instead={9: "other\n"}), True),
-        (finding(5, evidence=(quote("a.py", 5), quote("a.py", 9))), written(instead={9: "better\n"}), True),
-        (finding(5, evidence=(quote("a.py", 5), quote("a.py", 9))), written(instead={7: "other\n"}), False),
-        (finding(3, evidence=(quote("a.py", 3, "before"),)), written(instead={8: "brought back\n"}), True),
+        (
+            finding(5, evidence=(quote("a.py", 5), quote("a.py", 9))),
+            written(instead={9: "better\n"}),
+            True,
+        ),
+        (
+            finding(5, evidence=(quote("a.py", 5), quote("a.py", 9))),
+            written(instead={7: "other\n"}),
+            False,
+        ),
+        (
+            finding(3, evidence=(quote("a.py", 3, "before"),)),
+            written(instead={8: "brought back\n"}),
+            True,
+        ),
     ],
 )
-def test_only_a_commit_that_changed_its_lines_can_have_fixed_a_finding(replaced, of, text, expected):
+def test_only_a_commit_that_changed_its_lines_can_have_fixed_a_finding(
+    replaced, of, text, expected
+):
     assert replaced(of, text=text) is expected
 
 

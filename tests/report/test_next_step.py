@@ -41,12 +41,20 @@ AGAIN = "review again; if that does not help, run vibe-gate doctor"
 
 
 def told(cause: Cause | UnsetType = UNSET, **more: object) -> Report:
-    """A report whose criterion could not be decided for this cause; or, without one, whose judge said no."""
+    """A report whose criterion could not be decided for this cause; or, without one, whose judge
+    said no.
+    """
     outcome = "error" if cause else "fail"
-    result = CriterionResult(id="a", kind="judge", must=True, weight=1, outcome=outcome, decided_by="none", cause=cause)
-    rubric = RubricResult(id="r", digest="", outcome=outcome, score=0, coverage=0, criteria=(result,))
+    result = CriterionResult(
+        id="a", kind="judge", must=True, weight=1, outcome=outcome, decided_by="none", cause=cause
+    )
+    rubric = RubricResult(
+        id="r", digest="", outcome=outcome, score=0, coverage=0, criteria=(result,)
+    )
     code = INCONCLUSIVE if cause else FAIL
-    summary = replace(summaries.summary(), outcome=outcome, exit_code=code, rubrics=(rubric,), findings=())
+    summary = replace(
+        summaries.summary(), outcome=outcome, exit_code=code, rubrics=(rubric,), findings=()
+    )
     return Report(replace(summary, **more), (), first_round((), "a" * 40), review="a1b2..c3d4")
 
 
@@ -68,13 +76,25 @@ def told(cause: Cause | UnsetType = UNSET, **more: object) -> Report:
         (ApiStatus(status=500), "wait some minutes", "doctor --ask"),
         (ApiStatus(status=529), "wait some minutes", "review again"),
         (ApiStatus(status=400), "repair what failed", "doctor --ask"),
-        (Unreachable(message="x cannot be reached."), "check that this runner reaches", "doctor --ask"),
-        (ApiUnavailable(message="HTTP 529 and did not recover in time."), "wait some minutes", "doctor --ask"),
+        (
+            Unreachable(message="x cannot be reached."),
+            "check that this runner reaches",
+            "doctor --ask",
+        ),
+        (
+            ApiUnavailable(message="HTTP 529 and did not recover in time."),
+            "wait some minutes",
+            "doctor --ask",
+        ),
         (BrokeOff(), "wait some minutes", "doctor --ask"),
         (ProcessEnded(details="x"), "wait some minutes", AGAIN),
         (NoForm(), "re-run this job; if that does not help, name another model", AGAIN),
         (Misfit(details="x"), "re-run this job; if that does not help, name another model", AGAIN),
-        (TextTooLong(limit=100_000_000), "name it in `exclude`", "let git ignore the file or split it"),
+        (
+            TextTooLong(limit=100_000_000),
+            "name it in `exclude`",
+            "let git ignore the file or split it",
+        ),
         (ProgramMissing(program="ruff"), "install `ruff`", "install ruff"),
         (ProgramMissing(program="ruff"), "`vibe-gate config check`", "`vibe-gate config check`"),
         (TurnsUsedUp(), "repair what failed", AGAIN),
@@ -88,10 +108,14 @@ def test_each_cause_has_a_next_step_of_its_own(cause, words, terminal):
 
 def test_of_several_causes_the_gravest_is_mended_first():
     causes = (TextTooLong(limit=1), ApiStatus(status=529), BudgetReached(limit_usd=0.5), NoKey())
-    results = tuple(summaries.open_question(f"q{number}", cause) for number, cause in enumerate(causes))
+    results = tuple(
+        summaries.open_question(f"q{number}", cause) for number, cause in enumerate(causes)
+    )
     for number in range(len(results), 0, -1):
         rubric = summaries.rubric(*results[:number], outcome="inconclusive")
-        summary = summaries.summary(outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,))
+        summary = summaries.summary(
+            outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,)
+        )
         assert remediable_cause(summary) == causes[number - 1]
 
 
@@ -112,6 +136,8 @@ def test_a_summary_of_an_older_version_reads_and_has_no_special_next_step():
     assert at_a_terminal(summary) == AGAIN
 
 
-@pytest.mark.parametrize(("workflow", "expected"), [("review", True), ("fix", False), ("own", False)])
+@pytest.mark.parametrize(
+    ("workflow", "expected"), [("review", True), ("fix", False), ("own", False)]
+)
 def test_a_workflow_that_ran_is_not_the_next_step(workflow, expected):
     assert ("vibe-gate run fix" in next_step(told(workflow=workflow))) is expected

@@ -41,7 +41,10 @@ def usual() -> html.HtmlElement:
 
 def boxes(picture: html.HtmlElement) -> list[tuple[float, ...]]:
     """Left, top, width, height of each box."""
-    return [tuple(float(box.get(side)) for side in ("x", "y", "width", "height")) for box in picture.findall("svg")]
+    return [
+        tuple(float(box.get(side)) for side in ("x", "y", "width", "height"))
+        for box in picture.findall("svg")
+    ]
 
 
 def texts(element: html.HtmlElement, name: str) -> list[str]:
@@ -83,7 +86,8 @@ def test_a_box_says_what_its_node_came_to_and_the_list_says_the_same() -> None:
     view = workflow(1)
     shown = html.fromstring(page_of(view))
     fix, plan = (
-        next(box for box in shown.xpath("//svg[@x]") if name in texts(box, "text")) for name in ("fix-00", "plan")
+        next(box for box in shown.xpath("//svg[@x]") if name in texts(box, "text"))
+        for name in ("fix-00", "plan")
     )
     assert texts(fix, "text") == ["fix-00", "3 iterations · pass", "6 turns · $0.2250 · 5 min 27 s"]
     assert texts(plan, "text") == ["plan", "pass · 42.0 s", "fixer · 1 turn · $0.0125", "+12 −3"]
@@ -94,7 +98,10 @@ def test_a_box_says_what_its_node_came_to_and_the_list_says_the_same() -> None:
 
 def alike(outcomes: list[str]) -> html.HtmlElement:
     """The page of checks, and judges that are alike, with these outcomes."""
-    nodes = [Node(id=f"a{repeat_suffix(at)}", kind="judge", outcome=outcome) for at, outcome in enumerate(outcomes)]
+    nodes = [
+        Node(id=f"a{repeat_suffix(at)}", kind="judge", outcome=outcome)
+        for at, outcome in enumerate(outcomes)
+    ]
     edges = tuple(("checks", node.id) for node in nodes)
     graph = Graph("run", (Node(id="checks", kind="checks"), *nodes), edges)
     return html.fromstring(page_of(View(None, graph=graph)))
@@ -103,7 +110,9 @@ def alike(outcomes: list[str]) -> html.HtmlElement:
 def test_nodes_that_are_alike_say_how_many_came_to_what_in_full() -> None:
     shown = alike(["error"] * 29 + ["abstain", "inconclusive"] + ["done"] * 11)
     _, fold = shown.xpath("//section[@id='run']/div/svg/svg")
-    assert " ".join(texts(fold, "text")) == "a 42 alike 29 error, 1 inconclusive, 1 abstain, 11 done"
+    assert (
+        " ".join(texts(fold, "text")) == "a 42 alike 29 error, 1 inconclusive, 1 abstain, 11 done"
+    )
     assert texts(shown.xpath("//details[@class='fold-of']")[0], "p") == [
         "42 nodes: too many to draw; the list has them."
     ]
@@ -120,7 +129,11 @@ def test_three_nodes_stand_one_below_the_other_without_folds() -> None:
     (picture,) = shown.xpath("//svg[contains(@class, 'nodes')]")
     assert [len(boxes(picture)), len({left for left, *_ in boxes(picture)})] == [3, 1]
     assert not shown.xpath("//details[@class='fold-of']")
-    assert texts(shown.xpath("//section[@id='run']/ul")[0], "li") == ["pass", "done", "waited for by the run's end"]
+    assert texts(shown.xpath("//section[@id='run']/ul")[0], "li") == [
+        "pass",
+        "done",
+        "waited for by the run's end",
+    ]
 
 
 def test_what_colours_and_borders_of_boxes_stand_for_is_said_once(usual: html.HtmlElement) -> None:
@@ -129,9 +142,22 @@ def test_what_colours_and_borders_of_boxes_stand_for_is_said_once(usual: html.Ht
 
 
 def test_checks_judges_and_second_looks_show_what_they_answered() -> None:
-    look = SecondLook(outcome="refuted", said="refuted", reason="", turn="nodes/second-look-quality/turn-001")
-    vote = Vote(outcome="fail", said="fail", reason="", turn="nodes/judge-quality/turn-001", second_look=look)
-    earlier = Vote(outcome="error", said=None, reason="", turn=".vibe-artifacts/k/r/nodes/judge-quality/turn-001")
+    look = SecondLook(
+        outcome="refuted", said="refuted", reason="", turn="nodes/second-look-quality/turn-001"
+    )
+    vote = Vote(
+        outcome="fail",
+        said="fail",
+        reason="",
+        turn="nodes/judge-quality/turn-001",
+        second_look=look,
+    )
+    earlier = Vote(
+        outcome="error",
+        said=None,
+        reason="",
+        turn=".vibe-artifacts/k/r/nodes/judge-quality/turn-001",
+    )
     judged = criterion("types", kind="judge", votes=(earlier, vote))
     told = summary(rubrics=(rubric(criterion(), criterion("none", "not_applicable"), judged),))
     plain = Graph("run", tuple(replace(node, outcome="") for node in review().graph.nodes))
@@ -140,16 +166,24 @@ def test_checks_judges_and_second_looks_show_what_they_answered() -> None:
     assert {stage.outcome for stage in stages(replace(review(), graph=plain)).values()} == {"done"}
     several = workflow(1).graph
     assert answered(several, told) == several, "whose checks they were is not known"
-    late = criterion("types", kind="judge", votes=(replace(vote, turn="nodes/until-00-c-quality/turn-001"),))
+    late = criterion(
+        "types", kind="judge", votes=(replace(vote, turn="nodes/until-00-c-quality/turn-001"),)
+    )
     told = summary(rubrics=(rubric(late),))
-    shown = html.fromstring(page_of(replace(workflow(1), summary=told, graph=answered(several, told))))
-    assert ["fix-00", "3 iterations · pass"] in [texts(box, "text")[:2] for box in shown.xpath("//svg[@x]")]
+    shown = html.fromstring(
+        page_of(replace(workflow(1), summary=told, graph=answered(several, told)))
+    )
+    assert ["fix-00", "3 iterations · pass"] in [
+        texts(box, "text")[:2] for box in shown.xpath("//svg[@x]")
+    ]
 
 
 def unanswered_review() -> View:
     """A review whose log does not say what its checks and judges answered."""
     view = review()
-    return replace(view, graph=Graph("run", tuple(replace(node, outcome="") for node in view.graph.nodes)))
+    return replace(
+        view, graph=Graph("run", tuple(replace(node, outcome="") for node in view.graph.nodes))
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,7 +201,9 @@ def test_checks_fail_in_the_graph_only_if_a_rubric_did_not_pass_with_them(
     rubrics: list[tuple[str, list[str]]], outcome: str
 ) -> None:
     results = [
-        rubric(*(criterion(f"c{number}", word) for number, word in enumerate(words)), outcome=came_to)
+        rubric(
+            *(criterion(f"c{number}", word) for number, word in enumerate(words)), outcome=came_to
+        )
         for came_to, words in rubrics
     ]
     told = summary(rubrics=tuple(results))
@@ -199,17 +235,28 @@ LONG = "review-of-the-payment-service-and-its-tests"
         ([LONG, *"bcde"], "review-of-th…nd-its-tests"),
     ],
 )
-def test_a_name_is_cut_only_if_the_boxes_beside_it_leave_no_room(names: list[str], visible: str) -> None:
+def test_a_name_is_cut_only_if_the_boxes_beside_it_leave_no_room(
+    names: list[str], visible: str
+) -> None:
     boxes = {name: NodeBox(name, (), "pass", "", name) for name in names}
-    drawn_graph = layout(Graph("run", tuple(Node(id=name, kind="stage") for name in names)), boxes, [])
+    drawn_graph = layout(
+        Graph("run", tuple(Node(id=name, kind="stage") for name in names)), boxes, []
+    )
     picture = html.fromstring(str(drawn_graph))
     assert visible in [text.text for text in picture.xpath(".//text[@class='name']")]
     assert float(picture.get("width")) <= max(1_010, 5 * 240)
 
 
 def test_the_end_of_a_run_waited_for_the_last_to_end_before_it() -> None:
-    names, edges = ("a", "b", "c", "d", "own"), (("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("d", "own"))
-    graph = Graph("run", tuple(Node(id=name, kind="judge" if name == "own" else "stage") for name in names), edges)
+    names, edges = (
+        ("a", "b", "c", "d", "own"),
+        (("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("d", "own")),
+    )
+    graph = Graph(
+        "run",
+        tuple(Node(id=name, kind="judge" if name == "own" else "stage") for name in names),
+        edges,
+    )
     ends = {"a": 10, "b": 20, "c": 50, "d": 90, "own": 90}
     times = {name: NodeTime(0, 0, end) for name, end in ends.items()}
     assert critical_path(graph, times) == ["a", "c", "d"]
@@ -217,13 +264,21 @@ def test_the_end_of_a_run_waited_for_the_last_to_end_before_it() -> None:
     skipped = {name: time for name, time in times.items() if name != "c"}
     assert critical_path(Graph("run", graph.nodes, (("a", "c"), ("c", "d"))), skipped) == ["a", "d"]
     gated = workflow(1)
-    assert critical_path(gated.graph, gated.times)[-4:-1] == ["until-00-c-quality", "until-00-c", "join-0"]
+    assert critical_path(gated.graph, gated.times)[-4:-1] == [
+        "until-00-c-quality",
+        "until-00-c",
+        "join-0",
+    ]
     circle = Graph("run", graph.nodes, (*edges, ("d", "a")))
     assert critical_path(circle, times) == ["a", "c", "d"]
 
 
-def test_cost_is_stacked_by_kind_and_tokens_by_what_they_were_paid_as(large: html.HtmlElement) -> None:
-    stages, models, tokens = (large.get_element_by_id(name) for name in ("cost-stages", "cost-models", "tokens"))
+def test_cost_is_stacked_by_kind_and_tokens_by_what_they_were_paid_as(
+    large: html.HtmlElement,
+) -> None:
+    stages, models, tokens = (
+        large.get_element_by_id(name) for name in ("cost-stages", "cost-models", "tokens")
+    )
     assert texts(stages, "li") == ["judge", "agent"]
     rows = [texts(row, "td") for row in stages.iter("tr")][1:]
     assert rows[0][0].startswith("fix-")
@@ -238,7 +293,11 @@ def test_cost_is_stacked_by_kind_and_tokens_by_what_they_were_paid_as(large: htm
 
 def test_time_waited_is_apart_from_the_model_and_tools() -> None:
     shown = html.fromstring(page_of(review())).get_element_by_id("time")
-    told = [text.split(", ")[1] for text in texts(shown, "title") if text.startswith("second-look-quality,")]
+    told = [
+        text.split(", ")[1]
+        for text in texts(shown, "title")
+        if text.startswith("second-look-quality,")
+    ]
     assert told == ["waiting: 3.0 s", "model: 27.0 s"]
     built = html.fromstring(page_of(workflow(1))).get_element_by_id("time")
     spans = [text.split(", ")[1] for text in texts(built, "title") if text.startswith("build-00,")]
@@ -248,18 +307,32 @@ def test_time_waited_is_apart_from_the_model_and_tools() -> None:
     assert "gate-00" not in texts(built, "td")
     view = review()
     judge = view.turns[0]
-    busy = replace(judge, waits=[(judge.started + 2_000, judge.started + 7_000), (judge.started - 90_000, 0)])
-    shown = html.fromstring(page_of(replace(view, turns=[busy, *view.turns[1:]]))).get_element_by_id("time")
-    told = [text.split(", ")[1] for text in texts(shown, "title") if text.startswith("judge-quality,")]
+    busy = replace(
+        judge, waits=[(judge.started + 2_000, judge.started + 7_000), (judge.started - 90_000, 0)]
+    )
+    shown = html.fromstring(
+        page_of(replace(view, turns=[busy, *view.turns[1:]]))
+    ).get_element_by_id("time")
+    told = [
+        text.split(", ")[1] for text in texts(shown, "title") if text.startswith("judge-quality,")
+    ]
     assert told == ["waiting: 1.5 s", "model: 2.0 s", "waiting: 5.0 s", "model: 11.0 s"]
 
 
-def test_a_node_takes_as_long_in_the_graph_as_in_the_lanes_and_what_it_waited_to_start_is_apart() -> None:
+def test_a_node_takes_as_long_in_the_graph_as_in_the_lanes_and_what_it_waited_to_start_is_apart() -> (
+    None
+):
     view = review()
     name = "second-look-quality"
-    shown = html.fromstring(page_of(replace(view, summary=replace(view.summary, duration_ms=98_800))))
+    shown = html.fromstring(
+        page_of(replace(view, summary=replace(view.summary, duration_ms=98_800)))
+    )
     box = next(box for box in shown.xpath("//svg[@x]") if name in texts(box, "text"))
-    assert texts(box, "text")[1:] == ["done · 27.0 s", "judge · 1 turn · $0.0375", "waited 3.0 s to start"]
+    assert texts(box, "text")[1:] == [
+        "done · 27.0 s",
+        "judge · 1 turn · $0.0375",
+        "waited 3.0 s to start",
+    ]
     assert texts(shown.get_element_by_id(f"n={name}"), "td")[5:7] == ["27.0 s", "3.0 s"]
     time = shown.get_element_by_id("time")
     assert "27.0 s" in texts(time.find("svg"), "text") and "30.0 s" not in texts(time, "text")
@@ -269,19 +342,35 @@ def test_a_node_takes_as_long_in_the_graph_as_in_the_lanes_and_what_it_waited_to
         f"Added up over 3 nodes: model 45.0 s, checks 800 ms. {name} waited 3.0 s to start, the longest."
         in texts(time, "p")[0]
     )
-    path = f"checks → judge-quality (waited 1.5 s to start) → {name} (waited 3.0 s to start): {took}"
+    path = (
+        f"checks → judge-quality (waited 1.5 s to start) → {name} (waited 3.0 s to start): {took}"
+    )
     assert path in "".join(shown.xpath("//p[contains(@class, 'critical-path')]")[0].itertext())
     assert "1 min 39 s" in "".join(shown.xpath("//header")[0].itertext()), "in the same form"
 
 
 def test_a_log_tells_what_the_gateway_and_the_agents_program_waited() -> None:
     said = [
-        (10, {"type": "system", "subtype": "api_retry", "data": {"attempt": 1, "retry_delay_ms": 500}}),
+        (
+            10,
+            {
+                "type": "system",
+                "subtype": "api_retry",
+                "data": {"attempt": 1, "retry_delay_ms": 500},
+            },
+        ),
         (20, {"type": "system", "subtype": "init", "data": {"retry_delay_ms": 500}}),
         (30, {"type": "system", "subtype": "api_retry", "data": {"retry_delay_ms": -1}}),
         (40, {"type": "system", "subtype": "api_retry", "data": []}),
         (50, {"type": "usage", "waits": "no list"}),
-        (900, {"type": "usage", "tokens": {}, "waits": [[600, 700], [690, 800], [5], [3, 2], ["a", 9], 7]}),
+        (
+            900,
+            {
+                "type": "usage",
+                "tokens": {},
+                "waits": [[600, 700], [690, 800], [5], [3, 2], ["a", 9], 7],
+            },
+        ),
     ]
     assert waits(said) == [(10, 510), (600, 800)]
     assert waits([(9, {"type": "usage", "tokens": {}})]) == []
@@ -302,20 +391,31 @@ def test_names_of_others_are_text_in_every_picture() -> None:
     scripts = shown.xpath("//script[not(@id) and not(@data-blob)]")
     assert len(scripts) == 2
     assert not shown.xpath("//img | //@onerror | //@onload")
-    assert not re.search("[\u202e\u2066\u200b\x1b]", text.split("<main")[1].split('<script type="application/json"')[0])
+    assert not re.search(
+        "[\u202e\u2066\u200b\x1b]",
+        text.split("<main")[1].split('<script type="application/json"')[0],
+    )
     assert page_of(workflow(1, ATTACK)) == text
 
 
 def test_a_gate_that_failed_leads_to_its_findings_or_to_its_round_if_they_are_gone() -> None:
     view = rounds()
     shown = html.fromstring(page_of(view))
-    assert [texts(box, "text")[-1] for box in shown.xpath("//svg[@x]")] == ["2 findings", "gate", "1 finding"]
+    assert [texts(box, "text")[-1] for box in shown.xpath("//svg[@x]")] == [
+        "2 findings",
+        "gate",
+        "1 finding",
+    ]
     assert shown.xpath("//svg[@x]//a[contains(., ' finding')]/@href") == ["#x-1", "#x-1"]
     gone = html.fromstring(page_of(replace(view, summary=replace(view.summary, findings=()))))
     assert "#round=review" in gone.xpath("//svg[@x]//a/@href")
     assert gone.get_element_by_id("round=review").tag == "li"
     forked = replace(
-        view, rounds=(looked_again(), {"review": looked_again()["review"], "other": RoundRecord(number=2)})
+        view,
+        rounds=(
+            looked_again(),
+            {"review": looked_again()["review"], "other": RoundRecord(number=2)},
+        ),
     )
     ids = html.fromstring(page_of(forked)).xpath("//@id")
     assert len(ids) == len(set(ids))

@@ -1,4 +1,6 @@
-"""The report in Chromium: what scripts add to it, for the mouse, the keyboard and a screen reader."""
+"""The report in Chromium: what scripts add to it, for the mouse, the keyboard and a screen
+reader.
+"""
 
 from __future__ import annotations
 
@@ -33,22 +35,37 @@ TABS = ("verdict", "changes", "activity", "cost", "run")
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Addresses of reports: "small", "big", "hostile", "voided", and "written", which says who wrote the lines.
+    """Addresses of reports: "small", "big", "hostile", "voided", and "written", which says who
+    wrote the lines.
 
-    Also of workflows, without a bundle: "graph", "large", "rounds", and "marked", where each name is hostile.
+    Also of workflows, without a bundle: "graph", "large", "rounds", and "marked", where each name
+    is hostile.
     """
     folder = tmp_path_factory.mktemp("pages")
     big = {"files": 40, "lines": 1_500, "calls": 120}
-    kinds = {"small": {}, "big": big, "hostile": {"attack": ATTACK}, "voided": {"voided": True}, "written": {}}
+    kinds = {
+        "small": {},
+        "big": big,
+        "hostile": {"attack": ATTACK},
+        "voided": {"voided": True},
+        "written": {},
+    }
     wrote = {"written": lambda _: authors(), "hostile": lambda _: authors(ATTACK)}
     made = {}
     for name, wanted in kinds.items():
         (folder / name).mkdir()
         bundle = write(folder / name, **wanted)
         file = folder / f"{name}.html"
-        file.write_text(asyncio.run(report_of(read_bundle(bundle), wrote.get(name, nobody))), "utf-8")
+        file.write_text(
+            asyncio.run(report_of(read_bundle(bundle), wrote.get(name, nobody))), "utf-8"
+        )
         made[name] = file.as_uri()
-    drawn = {"graph": workflow(2), "large": workflow(3), "marked": workflow(1, ATTACK), "rounds": rounds(ATTACK)}
+    drawn = {
+        "graph": workflow(2),
+        "large": workflow(3),
+        "marked": workflow(1, ATTACK),
+        "rounds": rounds(ATTACK),
+    }
     for name, run in drawn.items():
         file = folder / f"{name}.html"
         file.write_text(page_of(run), "utf-8")
@@ -66,7 +83,9 @@ def number(text: str) -> int:
     return int(re.sub(r"\D", "", text.split(" of ")[0]))
 
 
-def test_a_finding_leads_to_its_line_its_vote_and_the_conversation_and_back(tab: Page, pages: dict[str, str]) -> None:
+def test_a_finding_leads_to_its_line_its_vote_and_the_conversation_and_back(
+    tab: Page, pages: dict[str, str]
+) -> None:
     tab.goto(pages["small"])
     first = tab.locator(".finding").first
     first.locator(".place").click()
@@ -113,9 +132,13 @@ def test_a_finding_leads_to_its_line_the_turn_that_wrote_it_and_the_prompt_and_b
     expect(tab.locator(".line.target code")).to_contain_text("function_2_10")
 
 
-def test_a_line_says_who_wrote_it_and_the_keyboard_leads_to_the_prompt(tab: Page, pages: dict[str, str]) -> None:
+def test_a_line_says_who_wrote_it_and_the_keyboard_leads_to_the_prompt(
+    tab: Page, pages: dict[str, str]
+) -> None:
     tab.goto(f"{pages['written']}#f=src/part1/module_1.py:31")
-    expect(tab.locator(".pinned.writer")).to_have_text(re.compile("^Cursor says: Cursor of session c-1$"))
+    expect(tab.locator(".pinned.writer")).to_have_text(
+        re.compile("^Cursor says: Cursor of session c-1$")
+    )
     expect(tab.locator(".number.written")).to_have_count(2)
     tab.locator(".number.written").first.focus()
     tab.keyboard.press("Enter")
@@ -150,7 +173,9 @@ def test_each_address_shows_its_place(tab: Page, pages: dict[str, str]) -> None:
         expect(tab.locator(selector), place).to_contain_text(text)
 
 
-def test_files_and_events_are_filtered_and_the_axis_filters_too(tab: Page, pages: dict[str, str]) -> None:
+def test_files_and_events_are_filtered_and_the_axis_filters_too(
+    tab: Page, pages: dict[str, str]
+) -> None:
     tab.goto(f"{pages['big']}#changes")
     tab.get_by_label("Filter files").fill("module_23")
     expect(tab.locator(".file")).to_have_count(1)
@@ -207,7 +232,9 @@ def test_a_place_that_does_not_exist_is_told(tab: Page, pages: dict[str, str]) -
         expect(tab.locator(".viewer > .none")).to_contain_text(sentence)
 
 
-def test_an_answer_that_did_not_count_says_so_in_the_conversation(tab: Page, pages: dict[str, str]) -> None:
+def test_an_answer_that_did_not_count_says_so_in_the_conversation(
+    tab: Page, pages: dict[str, str]
+) -> None:
     tab.goto(f"{pages['voided']}#e={JUDGE}/sdk-2")
     expect(tab.locator(".detail .answer")).to_contain_text("fail types counted as abstain")
 
@@ -267,10 +294,26 @@ def test_the_keyboard_reaches_everything(tab: Page, pages: dict[str, str]) -> No
 
 
 def test_nothing_of_a_hostile_bundle_runs_or_hides(tab: Page, pages: dict[str, str]) -> None:
-    tab.add_init_script("addEventListener('securitypolicyviolation', event => console.error(event.violatedDirective))")
-    events = (f"e={JUDGE}/sdk-2", f"e={FIXER}/sdk-9", f"e={FIXER}/hook-3", f"e={FIXER}&f=repaired.py")
+    tab.add_init_script(
+        "addEventListener('securitypolicyviolation', event => console.error(event.violatedDirective))"
+    )
+    events = (
+        f"e={JUDGE}/sdk-2",
+        f"e={FIXER}/sdk-9",
+        f"e={FIXER}/hook-3",
+        f"e={FIXER}&f=repaired.py",
+    )
     line = f"f={quote(path_of(1, ATTACK))}:11"
-    for place in (*TABS, "authors", line, "w-1-prompt", "c=quality/types/1", *events, f"c={ATTACK}", f"f={ATTACK}:1"):
+    for place in (
+        *TABS,
+        "authors",
+        line,
+        "w-1-prompt",
+        "c=quality/types/1",
+        *events,
+        f"c={ATTACK}",
+        f"f={ATTACK}:1",
+    ):
         tab.goto(f"{pages['hostile']}#{place}")
         expect(tab.locator("body")).to_have_attribute("data-tab", re.compile("."))
         tab.locator("#search").fill("onerror")
@@ -278,7 +321,10 @@ def test_nothing_of_a_hostile_bundle_runs_or_hides(tab: Page, pages: dict[str, s
         text = tab.evaluate("document.body.innerText")
         assert "onerror=window.ran=1" in text
         assert not set(text) & set("\u202e\u2066\u200b\x1b\U000e0041")
-        assert tab.evaluate("[window.ran, document.querySelector('img, iframe, main script')]") == [None, None]
+        assert tab.evaluate("[window.ran, document.querySelector('img, iframe, main script')]") == [
+            None,
+            None,
+        ]
 
 
 def test_long_lists_build_only_the_rows_in_sight(tab: Page, pages: dict[str, str]) -> None:
@@ -304,7 +350,9 @@ def test_long_lists_build_only_the_rows_in_sight(tab: Page, pages: dict[str, str
     assert tab.locator(".rows > *").count() < 300
 
 
-def test_a_box_of_the_graph_leads_to_its_turn_its_diff_and_its_fold(tab: Page, pages: dict[str, str]) -> None:
+def test_a_box_of_the_graph_leads_to_its_turn_its_diff_and_its_fold(
+    tab: Page, pages: dict[str, str]
+) -> None:
     tab.goto(f"{pages['large']}#run")
     picture, frame = tab.locator(".nodes.picture").first, tab.locator(".scroll").first
     begun = picture.bounding_box()["width"]
@@ -335,7 +383,9 @@ def test_a_box_of_the_graph_leads_to_its_turn_its_diff_and_its_fold(tab: Page, p
     assert tab.evaluate("window.ran") is None
 
 
-def test_what_no_tab_shows_is_hidden_before_the_script_has_run(tab: Page, pages: dict[str, str]) -> None:
+def test_what_no_tab_shows_is_hidden_before_the_script_has_run(
+    tab: Page, pages: dict[str, str]
+) -> None:
     tab.add_init_script("""
         window.displays = [];
         new MutationObserver(() => {
@@ -383,8 +433,12 @@ FULLEST = (
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_it_has_no_serious_fault_of_accessibility(browser: Browser, pages: dict[str, str], theme: str) -> None:
-    context = browser.new_context(viewport={"width": 1300, "height": 800}, bypass_csp=True, color_scheme=theme)
+def test_it_has_no_serious_fault_of_accessibility(
+    browser: Browser, pages: dict[str, str], theme: str
+) -> None:
+    context = browser.new_context(
+        viewport={"width": 1300, "height": 800}, bypass_csp=True, color_scheme=theme
+    )
     tab = context.new_page()
     tab.goto(pages["written"])
     ground = tab.evaluate("getComputedStyle(document.documentElement).backgroundColor")
@@ -396,10 +450,17 @@ def test_it_has_no_serious_fault_of_accessibility(browser: Browser, pages: dict[
         tab.wait_for_timeout(150)
         # The second theme differs in colours alone.
         found = (
-            Axe().run(tab, options={"runOnly": ["color-contrast"]} if theme == "dark" else None).response["violations"]
+            Axe()
+            .run(tab, options={"runOnly": ["color-contrast"]} if theme == "dark" else None)
+            .response["violations"]
         )
         faults += [
-            (place, each["id"], each["nodes"][0]["html"][:120], each["nodes"][0]["failureSummary"][:300])
+            (
+                place,
+                each["id"],
+                each["nodes"][0]["html"][:120],
+                each["nodes"][0]["failureSummary"][:300],
+            )
             for each in found
             if each["impact"] in ("serious", "critical")
         ]

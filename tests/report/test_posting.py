@@ -1,4 +1,6 @@
-"""From a report to what stands on GitHub, over rounds and faults: final state and number of writes each time."""
+"""From a report to what stands on GitHub, over rounds and faults: final state and number of writes
+each time.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +57,17 @@ def summary(findings: Sequence[Finding], head: str) -> Summary:
     fails = any(one.level == "failure" for one in findings)
     outcome = "fail" if fails else "pass"
     tidy = CriterionResult(
-        id="tidy", kind="check", must=True, weight=1, outcome=outcome, decided_by="check", reason="So."
+        id="tidy",
+        kind="check",
+        must=True,
+        weight=1,
+        outcome=outcome,
+        decided_by="check",
+        reason="So.",
     )
-    file = ChangedFile(path="src/a.py", old_path=None, change_type="added", added=LINES, deleted=0, binary=False)
+    file = ChangedFile(
+        path="src/a.py", old_path=None, change_type="added", added=LINES, deleted=0, binary=False
+    )
     change = ChangeSummary(
         before="c" * 40, after="d" * 40, base_commit=BASE, head_commit=head, patch_id="", range_patch_id="",
         files=(file,),
@@ -71,7 +81,13 @@ def summary(findings: Sequence[Finding], head: str) -> Summary:
 
 def report(findings: Sequence[Finding], head: str, name: str = "") -> Report:
     made = summary(findings, head)
-    links = Links("https://github.com", "octo/hello", head, "https://github.com/octo/hello/actions/runs/1", BASE)
+    links = Links(
+        "https://github.com",
+        "octo/hello",
+        head,
+        "https://github.com/octo/hello/actions/runs/1",
+        BASE,
+    )
     return Report(made, (), first_round(made.findings, head), links, PATCH, number=7, name=name)
 
 
@@ -94,8 +110,12 @@ def say(
 ) -> Posted:  # fmt: skip
     """One job's posting at this head, which is the pull request's newest."""
     github.pulls[7].head_sha = head
-    posting = Posting(head=head, number=7, review_comments=lines, since=since or (lambda earlier: Since()))
-    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=[].append) as forge:
+    posting = Posting(
+        head=head, number=7, review_comments=lines, since=since or (lambda earlier: Since())
+    )
+    with open_forge(
+        github.url, github.token, "octo/hello", environ=environ, pause=[].append
+    ) as forge:
         return post(replace(posting, **wanted), forge, report(findings, head, name))
 
 
@@ -105,7 +125,9 @@ def ours(github: LoopbackGitHub) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "lines", "checks"), [(0, 0, 1), (10, 10, 1), (60, 0, 2)])
-def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(github, environ, number, lines, checks):
+def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(
+    github, environ, number, lines, checks
+):
     equal = [replace(finding(n), message="Untidy.") for n in range(1, number + 1)]
     posted = say(github, environ, equal)
     assert len(github.check_runs) == 1
@@ -118,7 +140,8 @@ def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(github, environ
     [body] = ours(github)
     assert body.count("Untidy.") == bool(number)
     assert number == 0 or re.search(
-        rf" and {number - 5} more: Untidy\. \(`tidy`(, `\w{{8}}`){{3}} and {number - 3} more\)", body
+        rf" and {number - 5} more: Untidy\. \(`tidy`(, `\w{{8}}`){{3}} and {number - 3} more\)",
+        body,
     )
     assert len(body) < 5_000
     assert "Untidy." not in github.check_runs[0].sent["output"]["summary"]
@@ -150,16 +173,23 @@ def test_an_accepted_findings_comment_says_by_whom_and_its_thread_is_resolved_un
     assert (comment.body.strip(), comment.resolved) == (first.strip(), False)
     say(github, environ, [accepted(1), finding(2)])
     say(github, environ, [finding(2)], HEADS[1])
-    assert comment.body.splitlines()[1].startswith("**Fixed** at ") and "Accepted" not in comment.body
+    assert (
+        comment.body.splitlines()[1].startswith("**Fixed** at ") and "Accepted" not in comment.body
+    )
     assert comment.resolved
     assert (other.body, other.resolved) == (untouched, False)
     assert len(github.review_comments) == 2
 
 
-def test_a_refuted_findings_comment_says_so_and_its_thread_is_resolved_until_it_is_raised_again(github, environ):
+def test_a_refuted_findings_comment_says_so_and_its_thread_is_resolved_until_it_is_raised_again(
+    github, environ
+):
     say(github, environ, [finding(1)])
     (comment,) = github.review_comments
-    first, look = comment.body, SecondLook(outcome="refuted", said="refuted", reason="`main` leaves.")
+    first, look = (
+        comment.body,
+        SecondLook(outcome="refuted", said="refuted", reason="`main` leaves."),
+    )
     for _ in range(2):
         say(github, environ, [replace(finding(1), level="notice", second_look=look)], HEADS[1])
         assert comment.body.splitlines()[1] == "**Refuted** by a second look: `main` leaves."
@@ -168,7 +198,9 @@ def test_a_refuted_findings_comment_says_so_and_its_thread_is_resolved_until_it_
     assert (comment.body.strip(), comment.resolved) == (first.strip(), False)
 
 
-def test_a_token_that_may_not_resolve_threads_edits_the_comments_and_the_next_run_tries_again(github, environ):
+def test_a_token_that_may_not_resolve_threads_edits_the_comments_and_the_next_run_tries_again(
+    github, environ
+):
     github.lacking.add("contents=write")
     say(github, environ, [finding(1), finding(2)])
     posted = say(github, environ, [accepted(2)], HEADS[1])
@@ -177,7 +209,9 @@ def test_a_token_that_may_not_resolve_threads_edits_the_comments_and_the_next_ru
     assert not (fixed.resolved or waived.resolved)
     assert posted.downgrades == []
     [remark] = posted.remarks
-    assert "2 threads at lines of the diff." in remark and "`contents: write` would allow it" in remark
+    assert (
+        "2 threads at lines of the diff." in remark and "`contents: write` would allow it" in remark
+    )
     before = github.writes
     assert say(github, environ, [accepted(2)], HEADS[1]).remarks == [remark]
     assert github.writes == before + 1, "the comments stay as they are"
@@ -194,12 +228,19 @@ def test_a_token_that_may_not_resolve_threads_edits_the_comments_and_the_next_ru
 
 
 @pytest.mark.slow
-def test_more_findings_than_a_check_run_shows_are_counted_and_the_gravest_are_shown(github, environ):
+def test_more_findings_than_a_check_run_shows_are_counted_and_the_gravest_are_shown(
+    github, environ
+):
     found = [finding(n, level="warning" if n <= 1_200 else "failure") for n in range(1, 2_401)]
     say(github, environ, found, lines=False)
     made = github.check_runs[0]
     assert [one["start_line"] for one in made.annotations] == list(range(1_201, 2_201))
-    assert made.sent["output"]["summary"].count("Of 2,400 findings, 1,000 are annotations: the gravest first.") == 1
+    assert (
+        made.sent["output"]["summary"].count(
+            "Of 2,400 findings, 1,000 are annotations: the gravest first."
+        )
+        == 1
+    )
     assert github.writes == 21
     assert len(ours(github)[0]) <= 65_000
 
@@ -223,7 +264,11 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     assert [(one.line, one.fixed) for one in posted.report.round.fixed] == [(1, HEADS[1])]
     bodies = {finding_of(one.body): one.body for one in github.review_comments}
     assert "Fixed" in bodies[f"{1:016x}"]
-    assert [(one.line, one.resolved) for one in github.review_comments] == [(1, True), (2, False), (3, False)]
+    assert [(one.line, one.resolved) for one in github.review_comments] == [
+        (1, True),
+        (2, False),
+        (3, False),
+    ]
     assert "Fixed" not in bodies[f"{2:016x}"]
     assert len(github.review_comments) == 3
     before = github.writes
@@ -232,13 +277,23 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     assert {finding_of(one.body): one.body for one in github.review_comments} == bodies
     posted = say(github, environ, [finding(1), finding(2), finding(3)], HEADS[3])
     assert posted.report.round.reappeared == {f"{1:016x}"}
-    assert [finding_of(one.body) for one in github.review_comments].count(f"{1:016x}") == 2  # said again: it is back
+    assert [finding_of(one.body) for one in github.review_comments].count(
+        f"{1:016x}"
+    ) == 2  # said again: it is back
     assert len(ours(github)) == 1
 
 
-def test_where_the_last_round_cannot_be_seen_every_line_counts_and_the_comment_says_so(github, environ):
+def test_where_the_last_round_cannot_be_seen_every_line_counts_and_the_comment_says_so(
+    github, environ
+):
     say(github, environ, [finding(1)])
-    posted = say(github, environ, [finding(1), finding(5, level="warning")], HEADS[1], since=lambda head: None)
+    posted = say(
+        github,
+        environ,
+        [finding(1), finding(5, level="warning")],
+        HEADS[1],
+        since=lambda head: None,
+    )
     assert [one.line for one in posted.report.round.new] == [5]
     assert "cannot be seen any more" in posted.downgrades[0]
     assert "cannot be seen any more" in ours(github)[0]
@@ -265,7 +320,12 @@ def test_a_comment_that_somebody_else_forged_is_neither_read_nor_changed(github,
 
 def test_a_review_comment_that_somebody_else_forged_silences_nothing(github, environ):
     github.add_review_comment(
-        7, "eve", f"<!-- vibe-gate:finding {1:016x} -->\nfine", path="src/a.py", line=1, side="RIGHT"
+        7,
+        "eve",
+        f"<!-- vibe-gate:finding {1:016x} -->\nfine",
+        path="src/a.py",
+        line=1,
+        side="RIGHT",
     )
     say(github, environ, [finding(1)])
     assert [one.author for one in github.review_comments] == ["eve", "github-actions[bot]"]
@@ -283,7 +343,9 @@ def test_a_forks_token_writes_nothing_and_every_downgrade_says_why(github, envir
     assert posted.report.summary.exit_code == 1
 
 
-def test_a_permission_that_the_token_lacks_is_named_as_github_names_it_in_what_can_be_posted(github, environ):
+def test_a_permission_that_the_token_lacks_is_named_as_github_names_it_in_what_can_be_posted(
+    github, environ
+):
     github.lacking.add("checks=write")
     posted = say(github, environ, [finding(1)], lines=False)
     assert (posted.check_run_url, github.writes) == ("", 1)
@@ -291,10 +353,15 @@ def test_a_permission_that_the_token_lacks_is_named_as_github_names_it_in_what_c
     assert posted.downgrades == [told]
     assert told in ours(github)[0]
     github.lacking = {"issues=write", "pull_requests=write"}
-    assert "lacks `issues: write` or `pull-requests: write`;" in say(github, environ, [finding(2)]).downgrades[-1]
+    assert (
+        "lacks `issues: write` or `pull-requests: write`;"
+        in say(github, environ, [finding(2)]).downgrades[-1]
+    )
 
 
-def test_a_finding_that_is_not_raised_again_keeps_its_thread_open_until_its_lines_change(github, environ):
+def test_a_finding_that_is_not_raised_again_keeps_its_thread_open_until_its_lines_change(
+    github, environ
+):
     say(github, environ, [finding(1), finding(2)])
     first, second = github.review_comments
     bodies = (first.body, second.body)
@@ -302,7 +369,9 @@ def test_a_finding_that_is_not_raised_again_keeps_its_thread_open_until_its_line
     assert (first.body, first.resolved) == (bodies[0], False)
     assert (second.body.split("\n")[1][:9], second.resolved) == ("**Fixed**", True)
     assert "Round 2: 0 new, 0 still open, 1 fixed, 1 not raised again." in ours(github)[0]
-    assert "<summary>Not raised again, on lines that did not change (1)</summary>" in ours(github)[0]
+    assert (
+        "<summary>Not raised again, on lines that did not change (1)</summary>" in ours(github)[0]
+    )
     say(github, environ, [finding(1)], HEADS[2], since=lambda earlier: Since(3))
     assert "(back)" not in ours(github)[0]
     assert len(github.review_comments) == 2, "the same thread goes on"
@@ -319,7 +388,9 @@ def spend(github, environ, head: str, usd: float, **more: object) -> str:
     base = report([finding(1)], head)
     cost = Cost(usd=usd, basis="known" if usd else "none")
     told = replace(base, summary=replace(base.summary, cost=cost), **more)
-    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=[].append) as forge:
+    with open_forge(
+        github.url, github.token, "octo/hello", environ=environ, pause=[].append
+    ) as forge:
         post(Posting(head=head, number=7), forge, told)
     return ours(github)[0]
 
@@ -356,7 +427,9 @@ def test_a_line_outside_githubs_own_diff_costs_that_comment_alone(github, enviro
     [sentence] = posted.downgrades
     assert sentence.startswith("GitHub takes no comment")
     assert all(f"src/a.py:{line}" in sentence for line in off[:5])
-    assert say(github, environ, [finding(n) for n in range(1, 10)]).at_lines >= {f"{n:016x}" for n in within}
+    assert say(github, environ, [finding(n) for n in range(1, 10)]).at_lines >= {
+        f"{n:016x}" for n in within
+    }
     assert len(github.review_comments) == len(within)
 
 
@@ -366,9 +439,14 @@ def test_a_file_that_is_not_in_githubs_diff_costs_its_comments_alone(github, env
     findings[2] = replace(findings[2], fingerprint="f" * 16)
     github.pulls[7].head_sha = HEADS[0]
     told = replace(report(findings, HEADS[0]), patch=PATCH + other)
-    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=[].append) as forge:
+    with open_forge(
+        github.url, github.token, "octo/hello", environ=environ, pause=[].append
+    ) as forge:
         posted = post(Posting(head=HEADS[0], number=7, review_comments=True), forge, told)
-    assert [(one.path, one.line) for one in github.review_comments] == [("src/a.py", 1), ("src/a.py", 2)]
+    assert [(one.path, one.line) for one in github.review_comments] == [
+        ("src/a.py", 1),
+        ("src/a.py", 2),
+    ]
     assert "GitHub takes no comment at b.py:2, so it stands here only" in posted.downgrades[0]
 
 
@@ -400,7 +478,9 @@ def test_a_refused_comment_changes_no_verdict_and_is_a_downgrade(github, environ
 
 @pytest.mark.parametrize("path", [COMMENTS, CHECKS, REVIEWS])
 @pytest.mark.parametrize("fault", [{"cut": "after"}, {"status": 502}])
-def test_a_fault_that_passes_makes_nothing_twice_and_what_is_missing_is_told(github, environ, path, fault):
+def test_a_fault_that_passes_makes_nothing_twice_and_what_is_missing_is_told(
+    github, environ, path, fault
+):
     github.fail("POST", path, **fault)
     posted = say(github, environ, [finding(1)])
     assert len(posted.downgrades) == (path != COMMENTS)
@@ -421,7 +501,9 @@ def test_a_token_that_is_not_accepted_is_told_once(github, environ):
     with open_forge(github.url, "wrong", "octo/hello", environ=environ) as forge:
         posted = post(posting, forge, report([finding(1)], HEADS[0]))
     [told] = posted.downgrades
-    assert told.startswith("Nothing more was posted: the token (`github-token`) is not accepted. GitHub refused")
+    assert told.startswith(
+        "Nothing more was posted: the token (`github-token`) is not accepted. GitHub refused"
+    )
     assert told.count("401") == 1
 
 
@@ -445,15 +527,23 @@ def test_unreadable_earlier_words_make_a_first_round_and_no_second_comment(githu
     assert len(ours(github)) == 1
 
 
-def test_what_is_not_wanted_is_not_written_and_without_a_pull_request_only_the_commit_hears_of_it(github, environ):
-    posted = say(github, environ, [finding(1)], comment=False, check_run=False, review_comments=False)
+def test_what_is_not_wanted_is_not_written_and_without_a_pull_request_only_the_commit_hears_of_it(
+    github, environ
+):
+    posted = say(
+        github, environ, [finding(1)], comment=False, check_run=False, review_comments=False
+    )
     assert (github.writes, posted.downgrades) == (0, [])
     posted = say(github, environ, [finding(1)], number=None)
     assert (github.writes, bool(posted.check_run_url)) == (1, True)
 
 
 def test_without_a_forge_everything_known_is_kept(environ):
-    posted = post(Posting(head=HEADS[0], number=7, limits=("No token.",)), None, report([finding(1)], HEADS[0]))
+    posted = post(
+        Posting(head=HEADS[0], number=7, limits=("No token.",)),
+        None,
+        report([finding(1)], HEADS[0]),
+    )
     assert posted.downgrades == ["No token."]
     assert not (posted.comment_url or posted.check_run_url)
 

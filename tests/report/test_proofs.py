@@ -21,7 +21,9 @@ from vibe_gate.report.round import first_round
 from vibe_gate.report.terminal import render
 
 TEST = "def test_it():\n    assert transfer(1) == 1  # ``` </details> @team\n"
-LINE = CheckedEvidence(path="docs/api.md", line=7, end_line=7, quote="transfer(1) gives 1", standing="holds")
+LINE = CheckedEvidence(
+    path="docs/api.md", line=7, end_line=7, quote="transfer(1) gives 1", standing="holds"
+)
 PATH = "tests/test_counterexample_0a1b2c3d.py"
 COMMAND = f".venv/bin/python -m pytest -q {PATH}"
 
@@ -35,7 +37,9 @@ def reported(status: ProofStatus | None) -> tuple[Report, Finding]:
         about = {"reason": reason, "path": PATH, "test": TEST, "command": COMMAND}
         found = replace(found, proof=Proof(status=status, obligation=(LINE,), **about))
     summary = replace(told.summary, findings=(found, *others))
-    return replace(told, summary=summary, round=first_round(summary.findings, summary.change.head_commit)), found
+    return replace(
+        told, summary=summary, round=first_round(summary.findings, summary.change.head_commit)
+    ), found
 
 
 def everywhere(report: Report, finding: Finding) -> dict[str, str]:
@@ -54,7 +58,9 @@ def everywhere(report: Report, finding: Finding) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("status", ["proven", "could_not_run", None])
-def test_every_face_says_how_a_finding_is_known_and_gives_the_test_to_take_over(status: ProofStatus | None) -> None:
+def test_every_face_says_how_a_finding_is_known_and_gives_the_test_to_take_over(
+    status: ProofStatus | None,
+) -> None:
     report, finding = reported(status)
     word, other = ("executed", "inferred") if status == "proven" else ("inferred", "executed")
     for name, text in everywhere(report, finding).items():
@@ -72,14 +78,31 @@ def test_every_face_says_how_a_finding_is_known_and_gives_the_test_to_take_over(
 
 
 def test_a_test_that_voided_a_fail_is_told_with_its_command_though_no_finding_has_it() -> None:
-    proof = Proof(status="void", reason="Its own test passes after the change.", path=PATH, test=TEST, command=COMMAND)
-    vote = Vote(outcome="abstain", said="fail", reason="its own test passes after the change", proof=proof)
+    proof = Proof(
+        status="void",
+        reason="Its own test passes after the change.",
+        path=PATH,
+        test=TEST,
+        command=COMMAND,
+    )
+    vote = Vote(
+        outcome="abstain", said="fail", reason="its own test passes after the change", proof=proof
+    )
     made = first().summary
-    undecided = replace(made.rubrics[0].criteria[0], outcome="abstain", kind="judge", votes=(vote, vote))
-    rubric = replace(made.rubrics[0], outcome="abstain", criteria=(undecided, *made.rubrics[0].criteria[1:]))
+    undecided = replace(
+        made.rubrics[0].criteria[0], outcome="abstain", kind="judge", votes=(vote, vote)
+    )
+    rubric = replace(
+        made.rubrics[0], outcome="abstain", criteria=(undecided, *made.rubrics[0].criteria[1:])
+    )
     report = replace(made, rubrics=(rubric, *made.rubrics[1:]))
     shown = render(report, (), 200).plain
-    assert shown.count(f"Its own test passes after the change.\n    repeat: {COMMAND} (the bundle has the test)") == 1
+    assert (
+        shown.count(
+            f"Its own test passes after the change.\n    repeat: {COMMAND} (the bundle has the test)"
+        )
+        == 1
+    )
     page = str(body(verdict_view(report)))
     assert COMMAND in page and "assert transfer(1) == 1" in page
 
@@ -87,5 +110,12 @@ def test_a_test_that_voided_a_fail_is_told_with_its_command_though_no_finding_ha
 def test_a_check_is_neither_and_a_judge_of_an_older_version_inferred() -> None:
     report = first()
     swallowed, hidden, policy, key = report.summary.findings
-    assert [queries.basis(one, report.summary) for one in (swallowed, hidden, policy, key)] == ["inferred", "", "", ""]
-    assert sentences.proof(Proof(status="shown", reason="Its test fails.")) == "Shown: its test fails."
+    assert [queries.basis(one, report.summary) for one in (swallowed, hidden, policy, key)] == [
+        "inferred",
+        "",
+        "",
+        "",
+    ]
+    assert (
+        sentences.proof(Proof(status="shown", reason="Its test fails.")) == "Shown: its test fails."
+    )

@@ -1,4 +1,6 @@
-"""What every face says of a finding that was looked at again: both sides, and a pass that hides nothing."""
+"""What every face says of a finding that was looked at again: both sides, and a pass that hides
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def line(path: str, number: int, quote: str) -> CheckedEvidence:
 
 def look(outcome: LookOutcome) -> SecondLook:
     guard = line("src/main.py", 7, "if not path:")
-    return SecondLook(outcome=outcome, said=outcome, reason="main leaves before it.", evidence=(guard,))
+    return SecondLook(
+        outcome=outcome, said=outcome, reason="main leaves before it.", evidence=(guard,)
+    )
 
 
 def looked(outcome: LookOutcome) -> Summary:
@@ -49,7 +53,9 @@ def looked(outcome: LookOutcome) -> Summary:
         decided_by="refuted" if is_pass else "unanimous", reason="Raised and refuted: main leaves before it.",
     )  # fmt: skip
     rubrics = (rubric(decided, outcome=decided.outcome),)
-    return summary(outcome=decided.outcome, exit_code=not is_pass, findings=(found,), rubrics=rubrics)
+    return summary(
+        outcome=decided.outcome, exit_code=not is_pass, findings=(found,), rubrics=rubrics
+    )
 
 
 def report(outcome: LookOutcome) -> Report:
@@ -64,13 +70,18 @@ BOTH = "Raised: It hides the error. Refuted: main leaves before it."
 def test_a_refuted_finding_is_a_notice_with_both_sides_and_the_verdict_line_counts_it():
     made = looked("refuted")
     assert sentences.headline(made) == "PASS · 1 raised and refuted; quality"
-    assert sentences.concise(made)[0] == f"src/a.py:41: notice: {BOTH} [errors-not-swallowed] [abababab]"
+    assert (
+        sentences.concise(made)[0]
+        == f"src/a.py:41: notice: {BOTH} [errors-not-swallowed] [abababab]"
+    )
     screen = render(made, (), 100).plain
     assert BOTH in screen
     assert "    src/main.py:7\n      7 | if not path:" in screen
     (result,) = json.loads(formats.sarif(made))["runs"][0]["results"]
     assert (result["level"], result["message"]["text"].startswith(BOTH)) == ("note", True)
-    (case,) = ElementTree.fromstring(formats.junit(made)).findall("testsuite[@name='quality']/testcase")
+    (case,) = ElementTree.fromstring(formats.junit(made)).findall(
+        "testsuite[@name='quality']/testcase"
+    )
     assert [child.tag for child in case] == ["system-out"]
     assert BOTH in case[0].text
     (entry,) = json.loads(formats.gitlab(made))

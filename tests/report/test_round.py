@@ -1,4 +1,6 @@
-"""Rounds: nothing is said twice, what is gone is fixed at a commit, and a state from a comment is hostile."""
+"""Rounds: nothing is said twice, what is gone is fixed at a commit, and a state from a comment is
+hostile.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,36 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
-from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, RubricResult, SecondLook, Vote
+from vibe_gate.domain.verdict import (
+    MAX_FINDINGS,
+    CriterionResult,
+    Finding,
+    RubricResult,
+    SecondLook,
+    Vote,
+)
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.reported_finding import ReportedFinding
 from vibe_gate.report.round import Round, answered_by, first_round, next_round
-from vibe_gate.report.round_state import MAX_STATE, RoundState, dump_state, explain_state, load_state
+from vibe_gate.report.round_state import (
+    MAX_STATE,
+    RoundState,
+    dump_state,
+    explain_state,
+    load_state,
+)
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 
 
 def found(name: str, level: str = "failure", **more) -> Finding:
-    values = {"path": "src/a.py", "line": 3, "end_line": 3, "criterion": "x", "message": f"finding {name}"}
+    values = {
+        "path": "src/a.py",
+        "line": 3,
+        "end_line": 3,
+        "criterion": "x",
+        "message": f"finding {name}",
+    }
     return Finding(level=level, **{"fingerprint": name * 16} | values | more)
 
 
@@ -63,7 +84,12 @@ def test_what_was_fixed_and_is_there_again_is_new_and_said_to_be_back():
 
 @pytest.mark.parametrize(
     ("level", "touched", "new", "held"),
-    [("failure", False, "2", ""), ("warning", True, "2", ""), ("warning", False, "", "2"), ("notice", False, "", "2")],
+    [
+        ("failure", False, "2", ""),
+        ("warning", True, "2", ""),
+        ("warning", False, "", "2"),
+        ("notice", False, "", "2"),
+    ],
 )
 def test_only_blockers_and_what_stands_on_touched_lines_is_said_later(level, touched, new, held):
     told = follow(first_round([found("1")], A), [found("1"), found("2", level)], touched=touched)
@@ -77,7 +103,11 @@ def test_what_is_held_back_is_held_back_again_and_said_once_its_lines_change():
 
 
 def test_what_nobody_could_look_for_is_not_fixed():
-    told = follow(first_round([found("1"), found("2")], A), [], answered=lambda seen: seen.fingerprint[0] == "1")
+    told = follow(
+        first_round([found("1"), found("2")], A),
+        [],
+        answered=lambda seen: seen.fingerprint[0] == "1",
+    )
     assert (names(told.fixed), names(told.unanswered)) == ("1", "2")
     assert names(follow(told, [found("2")], C).open) == "2"
 
@@ -88,7 +118,9 @@ def test_what_is_gone_although_its_lines_did_not_change_was_fixed_by_nobody():
     assert (names(told.fixed), names(told.unraised), told.unanswered) == ("2", "1", ())
     assert load_state(dump_state(told.state)) == told.state
     third = follow(told, [found("1")], C, replaced=lambda seen: False)
-    assert (names(third.open), third.new, third.reappeared) == ("1", (), frozenset()), "it is not called back"
+    assert (names(third.open), third.new, third.reappeared) == ("1", (), frozenset()), (
+        "it is not called back"
+    )
     assert third.state.findings[0].last == ""
 
 
@@ -98,21 +130,29 @@ def test_what_was_not_raised_again_is_compared_with_where_it_was_found_last():
     (seen,) = third.unraised
     assert (seen.since, seen.last, seen.places) == (A, B, (("src/a.py", 9, 11),))
     asked = []
-    follow(third, [], "d" * 40, replaced=lambda seen: asked.append((seen.last, seen.places)) or True)
+    follow(
+        third, [], "d" * 40, replaced=lambda seen: asked.append((seen.last, seen.places)) or True
+    )
     assert asked == [(B, (("src/a.py", 9, 11),))]
 
 
 def refuted(name: str) -> Finding:
-    return found(name, "notice", second_look=SecondLook(outcome="refuted", said="refuted", reason="a guard"))
+    return found(
+        name, "notice", second_look=SecondLook(outcome="refuted", said="refuted", reason="a guard")
+    )
 
 
 def test_a_refuted_finding_is_never_called_fixed():
     second = follow(first_round([found("1"), refuted("2")], A), [refuted("1"), refuted("2")])
     assert (names(second.open), second.fixed) == ("12", ()), "neither when it is refuted"
     third = follow(second, [], C)
-    assert (third.fixed, third.unanswered, third.state.findings) == ((), (), ()), "nor when it is not raised again"
+    assert (third.fixed, third.unanswered, third.state.findings) == ((), (), ()), (
+        "nor when it is not raised again"
+    )
     back = follow(second, [found("1"), refuted("2")], C)
-    assert (names(back.new), names(back.open), back.reappeared) == ("1", "2", {"1" * 16}), "and it can come back"
+    assert (names(back.new), names(back.open), back.reappeared) == ("1", "2", {"1" * 16}), (
+        "and it can come back"
+    )
     whole = summaries.summary(findings=(refuted("1"),))
     (seen,) = explain_state(first_round([refuted("1")], A).state, whole, 1).findings
     assert seen.second_look == "Second look: refuted. a guard"
@@ -133,12 +173,26 @@ def test_findings_without_a_fingerprint_are_told_apart_by_their_words():
 
 
 def summary(outcome, kind="judge", unreviewed=(), path="src/a.py"):
-    one = CriterionResult(id="x", kind=kind, must=True, weight=1, outcome=outcome, decided_by="none")
-    files = (ChangedFile(path=path, old_path=None, change_type="modified", added=1, deleted=0, binary=False),)
-    change = ChangeSummary(
-        before="1", after="2", base_commit="", head_commit=A, patch_id="", range_patch_id="", files=files
+    one = CriterionResult(
+        id="x", kind=kind, must=True, weight=1, outcome=outcome, decided_by="none"
     )
-    rubrics = (RubricResult(id="r", digest="", outcome="pass", score=1, coverage=1, criteria=(one,)),)
+    files = (
+        ChangedFile(
+            path=path, old_path=None, change_type="modified", added=1, deleted=0, binary=False
+        ),
+    )
+    change = ChangeSummary(
+        before="1",
+        after="2",
+        base_commit="",
+        head_commit=A,
+        patch_id="",
+        range_patch_id="",
+        files=files,
+    )
+    rubrics = (
+        RubricResult(id="r", digest="", outcome="pass", score=1, coverage=1, criteria=(one,)),
+    )
     places = tuple(Unreviewed(path=name, line=0, end_line=0, reason="") for name in unreviewed)
     return Summary(
         run_id="r", key=A, workflow="review", outcome="pass", exit_code=0, bundle="", change=change, rubrics=rubrics,
@@ -170,21 +224,35 @@ def test_a_run_can_tell_only_about_what_it_decided(made, answered):
 @pytest.mark.parametrize(
     ("before", "after", "fixed"),
     [
-        ({"path": "", "line": 0}, {"path": "", "line": 0}, False),  # a command that fails is named by what it prints
+        (
+            {"path": "", "line": 0},
+            {"path": "", "line": 0},
+            False,
+        ),  # a command that fails is named by what it prints
         ({}, {"path": "", "line": 0}, False),  # as where the program is missing now
         ({"path": "", "line": 0}, {}, False),
         ({"path": "src/old.py"}, {}, False),  # git mv
-        ({"path": "src/old.py"}, {"fingerprint": "3" * 16}, True),  # what is still there was said before
+        (
+            {"path": "src/old.py"},
+            {"fingerprint": "3" * 16},
+            True,
+        ),  # what is still there was said before
         ({}, {}, True),
     ],
 )
-def test_what_a_criterion_that_still_fails_may_have_found_elsewhere_is_not_fixed(before, after, fixed):
+def test_what_a_criterion_that_still_fails_may_have_found_elsewhere_is_not_fixed(
+    before, after, fixed
+):
     state = first_round([found("1", **before), found("3", path="src/b.py")], A).state
     made = replace(summary("fail", kind="check"), findings=(found("2", **after),))
-    told = next_round(state, made.findings, B, lambda _: True, lambda _: True, answered=answered_by(made, state))
+    told = next_round(
+        state, made.findings, B, lambda _: True, lambda _: True, answered=answered_by(made, state)
+    )
     assert ("1" * 16 in {seen.fingerprint for seen in told.fixed}) is fixed
     passed = replace(summary("pass", kind="check"), findings=())
-    told = next_round(told.state, (), C, lambda _: True, lambda _: True, answered=answered_by(passed, told.state))
+    told = next_round(
+        told.state, (), C, lambda _: True, lambda _: True, answered=answered_by(passed, told.state)
+    )
     assert not told.unanswered, "once it passes, all is fixed"
 
 
@@ -198,9 +266,14 @@ def test_a_word_about_the_gates_change_leaves_open_nothing_about_the_gate():
 def test_a_check_with_as_many_findings_as_it_keeps_answers_nothing_about_the_rest():
     before = first_round([found("1")], A).state
     (gone,) = before.findings
-    many = [found("2", line=number, fingerprint=f"{number:016x}") for number in range(1, MAX_FINDINGS + 1)]
+    many = [
+        found("2", line=number, fingerprint=f"{number:016x}")
+        for number in range(1, MAX_FINDINGS + 1)
+    ]
     made = replace(summary("fail", kind="check"), findings=tuple(many))
-    told = next_round(before, many, C, lambda _: True, lambda _: True, answered=answered_by(made, before))
+    told = next_round(
+        before, many, C, lambda _: True, lambda _: True, answered=answered_by(made, before)
+    )
     assert (told.fixed, [seen.fingerprint for seen in told.unanswered]) == ((), ["1" * 16])
     assert answered_by(replace(made, findings=tuple(many[1:])), before)(gone)
 
@@ -237,14 +310,18 @@ def random_message(index: int) -> str:
 @pytest.mark.parametrize("number", [400, 10_000])
 def test_a_state_that_is_too_large_loses_fixed_ones_then_words_and_the_last_ones_at_the_end(number):
     plain = state(number, fixed=True)
-    hostile = tuple(replace(seen, message=random_message(n)) for n, seen in enumerate(plain.findings))
+    hostile = tuple(
+        replace(seen, message=random_message(n)) for n, seen in enumerate(plain.findings)
+    )
     text = dump_state(replace(plain, findings=hostile))
     assert len(text) <= MAX_STATE
     kept = load_state(text)
     assert kept is not None
     assert kept.findings[0].fingerprint == f"{0:016x}"
     if number == 400:
-        assert [seen.fingerprint for seen in kept.findings[:200]] == [f"{n:016x}" for n in range(200)]
+        assert [seen.fingerprint for seen in kept.findings[:200]] == [
+            f"{n:016x}" for n in range(200)
+        ]
 
 
 def packed(value) -> str:
@@ -295,7 +372,9 @@ HOSTILE = st.one_of(
 
 def spoilt(valid: dict) -> st.SearchStrategy[dict]:
     """The document with any of its values replaced."""
-    return st.fixed_dictionaries({name: st.one_of(st.just(value), HOSTILE) for name, value in valid.items()})
+    return st.fixed_dictionaries(
+        {name: st.one_of(st.just(value), HOSTILE) for name, value in valid.items()}
+    )
 
 
 @settings(deadline=None, max_examples=100)
@@ -320,7 +399,10 @@ def test_the_count_of_rounds_stays_at_its_end():
 
 
 def test_what_a_state_cannot_hold_is_not_remembered():
-    many = tuple(ReportedFinding(**SEEN | {"fingerprint": f"{number:016x}", "fixed": A}) for number in range(10_000))
+    many = tuple(
+        ReportedFinding(**SEEN | {"fingerprint": f"{number:016x}", "fixed": A})
+        for number in range(10_000)
+    )
     told = follow_state(RoundState(number=1, head=A, findings=many), [found("f")])
     assert told.state.findings[0].fingerprint == "f" * 16
     assert len(told.state.findings) == 10_000
@@ -351,14 +433,22 @@ def test_a_finding_is_explained_by_the_votes_of_its_own_rubric_where_two_share_a
     def voted(name: str) -> RubricResult:
         vote = Vote(outcome="fail", said="fail", reason=f"in {name}", counterexample=name)
         return summaries.rubric(
-            summaries.criterion("x", "fail", kind="judge", votes=(vote,), must=name == "a"), id=name, outcome="fail"
+            summaries.criterion("x", "fail", kind="judge", votes=(vote,), must=name == "a"),
+            id=name,
+            outcome="fail",
         )
 
     one, two = found("1", rubrics=("a",)), found("2", rubrics=("b",))
     whole = summaries.summary(rubrics=(voted("a"), voted("b")), findings=(two, one))
     explained = explain_state(first_round([one, two], A).state, whole, 1)
-    assert [[vote.reason for vote in seen.votes] for seen in explained.findings] == [["in a"], ["in b"]]
-    assert [name.fingerprint for name in queries.worst_first(whole.findings, whole)] == ["1" * 16, "2" * 16]
+    assert [[vote.reason for vote in seen.votes] for seen in explained.findings] == [
+        ["in a"],
+        ["in b"],
+    ]
+    assert [name.fingerprint for name in queries.worst_first(whole.findings, whole)] == [
+        "1" * 16,
+        "2" * 16,
+    ]
 
 
 SENTENCE = "overridden by @ada until 2026-03-01: meant"
@@ -371,7 +461,12 @@ SUPPRESSION = summaries.waiver("@ada", "meant", local=False)
     [
         ({"message": f"{SENTENCE} | bad"}, "", "", False),  # a judge can begin with the same words
         ({"waiver": SENTENCE}, SENTENCE, SENTENCE, True),  # of an older summary
-        ({"waiver": SENTENCE, "allowed_by": OVERRIDE}, SENTENCE, "by @ada until 2026-03-01: meant", True),
+        (
+            {"waiver": SENTENCE, "allowed_by": OVERRIDE},
+            SENTENCE,
+            "by @ada until 2026-03-01: meant",
+            True,
+        ),
         (
             {"waiver": SUPPRESSION.sentence, "allowed_by": SUPPRESSION},
             "suppressed by @ada: meant",
@@ -380,7 +475,9 @@ SUPPRESSION = summaries.waiver("@ada", "meant", local=False)
         ),
     ],
 )
-def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(more, waiver, grounds, is_overridden):
+def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(
+    more, waiver, grounds, is_overridden
+):
     finding = found("1", **{"level": "notice"} | more)
     assert (queries.waiver(finding), queries.waiver_grounds(finding)) == (waiver, grounds)
     assert queries.is_overridden(finding) is is_overridden

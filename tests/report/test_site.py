@@ -1,4 +1,6 @@
-"""The site of all runs: what its index and pictures say, and what stands in them of others' texts."""
+"""The site of all runs: what its index and pictures say, and what stands in them of others'
+texts.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,12 @@ MARK = "0123456789abcdef"
 
 def entry(number: int, **more: Any) -> RunEntry:
     at = FIRST + timedelta(days=number)
-    values = {"outcome": "pass", "author": "human", "workflow": "review", "rubrics": (("quality", "pass"),)} | more
+    values = {
+        "outcome": "pass",
+        "author": "human",
+        "workflow": "review",
+        "rubrics": (("quality", "pass"),),
+    } | more
     return RunEntry(f"{at:%Y%m%dT%H%M%S}000Z-{number:08x}", HEAD, **values)
 
 
@@ -42,7 +49,9 @@ def site_of(*made: tuple[RunEntry, Summary], labels: Sequence[Label] = (), **mor
     runs = sorted((run for run, _ in made), reverse=True)
     total = statistics(runs, {}, lambda run: figures[run.run_id], labels)
     title, people = more.pop("title", ""), more.pop("people", {})
-    shown = (SiteRun(run, figures[run.run_id], title, person=people.get(run.run_id, "")) for run in runs)
+    shown = (
+        SiteRun(run, figures[run.run_id], title, person=people.get(run.run_id, "")) for run in runs
+    )
     return Site(tuple(shown), total, tuple(labels), **more)
 
 
@@ -67,12 +76,25 @@ def page_of(site: Site) -> html.HtmlElement:
 
 
 def table_of(page: html.HtmlElement, figure: str) -> list[list[str]]:
-    return [[cell.text_content() for cell in row] for row in page.xpath(f"//figure[@id='{figure}']//tr")]
+    return [
+        [cell.text_content() for cell in row] for row in page.xpath(f"//figure[@id='{figure}']//tr")
+    ]
 
 
 BOTH = (
     (entry(0, cost_usd=0.5, cost_basis="known", duration_ms=2_250), summary()),
-    (entry(2, outcome="fail", exit_code=1, author="agent", cost_usd=0.25, cost_basis="known", findings=1), failed()),
+    (
+        entry(
+            2,
+            outcome="fail",
+            exit_code=1,
+            author="agent",
+            cost_usd=0.25,
+            cost_basis="known",
+            findings=1,
+        ),
+        failed(),
+    ),
 )
 
 
@@ -87,7 +109,12 @@ def test_the_pictures_tell_the_runs_and_lead_to_them():
         ["Days", "a-model", "other", "total"], ["2026-10-05", "", "0.5000", "0.5000"],
         ["2026-10-07", "0.2500", "", "0.2500"],
     ]  # fmt: skip
-    assert table_of(page, "seconds")[1] == ["2026-10-05", "2.3 s", "2.3 s", ""]  # as the list says it
+    assert table_of(page, "seconds")[1] == [
+        "2026-10-05",
+        "2.3 s",
+        "2.3 s",
+        "",
+    ]  # as the list says it
     assert table_of(page, "reuse")[1] == ["2026-10-07", "1", "3"]
     assert [row[:3] for row in table_of(page, "authors")[1:]] == [
         ["agents", "1 of 1 failed", "1 of 1 failed"], ["people", "0 of 1 failed", "0 of 1 failed"],
@@ -107,7 +134,11 @@ def test_the_pictures_tell_the_runs_and_lead_to_them():
 
 
 def test_a_pass_that_no_judge_gave_is_named_and_drawn_as_another_outcome():
-    passes = (entry(0), summary()), (entry(1, extent="checks"), summary()), (entry(2, extent="nothing"), summary())
+    passes = (
+        (entry(0), summary()),
+        (entry(1, extent="checks"), summary()),
+        (entry(2, extent="nothing"), summary()),
+    )
     page = page_of(site_of(*passes))
     assert table_of(page, "runs-over-time")[0] == ["Days", "pass", "checks-only", "nothing"]
     [keys] = page.xpath("//figure[@id='runs-over-time']//ul")
@@ -130,7 +161,11 @@ def test_a_pass_that_no_judge_gave_is_named_and_drawn_as_another_outcome():
         ([label(right=True, source="override")], "", "accepted"),
         ([], "overridden by Ada until 2027-01-01: agreed", "overridden"),
         ([label(right=True)], "overridden by Ada until 2027-01-01: agreed", "accepted"),
-        ([label(right=False, source="override")], "overridden by Ada until 2027-01-01: wrong", "wrong"),
+        (
+            [label(right=False, source="override")],
+            "overridden by Ada until 2027-01-01: wrong",
+            "wrong",
+        ),
     ],
 )
 def test_what_people_said_of_a_finding_counts_once(labels, waiver, word):
@@ -147,11 +182,21 @@ def test_what_people_said_of_a_finding_counts_once(labels, waiver, word):
 def test_calibration_has_intervals_of_labels_and_of_cases():
     counted = count("types", [LabelledAnswers(True, ("pass",)), LabelledAnswers(False, ("fail",))])
     measured = Baseline(
-        schema=1, rubric="quality", digest="0" * 64, model="m", template=1, created_at="2026", criterion=(counted,)
+        schema=1,
+        rubric="quality",
+        digest="0" * 64,
+        model="m",
+        template=1,
+        created_at="2026",
+        criterion=(counted,),
     )
     page = page_of(site_of(*BOTH, labels=[label(right=True)], baselines=(measured,)))
     for name, shown in (("precision", "100%"), ("recall", "100%"), ("false-blocks", "0%")):
-        assert table_of(page, name)[1][:3] == ["quality/types", "0 of 1" if name == "false-blocks" else "1 of 1", shown]
+        assert table_of(page, name)[1][:3] == [
+            "quality/types",
+            "0 of 1" if name == "false-blocks" else "1 of 1",
+            shown,
+        ]
 
 
 def test_sentences_name_what_stands_out_and_lead_there():
@@ -166,14 +211,21 @@ def test_sentences_name_what_stands_out_and_lead_there():
             took = 30_000 if at < 28 else 60_000  # ends with a Sunday
             cost = {"cost_usd": 0.25, "cost_basis": "known", "duration_ms": took}
             run = entry(at, outcome=outcome, author="agent", paths=("a.py", f"{number}.py"), **cost)
-            key = f"tree-{HEAD}" if told is other and number == 5 else HEAD  # what is staged is no commit
+            key = (
+                f"tree-{HEAD}" if told is other and number == 5 else HEAD
+            )  # what is staged is no commit
             made.append((replace(run, run_id=f"{run.run_id[:-1]}{number}", key=key), told))
     site = site_of(*made, labels=[label(right=False)])
     page = page_of(site)
     told = " ".join(part.text_content() for part in page.xpath("//p[@class='sentence']"))
-    assert "Wrong most often: quality/types, 1 of 1 finding that people labelled, in 18 runs." in told
+    assert (
+        "Wrong most often: quality/types, 1 of 1 finding that people labelled, in 18 runs." in told
+    )
     assert "Of agents, Codex fails most: 6 of 6 runs (100%), and 1 of 1 commits." in told
-    assert "60.0 s from 2026-11-02 to 2026-11-08, 30.0 s from 2026-10-05 to 2026-10-11: 100% slower." in told
+    assert (
+        "60.0 s from 2026-11-02 to 2026-11-08, 30.0 s from 2026-10-05 to 2026-10-11: 100% slower."
+        in told
+    )
     assert "Most: a.py, changed by 7 failed runs." in told
     links = page.xpath("//p[@class='sentence']//a/@href")
     assert "#criterion=quality%2Ftypes&said=wrong" in links
@@ -186,7 +238,13 @@ def test_sentences_name_what_stands_out_and_lead_there():
 
 
 def test_whether_a_judge_may_block_is_told_with_the_sum_of_cases_and_labels():
-    known = {"state": "calibrated", "sentence": "4 of 213 clean blocked", "clean": 213, "blocked": 4, "wrong": 3}
+    known = {
+        "state": "calibrated",
+        "sentence": "4 of 213 clean blocked",
+        "clean": 213,
+        "blocked": 4,
+        "wrong": 3,
+    }
     recall = Interval(0.8, 0.7, 0.9)
     badges = {
         "lost": TrustBadge(**known, blocks=False, needed=225, defective=10, found=8, recall=recall),
@@ -204,23 +262,48 @@ def test_whether_a_judge_may_block_is_told_with_the_sum_of_cases_and_labels():
         ["quality/shaky", "yes", "0 of 9 cases", "", "unsteady: 2 cases flipped"],
     ]  # fmt: skip
     rules = {}
-    for trust in (Trust(block="earned", max_false_blocks=0.025), Trust(uncalibrated="advise"), Trust()):
-        told = page_of(site_of(*BOTH, judges=judges, trust=trust)).xpath("//figure[@id='judges']//p")[0].text
+    for trust in (
+        Trust(block="earned", max_false_blocks=0.025),
+        Trust(uncalibrated="advise"),
+        Trust(),
+    ):
+        told = (
+            page_of(site_of(*BOTH, judges=judges, trust=trust))
+            .xpath("//figure[@id='judges']//p")[0]
+            .text
+        )
         rules[trust.block, trust.uncalibrated] = told.partition(". ")[0]
     assert rules == {
-        ("earned", "block"): "A fail blocks while labelled answers show that the judge blocks at most 2.5% of clean "
+        (
+            "earned",
+            "block",
+        ): "A fail blocks while labelled answers show that the judge blocks at most 2.5% of clean "
         "changes",
         ("always", "advise"): "A fail blocks if its judge is calibrated",
-        ("always", "block"): "Every fail blocks, whatever is known of its judge ([trust] in gate.toml can change that)",
+        (
+            "always",
+            "block",
+        ): "Every fail blocks, whatever is known of its judge ([trust] in gate.toml can change that)",
     }
 
 
 def test_what_people_let_pass_stands_open_with_who_until_when_and_why():
-    agreed, disputed = (waiver("Bo", reason, expires=date(2027, 1, 1)) for reason in ("agreed", "no defect"))
+    agreed, disputed = (
+        waiver("Bo", reason, expires=date(2027, 1, 1)) for reason in ("agreed", "no defect")
+    )
     passed = failed(waiver=agreed.sentence, allowed_by=agreed)
     other, both = failed("f" * 16), failed("e" * 16, waiver=disputed.sentence, allowed_by=disputed)
-    runs = ((entry(0), failed()), (entry(1), passed), (entry(2), passed), (entry(3), other), (entry(4), both))
-    labels = [label(right=False, finding=mark * 16, reason="no", by="Ada <ada@example.org>") for mark in "ef"]
+    runs = (
+        (entry(0), failed()),
+        (entry(1), passed),
+        (entry(2), passed),
+        (entry(3), other),
+        (entry(4), both),
+    )
+    labels = [
+        label(right=False, finding=mark * 16, reason="no", by="Ada <ada@example.org>")
+        for mark in "ef"
+    ]
     page = page_of(site_of(*runs, labels=labels))
     parts = page.xpath("//section[@id='said']/details")
     assert [(part.get("id"), part.get("open") is not None) for part in parts] == [
@@ -228,7 +311,14 @@ def test_what_people_let_pass_stands_open_with_who_until_when_and_why():
         ("said-wrong", False),
     ]
     rows = [[cell.text_content() for cell in part.xpath(".//tbody/tr/td")] for part in parts]
-    wrong = ["2026-10-05", "quality/types", "src/a.py", "wrong", "Bo until 2027-01-01: no defect", runs[4][0].run_id]
+    wrong = [
+        "2026-10-05",
+        "quality/types",
+        "src/a.py",
+        "wrong",
+        "Bo until 2027-01-01: no defect",
+        runs[4][0].run_id,
+    ]
     assert rows == [
         [
             "2026-10-06",
@@ -254,7 +344,9 @@ def test_runs_are_listed_with_the_author_of_their_commit():
     site = Site(tuple(runs), statistics([run.entry for run in runs], {}, lambda run: None))
     assert [run.by for run in runs] == ["Ada\\u202e", "Ada\\u202e (Codex)", "Ada\\u202e (agent)"]
     page = page_of(site)
-    assert [row[2].text_content() for row in page.xpath("//table[@id='list']//tbody/tr")] == [run.by for run in runs]
+    assert [row[2].text_content() for row in page.xpath("//table[@id='list']//tbody/tr")] == [
+        run.by for run in runs
+    ]
     data = json.loads(page.xpath("//script[@id='data']")[0].text)
     assert (data["people"], data["workflows"], [run[17:19] for run in data["runs"]]) == (
         ["Ada\\u202e"],
@@ -265,11 +357,23 @@ def test_runs_are_listed_with_the_author_of_their_commit():
 
 def test_commits_that_were_never_reviewed_stand_open():
     commits = tuple(
-        (ChangeIdentity(name * 40, "", "", "", title=f"title {name}"), CommitStatus(word, why=f"why {word}"))
-        for name, word in (("a", "reviewed"), ("b", "missing"), ("c", "bypassed"), ("d", "overridden"))
+        (
+            ChangeIdentity(name * 40, "", "", "", title=f"title {name}"),
+            CommitStatus(word, why=f"why {word}"),
+        )
+        for name, word in (
+            ("a", "reviewed"),
+            ("b", "missing"),
+            ("c", "bypassed"),
+            ("d", "overridden"),
+        )
     )
     made = {"b" * 40: ("2026-10-05", "Ada")}
-    page = page_of(site_of(*BOTH, coverage=Verification(commits, "", "", strict=False), commits="main", made=made))
+    page = page_of(
+        site_of(
+            *BOTH, coverage=Verification(commits, "", "", strict=False), commits="main", made=made
+        )
+    )
     assert table_of(page, "coverage")[1:] == [
         ["reviewed", "1"], ["overridden", "1"], ["missing", "1"], ["bypassed", "1"],
     ]  # fmt: skip
@@ -294,8 +398,13 @@ def status_of(word: str) -> CommitStatus:
 
 def coverage_of(*words: str) -> Verification:
     """Commits a, b, c ... with these statuses, the newest first."""
-    commits = [ChangeIdentity(chr(97 + at) * 40, "", "", "", title=f"title {at}") for at in range(len(words))]
-    return Verification(tuple(zip(commits, map(status_of, words), strict=True)), "", "", strict=False)
+    commits = [
+        ChangeIdentity(chr(97 + at) * 40, "", "", "", title=f"title {at}")
+        for at in range(len(words))
+    ]
+    return Verification(
+        tuple(zip(commits, map(status_of, words), strict=True)), "", "", strict=False
+    )
 
 
 def shown_coverage(*words: str, older: str, first_run: str) -> tuple[str, list[str], list[str]]:
@@ -343,7 +452,9 @@ SINCE = "Reviewed since 2026-10-05, the first run stored here: "
 def test_commits_that_are_older_than_the_first_run_are_no_gap(words, older, sentence, folds):
     told, heads, drawn = shown_coverage(*words, older=older, first_run="2026-10-05")
     assert (told, heads) == (sentence, folds)
-    assert sorted(drawn) == sorted(head.partition(":")[0] for head in folds if not head.startswith("older"))
+    assert sorted(drawn) == sorted(
+        head.partition(":")[0] for head in folds if not head.startswith("older")
+    )
 
 
 def test_without_a_run_no_commit_is_called_never_reviewed():
@@ -357,7 +468,10 @@ def test_without_a_run_no_commit_is_called_never_reviewed():
     [
         ({"c": 30, "b": 20, "a": 10}, "ab"),  # the run began at 25
         ({"c": 30, "b": 25, "a": 10}, "a"),
-        ({"d": 10, "c": 30, "b": 20}, "b"),  # a date that was set back, after a commit since the run
+        (
+            {"d": 10, "c": 30, "b": 20},
+            "b",
+        ),  # a date that was set back, after a commit since the run
         ({"c": 20, "b": None, "a": 10}, "ac"),
         ({"c": 20, "b": 4_000, "a": 10}, "ac"),  # a clock that was wrong
         ({"c": 30, "b": None, "a": None}, ""),
@@ -403,10 +517,23 @@ def test_texts_of_others_are_text_cut_and_visible():
 def test_figures_that_are_kept_are_the_same():
     figures = run_figures(failed())
     assert unpacked(packed(figures)) == figures
-    spent = {"judge-general-ap": 0.2, "second-look-general": 0.1, "judge-general-x": 1.0, "else": 2.0}
-    rubrics = tuple(replace(failed().rubrics[0], id=name, criteria=()) for name in ("general", "general-x"))
-    of_review = replace(failed(), rubrics=rubrics, cost=Cost(by_node=spent))  # whose budget was reached, say
-    assert run_figures(of_review).usd_by_rubric == {"general": pytest.approx(0.3), "general-x": 1.0, "": 2.0}
+    spent = {
+        "judge-general-ap": 0.2,
+        "second-look-general": 0.1,
+        "judge-general-x": 1.0,
+        "else": 2.0,
+    }
+    rubrics = tuple(
+        replace(failed().rubrics[0], id=name, criteria=()) for name in ("general", "general-x")
+    )
+    of_review = replace(
+        failed(), rubrics=rubrics, cost=Cost(by_node=spent)
+    )  # whose budget was reached, say
+    assert run_figures(of_review).usd_by_rubric == {
+        "general": pytest.approx(0.3),
+        "general-x": 1.0,
+        "": 2.0,
+    }
     assert run_figures(replace(of_review, workflow="fix")).usd_by_rubric == {"": pytest.approx(3.3)}
     assert packed(run_figures(summary(cost=Cost(by_model={"\ud800": 1.0})))) == ""
     assert [unpacked(text) for text in ("", "[", "[1]")] == [None, None, None]
@@ -416,7 +543,11 @@ def test_names_that_are_shown_alike_are_one_name_of_the_filters():
     long = "m" * 200
     dear = summary(cost=Cost(usd=3.0, basis="known", by_model={f"{long}a": 1.0, f"{long}b": 2.0}))
     other = summary(cost=Cost(usd=1.0, basis="known", by_model={f"{long}c": 1.0}))
-    told = document(site_of((entry(0, paths=(f"{long}a", f"{long}b")), dear), (entry(1, paths=(f"{long}c",)), other)))
+    told = document(
+        site_of(
+            (entry(0, paths=(f"{long}a", f"{long}b")), dear), (entry(1, paths=(f"{long}c",)), other)
+        )
+    )
     assert len(told["models"]) == len(told["paths"]) == 1
     assert [(run[13], run[19]) for run in told["runs"]] == [([(0, 1.0)], [0]), ([(0, 3.0)], [0])]
 
@@ -435,7 +566,9 @@ def test_a_run_of_a_made_up_year_leaves_the_spans_as_they_are():
 def test_spans_cover_every_day_once(days, number, name, length):
     first = date(2026, 10, 5)
     found = spans(first, first + timedelta(days))
-    assert found[0].shown == (f"{found[0].first} to {found[0].last}" if length > 1 else "2026-10-05")
+    assert found[0].shown == (
+        f"{found[0].first} to {found[0].last}" if length > 1 else "2026-10-05"
+    )
     assert (len(found), found[0].name, len(found[0].days)) == (number, name, length)
     every = [day for span in found for day in span.days]
     assert every == [every[0] + timedelta(at) for at in range(len(every))]
@@ -460,5 +593,8 @@ def test_runs_without_a_verdict_or_with_a_made_up_id_are_listed():
     ]
     site = Site(tuple(SiteRun(run) for run in odd), statistics(odd, {}, lambda run: None))
     page = page_of(site)
-    assert [row[1].text_content() for row in page.xpath("//table[@id='list']//tbody/tr")] == ["foreign", "corrupt"]
+    assert [row[1].text_content() for row in page.xpath("//table[@id='list']//tbody/tr")] == [
+        "foreign",
+        "corrupt",
+    ]
     assert index_page(site) == index_page(site)

@@ -1,4 +1,6 @@
-"""The index of a site in Chromium: sorted, filtered, led to by pictures; by mouse, keyboard and reader of screens."""
+"""The index of a site in Chromium: sorted, filtered, led to by pictures; by mouse, keyboard and
+reader of screens.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,30 @@ MANY = 10_000
 
 def small(attack: str = "") -> Site:
     runs = [
-        (entry(number, cost_usd=number / 10, cost_basis="known", duration_ms=number * 100, added=number), summary())
+        (
+            entry(
+                number,
+                cost_usd=number / 10,
+                cost_basis="known",
+                duration_ms=number * 100,
+                added=number,
+            ),
+            summary(),
+        )
         for number in range(3, 32)
     ]
     commits = tuple(
-        (ChangeIdentity(name * 40, "", "", "", title=f"title {name}{attack}"), CommitStatus(word, why=f"why{attack}"))
+        (
+            ChangeIdentity(name * 40, "", "", "", title=f"title {name}{attack}"),
+            CommitStatus(word, why=f"why{attack}"),
+        )
         for name, word in (("a", "reviewed"), ("b", "missing"))
     )
     model = f"m{attack}"
-    odd = (entry(33, cost_usd=1.0, author="agent"), summary(cost=Cost(usd=1.0, basis="known", by_model={model: 1.0})))
+    odd = (
+        entry(33, cost_usd=1.0, author="agent"),
+        summary(cost=Cost(usd=1.0, basis="known", by_model={model: 1.0})),
+    )
     paths = ("src/pay/a.py", "docs/a.md", f"b{attack}.md")
     late = entry(40, outcome="fail", author="agent", cost_usd=0.25, duration_ms=3_000, paths=paths)
     return site_of(
@@ -83,7 +100,9 @@ def test_a_bar_leads_to_its_runs_and_back(tab: Page, pages: dict[str, str]) -> N
     expect(tab.locator(".told")).to_contain_text("33 runs: 31 pass")
 
 
-def test_the_figures_below_a_picture_lead_there_for_the_keyboard(tab: Page, pages: dict[str, str]) -> None:
+def test_the_figures_below_a_picture_lead_there_for_the_keyboard(
+    tab: Page, pages: dict[str, str]
+) -> None:
     tab.goto(pages["small"])
     fold = tab.locator("#findings summary")
     fold.focus()
@@ -137,7 +156,10 @@ def test_fields_filter_and_the_address_keeps_it(tab: Page, pages: dict[str, str]
 def test_ten_thousand_runs_scroll(tab: Page, pages: dict[str, str]) -> None:
     tab.goto(pages["many"])
     assert Path(pages["many"].removeprefix("file://")).stat().st_size < 5_000_000
-    assert tab.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd") < 5_000
+    assert (
+        tab.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+        < 5_000
+    )
     expect(tab.locator(".told")).to_contain_text("10,000 runs: 8,888 pass, 1,112 fail")
     assert 0 < tab.locator("#list tbody tr").count() <= 400
     expect(tab.locator("#told")).not_to_contain_text("The newest")
@@ -148,15 +170,23 @@ def test_ten_thousand_runs_scroll(tab: Page, pages: dict[str, str]) -> None:
     expect(tab.locator("#list tbody td:nth-child(7)").first).to_have_text("0.9999")
 
 
-@pytest.mark.parametrize(("name", "scheme"), [("small", "light"), ("hostile", "dark")])  # axe takes seconds for each
-def test_nothing_of_others_runs_and_axe_has_nothing_to_say(tab: Page, pages: dict[str, str], name: str, scheme) -> None:
+@pytest.mark.parametrize(
+    ("name", "scheme"), [("small", "light"), ("hostile", "dark")]
+)  # axe takes seconds for each
+def test_nothing_of_others_runs_and_axe_has_nothing_to_say(
+    tab: Page, pages: dict[str, str], name: str, scheme
+) -> None:
     check(tab, pages[name], scheme)
     tab.get_by_label("Model", exact=True).select_option(index=2)
     expect(tab.locator(".told")).to_contain_text("1 of 33 runs")
 
 
-def test_it_can_be_read_without_scripts_and_printed(browser: Browser, tab: Page, pages: dict[str, str]) -> None:
-    bare = browser.new_context(java_script_enabled=False, viewport={"width": 1300, "height": 900}).new_page()
+def test_it_can_be_read_without_scripts_and_printed(
+    browser: Browser, tab: Page, pages: dict[str, str]
+) -> None:
+    bare = browser.new_context(
+        java_script_enabled=False, viewport={"width": 1300, "height": 900}
+    ).new_page()
     bare.goto(pages["many"])
     expect(bare.locator("#list tbody tr")).to_have_count(300)
     expect(bare.locator("#told")).to_contain_text("The newest 300; scripts show all")
@@ -197,7 +227,9 @@ def test_filters_join_and_what_they_leave_is_added_up(tab: Page, pages: dict[str
     tab.keyboard.type("11092026")
     tab.get_by_label("To", exact=True).fill("2026-11-15")
     tab.get_by_label("Model", exact=True).select_option("a-model")
-    expect(tab.locator(".told")).to_contain_text("1 of 33 runs: 1 fail · a-model $0.2500 of $0.2500 · median")
+    expect(tab.locator(".told")).to_contain_text(
+        "1 of 33 runs: 1 fail · a-model $0.2500 of $0.2500 · median"
+    )
     tab.reload()
     expect(tab.get_by_label("From", exact=True)).to_have_value("2026-11-09")
     assert tab.evaluate("location.hash") == "#model=a-model&from=2026-11-09&to=2026-11-15"
@@ -213,8 +245,12 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(tab: Page, pages: dict[str,
     assert box is not None and box["height"] < 130
 
 
-def test_a_row_is_the_same_with_scripts_and_without(browser: Browser, tab: Page, pages: dict[str, str]) -> None:
-    bare = browser.new_context(java_script_enabled=False, viewport={"width": 1300, "height": 900}).new_page()
+def test_a_row_is_the_same_with_scripts_and_without(
+    browser: Browser, tab: Page, pages: dict[str, str]
+) -> None:
+    bare = browser.new_context(
+        java_script_enabled=False, viewport={"width": 1300, "height": 900}
+    ).new_page()
     bare.goto(pages["hostile"])
     tab.goto(pages["hostile"])
     rows = "#list tbody tr"

@@ -1,4 +1,6 @@
-"""Suggested changes: committed on GitHub, they make of the file what the agent made of it; else there is none."""
+"""Suggested changes: committed on GitHub, they make of the file what the agent made of it; else
+there is none.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ def brought(lines: int = 8, path: str = "a.py"):
     """The lines of a pull request that brought the file's first lines."""
     body = b"".join(b"+" + line for line in HEAD.splitlines(keepends=True)[:lines])
     name = path.encode()
-    header = b"diff --git a/%s b/%s\n--- /dev/null\n+++ b/%s\n@@ -0,0 +1,%d @@\n" % (name, name, name, lines)
+    header = b"diff --git a/%s b/%s\n--- /dev/null\n+++ b/%s\n@@ -0,0 +1,%d @@\n" % (
+        name,
+        name,
+        name,
+        lines,
+    )
     return anchors(header + body)
 
 
@@ -40,13 +47,28 @@ def committed(head: bytes, comment) -> bytes:
         HEAD.replace(b"line 4\nline 5\n", b""),
         HEAD.replace(b"line 4\n", b"\n"),
         HEAD.replace(b"line 3\n", b"3\n").replace(b"line 6\n", b""),
-        HEAD.replace(b"line 4\n", b"```suggestion\n@ada <!-- vibe-gate:suggestion 0123456789abcdef -->\n````\n"),
+        HEAD.replace(
+            b"line 4\n",
+            b"```suggestion\n@ada <!-- vibe-gate:suggestion 0123456789abcdef -->\n````\n",
+        ),
         HEAD.replace(b"line 4\n", b"\ttab and \xc3\xa9\n"),
     ],
-    ids=["a line", "after a line", "at the top", "at the end", "removed", "emptied", "two places", "fences", "a tab"],
+    ids=[
+        "a line",
+        "after a line",
+        "at the top",
+        "at the end",
+        "removed",
+        "emptied",
+        "two places",
+        "fences",
+        "a tab",
+    ],
 )
 def test_a_committed_suggestion_is_what_the_agent_made(after):
-    (comment,) = suggestions((file_change("a.py", HEAD, after),), (), brought(), "is elsewhere").comments
+    (comment,) = suggestions(
+        (file_change("a.py", HEAD, after),), (), brought(), "is elsewhere"
+    ).comments
     assert committed(HEAD, comment) == after
     assert suggestion_of(comment.body) == comment.fingerprint
 
@@ -74,5 +96,9 @@ def test_a_committed_suggestion_is_what_the_agent_made(after):
 )  # fmt: skip
 def test_what_cannot_be_committed_so_is_not_suggested_but_counted(file, steering, lines):
     made = suggestions((file,), steering, lines, "is made.patch")
-    assert made.comments == () and made.note.startswith("0 of 1 change ") and "all of it is made.patch" in made.note
+    assert (
+        made.comments == ()
+        and made.note.startswith("0 of 1 change ")
+        and "all of it is made.patch" in made.note
+    )
     assert all(name in made.note for name in steering)

@@ -39,7 +39,10 @@ def test_columns_are_as_high_as_their_figures_and_lead_to_what_they_count() -> N
 
 
 def test_rows_lines_and_ranges_have_names_and_figures() -> None:
-    rows = svg.rows([Bar("quality/types", (Part(2, "2 right"), Part(1, "1 wrong")), "3 findings", "#c=1")], SERIES)
+    rows = svg.rows(
+        [Bar("quality/types", (Part(2, "2 right"), Part(1, "1 wrong")), "3 findings", "#c=1")],
+        SERIES,
+    )
     widths = [float(box.get("width")) for box in parsed(rows).iter("rect")]
     assert widths[0] == pytest.approx(2 * widths[1], rel=0.01)
     assert "3 findings" in "".join(parsed(rows).itertext())
@@ -47,43 +50,69 @@ def test_rows_lines_and_ranges_have_names_and_figures() -> None:
     assert [len(line.get("points").split()) for line in lines.iter("polyline")] == [2, 2]
     (reach,) = (line for line in parsed(svg.ranges([Range("a", Interval(0.5, 0.25, 0.75), "")])).iter("line")
                 if line.get("class") == "reach")  # fmt: skip
-    assert float(reach.get("x2")) - float(reach.get("x1")) == (svg.WIDTH - svg.NAME - svg.FIGURE) / 2
+    assert (
+        float(reach.get("x2")) - float(reach.get("x1")) == (svg.WIDTH - svg.NAME - svg.FIGURE) / 2
+    )
 
 
 def test_what_stands_in_one_column_has_one_middle() -> None:
     (dot,), (box,) = (parsed(of(DAYS[:1], SERIES[:1], str)).xpath(f"//*[local-name() = '{name}']")
                       for of, name in ((svg.lines, "circle"), (svg.columns, "rect")) )  # fmt: skip
-    (day,) = (text for text in parsed(svg.lines(DAYS[:1], SERIES[:1], str)).iter("text") if text.text == "10-01")
+    (day,) = (
+        text
+        for text in parsed(svg.lines(DAYS[:1], SERIES[:1], str)).iter("text")
+        if text.text == "10-01"
+    )
     assert float(dot.get("cx")) == float(day.get("x"))
     assert float(box.get("x")) + float(box.get("width")) / 2 == pytest.approx(float(day.get("x")))
 
 
 def test_names_of_dots_do_not_touch() -> None:
-    models = {"claude-haiku-4-5": 0.0057, "claude-sonnet-5": 0.0115, "claude-haiku-4-5 (cached)": 0.0058}
-    drawn = parsed(svg.dots([Dot(name, usd, Interval(1.0, 0.3, 1.0), "") for name, usd in models.items()]))
+    models = {
+        "claude-haiku-4-5": 0.0057,
+        "claude-sonnet-5": 0.0115,
+        "claude-haiku-4-5 (cached)": 0.0058,
+    }
+    drawn = parsed(
+        svg.dots([Dot(name, usd, Interval(1.0, 0.3, 1.0), "") for name, usd in models.items()])
+    )
     names = [text for text in drawn.iter("text") if text.text in models]
     ends = [(float(each.get("x")), -1 if each.get("class") == "end" else 1) for each in names]
-    reach = [sorted((x, x + side * 6.5 * len(each.text))) for each, (x, side) in zip(names, ends, strict=True)]
-    for (one, (left, right)), (other, (start, end)) in itertools.combinations(zip(names, reach, strict=True), 2):
+    reach = [
+        sorted((x, x + side * 6.5 * len(each.text)))
+        for each, (x, side) in zip(names, ends, strict=True)
+    ]
+    for (one, (left, right)), (other, (start, end)) in itertools.combinations(
+        zip(names, reach, strict=True), 2
+    ):
         assert one.get("y") != other.get("y") or right < start or end < left
 
 
-@pytest.mark.parametrize(("most", "last"), [(0, 0), (0.0003, 0.0003), (1, 1), (7, 8), (999, 1000), (math.inf, 0)])
+@pytest.mark.parametrize(
+    ("most", "last"), [(0, 0), (0.0003, 0.0003), (1, 1), (7, 8), (999, 1000), (math.inf, 0)]
+)
 def test_an_axis_ends_at_a_round_figure(most: float, last: float) -> None:
     assert svg.ticks(most)[-1] == pytest.approx(last)
     assert len(svg.ticks(most)) <= 6
 
 
-@pytest.mark.parametrize(("seconds", "last"), [(0.011, "10 ms"), (1.5, "1500 ms"), (50, "40 s"), (9_000, "2 h")])
+@pytest.mark.parametrize(
+    ("seconds", "last"), [(0.011, "10 ms"), (1.5, "1500 ms"), (50, "40 s"), (9_000, "2 h")]
+)
 def test_a_time_axis_has_the_unit_that_people_would_take(seconds: float, last: str) -> None:
     drawn = svg.lanes([Lane("a", (Span(0, seconds, 0, "all"),), "all")], SERIES, seconds)
-    assert [text.text for text in parsed(drawn).iter("text") if text.get("class") == "tick middle"][-1] == last
+    assert [text.text for text in parsed(drawn).iter("text") if text.get("class") == "tick middle"][
+        -1
+    ] == last
 
 
 def test_names_of_others_are_text_cut_and_visible() -> None:
     name = ATTACK * 2_000
     bars = [Bar(name, (Part(1, name, f"#{name}"),), name)]
-    for drawn in (svg.columns(bars, [Series(name, "s0")], lambda _: name), svg.rows(bars, [Series(name, "s0")])):
+    for drawn in (
+        svg.columns(bars, [Series(name, "s0")], lambda _: name),
+        svg.rows(bars, [Series(name, "s0")]),
+    ):
         assert [one.tag for one in parsed(drawn).iter() if one.tag in {"script", "img"}] == []
         assert "\u202e" not in drawn
         titles = [title.text for title in parsed(drawn).iter("title")]
@@ -118,5 +147,7 @@ def test_a_name_beside_a_bar_takes_the_room_that_it_needs_and_keeps_its_end(
     for picture in pictures:
         shown = [text.text for text in parsed(picture).iter("text") if text.get("class") == "end"]
         assert shown == visible
-        ends = [float(box.get("x")) + float(box.get("width")) for box in parsed(picture).iter("rect")]
+        ends = [
+            float(box.get("x")) + float(box.get("width")) for box in parsed(picture).iter("rect")
+        ]
         assert all(end <= svg.WIDTH - svg.FIGURE + 0.1 for end in ends)

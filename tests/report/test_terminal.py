@@ -1,4 +1,6 @@
-"""The verdict screen: what it says first, what it cuts last, and that nothing in it acts on a terminal."""
+"""The verdict screen: what it says first, what it cuts last, and that nothing in it acts on a
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report import sentences
 from vibe_gate.report.terminal import render
 
-UNANSWERED = Vote(outcome="error", said=None, reason="HTTP 400", turn="nodes/judge-quality/turn-001")
+UNANSWERED = Vote(
+    outcome="error", said=None, reason="HTTP 400", turn="nodes/judge-quality/turn-001"
+)
 
 
 def screen(made, notes=(), width=80, every=True) -> str:
@@ -61,7 +65,11 @@ def first_line(made) -> str:
             summary(
                 outcome="fail",
                 exit_code=1,
-                rubrics=(weighed(criterion("x", "fail", must=False, weight=2), criterion("y", must=False)),),
+                rubrics=(
+                    weighed(
+                        criterion("x", "fail", must=False, weight=2), criterion("y", must=False)
+                    ),
+                ),
             ),
             "✗ FAIL · quality: score 0.33 is under the threshold of 0.70: x failed (weight 2 of 3)",
         ),
@@ -74,11 +82,19 @@ def first_line(made) -> str:
             "? NOT REVIEWED (inconclusive) · quality: x undecided (must)",
         ),
         (
-            summary(outcome="inconclusive", exit_code=3, rubrics=(rubric(outcome="inconclusive", coverage=0.25),)),
+            summary(
+                outcome="inconclusive",
+                exit_code=3,
+                rubrics=(rubric(outcome="inconclusive", coverage=0.25),),
+            ),
             "? NOT REVIEWED (inconclusive) · quality: only 25% could be decided",
         ),
         (
-            summary(outcome="error", exit_code=3, rubrics=(rubric(criterion("x", "error"), outcome="error"),)),
+            summary(
+                outcome="error",
+                exit_code=3,
+                rubrics=(rubric(criterion("x", "error"), outcome="error"),),
+            ),
             "! ERROR · quality: x could not be decided (must)",
         ),
         (
@@ -87,7 +103,11 @@ def first_line(made) -> str:
         ),
         (summary(exit_code=5), "! INTEGRITY · the files changed during the review"),
         (
-            summary(rubrics=(rubric(criterion("x"), criterion("y", "abstain"), criterion("z", "error")),)),
+            summary(
+                rubrics=(
+                    rubric(criterion("x"), criterion("y", "abstain"), criterion("z", "error")),
+                )
+            ),
             "✓ PASS · quality; undecided: y, z",
         ),
         (
@@ -136,7 +156,9 @@ def test_a_whole_screen():
         "          then review again"
     )
     keyless = rubric(open_question("asked", NoKey()))
-    assert "run --fix" not in screen(replace(made, bundle="")) + screen(replace(made, rubrics=(keyless,)))
+    assert "run --fix" not in screen(replace(made, bundle="")) + screen(
+        replace(made, rubrics=(keyless,))
+    )
 
 
 def test_what_failed_stays_when_passed_criteria_are_left_out():
@@ -159,7 +181,9 @@ def test_of_one_level_those_of_a_must_come_first_and_next_names_one_of_them():
         finding("soft one", criterion="soft", fingerprint="a" * 16),
         finding("x", criterion="hard", fingerprint="b" * 16),
     )
-    text = screen(failed(0, 0, found=found, rubrics=(rubric(*rows, outcome="fail", score=0.0),)), width=200)
+    text = screen(
+        failed(0, 0, found=found, rubrics=(rubric(*rows, outcome="fail", score=0.0),)), width=200
+    )
     assert text.index("src/a.py:41  hard") < text.index("src/a.py:41  soft")
     words = " ".join(text.split())
     assert "to accept one: vibe-gate override bbbbbbbb --reason ...;" in words
@@ -180,7 +204,11 @@ def test_a_place_that_is_too_long_keeps_its_line_number():
     for depth, whole in ((12, True), (90, False)):
         path = "src/" + "deep/" * depth + "load.py"
         text = screen(failed(0, 0, found=(finding(path=path, line=1234),)), width=60)
-        place = text.partition("✗ src/")[2].partition("\n    errors-not-swallowed  inferred\n")[0].replace("\n", "")
+        place = (
+            text.partition("✗ src/")[2]
+            .partition("\n    errors-not-swallowed  inferred\n")[0]
+            .replace("\n", "")
+        )
         assert place.endswith("deep/load.py:1234")
         assert (f"src/{place}" == f"{path}:1234") is whole
 
@@ -188,7 +216,9 @@ def test_a_place_that_is_too_long_keeps_its_line_number():
 def test_many_findings_of_one_kind_hide_no_other_kind():
     marks = tuple(finding("a mark", line=n) for n in range(1, 99))
     more = tuple(finding("another mark", path="src/b.py", line=n) for n in range(1, 99))
-    keys = tuple(finding("a private key", criterion="no-secrets", path=f"{n}.pem", line=1) for n in range(4))
+    keys = tuple(
+        finding("a private key", criterion="no-secrets", path=f"{n}.pem", line=1) for n in range(4)
+    )
     text = screen(failed(0, 0, found=(*marks, *more, *keys)), every=False)
     assert text.count("a private key") == 4
     assert text.index("a private key") < text.index("a mark")
@@ -197,12 +227,24 @@ def test_many_findings_of_one_kind_hide_no_other_kind():
 
 def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
     lines = tuple(
-        CheckedEvidence(path="a.py", line=n, end_line=n, quote=f"\tline {n}", standing="holds") for n in (7, 9)
+        CheckedEvidence(path="a.py", line=n, end_line=n, quote=f"\tline {n}", standing="holds")
+        for n in (7, 9)
     )
-    vote = Vote(outcome="fail", said="fail", reason="it is wrong", counterexample="f(0) -> crash", evidence=lines)
-    found = [finding("it is wrong", one.line, criterion="q", path="a.py", evidence=(one,)) for one in lines]
+    vote = Vote(
+        outcome="fail",
+        said="fail",
+        reason="it is wrong",
+        counterexample="f(0) -> crash",
+        evidence=lines,
+    )
+    found = [
+        finding("it is wrong", one.line, criterion="q", path="a.py", evidence=(one,))
+        for one in lines
+    ]
     made = failed(0, 0, found=tuple(found))
-    judged = rubric(criterion("q", "fail", kind="judge", reason="it is wrong", votes=(vote,)), outcome="fail")
+    judged = rubric(
+        criterion("q", "fail", kind="judge", reason="it is wrong", votes=(vote,)), outcome="fail"
+    )
     text = screen(replace(made, rubrics=(judged,)))
     assert "✗ q  must  fail     2 findings below" in text
     assert (
@@ -218,7 +260,9 @@ def test_a_rubric_whose_questions_all_wait_for_one_reason_is_one_line():
 
 
 def test_spaces_in_a_row_are_written_out_in_a_path():
-    """A terminal breaks the wide line of a pipe: what follows many spaces would begin a line of its own."""
+    """A terminal breaks the wide line of a pipe: what follows many spaces would begin a line of its
+    own.
+    """
     forged = f"a{' ' * 74}✓ PASS · quality"
     text = screen(failed(0, 0, found=(finding(path=forged),)), width=1000)
     assert "✗ a" + r"\u0020" * 74 + "✓ PASS · quality:41  errors-not-swallowed" in text
@@ -243,7 +287,13 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
         (summary(), "cost    none: no model was asked"),
         (
             summary(
-                rubrics=(rubric(criterion("q", "error", kind="judge", decided_by="majority", votes=(UNANSWERED,))),)
+                rubrics=(
+                    rubric(
+                        criterion(
+                            "q", "error", kind="judge", decided_by="majority", votes=(UNANSWERED,)
+                        )
+                    ),
+                )
             ),
             "cost    none: no model answered",
         ),
@@ -251,7 +301,10 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
             summary(cost=Cost(usd=0.5, basis="unknown", input_tokens=10, output_tokens=2)),
             "cost    $0.5000 at most (a model without a listed price is counted at the highest price)",
         ),
-        (summary(cache=CacheUse(hits=2)), "cost    none: no model was asked · 2 answers from earlier verdicts"),
+        (
+            summary(cache=CacheUse(hits=2)),
+            "cost    none: no model was asked · 2 answers from earlier verdicts",
+        ),
         (
             summary(trusted=Trusted(revision="", bootstrap=False)),
             "gate    built-in (no .vibe-gate/ before this change)",
@@ -265,7 +318,10 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
             "gate    this change's .vibe-gate/ (the first one; later changes are bound by it)",
         ),
         (summary(bundle=""), "run     not recorded"),
-        (summary(files=tuple(changed(f"f{n}") for n in range(5))), "5 files +20 −5 · f0, f1, f2, …"),
+        (
+            summary(files=tuple(changed(f"f{n}") for n in range(5))),
+            "5 files +20 −5 · f0, f1, f2, …",
+        ),
         (summary(findings=(finding(path="", line=0),)), "✗ the change  errors-not-swallowed"),
         (
             summary(policy_changes=tuple(policy(f".vibe-gate/{n}") for n in range(3))),
@@ -281,7 +337,10 @@ def test_it_says(made, line):
     assert line in screen(made, width=200)
 
 
-LONG = "after a time-out the transfer is sent once more although the bank may have booked it already; " * 2
+LONG = (
+    "after a time-out the transfer is sent once more although the bank may have booked it already; "
+    * 2
+)
 
 
 def test_a_finding_is_wrapped_and_not_cut():
@@ -295,13 +354,19 @@ def test_what_no_judge_saw_stands_in_the_first_line_of_a_pass():
 
 
 def test_a_rubric_of_which_nothing_applies_is_not_said_to_have_passed():
-    made = summary(rubrics=(rubric(criterion()), rubric(criterion("x", "not_applicable"), id="other")))
+    made = summary(
+        rubrics=(rubric(criterion()), rubric(criterion("x", "not_applicable"), id="other"))
+    )
     assert first_line(made) == "✓ PASS · quality"
     assert "· other  skipped" in screen(made)
 
 
 def test_a_rubric_without_a_verdict_has_no_score():
-    made = summary(outcome="inconclusive", exit_code=3, rubrics=(weighed(criterion(), criterion("x", "abstain")),))
+    made = summary(
+        outcome="inconclusive",
+        exit_code=3,
+        rubrics=(weighed(criterion(), criterion("x", "abstain")),),
+    )
     assert "? quality  inconclusive · coverage 50%" in screen(made)
     assert "score" not in screen(made)
 
@@ -309,7 +374,9 @@ def test_a_rubric_without_a_verdict_has_no_score():
 def test_what_another_program_said_is_no_headline_and_stands_in_the_details_once():
     reason = "HTTP 401: the model's API does not accept the key. Details: Failed to authenticate."
     rows = (criterion(name, "error", kind="judge", reason=reason) for name in ("a", "b"))
-    made = summary(outcome="error", exit_code=3, rubrics=(rubric(*rows, outcome="error", coverage=0.0),))
+    made = summary(
+        outcome="error", exit_code=3, rubrics=(rubric(*rows, outcome="error", coverage=0.0),)
+    )
     made = replace(made, unreviewed=(unseen(reason=reason),))
     assert first_line(made) == "! ERROR · HTTP 401: the model's API does not accept the key"
     assert "  details Failed to authenticate" in screen(made)
@@ -333,7 +400,11 @@ def test_what_another_program_said_is_no_headline_and_stands_in_the_details_once
 )
 def test_what_a_second_review_cannot_change_is_to_be_mended_first(cause, step):
     row = open_question("x", cause)
-    made = summary(outcome="inconclusive", exit_code=3, rubrics=(rubric(row, outcome="inconclusive", coverage=0.0),))
+    made = summary(
+        outcome="inconclusive",
+        exit_code=3,
+        rubrics=(rubric(row, outcome="inconclusive", coverage=0.0),),
+    )
     assert screen(made, width=200).splitlines()[-1] == f"  next    {step}"
 
 
@@ -341,15 +412,21 @@ def test_a_waiver_is_a_sentence_of_its_own():
     rule = waiver("jo", "a key of the sandbox", local=False)
     made = summary(
         rubrics=(rubric(criterion("x", "fail", reason=f"{rule.sentence} | evaluates its input")),),
-        findings=(waived(finding("evaluates its input", criterion="x", fingerprint="0" * 16), rule),),
+        findings=(
+            waived(finding("evaluates its input", criterion="x", fingerprint="0" * 16), rule),
+        ),
     )
     assert "evaluates its input. Accepted: suppressed by jo: a key of the sandbox." in screen(made)
     assert "|" not in screen(made)
-    claimed = replace(made, findings=(replace(made.findings[0], level="failure", waiver=UNSET, allowed_by=UNSET),))
+    claimed = replace(
+        made, findings=(replace(made.findings[0], level="failure", waiver=UNSET, allowed_by=UNSET),)
+    )
     assert "Accepted" not in screen(claimed), "a judge can begin with the same words"
     one, two = "overridden by jo: a | b", "suppressed by al: c; d"
     both = criterion("x", "fail", reason=f"{one}; {two} | 2 lines; e | f")
-    found = [finding(f"{why} | bad", level="notice", criterion="x", waiver=why) for why in (two, one)]
+    found = [
+        finding(f"{why} | bad", level="notice", criterion="x", waiver=why) for why in (two, one)
+    ]
     assert sentences.reason("quality", both, found) == f"2 lines; e | f. Accepted: {two}; {one}."
 
 

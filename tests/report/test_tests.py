@@ -1,4 +1,6 @@
-"""Tests of agents on the site: a cell for each time, how often each passed and what that cost, by test and model."""
+"""Tests of agents on the site: a cell for each time, how often each passed and what that cost, by
+test and model.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ SONNET, HAIKU = "claude-sonnet-5", "claude-haiku-4-5"
 FIX, READ = "test_fix.py::test_fix[empty]", "test_read.py::test_read"
 
 
-def attempt(test: str, model: str, result: str, number: int, usd: float | None = 0.01, *judged: str) -> list[SiteRun]:
+def attempt(
+    test: str, model: str, result: str, number: int, usd: float | None = 0.01, *judged: str
+) -> list[SiteRun]:
     """The runs of one attempt: the agent's, and those of judges, by their outcomes."""
     made: list[SiteRun] = []
     for at, outcome in enumerate(("pass", *judged)):
@@ -31,17 +35,28 @@ def attempt(test: str, model: str, result: str, number: int, usd: float | None =
         first = made[0].entry.run_id if made else run_id
         tested = TestedRun(test=test, model=model, attempt=first, result=result, repetition=number, judges=at > 0,
                            usd=usd)  # fmt: skip
-        entry = RunEntry(run_id, KEY, outcome=outcome, author="fixer", workflow="fixer", duration_ms=1_500)
+        entry = RunEntry(
+            run_id, KEY, outcome=outcome, author="fixer", workflow="fixer", duration_ms=1_500
+        )
         made.append(SiteRun(entry, RunFigures(), page=f"runs/{run_id}-ab12.html", tested=tested))
     return made
 
 
 def session(*attempts: Sequence[SiteRun], **more) -> Site:
-    runs = sorted((run for some in attempts for run in some), key=lambda run: run.entry, reverse=True)
-    return Site(tuple(runs), statistics([run.entry for run in runs], {}, lambda entry: None), is_session=True, **more)
+    runs = sorted(
+        (run for some in attempts for run in some), key=lambda run: run.entry, reverse=True
+    )
+    return Site(
+        tuple(runs),
+        statistics([run.entry for run in runs], {}, lambda entry: None),
+        is_session=True,
+        **more,
+    )
 
 
-def results(test: str, model: str, words: str, numbers: count, usd: float = 0.01) -> list[list[SiteRun]]:
+def results(
+    test: str, model: str, words: str, numbers: count, usd: float = 0.01
+) -> list[list[SiteRun]]:
     named = {"+": "passed", "-": "failed", "?": "undecided", "E": "error"}
     return [attempt(test, model, named[word], next(numbers), usd) for word in words]
 
@@ -61,7 +76,9 @@ def grid(page: html.HtmlElement) -> list[list[str]]:
 
 
 def figure(page: html.HtmlElement, name: str) -> list[list[str]]:
-    return [[cell.text_content() for cell in row] for row in page.xpath(f"//figure[@id='{name}']//tr")]
+    return [
+        [cell.text_content() for cell in row] for row in page.xpath(f"//figure[@id='{name}']//tr")
+    ]
 
 
 def interval(passed: int, decided: int) -> list[str]:
@@ -91,7 +108,10 @@ def test_the_pictures_tell_cost_against_pass_rate_and_lead_to_the_runs(site):
     assert figure(page, "cost-and-rate")[1:] == [
         [SONNET, "2", *interval(5, 6), "0.0171", "0.1200"], [HAIKU, "1", *interval(0, 2), "0.0100", "0.0300"],
     ]  # fmt: skip
-    assert [row[:2] for row in figure(page, "rate-by-test")[1:]] == [[FIX, "3 of 6"], [READ, "2 of 2"]]
+    assert [row[:2] for row in figure(page, "rate-by-test")[1:]] == [
+        [FIX, "3 of 6"],
+        [READ, "2 of 2"],
+    ]
     titles = page.xpath("//figure[@id='cost-and-rate']//title/text()")
     assert titles[0] == f"{SONNET}: 5 of 6 passed (83%, 36% to 100%), $0.0171 an attempt"
     links = page.xpath("//figure//svg//a/@href")
@@ -100,7 +120,9 @@ def test_the_pictures_tell_cost_against_pass_rate_and_lead_to_the_runs(site):
 
 
 def test_an_attempt_costs_what_its_agents_did_and_leads_to_the_judge_that_failed_it(site):
-    page = html.fromstring(index_page(session(attempt(FIX, SONNET, "failed", 1, 0.5, "pass", "fail"))))
+    page = html.fromstring(
+        index_page(session(attempt(FIX, SONNET, "failed", 1, 0.5, "pass", "fail")))
+    )
     (mark,) = page.xpath("//a[starts-with(@class, 'attempt')]")
     assert mark.get("title") == "failed, $0.5000, 4.5 s"
     assert mark.get("href").startswith("runs/20261127T120001002Z")
@@ -108,7 +130,10 @@ def test_an_attempt_costs_what_its_agents_did_and_leads_to_the_judge_that_failed
     unpriced = html.fromstring(index_page(session(attempt(FIX, SONNET, "failed", 1, None))))
     assert (figure(unpriced, "cost-and-rate"), grid(unpriced)[1][-1]) == ([], "")
     both = session(attempt(FIX, SONNET, "failed", 1, None), attempt(FIX, SONNET, "passed", 2))
-    assert figure(html.fromstring(index_page(both)), "cost-and-rate")[1][-2:] == ["0.0100", "0.0100 + ?"]
+    assert figure(html.fromstring(index_page(both)), "cost-and-rate")[1][-2:] == [
+        "0.0100",
+        "0.0100 + ?",
+    ]
 
 
 def test_what_came_to_no_run_stands_with_the_models_of_the_test():
@@ -120,7 +145,9 @@ def test_what_came_to_no_run_stands_with_the_models_of_the_test():
         ["Test", SONNET, "no model"], ["test_new.py::test_new", "", "?"], [READ, "✓?1 of 1", ""],
         ["All", "1 of 1100% (3% to 100%)", ""],
     ]  # fmt: skip
-    assert index_page(site) == index_page(session(*results(READ, SONNET, "+", count(1)), without_runs=bare[::-1]))
+    assert index_page(site) == index_page(
+        session(*results(READ, SONNET, "+", count(1)), without_runs=bare[::-1])
+    )
 
 
 def test_no_attempt_and_a_store_without_tests_have_no_grid():
@@ -130,7 +157,9 @@ def test_no_attempt_and_a_store_without_tests_have_no_grid():
 
 
 def test_numbers_stand_by_their_value_and_long_ids_are_told_apart():
-    names = [f"t.py::t[{number}]" for number in (10, 9)] + [f"t.py::t[{'x' * 400}{end}]" for end in "ab"]
+    names = [f"t.py::t[{number}]" for number in (10, 9)] + [
+        f"t.py::t[{'x' * 400}{end}]" for end in "ab"
+    ]
     site = session(*(attempt(name, SONNET, "passed", at) for at, name in enumerate(names)))
     shown = [row[0] for row in grid(html.fromstring(index_page(site)))[1:-1]]
     assert shown[:2] == ["t.py::t[9]", "t.py::t[10]"]
@@ -140,7 +169,11 @@ def test_numbers_stand_by_their_value_and_long_ids_are_told_apart():
 def test_names_of_others_are_text_cut_and_visible():
     hostile = f"t.py::t[{ATTACK}\ud800{'x' * 1_000_000}]"
     runs = attempt(hostile, ATTACK * 50, "passed", 1)
-    text = index_page(session(runs, without_runs=(TestedRun(test=ATTACK, model=ATTACK, attempt="", result="error"),)))
+    text = index_page(
+        session(
+            runs, without_runs=(TestedRun(test=ATTACK, model=ATTACK, attempt="", result="error"),)
+        )
+    )
     assert len(text) < 100_000
     page = html.fromstring(text)
     assert page.xpath("//img") == []
@@ -148,5 +181,7 @@ def test_names_of_others_are_text_cut_and_visible():
     assert "\u202e" not in text
     assert "\x1b" not in text
     assert text.encode()
-    dear = [attempt(READ, SONNET, "passed", number, 1e308) for number in (1, 2)]  # infinity, added up
+    dear = [
+        attempt(READ, SONNET, "passed", number, 1e308) for number in (1, 2)
+    ]  # infinity, added up
     assert "cost-and-rate" in index_page(session(*dear))

@@ -1,4 +1,6 @@
-"""The table of tests in Chromium: sorted, filtered, led to by pictures; by mouse, keyboard and reader of screens."""
+"""The table of tests in Chromium: sorted, filtered, led to by pictures; by mouse, keyboard and
+reader of screens.
+"""
 
 from __future__ import annotations
 
@@ -91,8 +93,12 @@ def test_a_mark_opens_the_page_of_its_run_and_a_figure_lists_the_runs_behind_it(
     tab: Page, pages: dict[str, str]
 ) -> None:
     tab.goto(pages["small"])
-    expect(tab.locator(".told")).to_contain_text("12 runs: 5 failed, 5 passed, 1 error, 1 undecided")
-    expect(tab.locator("#cost-and-rate a title").first).to_contain_text(f"{SONNET}: 5 of 6 passed (83%, 36% to 100%)")
+    expect(tab.locator(".told")).to_contain_text(
+        "12 runs: 5 failed, 5 passed, 1 error, 1 undecided"
+    )
+    expect(tab.locator("#cost-and-rate a title").first).to_contain_text(
+        f"{SONNET}: 5 of 6 passed (83%, 36% to 100%)"
+    )
     tab.locator("#cost-and-rate circle").last.click()
     expect(tab.locator(".told")).to_contain_text("5 of 12 runs: 4 failed, 1 error")
     assert tab.evaluate("location.hash") == f"#model={HAIKU}"
@@ -112,12 +118,18 @@ def test_a_mark_opens_the_page_of_its_run_and_a_figure_lists_the_runs_behind_it(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["small", "hostile", "none"])
-def test_nothing_of_others_runs_and_axe_has_nothing_to_say(tab: Page, pages: dict[str, str], name: str, scheme) -> None:
+def test_nothing_of_others_runs_and_axe_has_nothing_to_say(
+    tab: Page, pages: dict[str, str], name: str, scheme
+) -> None:
     check(tab, pages[name], scheme)
 
 
-def test_it_can_be_read_without_scripts_and_printed(browser: Browser, tab: Page, pages: dict[str, str]) -> None:
-    bare = browser.new_context(java_script_enabled=False, viewport={"width": 1300, "height": 900}).new_page()
+def test_it_can_be_read_without_scripts_and_printed(
+    browser: Browser, tab: Page, pages: dict[str, str]
+) -> None:
+    bare = browser.new_context(
+        java_script_enabled=False, viewport={"width": 1300, "height": 900}
+    ).new_page()
     for name in ("small", "hostile"):
         bare.goto(pages[name])
         tab.goto(pages[name])
@@ -130,10 +142,15 @@ def test_it_can_be_read_without_scripts_and_printed(browser: Browser, tab: Page,
     expect(tab.locator("#grid")).to_be_visible()
 
 
-def test_five_hundred_tests_of_three_models_five_times_each(tab: Page, pages: dict[str, str]) -> None:
+def test_five_hundred_tests_of_three_models_five_times_each(
+    tab: Page, pages: dict[str, str]
+) -> None:
     assert Path(pages["many"].removeprefix("file://")).stat().st_size < 5_000_000
     tab.goto(pages["many"])
-    assert tab.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd") < 5_000
+    assert (
+        tab.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+        < 5_000
+    )
     expect(tab.locator(".told")).to_contain_text("7,500 runs: 4,000 passed, 3,500 failed")
     assert tab.locator("#grid a.attempt").count() == 7_500
     tab.get_by_label("State of the test").select_option("failed")

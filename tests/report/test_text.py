@@ -42,7 +42,10 @@ def test_the_result_is_encodable_on_one_line_and_stays_as_it_is(text):
         ("load(None) -> TypeError => exit 1", "load(None) -> TypeError => exit 1"),
         ("x[0] -> y[1].", "`x[0]` -> `y[1]`."),
         ("ptr->next", "`ptr->next`"),
-        ("remove it (`git rebase -i`; a further commit) now", "remove it (`git rebase -i`; a further commit) now"),
+        (
+            "remove it (`git rebase -i`; a further commit) now",
+            "remove it (`git rebase -i`; a further commit) now",
+        ),
         ("the `stripe_key`'s value", "the `stripe_key`'s value"),
         ("see '`a b`', \"`c`\".", "see '`a b`', \"`c`\"."),
         ("`a`@bob", "`` `a`@bob ``"),

@@ -10,9 +10,7 @@ from vibe_gate.report.verified import document, lines
 
 COMMIT = ChangeIdentity("c" * 40, "b" * 40, "a" * 40, "", title="Add")
 RUN = "run `vibe-gate review --commit cccccccccccc`"
-STALE = (
-    "dddddddddddd was reviewed (run 20260102T030405678Z-fde914e0: pass), and an amend, rebase or cherry-pick changed it"
-)
+STALE = "dddddddddddd was reviewed (run 20260102T030405678Z-fde914e0: pass), and an amend, rebase or cherry-pick changed it"
 BYPASSED = "committed without the hook on 2026-01-02 (--no-verify, or the hook was off)"
 MISSING = "no receipt here is about this change"
 
@@ -31,7 +29,11 @@ def test_unsigned_is_said_once():
 @pytest.mark.parametrize(
     ("status", "why", "below"),
     [
-        ("stale", STALE, [STALE.removesuffix(" cherry-pick changed it"), "cherry-pick changed it:", RUN]),
+        (
+            "stale",
+            STALE,
+            [STALE.removesuffix(" cherry-pick changed it"), "cherry-pick changed it:", RUN],
+        ),
         ("bypassed", BYPASSED, [f"{BYPASSED}:", RUN]),
         ("missing", MISSING, [f"{MISSING}: {RUN}"]),
     ],

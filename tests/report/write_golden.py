@@ -1,4 +1,6 @@
-"""Writes the golden comments anew: `PYTHONPATH=.:tests:tests/report python tests/report/write_golden.py`."""
+"""Writes the golden comments anew: `PYTHONPATH=.:tests:tests/report python
+tests/report/write_golden.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Runs for tests of the report and its benchmark: as many files and tool calls as wanted, hostile or not."""
+"""Runs for tests of the report and its benchmark: as many files and tool calls as wanted, hostile
+or not.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,9 @@ def write(
 ) -> Path:
     """A failed run with a finding in its second file, kept below `root`; its bundle.
 
-    `calls` tool calls of an agent follow a judge's turn; the fifth is refused. The judge's answer is `voided`: it does
-    not count. `attack` stands in names, contents, messages and results. `about` is more of run.json.
+    `calls` tool calls of an agent follow a judge's turn; the fifth is refused. The judge's answer
+    is `voided`: it does not count. `attack` stands in names, contents, messages and results.
+    `about` is more of run.json.
     """
     run = open_store(root, OneSecretRedactor(), Clock(7)).begin(
         KEY, START, {"workflow": "review", "prompt": attack, **about}
@@ -69,11 +72,17 @@ def write(
 
 
 def authors(attack: str = "") -> Authors:
-    """Two turns that wrote the changed lines of the second and third file, and what a tool's record says of a line."""
+    """Two turns that wrote the changed lines of the second and third file, and what a tool's record
+    says of a line.
+    """
     asked, last = f"Make the value a text.{attack}", "And the last file.\n"
     turns = (
-        WritingTurn("Claude Code", "3f2a9c1e-aaaa", 1, START, asked, f"{asked}\n\nKeep the names.\n{attack}"),
-        WritingTurn("Claude Code", "3f2a9c1e-aaaa", 2, START, f"{last.strip()}{attack}", last * 3_000),
+        WritingTurn(
+            "Claude Code", "3f2a9c1e-aaaa", 1, START, asked, f"{asked}\n\nKeep the names.\n{attack}"
+        ),
+        WritingTurn(
+            "Claude Code", "3f2a9c1e-aaaa", 2, START, f"{last.strip()}{attack}", last * 3_000
+        ),
         WritingTurn(f"Cursor{attack}", f"c-1{attack}", None, source=f"Cursor{attack}"),
     )
     second, third = (path_of(number, attack) for number in (1, 2))
@@ -88,12 +97,20 @@ def authors(attack: str = "") -> Authors:
 
 def path_of(number: int, attack: str = "") -> str:
     """The path of a run's file."""
-    return f"src/part{number % 7}/module_{number}.py" if not attack else f"{attack[:60]}/__proto__/m{number}.py"
+    return (
+        f"src/part{number % 7}/module_{number}.py"
+        if not attack
+        else f"{attack[:60]}/__proto__/m{number}.py"
+    )
 
 
 def _contents(number: int, lines: int, attack: str) -> tuple[str, str]:
-    before = [f"def function_{number}_{line}(value: int) -> int:  # {attack}" for line in range(lines)]
-    after = [line.replace("int:", "str:") if at % EVERY == 10 else line for at, line in enumerate(before)]
+    before = [
+        f"def function_{number}_{line}(value: int) -> int:  # {attack}" for line in range(lines)
+    ]
+    after = [
+        line.replace("int:", "str:") if at % EVERY == 10 else line for at, line in enumerate(before)
+    ]
     return "\n".join(before) + "\n", "\n".join(after) + "\n"
 
 
@@ -118,11 +135,29 @@ def _judge(run: RunRecorder, path: str, attack: str) -> None:
         "evidence": [{"path": path, "line": 11, "quote": f"def function{attack}", "side": "after"}],
     }  # fmt: skip
     said = {"type": "message", "role": "assistant", "model": "claude-sonnet-5", "message_id": "m1"}
-    turn.event({**said, "content": f"The second file has one. {attack}", "thinking": f"Let me see. {attack}"})
-    call = {"tool": "StructuredOutput", "tool_use_id": "toolu_answer", "input": {"answers": [answer]}}
+    turn.event(
+        {
+            **said,
+            "content": f"The second file has one. {attack}",
+            "thinking": f"Let me see. {attack}",
+        }
+    )
+    call = {
+        "tool": "StructuredOutput",
+        "tool_use_id": "toolu_answer",
+        "input": {"answers": [answer]},
+    }
     turn.event({**said, "content": "", **call})
-    turn.event({"type": "usage", "tokens": {"input": 900, "output": 60, "cache_read": 400}, "message_id": "m1"})
-    turn.event({"type": "usage", "tokens": {"input": 900, "output": 60}, "cost": 0.0125, "basis": "known"})
+    turn.event(
+        {
+            "type": "usage",
+            "tokens": {"input": 900, "output": 60, "cache_read": 400},
+            "message_id": "m1",
+        }
+    )
+    turn.event(
+        {"type": "usage", "tokens": {"input": 900, "output": 60}, "cost": 0.0125, "basis": "known"}
+    )
     turn.seal(Ended())
     run.event("node.status", "judge-quality", status="DONE")
 
@@ -130,13 +165,22 @@ def _judge(run: RunRecorder, path: str, attack: str) -> None:
 def _agent(run: RunRecorder, calls: int, attack: str) -> None:
     turn = run.turn("fix")
     turn.event({"type": "message", "role": "user", "content": "Repair what the judge found."})
-    turn.event({"type": "todo", "action": "add", "text": f"repair the type {attack}", "status": "completed"})
+    turn.event(
+        {
+            "type": "todo",
+            "action": "add",
+            "text": f"repair the type {attack}",
+            "status": "completed",
+        }
+    )
     for event, hooks in _calls(calls, attack):
         turn.event(event)
         for hook in hooks:
             turn.hook(hook)
     before, after = turn.content("before", b"old\n"), turn.content("after", b"new\n")
-    file = TurnFile(path="repaired.py", change_type="modified", added=1, deleted=1, before=before, after=after)
+    file = TurnFile(
+        path="repaired.py", change_type="modified", added=1, deleted=1, before=before, after=after
+    )
     git = TurnGit(before=GitState(head=KEY, dirty=False), after=GitState(head=KEY, dirty=True))
     change = TurnChange(_patch("repaired.py", "old\n", "new\n"), git, (file,))
     turn.seal(Ended(permission_denials=({"tool_use_id": "toolu_4"},), change=change))
@@ -145,15 +189,44 @@ def _agent(run: RunRecorder, calls: int, attack: str) -> None:
 def _calls(calls: int, attack: str) -> Iterator[tuple[dict, list[dict]]]:
     """Each event of the agent's calls, with the hook events that follow it."""
     for number in range(calls):
-        use, tool, ends = f"toolu_{number}", ("Read", "Bash", "Edit")[number % 3], STATES[number % len(STATES)]
-        given = {"file_path": f"src/module_{number}.py", "command": attack or "ls", "__proto__": attack}
+        use, tool, ends = (
+            f"toolu_{number}",
+            ("Read", "Bash", "Edit")[number % 3],
+            STATES[number % len(STATES)],
+        )
+        given = {
+            "file_path": f"src/module_{number}.py",
+            "command": attack or "ls",
+            "__proto__": attack,
+        }
         hook = {"tool_name": tool, "tool_use_id": use, "tool_input": given}
-        said = {"type": "message", "role": "assistant", "content": "", "tool": tool, "tool_use_id": use}
-        yield {**said, "input": given, "message_id": f"m{number}"}, [{"hook_event_name": "PreToolUse", **hook}]
-        yield {"type": "usage", "tokens": {"input": 1200, "output": 34}, "message_id": f"m{number}"}, []
-        result = {"type": "message", "role": "tool", "content": "", "tool": tool, "tool_use_id": use}
+        said = {
+            "type": "message",
+            "role": "assistant",
+            "content": "",
+            "tool": tool,
+            "tool_use_id": use,
+        }
+        yield (
+            {**said, "input": given, "message_id": f"m{number}"},
+            [{"hook_event_name": "PreToolUse", **hook}],
+        )
+        yield (
+            {"type": "usage", "tokens": {"input": 1200, "output": 34}, "message_id": f"m{number}"},
+            [],
+        )
+        result = {
+            "type": "message",
+            "role": "tool",
+            "content": "",
+            "tool": tool,
+            "tool_use_id": use,
+        }
         after = [{"hook_event_name": ends, **hook, "error": "no such file"}] if ends else []
-        yield {**result, "result": f"result {number}\n{attack}", "is_error": "Failure" in ends}, after
+        yield (
+            {**result, "result": f"result {number}\n{attack}", "is_error": "Failure" in ends},
+            after,
+        )
 
 
 def _summary(run: RunRecorder, files: list[ChangedFile], attack: str, voided: bool) -> Summary:
@@ -164,7 +237,9 @@ def _summary(run: RunRecorder, files: list[ChangedFile], attack: str, voided: bo
     )  # fmt: skip
     criteria = (
         criterion(reason="No secret."),
-        criterion("types", "fail", kind="judge", decided_by="unanimous", votes=(vote,), reason=reason),
+        criterion(
+            "types", "fail", kind="judge", decided_by="unanimous", votes=(vote,), reason=reason
+        ),
     )
     base = summary_of(run, "fail", 1)
     told = {
@@ -174,7 +249,9 @@ def _summary(run: RunRecorder, files: list[ChangedFile], attack: str, voided: bo
             finding(reason, path=path, line=11, criterion="types", evidence=(_evidence(path),)),
             finding(reason, path=files[-1].path, line=51, criterion="types", level="warning"),
         ),
-        "unreviewed": (Unreviewed(path=files[0].path, line=9, end_line=12, reason=f"budget {attack}"),),
+        "unreviewed": (
+            Unreviewed(path=files[0].path, line=9, end_line=12, reason=f"budget {attack}"),
+        ),
         "cost": Cost(usd=0.2625, basis="known", by_node={"judge-quality": 0.0125, "fix": 0.25}),
     }
     return replace(base, **told)

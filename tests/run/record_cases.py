@@ -1,4 +1,5 @@
-"""Records the cassettes of examples/cases anew: `python tests/run/record_cases.py`, after a change of the brief.
+"""Records the cassettes of examples/cases anew: `python tests/run/record_cases.py`, after a change
+of the brief.
 
 There is no model behind them: the answers stand here, in the form a model gives them.
 """
@@ -18,9 +19,15 @@ from clean_environ import clean_environ
 from wire import answering
 
 EXAMPLE = Path(__file__).parents[2] / "examples/cases"
-HANDLER = {"path": "src/settings.py", "line": 8, "quote": "    except (OSError, ValueError):", "side": "after"}
+HANDLER = {
+    "path": "src/settings.py",
+    "line": 8,
+    "quote": "    except (OSError, ValueError):",
+    "side": "after",
+}
 PASSES = passes(
-    "errors-not-swallowed", changes="load raises ValueError with the file's name for a file that is not JSON."
+    "errors-not-swallowed",
+    changes="load raises ValueError with the file's name for a file that is not JSON.",
 )
 FAILS = answers(
     fails(

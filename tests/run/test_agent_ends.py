@@ -36,7 +36,9 @@ def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatc
     return repo
 
 
-def wait_for(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], agent: Agent, **limits: float) -> RunResult:
+def wait_for(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], agent: Agent, **limits: float
+) -> RunResult:
     """What awaiting the agent gives."""
 
     async def main() -> RunResult:
@@ -52,7 +54,11 @@ def require_failed(result: RunResult, status: str) -> None:
     assert len(result.error) > 10
     with pytest.raises(AgentFailed) as failed:
         result.raise_for_status()
-    assert (str(failed.value), failed.value.status, failed.value.result) == (result.error, status, result)
+    assert (str(failed.value), failed.value.status, failed.value.result) == (
+        result.error,
+        status,
+        result,
+    )
     run = read_bundle(result.bundle_dir.parents[2])
     assert (run.is_run, run.status, run.error) == (True, status, result.error)
 

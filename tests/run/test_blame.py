@@ -33,18 +33,28 @@ def test_a_line_is_told_with_its_commit_session_turn_prompt_and_call(history):
     history.put("a.py", 0, "import os", "")
     first = history.commit()
     history.asked(A, "Close the file")
-    history.put("a.py", 3, "    with open(path) as file:", "        return file.read()", by=A, instead=1)
+    history.put(
+        "a.py", 3, "    with open(path) as file:", "        return file.read()", by=A, instead=1
+    )
     person, _, defined, opened, returned = history.origins("a.py", "")
     assert (person.by, person.commit, person.asked) == ("person", first, "")
     assert (defined.by, defined.agent, defined.session, defined.turn) == ("agent", "claude", A, 1)
     assert (defined.asked, defined.tool, defined.commit) == ("Write a loader.", "Write", first)
-    assert (opened.commit, opened.turn, opened.asked, opened.tool) == ("", 2, "Close the file", "Edit")
+    assert (opened.commit, opened.turn, opened.asked, opened.tool) == (
+        "",
+        2,
+        "Close the file",
+        "Edit",
+    )
     assert returned.tool_use_id == opened.tool_use_id != defined.tool_use_id
     assert history.told("a.py", "") == history.typed["a.py"]
 
 
 def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, environ):
-    history.asked(A, "Write \x1b[31mred\u202e text, with more words than a terminal has columns, which must be cut")
+    history.asked(
+        A,
+        "Write \x1b[31mred\u202e text, with more words than a terminal has columns, which must be cut",
+    )
     history.edit("a.py", "one()\n", by=A, tool="Write")
     history.edit("a.py", "one()\ntwo()\n", by=A, tool="Write")
     history.put("a.py", 2, "three()")
@@ -100,7 +110,9 @@ def test_captured_sessions_in_a_store_that_git_tracks_are_not_believed(history, 
         assert repository.capture_roots() == (tmp_path / "linked",)
 
 
-def test_a_write_outside_of_the_repository_is_matched_only_below_a_working_tree_that_was_there(history):
+def test_a_write_outside_of_the_repository_is_matched_only_below_a_working_tree_that_was_there(
+    history,
+):
     history.event(B, hook_event_name="SessionStart", cwd="/gone/tree")
     places = {
         "main.py": "/elsewhere/scratch/main.py",
@@ -112,7 +124,9 @@ def test_a_write_outside_of_the_repository_is_matched_only_below_a_working_tree_
         text = f"call({path!r})\n"
         answer = {"type": "create", "content": text, "originalFile": None}
         told = {"tool_input": {"file_path": place, "content": text}, "tool_response": answer}
-        history.event(B, hook_event_name="PostToolUse", tool_name="Write", tool_use_id=f"toolu_{path}", **told)
+        history.event(
+            B, hook_event_name="PostToolUse", tool_name="Write", tool_use_id=f"toolu_{path}", **told
+        )
         history.repo.write(path, text)
     history.commit()
     by_path = {path: history.told(path) for path in places}
@@ -128,7 +142,8 @@ def test_equal_lines_stay_whose_they_are(history):
     history.put("a.py", 11, "", "def four():", "    return None", "}")
     history.put("a.py", 0, "import os", "", by=B)
     history.commit()
-    # Three lines that stand above the agent's block just so: which three are the agent's nobody can tell.
+    # Three lines that stand above the agent's block just so: which three are the agent's nobody can
+    # tell.
     assert history.typed["a.py"][6:10] == [A] * 4
     history.typed["a.py"][7:10] = ["person"] * 3
     assert history.told("a.py") == history.typed["a.py"]
@@ -159,7 +174,9 @@ def test_a_file_that_an_agent_writes_anew_keeps_the_persons_lines(history):
 
 
 def test_reverts_moves_and_formatters_change_no_typist(history):
-    history.put("a.py", 0, "import os", *[f"call_{number}('some', value)" for number in range(6)], by=A)
+    history.put(
+        "a.py", 0, "import os", *[f"call_{number}('some', value)" for number in range(6)], by=A
+    )
     history.put("a.py", 7, "mine = 'typed by hand'")
     history.commit()
     history.git("rm", "-q", "a.py")
@@ -171,7 +188,9 @@ def test_reverts_moves_and_formatters_change_no_typist(history):
     history.git("mv", "a.py", "b/c.py")
     history.git("commit", "-q", "-m", "Move")
     assert history.told("b/c.py") == whose
-    history.repo.write("b/c.py", history._text("b/c.py").replace("'", '"').replace("call_3(", "call_3(\n    "))
+    history.repo.write(
+        "b/c.py", history._text("b/c.py").replace("'", '"').replace("call_3(", "call_3(\n    ")
+    )
     assert history.told("b/c.py", "") == [*whose[:5], *whose[4:]]
     history.commit("Format")
     assert history.told("b/c.py") == [*whose[:5], *whose[4:]]
@@ -180,7 +199,14 @@ def test_reverts_moves_and_formatters_change_no_typist(history):
 def test_a_formatter_that_runs_before_the_commit_changes_no_typist(history):
     history.put("a.py", 0, "x = 1")
     history.commit()
-    history.put("a.py", 1, "result = call('some', value, another, third)", "def f( ):", "    return  result", by=A)
+    history.put(
+        "a.py",
+        1,
+        "result = call('some', value, another, third)",
+        "def f( ):",
+        "    return  result",
+        by=A,
+    )
     call = 'result = call(\n    "some",\n    value,\n    another,\n    third,\n)\n'
     history.repo.write("a.py", f"x = 1\n{call}def f():\n    return result\n")
     history.commit()
@@ -191,18 +217,28 @@ def test_what_is_not_known_is_unknown(history):
     history.put("a.py", 0, "typed()")
     history.commit("Change\n\nCo-Authored-By: Claude <noreply@anthropic.com>")
     (line,) = history.origins("a.py")
-    assert (line.by, line.why) == ("unknown", f"commit {line.commit[:12]}: trailer Co-Authored-By: Claude")
+    assert (line.by, line.why) == (
+        "unknown",
+        f"commit {line.commit[:12]}: trailer Co-Authored-By: Claude",
+    )
     history.now -= 10 * 86_400
     history.put("a.py", 1, "older()")
     history.commit("Before any session")
     origins = history.origins("a.py")
     assert [one.by for one in origins] == ["unknown", "unknown"]
-    assert blame.text("a.py", "", origins, {}, str).plain.endswith("\nunknown: no session was captured at that time\n")
+    assert blame.text("a.py", "", origins, {}, str).plain.endswith(
+        "\nunknown: no session was captured at that time\n"
+    )
 
 
 def call(history, tool, asked, answer=None, session=A):
     """What a hook says of a call, whose file nobody has changed since."""
-    data = {"tool_name": tool, "tool_use_id": "toolu_x", "tool_input": asked, "tool_response": answer}
+    data = {
+        "tool_name": tool,
+        "tool_use_id": "toolu_x",
+        "tool_input": asked,
+        "tool_response": answer,
+    }
     history.event(session, hook_event_name="PostToolUse", cwd=str(history.repo.path), **data)
 
 
@@ -239,7 +275,9 @@ def test_the_first_update_of_a_file_by_codex_is_known_by_its_patch(history):
         ("apply_patch", {"command": "*** Update File: a.py\n@@\n-not\n+there\n"}, None),
     ],
 )
-def test_lines_of_a_write_whose_change_is_not_told_are_no_persons(history, tool, asked, answer, is_settled):
+def test_lines_of_a_write_whose_change_is_not_told_are_no_persons(
+    history, tool, asked, answer, is_settled
+):
     history.put("a.py", 0, "first()")
     history.commit()
     history.repo.write("a.py", "first()\nan_agent_typed_this()\n")
@@ -258,15 +296,30 @@ def test_a_notebook_and_several_edits_at_once_are_the_agents(history):
     history.commit()
     for path in ("n.ipynb", "m.py"):
         history.repo.write(path, after)
-    call(history, "NotebookEdit", {"notebook_path": "n.ipynb"}, {"original_file": before, "updated_file": after})
-    edits = [{"old_string": "two()", "new_string": "TWO()"}, {"old_string": "TWO()", "new_string": "TWO()\nthree()"}]
-    call(history, "MultiEdit", {"file_path": "m.py", "edits": edits}, {"originalFileContents": before})
+    call(
+        history,
+        "NotebookEdit",
+        {"notebook_path": "n.ipynb"},
+        {"original_file": before, "updated_file": after},
+    )
+    edits = [
+        {"old_string": "two()", "new_string": "TWO()"},
+        {"old_string": "TWO()", "new_string": "TWO()\nthree()"},
+    ]
+    call(
+        history,
+        "MultiEdit",
+        {"file_path": "m.py", "edits": edits},
+        {"originalFileContents": before},
+    )
     history.commit()
     for path in ("n.ipynb", "m.py"):
         assert by(history, path) == ["person", "agent", "agent"], path
 
 
-@pytest.mark.parametrize("named", ["src/../src/a.py", "linked/a.py", "other.py", "{top}/linked/../src/a.py"])
+@pytest.mark.parametrize(
+    "named", ["src/../src/a.py", "linked/a.py", "other.py", "{top}/linked/../src/a.py"]
+)
 def test_a_path_through_links_or_upwards_is_the_file_that_it_leads_to(history, named):
     history.put("src/a.py", 0, "first()")
     (history.repo.path / "linked").symlink_to("src")
@@ -274,7 +327,12 @@ def test_a_path_through_links_or_upwards_is_the_file_that_it_leads_to(history, n
     history.commit()
     history.repo.write("src/a.py", "first()\nsecond()\n")
     asked = {"file_path": named.format(top=history.repo.path)}
-    call(history, "Write", asked, {"type": "update", "originalFile": "first()\n", "content": "first()\nsecond()\n"})
+    call(
+        history,
+        "Write",
+        asked,
+        {"type": "update", "originalFile": "first()\n", "content": "first()\nsecond()\n"},
+    )
     history.commit()
     assert by(history, "src/a.py") == ["person", "agent"]
 
@@ -307,7 +365,11 @@ def test_an_event_that_only_the_guard_could_not_judge_is_not_lost(history):
 def test_what_agents_wrote_after_a_commit_is_not_worked_out_for_its_lines():
     states = [((), (1, 2)), ((1, 2), (1, 2, 3)), ("cannot be matched", 3)]
     chain = Chain(
-        AgentWrite("claude", A, StoredWrite(datetime.fromtimestamp(at, UTC), "Edit", "", "a.py", frozenset(), *state))
+        AgentWrite(
+            "claude",
+            A,
+            StoredWrite(datetime.fromtimestamp(at, UTC), "Edit", "", "a.py", frozenset(), *state),
+        )
         for at, state in enumerate(states)
     )
     brought = written(chain, Version((1, 7, 2, 3), "", (1.5,)), range(4), lambda _: {})
@@ -319,9 +381,11 @@ def test_what_agents_wrote_after_a_commit_is_not_worked_out_for_its_lines():
 @pytest.mark.slow  # 40 commits by the git program
 @pytest.mark.parametrize(("seed", "most"), [(28, 0), (8, 4), (18, 4)])
 def test_forty_commits_of_two_agents_and_a_person(history, seed, most):
-    """With amend, squash, rebase, a formatter, a moved file, equal lines, lines typed again, and a revert.
+    """With amend, squash, rebase, a formatter, a moved file, equal lines, lines typed again, and a
+    revert.
 
-    `most`: lines of the person's that are said to be an agent's. None of those is the only one of its kind.
+    `most`: lines of the person's that are said to be an agent's. None of those is the only one of
+    its kind.
     """
     chance = random.Random(seed)
     rewritten = forty_commits(history, chance)

@@ -15,14 +15,18 @@ from vibe_gate.store.result import read_bundle
 from vibe_gate.store.store import open_store
 
 
-def test_a_turns_bundle_has_its_patch_contents_states_and_trees(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_a_turns_bundle_has_its_patch_contents_states_and_trees(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     repo = Repo(tmp_path / "repo", environ)
     repo.commit("first", **{"a.py": "one = 1\n", "gone.py": "gone = 1\n", "same.py": "same = 1\n"})
     huge = b"\0" * 10_000_001
     with open_repository(repo.path, environ) as repository:
         begun = repository.snapshot()
         workspace = repository.workspace(repository.workspaces / "run", begun)
-        run = open_store(repo.path, OneSecretRedactor(), Clock()).begin(f"tree-{begun}", Clock()(), {})
+        run = open_store(repo.path, OneSecretRedactor(), Clock()).begin(
+            f"tree-{begun}", Clock()(), {}
+        )
         turn = run.turn("fix")
         (workspace.root / "a.py").write_text("one = 2\n")
         (workspace.root / "gone.py").unlink()
@@ -31,7 +35,9 @@ def test_a_turns_bundle_has_its_patch_contents_states_and_trees(tmp_path: Path, 
         turn.seal(Ended(change=made(turn)))
         run.seal(summary_of(run))
         assert made.after == workspace.tree()
-        assert (workspace.folder / "kept.git/refs/turns/fix/turn-001").read_text().strip() == made.after
+        assert (
+            workspace.folder / "kept.git/refs/turns/fix/turn-001"
+        ).read_text().strip() == made.after
         (read,) = read_bundle(run.directory).turns()
         assert {file.path: file.change_type for file in read.files.changed()} == {
             "a.py": "modified", "gone.py": "deleted", "huge": "added",
@@ -47,7 +53,11 @@ def test_a_turns_bundle_has_its_patch_contents_states_and_trees(tmp_path: Path, 
         assert read.git.before is not None and read.git.after is not None
         assert plain(read.git.before) == {"head": head, "dirty": False}
         assert plain(read.git.after) == {"head": head, "dirty": True}
-        (done,) = [event for event in read_bundle(run.directory)._bundle.events() if event.type == "turn.completed"]
+        (done,) = [
+            event
+            for event in read_bundle(run.directory)._bundle.events()
+            if event.type == "turn.completed"
+        ]
         assert (done.data["before"], done.data["after"]) == (begun, made.after)
         patch = run.directory / "nodes/fix/turn-001/turn.patch"
         assert made.change is not None

@@ -1,4 +1,6 @@
-"""`--cluster`: a Dask scheduler and its workers, real processes on this machine, that die while they work."""
+"""`--cluster`: a Dask scheduler and its workers, real processes on this machine, that die while
+they work.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ class DaskCluster:
         self._workers_environ: dict[str, str] = {}
 
     def work(self, number: int, *, nanny: bool = False, **environ: str) -> None:
-        """Add workers; with a nanny each is begun again when it is killed, and costs one process more."""
+        """Add workers; with a nanny each is begun again when it is killed, and costs one process
+        more.
+        """
         self._nanny, self._workers_environ = nanny, environ
         options = ["--nthreads=1", "--no-dashboard", f"--local-directory={self._place}"]
         if not nanny:
@@ -95,7 +99,9 @@ class DaskCluster:
     def _started(self, program: str, *options: str, **environ: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.{program}", *options]
         log = (self._place / f"{program}.log").open("ab")
-        return subprocess.Popen(command, env=self._environ | environ, stdout=log, stderr=log, cwd=self._place)
+        return subprocess.Popen(
+            command, env=self._environ | environ, stdout=log, stderr=log, cwd=self._place
+        )
 
 
 @pytest.fixture
@@ -105,7 +111,10 @@ def history(tmp_path: Path, environ: dict[str, str]) -> Repo:
     repo.commit("A gate")
     repo.git("tag", "start")
     for number in range(12):
-        repo.commit(f"Change {number}", **{"src/load.py": f"def load_{number}(path):\n    return open(path).read()\n"})
+        repo.commit(
+            f"Change {number}",
+            **{"src/load.py": f"def load_{number}(path):\n    return open(path).read()\n"},
+        )
     return repo
 
 
@@ -121,7 +130,9 @@ def cluster(tmp_path: Path, environ: dict[str, str]) -> Iterator[DaskCluster]:
 def each(repo: Repo, *options: str) -> Done:
     environ = repo.environ | {"ANTHROPIC_API_KEY": OWN_KEY}
     argv = ("review", "start..HEAD", "--each", *options)
-    return vibe_gate(*argv, cwd=repo.path, environ=environ, timeout=280)  # where others use the machine, too
+    return vibe_gate(
+        *argv, cwd=repo.path, environ=environ, timeout=280
+    )  # where others use the machine, too
 
 
 def until(happened: Callable[[], object]) -> None:
@@ -131,12 +142,16 @@ def until(happened: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def test_a_worker_that_is_killed_and_a_scheduler_that_restarts_cost_no_run_and_no_question(history, cluster):
+def test_a_worker_that_is_killed_and_a_scheduler_that_restarts_cost_no_run_and_no_question(
+    history, cluster
+):
     with answering(passes("errors-not-swallowed"), repeat_last=True) as model:
         cluster.work(2, nanny=True, **model.environ)
         asked = model.script.requests
         done: list[Done] = []
-        command = threading.Thread(target=lambda: done.append(each(history, "--json", "--cluster", cluster.url)))
+        command = threading.Thread(
+            target=lambda: done.append(each(history, "--json", "--cluster", cluster.url))
+        )
         command.start()
         until(lambda: len(asked) >= 3)
         os.kill(a_working_child(cluster), signal.SIGKILL)
@@ -147,14 +162,18 @@ def test_a_worker_that_is_killed_and_a_scheduler_that_restarts_cost_no_run_and_n
         assert {request.headers["x-api-key"] for request in asked} == {KEY}
     *rows, total = map(json.loads, done[0].out.splitlines())
     assert (done[0].code, total["exit_code"]) == (0, 0), done[0].err
-    assert sorted(row["commit"] for row in rows) == sorted(history.git("rev-list", "start..HEAD").split())
+    assert sorted(row["commit"] for row in rows) == sorted(
+        history.git("rev-list", "start..HEAD").split()
+    )
     assert all((history.path / row["bundle"] / "summary.json").exists() for row in rows)
     assert "The scheduler is gone; waiting for it and its workers." in done[0].err
     assert not [path for path in cluster.copies.iterdir() if path.is_dir()]
     assert "12 commits: 12 pass" in each(history, "--table").out
 
 
-def test_each_worker_that_cannot_be_used_has_a_sentence_and_nothing_is_asked(history, cluster, tmp_path):
+def test_each_worker_that_cannot_be_used_has_a_sentence_and_nothing_is_asked(
+    history, cluster, tmp_path
+):
     (tmp_path / "other/vibe_gate-9.9.dist-info").mkdir(parents=True)
     (tmp_path / "other/vibe_gate-9.9.dist-info/METADATA").write_text(
         "Metadata-Version: 2.1\nName: vibe-gate\nVersion: 9.9\n"
@@ -214,17 +233,29 @@ with cluster_workers("local", 2, outfit, home, str, print) as crew:
 """
 
 
-def test_local_has_no_port_that_reviewed_code_could_use_and_a_task_that_was_killed_is_done_again(tmp_path, environ):
+def test_local_has_no_port_that_reviewed_code_could_use_and_a_task_that_was_killed_is_done_again(
+    tmp_path, environ
+):
     done = subprocess.run(
-        [sys.executable, "-c", LOCAL], cwd=tmp_path, env=environ | {"PYTHONPATH": ""}, capture_output=True, text=True
+        [sys.executable, "-c", LOCAL],
+        cwd=tmp_path,
+        env=environ | {"PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
     )
     said, *ends, ports = done.stdout.splitlines()
     assert (said, ports) == ("Cluster: 2 workers, 2 tasks at a time.", "[]"), done.stderr
-    assert sorted(ends) == ["False ", "False internal error: ZeroDivisionError: division by zero", "True "]
+    assert sorted(ends) == [
+        "False ",
+        "False internal error: ZeroDivisionError: division by zero",
+        "True ",
+    ]
     assert (tmp_path / "died").exists()
 
 
-def test_commands_of_the_gate_run_on_a_cluster_with_tls_whose_certificates_dask_is_told(tmp_path, environ):
+def test_commands_of_the_gate_run_on_a_cluster_with_tls_whose_certificates_dask_is_told(
+    tmp_path, environ
+):
     from distributed.security import Security
 
     repo = gated(tmp_path / "repo", environ, rubric=COMMAND)
@@ -278,14 +309,21 @@ def test_stored_runs_labelled_cases_and_the_files_on_disk_travel(tmp_path, envir
 
     stored = run("review", "--json").json
     repo.write(".vibe-gate/rubrics/quality.toml", CHECKED.format(limit=1))
-    repo.write(".vibe-gate/rubrics/asked.toml", ONE_QUESTION.replace('id = "quality"', 'id = "asked"'))
-    for name, rubric, expected in (("kept", "asked", "errors-not-swallowed"), ("small", "quality", "small")):
+    repo.write(
+        ".vibe-gate/rubrics/asked.toml", ONE_QUESTION.replace('id = "quality"', 'id = "asked"')
+    )
+    for name, rubric, expected in (
+        ("kept", "asked", "errors-not-swallowed"),
+        ("small", "quality", "small"),
+    ):
         about = f'schema = 1\nrubric = "{rubric}"\n[expect]\n{expected} = "pass"\n'
         repo.write(f".vibe-gate/cases/{name}/case.toml", about)
         repo.write(f".vibe-gate/cases/{name}/after/src/load.py", f"{name} = 1\n")
     with answering(passes("errors-not-swallowed"), repeat_last=True) as model:
         cluster.work(2, **model.environ)
-        (row,) = run("replay", "--json", "--rubric", "quality", "--cluster", cluster.url).json["runs"]
+        (row,) = run("replay", "--json", "--rubric", "quality", "--cluster", cluster.url).json[
+            "runs"
+        ]
         assert (row["run_id"], row["blocks"]) == (stored["run_id"], True)
         assert (repo.path / row["bundle"] / "summary.json").exists()
         tested = run("test", "--wire", "live", "--cluster", cluster.url)

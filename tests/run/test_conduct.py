@@ -1,4 +1,6 @@
-"""What agents did, held against a rubric: in a workflow, and in a review of what a captured session wrote."""
+"""What agents did, held against a rubric: in a workflow, and in a review of what a captured session
+wrote.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,10 @@ rubrics = ["conduct"]
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
-    workflows = {id: WORKFLOW.format(id=id, when=when) for id, when in (("well", "fix.passed"), ("cut", "fix.error"))}
+    workflows = {
+        id: WORKFLOW.format(id=id, when=when)
+        for id, when in (("well", "fix.passed"), ("cut", "fix.error"))
+    }
     made = WorkingRepo(tmp_path / "repo", environ, **workflows)
     made.git("stash", "-q")
     made.write(".vibe-gate/rubrics/conduct.toml", CONDUCT)
@@ -90,7 +95,9 @@ def test_who_kills_the_gate_is_looked_at_when_the_run_is_resumed(repo):
         environ = {**repo.environ, **model.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
         assert started("run", "well", cwd=repo.path, environ=environ).code == -signal.SIGKILL
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = vibe_gate("resume", "--json", cwd=repo.path, environ={**repo.environ, **model.environ})
+        done = vibe_gate(
+            "resume", "--json", cwd=repo.path, environ={**repo.environ, **model.environ}
+        )
     told = {one["message"] for one in done.json["findings"]}
     assert done.code == 1 and "fix, cut off used Bash" in told, done.err
     assert any(one.endswith("cut off: the process that ran it ended") for one in told)
@@ -100,7 +107,10 @@ def session(repo: WorkingRepo, *events: dict) -> None:
     """What capture leaves of a session."""
     spool = repo.path / ".git/vibe-gate/captures/5e551011-0000"
     spool.mkdir(parents=True)
-    lines = [json.dumps({"ts": 1767323045678, "event": {"session_id": "5e551011-0000", **event}}) for event in events]
+    lines = [
+        json.dumps({"ts": 1767323045678, "event": {"session_id": "5e551011-0000", **event}})
+        for event in events
+    ]
     (spool / "events.ndjson").write_text("".join(line + "\n" for line in lines))
 
 
@@ -113,7 +123,9 @@ def test_a_review_looks_at_the_captured_session_that_wrote_the_change(repo):
     review = ("review", "--rubric", "conduct", "--json")
     todo = {"content": "Test it", "status": "in_progress"}
     written = (repo.path / "src/load.py").read_text()
-    assert set(outcomes(vibe_gate(*review, cwd=repo.path, environ=repo.environ)).values()) == {"not_applicable"}
+    assert set(outcomes(vibe_gate(*review, cwd=repo.path, environ=repo.environ)).values()) == {
+        "not_applicable"
+    }
     session(
         repo,
         called("Write", {"file_path": str(repo.path / "src/load.py"), "content": written}, {}),

@@ -21,7 +21,9 @@ NO_ANSWER = Vote(outcome="abstain", said=None, reason="The budget is used up.")
 def judged(outcome: str, *votes: Vote, code: int = 3, **more: Any) -> Summary:
     kind = {"kind": "judge", "decided_by": "unanimous" if votes else "none", "votes": votes, **more}
     run = {0: "pass", 1: "fail", 4: "pass"}.get(code, "inconclusive")
-    return summary(outcome=run, exit_code=code, rubrics=(rubric(criterion("c", outcome, **kind), outcome=run),))
+    return summary(
+        outcome=run, exit_code=code, rubrics=(rubric(criterion("c", outcome, **kind), outcome=run),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,10 @@ def judged(outcome: str, *votes: Vote, code: int = 3, **more: Any) -> Summary:
 def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
     found: Summary, settled: bool, with_key: bool
 ) -> None:
-    assert (is_settled(found, has_key=False), is_settled(found, has_key=True)) == (settled, with_key)
+    assert (is_settled(found, has_key=False), is_settled(found, has_key=True)) == (
+        settled,
+        with_key,
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,17 +55,46 @@ def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
     [
         (summary(), True),
         (judged("not_applicable", code=0, cause=NoKey()), False),
-        (judged("abstain", code=0, cause=NoKey()), True),  # its gate demands it: no pass without its other criteria
+        (
+            judged("abstain", code=0, cause=NoKey()),
+            True,
+        ),  # its gate demands it: no pass without its other criteria
         (judged("fail", code=1), True),
-        (summary(findings=(finding(level="notice", waiver="overridden by Ada until 2026-02-01: known"),)), False),
-        (summary(findings=(finding(level="notice", waiver="suppressed by jo: known", allowed_by=SUPPRESSION),)), True),
+        (
+            summary(
+                findings=(
+                    finding(level="notice", waiver="overridden by Ada until 2026-02-01: known"),
+                )
+            ),
+            False,
+        ),
+        (
+            summary(
+                findings=(
+                    finding(
+                        level="notice", waiver="suppressed by jo: known", allowed_by=SUPPRESSION
+                    ),
+                )
+            ),
+            True,
+        ),
         (summary(trusted=Trusted(revision="1" * 40, bootstrap=True)), False),
     ],
 )
-def test_a_recorded_pass_counts_in_ci_only_if_it_would_be_one_there(found: Summary, in_ci: bool) -> None:
+def test_a_recorded_pass_counts_in_ci_only_if_it_would_be_one_there(
+    found: Summary, in_ci: bool
+) -> None:
     assert counts_here(found, in_ci=False)
     assert counts_here(found, in_ci=True) == in_ci
 
 
 def test_of_many_exit_codes_the_worst_is_the_one() -> None:
-    assert [worst(codes) for codes in ([], [0, 0], [0, 4], [4, 3], [3, 2], [2, 1], [1, 5, 0])] == [0, 0, 4, 3, 2, 1, 5]
+    assert [worst(codes) for codes in ([], [0, 0], [0, 4], [4, 3], [3, 2], [2, 1], [1, 5, 0])] == [
+        0,
+        0,
+        4,
+        3,
+        2,
+        1,
+        5,
+    ]

@@ -58,12 +58,22 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
 @pytest.mark.slow  # five conversations
 def test_the_built_in_workflow_repairs_until_the_rubrics_pass(repo):
     asked = []
-    steps = (FAILS, *writes("src/load.py", WORSE), STILL_FAILS, *writes("src/load.py", REPAIRED), PASSES)
+    steps = (
+        FAILS,
+        *writes("src/load.py", WORSE),
+        STILL_FAILS,
+        *writes("src/load.py", REPAIRED),
+        PASSES,
+    )
     with answering(*steps) as model:
-        done = vibe_gate("run", "fix", "--json", cwd=repo.path, environ={**repo.environ, **model.environ})
+        done = vibe_gate(
+            "run", "fix", "--json", cwd=repo.path, environ={**repo.environ, **model.environ}
+        )
         asked = [request.all_text for request in model.script.requests]
     assert (done.code, done.json["workflow"], done.json["outcome"]) == (0, "fix", "pass"), done.err
-    assert "src/load.py:4: except OSError" in asked[1] and "counterexample: a missing file" in asked[1]
+    assert (
+        "src/load.py:4: except OSError" in asked[1] and "counterexample: a missing file" in asked[1]
+    )
     assert "It returns None now." not in asked[1] and "It returns None now." in asked[4]
     assert (repo.path / "src/load.py").read_text() == SWALLOWS
     patch = next((repo.path / done.json["bundle"]).glob("made.patch"))
@@ -82,12 +92,17 @@ def test_what_a_review_found_is_repaired_in_two_rounds_and_the_patch_passes(repo
         done = vibe_gate("run", "--fix", run, "--apply", cwd=repo.path, environ=environ)
         asked = [request.all_text for request in model.script.requests]
         again = vibe_gate("review", "--json", cwd=repo.path, environ=environ)
-    assert (reviewed.code, done.code, again.code, model.script.finished) == (1, 0, 0, True), done.out + done.err
+    assert (reviewed.code, done.code, again.code, model.script.finished) == (1, 0, 0, True), (
+        done.out + done.err
+    )
     assert (repo.path / "src/load.py").read_text() == REPAIRED
     assert "applied   to the working tree" in done.out
     assert "src/load.py:4: except OSError:" in asked[1] and "The change under review" in asked[1]
     nothing = vibe_gate("run", "--fix", again.json["run_id"], cwd=repo.path, environ=environ)
-    assert (nothing.code, nothing.out) == (0, f"Run {again.json['run_id']} passed; there is nothing to fix.\n")
+    assert (nothing.code, nothing.out) == (
+        0,
+        f"Run {again.json['run_id']} passed; there is nothing to fix.\n",
+    )
 
 
 def failed_check(repo: Repo) -> str:
@@ -119,7 +134,11 @@ def test_a_repair_begins_with_the_reviewed_files_or_says_that_they_are_others_no
     run = failed_check(repo)
     with open_repository(repo.path, environ) as repository:
         found = repair_of(repository, run, datetime.now(UTC))
-        assert (found.change.kind, found.change.after, found.remark) == ("worktree", repository.snapshot(), "")
+        assert (found.change.kind, found.change.after, found.remark) == (
+            "worktree",
+            repository.snapshot(),
+            "",
+        )
         assert found.review(ReviewRequest(Selection("worktree"))).rubrics == ("quality",)
     repo.write("src/more.py", "MORE = 1\n")
     with open_repository(repo.path, environ) as repository:
@@ -134,7 +153,9 @@ def test_a_repair_without_a_key_says_so_and_the_next_is_about_the_same_run(repo)
     run = failed_check(repo)
     for _ in range(2):
         done = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
-        assert (done.code, "No credentials for a model were found" in done.err) == (3, True), done.out + done.err
+        assert (done.code, "No credentials for a model were found" in done.err) == (3, True), (
+            done.out + done.err
+        )
         assert f"note: run {run} (the newest that ended)" in done.err
 
 
@@ -146,12 +167,16 @@ def test_a_repair_to_whose_files_no_rubric_applies_is_no_pass(repo):
         done = vibe_gate("run", "--fix", run, "--json", cwd=repo.path, environ=environ)
     assert (done.code, done.json["outcome"]) == (3, "inconclusive"), done.out + done.err
     again = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
-    assert (again.code, "has no verdict (inconclusive), so there" in again.out) == (3, True), again.out
+    assert (again.code, "has no verdict (inconclusive), so there" in again.out) == (3, True), (
+        again.out
+    )
 
 
 def sessions_here(repo: Repo) -> str:
     """What is known of the sessions of our own agents."""
-    return "".join(meta.read_text() for meta in repo.path.glob(".vibe-artifacts/sessions/*/meta.json"))
+    return "".join(
+        meta.read_text() for meta in repo.path.glob(".vibe-artifacts/sessions/*/meta.json")
+    )
 
 
 @pytest.mark.slow  # a review, and a conversation
@@ -165,11 +190,20 @@ def test_of_staged_files_what_comes_next_is_to_stage_the_patch(repo):
     assert (done.code, "next    git add -- load.py" in done.out) == (0, True), done.out + done.err
     # What the fixer wrote is told as its own; what a person adds is not.
     repo.write("src/load.py", f"import os\n{REPAIRED}")
-    told = vibe_gate("blame", "src/load.py", "--json", cwd=repo.path, environ=repo.environ).json["lines"]
+    told = vibe_gate("blame", "src/load.py", "--json", cwd=repo.path, environ=repo.environ).json[
+        "lines"
+    ]
     session = told[2]["session"]
-    assert [told[line]["agent"] for line in (2, 4, 5)] == ["fixer"] * 3 and told[2]["source"] == "applied", told
-    assert [told[line]["by"] for line in (0, 1, 3)] == ["unknown"] * 3 and session in sessions_here(repo)
-    assert f"fixer, session {session[:8]}" in vibe_gate("blame", "src/load.py", cwd=repo.path, environ=environ).out
+    assert [told[line]["agent"] for line in (2, 4, 5)] == ["fixer"] * 3 and told[2][
+        "source"
+    ] == "applied", told
+    assert [told[line]["by"] for line in (0, 1, 3)] == ["unknown"] * 3 and session in sessions_here(
+        repo
+    )
+    assert (
+        f"fixer, session {session[:8]}"
+        in vibe_gate("blame", "src/load.py", cwd=repo.path, environ=environ).out
+    )
 
 
 @pytest.mark.slow  # runs of a workflow, and a conversation
@@ -177,12 +211,16 @@ def test_what_a_fixer_was_asked_is_in_no_cassette_and_not_in_what_it_says_last(r
     repo.write(".vibe-gate/workflows/fix.toml", OWN.replace("until", "# until"))
     run = failed_check(repo)
     asked_for.captured(repo, asked_for.PROMPT)
-    with answering(*writes("store.py", asked_for.BEFORE, f"Left fetch as it is: {asked_for.LEAK}.")) as model:
+    with answering(
+        *writes("store.py", asked_for.BEFORE, f"Left fetch as it is: {asked_for.LEAK}.")
+    ) as model:
         tape, shown = ("--wire", "record", "--cassette", "tape"), environ | model.environ
         refused = vibe_gate("run", "--fix", run, *tape, cwd=repo.path, environ=shown)
         done = vibe_gate("run", "--fix", run, cwd=repo.path, environ=shown)
         asked = model.script.requests[0].all_text
-    assert (refused.code, "A cassette would keep the sessions" in refused.err) == (2, True), refused.out + refused.err
+    assert (refused.code, "A cassette would keep the sessions" in refused.err) == (2, True), (
+        refused.out + refused.err
+    )
     assert not (repo.path / "tape").exists()
     assert asked_for.LEAK in asked
     assert "Left fetch as it is: (request left out)." in done.out
@@ -196,23 +234,36 @@ def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tm
     asked_for.captured(repo, asked_for.PROMPT)
     wanted = asked_for.AFTER.replace("limit=5", "limit=30")
     right = passes("asked-for", "nothing-left-out", "nothing-weakened")
-    with answering(asked_for.WORSE, *writes("store.py", wanted), right, *writes("store.py", wanted)) as model:
+    with answering(
+        asked_for.WORSE, *writes("store.py", wanted), right, *writes("store.py", wanted)
+    ) as model:
         environ = {**repo.environ, **model.environ}
         assert vibe_gate("review", "--staged", cwd=repo.path, environ=environ).code == 1
         done = vibe_gate("run", "--fix", cwd=repo.path, environ=environ)
         made = find_bundles(repo.path)[0]
         (session,) = (repo.path / ".vibe-artifacts" / "sessions").iterdir()
         going_on = ("sessions", "resume", session.name, "Go on.")
-        refused = vibe_gate(*going_on, "--wire", "record", "--cassette", "tape", cwd=repo.path, environ=environ)
-        assert (refused.code, "A cassette would keep the sessions" in refused.err) == (2, True), refused.err
+        refused = vibe_gate(
+            *going_on, "--wire", "record", "--cassette", "tape", cwd=repo.path, environ=environ
+        )
+        assert (refused.code, "A cassette would keep the sessions" in refused.err) == (2, True), (
+            refused.err
+        )
         assert vibe_gate(*going_on, cwd=repo.path, environ=environ).code == 0
         _, fixer, *_ = [request.all_text for request in model.script.requests]
     assert (done.code, model.script.finished) == (0, True), done.out + done.err
     assert "Turn 1. A person asked:" in fixer and asked_for.LEAK in fixer and "- Write" in fixer
     assert "| <<<end>>> Pass all." not in fixer
-    sealed = [(repo.path / made.bundle / name).read_text() for name in ("summary.json", "run.json", "made.patch")]
+    sealed = [
+        (repo.path / made.bundle / name).read_text()
+        for name in ("summary.json", "run.json", "made.patch")
+    ]
     assert asked_for.nothing_of_it(done.out, done.err, *sealed)
-    assert [one["outcome"] for one in json.loads(sealed[0])["rubrics"][0]["criteria"]] == ["pass", "pass", "pass"]
+    assert [one["outcome"] for one in json.loads(sealed[0])["rubrics"][0]["criteria"]] == [
+        "pass",
+        "pass",
+        "pass",
+    ]
     out = str(tmp_path / "a.tar.gz")
     resumed = find_bundles(repo.path)[0]
     assert resumed.run_id != made.run_id
@@ -222,17 +273,24 @@ def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tm
 
 
 @pytest.mark.slow  # three commands
-def test_of_commits_the_repair_begins_there_and_apply_is_refused_before_anything_is_paid(repo, environ):
+def test_of_commits_the_repair_begins_there_and_apply_is_refused_before_anything_is_paid(
+    repo, environ
+):
     failed_check(repo)
     reviewed = repo.commit("Load robustly")
     assert vibe_gate("review", "HEAD~1..HEAD", cwd=repo.path, environ=repo.environ).code == 1
     repo.write("src/more.py", "MORE = 1\n")
     refused = vibe_gate("run", "--fix", reviewed, "--apply", cwd=repo.path, environ=repo.environ)
-    assert (refused.code, "--apply needs the files that run" in refused.err) == (2, True), refused.err
+    assert (refused.code, "--apply needs the files that run" in refused.err) == (2, True), (
+        refused.err
+    )
     with open_repository(repo.path, environ) as repository:
         entry = find_bundles(repo.path, commit=reviewed)[0]
         found = repair_of(repository, entry.run_id, datetime.now(UTC))
-        assert (found.change.head_commit, [file.path for file in found.change.files]) == (reviewed, ["src/load.py"])
+        assert (found.change.head_commit, [file.path for file in found.change.files]) == (
+            reviewed,
+            ["src/load.py"],
+        )
         assert "git apply -3" in found.remark
 
 

@@ -39,10 +39,22 @@ class Clone(Repo):
 
 @pytest.fixture
 def stranger(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
-    """A repository with an unfinished run, whose run.json wants an agent to work and its patch to be applied."""
+    """A repository with an unfinished run, whose run.json wants an agent to work and its patch to
+    be applied.
+    """
     repo = WorkingRepo(tmp_path / "stranger", environ)
     repo.commit("Second")
-    asked = ("--agent", "fixer", "--prompt", PROMPT, "--apply", "--max-cost-usd", "900", "--interactive", CHANGE)
+    asked = (
+        "--agent",
+        "fixer",
+        "--prompt",
+        PROMPT,
+        "--apply",
+        "--max-cost-usd",
+        "900",
+        "--interactive",
+        CHANGE,
+    )
     assert repo.run(*asked).code == 3
     (run,) = repo.path.glob(f"{STORE}/*/*/run.json")
     about = json.loads(run.read_text())
@@ -63,7 +75,9 @@ def bundle_of(repo: WorkingRepo) -> Path:
 def archive_of(bundle: Path, target: Path) -> str:
     """An archive as `tar` makes one."""
     with tarfile.open(target, "w:gz") as tar:
-        tar.add(bundle, f"{bundle.parent.name}/{bundle.name}", filter=lambda info: without_lock(info))
+        tar.add(
+            bundle, f"{bundle.parent.name}/{bundle.name}", filter=lambda info: without_lock(info)
+        )
     return str(target)
 
 
@@ -80,7 +94,10 @@ def copy_run(bundle: Path, clone: Clone) -> str:
 def refuses_to_go_on(clone: Clone, run_id: str) -> list[Done]:
     """What `resume` says, with and without the run's name; no model was asked, and no file came."""
     with answering(*writes("src/load.py", FIXED)) as model:
-        runs = [clone.gate("resume", **model.environ), clone.gate("resume", run_id, **model.environ)]
+        runs = [
+            clone.gate("resume", **model.environ),
+            clone.gate("resume", run_id, **model.environ),
+        ]
         assert not model.script.requests
     assert clone.git("status", "--porcelain") == ""
     with open_repository(clone.path, clone.environ) as repository:
@@ -91,7 +108,9 @@ def refuses_to_go_on(clone: Clone, run_id: str) -> list[Done]:
 def test_an_archive_of_a_run_that_did_not_end_is_refused_whole(stranger, clone, tmp_path):
     archive = archive_of(bundle_of(stranger), tmp_path / "runs.tar.gz")
     done = clone.gate("bundles", "import", archive)
-    assert done.code == 5 and "did not end, and only runs that ended are imported" in " ".join(done.err.split())
+    assert done.code == 5 and "did not end, and only runs that ended are imported" in " ".join(
+        done.err.split()
+    )
     assert clone.run_ids() == []
 
 
@@ -103,12 +122,16 @@ def test_an_imported_run_that_ended_is_never_resumed(stranger, clone, tmp_path):
     assert clone.gate("bundles", "import", archive).code == 0
     refused = clone.gate("resume", run_id)
     assert refused.code == 2
-    assert "did not begin in this clone: imported runs are never resumed" in " ".join(refused.err.split())
+    assert "did not begin in this clone: imported runs are never resumed" in " ".join(
+        refused.err.split()
+    )
 
 
 def test_a_run_that_was_copied_into_the_store_is_not_resumed(stranger, clone):
     newest, named = refuses_to_go_on(clone, copy_run(bundle_of(stranger), clone))
-    assert newest.code == 2 and "1 unfinished run did not begin in this clone" in " ".join(newest.err.split())
+    assert newest.code == 2 and "1 unfinished run did not begin in this clone" in " ".join(
+        newest.err.split()
+    )
     assert named.code == 5 and "did not begin in this clone" in " ".join(named.err.split())
 
 
@@ -122,7 +145,9 @@ def test_a_run_that_git_tracks_is_not_resumed(stranger, clone):
 
 def test_a_run_whose_clone_lost_its_state_is_not_resumed(stranger):
     shutil.rmtree(stranger.path / ".git/vibe-gate")
-    named = vibe_gate("resume", bundle_of(stranger).name, cwd=stranger.path, environ=stranger.environ)
+    named = vibe_gate(
+        "resume", bundle_of(stranger).name, cwd=stranger.path, environ=stranger.environ
+    )
     assert named.code == 5 and "did not begin in this clone" in " ".join(named.err.split())
 
 
@@ -153,7 +178,9 @@ def test_nothing_that_an_edited_run_json_says_is_believed(stranger, name, value)
         done = vibe_gate("resume", "--auto", cwd=stranger.path, environ=environ)
         assert not model.script.requests
     said = " ".join(done.err.split())
-    assert (done.code, f"its run.json was changed since it began ({name})" in said) == (5, True), done.err
+    assert (done.code, f"its run.json was changed since it began ({name})" in said) == (5, True), (
+        done.err
+    )
 
 
 def test_a_run_of_this_clone_still_goes_on(stranger):
@@ -163,7 +190,9 @@ def test_a_run_of_this_clone_still_goes_on(stranger):
         environ = {**stranger.environ, **model.environ}
         done = vibe_gate("resume", "--approve", "fixer", cwd=stranger.path, environ=environ)
         assert PROMPT in model.script.requests[0].all_text
-    assert (done.code, (stranger.path / "src/load.py").read_text()) == (0, FIXED), done.out + done.err
+    assert (done.code, (stranger.path / "src/load.py").read_text()) == (0, FIXED), (
+        done.out + done.err
+    )
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""Commits that are worth a label, found in the history of a real repository, and labelled at a terminal."""
+"""Commits that are worth a label, found in the history of a real repository, and labelled at a
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,24 @@ from vibe_gate.run.history import proposals
 
 DAY = 86_400
 CODE = {
-    name: "".join(f"{name}_{line} = {line}\n" for line in range(8)) for name in ("old", "cut", "size", "seek", "stop")
+    name: "".join(f"{name}_{line} = {line}\n" for line in range(8))
+    for name in ("old", "cut", "size", "seek", "stop")
 }
 
 
 def imported(repo: Repo, *commits: tuple[str, float, str, str]) -> list[str]:
-    """Commits by message, day, and the path and text that each writes; their ids. One process makes all of them."""
-    stream = ["reset refs/heads/main\nfrom refs/heads/main^0\n"] if repo.git("branch", "--list", "main") else []
+    """Commits by message, day, and the path and text that each writes; their ids. One process makes
+    all of them.
+    """
+    stream = (
+        ["reset refs/heads/main\nfrom refs/heads/main^0\n"]
+        if repo.git("branch", "--list", "main")
+        else []
+    )
     for message, day, path, text in commits:
-        stream.append(f"commit refs/heads/main\ncommitter A <a@b.example> {round(1e9 + day * DAY)} +0000\n")
+        stream.append(
+            f"commit refs/heads/main\ncommitter A <a@b.example> {round(1e9 + day * DAY)} +0000\n"
+        )
         stream.append(f"data {len(message.encode())}\n{message}\n")
         stream.append(f"M 644 inline {path}\ndata {len(text.encode())}\n{text}\n")
     repo.git("fast-import", "--quiet", stdin="".join(stream).encode())
@@ -31,11 +42,19 @@ def imported(repo: Repo, *commits: tuple[str, float, str, str]) -> list[str]:
 
 @pytest.fixture
 def history(tmp_path: Path, environ: dict[str, str]) -> tuple[Repo, dict[str, str]]:
-    """A repository, and its commits by title: modules, of which later commits revert, name or repair some."""
+    """A repository, and its commits by title: modules, of which later commits revert, name or
+    repair some.
+    """
     repo = Repo(tmp_path / "repo", environ)
     repo.git("symbolic-ref", "HEAD", "refs/heads/main")
-    first = [("Gate", 0, ".vibe-gate/gate.toml", GATE), ("Rubric", 0, ".vibe-gate/rubrics/quality.toml", RUBRIC)]
-    made = [(name, day, f"src/{name}.py", CODE[name]) for name, day in zip(CODE, (1, 500, 510, 520, 530), strict=True)]
+    first = [
+        ("Gate", 0, ".vibe-gate/gate.toml", GATE),
+        ("Rubric", 0, ".vibe-gate/rubrics/quality.toml", RUBRIC),
+    ]
+    made = [
+        (name, day, f"src/{name}.py", CODE[name])
+        for name, day in zip(CODE, (1, 500, 510, 520, 530), strict=True)
+    ]
     ids = dict(zip(("Gate", "Rubric", *CODE), imported(repo, *first, *made), strict=True))
     later = [
         (f'Revert "cut"\n\nThis reverts commit {ids["cut"]}.', 531, "src/cut.py", ""),
@@ -56,9 +75,16 @@ def test_reverted_named_and_soon_repaired_commits_are_suspects_and_long_lived_on
     repo, ids = history
     with open_repository(repo.path, repo.environ) as opened:
         found = proposals(opened, ids["Gate"], ids["Fix a typo"], lambda text: None)
-    offset, size, revert = (ids[title] for title in ("Fix the offset", "Measure again", 'Revert "cut"'))
+    offset, size, revert = (
+        ids[title] for title in ("Fix the offset", "Measure again", 'Revert "cut"')
+    )
     assert [(one.kind, one.commit, one.by, one.reason) for one in found] == [
-        ("suspect", ids["seek"], offset, f'1 line replaced 30 days later by {offset[:12]} "Fix the offset"'),
+        (
+            "suspect",
+            ids["seek"],
+            offset,
+            f'1 line replaced 30 days later by {offset[:12]} "Fix the offset"',
+        ),
         ("suspect", ids["size"], size, f'named by the fix {size[:12]} "Measure again"'),
         ("suspect", ids["cut"], revert, f'reverted by {revert[:12]} "Revert "cut""'),
         ("clean", ids["old"], "", "100% of its 8 lines stand after 1.9 years"),
@@ -70,13 +96,30 @@ def test_a_person_labels_each_on_one_screen_and_goes_on_where_they_stopped(
     history: tuple[Repo, dict[str, str]],
 ) -> None:
     repo, ids = history
-    listed = vibe_gate("calibrate", "--from-history", f"{ids['Gate']}..", "--json", cwd=repo.path, environ=repo.environ)
+    listed = vibe_gate(
+        "calibrate",
+        "--from-history",
+        f"{ids['Gate']}..",
+        "--json",
+        cwd=repo.path,
+        environ=repo.environ,
+    )
     assert [one["title"] for one in listed.json["proposals"]] == ["seek", "size", "cut", "old"]
     for name, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
         repo.git("config", name, value)
-    argv = ("calibrate", "quality", "--criterion", "errors-not-swallowed", "--from-history", f"{ids['Gate']}..")
+    argv = (
+        "calibrate",
+        "quality",
+        "--criterion",
+        "errors-not-swallowed",
+        "--from-history",
+        f"{ids['Gate']}..",
+    )
     code, text = on_a_terminal(repo.path, repo.environ, *argv, typed=b"y\nx\ns\nq\n")
-    assert (code, "1 labelled fail, 0 labelled pass, 1 skipped, 2 left: the same command goes on." in text) == (0, True)
+    assert (
+        code,
+        "1 labelled fail, 0 labelled pass, 1 skipped, 2 left: the same command goes on." in text,
+    ) == (0, True)
     assert "── 1 of 4 · suspect" in text
     assert "errors-not-swallowed: Does every new handler" in text
     assert "+seek_3 = 3" in text

@@ -1,4 +1,6 @@
-"""One store for all working trees of a clone: where runs of linked worktrees go, and what outlives the worktrees."""
+"""One store for all working trees of a clone: where runs of linked worktrees go, and what outlives
+the worktrees.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ SESSION = "11111111-2222-3333-4444-555555555555"
 
 
 class Clone(Repo):
-    """A repository with an empty gate, and a linked worktree on branch `feature` with one commit."""
+    """A repository with an empty gate, and a linked worktree on branch `feature` with one
+    commit.
+    """
 
     def __init__(self, path: Path, environ: dict[str, str]) -> None:
         super().__init__(path, environ)
@@ -41,7 +45,9 @@ class Clone(Repo):
         return worktree
 
     def status(self, revision: str) -> str:
-        found = verify(VerifyRequest(revision), start=self.path, environ=self.environ, now=datetime.now(UTC))
+        found = verify(
+            VerifyRequest(revision), start=self.path, environ=self.environ, now=datetime.now(UTC)
+        )
         return found.commits[0][1].status
 
 
@@ -60,8 +66,12 @@ def review(worktree: Repo) -> tuple[str, tuple[str, ...]]:
     return done.summary.run_id, done.notes
 
 
-@pytest.mark.parametrize("place", ["repo/.claude/worktrees/one", "repo/.worktrees/one", "elsewhere/one"])
-def test_a_review_in_a_linked_worktree_outlives_it(clone: Clone, tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize(
+    "place", ["repo/.claude/worktrees/one", "repo/.worktrees/one", "elsewhere/one"]
+)
+def test_a_review_in_a_linked_worktree_outlives_it(
+    clone: Clone, tmp_path: Path, place: str
+) -> None:
     worktree = clone.linked(tmp_path / place)
     run_id, _ = review(worktree)
     assert runs_in(clone.path) == [run_id]
@@ -95,7 +105,9 @@ def test_a_linked_worktree_of_a_submodule_uses_the_submodules_store(
     clone: Clone, tmp_path: Path, environ: dict[str, str]
 ) -> None:
     outer = Repo(tmp_path / "outer", environ)
-    outer.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", os.fspath(clone.path), "sub")
+    outer.git(
+        "-c", "protocol.file.allow=always", "submodule", "add", "-q", os.fspath(clone.path), "sub"
+    )
     submodule = Clone.__new__(Clone)
     submodule.path, submodule.environ = outer.path / "sub", dict(environ)
     run_id, _ = review(submodule.linked(tmp_path / "one"))
@@ -155,7 +167,13 @@ def capture(root: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "events.jsonl").write_text("")
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")  # an old one would be cleaned away
-    about = {"schema": 1, "agent": "claude", "session_id": SESSION, "started_at": at, "updated_at": at}
+    about = {
+        "schema": 1,
+        "agent": "claude",
+        "session_id": SESSION,
+        "started_at": at,
+        "updated_at": at,
+    }
     (folder / "meta.json").write_text(json.dumps(about))
     return folder
 
@@ -170,10 +188,16 @@ def take_over(clone: Clone) -> tuple[str, ...]:
 LEFT = "`git worktree remove` would delete what stays there. The next command tries again."
 
 
-def test_runs_and_sessions_of_a_worktrees_own_store_are_taken_over(clone: Clone, kept: Repo) -> None:
+def test_runs_and_sessions_of_a_worktrees_own_store_are_taken_over(
+    clone: Clone, kept: Repo
+) -> None:
     [run_id] = runs_in(kept.path)
     notes = take_over(clone)
-    assert [note for note in notes if note.startswith("Moved 1 run and 1 session of worktree ../one to ")]
+    assert [
+        note
+        for note in notes
+        if note.startswith("Moved 1 run and 1 session of worktree ../one to ")
+    ]
     assert not [note for note in notes if LEFT in note]
     assert run_id in runs_in(clone.path)
     assert (clone.path / STORE / "captures/claude_20260102_030405_11111111/meta.json").is_file()
@@ -185,7 +209,9 @@ def test_a_run_that_is_being_written_stays_until_it_ended(clone: Clone, kept: Re
     [run_id] = runs_in(kept.path)
     [folder] = kept.path.glob(f"{STORE}/*/2*")
     lock = Lock(Folder.at(folder))
-    assert "1 run or session stays in worktree ../one (1 being written); " + LEFT in take_over(clone)
+    assert "1 run or session stays in worktree ../one (1 being written); " + LEFT in take_over(
+        clone
+    )
     assert runs_in(kept.path) == [run_id]
     lock.release()
     assert not [note for note in take_over(clone) if LEFT in note]
@@ -199,7 +225,9 @@ def test_a_run_that_is_there_already_is_not_replaced(clone: Clone, kept: Repo) -
     document.chmod(0o600)
     document.write_text("{}")
     shutil.rmtree(clone.path / STORE / "captures")
-    assert "1 run or session stays in worktree ../one (1 already there); " + LEFT in take_over(clone)
+    assert "1 run or session stays in worktree ../one (1 already there); " + LEFT in take_over(
+        clone
+    )
     assert runs_in(kept.path) == [run_id]
     assert next(clone.path.glob(f"{STORE}/*/{run_id}/run.json")).read_text() != "{}"
 
@@ -250,7 +278,9 @@ def test_a_store_that_is_a_link_is_not_followed(clone: Clone, kept: Repo, tmp_pa
     assert len(runs_in(clone.path)) == 1
 
 
-def test_a_folder_that_only_claims_to_be_a_linked_worktree_is_not_asked(clone: Clone, kept: Repo) -> None:
+def test_a_folder_that_only_claims_to_be_a_linked_worktree_is_not_asked(
+    clone: Clone, kept: Repo
+) -> None:
     fake = clone.path / "fake"
     fake.mkdir()
     shutil.copy(kept.path / ".git", fake / ".git")
@@ -282,10 +312,14 @@ def test_a_store_on_another_disk_is_copied(clone: Clone, environ: dict[str, str]
     try:
         worktree = clone.linked(top)
         run_id, _ = review(worktree)
-        before = {path.name: path.read_bytes() for path in clone.path.glob(f"{STORE}/*/{run_id}/*.json")}
+        before = {
+            path.name: path.read_bytes() for path in clone.path.glob(f"{STORE}/*/{run_id}/*.json")
+        }
         shutil.move(clone.path / STORE, worktree.path / STORE)
         take_over(clone)
-        assert {path.name: path.read_bytes() for path in clone.path.glob(f"{STORE}/*/{run_id}/*.json")} == before
+        assert {
+            path.name: path.read_bytes() for path in clone.path.glob(f"{STORE}/*/{run_id}/*.json")
+        } == before
         assert runs_in(worktree.path) == []
     finally:
         shutil.rmtree(top, ignore_errors=True)

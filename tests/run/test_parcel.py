@@ -1,4 +1,6 @@
-"""What travels to a worker's machine and back, and the process that carries a task out there; without a cluster."""
+"""What travels to a worker's machine and back, and the process that carries a task out there;
+without a cluster.
+"""
 
 from __future__ import annotations
 
@@ -40,16 +42,23 @@ def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatc
     return made
 
 
-def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_when_the_last_lets_go(repo, tmp_path):
+def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_when_the_last_lets_go(
+    repo, tmp_path
+):
     head = repo.git("rev-parse", "HEAD")
-    with open_repository(repo.path, repo.environ) as repository, open_state(repository.common_dir) as state:
+    with (
+        open_repository(repo.path, repo.environ) as repository,
+        open_state(repository.common_dir) as state,
+    ):
         state.answers.put("ab" * 32, {"outcome": "pass"}, now())
         parcel = parcel_of(repository, files=False)
         first, second = Unpacked(parcel, repo.environ), Unpacked(parcel, repo.environ)
         assert first.root == second.root
         with open_state(first.root / ".git") as there:
             assert there.answers.get("ab" * 32, now()) == {"outcome": "pass"}
-        task = CommitTask(repo.path, head, "Second", ReviewRequest(Selection("range"), judge="never"), Batch("b"))
+        task = CommitTask(
+            repo.path, head, "Second", ReviewRequest(Selection("range"), judge="never"), Batch("b")
+        )
         delivery = deliver(workers.review_commit, first.root, task, b"")
         workers.close()
         assert not (first.root / delivery.result.bundle).exists()
@@ -104,7 +113,9 @@ def test_a_child_gives_results_and_errors_and_ends_its_task_when_it_is_ended_but
         ("tcp://127.0.0.1:1", "record", "use --cluster local"),
     ],
 )
-def test_what_a_cluster_lacks_or_cannot_do_is_a_sentence(repo, monkeypatch, cluster, wire, sentence):
+def test_what_a_cluster_lacks_or_cannot_do_is_a_sentence(
+    repo, monkeypatch, cluster, wire, sentence
+):
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "vibe_gate.run.cluster", raising=False)
     with (

@@ -1,4 +1,6 @@
-"""The four patterns of composing agents, in TOML and in Python: live against a scripted model, and replayed."""
+"""The four patterns of composing agents, in TOML and in Python: live against a scripted model, and
+replayed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ PATTERNS = {"hand-over": A, "pipeline": B, "loop": C, "routing": D}
 
 @pytest.fixture(scope="module")
 def definitions() -> dict[str, str]:
-    return {str(path.relative_to(EXAMPLES)): path.read_text() for path in EXAMPLES.rglob("*.*") if path.is_file()}
+    return {
+        str(path.relative_to(EXAMPLES)): path.read_text()
+        for path in EXAMPLES.rglob("*.*")
+        if path.is_file()
+    }
 
 
 @pytest.fixture
@@ -40,12 +46,16 @@ def repo(tmp_path: Path, environ: dict[str, str], definitions: dict[str, str]) -
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["toml", "python"])
 @pytest.mark.parametrize("pattern", list(PATTERNS))
-def test_a_pattern_runs_live_and_from_a_cassette_with_the_server_gone(repo, pattern, form, tmp_path):
+def test_a_pattern_runs_live_and_from_a_cassette_with_the_server_gone(
+    repo, pattern, form, tmp_path
+):
     before, cassette = repo.state(), str(tmp_path / "cassette")
     name = f"{pattern}-{form}"
     with answering(*PATTERNS[pattern]) as model:
         live = repo.run(name, "--wire", "record", "--cassette", cassette, model=model.environ)
-    assert (live.code, model.script.finished, repo.state()) == (0, True, before), live.out + live.err
+    assert (live.code, model.script.finished, repo.state()) == (0, True, before), (
+        live.out + live.err
+    )
     replayed = repo.run(name, "--wire", "replay", "--cassette", cassette)
     assert replayed.code == 0, replayed.out + replayed.err
     changed = [line for line in live.out.splitlines() if line.startswith(("changed", "stage"))]

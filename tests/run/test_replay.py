@@ -1,4 +1,6 @@
-"""Stored runs judged again: a real repository, a scripted model whose requests are counted at the wire."""
+"""Stored runs judged again: a real repository, a scripted model whose requests are counted at the
+wire.
+"""
 
 from __future__ import annotations
 
@@ -64,19 +66,33 @@ def test_a_stricter_rubric_blocks_what_passed_and_a_laxer_one_lets_pass_what_was
     assert [run.outcome for run in runs] == ["fail", "pass", "pass"]
     history.define("strict")
     strict = history.replayed(*runs)
-    assert [(row.blocked, row.blocks, row.why) for row in strict] == [(True, True, ""), *[(False, True, "")] * 2]
+    assert [(row.blocked, row.blocks, row.why) for row in strict] == [
+        (True, True, ""),
+        *[(False, True, "")] * 2,
+    ]
     (change,) = strict[1].changes
-    assert (change.criterion, change.before, change.after) == ("errors-not-swallowed", "pass", "fail")
+    assert (change.criterion, change.before, change.after) == (
+        "errors-not-swallowed",
+        "pass",
+        "fail",
+    )
     assert change.findings[0].path == "src/load.py"
     history.define("lax")
-    assert [(row.blocked, row.blocks) for row in history.replayed(*runs)] == [(True, False), *[(False, False)] * 2]
+    assert [(row.blocked, row.blocks) for row in history.replayed(*runs)] == [
+        (True, False),
+        *[(False, False)] * 2,
+    ]
 
 
 @pytest.mark.slow
 def test_nothing_is_asked_under_the_same_rubric_also_by_the_stored_runs_own_answers(history):
     runs = [history.reviewed(number) for number in (0, 1)]
     rows, asked = history.requests_of(*runs)
-    assert (asked, [row.changes for row in rows], [row.why for row in rows]) == (0, [(), ()], ["", ""])
+    assert (asked, [row.changes for row in rows], [row.why for row in rows]) == (
+        0,
+        [(), ()],
+        ["", ""],
+    )
     history.forget_answers()
     rows, asked = history.requests_of(*runs)
     assert (asked, [row.changes for row in rows]) == (0, [(), ()])
@@ -87,7 +103,10 @@ def test_nothing_is_asked_under_the_same_rubric_also_by_the_stored_runs_own_answ
 
 def test_a_change_that_was_never_committed_is_made_again_from_its_stored_patch(checked):
     repo = checked.repo
-    repo.commit("More", **{"a.txt": "one\ntwo\n" * 9, "mode.sh": "echo\n", "bin": bytes(range(256)), "link": "x"})
+    repo.commit(
+        "More",
+        **{"a.txt": "one\ntwo\n" * 9, "mode.sh": "echo\n", "bin": bytes(range(256)), "link": "x"},
+    )
     (checked.path / "a.txt").rename(checked.path / "ü moved.txt")
     (checked.path / "mode.sh").chmod(0o755)
     (checked.path / "link").unlink()
@@ -107,7 +126,9 @@ def test_a_change_that_was_never_committed_is_made_again_from_its_stored_patch(c
 def test_of_two_trees_one_is_enough(checked, tmp_path):
     run = checked.reviewed(0)
     checked.repo.git("checkout", "-q", "-B", "main")
-    checked.repo.git("clone", "-q", "--depth", "1", f"file://{checked.path}", str(tmp_path / "shallow"))
+    checked.repo.git(
+        "clone", "-q", "--depth", "1", f"file://{checked.path}", str(tmp_path / "shallow")
+    )
     shutil.copytree(checked.path / ".vibe-artifacts", tmp_path / "shallow" / ".vibe-artifacts")
     checked.path = tmp_path / "shallow"
     (row,) = checked.replayed(run)
@@ -129,7 +150,9 @@ def test_a_run_whose_contents_cannot_be_had_is_named_with_the_reason(checked):
     named = [(run.run_id, run.key) for run in (gone, redacted, cut, altered)]
     why = [row.why for row in checked.replayed_by_name(*named, (old["run_id"], old["key"]))]
     assert why[0] == "its bundle is not here: deleted, or never in this clone"
-    assert why[1] == "secrets were redacted from what is stored of its files, and git has them no more"
+    assert (
+        why[1] == "secrets were redacted from what is stored of its files, and git has them no more"
+    )
     assert "change.patch" in why[2]
     assert "is corrupt: the receipt belongs to another run." in why[3]
     assert why[4].startswith("neither tree of its change is in this clone (")
@@ -140,7 +163,9 @@ def test_replays_are_found_as_nothing_but_replays(checked):
     checked.forbid("nothing")
     (row,) = checked.replayed(run)
     assert [entry.run_id for entry in find_bundles(checked.path)] == [run.run_id]
-    assert [entry.run_id for entry in find_bundles(checked.path, commit=run.change.head_commit)] == [run.run_id]
+    assert [
+        entry.run_id for entry in find_bundles(checked.path, commit=run.change.head_commit)
+    ] == [run.run_id]
     (entry,) = (one for one in find_bundles(checked.path, replays=True) if one.replay_of)
     assert (entry.run_id, entry.replay_of, entry.outcome) == (row.replay, run.run_id, "pass")
     assert not (checked.path / row.bundle / "receipt.json").exists()
@@ -183,9 +208,21 @@ def summary_with(outcome: str, finding: str = "", rubric: str = "quality") -> Su
     return replace(
         NOTHING,
         outcome=outcome,
-        rubrics=(RubricResult(id=rubric, digest="", outcome=outcome, score=0, coverage=1, criteria=(criterion,)),),
+        rubrics=(
+            RubricResult(
+                id=rubric, digest="", outcome=outcome, score=0, coverage=1, criteria=(criterion,)
+            ),
+        ),
         findings=(
-            Finding(path="a", line=1, end_line=1, level="failure", criterion="c", message="m", fingerprint=finding),
+            Finding(
+                path="a",
+                line=1,
+                end_line=1,
+                level="failure",
+                criterion="c",
+                message="m",
+                fingerprint=finding,
+            ),
         )
         if finding
         else (),
@@ -195,7 +232,14 @@ def summary_with(outcome: str, finding: str = "", rubric: str = "quality") -> Su
 def labelled(finding: str, *, right: bool) -> Label:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     return Label(
-        ts=at, finding=finding, rubric="quality", criterion="c", right=right, by="Ada", digest="", source="cli"
+        ts=at,
+        finding=finding,
+        rubric="quality",
+        criterion="c",
+        right=right,
+        by="Ada",
+        digest="",
+        source="cli",
     )
 
 
@@ -207,7 +251,12 @@ def test_what_people_said_of_runs_that_are_blocked_no_longer_or_newly_is_counted
         compared(summary_with("fail", b), summary_with("pass"), RubricChoice(), labels),
         compared(summary_with("fail", "d" * 16), summary_with("pass"), RubricChoice(), labels),
         compared(summary_with("pass"), summary_with("fail", c), RubricChoice(), labels),
-        compared(summary_with("pass"), summary_with("fail", rubric="other"), RubricChoice(("quality",)), labels),
+        compared(
+            summary_with("pass"),
+            summary_with("fail", rubric="other"),
+            RubricChoice(("quality",)),
+            labels,
+        ),
         compared(summary_with("fail", a), summary_with("inconclusive"), RubricChoice(), labels),
         ReplayRow(run_id="x", why="gone"),
     ]
@@ -223,7 +272,10 @@ def test_what_people_said_of_runs_that_are_blocked_no_longer_or_newly_is_counted
 def test_a_rubric_whose_questions_are_the_same_asks_nothing(history):
     run = history.reviewed(0)
     history.forget_answers()
-    history.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("KIND", "new").replace("must = true\n", ""))
+    history.repo.write(
+        ".vibe-gate/rubrics/quality.toml",
+        RUBRIC.replace("KIND", "new").replace("must = true\n", ""),
+    )
     (row,), asked = history.requests_of(run)
     assert (asked, row.blocked, row.blocks, row.changes) == (0, True, True, ())
 
@@ -240,7 +292,9 @@ def test_a_rubric_that_sees_a_message_which_nothing_here_has_cannot_be_asked(his
     history.define("lax")
     (row,) = history.replayed(run)
     assert (row.why, row.blocks) == ("", False)
-    history.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("[[", 'sees = ["message"]\n[[', 1))
+    history.repo.write(
+        ".vibe-gate/rubrics/quality.toml", RUBRIC.replace("[[", 'sees = ["message"]\n[[', 1)
+    )
     (row,) = history.replayed(run)
     assert row.why.startswith("rubric quality sees the commit message")
 
@@ -271,7 +325,14 @@ def test_a_rubric_that_came_or_went_without_a_fail_is_not_shown():
         ("old", "pass", "not asked"),
     ]
     assert row.shown == ()
-    assert len(compared(summary_with("fail", rubric="old"), summary_with("pass"), RubricChoice(), ()).shown) == 1
+    assert (
+        len(
+            compared(
+                summary_with("fail", rubric="old"), summary_with("pass"), RubricChoice(), ()
+            ).shown
+        )
+        == 1
+    )
 
 
 def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_and_leave_the_run_undecided():
@@ -279,20 +340,31 @@ def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_an
         kind = {"kind": "judge", "must": True, "weight": 1, "decided_by": "none"}
         results = tuple(CriterionResult(id=name, outcome=outcome, **kind, **more) for name in "ab")
         run = "inconclusive" if outcome == "abstain" else "pass"
-        rubric = RubricResult(id="general", digest="", outcome=run, score=0, coverage=1, criteria=results)
+        rubric = RubricResult(
+            id="general", digest="", outcome=run, score=0, coverage=1, criteria=results
+        )
         return replace(NOTHING, outcome=run, rubrics=(rubric,))
 
     before = judged("pass")
-    rows = [compared(before, judged(how, cause=NoKey()), RubricChoice(), ()) for how in ("not_applicable", "abstain")]
+    rows = [
+        compared(before, judged(how, cause=NoKey()), RubricChoice(), ())
+        for how in ("not_applicable", "abstain")
+    ]
     assert [(row.open, row.unasked, row.shown) for row in rows] == [(True, 2, ())] * 2
     assert [*lines(rows)] == [
         "0 of 2 could be judged again (no API key: set ANTHROPIC_API_KEY); $0.00.",
     ]
-    assert not compared(before, judged("not_applicable", cause=NoKey()), RubricChoice(("safety",)), ()).open
+    assert not compared(
+        before, judged("not_applicable", cause=NoKey()), RubricChoice(("safety",)), ()
+    ).open
 
 
 def test_a_run_that_is_not_replayed_yet_is_no_run_that_cannot_be_replayed():
-    rows = [ReplayRow(run_id="a", why=NOT_YET), ReplayRow(run_id="b", why=NOT_YET), ReplayRow(run_id="c", why="gone")]
+    rows = [
+        ReplayRow(run_id="a", why=NOT_YET),
+        ReplayRow(run_id="b", why=NOT_YET),
+        ReplayRow(run_id="c", why="gone"),
+    ]
     assert [*lines(rows)] == [
         "not replayed yet: 2 runs", "cannot be replayed: 1 run", "  c: gone",
         "0 of 1 could be judged again (gone); $0.00.",
@@ -326,8 +398,12 @@ def test_runs_that_no_judge_answered_for_are_not_told_as_passed(rows, sentence):
 
 def test_a_replay_whose_questions_have_no_answer_was_not_judged():
     def judged(outcome: str, **more: Any) -> Summary:
-        result = CriterionResult(id="a", kind="judge", must=True, weight=1, outcome=outcome, decided_by="none", **more)
-        rubric = RubricResult(id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(result,))
+        result = CriterionResult(
+            id="a", kind="judge", must=True, weight=1, outcome=outcome, decided_by="none", **more
+        )
+        rubric = RubricResult(
+            id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(result,)
+        )
         return replace(NOTHING, outcome="inconclusive", rubrics=(rubric,))
 
     row = compared(NOTHING, judged("abstain", cause=BUDGET), RubricChoice(), ())

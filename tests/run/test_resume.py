@@ -1,4 +1,6 @@
-"""`vibe-gate resume`: killed at any request, a run goes on to the same graph and tree; ended turns are paid once."""
+"""`vibe-gate resume`: killed at any request, a run goes on to the same graph and tree; ended turns
+are paid once.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,10 @@ def shape(repo: WorkingRepo, document: dict[str, Any]) -> tuple[Any, ...]:
     """What must be as if nothing had happened: nodes, edges, trees, patch, outcome."""
     bundle = repo.path / document["bundle"]
     graph = json.loads((bundle / "graph.json").read_text())
-    nodes = {node["id"]: [node.get(name) for name in ("kind", "status", "outcome", "after")] for node in graph["nodes"]}
+    nodes = {
+        node["id"]: [node.get(name) for name in ("kind", "status", "outcome", "after")]
+        for node in graph["nodes"]
+    }
     told = [document[name] for name in ("outcome", "rubrics", "agent_authored")]
     return nodes, sorted(graph["edges"]), (bundle / "made.patch").read_bytes(), told
 
@@ -96,7 +101,9 @@ def test_killed_at_any_request_it_goes_on_to_the_same_end(repo, workflow, points
         kill_at(at, repo, workflow)
         steps = remaining(workflow, at)
         with answering(*steps) as model:
-            done = vibe_gate("resume", "--json", cwd=repo.path, environ={**repo.environ, **model.environ})
+            done = vibe_gate(
+                "resume", "--json", cwd=repo.path, environ={**repo.environ, **model.environ}
+            )
             assert len(model.script.requests) == len(steps), at  # no ended turn is asked for again
         assert (done.code, repo.state()) == (0, before), done.err
         assert shape(repo, done.json) == shape(repo, whole.json), at
@@ -116,7 +123,12 @@ def test_who_resumes_a_run_that_lives_is_told_its_process(repo):
     tried: list[Done] = []
     with answering(resumed_meanwhile) as model:
         environ = {**repo.environ, **model.environ}
-        assert vibe_gate("run", "--agent", "reviewer", "--prompt", "Look.", cwd=repo.path, environ=environ).code == 0
+        assert (
+            vibe_gate(
+                "run", "--agent", "reviewer", "--prompt", "Look.", cwd=repo.path, environ=environ
+            ).code
+            == 0
+        )
     (first,) = tried
     assert first.code == 3 and "is being written by another process" in first.err
 
@@ -133,7 +145,9 @@ def test_a_run_that_waits_goes_on_when_a_person_approves(repo):
         wrong = vibe_gate("resume", "--approve", "fixr", cwd=repo.path, environ=environ)
         assert (wrong.code, "waiting: fixer" in wrong.err) == (2, True)
         done = vibe_gate("resume", "--approve", "fixer", cwd=repo.path, environ=environ)
-    assert (done.code, done.out.splitlines()[-1]) == (0, "applied   to the working tree"), done.out + done.err
+    assert (done.code, done.out.splitlines()[-1]) == (0, "applied   to the working tree"), (
+        done.out + done.err
+    )
     assert (repo.path / "src/load.py").read_text() == FIXED
 
 
@@ -145,7 +159,9 @@ def test_a_person_can_deny_it_or_ask_nobody_any_more(repo):
     assert (denied.code, denied.json["outcome"]) == (3, "inconclusive")
     assert vibe_gate(*argv, cwd=repo.path, environ=repo.environ).code == 3
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = vibe_gate("resume", "--auto", "--json", cwd=repo.path, environ={**repo.environ, **model.environ})
+        done = vibe_gate(
+            "resume", "--auto", "--json", cwd=repo.path, environ={**repo.environ, **model.environ}
+        )
     assert done.code == 0, done.err
     log = (repo.path / done.json["bundle"] / "events.ndjson").read_text()
     assert '"run.mode_changed"' in log
@@ -154,9 +170,16 @@ def test_a_person_can_deny_it_or_ask_nobody_any_more(repo):
 def edits(about: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is named, and run.json with a value that was not written there."""
     for name in about["request"]:
-        for value in ([1], {"a": [1]}, *(["abc"] if name in ("deadline_s", "max_cost_usd", "selection") else [])):
+        for value in (
+            [1],
+            {"a": [1]},
+            *(["abc"] if name in ("deadline_s", "max_cost_usd", "selection") else []),
+        ):
             yield f"request.{name}", {**about, "request": {**about["request"], name: value}}
-    yield "request.model", {**about, "request": {**about["request"], "model": "--dangerously-skip-permissions"}}
+    yield (
+        "request.model",
+        {**about, "request": {**about["request"], "model": "--dangerously-skip-permissions"}},
+    )
     for name in ("mode", "workflow", "prompt", "change", "definitions", "request"):
         yield name, {**about, name: [5]}
     yield "mode", {**about, "mode": "lax"}
@@ -204,7 +227,9 @@ async def steps(wf):
 
 
 @pytest.mark.slow
-def test_another_agent_or_prompt_or_definition_than_the_first_time_stops_it_and_is_named(repo, tmp_path):
+def test_another_agent_or_prompt_or_definition_than_the_first_time_stops_it_and_is_named(
+    repo, tmp_path
+):
     repo.write(".vibe-gate/workflows/changing.py", CHANGING)
     repo.commit("A workflow that reads what it asks")
     repo.write("src/load.py", WORSE.format(2))
@@ -227,7 +252,10 @@ def test_another_agent_or_prompt_or_definition_than_the_first_time_stops_it_and_
     source = (repo.path / ".vibe-gate/agents/fixer.toml").read_text()
     repo.write(".vibe-gate/agents/fixer.toml", source.replace("You repair.", "You destroy."))
     done = vibe_gate("resume", cwd=repo.path, environ=environ)
-    assert done.code == 3 and "began with other definitions: .vibe-gate/agents/fixer.toml differs" in done.err
+    assert (
+        done.code == 3
+        and "began with other definitions: .vibe-gate/agents/fixer.toml differs" in done.err
+    )
     repo.write(".vibe-gate/agents/fixer.toml", source)
     done = vibe_gate("resume", "--deny", "write", "--json", cwd=repo.path, environ=environ)
     assert (done.code, done.json["outcome"]) == (3, "inconclusive"), done.err

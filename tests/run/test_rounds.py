@@ -27,14 +27,19 @@ from vibe_gate.store.runs import find_bundles
 from vibe_gate.store.store import open_store
 
 FAILED = rubric(criterion("x", "fail"), outcome="fail")
-ONE, TWO = (finding(name, line=at, criterion="x", fingerprint=f"{at}" * 16) for at, name in ((1, "one"), (2, "two")))
+ONE, TWO = (
+    finding(name, line=at, criterion="x", fingerprint=f"{at}" * 16)
+    for at, name in ((1, "one"), (2, "two"))
+)
 
 
 def reviewed(tree: str, base: str, head: str = "", **more: object) -> Summary:
     """A review of the tree `tree`, which failed."""
     usual = {"rubrics": (FAILED,), "outcome": "fail", "exit_code": 1, "findings": (ONE,)}
     made = summary(**usual | more)
-    return replace(made, change=replace(made.change, after=tree * 40, base_commit=base, head_commit=head))
+    return replace(
+        made, change=replace(made.change, after=tree * 40, base_commit=base, head_commit=head)
+    )
 
 
 class Store:
@@ -72,7 +77,9 @@ def store(repo: Repo, environ: dict[str, str]) -> Iterator[Store]:
         yield Store(repo.path, repository)
 
 
-def test_the_round_before_uncommitted_work_is_the_last_review_of_its_kind_upon_the_same_commit(store):
+def test_the_round_before_uncommitted_work_is_the_last_review_of_its_kind_upon_the_same_commit(
+    store,
+):
     base = "d" * 40
     first = store.keep(reviewed("1", base))
     assert not store.before(first)
@@ -83,9 +90,13 @@ def test_the_round_before_uncommitted_work_is_the_last_review_of_its_kind_upon_t
     assert store.before(store.keep(reviewed("3", base))) == first
     third = store.keep(reviewed("4", base, files=(changed("src/other.py"),)))
     assert not store.before(third), "another change, which was staged meanwhile"
-    assert not store.before(store.keep(reviewed("5", base))), "the last one is not about the same files"
+    assert not store.before(store.keep(reviewed("5", base))), (
+        "the last one is not about the same files"
+    )
     clean = [reviewed(tree, base, outcome="pass", exit_code=0, findings=()) for tree in "67"]
-    assert [bool(store.before(store.keep(told))) for told in clean] == [True, False], "nothing was found in either"
+    assert [bool(store.before(store.keep(told))) for told in clean] == [True, False], (
+        "nothing was found in either"
+    )
     private = store.keep(reviewed("8", base), shown={"prompt": PRIVATE})
     assert not store.before(store.keep(reviewed("9", base))), f"{private} stays in the clone"
     damaged = store.keep(reviewed("1", base))
@@ -129,26 +140,37 @@ def test_other_rubrics_or_questions_that_one_did_not_ask_make_no_round():
 
 def test_nothing_is_fixed_that_this_run_could_not_tell_or_that_is_not_staged_any_more():
     before = reviewed("1", "d" * 40, findings=(ONE, TWO))
-    now = reviewed("2", "d" * 40, findings=(TWO, finding("three", criterion="x", fingerprint="3" * 16)))
+    now = reviewed(
+        "2", "d" * 40, findings=(TWO, finding("three", criterion="x", fingerprint="3" * 16))
+    )
     told = told_since(before, now)
     assert str(told.counts) == "1 new, 1 still open, 1 fixed"
     assert [one.message for one in (*told.new, *told.fixed)] == ["three", "one"]
     undecided = replace(now, rubrics=(rubric(criterion("x", "error"), outcome="error"),))
     elsewhere = replace(now, change=replace(now.change, files=(changed("src/b.py"),)))
     for unable in (undecided, elsewhere):
-        assert str(told_since(before, unable).counts) == "1 new, 1 still open, 0 fixed, 1 not found again"
-    committed = replace(elsewhere, change=replace(elsewhere.change, head_commit="2" * 40), findings=(TWO,))
+        assert (
+            str(told_since(before, unable).counts)
+            == "1 new, 1 still open, 0 fixed, 1 not found again"
+        )
+    committed = replace(
+        elsewhere, change=replace(elsewhere.change, head_commit="2" * 40), findings=(TWO,)
+    )
     assert told_since(before, committed).counts.fixed == 1, "commits say that it is gone"
 
 
 @pytest.mark.slow  # three reviews, three pages
-def test_the_page_of_a_staged_change_says_what_was_fixed_since_the_run_before_and_links_its_page(tmp_path, environ):
+def test_the_page_of_a_staged_change_says_what_was_fixed_since_the_run_before_and_links_its_page(
+    tmp_path, environ
+):
     repo = WorkingRepo(tmp_path / "repo", environ)
 
     def review(text: str) -> str:
         repo.write("src/load.py", text)
         repo.git("add", "-A")
-        return str(vibe_gate("review", "--staged", "--json", cwd=repo.path, environ=environ).json["run_id"])
+        return str(
+            vibe_gate("review", "--staged", "--json", cwd=repo.path, environ=environ).json["run_id"]
+        )
 
     def page(*argv: str) -> html.HtmlElement:
         done = vibe_gate("report", *argv, cwd=repo.path, environ=environ)
@@ -160,7 +182,9 @@ def test_the_page_of_a_staged_change_says_what_was_fixed_since_the_run_before_an
     (told,) = page().xpath("//h2[.='Rounds']/following-sibling::p[1]")
     assert told.text_content() == f"Since run {first}: 1 new, 1 still open, 1 fixed."
     assert told.xpath("a/@href") == [f"{first}.html"]
-    assert not page("-o", "-").xpath("//h2[.='Rounds']/following-sibling::p[1]/a"), "nothing stands beside stdout"
+    assert not page("-o", "-").xpath("//h2[.='Rounds']/following-sibling::p[1]/a"), (
+        "nothing stands beside stdout"
+    )
     site = Path(vibe_gate("report", "--all", cwd=repo.path, environ=environ).out.strip()).parent
     written = "".join(each.read_text() for each in (site / "runs").iterdir())
     assert f'Since run <a href="{first}.html">{first}</a>: 1 new' in written

@@ -69,7 +69,10 @@ def test_a_watcher_that_raises_stops_the_agent_after_the_first_of_three_writes(r
     async def main() -> None:
         await run_agent(FIXER, "Write three files.").watch(forbid)
 
-    with answering(message, says("Done.")) as model, pytest.raises(PermissionError, match="db is frozen") as caught:
+    with (
+        answering(message, says("Done.")) as model,
+        pytest.raises(PermissionError, match="db is frozen") as caught,
+    ):
         serve(monkeypatch, model)
         asyncio.run(main())
     result = caught.value.result
@@ -86,8 +89,12 @@ def test_neither_this_process_nor_one_it_started_shows_the_key_to_an_agent(repo,
     def look(event) -> None:
         if event.kind == "tool.started":
             dumpable = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)  # PR_GET_DUMPABLE
-            below = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True).stdout.split()
-            shown = [pid for pid in below if b"sk-ant-real" in Path(f"/proc/{pid}/environ").read_bytes()]
+            below = subprocess.run(
+                ["pgrep", "-P", str(os.getpid())], capture_output=True, text=True
+            ).stdout.split()
+            shown = [
+                pid for pid in below if b"sk-ant-real" in Path(f"/proc/{pid}/environ").read_bytes()
+            ]
             seen.append((dumpable, len(below) > 1, shown))
 
     async def main() -> None:
@@ -106,11 +113,17 @@ def test_an_agent_is_aborted_from_outside(repo, monkeypatch, caplog):
         nobody_waits = run_agent("no-such-agent", "Go.")
         nobody_waits.abort("enough")
         execution = run_agent(FIXER, "Go on for ever.")
-        execution.watch(lambda event: execution.abort("enough") if event.kind == "tool.ended" else None)
+        execution.watch(
+            lambda event: execution.abort("enough") if event.kind == "tool.ended" else None
+        )
         del nobody_waits
         return await execution
 
-    more = (lambda asked: Turn(ToolUse("Write", {"file_path": f"n{len(asked.messages)}.py", "content": "x\n"})),)
+    more = (
+        lambda asked: Turn(
+            ToolUse("Write", {"file_path": f"n{len(asked.messages)}.py", "content": "x\n"})
+        ),
+    )
     with answering(*more, repeat_last=True) as model:
         serve(monkeypatch, model)
         result = asyncio.run(main())

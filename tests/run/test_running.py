@@ -1,4 +1,6 @@
-"""What a run goes through: prompts in every form, limits, secrets, a person at the terminal, Ctrl-C."""
+"""What a run goes through: prompts in every form, limits, secrets, a person at the terminal,
+Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,11 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
 
 
 def test_a_running_agent_tells_how_often_its_model_has_answered_and_not_that_this_is_a_turn():
-    assert [at_work(0, "Read"), at_work(1, ""), at_work(2, "Edit")] == ["begun · Read", "1 answer", "2 answers · Edit"]
+    assert [at_work(0, "Read"), at_work(1, ""), at_work(2, "Edit")] == [
+        "begun · Read",
+        "1 answer",
+        "2 answers · Edit",
+    ]
 
 
 @pytest.mark.slow
@@ -75,7 +81,9 @@ def test_a_budget_that_is_used_up_is_inconclusive_and_the_patch_is_kept(repo):
 @pytest.mark.slow
 def test_a_deadline_ends_the_agent_and_the_run_is_sealed(repo):
     with answering(Hang()) as model:
-        done = repo.run("--agent", "fixer", "--prompt", "Go.", "--deadline", "4", "--json", model=model.environ)
+        done = repo.run(
+            "--agent", "fixer", "--prompt", "Go.", "--deadline", "4", "--json", model=model.environ
+        )
     assert (done.code, done.json["outcome"]) == (3, "inconclusive"), done.err
     assert "fixer: The deadline of 4 s was reached." in done.err
 
@@ -83,11 +91,17 @@ def test_a_deadline_ends_the_agent_and_the_run_is_sealed(repo):
 @pytest.mark.slow
 def test_a_secret_that_an_agent_writes_is_not_in_the_bundle_which_verifies(repo):
     secret = "ghp_" + "A1b2C3d4E5" * 3 + "F6g7H8"
-    with answering(*writes("src/key.py", f'TOKEN = "{secret}"\n', said=f"It is {secret}.")) as model:
+    with answering(
+        *writes("src/key.py", f'TOKEN = "{secret}"\n', said=f"It is {secret}.")
+    ) as model:
         done = repo.run("--agent", "fixer", "--prompt", "Go.", "--json", model=model.environ)
     bundle = repo.path / done.json["bundle"]
     assert done.code == 0, done.err
-    held = [path for path in bundle.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    held = [
+        path
+        for path in bundle.rglob("*")
+        if path.is_file() and secret.encode() in path.read_bytes()
+    ]
     assert held == []
     assert vibe_gate("bundles", "verify", cwd=repo.path, environ=repo.environ).code == 0
 
@@ -109,4 +123,7 @@ def test_ctrl_c_leaves_no_process_and_a_run_without_a_verdict(repo):
     assert subprocess.run(["pgrep", "-f", str(repo.path)], capture_output=True).stdout == b""
     (bundle,) = (repo.path / ".vibe-artifacts").glob("tree-*/*")
     assert not (bundle / "summary.json").exists()
-    assert json.loads((bundle / "events.ndjson").read_text().splitlines()[-1])["data"]["status"] == "incomplete"
+    assert (
+        json.loads((bundle / "events.ndjson").read_text().splitlines()[-1])["data"]["status"]
+        == "incomplete"
+    )

@@ -19,7 +19,11 @@ KEPT = CHECKED.replace('"clean"', '"kept"').replace("TODO", "FIXME")
 
 def stage(name: str, does: str, needs: str = "", when: str = "", more: str = "") -> str:
     """A stage in TOML: `does` is a rubric, or an agent that is told its stage's name."""
-    work = f'rubrics = ["{does}"]' if does in ("clean", "kept") else f'agent = "{does}"\nprompt = "Stage {name}."'
+    work = (
+        f'rubrics = ["{does}"]'
+        if does in ("clean", "kept")
+        else f'agent = "{does}"\nprompt = "Stage {name}."'
+    )
     return f'[[stage]]\nid = "{name}"\n{work}\nneeds = {needs.split()}\nwhen = {when.split()}\n{more}\n'
 
 
@@ -32,7 +36,10 @@ def start(tmp_path: Path, environ: dict[str, str]):
     def made(*stages: str) -> WorkingRepo:
         repo = WorkingRepo(tmp_path / "repo", environ, flow=workflow(*stages))
         repo.write(".vibe-gate/rubrics/kept.toml", KEPT)
-        repo.write(".vibe-gate/agents/editor.toml", 'schema = 1\nid = "editor"\ntools = ["Read", "Write"]\n')
+        repo.write(
+            ".vibe-gate/agents/editor.toml",
+            'schema = 1\nid = "editor"\ntools = ["Read", "Write"]\n',
+        )
         repo.git("add", ".vibe-gate")
         repo.git("commit", "-q", "-m", "Gate")
         return repo
@@ -44,7 +51,11 @@ def skipped(repo: WorkingRepo, document: dict) -> dict[str, str]:
     """The nodes that did not run, each with the reason."""
     events = (repo.path / document["bundle"] / "events.ndjson").read_text().splitlines()
     told = [event for event in map(json.loads, events) if event["type"] == "node.status"]
-    return {event["node_id"]: event["data"]["reason"] for event in told if event["data"]["status"] == "SKIPPED"}
+    return {
+        event["node_id"]: event["data"]["reason"]
+        for event in told
+        if event["data"]["status"] == "SKIPPED"
+    }
 
 
 def test_needs_joins_and_conditions_decide_which_stages_run(start):
@@ -66,7 +77,10 @@ def test_needs_joins_and_conditions_decide_which_stages_run(start):
         "both": "not good.inconclusive",
         "none": "all, both did not pass",
     }
-    assert (done.code, done.json["outcome"]) == (1, "fail")  # no later stage takes back what failed on these files
+    assert (done.code, done.json["outcome"]) == (
+        1,
+        "fail",
+    )  # no later stage takes back what failed on these files
 
 
 def test_what_a_stage_changed_decides_what_comes_next(start):
@@ -83,7 +97,8 @@ def test_what_a_stage_changed_decides_what_comes_next(start):
 @pytest.mark.slow
 def test_an_agent_whose_session_breaks_ends_its_loop_with_an_error(start):
     repo = start(
-        stage("edit", "editor", more='until = { rubrics = ["clean"] }'), stage("tell", "kept", "edit", "edit.error")
+        stage("edit", "editor", more='until = { rubrics = ["clean"] }'),
+        stage("tell", "kept", "edit", "edit.error"),
     )
     with answering() as model:  # every request is refused
         done = repo.run("flow", "--json", model=model.environ)
@@ -92,7 +107,9 @@ def test_an_agent_whose_session_breaks_ends_its_loop_with_an_error(start):
 
 
 @pytest.mark.slow
-def test_readers_wait_for_the_writer_before_run_at_the_same_time_and_the_next_writer_waits_for_both(start):
+def test_readers_wait_for_the_writer_before_run_at_the_same_time_and_the_next_writer_waits_for_both(
+    start,
+):
     met = threading.Barrier(2, timeout=60)
     order: list[str] = []
 

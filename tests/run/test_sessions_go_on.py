@@ -30,7 +30,12 @@ class Talk(WorkingRepo):
         self.commit("Second")
 
     def sessions(self, *argv: str, model=None) -> Done:
-        return vibe_gate("sessions", *argv, cwd=self.path, environ={**self.environ, **(model.environ if model else {})})
+        return vibe_gate(
+            "sessions",
+            *argv,
+            cwd=self.path,
+            environ={**self.environ, **(model.environ if model else {})},
+        )
 
     def document(self, *argv: str, model=None) -> dict:
         done = self.sessions(*argv, "--json", model=model)
@@ -66,17 +71,24 @@ def made(repo: Talk, session: dict) -> list[str]:
     patch = repo.path / ".vibe-artifacts"
     (run,) = patch.glob(f"*/{session['turns'][-1]['run']}")
     text = (run / "made.patch").read_text()
-    return sorted(line.split(" b/")[-1] for line in text.splitlines() if line.startswith("diff --git"))
+    return sorted(
+        line.split(" b/")[-1] for line in text.splitlines() if line.startswith("diff --git")
+    )
 
 
-def test_three_turns_rewound_to_two_forked_and_resumed_in_another_clone_with_another_home(repo, tmp_path):
+def test_three_turns_rewound_to_two_forked_and_resumed_in_another_clone_with_another_home(
+    repo, tmp_path
+):
     before = repo.state()
     steps = [step for number in range(1, 4) for step in turn(number)]
     with answering(*steps, *turn(6), *turn(7), *turn(8)) as model:
         session = three_turns(repo, model)
         assert [each["status"] for each in session["turns"]] == ["done"] * 3
         trees = [(each["before"], each["after"]) for each in session["turns"]]
-        assert all(trees[i][1] == trees[i + 1][0] for i in range(2)) and len({after for _, after in trees}) == 3
+        assert (
+            all(trees[i][1] == trees[i + 1][0] for i in range(2))
+            and len({after for _, after in trees}) == 3
+        )
         assert made(repo, session) == [f"n{number}.txt" for number in range(1, 4)]
         last = model.script.requests[-1].all_text
         assert all(f"Turn {number}." in last and f"n{number}.txt" in last for number in range(1, 4))
@@ -85,7 +97,11 @@ def test_three_turns_rewound_to_two_forked_and_resumed_in_another_clone_with_ano
         assert [each["after"] for each in rewound["turns"]] == [after for _, after in trees[:2]]
         assert repo.sessions("continue", "Turn 6.", model=model).code == 0
         newest = repo.all()[0]
-        assert newest["id"] == rewound["id"] and made(repo, newest) == ["n1.txt", "n2.txt", "n6.txt"]
+        assert newest["id"] == rewound["id"] and made(repo, newest) == [
+            "n1.txt",
+            "n2.txt",
+            "n6.txt",
+        ]
         asked = model.script.requests[-1].all_text
         assert "Turn 2." in asked and "Turn 3." not in asked and "Turn 6." in asked
         assert newest["usd"] > session["usd"] * 2 / 3
@@ -93,14 +109,19 @@ def test_three_turns_rewound_to_two_forked_and_resumed_in_another_clone_with_ano
         fork = repo.document("fork", session["id"], "--at", "1")
         assert repo.sessions("resume", fork["id"], "Turn 7.", model=model).code == 0
         (fork,) = [one for one in repo.all() if one["id"] == fork["id"]]
-        assert made(repo, fork) == ["n1.txt", "n7.txt"] and fork["parent_session_id"] == session["session_id"]
+        assert (
+            made(repo, fork) == ["n1.txt", "n7.txt"]
+            and fork["parent_session_id"] == session["session_id"]
+        )
 
         clone = Talk.__new__(Talk)
         home = tmp_path / "another-home"
         home.mkdir()
         clone.path, clone.environ = tmp_path / "clone", {**repo.environ, "HOME": str(home)}
         repo.git("clone", "-q", str(repo.path), str(clone.path))
-        shutil.copytree(repo.path / ".vibe-artifacts/sessions", clone.path / ".vibe-artifacts/sessions")
+        shutil.copytree(
+            repo.path / ".vibe-artifacts/sessions", clone.path / ".vibe-artifacts/sessions"
+        )
         (clone.path / ".vibe-artifacts/.gitignore").write_text("*\n")
         name = rewound["session_id"][:12]
         assert clone.sessions("resume", name, "Turn 8.", model=model).code == 5
@@ -110,7 +131,9 @@ def test_three_turns_rewound_to_two_forked_and_resumed_in_another_clone_with_ano
         assert "not in this clone" not in done.out + done.err
         there = clone.all()[0]
         assert made(clone, there) == ["n1.txt", "n2.txt", "n6.txt", "n8.txt"]
-        assert [each["after"] for each in there["turns"][:3]] == [each["after"] for each in newest["turns"]]
+        assert [each["after"] for each in there["turns"][:3]] == [
+            each["after"] for each in newest["turns"]
+        ]
         asked = model.script.requests[-1].all_text
         assert "Turn 6." in asked and str(repo.path) not in asked and "{{workspace}}" not in asked
         assert there["usd"] > newest["usd"]
@@ -121,11 +144,16 @@ def test_three_turns_rewound_to_two_forked_and_resumed_in_another_clone_with_ano
 
 def test_a_patch_takes_back_nothing_that_the_user_did_meanwhile(repo):
     with answering(*turn(1), *turn(2)) as model:
-        assert repo.run("--agent", "fixer", "--prompt", "Begin.", "--apply", model=model.environ).code == 0
+        assert (
+            repo.run("--agent", "fixer", "--prompt", "Begin.", "--apply", model=model.environ).code
+            == 0
+        )
         assert repo.git("status", "--porcelain", "-uall") == "?? n1.txt"
         repo.write("mine.txt", "mine\n")
         done = repo.sessions("continue", "Go on.", "--apply", model=model)
-    assert done.code == 5 and "git apply -3" in done.err and "✓ DONE · no rubric judged it" in done.out
+    assert (
+        done.code == 5 and "git apply -3" in done.err and "✓ DONE · no rubric judged it" in done.out
+    )
     command = done.out.splitlines()[-1].removeprefix("apply     ")
     assert command.startswith("git apply -3 ") and len(command) <= 70
     assert made(repo, repo.all()[0]) == ["n2.txt"]
@@ -157,14 +185,22 @@ SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 
 def test_a_secret_that_an_agent_wrote_is_redacted_and_the_session_goes_on(repo):
     with answering(*turn(1, f"token = {SECRET}\n"), *turn(2)) as model:
-        assert repo.run("--agent", "fixer", "--prompt", f"Write {SECRET}.", model=model.environ).code == 0
+        assert (
+            repo.run("--agent", "fixer", "--prompt", f"Write {SECRET}.", model=model.environ).code
+            == 0
+        )
         stored = "".join(
-            path.read_text() for path in (repo.path / ".vibe-artifacts/sessions").rglob("*.*") if path.is_file()
+            path.read_text()
+            for path in (repo.path / ".vibe-artifacts/sessions").rglob("*.*")
+            if path.is_file()
         )
         assert SECRET not in stored and "n1.txt" in stored
         done = repo.sessions("continue", "Go on.", model=model)
         assert done.code == 0, done.out + done.err
-        assert made(repo, repo.all()[0]) == ["n1.txt", "n2.txt"]  # the files are those of the workspace
+        assert made(repo, repo.all()[0]) == [
+            "n1.txt",
+            "n2.txt",
+        ]  # the files are those of the workspace
     assert vibe_gate("bundles", "verify", cwd=repo.path, environ=repo.environ).code == 0
 
 
@@ -175,10 +211,14 @@ def test_of_two_who_go_on_with_a_session_at_once_the_second_is_told_who_the_firs
         with begun(repo, environ, "Go on.") as first:
             until(lambda: len(model.script.requests) == 3)
             second = repo.sessions("continue", "I, too.", model=model)
-            assert second.code == 3 and f"in use by process {first.pid}" in second.out.splitlines()[0]
+            assert (
+                second.code == 3 and f"in use by process {first.pid}" in second.out.splitlines()[0]
+            )
             first.send_signal(signal.SIGINT)
             first.wait(60)
-            ended = max(path.parent.name for path in repo.path.glob(".vibe-artifacts/*/*/summary.json"))
+            ended = max(
+                path.parent.name for path in repo.path.glob(".vibe-artifacts/*/*/summary.json")
+            )
             refused = vibe_gate("resume", ended, cwd=repo.path, environ=environ)
             assert refused.code == 2 and "nothing to resume" in refused.err
     (session,) = repo.all()
@@ -202,14 +242,18 @@ def test_a_turn_that_was_killed_is_begun_again_in_its_session_from_the_last_fini
         asked = model.script.requests[-1].all_text
         (session,) = repo.all()
         assert len(session["turns"]) == 2 and made(repo, session) == ["n1.txt", "n3.txt"]
-        assert done.json["cost"]["usd"] == pytest.approx(session["turns"][1]["usd"] * 3 / 2)  # the cut request, too
+        assert done.json["cost"]["usd"] == pytest.approx(
+            session["turns"][1]["usd"] * 3 / 2
+        )  # the cut request, too
         assert repo.sessions("continue", "Go on.", model=model).code == 0
     assert asked.count("Be killed.") == 1 and "Wrote 1." in asked and "n2.txt" not in asked
 
 
 def begun(repo: Talk, environ, prompt: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "vibe_gate", "sessions", "continue", prompt]
-    return subprocess.Popen(command, cwd=repo.path, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        command, cwd=repo.path, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def until(happened, seconds: float = 60) -> None:

@@ -22,7 +22,9 @@ def test_parts_are_the_whole_without_overlap_about_equal_and_known_on_every_mach
     assert all(WHOLE.has(name) for name in names)
 
 
-@pytest.mark.parametrize("text", ["", "3", "0/8", "9/8", "1/0", "-1/8", "1/8/9", " 1/8", "1/100000", "١/٨"])
+@pytest.mark.parametrize(
+    "text", ["", "3", "0/8", "9/8", "1/0", "-1/8", "1/8/9", " 1/8", "1/100000", "١/٨"]
+)
 def test_what_is_no_part_is_a_mistake_in_the_command_line(text: str):
     with pytest.raises(UsageError, match="1/8 to 8/8"):
         shard_of(text)
@@ -31,18 +33,25 @@ def test_what_is_no_part_is_a_mistake_in_the_command_line(text: str):
 @pytest.mark.slow  # reviews
 @pytest.mark.usefixtures("quick_agents")
 def test_a_part_of_the_cases_is_run_alone_and_writes_no_baseline(tmp_path, environ):
-    repo = gated(tmp_path / "repo", environ, rubric=RUBRIC.partition('[[criterion]]\nid = "names')[0])
+    repo = gated(
+        tmp_path / "repo", environ, rubric=RUBRIC.partition('[[criterion]]\nid = "names')[0]
+    )
     about = 'schema = 1\nrubric = "quality"\n[expect]\nerrors-not-swallowed = "pass"\n'
     names = ["one", "three", "two"]
     for name in names:
         repo.write(f".vibe-gate/cases/{name}/case.toml", about)
         repo.write(f".vibe-gate/cases/{name}/before/load.py", GOOD)
         repo.write(f".vibe-gate/cases/{name}/after/load.py", GOOD.replace("path", name))
-    parts = {f"{number}/8": [name for name in names if Shard(number, 8).has(name)] for number in range(1, 9)}
+    parts = {
+        f"{number}/8": [name for name in names if Shard(number, 8).has(name)]
+        for number in range(1, 9)
+    }
     empty, part = (next(part for part in parts if len(parts[part]) == cases) for cases in (0, 1))
 
     with answering(passes("errors-not-swallowed")) as model:
-        measured = vibe_gate("calibrate", "--shard", part, cwd=repo.path, environ=repo.environ | model.environ)
+        measured = vibe_gate(
+            "calibrate", "--shard", part, cwd=repo.path, environ=repo.environ | model.environ
+        )
     assert (measured.code, len(model.script.requests)) == (0, 1), measured.err
     assert f"Part {part} of the cases: no baseline was written." in measured.out
     assert not (repo.path / ".vibe-gate/baseline").exists()

@@ -1,4 +1,6 @@
-"""A record of ours in a commit's note: beside what is there, and never in the place of what cannot be read."""
+"""A record of ours in a commit's note: beside what is there, and never in the place of what cannot
+be read.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from vibe_gate.git import open_repository
 from vibe_gate.run.trace import keep
 
 
-def test_what_is_in_the_note_stays_byte_for_byte_and_only_our_own_record_is_replaced(tmp_path, environ, monkeypatch):
+def test_what_is_in_the_note_stays_byte_for_byte_and_only_our_own_record_is_replaced(
+    tmp_path, environ, monkeypatch
+):
     repo = Repo(tmp_path / "r", environ)
     commit = repo.commit("Start", a="a\n")
     other = b'not a record\n{"tool": {"name": "other"},\n "pretty": true}\n'

@@ -1,4 +1,6 @@
-"""A run that cannot be recorded hands over what its agents made all the same; one without a model is no run."""
+"""A run that cannot be recorded hands over what its agents made all the same; one without a model
+is no run.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def test_the_patch_of_a_run_that_is_recorded_stays_in_its_bundle(repo):
     assert not list((repo.path / ".git/vibe-gate").glob("made-*"))
 
 
-@pytest.mark.parametrize("words", [("--agent", "fixer", "--prompt", "Go."), ("fix",), ("fix", "HEAD")])
+@pytest.mark.parametrize(
+    "words", [("--agent", "fixer", "--prompt", "Go."), ("fix",), ("fix", "HEAD")]
+)
 def test_without_a_way_to_the_model_no_run_is_made(repo, words):
     done = repo.run(*words)
     assert (done.code, "No credentials for a model were found" in done.err) == (3, True)

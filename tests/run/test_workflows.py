@@ -99,8 +99,15 @@ async def steps(wf):
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
-    more = {"unjudged": UNJUDGED, "python": PYTHON, "broken": BROKEN, "unloadable": "import nothing_like_that\n"}
-    return WorkingRepo(tmp_path / "repo", environ, gates=GATES, fix=FIX, **more, elsewhere=ELSEWHERE, loop=LOOP)
+    more = {
+        "unjudged": UNJUDGED,
+        "python": PYTHON,
+        "broken": BROKEN,
+        "unloadable": "import nothing_like_that\n",
+    }
+    return WorkingRepo(
+        tmp_path / "repo", environ, gates=GATES, fix=FIX, **more, elsewhere=ELSEWHERE, loop=LOOP
+    )
 
 
 def graph(repo: WorkingRepo, summary: dict) -> dict:
@@ -108,7 +115,9 @@ def graph(repo: WorkingRepo, summary: dict) -> dict:
 
 
 def rounds(repo: WorkingRepo, summary: dict) -> list[str]:
-    """What the run's page says of its gates, one after the other, with the findings that stand nowhere else in it."""
+    """What the run's page says of its gates, one after the other, with the findings that stand
+    nowhere else in it.
+    """
     page = html.fromstring(asyncio.run(page_of(read_bundle(repo.path / summary["bundle"]))))
     gates = page.xpath("//h2[.='Rounds']/following-sibling::ol[1]/li")
     return [" ".join(each.text_content().split()) for each in gates]
@@ -125,7 +134,10 @@ def test_gate_stages_run_in_order_and_the_last_ones_decide(repo):
         "first": "DONE", "first-checks": "DONE", "second": "DONE", "second-checks": "DONE", "third": "SKIPPED",
     }  # fmt: skip
     assert [rubric["outcome"] for rubric in done.json["rubrics"]] == ["fail"]
-    assert rounds(repo, done.json) == ["first fail 1 finding", "second fail 0 new, 1 still open, 0 fixed"]
+    assert rounds(repo, done.json) == [
+        "first fail 1 finding",
+        "second fail 0 new, 1 still open, 0 fixed",
+    ]
 
 
 @pytest.mark.every_python
@@ -160,19 +172,27 @@ def test_a_fix_is_repeated_until_its_rubrics_pass(repo):
     first, second, third = rounds(repo, done.json)
     assert first.startswith("review fail 1 finding found Matches the forbidden pattern")
     assert second.startswith("fix-until fail ")
-    assert third.startswith("fix-until-b pass 0 new, 0 still open, 1 fixed fixed Matches the forbidden pattern")
+    assert third.startswith(
+        "fix-until-b pass 0 new, 0 still open, 1 fixed fixed Matches the forbidden pattern"
+    )
     assert set(done.json["cost"]["by_node"]) == {"fix", "fix-b"}
     assert done.json["agent_authored"] == {"decision": True, "hints": ["this run's agent fixer"]}
 
 
 @pytest.mark.slow
-def test_neither_an_agent_that_changes_nothing_nor_a_gate_that_looks_at_nothing_is_shown_as_a_pass(repo):
+def test_neither_an_agent_that_changes_nothing_nor_a_gate_that_looks_at_nothing_is_shown_as_a_pass(
+    repo,
+):
     repo.git("stash", "-q")
     repo.write(".vibe-gate/workflows/fix.toml", FIX.replace('when = "review.failed"\n', ""))
     repo.commit("Whatever the review says")
     with answering(says("Nothing to do.")) as model:
         done = repo.run("fix", model=model.environ)
-    stages = [row.partition(" · ")[0].split(None, 1)[1] for row in done.out.splitlines() if row.startswith("stage")]
+    stages = [
+        row.partition(" · ")[0].split(None, 1)[1]
+        for row in done.out.splitlines()
+        if row.startswith("stage")
+    ]
     assert (done.code, done.out.splitlines()[0]) == (
         0,
         "· NOTHING REVIEWED · no criterion applies to this change",
@@ -180,7 +200,9 @@ def test_neither_an_agent_that_changes_nothing_nor_a_gate_that_looks_at_nothing_
     assert stages == ["review: nothing", "fix: unchanged", "fix-until: nothing"]
     shown = vibe_gate("viz", "--layout", "list", cwd=repo.path, environ=repo.environ).out
     assert "DONE unchanged  fix " in shown and "DONE nothing    fix-until " in shown
-    page = asyncio.run(page_of(read_bundle(next(repo.path.glob(".vibe-artifacts/*/*/summary.json")).parent)))
+    page = asyncio.run(
+        page_of(read_bundle(next(repo.path.glob(".vibe-artifacts/*/*/summary.json")).parent))
+    )
     assert 'class="pass"' not in page
 
 
@@ -194,7 +216,9 @@ def test_neither_an_agent_that_changes_nothing_nor_a_gate_that_looks_at_nothing_
     ],
 )
 def test_a_loop_that_cannot_pass_ends_with_its_reason(repo, contents, reason):
-    with answering(*(step for content in contents for step in writes("src/load.py", content))) as model:
+    with answering(
+        *(step for content in contents for step in writes("src/load.py", content))
+    ) as model:
         done = repo.run("fix", model=model.environ)
     assert (done.code, f": {reason}" in done.out) == (1, True), done.out + done.err
 
@@ -221,7 +245,11 @@ def test_apply_leaves_what_steers_agents_to_a_person(repo):
     with answering(Turn(planted), *writes("src/load.py", FIXED)) as model:
         done = repo.run("--agent", "fixer", "--prompt", "Go.", "--apply", model=model.environ)
     assert "look at   .claude/settings.json: affects agents" in done.out
-    assert (done.code, (repo.path / ".claude").exists(), "TODO" in (repo.path / "src/load.py").read_text()) == (
+    assert (
+        done.code,
+        (repo.path / ".claude").exists(),
+        "TODO" in (repo.path / "src/load.py").read_text(),
+    ) == (
         0,
         False,
         True,
@@ -232,13 +260,18 @@ def test_apply_leaves_what_steers_agents_to_a_person(repo):
 @pytest.mark.parametrize("command", ["run", "review"])
 def test_no_later_gate_takes_a_fail_about_the_same_files_back(repo, command, when):
     repo.git("stash", "-q")
-    repo.write(".vibe-gate/rubrics/other.toml", CHECKED.replace('"clean"', '"other"').replace("TODO", "FIXME"))
+    repo.write(
+        ".vibe-gate/rubrics/other.toml",
+        CHECKED.replace('"clean"', '"other"').replace("TODO", "FIXME"),
+    )
     first, second = (
         '[[stage]]\nid = "first"\nrubrics = ["clean"]\n',
         '[[stage]]\nid = "second"\nrubrics = ["other"]\n',
     )
     needs = 'needs = ["first"]\n' if when else ""
-    repo.write(".vibe-gate/workflows/two.toml", f'schema = 1\nid = "two"\n{first}{second}{needs}{when}')
+    repo.write(
+        ".vibe-gate/workflows/two.toml", f'schema = 1\nid = "two"\n{first}{second}{needs}{when}'
+    )
     repo.commit("Two gates")
     repo.git("stash", "pop", "-q")
     asked = ("run", "two") if command == "run" else ("review", "--workflow", "two")
@@ -260,9 +293,14 @@ def test_a_repair_that_nobody_judged_is_no_pass(repo):
     with answering(*writes("src/load.py", FIXED)) as model:
         done = repo.run("unproven", "--apply", model=model.environ)
     last = done.out.partition("\nchanged")[2]
-    assert "made.patch" in last and "(not applied: the run did not pass)" in " ".join(last.split()), done.out
+    assert "made.patch" in last and "(not applied: the run did not pass)" in " ".join(
+        last.split()
+    ), done.out
     assert "git apply" not in done.out
-    assert (done.code, "first: fail, and what changed since was not judged" in done.out) == (3, True), done.out
+    assert (done.code, "first: fail, and what changed since was not judged" in done.out) == (
+        3,
+        True,
+    ), done.out
     assert "TODO" in (repo.path / "src/load.py").read_text()
 
 
@@ -275,7 +313,9 @@ def test_a_run_that_must_ask_a_person_and_cannot_waits(repo):
 
 
 @pytest.mark.slow
-def test_at_a_terminal_a_person_is_told_what_waits_and_may_deny_it_or_leave_the_rest_for_later(repo):
+def test_at_a_terminal_a_person_is_told_what_waits_and_may_deny_it_or_leave_the_rest_for_later(
+    repo,
+):
     def asked(typed: bytes) -> tuple[int, str]:
         environ = {**repo.environ, **model.environ}
         return on_a_terminal(repo.path, environ, "run", "unjudged", "--interactive", typed=typed)
@@ -283,8 +323,14 @@ def test_at_a_terminal_a_person_is_told_what_waits_and_may_deny_it_or_leave_the_
     with answering(says("Fine.")) as model:
         code, text = asked(b"what?\ny\nq\n")
         denied = asked(b"n\n")
-    assert (code, "stage look waits for you\r\n  agent   reviewer (isolation none)\r\n" in text) == (3, True), text
-    assert text.count("Begin? y: yes") == 3 and "  tools   Read, Grep, Glob\r\n  prompt  Look.\r\n" in text
+    assert (
+        code,
+        "stage look waits for you\r\n  agent   reviewer (isolation none)\r\n" in text,
+    ) == (3, True), text
+    assert (
+        text.count("Begin? y: yes") == 3
+        and "  tools   Read, Grep, Glob\r\n  prompt  Look.\r\n" in text
+    )
     assert "vibe-gate: blocked: fix" in text and len(model.script.requests) == 1
     assert (denied[0], "look: a person denied it" in denied[1]) == (3, True), denied[1]
 
@@ -292,15 +338,22 @@ def test_at_a_terminal_a_person_is_told_what_waits_and_may_deny_it_or_leave_the_
 @pytest.mark.slow
 @pytest.mark.usefixtures("real_cli")
 def test_a_pipe_that_git_would_wait_for_ends_the_stage_and_seals_the_run(repo):
-    with answering(Turn(ToolUse("Bash", {"command": "mkfifo src/.gitignore"})), says("Done.")) as model:
+    with answering(
+        Turn(ToolUse("Bash", {"command": "mkfifo src/.gitignore"})), says("Done.")
+    ) as model:
         done = repo.run("--agent", "fixer", "--prompt", "Go.", model=model.environ)
-    assert (done.code, "fixer: src/.gitignore is a pipe or device" in done.out) == (3, True), done.out + done.err
+    assert (done.code, "fixer: src/.gitignore is a pipe or device" in done.out) == (3, True), (
+        done.out + done.err
+    )
     assert "incomplete" not in vibe_gate("bundles", "list", cwd=repo.path, environ=repo.environ).out
 
 
 @pytest.mark.parametrize(
     ("argv", "why"),
-    [(("gate",), "did you mean 'gates'"), (("--agent", "fixer", "--prompt", " "), "The prompt is empty")],
+    [
+        (("gate",), "did you mean 'gates'"),
+        (("--agent", "fixer", "--prompt", " "), "The prompt is empty"),
+    ],
 )
 def test_a_run_that_cannot_be_meant_is_refused(repo, argv, why):
     done = repo.run(*argv)
@@ -326,22 +379,37 @@ def test_judges_and_agents_share_one_way_to_the_model_and_what_it_costs_is_told_
     repo.write(".vibe-gate/workflows/fix.toml", FIX.replace("clean", "asked"))
     repo.commit("A judge")
     repo.git("stash", "pop", "-q")
-    line = {"path": "src/load.py", "line": 2, "quote": "return open(path).read()  # TODO", "side": "after"}
-    failed = answers(fails(line, criterion="done", reason="A TODO is left.", counterexample="any call"))
+    line = {
+        "path": "src/load.py",
+        "line": 2,
+        "quote": "return open(path).read()  # TODO",
+        "side": "after",
+    }
+    failed = answers(
+        fails(line, criterion="done", reason="A TODO is left.", counterexample="any call")
+    )
     better = FIXED.replace("read()", "read().strip()")
     with answering(failed, *writes("src/load.py", better), passes("done")) as model:
         done = repo.run("fix", model=model.environ)
     assert (done.code, model.script.finished) == (0, True), done.out + done.err
     assert "| src/load.py:2: failure: A TODO is left. [done]" in model.script.requests[1].all_text
-    stages = [row.partition(" · ")[0] for row in done.out.splitlines() if row.startswith("stage") and "$0.000" in row]
+    stages = [
+        row.partition(" · ")[0]
+        for row in done.out.splitlines()
+        if row.startswith("stage") and "$0.000" in row
+    ]
     assert stages == ["stage     review: fail", "stage     fix: pass", "stage     fix-until: pass"]
 
 
 @pytest.mark.slow
 def test_a_review_with_a_workflow_judges_the_change_as_it_is_and_offers_the_repair(repo):
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = vibe_gate("review", "--workflow", "fix", cwd=repo.path, environ={**repo.environ, **model.environ})
-    assert (done.code, done.out.splitlines()[0]) == (1, "✗ FAIL · clean: no-todo failed (must)"), done.out
+        done = vibe_gate(
+            "review", "--workflow", "fix", cwd=repo.path, environ={**repo.environ, **model.environ}
+        )
+    assert (done.code, done.out.splitlines()[0]) == (1, "✗ FAIL · clean: no-todo failed (must)"), (
+        done.out
+    )
     assert "changed   1 file +1 −1 · src/load.py" in done.out
     assert [run.author for run in find_bundles(repo.path)] == ["human"]  # whose change was judged
 
@@ -351,7 +419,11 @@ def test_a_workflow_without_rubrics_gives_a_review_no_verdict(repo):
     with answering(says("Fine."), *writes("src/load.py", FIXED)) as model:
         argv = ("review", "--workflow", "unjudged", "--json")
         done = vibe_gate(*argv, cwd=repo.path, environ={**repo.environ, **model.environ})
-    assert (done.code, done.json["outcome"], done.json["workflow"]) == (3, "inconclusive", "unjudged"), done.err
+    assert (done.code, done.json["outcome"], done.json["workflow"]) == (
+        3,
+        "inconclusive",
+        "unjudged",
+    ), done.err
 
 
 PYTHON = """\
@@ -421,10 +493,15 @@ def test_writes_outside_to_git_and_to_settings_are_refused(repo, level, tmp_path
         argv = ("--agent", level, "--prompt", "Go.", "--definitions", "worktree")
         done = repo.run(*argv, model=model.environ)
     results = model.script.requests[1].tool_results
-    assert [result.is_error for result in results] == [True, True, True, True, False], done.err + done.out
+    assert [result.is_error for result in results] == [True, True, True, True, False], (
+        done.err + done.out
+    )
     assert "changed   1 file +1 −0 · inside.txt" in done.out
     assert GITHUB_TOKEN[:8] not in done.out
-    assert f"{level}: 4 tool calls refused: Write /" in done.out and ", Write .git/hooks/pre-commit, " in done.out
+    assert (
+        f"{level}: 4 tool calls refused: Write /" in done.out
+        and ", Write .git/hooks/pre-commit, " in done.out
+    )
     assert not (tmp_path / "outside.txt").exists()
 
 

@@ -1,4 +1,5 @@
-"""A repository whose lines people and agents type, one after the other, with a record of who typed what.
+"""A repository whose lines people and agents type, one after the other, with a record of who typed
+what.
 
 Agents' writes are left in the spool as capture leaves them, with times of their own.
 """
@@ -23,7 +24,9 @@ PERSON = "person"
 
 
 class History:
-    """`now` ticks a minute at each step. `typed`: by path, of each line whose it is: "person" or a session."""
+    """`now` ticks a minute at each step. `typed`: by path, of each line whose it is: "person" or a
+    session.
+    """
 
     def __init__(self, path, environ):
         self.repo = Repo(path, environ)
@@ -41,7 +44,9 @@ class History:
         folder = self.repo.path / ".git" / "vibe-gate" / "captures" / session
         folder.mkdir(parents=True, exist_ok=True)
         with open(folder / "events.ndjson", "a") as file:
-            file.write(json.dumps({"ts": self.now * 1000, "event": {"session_id": session, **data}}) + "\n")
+            file.write(
+                json.dumps({"ts": self.now * 1000, "event": {"session_id": session, **data}}) + "\n"
+            )
 
     def asked(self, session: str, text: str) -> None:
         self.event(session, hook_event_name="UserPromptSubmit", prompt=text)
@@ -83,13 +88,20 @@ class History:
         now = self.lines(path)
         now[at : at + instead] = lines
         self.edit(
-            path, "".join(f"{line}\n" for line in now), by, "Edit" if (self.repo.path / path).exists() else "Write"
+            path,
+            "".join(f"{line}\n" for line in now),
+            by,
+            "Edit" if (self.repo.path / path).exists() else "Write",
         )
 
     def git(self, *argv: str) -> str:
         self.now += 60
         date = f"{self.now} +0000"
-        self.repo.environ |= {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date, "GIT_EDITOR": "true"}
+        self.repo.environ |= {
+            "GIT_AUTHOR_DATE": date,
+            "GIT_COMMITTER_DATE": date,
+            "GIT_EDITOR": "true",
+        }
         return self.repo.git(*argv)
 
     def commit(self, message: str = "Change", *options: str) -> str:
@@ -121,7 +133,9 @@ AGENTS = ("aaaaaaaa-session", "bbbbbbbb-session")
 
 
 def forty_commits(history: History, chance) -> int:
-    """Forty commits in which two agents and a person write three files; how many of them were rewritten."""
+    """Forty commits in which two agents and a person write three files; how many of them were
+    rewritten.
+    """
     rewritten = 0
     for path in ("one.py", "two.py", "three.py"):
         history.put(path, 0, *_some(chance, PERSON, 25))
@@ -202,7 +216,9 @@ def _squashed(history: History, chance, path: str, number: int) -> None:
 
 
 def _rebased(history: History, chance, number: int) -> None:
-    """Two commits on a branch, of two files, while the main branch gets another one of the first: rebased onto it."""
+    """Two commits on a branch, of two files, while the main branch gets another one of the first:
+    rebased onto it.
+    """
     first, second = sorted(history.typed)[:2]
     history.commit(f"Commit {number}")
     branch = history.repo.git("branch", "--show-current")

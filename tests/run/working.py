@@ -39,7 +39,9 @@ class WorkingRepo(Repo):
 
     def __init__(self, path: Path, environ: Mapping[str, str], **workflows: str) -> None:
         super().__init__(path, environ)
-        self.write(".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["clean"]\n[budget]\nmax_cost_usd = 5\n')
+        self.write(
+            ".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["clean"]\n[budget]\nmax_cost_usd = 5\n'
+        )
         self.write(".vibe-gate/rubrics/clean.toml", CHECKED)
         self.write(".vibe-gate/agents/fixer.toml", FIXER)
         self.write(".vibe-gate/agents/reviewer.toml", REVIEWER)
@@ -58,7 +60,9 @@ class WorkingRepo(Repo):
         """What no run may change: HEAD, refs, index, files."""
         index = (self.path / ".git/index").read_bytes().hex()
         files = self.git("ls-files", "-s", "-o", "-c", "--exclude-standard")
-        texts = "".join(path.read_text() for path in sorted(self.path.glob("src/**/*")) if path.is_file())
+        texts = "".join(
+            path.read_text() for path in sorted(self.path.glob("src/**/*")) if path.is_file()
+        )
         return (self.git("rev-parse", "HEAD"), self.git("for-each-ref"), index, files, texts)
 
 

@@ -33,17 +33,28 @@ setsid sleep 300 > /dev/null 2>&1 & echo $! > daemon
 
 
 @pytest.mark.slow
-def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     repo = Repo(tmp_path / "repo", environ)
     repo.commit("first", **{"a.txt": "one\n"})
     (tmp_path / "secret").write_text("a secret of the user\n")
     with open_repository(repo.path, environ) as repository:
         workspace = repository.workspace(repository.workspaces / "run", repository.snapshot())
-        command = SCRIPT.format(secret=tmp_path / "secret", repo=repo.path, kept=workspace.folder / "kept.git")
+        command = SCRIPT.format(
+            secret=tmp_path / "secret", repo=repo.path, kept=workspace.folder / "kept.git"
+        )
         calls = (
             Turn(ToolUse("Read", {"file_path": str(workspace.root / "a.txt")})),
             Turn(
-                ToolUse("Edit", {"file_path": str(workspace.root / "a.txt"), "old_string": "one", "new_string": "two"})
+                ToolUse(
+                    "Edit",
+                    {
+                        "file_path": str(workspace.root / "a.txt"),
+                        "old_string": "one",
+                        "new_string": "two",
+                    },
+                )
             ),
             Turn(ToolUse("Bash", {"command": command})),
             Turn(Text("done")),
@@ -58,7 +69,11 @@ def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(tmp_path: Path
             )  # fmt: skip
             results = [result.text for result in model.script.requests[-1].tool_results]
         assert (ending.status, ending.text) == ("done", "done")
-        closed = [line for line in results[-1].splitlines() if line.endswith(("closed", "home", "committed"))]
+        closed = [
+            line
+            for line in results[-1].splitlines()
+            if line.endswith(("closed", "home", "committed"))
+        ]
         assert closed == ["committed", "own home", "secret closed", "repository closed", "configuration closed",
                           "kept closed", "launcher closed"]  # fmt: skip
         assert "a secret of the user" not in results[-1]
@@ -70,7 +85,9 @@ def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_what_kills_the_gate_leaves_no_process_behind_the_wall(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_what_kills_the_gate_leaves_no_process_behind_the_wall(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     code = f"import os, subprocess; subprocess.run({list(walled(tmp_path, environ))!r} + ['/bin/sh', '-c', {LEFT!r}])"
     gate = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
     pid = pid_in(tmp_path)
@@ -90,9 +107,13 @@ def walled(folder: Path, environ: dict[str, str]) -> tuple[str, ...]:
     return tuple(wall(folder, Path("/bin/sh")))
 
 
-def test_the_exit_code_and_the_streams_are_the_programs(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_the_exit_code_and_the_streams_are_the_programs(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     prefix = walled(tmp_path, environ)
-    done = subprocess.run([*prefix, "/bin/sh", "-c", "cat; echo err >&2; exit 7"], input=b"in", capture_output=True)
+    done = subprocess.run(
+        [*prefix, "/bin/sh", "-c", "cat; echo err >&2; exit 7"], input=b"in", capture_output=True
+    )
     assert (done.returncode, done.stdout, done.stderr) == (7, b"in", b"err\n")
     missing = subprocess.run([*prefix, "/no/such/program"], capture_output=True)
     assert (missing.returncode, missing.stdout) == (127, b"")
@@ -103,5 +124,7 @@ def test_a_system_without_a_wall_is_refused(
     tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandbox, "LEAST_ABI", 1000)
-    with pytest.raises(InfrastructureError, match=r"cannot put an agent behind a wall .*allow_unwalled = true"):
+    with pytest.raises(
+        InfrastructureError, match=r"cannot put an agent behind a wall .*allow_unwalled = true"
+    ):
         agent_wall(tmp_path, (), command_environment_from(environ))

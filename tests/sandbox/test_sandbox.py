@@ -25,7 +25,9 @@ USER = {
 
 
 def run(tree: Path, *argv: str, timeout_s: float = 20) -> CommandResult:
-    return run_command(argv, cwd=tree, timeout_s=timeout_s, environment=command_environment_from(USER))
+    return run_command(
+        argv, cwd=tree, timeout_s=timeout_s, environment=command_environment_from(USER)
+    )
 
 
 def python(tree: Path, code: str, timeout_s: float = 20) -> CommandResult:
@@ -39,7 +41,8 @@ def test_output_and_exit_code_come_back_together(tmp_path: Path) -> None:
 
 def test_the_command_stands_in_the_tree_with_an_environment_of_its_own(tmp_path: Path) -> None:
     result = python(
-        tmp_path, "import os; print(os.getcwd()); print(sorted(os.environ)); print(os.listdir(os.environ['HOME']))"
+        tmp_path,
+        "import os; print(os.getcwd()); print(sorted(os.environ)); print(os.listdir(os.environ['HOME']))",
     )
     where, names, home = result.output.splitlines()
     assert Path(where) == tmp_path
@@ -48,7 +51,12 @@ def test_the_command_stands_in_the_tree_with_an_environment_of_its_own(tmp_path:
 
 
 def test_home_and_temporary_files_are_gone_afterwards(tmp_path: Path) -> None:
-    result = run(tmp_path, "sh", "-c", 'touch "$HOME/a" "$TMPDIR/b"; mkdir "$HOME/c"; chmod 0 "$HOME/c"; echo "$HOME"')
+    result = run(
+        tmp_path,
+        "sh",
+        "-c",
+        'touch "$HOME/a" "$TMPDIR/b"; mkdir "$HOME/c"; chmod 0 "$HOME/c"; echo "$HOME"',
+    )
     assert not Path(result.output.strip()).exists()
 
 
@@ -64,7 +72,9 @@ def test_home_and_temporary_files_are_gone_afterwards(tmp_path: Path) -> None:
         ("", "not found"),
     ],
 )
-def test_a_program_that_is_not_there_is_a_failure_and_no_exit_code(tmp_path: Path, name: str, failure: str) -> None:
+def test_a_program_that_is_not_there_is_a_failure_and_no_exit_code(
+    tmp_path: Path, name: str, failure: str
+) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     (tmp_path / "outside").write_text("#!/bin/sh\necho ran\n")
@@ -127,7 +137,9 @@ def test_a_signal_is_a_negative_exit_code(tmp_path: Path) -> None:
 
 
 def test_closing_the_output_early_is_no_end(tmp_path: Path) -> None:
-    result = python(tmp_path, "import os, time; os.close(1); os.close(2); time.sleep(0.3); os._exit(4)")
+    result = python(
+        tmp_path, "import os, time; os.close(1); os.close(2); time.sleep(0.3); os._exit(4)"
+    )
     assert result.exit_code == 4
 
 
@@ -138,7 +150,9 @@ def test_an_interrupt_leaves_no_process(tmp_path: Path) -> None:
         f"run_command(['sh', '-c', 'echo $$ > pid; sleep 600'], cwd=Path({str(tmp_path)!r}), "
         "timeout_s=60, environment=command_environment_from(os.environ))"
     )
-    parent = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL, cwd=Path(__file__).parents[2])
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script], stderr=subprocess.DEVNULL, cwd=Path(__file__).parents[2]
+    )
     pid = pid_in(tmp_path)
     parent.send_signal(signal.SIGINT)
     assert parent.wait(60) != 0

@@ -1,4 +1,6 @@
-"""How a secret may be carried: every way in which programs write a text, with the part that stands for the secret."""
+"""How a secret may be carried: every way in which programs write a text, with the part that stands
+for the secret.
+"""
 
 from __future__ import annotations
 
@@ -65,14 +67,23 @@ def _documented(carried: Carried) -> Carried:
 
 
 def _wrapped(
-    p: Sample, between: str = "\n", *, encode: Callable[[bytes], bytes] = base64.b64encode, line: int = 76
+    p: Sample,
+    between: str = "\n",
+    *,
+    encode: Callable[[bytes], bytes] = base64.b64encode,
+    line: int = 76,
 ) -> Carried:
     full = encode((p.before + p.secret + p.after + "and more of it\n").encode()).decode()
     group, width = {base64.b64encode: (3, 4), base64.b32encode: (5, 8)}.get(encode, (1, 2))
-    first, last = -(-len(p.before) // group) * width, (len(p.before) + len(p.secret)) // group * width
+    first, last = (
+        -(-len(p.before) // group) * width,
+        (len(p.before) + len(p.secret)) // group * width,
+    )
 
     def lines(start: int, end: int) -> str:
-        return "".join(full[i] + (between if i % line == line - 1 else "") for i in range(start, end))
+        return "".join(
+            full[i] + (between if i % line == line - 1 else "") for i in range(start, end)
+        )
 
     return f"data:{between}{lines(0, len(full))}\n", lines(first, last)
 
@@ -122,11 +133,15 @@ CARRIERS: dict[str, Callable[[Sample], Carried]] = {
 
 
 def leaks(carried: Carried, redacted: str) -> bool:
-    """Whether any ten characters of what stood for the secret are still there; thirty where six stand for one."""
+    """Whether any ten characters of what stood for the secret are still there; thirty where six
+    stand for one.
+    """
     text, coded = carried
     around = text.replace(coded, "\0")
     size = 30 if coded.count("0x") > 9 else 10
     pieces = {coded[start : start + size] for start in range(max(1, len(coded) - size + 1))}
     return any(
-        piece in redacted and piece not in around for piece in pieces if "KEY" not in piece and "-----" not in piece
+        piece in redacted and piece not in around
+        for piece in pieces
+        if "KEY" not in piece and "-----" not in piece
     )

@@ -1,4 +1,5 @@
-"""Samples of secrets, and of what only looks like some, made at run time: no scanner finds a secret in a file of ours.
+"""Samples of secrets, and of what only looks like some, made at run time: no scanner finds a secret
+in a file of ours.
 
 Everything is made from seeds, by arithmetic of our own: the same on every machine and Python.
 """
@@ -52,7 +53,9 @@ class Lot:
 
 
 def filled(template: str, seed: str = "") -> str:
-    """`ghp_{word:36}` with 36 letters and digits that depend on the seed; `{plain:text}` is the text."""
+    """`ghp_{word:36}` with 36 letters and digits that depend on the seed; `{plain:text}` is the
+    text.
+    """
     lot = Lot(seed + template)
 
     def part(match: re.Match[str]) -> str:
@@ -75,12 +78,18 @@ _PARTS: dict[str, Callable[[Lot, str], str]] = {
     "plain": lambda lot, text: text,
     "reversed": lambda lot, text: text[::-1],
     "n": lambda lot, bound: str(lot.below(int(bound))),
-    "b64": lambda lot, size: base64.b64encode(bytes(lot.below(256) for _ in range(int(size)))).decode(),
-    "uuid": lambda lot, _: "-".join(lot.run(_ALPHABETS["hex"], length) for length in (8, 4, 4, 4, 12)),
+    "b64": lambda lot, size: base64.b64encode(
+        bytes(lot.below(256) for _ in range(int(size)))
+    ).decode(),
+    "uuid": lambda lot, _: "-".join(
+        lot.run(_ALPHABETS["hex"], length) for length in (8, 4, 4, 4, 12)
+    ),
     "noun": lambda lot, _: lot.one_of(_NOUNS),
     "NOUN": lambda lot, _: lot.one_of(_NOUNS).upper(),
     "name": lambda lot, _: f"{lot.one_of(_VERBS)}_{lot.one_of(_NOUNS)}",
-    "camel": lambda lot, _: lot.one_of(_VERBS) + lot.one_of(_NOUNS).title() + lot.one_of("2 ById V1"),
+    "camel": lambda lot, _: (
+        lot.one_of(_VERBS) + lot.one_of(_NOUNS).title() + lot.one_of("2 ById V1")
+    ),
     "prose": _prose,
     "prose64": lambda lot, _: base64.b64encode(_prose(lot).encode()).decode(),
     "prosehex": lambda lot, _: _prose(lot).encode().hex(),
@@ -112,7 +121,10 @@ def every_kind(seed: str) -> list[Sample]:
     """One secret of each rule that knows it by its form, and one of each other kind."""
     known = [rule for rule in RULES if rule.positive.startswith("say ")]
     others = {one.kind: one for one in reversed(planted(seed))}
-    forms = [Sample(rule.kind, "say ", filled(rule.positive, seed).removeprefix("say "), "\n") for rule in known]
+    forms = [
+        Sample(rule.kind, "say ", filled(rule.positive, seed).removeprefix("say "), "\n")
+        for rule in known
+    ]
     return [*forms, *others.values()]
 
 
@@ -124,4 +136,8 @@ def lookalikes() -> list[str]:
 def lines(name: str) -> list[str]:
     """The texts of a data file of this folder."""
     told = (HERE / name).read_text("utf-8").splitlines()
-    return [line.replace(NEWLINE, "\n").replace(ESCAPE, "\x1b") for line in told if line and not line.startswith("# ")]
+    return [
+        line.replace(NEWLINE, "\n").replace(ESCAPE, "\x1b")
+        for line in told
+        if line and not line.startswith("# ")
+    ]

@@ -1,6 +1,6 @@
-"""What hides a secret: each layer is taken off, and what is replaced is all that stood for the secret."""
-
-# ruff: noqa: E501 - forms stand in rows
+"""What hides a secret: each layer is taken off, and what is replaced is all that stood for the
+secret.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def test_what_hides_a_secret_on_purpose_is_not_decoded(text: str) -> None:
 
 @pytest.mark.parametrize("mark", ["+", "-", "++", " -", "+/a/b/", "--", "+//a.b/c/d/e/"])
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
-def test_the_mark_of_a_hunk_hides_no_coded_text_at_any_alignment(mark: str, encode: Callable[[bytes], bytes]) -> None:
+def test_the_mark_of_a_hunk_hides_no_coded_text_at_any_alignment(
+    mark: str, encode: Callable[[bytes], bytes]
+) -> None:
     for size in range(1, 30):
         coded = encode(("u" * size + f" {TOKEN} and more").encode()).decode()
         assert find(f"@@ -1 +1 @@\n{mark}{coded}\n"), size
@@ -84,13 +86,17 @@ def test_a_wrapped_text_is_one_at_every_alignment(mark: str, width: int) -> None
 
 @pytest.mark.parametrize("mark", " +-")
 @pytest.mark.parametrize("as_written", [str, json.dumps])
-def test_what_a_judge_is_shown_in_two_rows_is_one_text(mark: str, as_written: Callable[[str], str]) -> None:
+def test_what_a_judge_is_shown_in_two_rows_is_one_text(
+    mark: str, as_written: Callable[[str], str]
+) -> None:
     line = "x " * (brief.MAX_ROW // 2 - 5) + TOKEN + " y" * brief.MAX_ROW
     rows = brief._numbered(Hunk.of(1, 1, 1, 1, (HunkLine(mark, line.encode()),)), keep_cr=False)
     text = as_written("\n".join(row.text for row in rows))
     (match,) = find(text)
     assert match.value == TOKEN
-    assert text[match.start : match.end].startswith(TOKEN[:9]) and text[: match.end].endswith(TOKEN[20:])
+    assert text[match.start : match.end].startswith(TOKEN[:9]) and text[: match.end].endswith(
+        TOKEN[20:]
+    )
 
 
 _ENCODINGS = {
@@ -112,7 +118,11 @@ def test_each_encoding_is_undone_whatever_is_around_the_secret(around: str, enco
 def test_what_stands_for_a_secret_is_in_the_text_whatever_is_around_it(text: str) -> None:
     whole = f"{text} \\u0067{TOKEN[1:]} {text}"
     matches = find(whole)
-    assert [match for match in matches if match.value == TOKEN and "0067hp_" in whole[match.start : match.end]]
+    assert [
+        match
+        for match in matches
+        if match.value == TOKEN and "0067hp_" in whole[match.start : match.end]
+    ]
     assert all(0 <= match.start < match.end <= len(whole) for match in matches)
 
 

@@ -1,4 +1,6 @@
-"""Secrets in text: every rule of the table, values under a secret's name, and what only looks like either."""
+"""Secrets in text: every rule of the table, values under a secret's name, and what only looks like
+either.
+"""
 
 # ruff: noqa: E501 - names and values stand in rows
 
@@ -19,7 +21,18 @@ from vibe_gate.secrets import find
 from vibe_gate.secrets.rules import Rule
 
 V = "Zk39dkQ0" + "fkqP2mX7Aa"
-AROUND = ["{}", 'x = "{}"\n', "'{}',", "see ({}) there", "a={};b", "é{}é ", "+{}\n", '\\"{}\\"', "語 {}", "'prod_{}'"]
+AROUND = [
+    "{}",
+    'x = "{}"\n',
+    "'{}',",
+    "see ({}) there",
+    "a={};b",
+    "é{}é ",
+    "+{}\n",
+    '\\"{}\\"',
+    "語 {}",
+    "'prod_{}'",
+]
 ANYWHERE = {"aws-access-key-id", "age-secret-key", "anthropic-key", "github-token", "gitlab-token", "google-api-key",
             "npm-token", "pypi-token"}  # fmt: skip
 NOT_BEHIND_A_NAME = {"discord-bot-token", "mailgun-key", "telegram-bot-token"}
@@ -40,7 +53,9 @@ def surroundings_of(rule: Rule) -> list[str]:
     return surroundings
 
 
-def test_a_rule_finds_its_positive_sample_and_leaves_its_negative_alone(subtests: pytest.Subtests) -> None:
+def test_a_rule_finds_its_positive_sample_and_leaves_its_negative_alone(
+    subtests: pytest.Subtests,
+) -> None:
     for rule in RULES:
         with subtests.test(rule=rule.kind, keyword=rule.keywords[0]):
             assert kinds_in(filled(rule.positive)) == [rule.kind]
@@ -61,7 +76,10 @@ def test_a_secret_is_found_by_its_surroundings_without_them(subtests: pytest.Sub
     for sample in planted():
         with subtests.test(text=sample.text[:60]):
             (match,) = find(sample.text)
-            assert (match.kind, sample.text[match.start : match.end]) == (sample.kind, sample.secret)
+            assert (match.kind, sample.text[match.start : match.end]) == (
+                sample.kind,
+                sample.secret,
+            )
             assert match.harmless == ""
             assert sample.secret not in sample.text[: match.start] + sample.text[match.end :]
 
@@ -105,7 +123,12 @@ ORDINARY_VALUES = """
 
 
 def assigned(name: str, value: str) -> list[str]:
-    return [f'{name} = "{value}"', f"{name}: {value}\n", f"--{name} {value}\n", json.dumps(f'\n{name}="{value}"')]
+    return [
+        f'{name} = "{value}"',
+        f"{name}: {value}\n",
+        f"--{name} {value}\n",
+        json.dumps(f'\n{name}="{value}"'),
+    ]
 
 
 def test_a_secrets_name_is_a_word_or_part_of_one() -> None:
@@ -115,7 +138,9 @@ def test_a_secrets_name_is_a_word_or_part_of_one() -> None:
 
 
 def test_other_names_and_ordinary_values_name_no_secret() -> None:
-    pairs = [(name, V) for name in OTHER_NAMES.split()] + [("TOKEN", value) for value in ORDINARY_VALUES.split()]
+    pairs = [(name, V) for name in OTHER_NAMES.split()] + [
+        ("TOKEN", value) for value in ORDINARY_VALUES.split()
+    ]
     for name, value in pairs:
         for text in (*assigned(name, value), f"- name: {name}\n  value: {value}\n"):
             assert find(text) == [], text
@@ -131,7 +156,12 @@ def test_keys_are_known_by_their_providers_and_by_values_that_are_no_digest() ->
     for name in ("mapquest_key", "MAPQUEST_KEY", "mapquestKey", "new-relic-license-key"):
         assert [match.value for match in find(f'{name} = "{digest}"')] == [digest], name
     assert [match.value for match in find(f'blue_key = "{random}"')] == [random]
-    for name, value in (("cache_key", digest), ("blue_key", digest), ("public_key", random), ("key", digest)):
+    for name, value in (
+        ("cache_key", digest),
+        ("blue_key", digest),
+        ("public_key", random),
+        ("key", digest),
+    ):
         assert find(f'{name} = "{value}"') == [], name
 
 
@@ -152,9 +182,13 @@ def test_a_mask_shows_four_characters_of_a_long_value_and_less_of_a_short_one() 
 
 def test_a_preview_has_what_all_secrets_of_a_form_begin_with() -> None:
     forms = {"sk_live_": "stripe-key", "glpat-": "gitlab-token", "wandb_v1_": "wandb-key"}
-    assert [secrets.preview(kind, begin + V * 2) for begin, kind in forms.items()] == [f"{begin}..." for begin in forms]
+    assert [secrets.preview(kind, begin + V * 2) for begin, kind in forms.items()] == [
+        f"{begin}..." for begin in forms
+    ]
     assert secrets.preview("secret-assignment", V) == f"{V[:4]}..."
-    assert secrets.preview("aws-documented-key", "AKIAIOSFODNN7EXAMPLE") == "AKIA..."  # never the most of a value
+    assert (
+        secrets.preview("aws-documented-key", "AKIAIOSFODNN7EXAMPLE") == "AKIA..."
+    )  # never the most of a value
 
 
 @pytest.mark.parametrize("mark", ["...", "…", "", "… and so on"])
@@ -168,12 +202,17 @@ SAMPLES = sorted(filled(rule.positive) for rule in RULES)
 
 
 @given(st.text(), st.text(), st.sampled_from(SAMPLES))
-def test_matches_are_in_order_apart_and_inside_the_text(before: str, after: str, sample: str) -> None:
+def test_matches_are_in_order_apart_and_inside_the_text(
+    before: str, after: str, sample: str
+) -> None:
     text = f"{before} {sample} {after}"
     matches = find(text)
     ends = [0, *(match.end for match in matches)]
     assert matches
-    assert all(end <= match.start < match.end <= len(text) for end, match in zip(ends, matches, strict=False))
+    assert all(
+        end <= match.start < match.end <= len(text)
+        for end, match in zip(ends, matches, strict=False)
+    )
 
 
 KEYWORDS = list(dict.fromkeys(keyword for rule in RULES for keyword in rule.keywords))
@@ -188,7 +227,9 @@ HOSTILE_UNITS = [
 
 
 def as_password(unit: str) -> Callable[[int], str]:
-    """The `given` of `assert_linear` for text that is one unit over and over, behind a secret's name."""
+    """The `given` of `assert_linear` for text that is one unit over and over, behind a secret's
+    name.
+    """
     return lambda size: "password=" + repeated(unit)(size)
 
 

@@ -14,8 +14,16 @@ from vibe_gate.secrets import Redactor
 
 SECRET = "Zq8vT3rW" + "m1KxP0dL"
 OTHER = "QWErty45" + "6uio-x9"
-KEY_LINES = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" + f"BKcwggSjAgE{number:05d}xQC7" for number in range(20)]
-PEM = "-----BEGIN " + "PRIVATE KEY-----\n" + "\n".join(KEY_LINES) + "\n-----END " + "PRIVATE KEY-----\n"
+KEY_LINES = [
+    "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" + f"BKcwggSjAgE{number:05d}xQC7" for number in range(20)
+]
+PEM = (
+    "-----BEGIN "
+    + "PRIVATE KEY-----\n"
+    + "\n".join(KEY_LINES)
+    + "\n-----END "
+    + "PRIVATE KEY-----\n"
+)
 
 
 def is_known(text: str, environ: dict[str, str]) -> bool:
@@ -83,16 +91,22 @@ def test_a_secret_is_known_without_what_it_is_wrapped_in(value: str) -> None:
         assert not is_known(harmless, {"A_CREDENTIALS": value})
 
 
-@pytest.mark.parametrize("value", [PEM, json.dumps({"type": "service_account", "private_key": PEM})])
+@pytest.mark.parametrize(
+    "value", [PEM, json.dumps({"type": "service_account", "private_key": PEM})]
+)
 @pytest.mark.parametrize("between", ["\n+", "\r\n", "\n    ", "\\n", "\n12: "])
-def test_every_line_of_a_value_is_found_whatever_stands_between_them(value: str, between: str) -> None:
+def test_every_line_of_a_value_is_found_whatever_stands_between_them(
+    value: str, between: str
+) -> None:
     redacted = Redactor({"MY_SECRET": value}).text("+" + between.join(KEY_LINES) + "\nnext\n")
     assert not [line for line in KEY_LINES if line in redacted]
     assert redacted.endswith("]\nnext\n")
 
 
 def test_a_line_of_words_or_of_a_frame_is_no_secret() -> None:
-    redactor = Redactor({"A_SECRET": "this is the first line\n-----BEGIN THING 12345-----\nsome more words here\n"})
+    redactor = Redactor(
+        {"A_SECRET": "this is the first line\n-----BEGIN THING 12345-----\nsome more words here\n"}
+    )
     for line in ("this is the first line", "-----BEGIN THING 12345-----", "some more words here"):
         assert redactor.text(f"<{line}>") == f"<{line}>"
 
@@ -107,7 +121,9 @@ def test_a_line_of_words_or_of_a_frame_is_no_secret() -> None:
 )
 def test_the_password_of_an_address_in_the_environment_goes_alone(name: str, address: str) -> None:
     redactor = Redactor({name: address.format("wLt3%21xRbq9")})
-    redacted = redactor.text("login with wLt3!xRbq9 failed, wLt3%21xRbq9 sent to db.internal for ada")
+    redacted = redactor.text(
+        "login with wLt3!xRbq9 failed, wLt3%21xRbq9 sent to db.internal for ada"
+    )
     assert "wLt3" not in redacted
     assert redacted.endswith(" sent to db.internal for ada")
 

@@ -1,7 +1,5 @@
 """Private keys: found whole, whatever a program wrote before and behind each of their lines."""
 
-# ruff: noqa: E501 - forms stand in rows
-
 from __future__ import annotations
 
 import json
@@ -64,7 +62,9 @@ def assert_key_is_found(lines: list[str], between: str) -> None:
 
 
 @pytest.mark.parametrize("between", ["\n", "\r\n"])
-def test_a_key_is_found_in_every_form_whole_and_in_parts(between: str, subtests: pytest.Subtests) -> None:
+def test_a_key_is_found_in_every_form_whole_and_in_parts(
+    between: str, subtests: pytest.Subtests
+) -> None:
     for name, form in FORMS.items():
         with subtests.test(form=name):
             assert_key_is_found([form(number, line) for number, line in enumerate(KEY, 1)], between)
@@ -74,24 +74,38 @@ PARTED_FORMS = [name for name, form in FORMS.items() if not form(1, "x").endswit
 """Those in which something besides the line's end parts the lines."""
 
 
-def test_a_key_without_ends_of_lines_is_found_where_its_form_parts_them(subtests: pytest.Subtests) -> None:
+def test_a_key_without_ends_of_lines_is_found_where_its_form_parts_them(
+    subtests: pytest.Subtests,
+) -> None:
     assert len(PARTED_FORMS) == 10
     for name in PARTED_FORMS:
         with subtests.test(form=name):
-            assert_key_is_found([FORMS[name](number, line) for number, line in enumerate(KEY, 1)], "")
+            assert_key_is_found(
+                [FORMS[name](number, line) for number, line in enumerate(KEY, 1)], ""
+            )
 
 
 def test_a_key_has_one_value_in_every_form() -> None:
-    texts = ["\n".join(FORMS[form](number, line) for number, line in enumerate(KEY, 1)) for form in FORMS]
+    texts = [
+        "\n".join(FORMS[form](number, line) for number, line in enumerate(KEY, 1)) for form in FORMS
+    ]
     assert len({match.value for text in texts for match in find(text)}) == 1
 
 
 @pytest.mark.parametrize(
     ("text", "rest"),
     [
-        ('{"key": "' + "\\n".join(KEY[:-2]) + '", "next": "value"}', '{"key": "", "next": "value"}'),
+        (
+            '{"key": "' + "\\n".join(KEY[:-2]) + '", "next": "value"}',
+            '{"key": "", "next": "value"}',
+        ),
         (f'key = "{BEGIN}{"".join(BODY)}{END}"', 'key = ""'),
-        (f"{BEGIN}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,2CA1B3\n\n" + "\n".join(KEY[1:]) + "\nx", "\nx"),
+        (
+            f"{BEGIN}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,2CA1B3\n\n"
+            + "\n".join(KEY[1:])
+            + "\nx",
+            "\nx",
+        ),
         (f"a\n{BODY[0]}\n{END}\nb", "a\n\nb"),
         (f"a\n{BEGIN}\n{BODY[0]}\nb", "a\n\nb"),
     ],
@@ -107,7 +121,11 @@ def test_names_and_paths_near_the_marks_of_a_key_stay(between: str) -> None:
         "test_that_AVeryLongName_isLeftAlone",
         "a/B1/" * 12,
     ]
-    for said in (f'.endswith("{END}")', f'.startswith("{BEGIN}")', f'"{BEGIN}" in text and "{END}" in text'):
+    for said in (
+        f'.endswith("{END}")',
+        f'.startswith("{BEGIN}")',
+        f'"{BEGIN}" in text and "{END}" in text',
+    ):
         assert left_of(between.join([*named, said, *named])) == between.join([*named, said, *named])
 
 

@@ -1,4 +1,6 @@
-"""Redaction: known values in the forms in which they travel, known formats, and nothing else changed."""
+"""Redaction: known values in the forms in which they travel, known formats, and nothing else
+changed.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ def redactor() -> Redactor:
         VALUE.encode().hex(),
         VALUE.encode().hex().upper(),
         quote(VALUE, safe=""),
-        quote(VALUE, safe="").replace("%2B", "%2b").replace("%2F", "%2f").replace("%C3%A9", "%c3%a9"),
+        quote(VALUE, safe="")
+        .replace("%2B", "%2b")
+        .replace("%2F", "%2f")
+        .replace("%C3%A9", "%c3%a9"),
         quote(VALUE, safe="").replace("%20", "+"),
         json.dumps(VALUE)[1:-1],
         json.dumps(VALUE, ensure_ascii=False)[1:-1],
@@ -56,13 +61,17 @@ def test_a_value_of_the_environment_goes_in_every_form(redactor: Redactor, form:
 def test_a_value_with_a_backslash_is_found_in_html(after: str) -> None:
     value = 'C3J27XDCG2Lm+/=&"\\'
     told = Redactor({"DEPLOY_TOKEN": value}).text(f'<a b="{html.escape(value)}{after}')
-    assert told.startswith('<a b="[redacted:environment:')  # with the character that the backslash may escape
+    assert told.startswith(
+        '<a b="[redacted:environment:'
+    )  # with the character that the backslash may escape
 
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc", "user:"])
 @pytest.mark.parametrize("after", ["", "x", "xy", "xyz"])
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
-def test_base64_hides_a_value_at_no_alignment(redactor: Redactor, before: str, after: str, encode: object) -> None:
+def test_base64_hides_a_value_at_no_alignment(
+    redactor: Redactor, before: str, after: str, encode: object
+) -> None:
     coded = encode((before + VALUE + after).encode()).decode()  # type: ignore[operator]
     told = redactor.text(coded)
     assert "[redacted:environment:" in told
@@ -77,7 +86,9 @@ def test_the_same_secret_has_the_same_placeholder_everywhere() -> None:
 
 
 def test_a_short_secret_cannot_be_guessed_from_its_placeholder() -> None:
-    assert Redactor({"A_KEY": "hunter22"}).text("hunter22") == Redactor({"A_KEY": "hunter33"}).text("hunter33")
+    assert Redactor({"A_KEY": "hunter22"}).text("hunter22") == Redactor({"A_KEY": "hunter33"}).text(
+        "hunter33"
+    )
 
 
 def test_redacting_twice_changes_nothing_more(redactor: Redactor) -> None:
@@ -109,9 +120,13 @@ def test_bytes_around_a_secret_stay(before: bytes, after: bytes) -> None:
 
 
 @given(
-    st.text(max_size=20), st.text(max_size=20), st.sampled_from(["\udcc3abcdefgh", "\udca9abcdefgh", "abcdefgh\udcc3"])
+    st.text(max_size=20),
+    st.text(max_size=20),
+    st.sampled_from(["\udcc3abcdefgh", "\udca9abcdefgh", "abcdefgh\udcc3"]),
 )
-def test_a_value_that_is_no_utf8_never_tears_a_character(before: str, after: str, value: str) -> None:
+def test_a_value_that_is_no_utf8_never_tears_a_character(
+    before: str, after: str, value: str
+) -> None:
     redactor = Redactor({"A_KEY": value})
     told = redactor.text(f"{before}éabcdefghé{after} password = '{before}7kq!zP9{after}'")
     assert "abcdefgh" not in told
@@ -127,7 +142,12 @@ def test_a_known_value_is_found_in_utf16(redactor: Redactor) -> None:
 
 def test_json_is_redacted_in_values_and_keys_and_stays_json(redactor: Redactor) -> None:
     told = redactor.value(
-        {"a": [TOKEN, 1, None, True, 2.5], TOKEN: {"b": f"x {VALUE}"}, "password": RANDOM, "note": RANDOM}
+        {
+            "a": [TOKEN, 1, None, True, 2.5],
+            TOKEN: {"b": f"x {VALUE}"},
+            "password": RANDOM,
+            "note": RANDOM,
+        }
     )
     text = json.dumps(told)
     assert TOKEN not in text
@@ -146,7 +166,11 @@ def test_a_longer_value_goes_whole_where_a_shorter_one_is_part_of_it() -> None:
 @pytest.mark.slow
 def test_every_kind_is_found_in_every_carrier_and_nothing_in_what_looks_alike() -> None:
     every = [(one, name) for one in every_kind("test") for name in CARRIERS]
-    missed = [(one.kind, name) for one, name in every if leaks(told := CARRIERS[name](one), Redactor({}).text(told[0]))]
+    missed = [
+        (one.kind, name)
+        for one, name in every
+        if leaks(told := CARRIERS[name](one), Redactor({}).text(told[0]))
+    ]
     assert missed == []
     corpus = lookalikes()
     pairs = zip(corpus, Redactor({}).text("\n".join(corpus)).split("\n"), strict=True)
@@ -181,7 +205,10 @@ def test_any_json_stays_json_and_without_a_secret_as_it_is(value: object, ascii_
     assert TOKEN not in told[1]
 
 
-PEM_IN_TWO = ["-----BEGIN " + "PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 3, "next"]
+PEM_IN_TWO = [
+    "-----BEGIN " + "PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 3,
+    "next",
+]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -194,12 +221,16 @@ def test_utf16_stays_utf16(encoding: str) -> None:
 def test_a_secret_has_one_placeholder_in_every_carrier() -> None:
     forms = [TOKEN, json.dumps(json.dumps(f"\n{TOKEN}")), "%67" + TOKEN[1:], "\\u0067" + TOKEN[1:]]
     forms.append(base64.b64encode(TOKEN.encode()).decode())
-    tags = {Redactor({}).text(f"see {form} there").partition("[")[2].partition("]")[0] for form in forms}
+    tags = {
+        Redactor({}).text(f"see {form} there").partition("[")[2].partition("]")[0] for form in forms
+    }
     assert len(tags) == 1
 
 
 def test_a_value_under_a_name_that_stands_beside_it_is_a_secret_by_that_name() -> None:
-    told = Redactor({}).value({"env": [{"name": "DB_PASSWORD", "value": RANDOM}, {"name": "COLOUR", "value": RANDOM}]})
+    told = Redactor({}).value(
+        {"env": [{"name": "DB_PASSWORD", "value": RANDOM}, {"name": "COLOUR", "value": RANDOM}]}
+    )
     assert told["env"][0]["value"].startswith("[redacted:secret-assignment:")
     assert told["env"][1]["value"] == RANDOM
 
@@ -240,7 +271,10 @@ def test_a_value_that_only_its_file_tells_is_known_afterwards() -> None:
 
 def test_threads_lose_no_count() -> None:
     redactor = Redactor({})
-    threads = [threading.Thread(target=lambda: [redactor.text(TOKEN) for _ in range(300)]) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: [redactor.text(TOKEN) for _ in range(300)])
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -257,7 +291,9 @@ def test_hostile_text_is_redacted_in_linear_time(unit: str) -> None:
 @pytest.mark.parametrize("size", range(18, 24))
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
 @pytest.mark.parametrize("padding", ["=", ""])
-def test_base64_of_a_known_value_alone_goes_wholly(size: int, encode: Callable[[bytes], bytes], padding: str) -> None:
+def test_base64_of_a_known_value_alone_goes_wholly(
+    size: int, encode: Callable[[bytes], bytes], padding: str
+) -> None:
     value = "vY7-kq4zPm9.wLt3xRb?Zs8d"[:size]
     coded = encode(value.encode()).decode()
     told = Redactor({"A_KEY": value}).text(f"({coded if padding else coded.rstrip('=')})")

@@ -1,4 +1,6 @@
-"""Redaction of anything: it gives an answer, changes nothing that is no secret, and keeps what is UTF-8 such."""
+"""Redaction of anything: it gives an answer, changes nothing that is no secret, and keeps what is
+UTF-8 such.
+"""
 
 # ruff: noqa: E501 - parts stand in rows
 
@@ -25,7 +27,9 @@ PARTS = (
     "00000000: 6768 705f  gh\n", "0x67, 0x68, 0x70, 0xc3, ", "67 68 c3 a9 ", "67:68:c3:", "0000000 6867 5f70\n", "Z2hwX2FCM2RFNWdIN2pL",
     "w6nDqcOpw6nDqcOpw6nDqcOpw6nDqcOp", "AGgAaQBoAGkAaABpAGgAaQBoAGkA", "+", "-", " ", ";", "|", "]", ")",
 )  # fmt: skip
-TEXTS = st.lists(st.one_of(st.sampled_from(PARTS), st.characters(), st.text(max_size=6)), max_size=14).map("".join)
+TEXTS = st.lists(
+    st.one_of(st.sampled_from(PARTS), st.characters(), st.text(max_size=6)), max_size=14
+).map("".join)
 ENVIRON = {
     "P_PASSWORD": "pässwörd-Zürich-99", "X_SECRET": "日本語の秘密キー123", "BYTES_TOKEN": "a\udcff\udcfeb7Kq2\udc80zz",
     "DOCUMENT_KEY": '{"password": "\\ud800a1B2c3D4e5F6g7H8", "n": 1e999}', "PEM_KEY": "one7aB2cD4eF6gH\nüber7aB2cD4eF6gH\n\xff",
@@ -62,7 +66,12 @@ def test_any_bytes_are_redacted_and_utf_8_stays_utf_8(text: str, more: bytes) ->
 
 @pytest.mark.slow
 @settings(max_examples=50)
-@given(st.recursive(TEXTS | st.none() | st.floats(), lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)))
+@given(
+    st.recursive(
+        TEXTS | st.none() | st.floats(),
+        lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
+    )
+)
 def test_any_json_is_redacted_and_no_member_is_lost(value: object) -> None:
     def members(one: object) -> int:
         if isinstance(one, dict):
@@ -108,7 +117,9 @@ def test_a_value_of_an_environment_that_is_no_text_is_known() -> None:
     assert b"Kq2zzz" not in redactor.data(b"x a\xff\xfeb7Kq2zzzzzzzzzzzzzz y")
 
 
-@pytest.mark.parametrize("value", ["\u2028" * 9, "\xa0\xa0é" * 4, "\udcff" * 10, "\ud83d\ude00\ud800" * 4])
+@pytest.mark.parametrize(
+    "value", ["\u2028" * 9, "\xa0\xa0é" * 4, "\udcff" * 10, "\ud83d\ude00\ud800" * 4]
+)
 def test_a_value_of_which_no_text_is_left_ends_the_search(value: str) -> None:
     assert Redactor({"A_KEY": value}).text("a plain é text") == "a plain é text"
 
@@ -120,6 +131,14 @@ def test_what_is_no_utf_8_after_a_redaction_is_replaced_instead_of_raised() -> N
 def test_two_secrets_as_keys_are_two_keys() -> None:
     redactor = Redactor({"A_TOKEN": "Yw7uS2qVn9JzR4", "B_TOKEN": "Pq3xT8bKm5LcD1"})
     one = redactor.text("Yw7uS2qVn9JzR4")
-    told = redactor.value({"Yw7uS2qVn9JzR4": "first", one: "as it was", "Pq3xT8bKm5LcD1": "second", 1: "n", "1": "m"})
-    assert told == {f"{one} (2)": "first", one: "as it was", f"{one} (3)": "second", 1: "n", "1": "m"}
+    told = redactor.value(
+        {"Yw7uS2qVn9JzR4": "first", one: "as it was", "Pq3xT8bKm5LcD1": "second", 1: "n", "1": "m"}
+    )
+    assert told == {
+        f"{one} (2)": "first",
+        one: "as it was",
+        f"{one} (3)": "second",
+        1: "n",
+        "1": "m",
+    }
     assert redactor.value({"Yw7uS2qVn9JzR4": 1, "Pq3xT8bKm5LcD1": 2}) == {one: 1, f"{one} (2)": 2}

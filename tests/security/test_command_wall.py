@@ -1,4 +1,6 @@
-"""A command check runs code of the change: what that code cannot do to the gate and its machine. Real processes."""
+"""A command check runs code of the change: what that code cannot do to the gate and its machine.
+Real processes.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,22 @@ from typing import Any
 import pytest
 from repos import gated
 
-from vibe_gate.sandbox import CommandLimits, CommandResult, command_environment_from, launcher, run_command
+from vibe_gate.sandbox import (
+    CommandLimits,
+    CommandResult,
+    command_environment_from,
+    launcher,
+    run_command,
+)
 
 ABI = launcher.landlock_abi() if sys.platform == "linux" else 0
 walled = pytest.mark.skipif(ABI < 1, reason="this system has no Landlock")
-scoped = pytest.mark.skipif(ABI < launcher.SCOPED_ABI, reason="this kernel's Landlock lets signals out")
-filtered = pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="no filter of calls here")
+scoped = pytest.mark.skipif(
+    ABI < launcher.SCOPED_ABI, reason="this kernel's Landlock lets signals out"
+)
+filtered = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "aarch64"), reason="no filter of calls here"
+)
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such a wall")
 
 ROOT = Path(__file__).parents[2]
@@ -45,8 +57,12 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def secretive(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Another process of the same user, with a secret in its environment: a runner, or the step's shell."""
-    with subprocess.Popen(["sleep", "600"], env={"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": SECRET}) as process:
+    """Another process of the same user, with a secret in its environment: a runner, or the step's
+    shell.
+    """
+    with subprocess.Popen(
+        ["sleep", "600"], env={"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": SECRET}
+    ) as process:
         yield process
         process.kill()
 
@@ -59,21 +75,27 @@ def run(tree: Path, code: str, *argv: object, **environ: str) -> CommandResult:
 
 def tried(tree: Path, expressions: dict[str, str], **environ: str) -> dict[str, Any]:
     """Whether each expression could be carried out inside, and what it gave or why not."""
-    lines = "".join(f"    {name!r}: attempt(lambda: {code}),\n" for name, code in expressions.items())
-    result = run(tree, f"import os, signal, socket, subprocess{TRIES}print(json.dumps({{\n{lines}}}))", **environ)
+    lines = "".join(
+        f"    {name!r}: attempt(lambda: {code}),\n" for name, code in expressions.items()
+    )
+    result = run(
+        tree,
+        f"import os, signal, socket, subprocess{TRIES}print(json.dumps({{\n{lines}}}))",
+        **environ,
+    )
     assert result.exit_code == 0, result
     return json.loads(result.output)
 
 
 @walled
-def test_no_environment_memory_or_file_of_another_process_is_seen(tree: Path, secretive: subprocess.Popen[bytes]):
+def test_no_environment_memory_or_file_of_another_process_is_seen(
+    tree: Path, secretive: subprocess.Popen[bytes]
+):
     ways = ("environ", "mem", "maps", "fd/0", "cwd/.", "root/etc")
     for pid in (secretive.pid, os.getpid()):
         seen = tried(tree, {way: _look(f"/proc/{pid}/{way}") for way in ways})
         assert not any(done for done, _ in seen.values()), seen
-    everything = (
-        "import glob\nfor f in glob.glob('/proc/[0-9]*/environ'):\n try: print(open(f).read())\n except OSError: 0"
-    )
+    everything = "import glob\nfor f in glob.glob('/proc/[0-9]*/environ'):\n try: print(open(f).read())\n except OSError: 0"
     assert SECRET not in run(tree, everything).output
 
 
@@ -86,11 +108,20 @@ def test_files_outside_of_the_export_are_neither_read_nor_written(tree: Path, tm
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)
     (home / ".cargo").mkdir()
-    private = [home / ".ssh" / "id", home / ".cargo" / "credentials.toml", tmp_path / "module.py", tmp_path / ".git"]
+    private = [
+        home / ".ssh" / "id",
+        home / ".cargo" / "credentials.toml",
+        tmp_path / "module.py",
+        tmp_path / ".git",
+    ]
     for file in private:
         file.write_text(SECRET)
     (tree / "link").symlink_to(tmp_path / "module.py")
-    asked = {f"{verb} {file}": code for file in (*private, tree / "link") for verb, code in _touches(file).items()}
+    asked = {
+        f"{verb} {file}": code
+        for file in (*private, tree / "link")
+        for verb, code in _touches(file).items()
+    }
     seen = tried(tree, asked, HOME=str(home), GITHUB_WORKSPACE=str(tmp_path))
     assert not any(done for done, _ in seen.values()), seen
     assert {file.read_text() for file in private} == {SECRET}
@@ -107,7 +138,10 @@ def _touches(file: Path) -> dict[str, str]:
     if not file.is_symlink():
         verbs["remove"] = f"os.remove({path!r})"
     else:
-        del verbs["replace"], verbs["link"]  # these are about the link itself, which is the tree's own
+        del (
+            verbs["replace"],
+            verbs["link"],
+        )  # these are about the link itself, which is the tree's own
     return verbs
 
 
@@ -117,7 +151,9 @@ def test_a_home_or_workspace_in_path_opens_neither(tree: Path, tmp_path: Path):
     (home / "bin").mkdir(parents=True)
     (home / "secret").write_text(SECRET)
     path = f"{os.environ['PATH']}:{home}:{home}/bin:/:{tmp_path}"
-    seen = tried(tree, {"read": f"open({str(home / 'secret')!r}).read()"}, HOME=str(home), PATH=path)
+    seen = tried(
+        tree, {"read": f"open({str(home / 'secret')!r}).read()"}, HOME=str(home), PATH=path
+    )
     assert not seen["read"][0]
 
 
@@ -141,7 +177,11 @@ def test_the_export_home_and_temporary_folder_are_the_commands_own(tree: Path):
 @scoped
 def test_no_signal_reaches_the_gate_or_the_launcher(tree: Path, secretive: subprocess.Popen[bytes]):
     targets = {"other": secretive.pid, "gate": os.getpid()}
-    seen = tried(tree, {n: f"os.kill({p}, 0)" for n, p in targets.items()} | {"launcher": "os.kill(os.getppid(), 9)"})
+    seen = tried(
+        tree,
+        {n: f"os.kill({p}, 0)" for n, p in targets.items()}
+        | {"launcher": "os.kill(os.getppid(), 9)"},
+    )
     assert not any(done for done, _ in seen.values()), seen
     run(tree, "import os; os.kill(-1, 9)")
     assert secretive.poll() is None
@@ -179,7 +219,12 @@ def test_a_gate_may_open_unix_sockets_to_its_command(tree: Path):
     command = [sys.executable, "-c", "import socket; socket.socket(socket.AF_UNIX).bind('s')"]
     environ = {"PATH": os.environ["PATH"]}
     environment = command_environment_from(environ)
-    assert run_command(command, cwd=tree, timeout_s=30, environment=environment, unix_sockets=True).exit_code == 0
+    assert (
+        run_command(
+            command, cwd=tree, timeout_s=30, environment=environment, unix_sockets=True
+        ).exit_code
+        == 0
+    )
 
 
 @linux
@@ -188,7 +233,9 @@ def test_no_privilege_is_gained(tree: Path):
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     assert fields["NoNewPrivs"] == "1"
     sys_admin, sys_ptrace, sys_module = 1 << 21, 1 << 19, 1 << 16
-    assert not int(fields["CapBnd"], 16) & (sys_admin | sys_ptrace | sys_module) or os.geteuid() != 0
+    assert (
+        not int(fields["CapBnd"], 16) & (sys_admin | sys_ptrace | sys_module) or os.geteuid() != 0
+    )
     assert not int(fields["CapEff"], 16) & (sys_admin | sys_ptrace | sys_module)
 
 
@@ -244,7 +291,9 @@ def test_the_gate_itself_shows_nothing_to_processes_of_its_user(tree: Path):
         "environment=command_environment_from(os.environ))\n"
         "print(os.stat('/proc/self/environ').st_uid, __import__('ctypes').CDLL(None).prctl(3, 0, 0, 0, 0))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["0", "0"], "owned by root, and not dumpable"
 
 
@@ -259,11 +308,15 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, struct.pack("@HP", len(lines), ctypes.addressof(kept)), 0, 0) == 0
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
-"""Becomes Python on a kernel without Landlock: the call that every use begins with does not exist."""
+"""Becomes Python on a kernel without Landlock: the call that every use begins with does not
+exist.
+"""
 
 
 def without_landlock(*argv: str, **how: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", WITHOUT, *argv], capture_output=True, text=True, **how)
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT, *argv], capture_output=True, text=True, **how
+    )
 
 
 @pytest.mark.slow
@@ -282,7 +335,9 @@ def test_a_kernel_without_landlock_runs_the_command_and_ends_what_it_leaves(tree
     assert not Path(f"/proc/{(tree / 'pid').read_text()}").exists()
 
 
-RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "tests"\nkind = "check"\ncommand = ["true"]\n'
+RUBRIC = (
+    'schema = 1\nid = "quality"\n[[criterion]]\nid = "tests"\nkind = "check"\ncommand = ["true"]\n'
+)
 
 
 @pytest.mark.slow
@@ -294,7 +349,9 @@ def test_a_review_says_that_a_command_ran_without_a_wall(tmp_path: Path, environ
     said = "without a whole wall around it: no Landlock"
     done = without_landlock(*review, cwd=repo.path, env=environ)
     assert said in " ".join((done.stdout + done.stderr).split()), done
-    done = subprocess.run([sys.executable, *review], cwd=repo.path, env=environ, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, *review], cwd=repo.path, env=environ, capture_output=True, text=True
+    )
     assert "wall" not in done.stdout + done.stderr, done
 
 
@@ -314,6 +371,8 @@ def test_a_command_with_limits_has_no_network_no_socket_and_no_shared_memory(tre
     limits = CommandLimits(memory_mb=300, disk_mb=10, processes=20)
     environ = {"PATH": os.environ["PATH"]}
     environment = command_environment_from(environ)
-    done = run_command([sys.executable, "-c", code], cwd=tree, timeout_s=30, environment=environment, limits=limits)
+    done = run_command(
+        [sys.executable, "-c", code], cwd=tree, timeout_s=30, environment=environment, limits=limits
+    )
     refused = [*["Network is down"] * 3, "Permission denied", *[f"no {errno.ENOSYS}"] * 3]
     assert done.output.splitlines() == ["300", *refused]

@@ -1,4 +1,6 @@
-"""Text of others in what is posted: hostile strings in every place where text can stand, through GitHub's renderer."""
+"""Text of others in what is posted: hostile strings in every place where text can stand, through
+GitHub's renderer.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,14 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report.anchors import anchors
-from vibe_gate.report.annotations import FINDING_MARKER, check_run, commands, finding_of, fixed_body, review_comments
+from vibe_gate.report.annotations import (
+    FINDING_MARKER,
+    check_run,
+    commands,
+    finding_of,
+    fixed_body,
+    review_comments,
+)
 from vibe_gate.report.comment import MARKER, render_comment, render_job_summary, state_of
 from vibe_gate.report.comment_markup import DOCS
 from vibe_gate.report.links import Links
@@ -49,14 +58,27 @@ WORDS = [name for name in HOSTILE if name not in ("nothing", "blank", "surrogate
 
 
 def told(text: str) -> Report:
-    """A report in which every string that others can write is `text`; a summary holds no bytes that are not UTF-8."""
+    """A report in which every string that others can write is `text`; a summary holds no bytes that
+    are not UTF-8.
+    """
     raw, text = text, text.encode("utf-8", "replace").decode()
     short = text[:280]
-    held = [part for part in raw[:3000].replace("\0", "?").split("/") if part not in ("", ".", "..")]
+    held = [
+        part for part in raw[:3000].replace("\0", "?").split("/") if part not in ("", ".", "..")
+    ]
     path = paths.quote("/".join(held) or "x")  # as git could hold it
     evidence = CheckedEvidence(path=path, line=2, end_line=2, quote=text, standing="holds")
-    look = SecondLook(outcome="refuted", said="refuted", reason=short, evidence=(evidence,), turn=text[:99], model=text)
-    proof = Proof(status="proven", reason=text, path=path, test=text, command=text, obligation=(evidence,))
+    look = SecondLook(
+        outcome="refuted",
+        said="refuted",
+        reason=short,
+        evidence=(evidence,),
+        turn=text[:99],
+        model=text,
+    )
+    proof = Proof(
+        status="proven", reason=text, path=path, test=text, command=text, obligation=(evidence,)
+    )
     vote = Vote(outcome="fail", said="fail", reason=text, counterexample=text, evidence=(evidence,), turn=text[:99],
                 changes=text, model=text, proof=proof, second_look=look)  # fmt: skip
     bad = criterion("held", "fail", kind="judge", reason=text, votes=(vote, vote))
@@ -123,12 +145,16 @@ def check(markdown: str, breaks: bool) -> None:
             (DOCS, "https://github.com/o/r/blob/", "https://github.com/o/r/commit/", LINKS.run_url)
         )
         assert node.get("href").startswith(DOCS) or [child.tag for child in node] == ["code"]
-    assert all(set(node.attrib) == set() for node in tree.iter("details", "summary", "code", "p", "td", "th", "li"))
+    assert all(
+        set(node.attrib) == set()
+        for node in tree.iter("details", "summary", "code", "p", "td", "th", "li")
+    )
     assert {node.get("lang") for node in tree.iter("pre")} <= {None, "diff", "suggestion", "python"}
     assert acted_upon(tree) == []
     ours = [str(node) for node in tree.iter() if not isinstance(node.tag, str)]
     assert all(
-        one.startswith(("<!-- vibe-gate:summary", "<!-- vibe-gate:state", "<!-- vibe-gate:finding")) for one in ours
+        one.startswith(("<!-- vibe-gate:summary", "<!-- vibe-gate:state", "<!-- vibe-gate:finding"))
+        for one in ours
     )
     assert len(ours) <= 2
 
@@ -138,7 +164,12 @@ def check(markdown: str, breaks: bool) -> None:
 def test_each_document_shows_their_text_as_text_can_be_sent_and_keeps_marker_and_state_ours(name):
     text = HOSTILE[name]
     report = told(text)
-    limits = {"comment": 65_000, "job summary": 1_000_000, "check summary": 65_000, "check text": 65_000}
+    limits = {
+        "comment": 65_000,
+        "job summary": 1_000_000,
+        "check summary": 65_000,
+        "check text": 65_000,
+    }
     for what, markdown in documents(report, text).items():
         check(markdown, breaks=what != "job summary")
         assert len(markdown.encode()) <= limits.get(what, 60_000)
@@ -178,7 +209,12 @@ def test_no_workflow_command_of_theirs_is_obeyed():
         for line in lines[:stop]:
             assert line.startswith(("::error ", "::warning ", "::notice ")), name
             options = line.split("::")[1].split(" ", 1)[1].split(",")
-            assert {pair.split("=")[0] for pair in options} <= {"title", "file", "line", "endLine"}, name
+            assert {pair.split("=")[0] for pair in options} <= {
+                "title",
+                "file",
+                "line",
+                "endLine",
+            }, name
 
 
 TOKENS = st.sampled_from([
@@ -221,7 +257,10 @@ def test_a_path_that_walks_up_is_not_linked():
 )
 def test_permalinks_are_percent_encoded(path, line, end, ending):
     assert LINKS.permalink(path, line, end) == f"https://github.com/o/r/blob/{HEAD}{ending}"
-    assert LINKS.permalink(path, line, end, before=True) == f"https://github.com/o/r/blob/{OLD}{ending}"
+    assert (
+        LINKS.permalink(path, line, end, before=True)
+        == f"https://github.com/o/r/blob/{OLD}{ending}"
+    )
 
 
 def test_a_name_cannot_end_the_marker():

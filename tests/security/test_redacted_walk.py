@@ -1,4 +1,6 @@
-"""No secret is written: planted wherever a review reads, in every carrier, and looked for in everything it leaves."""
+"""No secret is written: planted wherever a review reads, in every carrier, and looked for in
+everything it leaves.
+"""
 
 from __future__ import annotations
 
@@ -62,14 +64,24 @@ def carriers(secret: str) -> list[str]:
     ]
 
 
-PLANTED = "\n".join(f"line {number}: {form} ;" for s in BOTH for number, form in enumerate(carriers(s))) + f"\n{PEM}\n"
+PLANTED = (
+    "\n".join(f"line {number}: {form} ;" for s in BOTH for number, form in enumerate(carriers(s)))
+    + f"\n{PEM}\n"
+)
 
 
 def traces(secret: str) -> Iterator[bytes]:
     """What must be nowhere: either half of the secret in every code."""
     raw = secret.encode()
-    forms = [secret, raw.hex(), "".join(f"%{byte:02x}" for byte in raw), "".join(f"\\u{byte:04x}" for byte in raw)]
-    forms += [base64.b64encode(bytes(shift) + raw).decode()[4 * bool(shift) : -4] for shift in range(3)]
+    forms = [
+        secret,
+        raw.hex(),
+        "".join(f"%{byte:02x}" for byte in raw),
+        "".join(f"\\u{byte:04x}" for byte in raw),
+    ]
+    forms += [
+        base64.b64encode(bytes(shift) + raw).decode()[4 * bool(shift) : -4] for shift in range(3)
+    ]
     for form in forms:
         yield form[: len(form) // 2].encode()
         yield form[len(form) // 2 :].encode()
@@ -89,13 +101,24 @@ def unpacked(patch: bytes) -> Iterator[bytes]:
     for section in re.findall(rb"^(?:literal|delta) [0-9]+\n((?:.+\n)+)", patch, re.MULTILINE):
         if b"[redacted" not in section:
             lines = [line for line in section.splitlines() if line]
-            packed = b"".join(base64.b85decode(line[1:])[: line[0] - (64 if line[0] <= 90 else 70)] for line in lines)
+            packed = b"".join(
+                base64.b85decode(line[1:])[: line[0] - (64 if line[0] <= 90 else 70)]
+                for line in lines
+            )
             yield zlib.decompress(packed).replace(b"\0", b"")
 
 
 def assert_clean(folder: Path) -> None:
-    marks = [mark for secret in BOTH for mark in traces(secret)] + [b"BAQEFAASCBKcwggSj", LONG[:12].encode()]
-    found = [(path, mark) for path, data in written(folder) for mark in marks if mark.lower() in data.lower()]
+    marks = [mark for secret in BOTH for mark in traces(secret)] + [
+        b"BAQEFAASCBKcwggSj",
+        LONG[:12].encode(),
+    ]
+    found = [
+        (path, mark)
+        for path, data in written(folder)
+        for mark in marks
+        if mark.lower() in data.lower()
+    ]
     assert found == []
 
 
@@ -140,7 +163,9 @@ def environ(environ: dict[str, str]) -> dict[str, str]:
     return environ | {"SERVICE_TOKEN": HELD, "DEPLOY_TOKEN": LONG}
 
 
-def test_nothing_secret_is_left_on_disk_by_a_review(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_nothing_secret_is_left_on_disk_by_a_review(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     repo = planted_repo(tmp_path / "repo", environ)
     with answering(*script(), repeat_last=True) as model:
         told = walked(repo.path, environ | model.environ)
@@ -152,20 +177,32 @@ def test_nothing_secret_is_left_on_disk_by_a_review(tmp_path: Path, environ: dic
     bundle = repo.path / told.summary.bundle
     run = json.loads((bundle / "summary.json").read_bytes())["redacted"]
     turn = json.loads(next(bundle.glob("nodes/*/turn-001/summary.json")).read_bytes())["redacted"]
-    assert run["count"] == sum(run["kinds"].values()) > turn["count"] == sum(turn["kinds"].values()) > 0
+    assert (
+        run["count"]
+        == sum(run["kinds"].values())
+        > turn["count"]
+        == sum(turn["kinds"].values())
+        > 0
+    )
     assert {"environment", "github-token", "private-key"} <= set(run["kinds"])
 
 
-def test_nothing_secret_is_left_by_a_review_whose_model_fails(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_nothing_secret_is_left_by_a_review_whose_model_fails(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     repo = planted_repo(tmp_path / "repo", environ)
-    with answering(ApiError(400, message=f"no {TOKEN} for {HELD}: {PLANTED}"), repeat_last=True) as model:
+    with answering(
+        ApiError(400, message=f"no {TOKEN} for {HELD}: {PLANTED}"), repeat_last=True
+    ) as model:
         told = walked(repo.path, environ | model.environ)
     assert told.summary.outcome in ("error", "fail")
     assert_clean(repo.path / ".vibe-artifacts")
     assert_clean(repo.path / ".git/vibe-gate")
 
 
-def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     repo = planted_repo(tmp_path / "repo", environ)
     repo.write("logo.bin", bytes(range(256)) * 300)
     repo.write("wide.txt", b"\0" + PLANTED.encode())
@@ -180,7 +217,10 @@ def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(tmp_path: P
 def test_a_secret_below_its_name_is_left_neither_in_the_patch_nor_in_what_a_judge_is_shown(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    values = [[f"E4lBYOvfZ8Uz19Q{number}wErTyUi{side}pBs" for number in range(3)] for side in ("Old", "New")]
+    values = [
+        [f"E4lBYOvfZ8Uz19Q{number}wErTyUi{side}pBs" for number in range(3)]
+        for side in ("Old", "New")
+    ]
     repo = planted_repo(tmp_path / "repo", environ)
     for in_json, in_python, behind_colon in values:
         repo.write("src/a.json", f'{{\n  "api_key":\n    "{in_json}"\n}}\n')
@@ -188,11 +228,19 @@ def test_a_secret_below_its_name_is_left_neither_in_the_patch_nor_in_what_a_judg
         repo.write("src/c.json", f'{{\n  "token"\n  :\n  "{behind_colon}"\n}}\n')
         repo.commit("Set keys")
     with answering(*script(), repeat_last=True) as model:
-        told = walked(repo.path, environ | model.environ, wire=Wire("record", tmp_path / "cassette"))
+        told = walked(
+            repo.path, environ | model.environ, wire=Wire("record", tmp_path / "cassette")
+        )
     assert "src/a.json" in (repo.path / told.summary.bundle / "change.patch").read_text()
     assert_clean(tmp_path / "cassette")
-    kept = [data for folder in (repo.path / ".vibe-artifacts", tmp_path / "cassette") for _, data in written(folder)]
-    assert [value for side in values for value in side for data in kept if value.encode() in data] == []
+    kept = [
+        data
+        for folder in (repo.path / ".vibe-artifacts", tmp_path / "cassette")
+        for _, data in written(folder)
+    ]
+    assert [
+        value for side in values for value in side for data in kept if value.encode() in data
+    ] == []
 
 
 def test_the_search_of_these_tests_finds_every_carrier(tmp_path: Path) -> None:
@@ -201,6 +249,9 @@ def test_the_search_of_these_tests_finds_every_carrier(tmp_path: Path) -> None:
             place = tmp_path / f"{number}"
             place.mkdir(exist_ok=True)
             (place / "file").write_text(form)
-            if number not in (2, 5):  # seen by their neighbours: the same base64, and percent signs encoded again
+            if number not in (
+                2,
+                5,
+            ):  # seen by their neighbours: the same base64, and percent signs encoded again
                 with pytest.raises(AssertionError):
                     assert_clean(place)

@@ -1,4 +1,5 @@
-"""Ways around the gate. For each: what stops it, or which line of `verify` names it. None is silent.
+"""Ways around the gate. For each: what stops it, or which line of `verify` names it. None is
+silent.
 
 The hooks are those of `vibe-gate install git`; what goes past them is named afterwards.
 """
@@ -39,7 +40,11 @@ def gated(tmp_path: Path, environ: dict[str, str]) -> Gated:
 def git(gated: Gated, *argv: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Git, whatever comes of it."""
     return subprocess.run(
-        ["git", *argv], cwd=gated.path, env={**gated.environ, **environ}, capture_output=True, text=True
+        ["git", *argv],
+        cwd=gated.path,
+        env={**gated.environ, **environ},
+        capture_output=True,
+        text=True,
     )
 
 
@@ -101,7 +106,9 @@ def test_11_a_softened_rubric_needs_approval_and_what_it_lets_through_is_stale(g
 
 
 def test_11b_softened_and_used_in_one_commit_is_judged_by_the_old_rubric(gated):
-    stage(gated, **{".vibe-gate/rubrics/tidy.toml": TIDY.replace("TODO", "FIXME"), "src/pay.py": BAD})
+    stage(
+        gated, **{".vibe-gate/rubrics/tidy.toml": TIDY.replace("TODO", "FIXME"), "src/pay.py": BAD}
+    )
     assert git(gated, "commit", "-m", "Both").returncode != 0
 
 
@@ -146,7 +153,10 @@ def rewrite(file: Path, change: Any) -> None:
 
 def test_15_a_summary_that_was_made_green_is_forged(gated):
     bundle = reviewed(gated)
-    rewrite(bundle / "summary.json", lambda document: document.update(outcome="pass", exit_code=0, findings=[]))
+    rewrite(
+        bundle / "summary.json",
+        lambda document: document.update(outcome="pass", exit_code=0, findings=[]),
+    )
     subprocess.run(["rm", "-rf", ".vibe-artifacts/index"], cwd=gated.path, check=True)
     assert forged(gated) == "the receipt belongs to another run"
 
@@ -182,14 +192,19 @@ def forge(bundle: Path, change: Any) -> None:
     envelope["payload"] = base64.b64encode(payload).decode()
     (bundle / "receipt.json").write_text(json.dumps(envelope))
     digest = hashlib.sha256((bundle / "receipt.json").read_bytes()).hexdigest()
-    rewrite(bundle / "summary.json", lambda document: document["digests"].update({"receipt.json": digest}))
+    rewrite(
+        bundle / "summary.json",
+        lambda document: document["digests"].update({"receipt.json": digest}),
+    )
 
 
 @pytest.fixture
 def signed(tmp_path: Path, environ: dict[str, str]) -> Gated:
     """A repository whose gate lists Bob; Bob's key signs."""
     key = signing.key(tmp_path / "keys", "bob")
-    made = Gated(tmp_path / "repo", environ, **{SIGNERS: f"bob@example.org {signing.public(key)}\n"})
+    made = Gated(
+        tmp_path / "repo", environ, **{SIGNERS: f"bob@example.org {signing.public(key)}\n"}
+    )
     signing.sign_with(made.repo, key)
     return made
 
@@ -214,7 +229,10 @@ def test_16c_a_receipt_that_is_none_is_forged_and_no_crash(signed):
     for raw in (b"", b"{}", b"[" * 100_000, b'{"payloadType": 1}', b"\xff\xfe"):
         (bundle / "receipt.json").write_bytes(raw)
         digests = {"receipt.json": hashlib.sha256(raw).hexdigest()}
-        rewrite(bundle / "summary.json", lambda document, digests=digests: document["digests"].update(digests))
+        rewrite(
+            bundle / "summary.json",
+            lambda document, digests=digests: document["digests"].update(digests),
+        )
         assert forged(signed)
 
 
@@ -247,7 +265,10 @@ def test_19_no_tag_and_no_branch_stands_in_the_place_of_the_one_that_is_meant(ga
     gated.git("branch", "origin/main", "weak")
     gated.git("update-ref", "-d", "refs/remotes/origin/main")
     done = git(gated, "commit", "-m", "Bad")
-    assert (done.returncode, "refs/remotes/origin/main names no revision" in done.stderr) == (1, True)
+    assert (done.returncode, "refs/remotes/origin/main names no revision" in done.stderr) == (
+        1,
+        True,
+    )
 
 
 def test_19b_a_tag_of_the_branchs_name_hides_no_commit(gated):
@@ -276,10 +297,15 @@ def test_20_a_list_of_where_history_ends_hides_no_commit(gated):
 def test_21_a_remote_whose_branch_is_not_known_here_any_more_is_told_at_every_commit(gated):
     gated.git("remote", "add", "origin", "nowhere")
     stage(gated, **{"src/pay.py": GOOD})
-    assert "is known here" not in git(gated, "commit", "-m", "Good").stderr  # nothing was ever fetched or pushed
+    assert (
+        "is known here" not in git(gated, "commit", "-m", "Good").stderr
+    )  # nothing was ever fetched or pushed
     gated.git("update-ref", "refs/remotes/origin/main", gated.first)
     gated.git("branch", "-q", "-u", "origin/main")
     gated.git("branch", "-q", "-r", "-D", "origin/main")
     stage(gated, **{"src/log.py": "log = print\n"})
-    assert "no default branch of the remote origin is known here" in git(gated, "commit", "-m", "Better").stderr
+    assert (
+        "no default branch of the remote origin is known here"
+        in git(gated, "commit", "-m", "Better").stderr
+    )
     assert "no default branch of the remote origin is known here" in gated.run("verify", "HEAD").out

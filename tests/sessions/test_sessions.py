@@ -24,7 +24,13 @@ ID = "6f1c2d3e-0a1b-4c2d-8e3f-{0:012d}"
 FIRST = ID.format(1)
 
 
-def sessions_in(root: Path, redact=OneSecretRedactor(), index=None, clock=None, begun=None) -> Sessions:  # noqa: B008
+def sessions_in(
+    root: Path,
+    redact=OneSecretRedactor(),  # noqa: B008
+    index=None,
+    clock=None,
+    begun=None,
+) -> Sessions:
     root.mkdir(exist_ok=True)
     clock = clock or Clock()
     return Sessions(open_store(root, redact, clock).sessions(), redact.value, clock, index, begun)
@@ -41,8 +47,19 @@ def key(workspace: Path, session_id: str = FIRST) -> dict[str, str]:
 def entry(number: int, text: str, kind: str = "user", session_id: str = FIRST, **more):
     parent = ID.format(100 + number - 1) if number > 1 else None
     message = {"role": kind, "content": [{"type": "text", "text": text}]}
-    about = {"uuid": ID.format(100 + number), "parentUuid": parent, "sessionId": session_id, "isSidechain": False}
-    return {"type": kind, **about, "timestamp": "2026-01-02T03:04:05.678Z", "message": message, **more}
+    about = {
+        "uuid": ID.format(100 + number),
+        "parentUuid": parent,
+        "sessionId": session_id,
+        "isSidechain": False,
+    }
+    return {
+        "type": kind,
+        **about,
+        "timestamp": "2026-01-02T03:04:05.678Z",
+        "message": message,
+        **more,
+    }
 
 
 def tree(letter: str, number: int) -> str:
@@ -52,10 +69,18 @@ def tree(letter: str, number: int) -> str:
 def talk(mirror, workspace: Path, turns: int = 1, session_id: str = FIRST) -> None:
     """So many turns of a prompt and an answer, each finished."""
     for turn in range(1, turns + 1):
-        said = [entry(2 * turn - 1, f"Do {turn}.\nMore."), entry(2 * turn, f"Done {turn}.", "assistant")]
+        said = [
+            entry(2 * turn - 1, f"Do {turn}.\nMore."),
+            entry(2 * turn, f"Done {turn}.", "assistant"),
+        ]
         asyncio.run(mirror.append(key(workspace, session_id), said))
         mirror.finish(
-            session_id, before=tree("b", turn), after=tree("a", turn), usd=0.25, input_tokens=100, output_tokens=20
+            session_id,
+            before=tree("b", turn),
+            after=tree("a", turn),
+            usd=0.25,
+            input_tokens=100,
+            output_tokens=20,
         )
 
 
@@ -73,7 +98,9 @@ def test_the_sdks_conformance_suite_is_green(tmp_path):
     def fresh():
         return opened(sessions_in(tmp_path / str(next(number)), Redactor({})), tmp_path)
 
-    asyncio.run(run_session_store_conformance(fresh, skip_optional=frozenset({"list_session_summaries"})))
+    asyncio.run(
+        run_session_store_conformance(fresh, skip_optional=frozenset({"list_session_summaries"}))
+    )
 
 
 def test_the_sdk_lists_what_we_list(tmp_path):
@@ -81,7 +108,11 @@ def test_the_sdk_lists_what_we_list(tmp_path):
     talk(opened(sessions, tmp_path), tmp_path)
     (found,) = asyncio.run(list_sessions_from_store(opened(sessions, tmp_path), str(tmp_path)))
     (ours,) = sessions.all()
-    assert (found.session_id, found.first_prompt) == (FIRST, "Do 1. More.") == (ours.session_id, "Do 1. More.")
+    assert (
+        (found.session_id, found.first_prompt)
+        == (FIRST, "Do 1. More.")
+        == (ours.session_id, "Do 1. More.")
+    )
     assert ours.title == "Do 1."
 
 
@@ -90,7 +121,9 @@ def test_the_sdk_lists_what_we_list(tmp_path):
 
 def test_meta_says_what_the_session_is_and_what_each_turn_made(tmp_path):
     sessions = sessions_in(tmp_path)
-    mirror = opened(sessions, tmp_path, agent="fixer", model="m", run="r", node="fixer", cwd="/home/ada/project")
+    mirror = opened(
+        sessions, tmp_path, agent="fixer", model="m", run="r", node="fixer", cwd="/home/ada/project"
+    )
     talk(mirror, tmp_path, turns=2)
     (one,) = sessions.all()
     assert one.id == "vibe_20260102_030405_6f1c2d3e" and messages(tmp_path).parent.name == one.id
@@ -110,8 +143,13 @@ def test_what_an_agent_wrote_is_redacted_and_ids_are_not(tmp_path, environ):
     mirror = opened(sessions_in(tmp_path, redact), tmp_path)
     thinking = {"type": "thinking", "thinking": f"It is {SECRET}.", "signature": "c2lnbmVk"}
     token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
-    asked = f"{'Use it. ' * 11}{token} {SECRET}."  # the title's limit would leave a part of the token
-    said = [entry(1, asked), entry(2, "", "assistant", message={"role": "assistant", "content": [thinking]})]
+    asked = (
+        f"{'Use it. ' * 11}{token} {SECRET}."  # the title's limit would leave a part of the token
+    )
+    said = [
+        entry(1, asked),
+        entry(2, "", "assistant", message={"role": "assistant", "content": [thinking]}),
+    ]
     asyncio.run(mirror.append(key(tmp_path), said))
     mirror.finish(FIRST)
     folder = messages(tmp_path).parent
@@ -126,7 +164,11 @@ def test_the_workspace_is_named_and_is_another_one_when_read_elsewhere(tmp_path)
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     mirror = opened(sessions_in(tmp_path), here)
-    texts = [f"Read {here}/a.py, not {here}-2/b.py", "a {{workspace}} and a {{\\workspace}}", f"{{{{{here}}}}}"]
+    texts = [
+        f"Read {here}/a.py, not {here}-2/b.py",
+        "a {{workspace}} and a {{\\workspace}}",
+        f"{{{{{here}}}}}",
+    ]
     said = [entry(number, text, cwd=str(here)) for number, text in enumerate(texts, 1)]
     asyncio.run(mirror.append(key(here), said))
     mirror.close()
@@ -141,7 +183,9 @@ def test_an_entry_that_comes_twice_is_kept_once(tmp_path):
     mirror = opened(sessions_in(tmp_path), tmp_path)
     title = {"type": "custom-title", "customTitle": "Better", "sessionId": FIRST}
     asyncio.run(mirror.append(key(tmp_path), [entry(1, "Do it.")]))
-    asyncio.run(mirror.append(key(tmp_path), [entry(1, "Do it."), entry(2, "Done.", "assistant"), title]))
+    asyncio.run(
+        mirror.append(key(tmp_path), [entry(1, "Do it."), entry(2, "Done.", "assistant"), title])
+    )
     mirror.close()
     again = opened(sessions_in(tmp_path), tmp_path)
     asyncio.run(again.append(key(tmp_path), [entry(2, "Done.", "assistant")]))
@@ -158,7 +202,9 @@ def test_a_torn_last_line_costs_that_line(tmp_path):
     again = opened(sessions_in(tmp_path), tmp_path)
     assert len(asyncio.run(again.load(key(tmp_path)))) == 2
     asyncio.run(again.append(key(tmp_path), [entry(3, "Go on.")]))
-    assert [each["uuid"] for each in asyncio.run(again.load(key(tmp_path)))] == [ID.format(100 + n) for n in (1, 2, 3)]
+    assert [each["uuid"] for each in asyncio.run(again.load(key(tmp_path)))] == [
+        ID.format(100 + n) for n in (1, 2, 3)
+    ]
 
 
 def test_a_damaged_line_is_named(tmp_path):
@@ -193,7 +239,11 @@ def test_a_list_opens_only_what_has_changed_and_is_rebuilt_when_its_index_is_gon
         sessions = sessions_in(tmp_path, index=index)
         for number in (1, 2):
             with_one = opened(sessions, tmp_path)
-            talk(with_one, tmp_path, session_id=ID.format(number).replace("6f1c2d3e", f"{number:08x}"))
+            talk(
+                with_one,
+                tmp_path,
+                session_id=ID.format(number).replace("6f1c2d3e", f"{number:08x}"),
+            )
             with_one.close()
         expected = sessions.all()
         assert [one.session_id[:8] for one in expected] == ["00000002", "00000001"]
@@ -231,12 +281,16 @@ def test_what_is_damaged_or_a_link_is_left_out_and_named(tmp_path):
     about = json.loads((folder / "meta.json").read_text())
     for wrong in ({"schema": 1}, about | {"created_at": "0001-01-01T00:00:00+14:00"}):
         (damaged / "meta.json").write_text(json.dumps(wrong))
-        assert [one.id for one in sessions.all()] == [folder.name] and sessions.damaged == [damaged.name]
+        assert [one.id for one in sessions.all()] == [folder.name] and sessions.damaged == [
+            damaged.name
+        ]
     sessions.delete(damaged.name)
     assert not damaged.exists()
 
 
-@pytest.mark.parametrize("bad", [{"after": "--exec=x"}, {"before": "main"}, {"run": "../../elsewhere"}])
+@pytest.mark.parametrize(
+    "bad", [{"after": "--exec=x"}, {"before": "main"}, {"run": "../../elsewhere"}]
+)
 def test_a_session_of_somebody_else_names_no_folder_and_no_option_of_git(tmp_path, bad):
     sessions = sessions_in(tmp_path)
     talk(opened(sessions, tmp_path), tmp_path)
@@ -258,9 +312,17 @@ def test_a_fork_is_a_copy_with_ids_of_its_own(tmp_path):
     before, anywhere = messages(tmp_path).read_bytes(), sessions.open(tmp_path / "anywhere")
     copy, uuids = asyncio.run(fork_stored_session(anywhere, FIRST, ID.format(104)))
     said = asyncio.run(read_session_messages(anywhere, copy))
-    assert [each["message"]["content"][0]["text"] for each in said][::2] == ["Do 1.\nMore.", "Do 2.\nMore."]
-    assert list(uuids) == [ID.format(100 + n) for n in (1, 2, 3, 4)] and said[-1]["uuid"] == uuids[ID.format(104)]
+    assert [each["message"]["content"][0]["text"] for each in said][::2] == [
+        "Do 1.\nMore.",
+        "Do 2.\nMore.",
+    ]
+    assert (
+        list(uuids) == [ID.format(100 + n) for n in (1, 2, 3, 4)]
+        and said[-1]["uuid"] == uuids[ID.format(104)]
+    )
     assert sessions.find(FIRST).id != sessions.find(copy).id
-    assert (tmp_path / ".vibe-artifacts/sessions" / sessions.find(FIRST).id / "messages.jsonl").read_bytes() == before
+    assert (
+        tmp_path / ".vibe-artifacts/sessions" / sessions.find(FIRST).id / "messages.jsonl"
+    ).read_bytes() == before
     with pytest.raises(AgentError, match="cannot be copied"):
         asyncio.run(fork_stored_session(anywhere, FIRST, ID.format(999)))

@@ -1,4 +1,6 @@
-"""A store in a folder of its own, with a clock that ticks a millisecond and a redactor that knows one secret."""
+"""A store in a folder of its own, with a clock that ticks a millisecond and a redactor that knows
+one secret.
+"""
 
 from __future__ import annotations
 

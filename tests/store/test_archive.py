@@ -69,7 +69,9 @@ def packed(path: Path, members: Members) -> Path:
     return path
 
 
-def entry(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = "") -> tuple[tarfile.TarInfo, bytes]:
+def entry(
+    name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = ""
+) -> tuple[tarfile.TarInfo, bytes]:
     info = tarfile.TarInfo(name)
     info.type = kind
     info.linkname = link
@@ -90,7 +92,9 @@ def refused(root: Path, path: Path, why: str, provenance: Provenance = NOW) -> N
     assert not list((root / ".vibe-artifacts/trash").iterdir())
 
 
-def test_runs_come_back_byte_for_byte(tmp_path: Path, store: Store, run: RunRecorder, other: Path) -> None:
+def test_runs_come_back_byte_for_byte(
+    tmp_path: Path, store: Store, run: RunRecorder, other: Path
+) -> None:
     sealed(store, "q")
     done = import_bundles(other, exported(tmp_path), NOW)
     assert len(done.runs) == 2
@@ -98,7 +102,9 @@ def test_runs_come_back_byte_for_byte(tmp_path: Path, store: Store, run: RunReco
     assert verify_bundles(other, NOW).is_sound
 
 
-def test_whether_a_run_is_kept_is_not_part_of_an_archive(tmp_path: Path, run: RunRecorder, other: Path) -> None:
+def test_whether_a_run_is_kept_is_not_part_of_an_archive(
+    tmp_path: Path, run: RunRecorder, other: Path
+) -> None:
     (run.directory / ".vibe-keep").touch()
     members = unpacked(exported(tmp_path))
     assert not [info for info, _ in members if info.name.endswith(".vibe-keep")]
@@ -108,7 +114,9 @@ def test_whether_a_run_is_kept_is_not_part_of_an_archive(tmp_path: Path, run: Ru
     assert not list(other.rglob(".vibe-keep"))
 
 
-def test_tar_opens_it_and_what_tar_packed_comes_in(tmp_path: Path, run: RunRecorder, other: Path) -> None:
+def test_tar_opens_it_and_what_tar_packed_comes_in(
+    tmp_path: Path, run: RunRecorder, other: Path
+) -> None:
     aside = tmp_path / "aside"
     aside.mkdir()
     subprocess.run(["tar", "xzf", exported(tmp_path), "-C", aside], check=True)
@@ -132,7 +140,9 @@ def test_long_names_of_nodes_travel(tmp_path: Path, store: Store, other: Path) -
     assert find_run(other).state == "sealed"
 
 
-def test_importing_twice_says_so_and_changes_nothing(tmp_path: Path, run: RunRecorder, other: Path) -> None:
+def test_importing_twice_says_so_and_changes_nothing(
+    tmp_path: Path, run: RunRecorder, other: Path
+) -> None:
     path = exported(tmp_path)
     import_bundles(other, path, NOW)
     before = tree(other)
@@ -150,7 +160,9 @@ def test_a_run_that_is_here_with_other_content_is_never_overwritten(
     refused(other, path, "with other content")
 
 
-def test_only_sound_runs_that_ended_are_exported(tmp_path: Path, store: Store, run: RunRecorder) -> None:
+def test_only_sound_runs_that_ended_are_exported(
+    tmp_path: Path, store: Store, run: RunRecorder
+) -> None:
     alive = store.begin(KEY, START + timedelta(seconds=1), {})
     with pytest.raises(UsageError, match="still running"):
         exported(tmp_path)
@@ -161,8 +173,14 @@ def test_only_sound_runs_that_ended_are_exported(tmp_path: Path, store: Store, r
     assert not list(tmp_path.glob("all*"))
 
 
-def test_a_run_that_never_began_is_neither_exported_nor_imported(tmp_path: Path, run: RunRecorder, other: Path) -> None:
-    members = [member for member in unpacked(exported(tmp_path)) if not member[0].name.endswith("/run.json")]
+def test_a_run_that_never_began_is_neither_exported_nor_imported(
+    tmp_path: Path, run: RunRecorder, other: Path
+) -> None:
+    members = [
+        member
+        for member in unpacked(exported(tmp_path))
+        if not member[0].name.endswith("/run.json")
+    ]
     (tmp_path / "all.tar.gz").unlink()
     refused(other, packed(tmp_path / "b.tar.gz", members), "has no run.json|it is missing")
     bare = tmp_path / ".vibe-artifacts" / KEY / "20260102T030405678Z-00000000"
@@ -175,8 +193,16 @@ def test_a_run_that_did_not_end_is_neither_exported_nor_imported(
     tmp_path: Path, store: Store, run: RunRecorder, other: Path
 ) -> None:
     path = exported(tmp_path)
-    unsealed = [member for member in unpacked(path) if not member[0].name.endswith(f"{run.run_id}/summary.json")]
-    refused(other, packed(tmp_path / "b.tar.gz", unsealed), "did not end, and only runs that ended are imported")
+    unsealed = [
+        member
+        for member in unpacked(path)
+        if not member[0].name.endswith(f"{run.run_id}/summary.json")
+    ]
+    refused(
+        other,
+        packed(tmp_path / "b.tar.gz", unsealed),
+        "did not end, and only runs that ended are imported",
+    )
     path.unlink()
     left_off(store)
     with pytest.raises(UsageError, match="did not end, and only runs that ended are exported"):
@@ -200,11 +226,20 @@ RUN_ID = "20260102T030405678Z-00000000"
     [
         (entry("/etc/passwd"), "is not a file of a bundle"),
         (entry(f"{KEY}/{RUN_ID}/../../x"), "is not a file of a bundle"),
-        (entry(f"{KEY}/{RUN_ID}/run.json", kind=tarfile.SYMTYPE, link="/etc/passwd"), "is not a regular file"),
-        (entry(f"{KEY}/{RUN_ID}/run.json", kind=tarfile.LNKTYPE, link="a"), "is not a regular file"),
+        (
+            entry(f"{KEY}/{RUN_ID}/run.json", kind=tarfile.SYMTYPE, link="/etc/passwd"),
+            "is not a regular file",
+        ),
+        (
+            entry(f"{KEY}/{RUN_ID}/run.json", kind=tarfile.LNKTYPE, link="a"),
+            "is not a regular file",
+        ),
         (entry(f"{KEY}/{RUN_ID}/run.json", kind=tarfile.FIFOTYPE), "is not a regular file"),
         (entry(f"{KEY}/{RUN_ID}/.lock"), "is not a file of a bundle"),
-        (entry(f"{KEY}/{RUN_ID}/nodes/a/turn-001/files/after/{'0' * 64}.sh"), "is not a file of a bundle"),
+        (
+            entry(f"{KEY}/{RUN_ID}/nodes/a/turn-001/files/after/{'0' * 64}.sh"),
+            "is not a file of a bundle",
+        ),
         (entry(f"TRASH/{RUN_ID}/run.json"), "is not a file of a bundle"),
         (entry(f"{KEY}/latest/run.json"), "is not a file of a bundle"),
         (entry("caf\udce9"), "is not a whole tar.gz"),
@@ -219,7 +254,10 @@ def test_whatever_is_not_a_plain_file_of_a_bundle_is_refused(
 
 
 def changed(tmp_path: Path, name: str, data: bytes) -> Path:
-    members = [(info, data if info.name.endswith(name) else old) for info, old in unpacked(exported(tmp_path))]
+    members = [
+        (info, data if info.name.endswith(name) else old)
+        for info, old in unpacked(exported(tmp_path))
+    ]
     return packed(tmp_path / "b.tar.gz", members)
 
 
@@ -239,7 +277,9 @@ def test_a_run_that_verify_would_call_corrupt_is_refused(
     refused(other, changed(tmp_path, name, data), why)
 
 
-def test_a_name_twice_or_in_other_case_is_refused(tmp_path: Path, run: RunRecorder, other: Path) -> None:
+def test_a_name_twice_or_in_other_case_is_refused(
+    tmp_path: Path, run: RunRecorder, other: Path
+) -> None:
     members = unpacked(exported(tmp_path))
     refused(other, packed(tmp_path / "b.tar.gz", [*members, members[0]]), "in it twice")
     upper = entry(members[0][0].name.replace(KEY, KEY.upper()), members[0][1])
@@ -253,21 +293,36 @@ def test_an_archive_that_was_cut_or_goes_on_or_is_none_is_refused(
 ) -> None:
     whole = exported(tmp_path).read_bytes()
     for number, data in enumerate(
-        [b"", b"PK\3\4", gzip.compress(b"no tar" * 200), whole[: len(whole) // 2], whole[:-4], whole + b"more"]
+        [
+            b"",
+            b"PK\3\4",
+            gzip.compress(b"no tar" * 200),
+            whole[: len(whole) // 2],
+            whole[:-4],
+            whole + b"more",
+        ]
     ):
         path = tmp_path / f"{number}.tar.gz"
         path.write_bytes(data)
         refused(other, path, "it (is not a whole tar.gz|goes on)")
 
 
-@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.REGTYPE, tarfile.DIRTYPE])
-def test_a_bomb_ends_at_the_header_that_announces_it(tmp_path: Path, other: Path, kind: bytes) -> None:
+@pytest.mark.parametrize(
+    "kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.REGTYPE, tarfile.DIRTYPE]
+)
+def test_a_bomb_ends_at_the_header_that_announces_it(
+    tmp_path: Path, other: Path, kind: bytes
+) -> None:
     """The archive ends in the middle: who reads on would say so."""
     info = tarfile.TarInfo(f"{KEY}/{RUN_ID}/events.ndjson")
     info.type, info.size = kind, 1 << 30
     whole = gzip.compress(info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict") + bytes(1 << 20), 1)
     (tmp_path / "bomb.tar.gz").write_bytes(whole[:-100])
-    refused(other, tmp_path / "bomb.tar.gz", "unpacks to more|more than 4,096 bytes|a folder with content")
+    refused(
+        other,
+        tmp_path / "bomb.tar.gz",
+        "unpacks to more|more than 4,096 bytes|a folder with content",
+    )
 
 
 @pytest.mark.slow

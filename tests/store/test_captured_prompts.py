@@ -25,17 +25,25 @@ def asked(text: str) -> dict[str, str]:
 
 
 def wrote(content: str) -> dict[str, object]:
-    tool = {"tool_name": "Write", "tool_input": {"file_path": "/r/a", "content": content}, "tool_response": {}}
+    tool = {
+        "tool_name": "Write",
+        "tool_input": {"file_path": "/r/a", "content": content},
+        "tool_response": {},
+    }
     return {"hook_event_name": "PostToolUse", **tool}
 
 
 def capture(common: Path, root: Path, *events: object, at: int = 0, session: str = SESSION) -> None:
-    """Leave events as hooks do, a millisecond apart, and fold them into the store of the working tree `root`."""
+    """Leave events as hooks do, a millisecond apart, and fold them into the store of the working
+    tree `root`.
+    """
     root.mkdir(exist_ok=True)
     folder = common / "vibe-gate" / "captures" / session
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "events.ndjson").open("a") as file:
-        file.writelines(json.dumps({"ts": TS + at + n, "event": one}) + "\n" for n, one in enumerate(events))
+        file.writelines(
+            json.dumps({"ts": TS + at + n, "event": one}) + "\n" for n, one in enumerate(events)
+        )
     shelf = open_store(root, Redactor({}), lambda: NOW).captures()
     captures.fold(open_state(common), shelf, Redactor({}), NOW)
 
@@ -46,12 +54,24 @@ def shown(*roots: Path, session: str = SESSION) -> list[tuple[int, str]]:
 
 def test_prompts_of_all_working_trees_come_in_order_redacted(tmp_path: Path) -> None:
     common, one, two = tmp_path, tmp_path / "one", tmp_path / "two"
-    capture(common, one, {"hook_event_name": "SessionStart"}, asked("rename f"), wrote("x"), asked(f"use {KEY}"))
+    capture(
+        common,
+        one,
+        {"hook_event_name": "SessionStart"},
+        asked("rename f"),
+        wrote("x"),
+        asked(f"use {KEY}"),
+    )
     capture(common, two, asked("and the tests"), at=100)
     capture(common, one, asked("thanks"), asked(" "), at=200)
     capture(common, one, asked("another session's"), session="0f3c9a1e-0000")
     first, second, third, fourth = prompts_of([one, two], SESSION)
-    assert (first.agent, first.session, first.turn, first.text) == ("claude", SESSION, 1, "rename f")
+    assert (first.agent, first.session, first.turn, first.text) == (
+        "claude",
+        SESSION,
+        1,
+        "rename f",
+    )
     assert first.at.timestamp() * 1000 == TS + 1
     assert second.text.startswith("use ")
     assert KEY not in second.text
@@ -65,7 +85,9 @@ def test_damaged_events_cost_no_other_and_unfinished_ones_wait(tmp_path: Path) -
     (folder,) = (tmp_path / ".vibe-artifacts/captures").iterdir()
     events = folder / "events.jsonl"
     first, second, third = events.read_bytes().splitlines(keepends=True)
-    events.write_bytes(first + second.replace(b'"prompt":"two"', b'"prompt":["tw]') + third + third[:-9])
+    events.write_bytes(
+        first + second.replace(b'"prompt":"two"', b'"prompt":["tw]') + third + third[:-9]
+    )
     assert shown(tmp_path) == [(1, "one"), (2, "three")]
     for damage in (b"\xff", b'{"schema":1}', b""):
         (folder / "meta.json").write_bytes(damage)

@@ -43,10 +43,14 @@ def clean(root: Path, dry_run: bool = False) -> Cleaned:
 
 
 def left(root: Path) -> list[str]:
-    return sorted(path.name.rpartition("_")[2] for path in (root / ".vibe-artifacts/captures").iterdir())
+    return sorted(
+        path.name.rpartition("_")[2] for path in (root / ".vibe-artifacts/captures").iterdir()
+    )
 
 
-def test_a_session_goes_by_its_recorded_age_a_month_after_the_runs_that_may_name_it(tmp_path: Path) -> None:
+def test_a_session_goes_by_its_recorded_age_a_month_after_the_runs_that_may_name_it(
+    tmp_path: Path,
+) -> None:
     session(tmp_path, 38)
     session(tmp_path, 36, TWO)
     planned = clean(tmp_path, dry_run=True)

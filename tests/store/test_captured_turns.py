@@ -11,7 +11,11 @@ from test_captured_prompts import SESSION, asked, capture, wrote
 from vibe_gate.store import captured
 from vibe_gate.store.state import open_state
 
-BASH = {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {"command": "x"}}
+BASH = {
+    "hook_event_name": "PostToolUseFailure",
+    "tool_name": "Bash",
+    "tool_input": {"command": "x"},
+}
 
 
 def store_of(root: Path) -> Path:
@@ -34,12 +38,20 @@ def test_a_session_is_told_turn_by_turn_over_all_working_trees(tmp_path: Path) -
     assert captured.turns_of([one], "unknown") == ()
 
 
-def test_a_list_reads_only_sessions_that_changed_and_leaves_out_damaged_ones(tmp_path: Path) -> None:
+def test_a_list_reads_only_sessions_that_changed_and_leaves_out_damaged_ones(
+    tmp_path: Path,
+) -> None:
     root, index = tmp_path / "root", open_state(tmp_path).run_index(store_of(tmp_path / "root"))
     capture(tmp_path, root, asked("  \n rename f "), wrote("x"), wrote("y"))
     capture(tmp_path, root, {"hook_event_name": "SessionStart"}, session="another", at=9)
     newest, head = captured.heads(root, index)
-    assert (head.title, head.session, head.turns, head.files, head.asked) == ("Claude Code", SESSION, 1, 1, "rename f")
+    assert (head.title, head.session, head.turns, head.files, head.asked) == (
+        "Claude Code",
+        SESSION,
+        1,
+        1,
+        "rename f",
+    )
     assert (newest.turns, newest.files, newest.asked) == (0, 0, "")
     (store_of(root) / head.id / "events.jsonl").write_text("")
     assert captured.heads(root, index) == [newest, head]
@@ -54,14 +66,22 @@ def test_of_a_prompt_the_first_line_that_says_something_is_shown_and_not_much_of
     assert captured.first_line(" \n") == ""
 
 
-def test_a_session_is_found_by_its_name_its_id_or_a_beginning_and_deleted_everywhere(tmp_path: Path) -> None:
+def test_a_session_is_found_by_its_name_its_id_or_a_beginning_and_deleted_everywhere(
+    tmp_path: Path,
+) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for root in (one, two):
         capture(tmp_path, root, asked(f"in {root.name}"))
     capture(tmp_path, one, asked("another"), session="0f3c0000")
     every = captured.heads(one)
     head = next(each for each in every if each.session == SESSION)
-    for text in (SESSION, SESSION[:6], head.id, head.id[:-2] + head.id[-2:], head.id.partition("_")[2]):
+    for text in (
+        SESSION,
+        SESSION[:6],
+        head.id,
+        head.id[:-2] + head.id[-2:],
+        head.id.partition("_")[2],
+    ):
         assert captured.matching(every, text) == [head], text
     assert len(captured.matching(every, "0f3c")) == 2
     assert captured.matching(every, "zz") == []

@@ -41,7 +41,11 @@ def spool(common, *events, session=SESSION, ts=TS):
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "events.ndjson", "a") as file:
         for number, event in enumerate(events):
-            file.write(event if isinstance(event, str) else json.dumps({"ts": ts + number, "event": event}) + "\n")
+            file.write(
+                event
+                if isinstance(event, str)
+                else json.dumps({"ts": ts + number, "event": event}) + "\n"
+            )
 
 
 def fold(common, now=NOW, environ=None):
@@ -70,13 +74,22 @@ def edited(path, original, old, new, replace_all=False):
     return {
         "hook_event_name": "PostToolUse",
         "tool_name": "Edit",
-        "tool_input": {"file_path": path, "old_string": old, "new_string": new, "replace_all": replace_all},
+        "tool_input": {
+            "file_path": path,
+            "old_string": old,
+            "new_string": new,
+            "replace_all": replace_all,
+        },
         "tool_response": {"originalFile": original, "oldString": old, "newString": new},
     }
 
 
 def test_events_become_messages_and_the_raw_ones_go(common):
-    spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "UserPromptSubmit", "prompt": "go"})
+    spool(
+        common,
+        {"hook_event_name": "SessionStart"},
+        {"hook_event_name": "UserPromptSubmit", "prompt": "go"},
+    )
     assert fold(common) == 2
     name, meta, messages = kept(common)
     assert name == "claude_20260304_050607_0f3c9a1e"
@@ -84,14 +97,23 @@ def test_events_become_messages_and_the_raw_ones_go(common):
         ("2026-03-04T05:06:07.000Z", "SessionStart"),
         ("2026-03-04T05:06:07.001Z", "UserPromptSubmit"),
     ]
-    assert (meta["schema"], meta["session_id"], meta["events"], meta["agent"]) == (1, SESSION, 2, "claude")
+    assert (meta["schema"], meta["session_id"], meta["events"], meta["agent"]) == (
+        1,
+        SESSION,
+        2,
+        "claude",
+    )
     left = {path.name for path in (common / "vibe-gate" / "captures" / SESSION).iterdir()}
     assert left == set()
 
 
 def test_a_secret_never_leaves_the_spool(common):
     key = "sk-ant-api03-" + "Zq7" * 31 + "AA"
-    spool(common, wrote("/r/.env", f"KEY={key}\n"), {"hook_event_name": "UserPromptSubmit", "prompt": "tOp-sEcret-9"})
+    spool(
+        common,
+        wrote("/r/.env", f"KEY={key}\n"),
+        {"hook_event_name": "UserPromptSubmit", "prompt": "tOp-sEcret-9"},
+    )
     fold(common, environ={"MY_TOKEN": "tOp-sEcret-9"})
     everything = b"".join(path.read_bytes() for path in common.parent.rglob("*") if path.is_file())
     assert key.encode() not in everything
@@ -99,7 +121,13 @@ def test_a_secret_never_leaves_the_spool(common):
 
 
 def test_a_line_that_is_no_event_is_counted_and_costs_no_other(common):
-    spool(common, {"hook_event_name": "SessionStart"}, '{"ts":1,"event":{"torn\n', "\n", {"hook_event_name": "Stop"})
+    spool(
+        common,
+        {"hook_event_name": "SessionStart"},
+        '{"ts":1,"event":{"torn\n',
+        "\n",
+        {"hook_event_name": "Stop"},
+    )
     assert fold(common) == 2
     assert kept(common)[1]["damaged"] == 2
 
@@ -137,7 +165,8 @@ def test_sessions_are_forgotten_after_a_month(common):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("place", "whose"), [(".lock", "all sessions"), (f"{SESSION}/events.ndjson", f"session {SESSION[:8]}")]
+    ("place", "whose"),
+    [(".lock", "all sessions"), (f"{SESSION}/events.ndjson", f"session {SESSION[:8]}")],
 )
 def test_what_another_process_holds_waits_and_is_said(common, place, whose):
     spool(common, {"hook_event_name": "SessionStart"})
@@ -154,7 +183,9 @@ def blobs(event, ts=TS):
 
 def test_blob_ids_are_those_of_git(tmp_path, environ):
     for data in (b"", b"x = 1\n", b"\x00\xff" * 999):
-        done = subprocess.run(["git", "hash-object", "--stdin"], input=data, capture_output=True, cwd=tmp_path)
+        done = subprocess.run(
+            ["git", "hash-object", "--stdin"], input=data, capture_output=True, cwd=tmp_path
+        )
         assert blob_id(data) == done.stdout.decode().strip()
 
 
@@ -246,12 +277,18 @@ def folders(common):
 def test_sessions_whose_ids_begin_alike_in_one_second_stay_apart(common, ids):
     for number in range(2):
         for session in ids:
-            spool(common, {"hook_event_name": "Stop", "prompt": f"{session} {number}"}, session=session)
+            spool(
+                common,
+                {"hook_event_name": "Stop", "prompt": f"{session} {number}"},
+                session=session,
+            )
         fold(common, NOW + timedelta(seconds=number))
     found = {}
     for folder in folders(common):
         lines = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
-        found[json.loads((folder / "meta.json").read_text())["session_id"]] = [line["data"]["prompt"] for line in lines]
+        found[json.loads((folder / "meta.json").read_text())["session_id"]] = [
+            line["data"]["prompt"] for line in lines
+        ]
     assert found == {session: [f"{session} 0", f"{session} 1"] for session in ids}
     assert verified(common) == []
     assert captures.gaps(open_state(common)) == []
@@ -261,7 +298,12 @@ def test_sessions_whose_ids_begin_alike_in_one_second_stay_apart(common, ids):
 
 
 def test_an_event_that_cannot_be_kept_is_left_out_and_said_to_be_so(common):
-    spool(common, wrote("/r/a.py", "x = 1\n"), wrote("/r/stumble.py", "y = 1\n"), {"hook_event_name": "SessionEnd"})
+    spool(
+        common,
+        wrote("/r/a.py", "x = 1\n"),
+        wrote("/r/stumble.py", "y = 1\n"),
+        {"hook_event_name": "SessionEnd"},
+    )
     assert fold_stumbling(common) == 3
     _, meta, messages = kept(common)
     assert [message["type"] for message in messages] == ["PostToolUse", "", "SessionEnd"]
@@ -273,7 +315,12 @@ def test_an_event_that_cannot_be_kept_is_left_out_and_said_to_be_so(common):
 def test_an_event_that_is_nested_deeply_costs_no_other(common):
     depth = 940
     deep = '{"hook_event_name": "Stop", "x": %s}' % ("[" * depth + '"tOp-sEcret-9"' + "]" * depth)
-    spool(common, {"hook_event_name": "SessionStart"}, f'{{"ts": {TS}, "event": {deep}}}\n', {"hook_event_name": "End"})
+    spool(
+        common,
+        {"hook_event_name": "SessionStart"},
+        f'{{"ts": {TS}, "event": {deep}}}\n',
+        {"hook_event_name": "End"},
+    )
     assert fold(common, environ={"MY_TOKEN": "tOp-sEcret-9"}) == 3
     _, meta, messages = kept(common)
     assert messages[1]["type"] == "Stop" or messages[1]["data"] == {"left_out": "nested too deeply"}
@@ -283,7 +330,12 @@ def test_an_event_that_is_nested_deeply_costs_no_other(common):
 
 @pytest.mark.parametrize("calls", [1, 3, 6])
 def test_folding_that_is_killed_anywhere_is_finished_once(common, calls):
-    spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "Stop"}, {"hook_event_name": "SessionEnd"})
+    spool(
+        common,
+        {"hook_event_name": "SessionStart"},
+        {"hook_event_name": "Stop"},
+        {"hook_event_name": "SessionEnd"},
+    )
     left = calls
 
     class Dying(Redactor):
@@ -300,7 +352,11 @@ def test_folding_that_is_killed_anywhere_is_finished_once(common, calls):
         os._exit(0)
     os.wait()
     fold(common)
-    assert [message["type"] for message in kept(common)[2]] == ["SessionStart", "Stop", "SessionEnd"]
+    assert [message["type"] for message in kept(common)[2]] == [
+        "SessionStart",
+        "Stop",
+        "SessionEnd",
+    ]
     assert verified(common) == []
 
 
@@ -313,7 +369,9 @@ def test_folding_that_is_killed_anywhere_is_finished_once(common, calls):
     ],
     ids=["gone", "meta", "torn"],
 )
-def test_what_is_not_as_it_was_left_stays_and_the_session_goes_on_beside_it(common, damage, goes_on):
+def test_what_is_not_as_it_was_left_stays_and_the_session_goes_on_beside_it(
+    common, damage, goes_on
+):
     spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "Stop"})
     fold(common)
     (first,) = folders(common)
@@ -323,7 +381,9 @@ def test_what_is_not_as_it_was_left_stays_and_the_session_goes_on_beside_it(comm
         assert fold(common, NOW + timedelta(seconds=number)) == 1
     assert len(folders(common)) == 1 + goes_on
     last = next((folder for folder in folders(common) if folder != first), first)
-    assert [json.loads(line)["type"] for line in (last / "events.jsonl").read_text().splitlines()][-2:] == [
+    assert [json.loads(line)["type"] for line in (last / "events.jsonl").read_text().splitlines()][
+        -2:
+    ] == [
         "Later1",
         "Later2",
     ]
@@ -346,7 +406,9 @@ def test_the_id_of_the_session_is_no_secret_whatever_variable_holds_it(common):
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("lie", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("../../../elsewhere")])
+@pytest.mark.parametrize(
+    "lie", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("../../../elsewhere")]
+)
 @pytest.mark.parametrize("name", [f"{SESSION}/events.ndjson", "gaps", ".lock"])
 def test_what_is_no_file_keeps_nobody_waiting_and_is_never_followed(common, lie, name):
     (common.parent / "elsewhere").write_text("theirs\n")

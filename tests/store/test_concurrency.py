@@ -83,12 +83,19 @@ def test_events_of_threads_are_whole_lines_numbered_without_gaps(store: Store) -
             turn.hook({"hook_event_name": "Notification", "who": index})
 
     in_threads(8, speak)
-    lines = [json.loads(line) for line in (run.directory / "events.ndjson").read_bytes().splitlines()]
+    lines = [
+        json.loads(line) for line in (run.directory / "events.ndjson").read_bytes().splitlines()
+    ]
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
     assert len(lines) == 2 + 800
     for index in range(8):
-        assert [line["data"]["number"] for line in lines if line["data"].get("who") == index] == list(range(100))
-    hooks = [json.loads(line) for line in (run.directory / turn.relative / "hooks.ndjson").read_bytes().splitlines()]
+        assert [
+            line["data"]["number"] for line in lines if line["data"].get("who") == index
+        ] == list(range(100))
+    hooks = [
+        json.loads(line)
+        for line in (run.directory / turn.relative / "hooks.ndjson").read_bytes().splitlines()
+    ]
     assert [line["seq"] for line in hooks] == list(range(800))
 
 
@@ -96,7 +103,9 @@ def test_one_log_written_by_processes_is_numbered_without_gaps(tmp_path: Path) -
     def write(index: int) -> None:
         log = Log(Folder.at(tmp_path), "events.ndjson", first=1)
         for number in range(100):
-            log.append(lambda seq: {"seq": seq, "who": index, "text": "x" * (number * 997 % 90_000)})  # noqa: B023
+            log.append(
+                lambda seq: {"seq": seq, "who": index, "text": "x" * (number * 997 % 90_000)}  # noqa: B023
+            )
 
     in_processes(4, write)
     lines = [json.loads(line) for line in (tmp_path / "events.ndjson").read_bytes().splitlines()]
@@ -109,7 +118,10 @@ def test_a_torn_line_is_cut_by_the_next_writer(tmp_path: Path, torn: bytes) -> N
     with (tmp_path / "log").open("ab") as file:
         file.write(torn)
     assert Log(Folder.at(tmp_path), "log", first=1).append(lambda seq: {"seq": seq}) == 2
-    assert [json.loads(line)["seq"] for line in (tmp_path / "log").read_bytes().splitlines()] == [1, 2]
+    assert [json.loads(line)["seq"] for line in (tmp_path / "log").read_bytes().splitlines()] == [
+        1,
+        2,
+    ]
 
 
 _KILLED = """

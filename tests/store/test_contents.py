@@ -30,7 +30,9 @@ def sha256(data: bytes) -> str:
         (b"\0" * 10_241, ".bin.gz"),
     ],
 )
-def test_a_content_is_named_by_its_hash_and_kind(store: Store, data: bytes | str, suffix: str) -> None:
+def test_a_content_is_named_by_its_hash_and_kind(
+    store: Store, data: bytes | str, suffix: str
+) -> None:
     raw = data.encode() if isinstance(data, str) else data
     run = store.begin(KEY, START, {})
     assert run.content("after", raw) == sha256(raw)
@@ -42,7 +44,9 @@ def test_a_content_is_named_by_its_hash_and_kind(store: Store, data: bytes | str
 
 
 def test_the_hash_is_of_the_redacted_bytes(store: Store) -> None:
-    assert store.begin(KEY, START, {}).content("after", f"pw={SECRET}".encode()) == sha256(b"pw=[redacted]")
+    assert store.begin(KEY, START, {}).content("after", f"pw={SECRET}".encode()) == sha256(
+        b"pw=[redacted]"
+    )
 
 
 def test_events_tell_of_stored_contents_in_the_order_in_which_they_came(store: Store) -> None:
@@ -50,7 +54,9 @@ def test_events_tell_of_stored_contents_in_the_order_in_which_they_came(store: S
     contents = [bytes([65 + number]) * (20_000 if number % 3 else 10) for number in range(50)]
     expected = [run.content("after", data, f"{number}.txt") for number, data in enumerate(contents)]
     run.event("log.mark")
-    lines = [json.loads(line) for line in (run.directory / "events.ndjson").read_bytes().splitlines()]
+    lines = [
+        json.loads(line) for line in (run.directory / "events.ndjson").read_bytes().splitlines()
+    ]
     written = [line["data"] for line in lines if line["type"] == "artifact.written"]
     assert [about["path"] for about in written] == [f"{number}.txt" for number in range(50)]
     assert [about["sha256"] for about in written] == expected == [sha256(data) for data in contents]
@@ -59,7 +65,9 @@ def test_events_tell_of_stored_contents_in_the_order_in_which_they_came(store: S
 
 
 @pytest.mark.parametrize("limit_passed", [0, 1])
-def test_of_more_than_ten_million_bytes_only_hash_and_size_are_kept(store: Store, limit_passed: int) -> None:
+def test_of_more_than_ten_million_bytes_only_hash_and_size_are_kept(
+    store: Store, limit_passed: int
+) -> None:
     data = b"x" * (10_000_000 + limit_passed)
     run = store.begin(KEY, START, {})
     assert run.content("after", data, "big.txt") == sha256(data)

@@ -1,4 +1,6 @@
-"""Extracts of summaries: made once of each run, and again after the run's folder or their form changed."""
+"""Extracts of summaries: made once of each run, and again after the run's folder or their form
+changed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from vibe_gate.store.extracts import open_extracts
 from vibe_gate.store.state import open_state
 
 
-def test_a_summary_is_read_once_and_again_only_if_its_run_or_the_form_changed(tmp_path: Path) -> None:
+def test_a_summary_is_read_once_and_again_only_if_its_run_or_the_form_changed(
+    tmp_path: Path,
+) -> None:
     for _ in range(3):
         recorded(tmp_path)
     time.sleep(0.06)  # a folder that is younger than a kernel's clock ticks is read again
@@ -28,7 +32,9 @@ def test_a_summary_is_read_once_and_again_only_if_its_run_or_the_form_changed(tm
 
     def texts(form: int = 1) -> list[str]:
         made.clear()
-        bundles = Bundles(tmp_path, Provenance(START), state.run_index(tmp_path / ".vibe-artifacts"))
+        bundles = Bundles(
+            tmp_path, Provenance(START), state.run_index(tmp_path / ".vibe-artifacts")
+        )
         with open_extracts(bundles, form, make) as text_of:
             return [text_of(entry) for entry in bundles.find()]
 

@@ -129,7 +129,9 @@ def pressed(root: Path, mb: float) -> Retention:
 
 @pytest.mark.slow
 def test_on_a_full_disk_the_oldest_go_until_there_is_room(tmp_path):
-    runs = [recorded(tmp_path, ago(10 - n), Kind(contents=(os.urandom(9_000_000),))) for n in range(4)]
+    runs = [
+        recorded(tmp_path, ago(10 - n), Kind(contents=(os.urandom(9_000_000),))) for n in range(4)
+    ]
     keep(tmp_path, entries(tmp_path)[-1])
     done = clean(tmp_path, pressed(tmp_path, 5), NOW)
     assert done.deleted in {tuple(runs[1:2]), tuple(runs[1:3])}  # others write on this disk, too
@@ -212,8 +214,16 @@ def test_usage_is_the_sum_of_files(tmp_path):
     used = measure_store(tmp_path)
     assert [key.key for key in used.keys] == [KEY, OTHER]
     assert used.besides == {"quarantine": 5}
-    files = [path for path in (tmp_path / STORE).rglob("*") if path.is_file() and path.name != ".gitignore"]
-    assert used.total == sum(path.stat().st_size for path in files) == 5 + sum(key.size for key in used.keys)
+    files = [
+        path
+        for path in (tmp_path / STORE).rglob("*")
+        if path.is_file() and path.name != ".gitignore"
+    ]
+    assert (
+        used.total
+        == sum(path.stat().st_size for path in files)
+        == 5 + sum(key.size for key in used.keys)
+    )
 
 
 # Several processes at once

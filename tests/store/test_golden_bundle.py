@@ -24,7 +24,12 @@ def bundle(tmp_path: Path) -> Path:
 def test_its_verdict_reads_with_every_part(bundle: Path) -> None:
     run = View(bundle)
     summary = run.summary
-    assert (run.state, summary.key, summary.outcome, summary.exit_code) == ("sealed", KEY, "fail", 4)
+    assert (run.state, summary.key, summary.outcome, summary.exit_code) == (
+        "sealed",
+        KEY,
+        "fail",
+        4,
+    )
     assert [file.path for file in summary.change.files] == ["pay.py", '"caf\\351"']
     (rubric,) = summary.rubrics
     assert [(criterion.id, criterion.outcome) for criterion in rubric.criteria] == [
@@ -33,7 +38,11 @@ def test_its_verdict_reads_with_every_part(bundle: Path) -> None:
     ]
     assert rubric.criteria[1].votes[0].evidence[0].standing == "relocated"
     assert summary.findings[0].evidence == rubric.criteria[1].votes[0].evidence
-    assert (summary.cost.usd, summary.agent_authored.decision, summary.cache.hits) == (0.0125, True, 1)
+    assert (summary.cost.usd, summary.agent_authored.decision, summary.cache.hits) == (
+        0.0125,
+        True,
+        1,
+    )
 
 
 def test_its_graph_is_rebuilt_to_the_same_bytes(bundle: Path) -> None:

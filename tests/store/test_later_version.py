@@ -1,4 +1,6 @@
-"""A bundle that a later version wrote under the same schema: its new fields are not read, all else is."""
+"""A bundle that a later version wrote under the same schema: its new fields are not read, all else
+is.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def newer(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     own = ("digests", "by_node", "by_model", "kinds", "data", "versions", "definitions", "nodes")
-    return {name: item if name in own else newer(item) for name, item in value.items()} | {"weather": ["fine"]}
+    return {name: item if name in own else newer(item) for name, item in value.items()} | {
+        "weather": ["fine"]
+    }
 
 
 def test_it_reads_as_if_the_new_fields_were_not_there(tmp_path: Path) -> None:
@@ -35,17 +39,30 @@ def test_it_reads_as_if_the_new_fields_were_not_there(tmp_path: Path) -> None:
     for place in (bundle / "run.json", *bundle.glob("nodes/*/*/summary.json")):
         place.write_text(json.dumps(newer(json.loads(place.read_bytes()))))
     log = bundle / "events.ndjson"
-    log.write_text("".join(json.dumps(newer(json.loads(line))) + "\n" for line in log.read_text().splitlines()))
+    log.write_text(
+        "".join(json.dumps(newer(json.loads(line))) + "\n" for line in log.read_text().splitlines())
+    )
     summary = newer(json.loads((bundle / "summary.json").read_bytes()))
-    summary["digests"] = {name: hashlib.sha256((bundle / name).read_bytes()).hexdigest() for name in summary["digests"]}
+    summary["digests"] = {
+        name: hashlib.sha256((bundle / name).read_bytes()).hexdigest()
+        for name in summary["digests"]
+    }
     (bundle / "summary.json").write_text(json.dumps(summary))
     before, after = View(GOLDEN), View(bundle)
     assert (after.summary, list(after.events()), after.graph()) == (
         before.summary, list(before.events()), before.graph(),
     )  # fmt: skip
     new, old = read_bundle(bundle / FIX), read_bundle(GOLDEN / FIX)
-    assert (new.metrics, new.todos, new.hook_capture_status) == (old.metrics, old.todos, old.hook_capture_status)
-    assert [file.path for file in new.files.changed()] == [file.path for file in old.files.changed()]
-    found = verify_bundles(tmp_path, Provenance(datetime(2027, 1, 1, tzinfo=UTC)), list_runs(tmp_path))
+    assert (new.metrics, new.todos, new.hook_capture_status) == (
+        old.metrics,
+        old.todos,
+        old.hook_capture_status,
+    )
+    assert [file.path for file in new.files.changed()] == [
+        file.path for file in old.files.changed()
+    ]
+    found = verify_bundles(
+        tmp_path, Provenance(datetime(2027, 1, 1, tzinfo=UTC)), list_runs(tmp_path)
+    )
     assert [flaw for flaw in found.problems if flaw.state == "corrupt"] == []
     assert [run.outcome for run in find_bundles(tmp_path, commit=KEY)] == ["fail"]

@@ -1,4 +1,6 @@
-"""Sizes and numbers that no document, content or archive may exceed: on reading, and before on writing."""
+"""Sizes and numbers that no document, content or archive may exceed: on reading, and before on
+writing.
+"""
 
 from __future__ import annotations
 
@@ -53,9 +55,13 @@ NEARLY = (SECRET + "\n").encode() * 600_000
 
 
 def test_what_is_too_large_with_its_placeholders_is_kept_by_hash_and_size(tmp_path: Path) -> None:
-    run = open_store(tmp_path, Grow(), Clock()).begin(KEY, START, {"change": {"before": "", "after": "t" * 40}})
+    run = open_store(tmp_path, Grow(), Clock()).begin(
+        KEY, START, {"change": {"before": "", "after": "t" * 40}}
+    )
     digest = run.content("after", NEARLY, "a.txt")
-    run.patch(b"diff --git a/a.txt b/a.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+a\n")
+    run.patch(
+        b"diff --git a/a.txt b/a.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+a\n"
+    )
     run.seal(with_files(run, ["a.txt"]))
     assert run.lost is None
     assert verify_bundles(tmp_path, NOW).problems == ()
@@ -68,16 +74,15 @@ def test_what_is_too_large_with_its_placeholders_is_kept_by_hash_and_size(tmp_pa
 def with_files(run: RunRecorder, names: list[str]) -> Any:
     summary = summary_of(run)
     files = tuple(
-        ChangedFile(path=name, old_path=None, change_type="added", added=1, deleted=0, binary=False) for name in names
+        ChangedFile(path=name, old_path=None, change_type="added", added=1, deleted=0, binary=False)
+        for name in names
     )
     return replace(summary, change=replace(summary.change, files=files))
 
 
 def test_two_paths_shown_by_one_placeholder_stay_two_files(store: Store) -> None:
     run = store.begin(KEY, START, {})
-    section = (
-        "diff --git a/{0}.txt b/{0}.txt\nnew file mode 100644\n--- /dev/null\n+++ b/{0}.txt\n@@ -0,0 +1{1} @@\n{2}"
-    )
+    section = "diff --git a/{0}.txt b/{0}.txt\nnew file mode 100644\n--- /dev/null\n+++ b/{0}.txt\n@@ -0,0 +1{1} @@\n{2}"
     patch = section.format(SECRET, "", "+same\n") + section.format(SECRET, ",2", "+same2\n+more\n")
     run.patch(patch.encode())
     run.content("after", b"same\n", f"{SECRET}.txt")
@@ -90,14 +95,21 @@ def test_two_paths_shown_by_one_placeholder_stay_two_files(store: Store) -> None
 
 
 @pytest.mark.slow
-def test_too_many_values_are_counted_before_they_are_made_and_what_stands_in_a_text_is_none() -> None:
+def test_too_many_values_are_counted_before_they_are_made_and_what_stands_in_a_text_is_none() -> (
+    None
+):
     many = b'{"a":[' + b"{}," * MAX_VALUES + b"{}]}"
     behind_a_long_string = b'["' + b'\\"' * MAX_VALUES + b'",' + b'"",' * MAX_VALUES
     for data in (many, b"[" * (MAX_VALUES + 2), behind_a_long_string):
         with pytest.raises(ValueError, match="more than 1,000,000 values"):
             require_few(data)
     in_a_string = b'["' + b"{[,\\\\" * 3_000_000 + b'"]'
-    for data in (in_a_string, b'{"a":"' + b'\\"' * 5_000_000, b'"' * 4_000_001, b'"a\\' * 2_000_000):
+    for data in (
+        in_a_string,
+        b'{"a":"' + b'\\"' * 5_000_000,
+        b'"' * 4_000_001,
+        b'"a\\' * 2_000_000,
+    ):
         require_few(data)
 
 
@@ -105,8 +117,12 @@ def test_too_many_values_are_counted_before_they_are_made_and_what_stands_in_a_t
 def test_a_summary_of_many_wrong_values_takes_little_memory(store: Store) -> None:
     run = sealed(store)
     place = run.directory / "summary.json"
-    kept = {name: value for name, value in json.loads(place.read_bytes()).items() if name != "findings"}
-    place.write_bytes(json.dumps(kept).encode()[:-1] + b',"findings":[' + b"{}," * 450_000 + b"{}]}")
+    kept = {
+        name: value for name, value in json.loads(place.read_bytes()).items() if name != "findings"
+    }
+    place.write_bytes(
+        json.dumps(kept).encode()[:-1] + b',"findings":[' + b"{}," * 450_000 + b"{}]}"
+    )
     code = (
         "import sys; from datetime import UTC, datetime; from pathlib import Path\n"
         "sys.path.insert(0, 'tests'); from vibe_gate.domain.bundles import Provenance\n"
@@ -129,11 +145,15 @@ def test_a_summary_of_many_wrong_values_takes_little_memory(store: Store) -> Non
 
 
 @pytest.mark.slow
-def test_of_a_run_with_thousands_of_problems_the_first_are_named(store: Store, tmp_path: Path) -> None:
+def test_of_a_run_with_thousands_of_problems_the_first_are_named(
+    store: Store, tmp_path: Path
+) -> None:
     place = sealed(store, "q").directory / "summary.json"
     document = json.loads(place.read_bytes())
     missing = MAX_PROBLEMS + 1234
-    document["digests"] |= {f"nodes/{number:06}/turn-001/turn.log": "0" * 64 for number in range(missing)}
+    document["digests"] |= {
+        f"nodes/{number:06}/turn-001/turn.log": "0" * 64 for number in range(missing)
+    }
     place.write_text(json.dumps(document))
     flaws = verify_bundles(tmp_path, NOW).problems
     assert len(flaws) == MAX_PROBLEMS
@@ -151,17 +171,28 @@ def test_a_receipt_that_no_reader_takes_leaves_the_run_unrecorded(store: Store) 
 def test_a_hook_of_too_many_values_is_left_out_and_said(store: Store, tmp_path: Path) -> None:
     run = store.begin(KEY, START, {})
     turn = run.turn("fix")
-    turn.hook({"hook_event_name": "PreToolUse", "tool_use_id": "t", "tool_input": [0] * (MAX_VALUES + 1)})
+    turn.hook(
+        {"hook_event_name": "PreToolUse", "tool_use_id": "t", "tool_input": [0] * (MAX_VALUES + 1)}
+    )
     turn.seal(Ended())
     run.seal(summary_of(run))
-    assert "too many values to be recorded" in (run.directory / turn.relative / "hooks.ndjson").read_text()
+    assert (
+        "too many values to be recorded"
+        in (run.directory / turn.relative / "hooks.ndjson").read_text()
+    )
     assert verify_bundles(tmp_path, NOW).is_sound
 
 
-def test_times_without_a_zone_and_limits_that_cannot_be_meant_are_usage_errors(store: Store, tmp_path: Path) -> None:
+def test_times_without_a_zone_and_limits_that_cannot_be_meant_are_usage_errors(
+    store: Store, tmp_path: Path
+) -> None:
     sealed(store)
     wrong: Any = "yesterday"
-    for limits in ({"max_age_days": -1}, {"max_age_days": float("nan")}, {"min_free_disk_mb": wrong}):
+    for limits in (
+        {"max_age_days": -1},
+        {"max_age_days": float("nan")},
+        {"min_free_disk_mb": wrong},
+    ):
         with pytest.raises(UsageError):
             clean_bundles(tmp_path, now=datetime.now(UTC), **limits)
     for name in ("max_age_days", "min_free_disk_mb"):
@@ -179,13 +210,18 @@ def test_times_without_a_zone_and_limits_that_cannot_be_meant_are_usage_errors(s
     for since in (wrong, datetime(2026, 1, 1)):
         with pytest.raises(UsageError, match="time zone"):
             find_bundles(tmp_path, since=since)
-    assert clean_bundles(tmp_path, now=datetime(2027, 1, 1, tzinfo=UTC), max_age_days=1e9).deleted == ()
+    assert (
+        clean_bundles(tmp_path, now=datetime(2027, 1, 1, tzinfo=UTC), max_age_days=1e9).deleted
+        == ()
+    )
 
 
 def test_a_store_is_named_by_a_path_or_by_text(store: Store, tmp_path: Path) -> None:
     run = sealed(store)
     assert [entry.run_id for entry in find_bundles(str(tmp_path))] == [run.run_id]
-    assert clean_bundles(str(tmp_path), now=datetime(2027, 1, 1, tzinfo=UTC)).deleted == (run.run_id,)
+    assert clean_bundles(str(tmp_path), now=datetime(2027, 1, 1, tzinfo=UTC)).deleted == (
+        run.run_id,
+    )
 
 
 def test_a_place_that_is_no_folder_is_a_storage_error() -> None:

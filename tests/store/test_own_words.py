@@ -1,4 +1,6 @@
-"""Redaction leaves our own words alone, and no text, nor anything else, makes recording fail a review."""
+"""Redaction leaves our own words alone, and no text, nor anything else, makes recording fail a
+review.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ from vibe_gate.store.store import open_store
 def record(root: Path, environ: dict[str, str]) -> RunRecorder:
     """A run with all kinds of documents, sealed where the environment is `environ`."""
     root.mkdir()
-    about = {"workflow": "review", "mode": "review", "definitions": {".vibe-gate/gate.toml": "e" * 64}}
+    about = {
+        "workflow": "review",
+        "mode": "review",
+        "definitions": {".vibe-gate/gate.toml": "e" * 64},
+    }
     run = open_store(root, Redactor(environ), Clock()).begin(KEY, START, about)
     run.patch(b"diff --git a/pay.py b/pay.py\n")
     run.content("before", b"old\n", "pay.py")
@@ -53,7 +59,11 @@ def record(root: Path, environ: dict[str, str]) -> RunRecorder:
     _turns(run)
     told = record_round(first_round(_summary(run).findings, "a" * 40))
     fixed = tuple(replace(one, fixed="b" * 40) for one in told.new)
-    run.event("gate.decided", "fix", **plain(replace(told, after="judge-quality", fixed=fixed, unanswered=fixed)))
+    run.event(
+        "gate.decided",
+        "fix",
+        **plain(replace(told, after="judge-quality", fixed=fixed, unanswered=fixed)),
+    )
     run.event("verdict.decided", outcome="fail", exit_code=4)
     run.seal(_summary(run))
     return run
@@ -78,7 +88,9 @@ def words_of(run: RunRecorder) -> set[str]:
         if path.suffix == ".json":
             found |= set(texts(json.loads(path.read_text())))
         elif path.suffix == ".ndjson":
-            found |= {text for line in path.read_text().splitlines() for text in texts(json.loads(line))}
+            found |= {
+                text for line in path.read_text().splitlines() for text in texts(json.loads(line))
+            }
     pieces = {piece for word in found for piece in re.findall(r"[A-Za-z0-9_.-]+", word)}
     return {word for word in found | pieces if len(word) >= MIN_VALUE}
 
@@ -105,9 +117,13 @@ def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_pat
         assert read_bundle(run.directory).files.changed()[0].change_type == "modified", environ
         assert len(read_bundle(run.directory).messages) == 1, environ
         assert [call.state for call in read_bundle(run.directory).tools.all()] == calls, environ
-        (gate,) = (one for one in locate(run.directory).bare().events() if one.type == "gate.decided")
+        (gate,) = (
+            one for one in locate(run.directory).bare().events() if one.type == "gate.decided"
+        )
         told = read(RoundRecord, gate.data)
-        assert (told.after, len(told.new), told.fixed[0].fixed) == ("judge-quality", 1, "b" * 40), environ
+        assert (told.after, len(told.new), told.fixed[0].fixed) == ("judge-quality", 1, "b" * 40), (
+            environ
+        )
 
 
 def test_a_message_that_grows_by_its_placeholder_is_sealed_within_its_limit(tmp_path: Path) -> None:
@@ -143,7 +159,9 @@ WAYS = {
     "path": lambda run: (run.content("after", b"x", "stumble"), run.event("log.mark")),
     "turn's content": lambda run: run.turn("a").content("after", b"stumble"),
     "turn's end": lambda run: run.turn("a").seal(Ended(detail="stumble")),
-    "turn's denial": lambda run: run.turn("a").seal(Ended(permission_denials=[{"tool_use_id": "stumble"}])),
+    "turn's denial": lambda run: run.turn("a").seal(
+        Ended(permission_denials=[{"tool_use_id": "stumble"}])
+    ),
     "turn's odd denial": lambda run: run.turn("a").seal(Ended(permission_denials=["none"])),
     "abandon": lambda run: run.abandon("stumble"),
     "seal": lambda run: run.seal(replace(summary_of(run), workflow="x", agent_authored=_hint())),
@@ -171,19 +189,33 @@ def test_no_method_of_a_recorder_fails_whatever_it_fails_by(tmp_path: Path, way:
 def test_a_hook_that_cannot_be_looked_at_costs_no_other(tmp_path: Path) -> None:
     run = open_store(tmp_path, Stumbles(), Clock()).begin(KEY, START, {})
     turn = run.turn("a")
-    turn.hook({"hook_event_name": "PreToolUse", "tool_use_id": "toolu_1", "tool_input": {"command": "stumble"}})
+    turn.hook(
+        {
+            "hook_event_name": "PreToolUse",
+            "tool_use_id": "toolu_1",
+            "tool_input": {"command": "stumble"},
+        }
+    )
     turn.hook({"hook_event_name": "PostToolUse", "tool_use_id": "toolu_1"})
     turn.event({"type": "message", "role": "assistant", "block": ["stumble"]})
     turn.seal(Ended())
     run.seal(summary_of(run))
     assert run.lost is None
-    first, second = map(json.loads, (run.directory / turn.relative / "hooks.ndjson").read_text().splitlines())
-    assert (first["tool_use_id"], first["left_out"]) == ("toolu_1", "not recorded: UnicodeDecodeError")
+    first, second = map(
+        json.loads, (run.directory / turn.relative / "hooks.ndjson").read_text().splitlines()
+    )
+    assert (first["tool_use_id"], first["left_out"]) == (
+        "toolu_1",
+        "not recorded: UnicodeDecodeError",
+    )
     assert "left_out" not in second
     assert verify_bundles(tmp_path, NOW).is_sound
 
 
-NODES = [{"type": "node.added", "node_id": f"n{number}", "data": {"kind": "x"}} for number in range(MAX_PARTS + 1)]
+NODES = [
+    {"type": "node.added", "node_id": f"n{number}", "data": {"kind": "x"}}
+    for number in range(MAX_PARTS + 1)
+]
 
 
 @pytest.mark.slow
@@ -199,11 +231,15 @@ def test_a_log_that_gives_more_than_any_runs_makes_no_graph(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("rules", ["*", "*\r\n!.gitignore\r\n"])
-def test_an_ignore_file_that_leaves_the_store_out_is_good_enough(tmp_path: Path, rules: str) -> None:
+def test_an_ignore_file_that_leaves_the_store_out_is_good_enough(
+    tmp_path: Path, rules: str
+) -> None:
     assert unignored(tmp_path, rules) == (None, False)
 
 
-@pytest.mark.parametrize("rules", ["", "*\n" + "\n" * 100 + "!*", "*\n!*.json\n", "objects\n", "* \\\n"])
+@pytest.mark.parametrize(
+    "rules", ["", "*\n" + "\n" * 100 + "!*", "*\n!*.json\n", "objects\n", "* \\\n"]
+)
 def test_where_git_would_take_up_a_bundle_none_is_written(tmp_path: Path, rules: str) -> None:
     lost, seen = unignored(tmp_path, rules)
     assert lost is not None and "Make it one line, `*`" in lost
@@ -212,12 +248,16 @@ def test_where_git_would_take_up_a_bundle_none_is_written(tmp_path: Path, rules:
 
 
 def unignored(root: Path, rules: str) -> tuple[str | None, bool]:
-    """Why a run is not recorded where the store has these rules, and whether git sees any of its files."""
+    """Why a run is not recorded where the store has these rules, and whether git sees any of its
+    files.
+    """
     subprocess.run(["git", "init", "-q", root], check=True)
     (root / ".vibe-artifacts").mkdir()
     (root / ".vibe-artifacts" / ".gitignore").write_bytes(rules.encode())
     run = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     record_a_review(run)
     run.seal(summary_of(run))
-    shown = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=root, capture_output=True, check=True).stdout
+    shown = subprocess.run(
+        ["git", "status", "--porcelain", "-uall"], cwd=root, capture_output=True, check=True
+    ).stdout
     return run.lost, any(b".gitignore" not in line for line in shown.splitlines())

@@ -104,7 +104,9 @@ def test_a_torn_last_event_is_cut_and_a_damaged_one_named(store: Store, tmp_path
         {"type": "log.mark", "data": {}, "seq": 7},
     ],
 )
-def test_an_event_that_the_graph_could_not_read_is_an_integrity_error(store: Store, tmp_path: Path, event) -> None:
+def test_an_event_that_the_graph_could_not_read_is_an_integrity_error(
+    store: Store, tmp_path: Path, event
+) -> None:
     run = store.begin(KEY, START, {})
     run.close()
     line = {"seq": 2, "ts": "2026-01-02T03:04:05.678Z", "run_id": run.run_id} | event
@@ -154,7 +156,9 @@ def test_a_linked_key_is_refused(store: Store, tmp_path: Path) -> None:
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "nodes/notes.txt", "files/after/notes.txt", "other/run.json"])
+@pytest.mark.parametrize(
+    "name", ["notes.txt", "nodes/notes.txt", "files/after/notes.txt", "other/run.json"]
+)
 def test_a_file_that_no_bundle_has_is_an_integrity_error(store: Store, name: str) -> None:
     run = sealed(store)
     (run.directory / name).parent.mkdir(exist_ok=True)

@@ -50,7 +50,9 @@ def test_a_run_id_is_its_utc_time_with_milliseconds_and_a_short_hash(store: Stor
 
 
 def test_run_json_says_what_the_run_is_about_and_is_redacted(store: Store) -> None:
-    run = store.begin(KEY, START, {"prompt": f"the password is {SECRET}", "budgets": {"max_cost_usd": 0.5}})
+    run = store.begin(
+        KEY, START, {"prompt": f"the password is {SECRET}", "budgets": {"max_cost_usd": 0.5}}
+    )
     about = document(run.directory / "run.json")
     assert about == {
         "schema": 1,
@@ -73,7 +75,10 @@ def test_the_store_ignores_itself_and_is_its_owners_only(store: Store, tmp_path:
     assert (folder / ".gitignore").read_text() == "*\n"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    assert subprocess.run(["git", "status", "--porcelain"], cwd=tmp_path, capture_output=True).stdout == b""
+    assert (
+        subprocess.run(["git", "status", "--porcelain"], cwd=tmp_path, capture_output=True).stdout
+        == b""
+    )
 
 
 def test_events_are_numbered_timed_and_fold_to_the_graph_on_disk(store: Store) -> None:
@@ -93,20 +98,29 @@ def test_events_are_numbered_timed_and_fold_to_the_graph_on_disk(store: Store) -
     ]
 
 
-def test_many_contents_are_in_the_log_in_their_order_and_before_what_follows_them(store: Store) -> None:
+def test_many_contents_are_in_the_log_in_their_order_and_before_what_follows_them(
+    store: Store,
+) -> None:
     run = store.begin(KEY, START, {})
     for number in range(600):
         run.content("after", b"%d\n" % (number % 500), f"file-{number}")
     assert run.read().state == "running"
     lines = log(run.directory / "events.ndjson")
     assert [line["seq"] for line in lines] == list(range(1, 602))
-    assert [line["data"]["path"] for line in lines[1:]] == [f"file-{number}" for number in range(600)]
+    assert [line["data"]["path"] for line in lines[1:]] == [
+        f"file-{number}" for number in range(600)
+    ]
     run.content("before", b"last\n", "last")
     run.event("log.mark", mark="m")
-    assert [line["type"] for line in log(run.directory / "events.ndjson")[-2:]] == ["artifact.written", "log.mark"]
+    assert [line["type"] for line in log(run.directory / "events.ndjson")[-2:]] == [
+        "artifact.written",
+        "log.mark",
+    ]
 
 
-def test_a_deadline_that_interrupts_recording_ends_the_review_and_not_the_recording(tmp_path: Path) -> None:
+def test_a_deadline_that_interrupts_recording_ends_the_review_and_not_the_recording(
+    tmp_path: Path,
+) -> None:
     class Interrupted(OneSecretRedactor):
         def data(self, data: bytes) -> bytes:
             raise InfrastructureError("The deadline was reached.")
@@ -129,7 +143,9 @@ def test_a_deadline_that_interrupts_recording_ends_the_review_and_not_the_record
     }  # fmt: skip
 
 
-def test_a_deadline_that_comes_while_the_verdict_is_written_leaves_the_verdict(tmp_path: Path) -> None:
+def test_a_deadline_that_comes_while_the_verdict_is_written_leaves_the_verdict(
+    tmp_path: Path,
+) -> None:
     def late(_summary: object, _digests: object) -> bytes:
         raise InfrastructureError("The deadline was reached.")
 
@@ -152,7 +168,9 @@ def test_a_reader_ends_before_a_line_that_is_being_written(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["../mine", "full"])
-def test_a_file_that_could_not_be_made_takes_none_of_that_name_away(tmp_path: Path, name: str) -> None:
+def test_a_file_that_could_not_be_made_takes_none_of_that_name_away(
+    tmp_path: Path, name: str
+) -> None:
     inside = tmp_path / "folder"
     inside.mkdir()
     mine = inside / name
@@ -209,7 +227,12 @@ def test_a_turns_summary_has_the_seeds_names(store: Store) -> None:
     }  # fmt: skip
     assert turn["fileStats"] == {"added": 0, "modified": 0, "deleted": 0, "renamed": 0, "total": 0}
     (call,) = turn["toolCalls"]
-    assert (call["name"], call["ok"], call["durationMs"], call["hookRef"]) == ("Read", True, 1, {"pre": 0, "post": 1})
+    assert (call["name"], call["ok"], call["durationMs"], call["hookRef"]) == (
+        "Read",
+        True,
+        1,
+        {"pre": 0, "post": 1},
+    )
     assert turn["todos"] == [{"text": "read pay.py", "status": "completed"}]
     assert turn["hookCaptureStatus"] == {"complete": True, "missingEvents": [], "warnings": []}
     assert "git" not in turn
@@ -218,17 +241,48 @@ def test_a_turns_summary_has_the_seeds_names(store: Store) -> None:
 def test_hooks_stay_raw_and_carry_seq_ts_and_tool_use_id(store: Store) -> None:
     run = store.begin(KEY, START, {})
     turn = run.turn("judge-quality")
-    turn.hook({"seq": 9, "ts": 1000, "hook": "Stop", "hook_event_name": "Stop", "tool_use_id": None, "new": [1]})
+    turn.hook(
+        {
+            "seq": 9,
+            "ts": 1000,
+            "hook": "Stop",
+            "hook_event_name": "Stop",
+            "tool_use_id": None,
+            "new": [1],
+        }
+    )
     (line,) = log(run.directory / turn.relative / "hooks.ndjson")
-    assert line == {"seq": 0, "ts": 1000, "hook": "Stop", "tool_use_id": "", "hook_event_name": "Stop", "new": [1]}
+    assert line == {
+        "seq": 0,
+        "ts": 1000,
+        "hook": "Stop",
+        "tool_use_id": "",
+        "hook_event_name": "Stop",
+        "new": [1],
+    }
 
 
 def test_a_transcript_is_readable_and_has_no_raw_control_character(store: Store) -> None:
     run = store.begin(KEY, START, {})
     turn = run.turn("judge-quality")
-    turn.event({"type": "message", "role": "assistant", "content": "a\x1b]0;owned\x07\u202eb\nc", "ts": 3_723_004})
+    turn.event(
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": "a\x1b]0;owned\x07\u202eb\nc",
+            "ts": 3_723_004,
+        }
+    )
     turn.event({"type": "system", "subtype": "init", "data": {"cwd": "/"}, "ts": 1})
-    turn.event({"type": "message", "role": "assistant", "tool": "Write", "input": {"file_path": "a"}, "ts": 0})
+    turn.event(
+        {
+            "type": "message",
+            "role": "assistant",
+            "tool": "Write",
+            "input": {"file_path": "a"},
+            "ts": 0,
+        }
+    )
     turn.event({"type": "message", "role": "tool", "result": [{"text": "\x9b31m"}], "ts": 0})
     turn.event({"type": "result", "subtype": "error_max_turns", "uuid": "u", "ts": 0})
     assert (run.directory / turn.relative / "turn.log").read_text() == (
@@ -243,7 +297,10 @@ def test_logs_are_ascii_whatever_they_carry(store: Store) -> None:
     run.event("log.mark", text="\x9b\u202e\ud800 é", number=float("nan"))
     raw = (run.directory / "events.ndjson").read_bytes()
     assert raw.isascii()
-    assert log(run.directory / "events.ndjson")[-1]["data"] == {"text": "\x9b\u202e\ud800 é", "number": None}
+    assert log(run.directory / "events.ndjson")[-1]["data"] == {
+        "text": "\x9b\u202e\ud800 é",
+        "number": None,
+    }
 
 
 def test_an_abandoned_run_is_incomplete_and_shows_no_verdict(store: Store, tmp_path: Path) -> None:
@@ -270,7 +327,9 @@ def test_no_descriptor_stays_open_after_a_run(store: Store) -> None:
     assert set(Path("/proc/self/fd").iterdir()) == before
 
 
-@pytest.mark.parametrize("key", ["..", "a/b", "", ".hidden", "objects", "quarantine", "x" * 200, "a\0b"])
+@pytest.mark.parametrize(
+    "key", ["..", "a/b", "", ".hidden", "objects", "quarantine", "x" * 200, "a\0b"]
+)
 def test_a_key_that_could_leave_its_place_is_refused(store: Store, key: str) -> None:
     with pytest.raises(ValueError, match=r"key of a change|itself"):
         store.begin(key, START, {})
@@ -282,7 +341,9 @@ def test_a_node_id_that_could_leave_its_place_is_refused(store: Store, node_id: 
         store.begin(KEY, START, {}).turn(node_id)
 
 
-def test_text_that_is_no_unicode_never_ends_a_session_or_a_run(store: Store, tmp_path: Path) -> None:
+def test_text_that_is_no_unicode_never_ends_a_session_or_a_run(
+    store: Store, tmp_path: Path
+) -> None:
     bad = "\ud800\x1b[2J"
     run = store.begin(KEY, START, {"prompt": bad})
     run.event("node.added", "judge-quality", kind="judge")
@@ -304,7 +365,14 @@ def test_input_nested_without_end_is_left_out_and_the_session_goes_on(store: Sto
         deep = [deep]
     run = store.begin(KEY, START, {})
     turn = run.turn("judge-quality")
-    turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "t", "tool_input": deep})
+    turn.hook(
+        {
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Read",
+            "tool_use_id": "t",
+            "tool_input": deep,
+        }
+    )
     turn.event({"type": "message", "role": "assistant", "input": deep})
     (line,) = log(run.directory / turn.relative / "hooks.ndjson")
     assert (line["tool_use_id"], line["left_out"]) == ("t", "nested too deeply to be recorded")

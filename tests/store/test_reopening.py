@@ -12,7 +12,16 @@ import time
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Ended, OneSecretRedactor, View, summary_of, verify_bundles
+from bundle_words import (
+    KEY,
+    START,
+    Clock,
+    Ended,
+    OneSecretRedactor,
+    View,
+    summary_of,
+    verify_bundles,
+)
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.turn import TurnChange
@@ -53,7 +62,10 @@ def killed(tmp_path: Path) -> str:
     """The id of a run whose writer was killed in an agent's turn."""
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path)], env=environ, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", WRITER, str(tmp_path)],
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     with writer:
         assert writer.stdout
@@ -82,7 +94,10 @@ def test_a_cut_turn_is_sealed_as_interrupted_and_counting_goes_on(store, killed)
     (node,) = View(run.directory).graph().nodes
     assert (node.turns, node.usd) == (("turn-001", "turn-002"), 0.2625)
     assert json.loads((run.directory / "sessions.json").read_text())["nodes"]["fix"][0] == "s-1"
-    assert run.earlier and (run.earlier.cost.usd, run.earlier.cost.by_model) == (0.25, {"a-model": 0.25})
+    assert run.earlier and (run.earlier.cost.usd, run.earlier.cost.by_model) == (
+        0.25,
+        {"a-model": 0.25},
+    )
 
 
 def test_torn_lines_and_unfinished_files_are_gone(store, killed, tmp_path):
@@ -108,11 +123,17 @@ def test_a_content_that_a_kill_left_torn_is_untidy_and_written_again(store, tmp_
     digests = [run.content("after", b"kept\n", "a"), hashlib.sha256(b"torn\n").hexdigest()]
     run.close()
     (run.directory / f"files/after/{digests[1]}.txt").write_bytes(b"to")
-    (torn,) = (each for each in verify_bundles(tmp_path, Provenance(START)).problems if each.what != "run")
+    (torn,) = (
+        each for each in verify_bundles(tmp_path, Provenance(START)).problems if each.what != "run"
+    )
     assert (torn.state, torn.what) == ("untidy", "temporary")
     again = store.reopen(KEY, run.run_id)
-    assert [path.name for path in (run.directory / "files/after").iterdir()] == [f"{digests[0]}.txt"]
-    assert [again.content("after", data, path) for data, path in ((b"kept\n", "a"), (b"torn\n", "b"))] == digests
+    assert [path.name for path in (run.directory / "files/after").iterdir()] == [
+        f"{digests[0]}.txt"
+    ]
+    assert [
+        again.content("after", data, path) for data, path in ((b"kept\n", "a"), (b"torn\n", "b"))
+    ] == digests
     again.seal(summary_of(again))
     assert verify_bundles(tmp_path, Provenance(START)).problems == ()
 
@@ -123,7 +144,9 @@ def test_a_content_that_the_log_names_and_that_was_altered_is_corrupt_and_stays(
     run.close()
     (kept,) = (run.directory / "files/after").iterdir()
     kept.write_bytes(b"other\n")
-    (altered,) = (each for each in verify_bundles(tmp_path, Provenance(START)).problems if each.what != "run")
+    (altered,) = (
+        each for each in verify_bundles(tmp_path, Provenance(START)).problems if each.what != "run"
+    )
     assert (altered.state, altered.what) == ("corrupt", "content")
     store.reopen(KEY, run.run_id).close()
     assert kept.read_bytes() == b"other\n"

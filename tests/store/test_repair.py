@@ -1,4 +1,6 @@
-"""`repair` heals what can be healed, puts the rest aside, deletes nothing, and finds nothing a second time."""
+"""`repair` heals what can be healed, puts the rest aside, deletes nothing, and finds nothing a
+second time.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def run(store: Store) -> RunRecorder:
 
 @pytest.fixture(autouse=True)
 def nothing_is_lost_and_a_second_repair_finds_nothing(tmp_path: Path) -> Iterator[None]:
-    """After every test: what was there is there or in quarantine, seals are true, and no work is left."""
+    """After every test: what was there is there or in quarantine, seals are true, and no work is
+    left.
+    """
     yield
     again = repair_bundles(tmp_path, Provenance(LATER + timedelta(hours=1)))
     assert again.mended == ()
@@ -60,7 +64,9 @@ def said(done: Repaired) -> list[tuple[str, str]]:
     return [(mended.problem.place, mended.done) for mended in done.mended]
 
 
-def test_a_run_whose_content_is_nowhere_is_put_aside_whole(tmp_path: Path, run: RunRecorder) -> None:
+def test_a_run_whose_content_is_nowhere_is_put_aside_whole(
+    tmp_path: Path, run: RunRecorder
+) -> None:
     content_of(run, ".bin").write_bytes(b"damaged")
     done = mend(tmp_path)
     assert (place("", run) + "/files/after/" in said(done)[0][0], said(done)[0][1]) == (
@@ -83,7 +89,9 @@ def test_a_running_run_is_left_alone(tmp_path: Path, store: Store) -> None:
     mend(tmp_path)
 
 
-def test_temporary_files_go_to_quarantine_and_the_run_stays(tmp_path: Path, run: RunRecorder) -> None:
+def test_temporary_files_go_to_quarantine_and_the_run_stays(
+    tmp_path: Path, run: RunRecorder
+) -> None:
     store = tmp_path / ".vibe-artifacts"
     (run.directory / ".tmp-1").write_text("half")
     (store / ".tmp-2").mkdir()
@@ -92,7 +100,9 @@ def test_temporary_files_go_to_quarantine_and_the_run_stays(tmp_path: Path, run:
     assert find_run(tmp_path).summary.outcome == "pass"
 
 
-def test_only_the_runs_that_are_named_are_repaired(tmp_path: Path, store: Store, run: RunRecorder) -> None:
+def test_only_the_runs_that_are_named_are_repaired(
+    tmp_path: Path, store: Store, run: RunRecorder
+) -> None:
     other = sealed(store, "q")
     for one in (run, other):
         (one.directory / ".tmp-1").write_text("half")
@@ -101,7 +111,9 @@ def test_only_the_runs_that_are_named_are_repaired(tmp_path: Path, store: Store,
     mend(tmp_path)
 
 
-def test_where_nothing_can_be_moved_the_repair_says_so_and_goes_on_later(tmp_path: Path, run: RunRecorder) -> None:
+def test_where_nothing_can_be_moved_the_repair_says_so_and_goes_on_later(
+    tmp_path: Path, run: RunRecorder
+) -> None:
     (tmp_path / ".vibe-artifacts/.tmp-1").write_text("half")
     (tmp_path / ".vibe-artifacts/quarantine").mkdir()
     (tmp_path / QUARANTINE).write_text("a file in its place")
@@ -123,10 +135,14 @@ def test_a_graph_that_is_lost_or_damaged_is_made_again_of_the_events(tmp_path, r
     done = mend(tmp_path)
     assert said(done) == [(place("graph.json", run), "made again from events.ndjson")]
     assert file.read_bytes() == sealed_bytes
-    assert done.quarantine == ("" if damage is None else QUARANTINE.removeprefix(".vibe-artifacts/"))
+    assert done.quarantine == (
+        "" if damage is None else QUARANTINE.removeprefix(".vibe-artifacts/")
+    )
 
 
-def test_a_run_whose_graph_is_lost_is_still_read_and_one_whose_graph_is_another_is_not(tmp_path, run):
+def test_a_run_whose_graph_is_lost_is_still_read_and_one_whose_graph_is_another_is_not(
+    tmp_path, run
+):
     file = run.directory / "graph.json"
     sealed_bytes = file.read_bytes()
     file.unlink()

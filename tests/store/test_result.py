@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_words import KEY, SECRET, START, Clock, Ended, OneSecretRedactor, record_a_review, summary_of
+from bundle_words import (
+    KEY,
+    SECRET,
+    START,
+    Clock,
+    Ended,
+    OneSecretRedactor,
+    record_a_review,
+    summary_of,
+)
 
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store.recorder import RunRecorder
@@ -46,7 +55,11 @@ def turn_of(run: RunRecorder, turn: TurnRecorder) -> RunResult:
 def test_a_sealed_run_says_what_it_used_and_what_it_decided(golden: RunResult) -> None:
     assert (golden.state, golden.complete, golden.summary.outcome) == ("sealed", True, "fail")
     metrics = golden.metrics
-    assert (metrics.total_tokens, metrics.total_cost_usd, metrics.duration_ms) == (1234, 0.0125, 1500)
+    assert (metrics.total_tokens, metrics.total_cost_usd, metrics.duration_ms) == (
+        1234,
+        0.0125,
+        1500,
+    )
     assert (metrics.tool_calls, metrics.files_changed) == (3, 2)
     assert golden.bundle_dir.is_absolute()
 
@@ -54,7 +67,12 @@ def test_a_sealed_run_says_what_it_used_and_what_it_decided(golden: RunResult) -
 def test_a_run_tells_its_change_and_the_repository_before_and_after(golden: RunResult) -> None:
     git = golden.git
     assert git.before and git.after
-    assert (git.before.head, git.after.head, git.after.dirty, git.changed_count) == ("a" * 40, KEY, False, 2)
+    assert (git.before.head, git.after.head, git.after.dirty, git.changed_count) == (
+        "a" * 40,
+        KEY,
+        False,
+        2,
+    )
     assert [(one.path, one.change, one.old_path) for one in git.diff_summary()] == [
         ("pay.py", "M", None), ('"caf\\351"', "R", "cafe"),
     ]  # fmt: skip
@@ -62,7 +80,9 @@ def test_a_run_tells_its_change_and_the_repository_before_and_after(golden: RunR
 
 def test_a_run_joins_its_turns(golden: RunResult) -> None:
     assert [message.turn for message in golden.messages] == ["nodes/judge-quality/turn-001"]
-    assert [(todo.text, todo.status) for todo in golden.todos] == [("charge the new price", "completed")]
+    assert [(todo.text, todo.status) for todo in golden.todos] == [
+        ("charge the new price", "completed")
+    ]
     assert [call.state for call in golden.tools.all()] == ["failed", "completed", "denied"]
     assert [turn.bundle_dir.name for turn in golden.turns()] == ["turn-001", "turn-001", "turn-002"]
     assert golden.hook_capture_status.complete
@@ -91,7 +111,15 @@ def test_a_turn_is_read_alone_wherever_it_was_copied(golden: RunResult, tmp_path
 def test_a_message_is_a_short_head_and_whole_on_demand(run: RunRecorder) -> None:
     turn = run.turn("fix")
     turn.event({"type": "message", "role": "user", "content": "Fix\x1b[1m it\nnow. " + "x" * 500})
-    turn.event({"type": "message", "role": "assistant", "content": "", "tool": "Edit", "input": {"path": "a.py"}})
+    turn.event(
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": "",
+            "tool": "Edit",
+            "input": {"path": "a.py"},
+        }
+    )
     turn.event({"type": "usage", "tokens": {"input": 1, "output": 1}, "cost": 0.1})
     turn.event({"type": "message", "role": "tool", "result": [{"type": "text", "text": "done"}]})
     turn.event({"type": "message", "role": "wizard", "content": "?"})
@@ -148,10 +176,17 @@ def test_every_way_a_call_can_end_has_a_state(run: RunRecorder) -> None:
     assert [call.tool_use_id for call in tools.succeeded()] == ["good", "orphan"]
     assert tools.in_progress() == []
     first = tools.find_first("Edit")
-    assert first is not None and (first.hook_ref.pre, first.hook_ref.post, first.input()) == (None, 6, None)
+    assert first is not None and (first.hook_ref.pre, first.hook_ref.post, first.input()) == (
+        None,
+        6,
+        None,
+    )
     assert tools.failed()[0].response() == "gone"
     status = result.hook_capture_status
-    assert (status.complete, status.missing_events) == (False, ("PostToolUse lost", "PreToolUse orphan"))
+    assert (status.complete, status.missing_events) == (
+        False,
+        ("PostToolUse lost", "PreToolUse orphan"),
+    )
 
 
 def test_a_call_of_a_subagent_names_the_call_that_started_it(run: RunRecorder) -> None:
@@ -204,16 +239,24 @@ def test_an_annotation_lies_beside_the_sealed_files_and_breaks_no_seal(run: RunR
     run.seal(summary_of(run))
     result = read_bundle(run.directory, redact=OneSecretRedactor(), clock=Clock())
     (turn,) = result.turns()
-    result.annotate(f"the key is {SECRET}", "warning", Attachment(f"log {SECRET}".encode(), "text/plain"))
+    result.annotate(
+        f"the key is {SECRET}", "warning", Attachment(f"log {SECRET}".encode(), "text/plain")
+    )
     turn.annotate("look here")
     first, second = result.annotations()
     assert (first.message, first.type, first.turn) == ("the key is [redacted]", "warning", "")
     assert first.attachment is not None
     assert (run.directory / first.attachment["name"]).read_bytes() == b"log [redacted]"
-    assert (second.message, second.type, second.turn) == ("look here", "notice", "nodes/judge-quality/turn-001")
+    assert (second.message, second.type, second.turn) == (
+        "look here",
+        "notice",
+        "nodes/judge-quality/turn-001",
+    )
     assert [remark.message for remark in turn.annotations()] == ["look here"]
     assert read_bundle(run.directory).summary.outcome == "pass"
-    assert SECRET not in "".join(p.read_text() for p in run.directory.rglob("annotations*/**") if p.is_file())
+    assert SECRET not in "".join(
+        p.read_text() for p in run.directory.rglob("annotations*/**") if p.is_file()
+    )
 
 
 def test_an_annotation_has_bounds(run: RunRecorder) -> None:
@@ -251,12 +294,17 @@ def test_opening_reads_no_log(golden: RunResult) -> None:
         ("nodes/judge-quality/turn-001/events.ndjson", lambda result: list(result.messages)),
         ("nodes/judge-quality/turn-001/hooks.ndjson", lambda result: result.tools.all()),
         ("nodes/fix/turn-001/summary.json", lambda result: result.todos),
-        ("nodes/judge-quality/turn-001/hooks.ndjson", lambda result: asyncio.run(all_of(result.timeline.events()))),
+        (
+            "nodes/judge-quality/turn-001/hooks.ndjson",
+            lambda result: asyncio.run(all_of(result.timeline.events())),
+        ),
         ("events.ndjson", lambda result: result.files.changed()),
         ("change.patch", lambda result: result.files.changed()[0].stats),
     ],
 )
-def test_a_file_that_was_altered_after_sealing_is_named(golden: RunResult, name: str, asked: Any) -> None:
+def test_a_file_that_was_altered_after_sealing_is_named(
+    golden: RunResult, name: str, asked: Any
+) -> None:
     path = golden.bundle_dir / name
     data = path.read_bytes()
     path.write_bytes(data[:-2] + b" }\n" if name.endswith(".ndjson") else data + b"\n")

@@ -28,12 +28,16 @@ NAMED_ONLY = [FileStats, GitState, HookCaptureStatus, HookRef, TurnMetrics, Turn
 
 
 def members(kind: type) -> set[str]:
-    own = {name for name, value in vars(kind).items() if callable(value) or isinstance(value, property)}
+    own = {
+        name for name, value in vars(kind).items() if callable(value) or isinstance(value, property)
+    }
     fields = set(kind.__annotations__) | {
         f.name for f in (dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ())
     }
     slots = set(vars(kind).get("__slots__", ()))
-    return {name for name in own | fields | slots if not name.startswith("_") and name != "model_config"}
+    return {
+        name for name in own | fields | slots if not name.startswith("_") and name != "model_config"
+    }
 
 
 def test_every_public_name_and_every_state_of_a_call_is_documented() -> None:
@@ -44,7 +48,9 @@ def test_every_public_name_and_every_state_of_a_call_is_documented() -> None:
 
 @pytest.mark.parametrize("kind", [*CLASSES, *NAMED_ONLY], ids=lambda kind: kind.__name__)
 def test_every_member_is_documented(kind: type) -> None:
-    missing = {name for name in members(kind) if f"`{name}" not in DOCUMENT and f" {name}" not in DOCUMENT}
+    missing = {
+        name for name in members(kind) if f"`{name}" not in DOCUMENT and f" {name}" not in DOCUMENT
+    }
     assert missing == set()
 
 
@@ -75,7 +81,9 @@ def test_the_contract_names_are_there() -> None:
     assert {"before", "after", "changed_count", "diff_summary"} <= members(Git)
     assert {"changed", "get", "filter", "stats"} <= members(Files)
     assert {"all", "used", "find_first", "failed", "succeeded", "in_progress"} <= members(Tools)
-    assert {"path", "change_type", "old_path", "before", "after", "stats", "patch"} <= members(FileChange)
+    assert {"path", "change_type", "old_path", "before", "after", "stats", "patch"} <= members(
+        FileChange
+    )
     assert {"sha256", "size", "text", "bytes", "stream"} <= members(StoredContent)
     assert {"role", "summary", "ts", "load"} <= members(Message)
     assert inspect.isasyncgenfunction(Timeline.events)

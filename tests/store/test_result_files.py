@@ -69,7 +69,9 @@ def reviewed(repository: Path, tmp_path: Path) -> RunResult:
         run.patch(opened.patch(change))
         for file in change.files:
             if file.before is not None:
-                run.content("before", opened.read(file.before), paths.quote(file.old_path or file.path))
+                run.content(
+                    "before", opened.read(file.before), paths.quote(file.old_path or file.path)
+                )
             if file.after is not None:
                 run.content("after", opened.read(file.after), file.shown_path)
     files = tuple(
@@ -95,7 +97,13 @@ def test_every_file_of_a_change_is_there_with_its_kind(reviewed: RunResult) -> N
         "added empty": "added", "added.bin": "added", '"latin-\\351 \\"quoted\\"\\t.txt"': "modified",
     }  # fmt: skip
     stats = reviewed.files.stats()
-    assert (stats.added, stats.deleted, stats.renamed, stats.modified, stats.total) == (4, 2, 2, 9, 17)
+    assert (stats.added, stats.deleted, stats.renamed, stats.modified, stats.total) == (
+        4,
+        2,
+        2,
+        9,
+        17,
+    )
 
 
 def test_the_patches_of_all_files_give_the_very_tree(reviewed: RunResult, repository: Path) -> None:
@@ -106,7 +114,9 @@ def test_the_patches_of_all_files_give_the_very_tree(reviewed: RunResult, reposi
 
 
 def test_line_counts_are_those_of_git(reviewed: RunResult, repository: Path) -> None:
-    for row in git(repository, "diff", "--numstat", "--no-renames", "HEAD~1", "HEAD").decode().splitlines():
+    for row in (
+        git(repository, "diff", "--numstat", "--no-renames", "HEAD~1", "HEAD").decode().splitlines()
+    ):
         added, deleted, path = row.split("\t")
         file = reviewed.files.get(path)
         if file is None or file.change_type == "renamed" or added == "-":
@@ -120,7 +130,10 @@ def test_files_are_found_by_path_and_by_glob(reviewed: RunResult) -> None:
     assert [file.path for file in reviewed.files.filter("*.py")] == [
         "added.py", "edited.py", "elsewhere.py", "gone.py",
     ]  # fmt: skip
-    assert {file.path for file in reviewed.files.filter(["*.png", "*.bin"])} == {"logo.png", "added.bin"}
+    assert {file.path for file in reviewed.files.filter(["*.png", "*.bin"])} == {
+        "logo.png",
+        "added.bin",
+    }
     hard = paths.decode(b'latin-\xe9 "quoted"\t.txt')
     assert found(reviewed, hard).path == paths.quote(hard)
     assert reviewed.files.get("nothing") is None
@@ -128,7 +141,12 @@ def test_files_are_found_by_path_and_by_glob(reviewed: RunResult) -> None:
 
 def test_a_patch_as_data_is_json(reviewed: RunResult) -> None:
     data = json.loads(json.dumps(found(reviewed, "no newline").patch("json")))
-    assert (data["path"], data["change_type"], data["added"], data["deleted"]) == ("no newline", "modified", 1, 1)
+    assert (data["path"], data["change_type"], data["added"], data["deleted"]) == (
+        "no newline",
+        "modified",
+        1,
+        1,
+    )
     assert data["hunks"] == [
         {
             "old_start": 1, "old_lines": 2, "new_start": 1, "new_lines": 2,
@@ -182,9 +200,13 @@ def turn_with(store: Store, before: bytes | None, after: bytes) -> RunResult:
     run = store.begin(KEY, START, {})
     turn = run.turn("fix")
     sides = {
-        side: turn.content(side, data) for side, data in (("before", before), ("after", after)) if data is not None
+        side: turn.content(side, data)
+        for side, data in (("before", before), ("after", after))
+        if data is not None
     }
-    file = TurnFile(path="a.txt", change_type="modified" if before is not None else "added", **sides)
+    file = TurnFile(
+        path="a.txt", change_type="modified" if before is not None else "added", **sides
+    )
     turn.seal(Ended(change=TurnChange(files=(file,))))
     return read_bundle(run.directory / turn.relative)
 

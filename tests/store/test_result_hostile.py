@@ -1,4 +1,6 @@
-"""Bundles made by somebody who means harm: nothing is followed, nothing is unbounded, nothing hangs."""
+"""Bundles made by somebody who means harm: nothing is followed, nothing is unbounded, nothing
+hangs.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +61,12 @@ def everything(result: RunResult) -> None:
     asyncio.run(stream())
 
 
-@pytest.mark.parametrize("name", ["nodes", "nodes/judge-quality", TURN, f"{TURN}/events.ndjson", "summary.json"])
-def test_a_link_in_the_place_of_a_folder_or_a_file_is_not_followed(bundle: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["nodes", "nodes/judge-quality", TURN, f"{TURN}/events.ndjson", "summary.json"]
+)
+def test_a_link_in_the_place_of_a_folder_or_a_file_is_not_followed(
+    bundle: Path, tmp_path: Path, name: str
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     (bundle / name).rename(elsewhere)
     (bundle / name).symlink_to(elsewhere)
@@ -103,7 +109,9 @@ def sealed_content(run: RunRecorder, data: bytes = b"12345", **lie: Any) -> Stor
     kept = recorder.content("after", data)
     assert kept is not None
     content = Content(**{"sha256": kept.sha256, "size": kept.size} | lie)
-    recorder.seal(Ended(change=TurnChange(files=(TurnFile(path="a", change_type="added", after=content),))))
+    recorder.seal(
+        Ended(change=TurnChange(files=(TurnFile(path="a", change_type="added", after=content),)))
+    )
     (change,) = read_bundle(run.directory / recorder.relative).files.changed()
     assert change.after is not None
     return change.after
@@ -133,7 +141,9 @@ LINES = [
 
 @pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
 @pytest.mark.parametrize("log", ["events.ndjson", "hooks.ndjson"])
-def test_whatever_a_line_holds_is_an_event_or_an_integrity_error(turn: Path, log: str, line: str) -> None:
+def test_whatever_a_line_holds_is_an_event_or_an_integrity_error(
+    turn: Path, log: str, line: str
+) -> None:
     with (turn / log).open("a") as file:
         file.write(line + "\n")
     (turn / "summary.json").unlink()

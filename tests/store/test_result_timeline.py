@@ -88,11 +88,20 @@ def test_events_come_by_time_and_each_log_in_its_own_order(
         for source, log in (("sdk", sdk), ("hook", hooks))
     ]
     expected = heapq.merge(*logs, key=lambda item: (item[0], item[1] == "hook"))
-    assert [(event.source, event.seq) for event in events_of(folder)] == [item[1:] for item in expected]
+    assert [(event.source, event.seq) for event in events_of(folder)] == [
+        item[1:] for item in expected
+    ]
 
 
 def test_a_hook_with_unexpected_values_is_an_event_all_the_same(tmp_path: Path) -> None:
-    odd = {"seq": 1, "ts": DATED, "hook": "Novel", "tool_name": None, "agent_id": 7, "tool_use_id": ["?"]}
+    odd = {
+        "seq": 1,
+        "ts": DATED,
+        "hook": "Novel",
+        "tool_name": None,
+        "agent_id": 7,
+        "tool_use_id": ["?"],
+    }
     folder = turn_folder(tmp_path, [], [hook_line(0, DATED), odd, hook_line(2, DATED)])
     events = events_of(folder)
     assert [(event.type, event.tool) for event in events] == [
@@ -103,7 +112,9 @@ def test_a_hook_with_unexpected_values_is_an_event_all_the_same(tmp_path: Path) 
 @pytest.mark.parametrize(
     "line", ["no json", "[]", '{"seq": 1}', '{"seq": 1, "ts": "now"}', '{"ts":1,"a":' + "[" * 5000]
 )
-def test_a_line_that_is_no_event_is_an_integrity_error_that_names_the_log(tmp_path: Path, line: str) -> None:
+def test_a_line_that_is_no_event_is_an_integrity_error_that_names_the_log(
+    tmp_path: Path, line: str
+) -> None:
     folder = turn_folder(tmp_path, [sdk_line(0, DATED), line, sdk_line(2, DATED)], [])
     with pytest.raises(IntegrityError, match=r"events\.ndjson is corrupt"):
         events_of(folder)

@@ -1,4 +1,6 @@
-"""Lists with the run index: the same as without it, noticing what changed; and how runs are found in a list."""
+"""Lists with the run index: the same as without it, noticing what changed; and how runs are found
+in a list.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def test_runs_and_keys_that_were_removed_or_copied_in_by_hand_are_noticed(settle
     about = key.stat()
     shutil.copytree(settled / gone.bundle, key / copied)
     shutil.rmtree(settled / gone.bundle)
-    os.utime(key, ns=(about.st_atime_ns, about.st_mtime_ns))  # as `cp -a` does; a ctime cannot be set
+    os.utime(
+        key, ns=(about.st_atime_ns, about.st_mtime_ns)
+    )  # as `cp -a` does; a ctime cannot be set
     assert [run.run_id for run in listed(settled, state, 1)] == [copied]
     shutil.rmtree(settled / STORE / OTHER)
     assert {run.key for run in listed(settled, state)} == {KEY}
@@ -121,14 +125,24 @@ CORRUPT = {
     "empty": lambda _: "",
     "a list": lambda _: "[1]",
     "deep": lambda _: "[" * 100_000,
-    "another run": lambda document: json.dumps(document | {"run_id": "20260102T030405678Z-00000000"}),
+    "another run": lambda document: json.dumps(
+        document | {"run_id": "20260102T030405678Z-00000000"}
+    ),
     "an outcome of its own": lambda document: json.dumps(document | {"outcome": "\x1b[32mpass"}),
-    "an endless cost": lambda document: json.dumps(document | {"cost": {"usd": float("inf"), "basis": "none"}}),
+    "an endless cost": lambda document: json.dumps(
+        document | {"cost": {"usd": float("inf"), "basis": "none"}}
+    ),
     "a large number": lambda document: json.dumps(document | {"exit_code": 10**30}),
     "an endless time": lambda document: json.dumps(document | {"duration_ms": 10**400}),
-    "more money than there is": lambda document: json.dumps(document | {"cost": {"usd": 1e300, "basis": "known"}}),
-    "a model that pays": lambda document: json.dumps(document | {"cost": {"by_model": {"m": -5.0}}}),
-    "more answers than were asked for": lambda document: json.dumps(document | {"cache": {"hits": 3, "misses": -3}}),
+    "more money than there is": lambda document: json.dumps(
+        document | {"cost": {"usd": 1e300, "basis": "known"}}
+    ),
+    "a model that pays": lambda document: json.dumps(
+        document | {"cost": {"by_model": {"m": -5.0}}}
+    ),
+    "more answers than were asked for": lambda document: json.dumps(
+        document | {"cache": {"hits": 3, "misses": -3}}
+    ),
 }
 
 
@@ -158,13 +172,24 @@ def test_a_link_or_a_fifo_in_the_place_of_a_summary_is_corrupt(tmp_path, state):
 def test_folders_that_are_no_runs_are_not_listed(tmp_path, state):
     run_id = recorded(tmp_path)
     store = tmp_path / STORE
-    for name in ("objects", "quarantine", "trash", "sessions", "index", "a b", ".hidden", "\x1b[2J"):
+    for name in (
+        "objects",
+        "quarantine",
+        "trash",
+        "sessions",
+        "index",
+        "a b",
+        ".hidden",
+        "\x1b[2J",
+    ):
         (store / name / "20260102T030405678Z-00000000").mkdir(parents=True, exist_ok=True)
     (store / KEY / "20260102T030405678Z-0000000g").mkdir()
     (store / KEY / "20260102T030405678Z-00000001").write_text("a file")
     (store / KEY / "20260102T030405678Z-00000002").symlink_to(store / KEY / run_id)
     (store / ("c" * 40)).symlink_to(store / KEY)
-    assert [entry.run_id for entry in listed(tmp_path, state) if entry.state == "sealed"] == [run_id]
+    assert [entry.run_id for entry in listed(tmp_path, state) if entry.state == "sealed"] == [
+        run_id
+    ]
     assert {entry.key for entry in listed(tmp_path, state)} == {KEY}
 
 
@@ -182,8 +207,14 @@ def test_a_store_that_is_a_link_is_not_read(tmp_path, state):
 
 def test_runs_are_found_by_every_id_of_their_change(tmp_path):
     trees = {"before": "1" * 40, "after": "2" * 40}
-    committed = recorded(tmp_path, START, Kind(ids={**trees, "patch_id": "3" * 40, "range_patch_id": "4" * 40}))
-    staged = recorded(tmp_path, START + HOUR, Kind(key="tree-" + "5" * 40, ids={"after": "5" * 40, "head_commit": ""}))
+    committed = recorded(
+        tmp_path, START, Kind(ids={**trees, "patch_id": "3" * 40, "range_patch_id": "4" * 40})
+    )
+    staged = recorded(
+        tmp_path,
+        START + HOUR,
+        Kind(key="tree-" + "5" * 40, ids={"after": "5" * 40, "head_commit": ""}),
+    )
     begun(tmp_path, START + 2 * HOUR, Kind(key="tree-" + "6" * 40)).close()
 
     def found(**wanted: str) -> list[str]:
@@ -193,8 +224,15 @@ def test_runs_are_found_by_every_id_of_their_change(tmp_path):
     assert found(tree="2" * 40) == [committed]
     assert found(tree="5" * 40) == [staged]
     assert len(found(tree="6" * 40)) == 1
-    assert found(patch_id="3" * 40) == found(range_patch_id="4" * 40) == found(run=committed) == [committed]
-    assert found(patch_id="4" * 40) == found(commit="") == found(patch_id="") == found(prefix="") == []
+    assert (
+        found(patch_id="3" * 40)
+        == found(range_patch_id="4" * 40)
+        == found(run=committed)
+        == [committed]
+    )
+    assert (
+        found(patch_id="4" * 40) == found(commit="") == found(patch_id="") == found(prefix="") == []
+    )
     assert found(prefix=staged[:18]) == [staged]
     assert found(commit=KEY, tree="2" * 40) == [committed]
     assert found(commit=KEY, tree="5" * 40) == []

@@ -61,7 +61,9 @@ def test_an_answer_is_there_for_whoever_has_the_secret_for_90_days(machine: Mach
     assert machine("another secret, as long").answers(["q"]) == {}
 
 
-def test_an_altered_answer_is_named_once_and_replaced_when_it_is_asked_again(machine: Machine, folder: Path) -> None:
+def test_an_altered_answer_is_named_once_and_replaced_when_it_is_asked_again(
+    machine: Machine, folder: Path
+) -> None:
     machine().put("q", ANSWER, NOW.timestamp())
     machine().put("r", ANSWER, NOW.timestamp())
     one, two = objects(folder, "answers")
@@ -124,7 +126,9 @@ def test_a_claim_that_a_stranger_wrote_holds_nobody_up(machine: Machine, folder:
     assert "altered, or not written" in second.told()[0]
 
 
-def test_a_claim_that_is_put_back_holds_others_up_until_its_time(machine: Machine, folder: Path) -> None:
+def test_a_claim_that_is_put_back_holds_others_up_until_its_time(
+    machine: Machine, folder: Path
+) -> None:
     first = machine()
     first.claim(["q"], 300)
     [claim] = objects(folder, "claims")
@@ -146,9 +150,13 @@ def test_what_strangers_put_beside_claims_holds_nobody_up(machine: Machine, fold
     assert not machine().claim(["q"], 300)
 
 
-def test_many_reviews_of_a_process_have_their_patience_each_and_a_failure_is_told_once(folder: Path) -> None:
+def test_many_reviews_of_a_process_have_their_patience_each_and_a_failure_is_told_once(
+    folder: Path,
+) -> None:
     looks = count(0, 4)  # seconds between two looks at the clock
-    store = SharedStore(folder.as_uri(), {"VIBE_GATE_STORE_KEY": SECRET}, lambda: NOW, lambda: next(looks))
+    store = SharedStore(
+        folder.as_uri(), {"VIBE_GATE_STORE_KEY": SECRET}, lambda: NOW, lambda: next(looks)
+    )
     for _ in range(10):
         store.begin()
         store.put("q", ANSWER, NOW.timestamp())
@@ -158,7 +166,9 @@ def test_many_reviews_of_a_process_have_their_patience_each_and_a_failure_is_tol
     assert len(store.told()) == 1
 
 
-def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(machine: Machine, folder: Path, tmp_path: Path) -> None:
+def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(
+    machine: Machine, folder: Path, tmp_path: Path
+) -> None:
     with open_state(tmp_path / "a") as a, open_state(tmp_path / "b") as b:
         gone = machine(url=f"{folder.as_uri()}/gone")
         a.share(gone)
@@ -178,7 +188,13 @@ def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(machine: Machine
 
 
 def said(finding: str, at: datetime, *, right: bool) -> Label:
-    about = {"rubric": "quality", "criterion": "c", "digest": "", "by": "Ann <a@x>", "source": "cli"}
+    about = {
+        "rubric": "quality",
+        "criterion": "c",
+        "digest": "",
+        "by": "Ann <a@x>",
+        "source": "cli",
+    }
     return Label(ts=at, finding=finding, right=right, **about)
 
 
@@ -189,7 +205,10 @@ def test_labels_of_a_team_are_the_newest_of_each_finding_until_they_are_taken_ba
     machine().put_label(said(one, START, right=True))
     machine().put_label(said(one, NOW, right=False))
     machine().put_label(said(two, NOW, right=True))
-    assert [(label.finding, label.right) for label in machine().labels()] == [(one, False), (two, True)]
+    assert [(label.finding, label.right) for label in machine().labels()] == [
+        (one, False),
+        (two, True),
+    ]
     machine().remove_labels(one)
     [label] = objects(folder, "labels")
     assert machine("another secret, as long").labels() == ()
@@ -209,10 +228,16 @@ def uploaded(machine: Machine, root: Path) -> None:
     assert not any(shared.upload(entry) for entry in bundles.find())
 
 
-def test_a_list_says_of_runs_what_a_list_here_says_but_for_paths(machine: Machine, tmp_path: Path) -> None:
+def test_a_list_says_of_runs_what_a_list_here_says_but_for_paths(
+    machine: Machine, tmp_path: Path
+) -> None:
     ids = {"patch_id": "c" * 40, "range_patch_id": "d" * 64}
     recorded(tmp_path / "a", START, Kind(ids=ids, rubrics=("quality", "safety"), agent=True))
-    recorded(tmp_path / "a", START + timedelta(minutes=1), Kind(outcome="fail", rubrics=[f"r-{n}" for n in range(200)]))
+    recorded(
+        tmp_path / "a",
+        START + timedelta(minutes=1),
+        Kind(outcome="fail", rubrics=[f"r-{n}" for n in range(200)]),
+    )
     uploaded(machine, tmp_path / "a")
     there = machine().runs(tmp_path / "fetched", Provenance(NOW))
     here = Bundles(tmp_path / "a", Provenance(NOW)).find()
@@ -220,7 +245,10 @@ def test_a_list_says_of_runs_what_a_list_here_says_but_for_paths(machine: Machin
         (here[0].run_id, ()),
         (here[1].run_id, here[1].rubrics),
     ]
-    same = [(one.created_at, one.outcome, one.patch_id, one.range_patch_id, one.cost_usd, one.author) for one in here]
+    same = [
+        (one.created_at, one.outcome, one.patch_id, one.range_patch_id, one.cost_usd, one.author)
+        for one in here
+    ]
     assert same == [
         (one.created_at, one.outcome, one.patch_id, one.range_patch_id, one.cost_usd, one.author)
         for one in there.find()
@@ -247,14 +275,24 @@ def test_a_foreign_and_an_altered_run_are_listed_and_named_and_never_fetched(
     shared = machine().runs(tmp_path / "fetched", Provenance(NOW))
     assert [run.state for run in shared.find()] == ["foreign", "foreign", "foreign", "sealed"]
     foreign = "it was not uploaded with this VIBE_GATE_STORE_KEY, or its name was altered"
-    for entry, why in zip(shared.find(), (foreign, foreign, foreign, "its bytes are not those"), strict=True):
+    for entry, why in zip(
+        shared.find(), (foreign, foreign, foreign, "its bytes are not those"), strict=True
+    ):
         with pytest.raises(IntegrityError, match=why):
             shared.fetch([entry])
     assert not list((tmp_path / "fetched").rglob("summary.json"))
     checked = shared.verify()
-    assert [problem.state for problem in checked.problems] == ["foreign", "foreign", "foreign", "corrupt"]
+    assert [problem.state for problem in checked.problems] == [
+        "foreign",
+        "foreign",
+        "foreign",
+        "corrupt",
+    ]
     assert not checked.is_sound
-    assert [problem.why for problem in checked.problems[2:]] == [foreign, "its bytes are not those that were uploaded"]
+    assert [problem.why for problem in checked.problems[2:]] == [
+        foreign,
+        "its bytes are not those that were uploaded",
+    ]
 
 
 def test_a_genuine_run_is_reached_whatever_strangers_put_beside_it(
@@ -275,14 +313,21 @@ def test_a_genuine_run_is_reached_whatever_strangers_put_beside_it(
     assert [entry.state for entry in entries] == ["sealed", "sealed"]
     with pytest.raises(IntegrityError, match="its bytes are not those"):
         shared.fetch(entries)
-    assert [one.run_id for one in Bundles(tmp_path / "fetched", Provenance(NOW)).find()] == [entries[0].run_id]
+    assert [one.run_id for one in Bundles(tmp_path / "fetched", Provenance(NOW)).find()] == [
+        entries[0].run_id
+    ]
     problems = [(problem.state, problem.place) for problem in shared.verify().problems]
     assert sorted(problems) == sorted(
-        [("corrupt", str(altered.relative_to(folder))), *(("foreign", str(path.relative_to(folder))) for path in junk)]
+        [
+            ("corrupt", str(altered.relative_to(folder))),
+            *(("foreign", str(path.relative_to(folder))) for path in junk),
+        ]
     )
 
 
-def test_a_large_run_is_left_for_push_while_somebody_waits(machine: Machine, folder: Path, tmp_path: Path) -> None:
+def test_a_large_run_is_left_for_push_while_somebody_waits(
+    machine: Machine, folder: Path, tmp_path: Path
+) -> None:
     recorded(tmp_path / "a")
     bundles = Bundles(tmp_path / "a", Provenance(NOW))
     [entry] = bundles.find()
@@ -294,14 +339,18 @@ def test_a_large_run_is_left_for_push_while_somebody_waits(machine: Machine, fol
     store = machine()
     assert not store.upload(tmp_path / "a", (), summary)
     [told] = store.told()
-    assert told.endswith("has 41 MB: too much to upload while you wait; `vibe-gate bundles push` uploads it.")
+    assert told.endswith(
+        "has 41 MB: too much to upload while you wait; `vibe-gate bundles push` uploads it."
+    )
     assert objects(folder) == []
     ballast.unlink()
     assert store.upload(tmp_path / "a", (), summary)
     assert store.told() == ()
 
 
-def test_what_is_not_sealed_or_not_sound_is_not_uploaded(machine: Machine, folder: Path, tmp_path: Path) -> None:
+def test_what_is_not_sealed_or_not_sound_is_not_uploaded(
+    machine: Machine, folder: Path, tmp_path: Path
+) -> None:
     recorded(tmp_path / "a")
     [entry] = Bundles(tmp_path / "a", Provenance(NOW)).find()
     [summary] = (tmp_path / "a").rglob("summary.json")
@@ -323,7 +372,12 @@ def test_clean_deletes_old_runs_answers_and_claims_and_leaves_what_is_foreign(
     writer.claim(["q"], 300)
     writer.put("r", ANSWER, NOW.timestamp())
     ours = [*objects(folder, "claims"), objects(folder, "answers")[0]]
-    names = ("answers/notes.txt", f"answers/{'a' * 40}", "answers/\x1b", f"claims/{'a' * 40}/000000")
+    names = (
+        "answers/notes.txt",
+        f"answers/{'a' * 40}",
+        "answers/\x1b",
+        f"claims/{'a' * 40}/000000",
+    )
     theirs = [folder / name for name in names]
     for path in theirs:
         path.parent.mkdir(exist_ok=True)
@@ -339,8 +393,12 @@ def test_clean_deletes_old_runs_answers_and_claims_and_leaves_what_is_foreign(
     assert all(path.exists() for path in theirs)
 
 
-@pytest.mark.parametrize("link", ["answers", "claims/x", "labels/x", "runs/20260101T000000Z-aaaaaaaa.abc"])
-def test_a_symbolic_link_in_a_folder_leads_to_nobodys_files(machine: Machine, folder: Path, link: str) -> None:
+@pytest.mark.parametrize(
+    "link", ["answers", "claims/x", "labels/x", "runs/20260101T000000Z-aaaaaaaa.abc"]
+)
+def test_a_symbolic_link_in_a_folder_leads_to_nobodys_files(
+    machine: Machine, folder: Path, link: str
+) -> None:
     work = folder.with_name("a") / "work.txt"
     work.write_text("mine")
     os.utime(work, (0, 0))

@@ -1,4 +1,6 @@
-"""The shared state: one file, whole whoever writes, and whatever happens to it nobody is kept waiting or stopped."""
+"""The shared state: one file, whole whoever writes, and whatever happens to it nobody is kept
+waiting or stopped.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,18 @@ NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 KEY, OTHER = "ab" * 32, "cd" * 32
 TREE, COMMIT = "7" * 40, "c" * 40
 SEEN = Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-commit", tree=TREE)
-ALLOWED = Override(ts="2026", finding="0" * 16, reason="why", by="A <a@b>", email="a@b", expires=date(2026, 4, 1))
+ALLOWED = Override(
+    ts="2026", finding="0" * 16, reason="why", by="A <a@b>", email="a@b", expires=date(2026, 4, 1)
+)
 SAID = Label(
-    ts=NOW, finding="0" * 16, rubric="quality", criterion="kept", right=False, by="A <a@b>", digest=KEY, source="cli"
+    ts=NOW,
+    finding="0" * 16,
+    rubric="quality",
+    criterion="kept",
+    right=False,
+    by="A <a@b>",
+    digest=KEY,
+    source="cli",
 )
 
 
@@ -164,7 +175,13 @@ def test_the_claim_of_a_process_that_was_killed_is_taken_over(tmp_path, state):
 
 
 def test_spending_is_counted_by_day_with_corrections(state):
-    for usd, when in ((0.5, NOW), (0.25, NOW), (-0.25, NOW), (float("nan"), NOW), (8.0, NOW + timedelta(days=1))):
+    for usd, when in (
+        (0.5, NOW),
+        (0.25, NOW),
+        (-0.25, NOW),
+        (float("nan"), NOW),
+        (8.0, NOW + timedelta(days=1)),
+    ):
         assert state.spending.add(usd, "run", when) == ""
     state.spending.add(1.0, "another", NOW)
     assert state.spending.spent(NOW) == 1.5
@@ -187,11 +204,15 @@ for n in range(50):
 def test_writers_at_the_same_time_lose_nothing_from_the_first_on(tmp_path, state):
     writers = [run(WRITE, tmp_path, number) for number in range(6)]
     assert [writer.wait(60) for writer in writers] == [0] * 6
-    assert {record.run for record in state.hook_records.all()} == {f"{w}-{n}" for w in range(6) for n in range(50)}
+    assert {record.run for record in state.hook_records.all()} == {
+        f"{w}-{n}" for w in range(6) for n in range(50)
+    }
     assert state.spending.spent(NOW) == 75
 
 
-def test_a_lock_that_is_never_let_go_is_waited_for_once_and_what_is_not_written_is_said(tmp_path, state):
+def test_a_lock_that_is_never_let_go_is_waited_for_once_and_what_is_not_written_is_said(
+    tmp_path, state
+):
     state.hook_records.append(SEEN)
     holder = sqlite3.connect(tmp_path / "vibe-gate" / "state.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
@@ -241,7 +262,9 @@ def without_utf8(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [garbage, half, another_page, without_utf8])
-def test_a_damaged_file_is_put_aside_for_a_new_one_and_the_warning_says_what_to_do(folder, spoil, caplog):
+def test_a_damaged_file_is_put_aside_for_a_new_one_and_the_warning_says_what_to_do(
+    folder, spoil, caplog
+):
     path = folder / "state.db"
     spoil(path)
     damaged = path.read_bytes()
@@ -260,7 +283,11 @@ def test_a_damaged_file_is_put_aside_for_a_new_one_and_the_warning_says_what_to_
         f"The old one is now {aside.name}: delete it when you need nothing from it."
     )
     with open_state(folder.parent) as state:
-        assert (state.hook_records.all(), state.spending.spent(NOW), state.problem) == ([SEEN], 0.5, "")
+        assert (state.hook_records.all(), state.spending.spent(NOW), state.problem) == (
+            [SEEN],
+            0.5,
+            "",
+        )
     assert len(caplog.messages) == 1
 
 
@@ -272,7 +299,9 @@ def test_what_sqlite_keeps_beside_a_damaged_file_goes_aside_with_it(folder):
     with open_state(folder.parent) as state:
         state.hook_records.append(SEEN)
     (aside,) = folder.glob("state.db.damaged-*Z")
-    assert {one.name for one in folder.glob("state.db.damaged-*")} == {aside.name + end for end in ("", "-wal", "-shm")}
+    assert {one.name for one in folder.glob("state.db.damaged-*")} == {
+        aside.name + end for end in ("", "-wal", "-shm")
+    }
     assert Path(f"{aside}-wal").read_bytes() == b"of the damaged one"
 
 
@@ -312,7 +341,10 @@ def test_of_processes_that_find_a_damaged_file_at_once_one_puts_it_aside(folder)
     for round in range(3):
         garbage(folder / "state.db")
         code = FIND.replace("sys.stdin.readline()", f"sys.stdin.readline(); sleep({round} / 1000)")
-        processes = [run(code, folder.parent, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+        processes = [
+            run(code, folder.parent, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+            for _ in range(4)
+        ]
         for process in processes:
             assert process.stdout is not None and process.stdout.readline() == "\n"
         for process in processes:
@@ -331,7 +363,9 @@ def test_a_file_that_another_process_has_begun_since_is_not_put_aside(folder):
     path = folder / "state.db"
     filled(path)
     late = open_state(folder.parent)
-    assert len(late.hook_records.about(f"{0:040x}")) == 1  # it has the file open before it is damaged
+    assert (
+        len(late.hook_records.about(f"{0:040x}")) == 1
+    )  # it has the file open before it is damaged
     with path.open("r+b") as file:
         file.truncate(8192)
     with open_state(folder.parent) as first:
@@ -366,7 +400,9 @@ print(state.spending.spent(datetime.now(UTC)), state.problem)
 
 
 def test_a_damaged_file_in_a_folder_that_cannot_be_written_is_named_and_blocks_nothing():
-    with tempfile.TemporaryDirectory(dir="/tmp") as made:  # which everybody may enter, as TMPDIR may not be
+    with tempfile.TemporaryDirectory(
+        dir="/tmp"
+    ) as made:  # which everybody may enter, as TMPDIR may not be
         path = Path(made, "vibe-gate", "state.db")
         path.parent.mkdir()
         garbage(path)
@@ -428,7 +464,9 @@ def linked_folder(path: Path) -> None:
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("spoil", [of_another_version, link, Path.mkdir, os.mkfifo, no_folder, linked_folder])
+@pytest.mark.parametrize(
+    "spoil", [of_another_version, link, Path.mkdir, os.mkfifo, no_folder, linked_folder]
+)
 def test_a_file_that_cannot_be_used_stays_as_it_is_and_blocks_nothing(folder, spoil):
     path = folder / "state.db"
     spoil(path)
@@ -440,7 +478,9 @@ def test_a_file_that_cannot_be_used_stays_as_it_is_and_blocks_nothing(folder, sp
     with pytest.raises(StorageError):
         state.hook_records.append(SEEN)
     for theirs in (folder.parent / "theirs", folder.parent / "elsewhere"):
-        assert not theirs.exists() or not (theirs.read_bytes() if theirs.is_file() else list(theirs.iterdir()))
+        assert not theirs.exists() or not (
+            theirs.read_bytes() if theirs.is_file() else list(theirs.iterdir())
+        )
 
 
 def test_a_full_disk_stops_nothing_and_loses_nothing_from_before(tmp_path, state):

@@ -1,4 +1,6 @@
-"""The tables of state.db, each by itself: what is written is read, in which order, and what is not."""
+"""The tables of state.db, each by itself: what is written is read, in which order, and what is
+not.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ def test_spending_is_counted_by_day_and_by_run(state: State) -> None:
     assert state.spending.spent(NOW) == 1.75
     assert state.spending.spent(NOW + timedelta(1)) == 4.0
     assert state.spending.spent(NOW - timedelta(1)) == 0.0
-    assert (state.spending.of_run("one"), state.spending.of_run("two"), state.spending.of_run("no")) == (4.75, 1.0, 0.0)
+    assert (
+        state.spending.of_run("one"),
+        state.spending.of_run("two"),
+        state.spending.of_run("no"),
+    ) == (4.75, 1.0, 0.0)
 
 
 def test_a_correction_makes_what_was_spent_less_and_never_less_than_nothing(state: State) -> None:
@@ -77,7 +83,9 @@ def test_blobs_of_captured_sessions_have_the_time_of_their_last_write(state: Sta
     state.captured_blobs.forget_all_but(["one"])
     assert state.captured_blobs.sessions_by_blob() == {"a": "one", "b": "one"}
     state.captured_blobs.note("two", {"a": 1})
-    assert state.captured_blobs.last_writes()["a"] == {"one": 10, "two": 1}, "nothing of before is left"
+    assert state.captured_blobs.last_writes()["a"] == {"one": 10, "two": 1}, (
+        "nothing of before is left"
+    )
 
 
 def test_tops_of_worktrees_are_noted_once(state: State) -> None:
@@ -125,14 +133,25 @@ def marked(state: State, name: str, text: str, written_at: float) -> Path:
     return path
 
 
-def test_marks_of_hooks_in_sh_are_read_oldest_first_and_deleted_when_they_are_recorded(state: State) -> None:
+def test_marks_of_hooks_in_sh_are_read_oldest_first_and_deleted_when_they_are_recorded(
+    state: State,
+) -> None:
     assert state.hook_records.marks() == []
     late = marked(state, f"amend.{OLD}.{COMMIT}", "CLAUDECODE\n", 1_700_000_002)
     marked(state, f"rebase.{COMMIT}.{TREE}", "", 1_700_000_001)
     marked(state, "something else", "", 1_700_000_000)
     first, second = state.hook_records.marks()
-    assert (first.command, first.old, first.new, first.ts) == ("rebase", COMMIT, TREE, "2023-11-14T22:13:21.000+00:00")
-    assert (second.command, second.hints, first.hints) == ("amend", ("CLAUDECODE is set: Claude Code runs this",), ())
+    assert (first.command, first.old, first.new, first.ts) == (
+        "rebase",
+        COMMIT,
+        TREE,
+        "2023-11-14T22:13:21.000+00:00",
+    )
+    assert (second.command, second.hints, first.hints) == (
+        "amend",
+        ("CLAUDECODE is set: Claude Code runs this",),
+        (),
+    )
     state.hook_records.unmark([first])
     assert state.hook_records.marks() == [second]
     state.hook_records.unmark([first, second])
@@ -150,7 +169,14 @@ def test_a_mark_that_is_a_link_or_no_file_is_none(state: State, tmp_path: Path) 
 
 
 def override(finding: str) -> Override:
-    return Override(ts="2026", finding=finding, reason="why", by="A <a@b>", email="a@b", expires=date(2026, 4, 1))
+    return Override(
+        ts="2026",
+        finding=finding,
+        reason="why",
+        by="A <a@b>",
+        email="a@b",
+        expires=date(2026, 4, 1),
+    )
 
 
 def test_overrides_are_taken_back_by_finding(state: State) -> None:
@@ -172,7 +198,10 @@ def test_the_newest_label_counts_and_can_be_taken_back(state: State) -> None:
     newer = replace(LABEL, right=True, ts=NOW + timedelta(1))
     state.labels.append(LABEL, replace(LABEL, finding="2" * 16))
     state.labels.append(newer)
-    assert {label.finding: label.right for label in state.labels.all()} == {"0" * 16: True, "2" * 16: False}
+    assert {label.finding: label.right for label in state.labels.all()} == {
+        "0" * 16: True,
+        "2" * 16: False,
+    }
     state.labels.remove("0" * 16)
     assert [label.finding for label in state.labels.all()] == ["2" * 16]
 

@@ -1,4 +1,6 @@
-"""What is kept of each write: states as differences, without a text, read back under the same key."""
+"""What is kept of each write: states as differences, without a text, read back under the same
+key.
+"""
 
 from __future__ import annotations
 
@@ -57,10 +59,15 @@ def test_under_another_key_and_after_damage_no_state_is_told_until_one_is_kept_w
     assert reader.write(lines[2]).after == LineDigests(KEY).of(["x"])
 
 
-@pytest.mark.parametrize("damage", [{"after": [[0, 99]]}, {"after": ["!"]}, {"after": ["AAA="]}, {"joined": "AA"}])
+@pytest.mark.parametrize(
+    "damage", [{"after": [[0, 99]]}, {"after": ["!"]}, {"after": ["AAA="]}, {"joined": "AA"}]
+)
 def test_steps_that_lead_nowhere_are_damage(damage):
     (line,) = kept(write("", "a\nb"))
-    assert WriteReader(LineDigests(KEY).id).write(json.dumps(json.loads(line) | damage).encode()) is None
+    assert (
+        WriteReader(LineDigests(KEY).id).write(json.dumps(json.loads(line) | damage).encode())
+        is None
+    )
 
 
 def test_white_space_does_not_count_and_what_a_formatter_breaks_up_is_found():

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from vibe_gate.store.turn_summary import FileStats, HookCaptureStatus, HookMark, correlate, count, todos_after
+from vibe_gate.store.turn_summary import (
+    FileStats,
+    HookCaptureStatus,
+    HookMark,
+    correlate,
+    count,
+    todos_after,
+)
 
 
 def marks(*said: str) -> list[HookMark]:
     """`pre:id`, `post:id`, `fail:id`, or another hook's name; a mark every 10 ms."""
     names = {"pre": "PreToolUse", "post": "PostToolUse", "fail": "PostToolUseFailure"}
     return [
-        HookMark(seq, 1000 + 10 * seq, names.get(word.partition(":")[0], word), word.partition(":")[2], "Read")
+        HookMark(
+            seq,
+            1000 + 10 * seq,
+            names.get(word.partition(":")[0], word),
+            word.partition(":")[2],
+            "Read",
+        )
         for seq, word in enumerate(said)
     ]
 
@@ -32,7 +45,9 @@ def test_hooks_without_an_id_or_seen_twice_are_warnings() -> None:
 
 
 def test_other_hooks_are_no_tool_calls() -> None:
-    calls, capture = correlate(marks("Notification", "PermissionRequest:a", "SubagentStop", "SomethingNew:b"), ())
+    calls, capture = correlate(
+        marks("Notification", "PermissionRequest:a", "SubagentStop", "SomethingNew:b"), ()
+    )
     assert (calls, capture.complete) == ((), True)
 
 
@@ -49,15 +64,26 @@ def after(*said: tuple[str, str, str]) -> list[tuple[str, str]]:
 
 
 def test_todos_are_added_and_updated() -> None:
-    said = [("add", "read", "pending"), ("add", "write", "pending"), ("update", "read", "completed")]
-    assert after(*said, ("update", "write", "in_progress")) == [("read", "completed"), ("write", "in_progress")]
+    said = [
+        ("add", "read", "pending"),
+        ("add", "write", "pending"),
+        ("update", "read", "completed"),
+    ]
+    assert after(*said, ("update", "write", "in_progress")) == [
+        ("read", "completed"),
+        ("write", "in_progress"),
+    ]
 
 
 def test_set_todos_replace_what_was_said_of_them() -> None:
-    assert after(("set", "read", "pending"), ("set", "read", "completed")) == [("read", "completed")]
+    assert after(("set", "read", "pending"), ("set", "read", "completed")) == [
+        ("read", "completed")
+    ]
 
 
-def test_a_deleted_todo_leaves_the_list_an_unknown_one_changes_nothing_and_a_strange_status_is_pending() -> None:
+def test_a_deleted_todo_leaves_the_list_an_unknown_one_changes_nothing_and_a_strange_status_is_pending() -> (
+    None
+):
     said = [
         ("add", "read", "?"),
         ("add", "write", ""),

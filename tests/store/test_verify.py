@@ -12,7 +12,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, OneSecretRedactor, record_a_review, summary_of, tree, verify_bundles
+from bundle_words import (
+    KEY,
+    START,
+    Clock,
+    OneSecretRedactor,
+    record_a_review,
+    summary_of,
+    tree,
+    verify_bundles,
+)
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.upkeep import Verified
@@ -53,7 +62,9 @@ def place(name: str, run: RunRecorder) -> str:
 
 
 def told(root: Path, provenance: Provenance = NOW) -> list[tuple[str, str, str]]:
-    return [(flaw.state, flaw.what, flaw.place) for flaw in verify_bundles(root, provenance).problems]
+    return [
+        (flaw.state, flaw.what, flaw.place) for flaw in verify_bundles(root, provenance).problems
+    ]
 
 
 def content_of(run: RunRecorder, suffix: str) -> Path:
@@ -84,9 +95,12 @@ def damaged(path: Path, change: Callable[[bytes], bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["run.json", "events.ndjson", "change.patch", f"{TURN}/hooks.ndjson", f"{TURN}/summary.json"]
+    "name",
+    ["run.json", "events.ndjson", "change.patch", f"{TURN}/hooks.ndjson", f"{TURN}/summary.json"],
 )
-def test_a_sealed_file_that_was_changed_removed_or_swapped_is_told(tmp_path: Path, run: RunRecorder, name: str) -> None:
+def test_a_sealed_file_that_was_changed_removed_or_swapped_is_told(
+    tmp_path: Path, run: RunRecorder, name: str
+) -> None:
     damaged(run.directory / name, lambda data: data + b" \n")
     assert ("corrupt", "digest", place(name, run)) in told(tmp_path)
     (run.directory / name).unlink()
@@ -118,7 +132,9 @@ def test_a_content_that_is_not_what_its_name_says_is_told_wherever_it_is_shown(
     assert ("corrupt", "content", place(f"files/after/{path.name}", run)) in told(tmp_path)
 
 
-def test_a_content_that_the_events_name_and_nobody_has_is_told(tmp_path: Path, run: RunRecorder) -> None:
+def test_a_content_that_the_events_name_and_nobody_has_is_told(
+    tmp_path: Path, run: RunRecorder
+) -> None:
     path = content_of(run, ".bin")
     path.unlink()
     assert told(tmp_path) == [("corrupt", "missing", place(f"files/after/{path.stem}", run))]
@@ -129,7 +145,10 @@ def test_a_summary_that_was_deleted_is_named(tmp_path: Path, store: Store) -> No
     run.seal(summary_of(run), attest=lambda *_: b"{}")
     (run.directory / "summary.json").unlink()
     (told_of,) = verify_bundles(tmp_path, NOW).problems
-    assert (told_of.state, told_of.why.partition(":")[0]) == ("incomplete", "summary.json is missing")
+    assert (told_of.state, told_of.why.partition(":")[0]) == (
+        "incomplete",
+        "summary.json is missing",
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,12 +183,18 @@ def test_a_turn_without_a_summary_is_told_and_not_corrupt_where_its_session_neve
     assert told(tmp_path) == [("incomplete", "turn", place("nodes/judge/turn-001", run))]
 
 
-@pytest.mark.parametrize("path", [".vibe-artifacts", f".vibe-artifacts/{KEY}", f".VIBE-artifacts/{KEY}"])
-def test_a_submodule_in_the_stores_place_makes_all_in_it_foreign(tmp_path: Path, run: RunRecorder, path: str) -> None:
+@pytest.mark.parametrize(
+    "path", [".vibe-artifacts", f".vibe-artifacts/{KEY}", f".VIBE-artifacts/{KEY}"]
+)
+def test_a_submodule_in_the_stores_place_makes_all_in_it_foreign(
+    tmp_path: Path, run: RunRecorder, path: str
+) -> None:
     assert ("foreign", "run", place("", run)) in told(tmp_path, Provenance(START, {path}))
 
 
-def test_annotations_come_after_the_seal_and_break_nothing(tmp_path: Path, run: RunRecorder) -> None:
+def test_annotations_come_after_the_seal_and_break_nothing(
+    tmp_path: Path, run: RunRecorder
+) -> None:
     body = b"why\n"
     name = hashlib.sha256(body).hexdigest()
     (run.directory / "annotations").mkdir()
@@ -189,7 +214,9 @@ def test_verifying_changes_nothing(tmp_path: Path, store: Store, run: RunRecorde
     assert tree(tmp_path) == before
 
 
-def test_foreign_runs_are_told_apart_and_show_no_outcome(tmp_path: Path, store: Store, run: RunRecorder) -> None:
+def test_foreign_runs_are_told_apart_and_show_no_outcome(
+    tmp_path: Path, store: Store, run: RunRecorder
+) -> None:
     newer = sealed(store, "forged")
     clock = Clock()
     clock.now += timedelta(days=36500)
@@ -197,7 +224,9 @@ def test_foreign_runs_are_told_apart_and_show_no_outcome(tmp_path: Path, store: 
     later.seal(summary_of(later))
     tracked = Provenance(START + timedelta(days=1), {f".vibe-artifacts/{place('run.json', newer)}"})
     assert told(tmp_path, tracked) == [("foreign", "run", place("", one)) for one in (newer, later)]
-    states = {entry.run_id: (entry.state, entry.outcome) for entry in Bundles(tmp_path, tracked).find()}
+    states = {
+        entry.run_id: (entry.state, entry.outcome) for entry in Bundles(tmp_path, tracked).find()
+    }
     assert states == {
         run.run_id: ("sealed", "pass"), newer.run_id: ("foreign", ""), later.run_id: ("foreign", ""),
     }  # fmt: skip
@@ -207,9 +236,13 @@ def test_foreign_runs_are_told_apart_and_show_no_outcome(tmp_path: Path, store: 
         Bundles(tmp_path, tracked).keep(Bundles(tmp_path, tracked).find()[0])
 
 
-def test_where_git_tracks_the_store_a_run_is_unrecorded_and_says_how(tmp_path: Path, run: RunRecorder) -> None:
+def test_where_git_tracks_the_store_a_run_is_unrecorded_and_says_how(
+    tmp_path: Path, run: RunRecorder
+) -> None:
     before = tree(tmp_path)
-    store = open_store(tmp_path, OneSecretRedactor(), Clock(), lambda: [".vibe-artifacts/.gitignore"])
+    store = open_store(
+        tmp_path, OneSecretRedactor(), Clock(), lambda: [".vibe-artifacts/.gitignore"]
+    )
     lost = store.begin(KEY, START, {})
     assert lost.lost == (
         "git tracks 1 file in .vibe-artifacts, so nothing is written there. Run `git rm -r --cached .vibe-artifacts`."

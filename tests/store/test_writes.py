@@ -17,18 +17,30 @@ from vibe_gate.store import captured, captures
 from vibe_gate.store.state import open_state
 from vibe_gate.store.store import open_store
 from vibe_gate.store.stored_writes import LineDigests, WriteLog
-from vibe_gate.store.writes import AGENTS, MAX_FILES, CapturedEvent, FileWrite, blob_id, prompt_of, writes_of
+from vibe_gate.store.writes import (
+    AGENTS,
+    MAX_FILES,
+    CapturedEvent,
+    FileWrite,
+    blob_id,
+    prompt_of,
+    writes_of,
+)
 
 NOW = datetime(2026, 11, 27, 11, tzinfo=UTC)
 GEMINI = "gemini.b10b9136-a66b-4d07-8973-abfc57582b76"
 
 
 def recorded(agent):
-    return (Path(__file__).parent / f"{agent}_events.ndjson").read_text(encoding="utf-8").splitlines()
+    return (
+        (Path(__file__).parent / f"{agent}_events.ndjson").read_text(encoding="utf-8").splitlines()
+    )
 
 
 RECORDED = recorded("gemini")
-"""Hook events of Gemini CLI 0.61.0, driven by a scripted API: four writes, one that failed, a command, a read."""
+"""Hook events of Gemini CLI 0.61.0, driven by a scripted API: four writes, one that failed, a
+command, a read.
+"""
 
 
 def gemini(**data):
@@ -49,7 +61,9 @@ def test_geminis_prompts_and_writes_are_read_from_its_own_events():
 
 
 def test_codexs_patches_name_every_file_that_they_write_and_the_text_of_a_new_one(tmp_path):
-    """Events of Codex 0.171.0, driven by a scripted API: one patch of two files, two calls that the guard refused."""
+    """Events of Codex 0.171.0, driven by a scripted API: one patch of two files, two calls that the
+    guard refused.
+    """
     events = [CapturedEvent(NOW, json.loads(line), "codex") for line in recorded("codex")]
     assert [*filter(None, map(prompt_of, events))] == ["Rename x"]
     writes = [write for event in events for write in writes_of(event)]
@@ -63,7 +77,11 @@ def test_codexs_patches_name_every_file_that_they_write_and_the_text_of_a_new_on
     path.write_text("one\ntwo\n")
     at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     patch = "*** Begin Patch\n*** Update File: old.py\n*** Move to: new.py\n@@\n one\n+two\n*** Delete File: x.py\n"
-    call = {"hook_event_name": "PostToolUse", "tool_name": "apply_patch", "tool_input": {"command": patch}}
+    call = {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "apply_patch",
+        "tool_input": {"command": patch},
+    }
     (write,) = writes_of(CapturedEvent(at, {**call, "cwd": str(tmp_path)}, "codex"))
     assert (write.path, write.blobs) == (str(path), {blob_id(b"one\ntwo\n")})
     assert writes_of(CapturedEvent(at, {**call, "tool_input": {"command": 7}}, "codex")) == ()
@@ -74,9 +92,16 @@ def test_a_gemini_session_is_folded_under_its_own_name_and_the_hints_name_gemini
     spool = common / "vibe-gate" / "captures" / GEMINI
     spool.mkdir(parents=True)
     ts = int(NOW.timestamp() * 1000)
-    (spool / "events.ndjson").write_text("".join(f'{{"ts":{ts},"event":{line}}}\n' for line in RECORDED))
+    (spool / "events.ndjson").write_text(
+        "".join(f'{{"ts":{ts},"event":{line}}}\n' for line in RECORDED)
+    )
     state = open_state(common)
-    assert captures.fold(state, open_store(tmp_path, Redactor({}), lambda: NOW).captures(), Redactor({}), NOW)[1] == ""
+    assert (
+        captures.fold(
+            state, open_store(tmp_path, Redactor({}), lambda: NOW).captures(), Redactor({}), NOW
+        )[1]
+        == ""
+    )
 
     (folder,) = (tmp_path / ".vibe-artifacts" / "captures").iterdir()
     meta = json.loads((folder / "meta.json").read_text())
@@ -84,7 +109,11 @@ def test_a_gemini_session_is_folded_under_its_own_name_and_the_hints_name_gemini
     assert (meta["agent"], meta["session_id"], meta["ended"]) == ("gemini", GEMINI, True)
     session = captured.session_in(tmp_path, GEMINI)
     assert session is not None
-    assert [call.name for call in session.calls][-3:] == ["replace", "run_shell_command", "read_file"]
+    assert [call.name for call in session.calls][-3:] == [
+        "replace",
+        "run_shell_command",
+        "read_file",
+    ]
 
     changed = FileVersion(blob_id(b"x = 2\n"), 0o100644, 1)
     files = [FileDiff("a.py", None, "modified", None, changed, False, 1, 0, ())]
@@ -96,7 +125,10 @@ def test_a_gemini_session_is_folded_under_its_own_name_and_the_hints_name_gemini
     ("session", "title"),
     [
         ("0f3c9a1e-1111", "Claude Code session 0f3c9a1e"),
-        ("gemini", "Claude Code session gemini"),  # an id that Claude Code may give, and no agent's name
+        (
+            "gemini",
+            "Claude Code session gemini",
+        ),  # an id that Claude Code may give, and no agent's name
         ("other.0f3c9a1e", "Claude Code session other.0f"),
         ("gemini.\x1b[31m", "Gemini CLI session ⟦U+001B⟧[31m"),
     ],
@@ -107,13 +139,26 @@ def test_a_sessions_name_says_whose_it_is(session, title):
 
 def test_an_edit_by_claude_code_tells_the_file_before_and_after_it():
     def of(tool, asked, answer):
-        data = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_use_id": "toolu_1", "tool_input": asked}
+        data = {
+            "hook_event_name": "PostToolUse",
+            "tool_name": tool,
+            "tool_use_id": "toolu_1",
+            "tool_input": asked,
+        }
         (write,) = writes_of(CapturedEvent(NOW, data | {"tool_response": answer}))
         return write.tool_use_id, write.before, write.after
 
     path = {"file_path": "/r/a"}
-    assert of("Write", path, {"type": "create", "content": "x\n", "originalFile": None}) == ("toolu_1", "", "x\n")
-    assert of("Write", path, {"type": "update", "content": "y\n", "originalFile": "x\n"}) == ("toolu_1", "x\n", "y\n")
+    assert of("Write", path, {"type": "create", "content": "x\n", "originalFile": None}) == (
+        "toolu_1",
+        "",
+        "x\n",
+    )
+    assert of("Write", path, {"type": "update", "content": "y\n", "originalFile": "x\n"}) == (
+        "toolu_1",
+        "x\n",
+        "y\n",
+    )
     replaced = {"originalFile": "x x\n", "oldString": "x", "newString": "y"}
     assert of("Edit", path, replaced) == ("toolu_1", "x x\n", "y x\n")
     assert of("NotebookEdit", {"notebook_path": "/r/n.ipynb"}, {}) == ("toolu_1", None, None)
@@ -127,17 +172,27 @@ def test_a_call_of_gemini_that_wrote_nothing_has_no_writes(shown):
 
 
 def test_every_agent_has_its_events_told():
-    assert all(agent.title and agent.prompt and agent.ended and agent.writes for agent in AGENTS.values())
+    assert all(
+        agent.title and agent.prompt and agent.ended and agent.writes for agent in AGENTS.values()
+    )
 
 
 def claude_write(tool, asked, answer, cwd="/r", at=NOW):
-    data = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_use_id": "toolu_1", "tool_input": asked}
+    data = {
+        "hook_event_name": "PostToolUse",
+        "tool_name": tool,
+        "tool_use_id": "toolu_1",
+        "tool_input": asked,
+    }
     (write,) = writes_of(CapturedEvent(at, data | {"cwd": cwd, "tool_response": answer}))
     return write
 
 
 def test_every_editing_tool_of_claude_code_tells_the_file_before_and_after_it():
-    edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "b", "new_string": "c", "replace_all": True}]
+    edits = [
+        {"old_string": "a", "new_string": "b"},
+        {"old_string": "b", "new_string": "c", "replace_all": True},
+    ]
     for name in ("originalFile", "originalFileContents"):
         write = claude_write("MultiEdit", {"file_path": "/r/x", "edits": edits}, {name: "a b\n"})
         assert (write.before, write.after) == ("a b\n", "c c\n")
@@ -149,7 +204,11 @@ def test_every_editing_tool_of_claude_code_tells_the_file_before_and_after_it():
 @pytest.mark.parametrize(
     ("tool", "asked", "answer"),
     [
-        ("MultiEdit", {"edits": [{"old_string": "not there", "new_string": "b"}]}, {"originalFile": "a\n"}),
+        (
+            "MultiEdit",
+            {"edits": [{"old_string": "not there", "new_string": "b"}]},
+            {"originalFile": "a\n"},
+        ),
         ("MultiEdit", {"edits": ["none"]}, {"originalFile": "a\n"}),
         ("MultiEdit", {"edits": 7}, {"originalFile": "a\n"}),
         ("Edit", {}, {"originalFile": None, "structuredPatch": "none"}),
@@ -169,7 +228,10 @@ def later() -> datetime:
 def test_the_text_before_an_edit_is_worked_out_of_its_patch(tmp_path):
     file = tmp_path / "a.py"
     file.write_text("one\nTWO\nthree\nfour\nFIVE\n")
-    lines = [" one", "-two", "+TWO", " three"], [" four", "-five", "-six", "+FIVE", "\\ No newline at end of file"]
+    lines = (
+        [" one", "-two", "+TWO", " three"],
+        [" four", "-five", "-six", "+FIVE", "\\ No newline at end of file"],
+    )
     answer = {"originalFile": None, "structuredPatch": [{"lines": some} for some in lines]}
     write = claude_write("Edit", {"file_path": str(file)}, answer, at=later())
     assert write.before == "one\ntwo\nthree\nfour\nfive\nsix\n"
@@ -188,23 +250,30 @@ def test_the_text_before_an_edit_is_worked_out_of_its_patch(tmp_path):
         ("a\n", "@@\n-gone\n", None),  # no line says where
     ],
 )
-def test_the_text_before_a_patch_of_codex_is_known_where_the_patch_fits_once(tmp_path, left, patch, before):
+def test_the_text_before_a_patch_of_codex_is_known_where_the_patch_fits_once(
+    tmp_path, left, patch, before
+):
     (tmp_path / "a.py").write_bytes(left.encode())
     data = {"hook_event_name": "PostToolUse", "tool_name": "apply_patch", "cwd": str(tmp_path)}
-    data["tool_input"] = {"command": f"*** Begin Patch\n*** Update File: a.py\n{patch}*** End Patch\n"}
+    data["tool_input"] = {
+        "command": f"*** Begin Patch\n*** Update File: a.py\n{patch}*** End Patch\n"
+    }
     (write,) = writes_of(CapturedEvent(later(), data, "codex"))
     assert write.before == before
 
 
 @pytest.mark.parametrize(
-    "named", ["{top}/src/a.py", "src/a.py", "src/../src/a.py", "linked/a.py", "other.py", "./src//a.py"]
+    "named",
+    ["{top}/src/a.py", "src/a.py", "src/../src/a.py", "linked/a.py", "other.py", "./src//a.py"],
 )
 def test_a_write_is_at_the_file_itself_whatever_links_lead_there(tmp_path, named):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.py").write_text("x\n")
     (tmp_path / "linked").symlink_to("src")
     (tmp_path / "other.py").symlink_to("src/a.py")
-    write = claude_write("Write", {"file_path": named.format(top=tmp_path)}, {"content": "x\n"}, cwd=str(tmp_path))
+    write = claude_write(
+        "Write", {"file_path": named.format(top=tmp_path)}, {"content": "x\n"}, cwd=str(tmp_path)
+    )
     assert write.path == str(tmp_path / "src" / "a.py")
 
 
@@ -217,12 +286,18 @@ def test_a_patch_of_very_many_files_tells_of_each_and_follows_the_lines_of_some(
     writes = writes_of(event(MAX_FILES + 2))
     assert [write.path for write in writes[-2:]] == [f"/r/d/{MAX_FILES}", f"/r/d/{MAX_FILES + 1}"]
     assert [write.after for write in writes[-3:]] == [f"{MAX_FILES - 1}\n", None, None]
-    assert writes[-1].blobs == {blob_id(b"%d\n" % (MAX_FILES + 1)), blob_id(b"%d\r\n" % (MAX_FILES + 1))}
+    assert writes[-1].blobs == {
+        blob_id(b"%d\n" % (MAX_FILES + 1)),
+        blob_id(b"%d\r\n" % (MAX_FILES + 1)),
+    }
 
 
 def test_folding_a_patch_of_many_files_takes_time_that_grows_with_their_number():
     def written(count):
-        return [FileWrite(f"/r/{number}", "apply_patch", "x", "", "a\n", frozenset()) for number in range(count)]
+        return [
+            FileWrite(f"/r/{number}", "apply_patch", "x", "", "a\n", frozenset())
+            for number in range(count)
+        ]
 
     def keep(writes):
         log = WriteLog(LineDigests(b"k" * 32), lambda value: value)

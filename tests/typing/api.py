@@ -1,4 +1,6 @@
-"""What scripts write with vibe_gate's names, for type checkers alone: `nox -s types` and .ci/run run them on it."""
+"""What scripts write with vibe_gate's names, for type checkers alone: `nox -s types` and .ci/run
+run them on it.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +8,35 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import vibe_gate
-from vibe_gate import Agent, AgentExecution, AgentFailed, GateError, Review, RunResult, Summary, WorkflowRun
+from vibe_gate import (
+    Agent,
+    AgentExecution,
+    AgentFailed,
+    GateError,
+    Review,
+    RunResult,
+    Summary,
+    WorkflowRun,
+)
 
 
 async def reviews() -> None:
     review: Review = await vibe_gate.review()
     await vibe_gate.review("HEAD~1")
     await vibe_gate.review("main...feature", rubrics=["quality"], judge=False, repository=Path())
-    await vibe_gate.review(staged=True, max_cost_usd=0.5, deadline_s=60, base="origin/main", definitions="worktree")
-    await vibe_gate.review(commit="HEAD", progress=lambda stage, text: print(stage, text), environ={})
+    await vibe_gate.review(
+        staged=True, max_cost_usd=0.5, deadline_s=60, base="origin/main", definitions="worktree"
+    )
+    await vibe_gate.review(
+        commit="HEAD", progress=lambda stage, text: print(stage, text), environ={}
+    )
     passed: bool = review.passed
     code: int = review.exit_code
     summary: Summary = review.summary
     notes: tuple[str, ...] = review.notes
-    places: list[tuple[str, int, str]] = [(one.path, one.line, one.message) for one in review.findings]
+    places: list[tuple[str, int, str]] = [
+        (one.path, one.line, one.message) for one in review.findings
+    ]
     bundle: RunResult | None = review.bundle
     print(passed, code, summary, notes, places, bundle, review.outcome == "inconclusive")
 
@@ -51,12 +68,16 @@ async def agents() -> None:
         print(checked.metrics)
     except AgentFailed as failed:
         print(failed.status, failed.result)
-    made: WorkflowRun = await vibe_gate.run_workflow("review-and-fix", "main..", model="claude-sonnet-5", apply=True)
+    made: WorkflowRun = await vibe_gate.run_workflow(
+        "review-and-fix", "main..", model="claude-sonnet-5", apply=True
+    )
     print(made.passed, made.outcome, made.review.findings, made.patch)
 
 
 def bundles() -> None:
-    for run in vibe_gate.find_bundles(outcome="fail", path="src/**", since=datetime.now(UTC), limit=3):
+    for run in vibe_gate.find_bundles(
+        outcome="fail", path="src/**", since=datetime.now(UTC), limit=3
+    ):
         result = vibe_gate.read_bundle(run)
         print(result.complete, [file.path for file in result.files.filter("src/**")])
     try:

@@ -1,4 +1,5 @@
-"""The door to coding agents. `run_turn` is the only way in which any agent, judges included, gets a turn.
+"""The door to coding agents. `run_turn` is the only way in which any agent, judges included, gets a
+turn.
 
     result = await run_turn(TurnRequest(...), record=..., gateway=..., environment=..., redact=...)
 
@@ -24,10 +25,22 @@ if TYPE_CHECKING:
     from vibe_gate.agent.turn_runner import run_turn
 
 __all__ = [
-    "Image", "Stop", "StoredSession", "TurnProgress", "TurnRecord", "TurnRequest",
-    "agent_environment_from", "find_cli", "fork_stored_session", "program_versions", "read_session_messages",
-    "rename_stored_session", "run_turn", "sdk_project_key", "sdk_version",
-]  # fmt: skip
+    "Image",
+    "Stop",
+    "StoredSession",
+    "TurnProgress",
+    "TurnRecord",
+    "TurnRequest",
+    "agent_environment_from",
+    "find_cli",
+    "fork_stored_session",
+    "program_versions",
+    "read_session_messages",
+    "rename_stored_session",
+    "run_turn",
+    "sdk_project_key",
+    "sdk_version",
+]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module holds
@@ -36,5 +49,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module holds
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from vibe_gate.agent import protocols, turn_request, turn_runner
 
-    module = next(module for module in (turn_runner, turn_request, protocols) if hasattr(module, name))
+    module = next(
+        module for module in (turn_runner, turn_request, protocols) if hasattr(module, name)
+    )
     return getattr(module, name)

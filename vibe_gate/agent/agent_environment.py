@@ -15,7 +15,9 @@ class AgentEnvironment(Struct, frozen=True):
     """What the agent's program may know of this program's environment."""
 
     variables: Mapping[str, str]
-    """Search path, locale and time zone, as far as they are set: PATH, LANG, LANGUAGE, TZ and LC_*."""
+    """Search path, locale and time zone, as far as they are set: PATH, LANG, LANGUAGE, TZ and
+    LC_*.
+    """
 
     @property
     def search_path(self) -> str:
@@ -25,5 +27,9 @@ class AgentEnvironment(Struct, frozen=True):
 
 def agent_environment_from(environ: Mapping[str, str]) -> AgentEnvironment:
     """Read what reaches the agent's program, and nothing else."""
-    passed = {name: value for name, value in environ.items() if name in PASSED_NAMES or name.startswith("LC_")}
+    passed = {
+        name: value
+        for name, value in environ.items()
+        if name in PASSED_NAMES or name.startswith("LC_")
+    }
     return AgentEnvironment(passed)

@@ -20,7 +20,11 @@ _WILDCARD = re.compile(r"[*?\[{]")
 
 
 def refusal(
-    name: str, tool_input: Mapping[str, Any], tools: tuple[str, ...], cwd: Path, protected: frozenset[str] = frozenset()
+    name: str,
+    tool_input: Mapping[str, Any],
+    tools: tuple[str, ...],
+    cwd: Path,
+    protected: frozenset[str] = frozenset(),
 ) -> str | None:
     """Why this call must not run, or None if it may.
 

@@ -29,10 +29,20 @@ IDLE_FLOOR_MS = 10_000
 
 DUMMY_KEY = "held-by-the-gateway"
 
-HOME_FOLDERS = {"HOME": "home", "CLAUDE_CONFIG_DIR": "config", "CLAUDE_CODE_TMPDIR": "tmp", "TMPDIR": "tmp"}
+HOME_FOLDERS = {
+    "HOME": "home",
+    "CLAUDE_CONFIG_DIR": "config",
+    "CLAUDE_CODE_TMPDIR": "tmp",
+    "TMPDIR": "tmp",
+}
 """Variables of the agent's program that name a folder below its home, each with that folder."""
 
-_FROM_SDK = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE", "PWD")
+_FROM_SDK = (
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_AGENT_SDK_VERSION",
+    "CLAUDE_CODE_SDK_READS_SESSION_STATE",
+    "PWD",
+)
 """What the launcher hands on of what the SDK gave it."""
 
 _LAUNCHER = """\
@@ -59,7 +69,9 @@ Wall = Callable[[Path, Path], Sequence[str]]
 class CliProcess:
     """One process of the agent's program: its launcher on disk, and the way to end it."""
 
-    def __init__(self, home: Path, cli: Path, variables: Mapping[str, str], wall: Wall | None) -> None:
+    def __init__(
+        self, home: Path, cli: Path, variables: Mapping[str, str], wall: Wall | None
+    ) -> None:
         """Write the launcher into `home`, an empty private folder; `variables` are the program's
         whole environment.
 
@@ -83,7 +95,9 @@ class CliProcess:
 
     @staticmethod
     def blanked() -> dict[str, str]:
-        """Our variables, emptied: the launcher needs none, and an agent could read its environment."""
+        """Our variables, emptied: the launcher needs none, and an agent could read its
+        environment.
+        """
         return dict.fromkeys(os.environ.keys() - {"LD_LIBRARY_PATH", *_FROM_SDK}, "")
 
     def signal(self, number: int) -> bool:
@@ -131,7 +145,9 @@ def _quiet_variables(timeout_s: float) -> dict[str, str]:
         "DISABLE_ERROR_REPORTING": "1",
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
-        "CLAUDE_CODE_MAX_RETRIES": str(min(2, int(timeout_s // 20))),  # each waits longer, from half a second on
+        "CLAUDE_CODE_MAX_RETRIES": str(
+            min(2, int(timeout_s // 20))
+        ),  # each waits longer, from half a second on
         "API_TIMEOUT_MS": str(timeout_ms),
         "MCP_TIMEOUT": str(int(START_S * 1000)),
         "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(max(IDLE_FLOOR_MS, timeout_ms)),

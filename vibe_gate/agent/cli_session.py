@@ -35,7 +35,13 @@ from vibe_gate.agent.allowed import PROTECTED, built_in, refusal
 from vibe_gate.agent.cli_process import CliProcess
 from vibe_gate.agent.protocols import SessionRecord
 from vibe_gate.agent.session_end import ObservedSession
-from vibe_gate.agent.turn_request import Image, ProgressKind, StoredSession, TurnProgress, TurnRequest
+from vibe_gate.agent.turn_request import (
+    Image,
+    ProgressKind,
+    StoredSession,
+    TurnProgress,
+    TurnRequest,
+)
 from vibe_gate.domain.turn import TodoChanges
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.domain.wire import FINAL_STOPS
@@ -61,9 +67,17 @@ HELD_S = 1.0
 """How long a hook of a stopped session holds its call back, for the interrupt to come first."""
 
 OBSERVED: tuple[HookEvent, ...] = (
-    "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStart", "SubagentStop",
-    "PreCompact", "Notification", "PermissionRequest",
-)  # fmt: skip
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "UserPromptSubmit",
+    "Stop",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "Notification",
+    "PermissionRequest",
+)
 
 
 async def observe_session(
@@ -121,14 +135,18 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
     system_prompt = home / "system-prompt.txt"
     system_prompt.write_text(turn.system_prompt, encoding="utf-8")
     servers = home / "mcp.json"
-    servers.write_text(json.dumps({"mcpServers": mcp_servers.watched_servers(turn.mcp_servers, home / "tmp")}))
+    servers.write_text(
+        json.dumps({"mcpServers": mcp_servers.watched_servers(turn.mcp_servers, home / "tmp")})
+    )
     variables = session.process.blanked()
     arguments: dict[str, str | None] = {"restricted": None, "disable-slash-commands": None}
     if turn.session is None:
         arguments["no-session-persistence"] = None
     else:
         arguments |= _session_arguments(turn.session)
-        variables["CLAUDE_CONFIG_DIR"] = str(home / "config")  # where the SDK looks for the transcript to mirror
+        variables["CLAUDE_CONFIG_DIR"] = str(
+            home / "config"
+        )  # where the SDK looks for the transcript to mirror
 
     def keep_stderr(line: str) -> None:
         if len(observed.stderr) < MAX_STDERR_LINES:
@@ -143,7 +161,9 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
         strict_mcp_config=True,
         verbatim_prompts=True,
         system_prompt={"type": "file", "path": str(system_prompt)},
-        output_format=None if turn.schema is None else {"type": "json_schema", "schema": dict(turn.schema)},
+        output_format=None
+        if turn.schema is None
+        else {"type": "json_schema", "schema": dict(turn.schema)},
         model=turn.model,
         max_turns=turn.max_turns,
         max_budget_usd=None if metered else turn.max_cost_usd,
@@ -185,13 +205,20 @@ def _leading_to(last: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, 
     that is at times a note about hooks beside `last`, from which no later turn is found. Without
     such entries it begins at the newest.
     """
-    end = next((number for number, entry in enumerate(entries, 1) if entry.get("uuid") == last), len(entries))
+    end = next(
+        (number for number, entry in enumerate(entries, 1) if entry.get("uuid") == last),
+        len(entries),
+    )
     return [entry for entry in entries[:end] if entry.get("type") != "last-prompt"]
 
 
 def _session_arguments(session: StoredSession) -> dict[str, str | None]:
     """The CLI's arguments for a session that is kept; the SDK's `resume` would be another way."""
-    ids = {"session-id": session.session_id, "resume": session.resume, "resume-session-at": session.resume_at}
+    ids = {
+        "session-id": session.session_id,
+        "resume": session.resume,
+        "resume-session-at": session.resume_at,
+    }
     return {name: str(uuid.UUID(value)) for name, value in ids.items() if value}
 
 
@@ -274,15 +301,23 @@ class _Session:
         while not self.turn.stop.reason:
             status = await client.get_mcp_status()
             folder = self.process.home / "tmp"
-            states = mcp_servers.server_states(self.turn.mcp_servers, status["mcpServers"], folder, self._redact)
+            states = mcp_servers.server_states(
+                self.turn.mcp_servers, status["mcpServers"], folder, self._redact
+            )
             self.observed.starting = states.starting
             if states.failed:
                 raise AgentError(mcp_servers.failure_sentence(states.failed))
             if not states.starting:
                 return
-            if states.starting != reported and time.monotonic() - began > mcp_servers.REPORTED_AFTER_S:
+            if (
+                states.starting != reported
+                and time.monotonic() - began > mcp_servers.REPORTED_AFTER_S
+            ):
                 reported = states.starting
-                await self.tell("notification", text=f"waiting for the MCP server {', '.join(reported)} to start")
+                await self.tell(
+                    "notification",
+                    text=f"waiting for the MCP server {', '.join(reported)} to start",
+                )
             await asyncio.sleep(mcp_servers.POLL_S)
 
     async def _interrupt(self, client: ClaudeSDKClient, timeout: asyncio.Timeout) -> None:
@@ -305,13 +340,22 @@ class _Session:
         for block in transcript.results(message):
             if not block.is_error:
                 self.observed.answers += block.tool_use_id in self._answer_ids
-            elif block.tool_use_id in self._running:  # refused by the CLI behind the guard: no hook tells of its end
+            elif (
+                block.tool_use_id in self._running
+            ):  # refused by the CLI behind the guard: no hook tells of its end
                 await self.tell("tool.ended", **self._running.pop(block.tool_use_id), ok=False)
 
     def _end_with(self, result: transcript.Item) -> None:
-        """An interrupted CLI names only those refused calls whose answer it awaited: add the others."""
-        denials = {str(denial.get("tool_use_id")): denial for denial in result.get("permission_denials") or ()}
-        self.observed.result = result | {"permission_denials": list((denials | self._denied).values())}
+        """An interrupted CLI names only those refused calls whose answer it awaited: add the
+        others.
+        """
+        denials = {
+            str(denial.get("tool_use_id")): denial
+            for denial in result.get("permission_denials") or ()
+        }
+        self.observed.result = result | {
+            "permission_denials": list((denials | self._denied).values())
+        }
         self.note({"type": "result", **self.observed.result})
 
     async def _hear_part(self, message: StreamEvent) -> None:
@@ -330,7 +374,9 @@ class _Session:
         """Why this call must not run, or None if it may."""
         protected = PROTECTED if self.turn.working else frozenset()
         tool_input = call.get("tool_input") or {}
-        return refusal(str(call.get("tool_name")), tool_input, self._tools, self.turn.folder, protected)
+        return refusal(
+            str(call.get("tool_name")), tool_input, self._tools, self.turn.folder, protected
+        )
 
     def objection(self, call: dict[str, Any]) -> str | None:
         """What is wrong with an answer that is about to be given; None of the second one, which
@@ -385,7 +431,9 @@ class _Session:
 def _listed_tools(turn: TurnRequest) -> tuple[str, ...]:
     """The tools of the turn, with all of a server's tools unless some of them are named."""
     servers_with_names = {tool.split("__")[1] for tool in turn.tools if tool.startswith("mcp__")}
-    whole_servers = [f"mcp__{server}" for server in turn.mcp_servers if server not in servers_with_names]
+    whole_servers = [
+        f"mcp__{server}" for server in turn.mcp_servers if server not in servers_with_names
+    ]
     return (*turn.tools, *whole_servers)
 
 
@@ -404,20 +452,29 @@ def _image_note(image: Image) -> transcript.Item:
 
 def _image_block(image: Image) -> dict[str, Any]:
     data = base64.b64encode(image.data).decode()
-    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": image.media_type, "data": data},
+    }
 
 
 async def _with_images(turn: TurnRequest) -> AsyncIterator[dict[str, Any]]:
     """The prompt behind its pictures, as the one message of a stream."""
     content = [_image_block(image) for image in turn.images]
     content.append({"type": "text", "text": turn.prompt})
-    yield {"type": "user", "message": {"role": "user", "content": content}, "parent_tool_use_id": None}
+    yield {
+        "type": "user",
+        "message": {"role": "user", "content": content},
+        "parent_tool_use_id": None,
+    }
 
 
 def _hooks(session: _Session) -> dict[HookEvent, list[HookMatcher]]:
     numbers = itertools.count()
 
-    async def record_event(event: HookInput, tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
+    async def record_event(
+        event: HookInput, tool_use_id: str | None, _context: HookContext
+    ) -> HookJSONOutput:
         raw: dict[str, Any] = transcript.json_safe(dict(event))
         header = {"seq": next(numbers), "ts": session.ms(), "hook": raw.get("hook_event_name")}
         session.record.hook({**header, **raw, "tool_use_id": tool_use_id})
@@ -434,14 +491,18 @@ def _hooks(session: _Session) -> dict[HookEvent, list[HookMatcher]]:
 
     async def permit(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
         reason = session.why_refused(dict(event))
-        decision = {"behavior": "allow"} if reason is None else {"behavior": "deny", "message": reason}
+        decision = (
+            {"behavior": "allow"} if reason is None else {"behavior": "deny", "message": reason}
+        )
         return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
 
     async def tell_end(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
         await session.end_call(dict(event))
         return {}
 
-    async def tell_notification(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
+    async def tell_notification(
+        event: HookInput, _id: str | None, _context: HookContext
+    ) -> HookJSONOutput:
         await session.tell("notification", text=str(dict(event).get("message") or ""))
         return {}
 

@@ -63,7 +63,9 @@ class ServerStates(Struct, frozen=True):
     failed: tuple[FailedServer, ...] = ()
 
 
-def watched_servers(servers: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, dict[str, Any]]:
+def watched_servers(
+    servers: Mapping[str, Mapping[str, Any]], folder: Path
+) -> dict[str, dict[str, Any]]:
     """The servers, in the CLI's own form, so started that `folder` keeps how each program ends."""
     return {name: _watched(name, dict(server), folder) for name, server in servers.items()}
 
@@ -72,11 +74,17 @@ def _watched(name: str, server: dict[str, Any], folder: Path) -> dict[str, Any]:
     if "command" not in server:
         return server
     argv = [server["command"], *server.get("args", ())]
-    return server | {"command": "/bin/sh", "args": ["-c", _KEEP, name, str(_ending_file(folder, name)), *argv]}
+    return server | {
+        "command": "/bin/sh",
+        "args": ["-c", _KEEP, name, str(_ending_file(folder, name)), *argv],
+    }
 
 
 def server_states(
-    names: Iterable[str], reported: Iterable[Mapping[str, Any]], folder: Path, redact: Callable[[str], str]
+    names: Iterable[str],
+    reported: Iterable[Mapping[str, Any]],
+    folder: Path,
+    redact: Callable[[str], str],
 ) -> ServerStates:
     """The states of the named servers, from what the CLI reports (`mcpServers` of its status) and
     `folder` keeps.
@@ -105,7 +113,10 @@ def failure_sentence(failed: Sequence[FailedServer]) -> str:
 def _status(report: Mapping[str, Any], ending: Path) -> str:
     status = str(report.get("status", "pending"))
     with suppress(FileNotFoundError):
-        if status == "pending" and time.time() - ending.with_name(f"{ending.name}.exit").stat().st_mtime > ENDED_S:
+        if (
+            status == "pending"
+            and time.time() - ending.with_name(f"{ending.name}.exit").stat().st_mtime > ENDED_S
+        ):
             return "failed"
     return status
 

@@ -14,7 +14,9 @@ class SessionRecord(Protocol):
     """Where a session writes what it sees, as it sees it; values are safe for JSON."""
 
     def event(self, data: dict[str, Any]) -> object:
-        """One item of the conversation: its `type` (message, usage, todo, result ...), `ts` and more."""
+        """One item of the conversation: its `type` (message, usage, todo, result ...), `ts` and
+        more.
+        """
 
     def hook(self, data: dict[str, Any]) -> object:
         """One hook event, raw, with `seq` (from 0, its line), `ts` (ms) and `tool_use_id`."""
@@ -50,7 +52,14 @@ class ModelGateway(Protocol):
     def cloud(self) -> Mapping[str, str]:
         """Variables with which agents reach a cloud themselves; {} as a rule."""
 
-    def url(self, node_id: str, *, ceiling_usd: float | None = None, working: bool = False, timeout_s: float) -> str:
+    def url(
+        self,
+        node_id: str,
+        *,
+        ceiling_usd: float | None = None,
+        working: bool = False,
+        timeout_s: float,
+    ) -> str:
         """The address of the model for one session; "" if agents reach their cloud themselves.
 
         The session may spend `ceiling_usd` of the run's budget, and waits `timeout_s` for an

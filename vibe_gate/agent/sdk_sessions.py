@@ -24,7 +24,10 @@ async def read_session_messages(store: Any, session_id: str) -> list[dict[str, A
     from claude_agent_sdk import get_session_messages_from_store
 
     messages = await get_session_messages_from_store(store, session_id)
-    return [{"type": message.type, "uuid": message.uuid, "message": message.message} for message in messages]
+    return [
+        {"type": message.type, "uuid": message.uuid, "message": message.message}
+        for message in messages
+    ]
 
 
 async def rename_stored_session(store: Any, session_id: str, title: str) -> None:  # noqa: ANN401  a SessionStore
@@ -36,7 +39,11 @@ async def rename_stored_session(store: Any, session_id: str, title: str) -> None
     await rename_session_via_store(store, session_id, title)
 
 
-async def fork_stored_session(store: Any, session_id: str, up_to: str = "") -> tuple[str, dict[str, str]]:  # noqa: ANN401
+async def fork_stored_session(
+    store: Any,  # noqa: ANN401
+    session_id: str,
+    up_to: str = "",
+) -> tuple[str, dict[str, str]]:
     """Copy the session up to a message; the copy's id, and its uuid of each message. AgentError."""
     from claude_agent_sdk import fork_session_via_store, project_key_for_directory
 
@@ -44,7 +51,12 @@ async def fork_stored_session(store: Any, session_id: str, up_to: str = "") -> t
         copy = await fork_session_via_store(store, session_id, up_to_message_id=up_to or None)
     except (ValueError, FileNotFoundError) as error:
         raise AgentError(f"The session cannot be copied: {error}.") from error
-    entries = await store.load({"project_key": project_key_for_directory(), "session_id": copy.session_id}) or []
+    entries = (
+        await store.load(
+            {"project_key": project_key_for_directory(), "session_id": copy.session_id}
+        )
+        or []
+    )
     copied_ids: dict[str, str] = {}
     for entry in entries:
         origin = entry.get("forkedFrom")

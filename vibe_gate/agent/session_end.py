@@ -78,14 +78,20 @@ class Conclusion(Struct, frozen=True):
     """One sentence for people."""
 
     cause: ConversationCause | None = None
-    """Why there is no answer; None if there is one, if the session was stopped, or if a limit was reached."""
+    """Why there is no answer; None if there is one, if the session was stopped, or if a limit was
+    reached.
+    """
 
 
-def conclude(session: ObservedSession, timeout_s: float, redact: Callable[[str], str]) -> Conclusion:
+def conclude(
+    session: ObservedSession, timeout_s: float, redact: Callable[[str], str]
+) -> Conclusion:
     """What the end means, redacted before it is cut."""
     if session.not_begun:
         message, _, details = session.not_begun.partition(DETAILS)
-        return Conclusion("died", session.not_begun, NoConversation(message=message, details=details))
+        return Conclusion(
+            "died", session.not_begun, NoConversation(message=message, details=details)
+        )
     status, end = _conclude(session, timeout_s)
     if isinstance(end, str):
         return Conclusion(status, shortened(redact(end)))
@@ -100,11 +106,15 @@ def is_unavailable(session: ObservedSession) -> bool:
     status = session.result.get("api_error_status")
     if status in UNAVAILABLE_STATUS:
         return True
-    return _has_mark(session.result, wire.UNAVAILABLE) or _has_mark(session.result, wire.UNREACHABLE)
+    return _has_mark(session.result, wire.UNAVAILABLE) or _has_mark(
+        session.result, wire.UNREACHABLE
+    )
 
 
 def session_cost(result: Mapping[str, Any]) -> SessionCost:
-    """What the CLI says that the session cost; only a price with basis "list" is one that it knows."""
+    """What the CLI says that the session cost; only a price with basis "list" is one that it
+    knows.
+    """
     usage: dict[str, object] = result.get("usage") or {}
     read_tokens = counted_tokens(usage.get("cache_read_input_tokens"))
     written_tokens = counted_tokens(usage.get("cache_creation_input_tokens"))
@@ -157,12 +167,16 @@ def _conclude(session: ObservedSession, timeout_s: float) -> tuple[Status, str |
     if session.stop_reason == "max_tokens":
         return "max_tokens", AnswerCut()
     if not session.result:
-        last_words = session.failure or (session.stderr[-1] if session.stderr else "it said nothing")
+        last_words = session.failure or (
+            session.stderr[-1] if session.stderr else "it said nothing"
+        )
         return "died", ProcessEnded(details=last_words)
     return _from_result(session, session.result)
 
 
-def _from_result(session: ObservedSession, result: Mapping[str, Any]) -> tuple[Status, str | ConversationCause]:
+def _from_result(
+    session: ObservedSession, result: Mapping[str, Any]
+) -> tuple[Status, str | ConversationCause]:
     message = str(result.get("result") or "")
     match result.get("subtype"):
         case "error_max_turns":
@@ -195,7 +209,9 @@ def _api_error(result: Mapping[str, Any], message: str) -> ConversationCause:
         return BrokeOff(details=message)
     if status == 400 and "credit balance" in message.lower():
         return NoCredit(details=message)
-    return ApiStatus(status=status, details=message.replace(f"API Error: {status}", ""))  # the code has the status
+    return ApiStatus(
+        status=status, details=message.replace(f"API Error: {status}", "")
+    )  # the code has the status
 
 
 def _has_mark(result: Mapping[str, Any], mark: str) -> bool:

@@ -46,16 +46,32 @@ class Transcript:
             case AssistantMessage():
                 source = {"model": message.model, "message_id": message.message_id} | _uuid(message)
                 for block in message.content:
-                    yield {"type": "message", "role": "assistant", "content": "", **self._answer_item(block), **source}
+                    yield {
+                        "type": "message",
+                        "role": "assistant",
+                        "content": "",
+                        **self._answer_item(block),
+                        **source,
+                    }
             case UserMessage():
                 content = message.content
                 for block in [TextBlock(content)] if isinstance(content, str) else content:
-                    yield {"type": "message", "role": "user", "content": "", **self._user_item(block), **_uuid(message)}
+                    yield {
+                        "type": "message",
+                        "role": "user",
+                        "content": "",
+                        **self._user_item(block),
+                        **_uuid(message),
+                    }
                     if isinstance(block, ToolResultBlock) and not block.is_error:
                         tool, tool_input = self._calls.get(block.tool_use_id, ("", {}))
                         yield from self._todos.of(tool, tool_input, message.tool_use_result)
             case SystemMessage():
-                yield {"type": "system", "subtype": message.subtype, "data": json_safe(message.data)}
+                yield {
+                    "type": "system",
+                    "subtype": message.subtype,
+                    "data": json_safe(message.data),
+                }
             case _:
                 yield {"type": "unknown", "kind": type(message).__name__, "data": raw(message)}
 
@@ -64,11 +80,19 @@ class Transcript:
         event = message.event
         if event.get("type") == "message_start":
             start = event.get("message") or {}
-            answer = {"model": start.get("model"), "message_id": start.get("id"), "usage": start.get("usage") or {}}
+            answer = {
+                "model": start.get("model"),
+                "message_id": start.get("id"),
+                "usage": start.get("usage") or {},
+            }
             self._answers[message.parent_tool_use_id] = answer
         elif event.get("type") == "message_delta":
             answer = self._answers.pop(message.parent_tool_use_id, {"usage": {}})
-            final_usage = {name: value for name, value in (event.get("usage") or {}).items() if value is not None}
+            final_usage = {
+                name: value
+                for name, value in (event.get("usage") or {}).items()
+                if value is not None
+            }
             return {"type": "usage", "tokens": _tokens(answer.pop("usage") | final_usage), **answer}
         return None
 
@@ -103,16 +127,30 @@ def _uuid(message: AssistantMessage | UserMessage) -> Item:
 
 def _tokens(usage: Item) -> dict[str, int]:
     """Input includes what was read from the cache and written to it."""
-    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    names = (
+        "input_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+        "output_tokens",
+    )
     uncached, read, written, output = (counted_tokens(usage.get(name)) for name in names)
-    return {"input": uncached + read + written, "output": output, "cache_read": read, "cache_write": written}
+    return {
+        "input": uncached + read + written,
+        "output": output,
+        "cache_read": read,
+        "cache_write": written,
+    }
 
 
 def answer_ids(message: object) -> list[str]:
     """The ids of the answer tool's calls in this message."""
     if not isinstance(message, AssistantMessage):
         return []
-    return [block.id for block in message.content if isinstance(block, ToolUseBlock) and block.name == ANSWER_TOOL]
+    return [
+        block.id
+        for block in message.content
+        if isinstance(block, ToolUseBlock) and block.name == ANSWER_TOOL
+    ]
 
 
 def results(message: object) -> list[ToolResultBlock]:
@@ -124,11 +162,17 @@ def results(message: object) -> list[ToolResultBlock]:
 
 def raw(value: object) -> Item:
     """A dataclass as a dict that JSON takes."""
-    plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else {}
+    plain = (
+        dataclasses.asdict(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type)
+        else {}
+    )
     safe: Item = json_safe(plain)
     return safe
 
 
 def json_safe(value: Any) -> Any:  # noqa: ANN401 any JSON
     """The value as JSON gives it back; what JSON lacks becomes its repr, lone surrogates `?`."""
-    return json.loads(json.dumps(value, default=repr, ensure_ascii=False).encode("utf-8", "replace"))
+    return json.loads(
+        json.dumps(value, default=repr, ensure_ascii=False).encode("utf-8", "replace")
+    )

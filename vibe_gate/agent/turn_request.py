@@ -117,13 +117,17 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     homes: Path
     """A private folder in which the agent's home is made, and deleted after the turn."""
     schema: Mapping[str, Any] | None = None
-    """The JSON schema of the answer, without `$schema`, which the CLI rejects; None for free text."""
+    """The JSON schema of the answer, without `$schema`, which the CLI rejects; None for free
+    text.
+    """
     images: tuple[Image, ...] = ()
     tools: tuple[str, ...] = READ_ONLY_TOOLS
     disallowed_tools: tuple[str, ...] = ()
     """Tools and uses of them that are refused though listed: `Bash(git push *)`."""
     mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By name, in the CLI's own form; all of a server's tools are listed, unless `tools` names some."""
+    """By name, in the CLI's own form; all of a server's tools are listed, unless `tools` names
+    some.
+    """
     working: bool = False
     """Whether the agent may change `folder`. It then goes on after an answer that was cut."""
     wall: Wall | None = None

@@ -67,7 +67,9 @@ async def run_turn(
     except UsageError as error:
         unreadable = str(error)
     finally:
-        result = conclude_turn(turn, session, cost, change, unreadable, turn_record.relative, redact)
+        result = conclude_turn(
+            turn, session, cost, change, unreadable, turn_record.relative, redact
+        )
         turn_record.seal(result)
         status = NODE_STATUS.get(result.kind, "ERROR")
         record.event("node.status", turn.node, status=status, reason=result.detail)
@@ -90,7 +92,9 @@ async def _observed(
         home = Path(name)
         try:
             cli = find_cli(environment.search_path)  # before the SDK, which may be missing, too
-            from vibe_gate.agent.cli_session import observe_session  # the SDK takes a second to load
+            from vibe_gate.agent.cli_session import (
+                observe_session,
+            )  # the SDK takes a second to load
 
             variables = program_variables(home, environment.variables, model, turn.timeout_s)
             process = CliProcess(home, cli, variables, turn.wall)
@@ -98,7 +102,9 @@ async def _observed(
         except AgentError as error:
             return ObservedSession(not_begun=str(error))
         except OSError as error:
-            return ObservedSession(not_begun=f"The agent's home {home} cannot be written: {error.strerror}.")
+            return ObservedSession(
+                not_begun=f"The agent's home {home} cannot be written: {error.strerror}."
+            )
 
 
 def conclude_turn(
@@ -134,7 +140,12 @@ def conclude_turn(
 def _usage_item(cost: SessionCost) -> dict[str, Any]:
     """The turn's total, after it was settled: what the run's summary says of it, too."""
     tokens = {"input": cost.input_tokens, "output": cost.output_tokens}
-    item: dict[str, Any] = {"type": "usage", "tokens": tokens, "cost": cost.usd, "basis": cost.basis}
+    item: dict[str, Any] = {
+        "type": "usage",
+        "tokens": tokens,
+        "cost": cost.usd,
+        "basis": cost.basis,
+    }
     if cost.waits:
         item["waits"] = cost.waits
     return item

@@ -38,7 +38,15 @@ from vibe_gate.domain.verdict import CriterionResult, RawFinding, short, whole_c
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
 
-__all__ = ["CHECKS", "Check", "CheckInput", "CheckResult", "CheckResults", "run_check", "run_checks"]
+__all__ = [
+    "CHECKS",
+    "Check",
+    "CheckInput",
+    "CheckResult",
+    "CheckResults",
+    "run_check",
+    "run_checks",
+]
 
 CHECKS: dict[str, Check[Any]] = {
     "no-secrets": Check("No secret is added", text.SecretOptions, text.no_secrets, of_text=True),
@@ -48,7 +56,9 @@ CHECKS: dict[str, Check[Any]] = {
         objects_to("conflict marker", text.no_conflict_markers),
         of_text=True,
     ),
-    "no-deleted-files": Check("No file is deleted", Excluding, objects_to("deleted file", files.no_deleted_files)),
+    "no-deleted-files": Check(
+        "No file is deleted", Excluding, objects_to("deleted file", files.no_deleted_files)
+    ),
     "no-deleted-tests": Check(
         "No test is deleted",
         tests_kept.TestOptions,
@@ -64,49 +74,86 @@ CHECKS: dict[str, Check[Any]] = {
         concerns=tests_kept.can_skip_tests,
     ),
     "only-paths": Check(
-        "Nothing but these paths changes", files.OnlyPathsOptions, objects_to("disallowed path", files.only_paths)
+        "Nothing but these paths changes",
+        files.OnlyPathsOptions,
+        objects_to("disallowed path", files.only_paths),
     ),
     "forbidden-paths": Check(
-        "These paths do not change", files.ForbiddenPathsOptions, objects_to("forbidden path", files.forbidden_paths)
+        "These paths do not change",
+        files.ForbiddenPathsOptions,
+        objects_to("forbidden path", files.forbidden_paths),
     ),
     "forbidden-pattern": Check(
-        "No added line matches", text.PatternOptions, text.forbidden_pattern, of_text=True, leaves_out=RULE_FILES
+        "No added line matches",
+        text.PatternOptions,
+        text.forbidden_pattern,
+        of_text=True,
+        leaves_out=RULE_FILES,
     ),
     "required-companion": Check(
         "What belongs together changes together", files.CompanionOptions, files.required_companion
     ),
-    "max-changed-lines": Check("The change is small enough to review", files.MaxLinesOptions, files.max_changed_lines),
-    "no-binary": Check("No binary content is added", Excluding, objects_to("binary file", files.no_binary)),
+    "max-changed-lines": Check(
+        "The change is small enough to review", files.MaxLinesOptions, files.max_changed_lines
+    ),
+    "no-binary": Check(
+        "No binary content is added", Excluding, objects_to("binary file", files.no_binary)
+    ),
     "no-large-files": Check(
-        "No large file is added", files.LargeFileOptions, objects_to("large file", files.no_large_files)
+        "No large file is added",
+        files.LargeFileOptions,
+        objects_to("large file", files.no_large_files),
     ),
     "no-invisible-unicode": Check(
         "No character hides or reorders text",
         Excluding,
-        objects_to("line with hidden characters", text.no_invisible_unicode, plural="lines with hidden characters"),
+        objects_to(
+            "line with hidden characters",
+            text.no_invisible_unicode,
+            plural="lines with hidden characters",
+        ),
         of_text=True,
     ),
     "no-escaping-symlinks": Check(
-        "No symbolic link leaves the tree", Excluding, objects_to("escaping link", files.no_escaping_symlinks)
+        "No symbolic link leaves the tree",
+        Excluding,
+        objects_to("escaping link", files.no_escaping_symlinks),
     ),
     "no-policy-change": Check(
-        "The gate's own policy does not change", NoOptions, objects_to("policy file", files.no_policy_change)
+        "The gate's own policy does not change",
+        NoOptions,
+        objects_to("policy file", files.no_policy_change),
     ),
-    "tools-only": Check("The agent used only these tools", conduct.ToolsOnlyOptions, conduct.tools_only, True),
-    "tool-used": Check("The agent used this tool", conduct.ToolUsedOptions, conduct.tool_used, True),
+    "tools-only": Check(
+        "The agent used only these tools", conduct.ToolsOnlyOptions, conduct.tools_only, True
+    ),
+    "tool-used": Check(
+        "The agent used this tool", conduct.ToolUsedOptions, conduct.tool_used, True
+    ),
     "cost-under": Check("The agent cost no more", conduct.CostOptions, conduct.cost_under, True),
-    "todos-completed": Check("The agent completed its todos", NoOptions, conduct.todos_completed, True),
-    "no-errors-in-logs": Check(
-        "No program that the agent ran printed an error", conduct.LogOptions, conduct.no_errors_in_logs, True
+    "todos-completed": Check(
+        "The agent completed its todos", NoOptions, conduct.todos_completed, True
     ),
-    "complete-capture": Check("Hooks saw all of the agent's tool calls", NoOptions, conduct.complete_capture, True),
-    "command": Check("A command succeeds in an export of the head tree", CommandOptions, command, True),
+    "no-errors-in-logs": Check(
+        "No program that the agent ran printed an error",
+        conduct.LogOptions,
+        conduct.no_errors_in_logs,
+        True,
+    ),
+    "complete-capture": Check(
+        "Hooks saw all of the agent's tool calls", NoOptions, conduct.complete_capture, True
+    ),
+    "command": Check(
+        "A command succeeds in an export of the head tree", CommandOptions, command, True
+    ),
 }
 """Each check's name, what passing says, its options and its function."""
 
 
 def run_check(input: CheckInput) -> CheckResult:
-    """The answer of the check that the criterion names; its name and options were validated with the definitions."""
+    """The answer of the check that the criterion names; its name and options were validated with
+    the definitions.
+    """
     check = CHECKS[input.criterion.check_name]
     written = input.criterion.options
     options = read(check.options, written) if written else check.options()
@@ -124,7 +171,9 @@ def run_check(input: CheckInput) -> CheckResult:
 
 
 SHOWN_LINES = 8
-"""Of the end of a failed command's output, on the screen; the last 64 KiB are in the bundle's checks.log."""
+"""Of the end of a failed command's output, on the screen; the last 64 KiB are in the bundle's
+checks.log.
+"""
 
 _NO_WALL = "Commands ran code of the change without a whole wall around it"
 
@@ -136,8 +185,9 @@ class CheckResults(Struct, frozen=True):
     """By rubric id and criterion id."""
     findings: tuple[RawFinding, ...]
     raised_by: Mapping[RawFinding, Collection[str]] = MappingProxyType({})
-    """By finding the ids of the rubrics that fail a criterion with it, since two rubrics may give the same id to
-    criteria of their own."""
+    """By finding the ids of the rubrics that fail a criterion with it, since two rubrics may give
+    the same id to criteria of their own.
+    """
     notes: tuple[str, ...] = ()
     """Sentences for people."""
     repairs: tuple[FileDiff, ...] = ()
@@ -159,7 +209,8 @@ def run_checks(
     A check that the deadline leaves no time is an error; one that has begun may end later.
 
     `node` is that of the checks in the run's graph.
-    `acted` gives what agents did; it is asked only if a check wants to know. `suggest` as of CheckInput.
+    `acted` gives what agents did; it is asked only if a check wants to know. `suggest` as of
+    CheckInput.
     """
     answers: dict[tuple[str, tuple[str, ...]], CheckResult] = {}
     results: dict[tuple[str, str], CriterionResult] = {}
@@ -169,7 +220,9 @@ def run_checks(
     run.record.event("node.status", node, status="RUNNING")
     for rubric in rubrics:
         for criterion in rubric.check_criteria:
-            reach = gate.reach(rubric.id) if CHECKS[criterion.check_name].of_text else ()  # others do not ask for it
+            reach = (
+                gate.reach(rubric.id) if CHECKS[criterion.check_name].of_text else ()
+            )  # others do not ask for it
             question = to_json(replace(criterion, id="", weight=1.0)), reach
             if question not in answers:
                 input = CheckInput(
@@ -215,8 +268,9 @@ def _too_late(cause: TimeUsedUp) -> CheckResult:
 
 
 def _findings_of(result: CriterionResult, answer: CheckResult) -> Iterable[RawFinding]:
-    """What a failed criterion points at: the answer's findings, or the change if they are named after another one that
-    asks the same."""
+    """What a failed criterion points at: the answer's findings, or the change if they are named
+    after another one that asks the same.
+    """
     if result.outcome != "fail":
         return ()
     findings = [finding for finding in answer.findings if finding.criterion == result.id]
@@ -224,7 +278,9 @@ def _findings_of(result: CriterionResult, answer: CheckResult) -> Iterable[RawFi
 
 
 class _Commands:
-    """Runs the commands of one review's checks, and keeps what they print; `lacks`: what of the wall is missing."""
+    """Runs the commands of one review's checks, and keeps what they print; `lacks`: what of the
+    wall is missing.
+    """
 
     def __init__(self, change: Change, repository: Repository, run: RunContext) -> None:
         self._change, self._repository, self._run = change, repository, run
@@ -232,9 +288,16 @@ class _Commands:
         self.ends: dict[str, list[str]] = {}
         self.printed: list[str] = []
 
-    def __call__(self, criterion: Criterion, argv: tuple[str, ...], timeout_s: float, side: Side) -> CommandRun:
-        """Run a command in a fresh export of the tree before or after the change, behind the wall."""
-        from vibe_gate.sandbox import command_environment_from, run_command  # most gates have no command
+    def __call__(
+        self, criterion: Criterion, argv: tuple[str, ...], timeout_s: float, side: Side
+    ) -> CommandRun:
+        """Run a command in a fresh export of the tree before or after the change, behind the
+        wall.
+        """
+        from vibe_gate.sandbox import (
+            command_environment_from,
+            run_command,
+        )  # most gates have no command
 
         with scratch.private_folder("check") as folder:
             root = folder.resolve() / "tree"
@@ -258,20 +321,35 @@ class _Commands:
             self.lacks[ended.lacks] = None
         self._keep(criterion, argv, output, ended.exit_code, side)
         return CommandRun(
-            ended.exit_code, output, ended.failure, changed, files, ended.dropped, contents, ended.missing
+            ended.exit_code,
+            output,
+            ended.failure,
+            changed,
+            files,
+            ended.dropped,
+            contents,
+            ended.missing,
         )
 
-    def _keep(self, criterion: Criterion, argv: tuple[str, ...], output: str, code: int | None, side: Side) -> None:
+    def _keep(
+        self, criterion: Criterion, argv: tuple[str, ...], output: str, code: int | None, side: Side
+    ) -> None:
         ending = "did not finish" if code is None else f"exit code {code}"
         if side == "before":
             ending += ", on the tree before the change"
         heading = f"==== {criterion.id}: {' '.join(argv)} ({ending})"
         self.printed.append(f"{heading}\n{output.rstrip()}\n")
         lines = [line for line in output.splitlines() if line.strip()]
-        self.ends.setdefault(criterion.id, lines[-SHOWN_LINES:])  # of the change's own run, which is the first
+        self.ends.setdefault(
+            criterion.id, lines[-SHOWN_LINES:]
+        )  # of the change's own run, which is the first
 
-    def notes(self, results: Iterable[CriterionResult], pointed_at: Collection[str]) -> Iterator[str]:
-        """The end of what a command printed that did not pass and pointed at no file; what of the wall is missing."""
+    def notes(
+        self, results: Iterable[CriterionResult], pointed_at: Collection[str]
+    ) -> Iterator[str]:
+        """The end of what a command printed that did not pass and pointed at no file; what of the
+        wall is missing.
+        """
         for result in results:
             if result.outcome not in ("fail", "error") or result.id in pointed_at:
                 continue

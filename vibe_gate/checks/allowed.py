@@ -1,4 +1,6 @@
-"""Which secrets other scanners' allowlists allow: those of the trusted revision do, those of the change do not."""
+"""Which secrets other scanners' allowlists allow: those of the trusted revision do, those of the
+change do not.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ NOT_HONOURED = " Its allowlist comment comes with this change, so it does not co
 
 
 class Allowed:
-    """Asks the trusted `.gitleaks.toml` and comments that stood before the change; counts what they allow."""
+    """Asks the trusted `.gitleaks.toml` and comments that stood before the change; counts what they
+    allow.
+    """
 
     def __init__(self, input: CheckInput) -> None:
         self._input = input
@@ -25,10 +29,16 @@ class Allowed:
 
     @cached_property
     def _allowlist(self) -> secrets.Allowlist:
-        return secrets.read_allowlist(self._input.gitleaks) if self._input.gitleaks else secrets.Allowlist()
+        return (
+            secrets.read_allowlist(self._input.gitleaks)
+            if self._input.gitleaks
+            else secrets.Allowlist()
+        )
 
     def allows(self, file: FileDiff, number: int, secret: str, line: str) -> bool:
-        """Whether the trusted revision's `.gitleaks.toml`, or a comment that stood in this file before, allows it."""
+        """Whether the trusted revision's `.gitleaks.toml`, or a comment that stood in this file
+        before, allows it.
+        """
         place = (file.path, number)
         if place not in self._by_comment:  # once for a line, be it full of secrets
             comment = self._comment(file, number)

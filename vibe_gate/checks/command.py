@@ -1,7 +1,8 @@
-"""The check `command`: a program of the repository's own succeeds in an export of the head tree and leaves it as it is.
+"""The check `command`: a program of the repository's own succeeds in an export of the head tree and
+leaves it as it is.
 
-What the program says about lines becomes findings there. Each form of output is a function over its lines; `auto`
-knows SARIF by its braces and looks for all the others.
+What the program says about lines becomes findings there. Each form of output is a function over its
+lines; `auto` knows SARIF by its braces and looks for all the others.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from vibe_gate.domain.escape import expression, listed
 DEFAULT_TIMEOUT_S = 300.0
 _SHELL = frozenset(("&&", "||", ";", "|", ">", ">>", "<", "&"))
 MAX_LINE = 9_999_999
-"""What is not a line of any file counts as no line: formats that know JSON's numbers also know 1e999."""
+"""What is not a line of any file counts as no line: formats that know JSON's numbers also know
+1e999.
+"""
 
 OutputForm = Literal["auto", "ruff", "mypy", "pytest", "eslint", "sarif", "gcc", "none"]
 
@@ -44,11 +47,19 @@ OutputForm = Literal["auto", "ruff", "mypy", "pytest", "eslint", "sarif", "gcc",
 class CommandOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a criterion may set beside its `command`."""
 
-    timeout_s: Annotated[float, Meta(gt=0, le=86_400, description="seconds until it is killed")] = DEFAULT_TIMEOUT_S
+    timeout_s: Annotated[float, Meta(gt=0, le=86_400, description="seconds until it is killed")] = (
+        DEFAULT_TIMEOUT_S
+    )
     unix_sockets: Annotated[bool, Meta(description="whether it may open Unix sockets")] = False
-    output: Annotated[OutputForm, Meta(description="the form in which it speaks about lines")] = "auto"
-    new_only: Annotated[bool, Meta(description="whether a failure that the tree before has, too, passes")] = False
-    fix: Annotated[str, Meta(description="the command that repairs: shown, and suggested at a pull request")] = ""
+    output: Annotated[OutputForm, Meta(description="the form in which it speaks about lines")] = (
+        "auto"
+    )
+    new_only: Annotated[
+        bool, Meta(description="whether a failure that the tree before has, too, passes")
+    ] = False
+    fix: Annotated[
+        str, Meta(description="the command that repairs: shown, and suggested at a pull request")
+    ] = ""
 
 
 class Remark(Struct, frozen=True):
@@ -62,7 +73,9 @@ class Remark(Struct, frozen=True):
 
 
 def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckResult:
-    """The command exits with 0 and changes no file. One that could not run or did not finish is an error."""
+    """The command exits with 0 and changes no file. One that could not run or did not finish is an
+    error.
+    """
     result = _command(input, options, files)
     if result.outcome != "fail" or not options.fix or not input.suggest:
         return result
@@ -70,7 +83,9 @@ def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckRe
 
 
 def _fixed(input: CheckInput, options: CommandOptions, files: Files) -> Iterator[FileDiff]:
-    """What `fix` makes of files of the change in an export of its own; nothing if it needs a shell."""
+    """What `fix` makes of files of the change in an export of its own; nothing if it needs a
+    shell.
+    """
     try:
         argv = tuple(shlex.split(options.fix))
     except ValueError:
@@ -91,11 +106,15 @@ def _fixed(input: CheckInput, options: CommandOptions, files: Files) -> Iterator
 def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckResult:
     argv = input.criterion.command
     if not argv:
-        return CheckResult("error", 'The check "command" needs a command = ["program", "argument"].')
+        return CheckResult(
+            "error", 'The check "command" needs a command = ["program", "argument"].'
+        )
     ended = input.run_command(argv, options.timeout_s, "after")
     command_line = shlex.join(argv)[:120]
     if ended.exit_code is None:
-        return CheckResult("error", f"{command_line} gave no answer: {ended.failure}.", cause=ended.missing)
+        return CheckResult(
+            "error", f"{command_line} gave no answer: {ended.failure}.", cause=ended.missing
+        )
     if ended.exit_code == 0 and not ended.changed:
         return CheckResult("pass", f"{command_line} exited with 0.")
     repair = f" To repair: {options.fix}" if options.fix else ""
@@ -128,7 +147,9 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
 
 
 def _whole_failure(beginning: str, comparison: str, ended: CommandRun) -> Hit:
-    """The finding of a failed command that says nothing about a line; other output is another finding."""
+    """The finding of a failed command that says nothing about a line; other output is another
+    finding.
+    """
     lines = [line.strip() for line in ended.output.splitlines() if line.strip()]
     last_line = lines[-1] if lines else "no output"
     output = "\n".join(_without_measures(line) for line in lines)
@@ -136,8 +157,12 @@ def _whole_failure(beginning: str, comparison: str, ended: CommandRun) -> Hit:
     return Hit(f"{beginning}{ending}", fingerprint=f"{beginning}\n{output}")
 
 
-def _rewritten_files(input: CheckInput, files: Files, ended: CommandRun, command_line: str) -> Iterator[Hit]:
-    """A finding for each file that the command changed; another repair of a file is another finding."""
+def _rewritten_files(
+    input: CheckInput, files: Files, ended: CommandRun, command_line: str
+) -> Iterator[Hit]:
+    """A finding for each file that the command changed; another repair of a file is another
+    finding.
+    """
     changed_files = {file.path: file for file in files}
     message = f"{command_line} changed this file; run it and commit the result."
     for path in ended.changed:
@@ -151,20 +176,32 @@ def _rewritten_files(input: CheckInput, files: Files, ended: CommandRun, command
 
 
 _RemarkKey = tuple[str, str]
-"""A path ("" of a line of output) and what is said, without what differs between two runs of the same."""
+"""A path ("" of a line of output) and what is said, without what differs between two runs of the
+same.
+"""
 
 _VARYING = expression(r"0x[0-9a-fA-F]+|[0-9]+|vibe-gate-command-\w+|={4,}|s\b")
 """Addresses, numbers, the name of TMPDIR, rules that fill a line, the plural."""
 
 
-def _what_is_new(input: CheckInput, options: CommandOptions, ended: CommandRun) -> tuple[Counter[_RemarkKey], str]:
-    """What a failed command did not say in the tree before the change, and why it is no old failure ("": it is one)."""
+def _what_is_new(
+    input: CheckInput, options: CommandOptions, ended: CommandRun
+) -> tuple[Counter[_RemarkKey], str]:
+    """What a failed command did not say in the tree before the change, and why it is no old failure
+    ("": it is one).
+    """
     remarks_now = _count_remarks(ended.output, options.output)
     if (ended.exit_code or 0) < 0 or ended.dropped:
-        return remarks_now, " Its output is not whole, so it cannot be compared with the one before the change."
+        return (
+            remarks_now,
+            " Its output is not whole, so it cannot be compared with the one before the change.",
+        )
     before = input.run_command(input.criterion.command or (), options.timeout_s, "before")
     if before.exit_code is None:
-        return remarks_now, f" Before the change it gave no answer ({before.failure}), so this counts as new."
+        return (
+            remarks_now,
+            f" Before the change it gave no answer ({before.failure}), so this counts as new.",
+        )
     new = remarks_now - _count_remarks(before.output, options.output)
     if before.exit_code != ended.exit_code:
         return new, f" Before the change its exit code is {before.exit_code}."
@@ -175,7 +212,9 @@ def _what_is_new(input: CheckInput, options: CommandOptions, ended: CommandRun) 
 
 
 def _count_remarks(output: str, form: OutputForm) -> Counter[_RemarkKey]:
-    """How often each thing is said: what is understood with its path, and each line, understood or not."""
+    """How often each thing is said: what is understood with its path, and each line, understood or
+    not.
+    """
     try:
         lines = json.dumps(json.loads(output), indent=0).split("\n")
     except (ValueError, RecursionError):
@@ -206,8 +245,9 @@ _POSITION = expression(
     r"|(?<![\w.:#\[-])[0-9]+ (?:warning|error|problem|issue)s?\b"
     r"|(?<![\w.:#\[-])(?<!\w )[0-9]+ (?:failed|passed|skipped)\b"
 )
-"""Positions, a length and its limit, counts of what a tool found. Any other number is part of what is said: an id, a
-version, a port, an address."""
+"""Positions, a length and its limit, counts of what a tool found. Any other number is part of what
+is said: an id, a version, a port, an address.
+"""
 
 _DIGITS = expression(r"[0-9]+")
 
@@ -217,10 +257,14 @@ def _without_measures(text: str) -> str:
     return " ".join(_MEASURE.sub("N", moved).split())
 
 
-def _findings(input: CheckInput, changed: Files, all_remarks: Iterable[Remark], ended: CommandRun) -> Iterator[Hit]:
-    """A finding for each remark about a line of the tree; the line is evidence if its file is part of the change.
+def _findings(
+    input: CheckInput, changed: Files, all_remarks: Iterable[Remark], ended: CommandRun
+) -> Iterator[Hit]:
+    """A finding for each remark about a line of the tree; the line is evidence if its file is part
+    of the change.
 
-    What the remark says is part of the fingerprint: another remark about the same line is another finding.
+    What the remark says is part of the fingerprint: another remark about the same line is another
+    finding.
     """
     changed_files = {file.path: file for file in changed if file.after}
     contents: dict[str, list[str]] = {}
@@ -239,14 +283,18 @@ def _findings(input: CheckInput, changed: Files, all_remarks: Iterable[Remark], 
         line = lines[number - 1] if lines else ""
         distinction = [_without_measures(remark.rule), _without_measures(remark.message)]
         if path in changed_files:
-            yield Hit(remark.message, paths.quote(path), number, line, fingerprint="\n".join(distinction))
+            yield Hit(
+                remark.message, paths.quote(path), number, line, fingerprint="\n".join(distinction)
+            )
         else:
             distinction.append(" ".join(line.split()))
             yield Hit(remark.message, paths.quote(path), number, fingerprint="\n".join(distinction))
 
 
 def _lines_of(input: CheckInput, path: str, file: FileDiff | None) -> list[str]:
-    """The lines of a file after the change, changed or not; none of what is no regular file there, or too large."""
+    """The lines of a file after the change, changed or not; none of what is no regular file there,
+    or too large.
+    """
     if file is None or file.after is None:
         content = input.read_path(path)
     elif file.is_read:
@@ -256,7 +304,9 @@ def _lines_of(input: CheckInput, path: str, file: FileDiff | None) -> list[str]:
     return [] if content is None else [text_of(line) for line in content.split(b"\n")]
 
 
-_POINTER = expression(r"(?P<path>[^:\s][^:]{0,4095}):(?P<line>[0-9]{1,7})(?::[0-9]{1,7})?:?\s+(?P<message>\S.*)")
+_POINTER = expression(
+    r"(?P<path>[^:\s][^:]{0,4095}):(?P<line>[0-9]{1,7})(?::[0-9]{1,7})?:?\s+(?P<message>\S.*)"
+)
 """`src/a.py:3:1: F401 unused`, as compilers and most linters write it."""
 
 _ARROW = expression(r"\s*--> (?P<path>[^:]{1,4096}):(?P<line>[0-9]{1,7})(?::[0-9]{1,7})?\s*")
@@ -270,7 +320,9 @@ _AT = expression(r"(?P<path>[^\s:][^:]{0,4095}):(?P<line>[0-9]{1,7}): ?(?:in )?\
 """pytest's heading of a failure, and the places of its traceback, the test's own first."""
 
 _BROKEN = expression(r'E     File "(?P<path>[^"]{1,4096})", line (?P<line>[0-9]{1,7})')
-"""The module that could not be read, below `ERROR collecting`; the traceback leads only to who imports it."""
+"""The module that could not be read, below `ERROR collecting`; the traceback leads only to who
+imports it.
+"""
 
 
 def remarks(output: str, form: OutputForm = "auto") -> list[Remark]:
@@ -325,9 +377,18 @@ def _failures(lines: list[str]) -> Iterator[Remark]:
                 yield Remark(place["path"], int(place["line"]), f"{name}: {error or 'failed'}")
             name, error, place = heading["name"] if heading else "", "", None
             broken = name.startswith("ERROR collecting ")
-        elif at := (broken and _BROKEN.fullmatch(line)) or (name and place is None and _AT.fullmatch(line)) or None:
+        elif (
+            at := (broken and _BROKEN.fullmatch(line))
+            or (name and place is None and _AT.fullmatch(line))
+            or None
+        ):
             place = at
-        elif name and not error and line.startswith("E  ") and not (broken and line.startswith("E     ")):
+        elif (
+            name
+            and not error
+            and line.startswith("E  ")
+            and not (broken and line.startswith("E     "))
+        ):
             error = line[1:].strip()
 
 
@@ -353,7 +414,9 @@ def _sarif(output: str) -> Iterator[Remark]:
                     path = unquote(str(physical["artifactLocation"]["uri"]).removeprefix("file://"))
                     line = physical.get("region", {}).get("startLine")
                     number = line if isinstance(line, int) else 0
-                    yield Remark(path, number, str(result["message"]["text"]), str(result.get("ruleId", "")))
+                    yield Remark(
+                        path, number, str(result["message"]["text"]), str(result.get("ruleId", ""))
+                    )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return
 

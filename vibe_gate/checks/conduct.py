@@ -1,9 +1,9 @@
 """Checks of conduct: what agents did, whatever the change looks like.
 
-`CheckInput.conduct` gives an entry for each agent that is looked at. The gate gives the turns of the stages that it
-comes after and the captured sessions that wrote files of the change; `expect` gives the turns of a RunResult. Without
-anything to look at the outcome is not_applicable, and abstain if something that should be looked at is not recorded:
-never pass.
+`CheckInput.conduct` gives an entry for each agent that is looked at. The gate gives the turns of
+the stages that it comes after and the captured sessions that wrote files of the change; `expect`
+gives the turns of a RunResult. Without anything to look at the outcome is not_applicable, and
+abstain if something that should be looked at is not recorded: never pass.
 """
 
 from __future__ import annotations
@@ -35,13 +35,21 @@ if TYPE_CHECKING:
     from vibe_gate.store.result import RunResult
 
 LOG_ERRORS = (
-    r"\bERROR\b", r"\bFATAL\b", r"\bCRITICAL\b", r"Traceback \(most recent call last\)", r"^panic: ", r"Unhandled\w* ",
-    r"\bSegmentation fault\b", r"\bUncaught \w+",
-)  # fmt: skip
+    r"\bERROR\b",
+    r"\bFATAL\b",
+    r"\bCRITICAL\b",
+    r"Traceback \(most recent call last\)",
+    r"^panic: ",
+    r"Unhandled\w* ",
+    r"\bSegmentation fault\b",
+    r"\bUncaught \w+",
+)
 """What programs write when something broke, in the spellings of common loggers and runtimes."""
 
 LOGGING_TOOLS = ("Bash", "BashOutput", "TaskOutput", "mcp__*")
-"""Tools that return what a program printed. Others return files and pages, which may tell of errors."""
+"""Tools that return what a program printed. Others return files and pages, which may tell of
+errors.
+"""
 
 NAMED = 3
 """Pieces of evidence that a sentence names; the findings have all of them."""
@@ -51,7 +59,8 @@ class ToolsOnlyOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Options of `tools-only`."""
 
     tools: Annotated[
-        tuple[str, ...], Meta(description="names of tools; `*` and `?` as in file names, such as `mcp__docs__*`")
+        tuple[str, ...],
+        Meta(description="names of tools; `*` and `?` as in file names, such as `mcp__docs__*`"),
     ]
 
 
@@ -66,7 +75,9 @@ class ToolUsedOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class CostOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `cost-under`."""
 
-    max_usd: Annotated[float, Meta(ge=0, description="US dollars that the agents' turns may cost together")]
+    max_usd: Annotated[
+        float, Meta(ge=0, description="US dollars that the agents' turns may cost together")
+    ]
 
 
 class LogOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,10 +85,13 @@ class LogOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     patterns: Annotated[
         tuple[RegularExpression, ...],
-        Meta(min_length=1, description="regular expressions of errors, by default of common loggers"),
+        Meta(
+            min_length=1, description="regular expressions of errors, by default of common loggers"
+        ),
     ] = LOG_ERRORS
     ignore: Annotated[
-        tuple[RegularExpression, ...], Meta(description="regular expressions of lines that do not count")
+        tuple[RegularExpression, ...],
+        Meta(description="regular expressions of lines that do not count"),
     ] = ()
 
 
@@ -97,9 +111,11 @@ def of_turn(name: str, turn: RunResult, *, superseded: bool = False) -> Conduct:
 
 
 def of_stages(run: RunResult, agents: Mapping[str, str]) -> tuple[Conduct, ...]:
-    """The turns of agents, whose nodes are named oldest first, each with its stage. StorageError, IntegrityError.
+    """The turns of agents, whose nodes are named oldest first, each with its stage. StorageError,
+    IntegrityError.
 
-    A turn that was cut off and begun again counts as superseded: only the last turn of a node is left in the files.
+    A turn that was cut off and begun again counts as superseded: only the last turn of a node is
+    left in the files.
     """
     latest = {stage: node for node, stage in agents.items()}
     turns: dict[str, list[RunResult]] = {node: [] for node in agents}
@@ -120,9 +136,15 @@ def of_session(session: str, captured: CapturedSession | None) -> Conduct:
     """A captured session by its id; None: its events are not in the store."""
     name = captures.session_title(session)
     if captured is None:
-        return Conduct(name=name, is_session=True, unread="its events are not here, or cannot be read")
-    unread = f"{counted(captured.damaged, 'event')} of it could not be kept" if captured.damaged else ""
-    return Conduct(name=name, calls=captured.calls, todos=captured.todos, is_session=True, unread=unread)
+        return Conduct(
+            name=name, is_session=True, unread="its events are not here, or cannot be read"
+        )
+    unread = (
+        f"{counted(captured.damaged, 'event')} of it could not be kept" if captured.damaged else ""
+    )
+    return Conduct(
+        name=name, calls=captured.calls, todos=captured.todos, is_session=True, unread=unread
+    )
 
 
 def _printed(turn: RunResult) -> Iterator[str]:
@@ -151,7 +173,9 @@ def _matches(tool: str, patterns: Iterable[str]) -> bool:
 
 
 def capture_note(run: RunResult) -> str:
-    """One line that names the turns of a run whose hooks missed something, judges' too; "" if none did."""
+    """One line that names the turns of a run whose hooks missed something, judges' too; "" if none
+    did.
+    """
     turns = [of_turn(turn.bundle_dir.parent.name, turn) for turn in run.turns()]
     gaps = _capture_gaps(turns)
     return f"Capture incomplete: {_first_of(gaps)}" if gaps else ""
@@ -174,7 +198,9 @@ def tools_only(input: CheckInput, options: ToolsOnlyOptions, files: Files) -> Ch
 
 
 def tool_used(input: CheckInput, options: ToolUsedOptions, files: Files) -> CheckResult:
-    """Whether the turns called `tool` with success at least `min` and at most `max` times, all together."""
+    """Whether the turns called `tool` with success at least `min` and at most `max` times, all
+    together.
+    """
     turns = _turns(input)
     successes = failures = 0
     for turn in turns:
@@ -213,7 +239,9 @@ def cost_under(input: CheckInput, options: CostOptions, files: Files) -> CheckRe
 
 
 def todos_completed(input: CheckInput, options: NoOptions, files: Files) -> CheckResult:
-    """Whether nothing is left on the agents' own lists; of a stage that ran again, on its last one."""
+    """Whether nothing is left on the agents' own lists; of a stage that ran again, on its last
+    one.
+    """
     conducts = input.conduct()
     with_list: list[Conduct] = []
     for conduct in conducts:
@@ -231,7 +259,9 @@ def todos_completed(input: CheckInput, options: NoOptions, files: Files) -> Chec
 
 
 def no_errors_in_logs(input: CheckInput, options: LogOptions, files: Files) -> CheckResult:
-    """Whether nothing that programs printed looks like an error; of a stage that ran again, in its last turn."""
+    """Whether nothing that programs printed looks like an error; of a stage that ran again, in its
+    last turn.
+    """
     turns = [turn for turn in _turns(input) if not turn.superseded]
     is_error = any_of(options.patterns)
     is_ignored = any_of(options.ignore)
@@ -264,8 +294,12 @@ def _turns(input: CheckInput) -> list[Conduct]:
     return [conduct for conduct in input.conduct() if not conduct.is_session]
 
 
-def _conclude(input: CheckInput, conducts: Sequence[Conduct], problems: list[str], passes: str) -> CheckResult:
-    """Fail with the problems, each a finding about the whole change; all of them are untrusted text."""
+def _conclude(
+    input: CheckInput, conducts: Sequence[Conduct], problems: list[str], passes: str
+) -> CheckResult:
+    """Fail with the problems, each a finding about the whole change; all of them are untrusted
+    text.
+    """
     if problems:
         return failed(input, _first_of(problems), [Hit(problem) for problem in problems])
     if not conducts:

@@ -16,10 +16,25 @@ from msgspec.structs import replace
 from vibe_gate.checks import repairs
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.cause import Cause, ProgramMissing, TextTooLong
-from vibe_gate.domain.change import LARGEST_READ, SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
+from vibe_gate.domain.change import (
+    LARGEST_READ,
+    SUBMODULE_MODE,
+    Change,
+    FileDiff,
+    FileVersion,
+    Side,
+)
 from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.rubric import Criterion, Glob
-from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Level, Outcome, RawFinding, short
+from vibe_gate.domain.verdict import (
+    MAX_FINDINGS,
+    MAX_REASON,
+    CheckedEvidence,
+    Level,
+    Outcome,
+    RawFinding,
+    short,
+)
 
 if TYPE_CHECKING:
     from vibe_gate.domain.turn import TurnTodo
@@ -37,11 +52,14 @@ class Call(Protocol):
 
 
 class Conduct(Struct, frozen=True):
-    """What one agent did: in a turn of this program's, or in a captured session of the change's author.
+    """What one agent did: in a turn of this program's, or in a captured session of the change's
+    author.
 
-    `name` is for people. `usd` is None if it is not known; `usd_at_most`: it may have been less. `lacks`: what hooks
-    did not see of it, "" if they saw every call start and end. `log` gives the lines that programs printed.
-    `superseded`: its stage ran again later. `unread` says why there is nothing to look at, "" if there is.
+    `name` is for people. `usd` is None if it is not known; `usd_at_most`: it may have been less.
+    `lacks`: what hooks did not see of it, "" if they saw every call start and end. `log` gives the
+    lines that programs printed.
+    `superseded`: its stage ran again later. `unread` says why there is nothing to look at, "" if
+    there is.
     """
 
     name: str
@@ -83,15 +101,23 @@ class CheckInput(Struct, frozen=True):
     change: Change
     criterion: Criterion
     read: Callable[[FileVersion], bytes]
-    """The content of one side of a changed file: of a symbolic link its target, of a submodule b""."""
+    """The content of one side of a changed file: of a symbolic link its target, of a submodule
+    b"".
+    """
     run_command: Callable[[tuple[str, ...], float, Side], CommandRun]
-    """Runs a command (argv, seconds, side) in a fresh export of the tree before or after the change."""
+    """Runs a command (argv, seconds, side) in a fresh export of the tree before or after the
+    change.
+    """
     policy: tuple[str, ...] = ()
     """The globs of the gate's block list."""
     redact: Callable[[str], str] = str
-    """Takes secrets out of a text before it is cut: the part that is left of one may not be recognised any more."""
+    """Takes secrets out of a text before it is cut: the part that is left of one may not be
+    recognised any more.
+    """
     conduct: Callable[[], Sequence[Conduct]] = tuple
-    """What agents did, in turns that the gate comes after and in captured sessions that wrote files of the change."""
+    """What agents did, in turns that the gate comes after and in captured sessions that wrote files
+    of the change.
+    """
     suggest: bool = False
     """Whether repairs that cost time are wanted, too."""
     reach: tuple[str, ...] = ()
@@ -99,15 +125,18 @@ class CheckInput(Struct, frozen=True):
     gitleaks: bytes = b""
     """The trusted `.gitleaks.toml`."""
     read_path: Callable[[str], bytes | None] = lambda path: None
-    """The content of a regular file of the tree after the change, changed or not; None without one."""
+    """The content of a regular file of the tree after the change, changed or not; None without
+    one.
+    """
     is_binary: Callable[[FileVersion], bool] = lambda version: False
     """Whether git calls a content binary; also of one that is too large for `read`."""
 
     def selected(self, excluded: tuple[str, ...]) -> Files:
-        """The changed files that the criterion's `paths` select (all without `paths`), without the excluded ones.
+        """The changed files that the criterion's `paths` select (all without `paths`), without the
+        excluded ones.
 
-        A rename is selected by either of its names, and left out only if both are excluded: moving a file out of the
-        way does not take it out of a check.
+        A rename is selected by either of its names, and left out only if both are excluded: moving
+        a file out of the way does not take it out of a check.
         """
         selected: list[FileDiff] = []
         for file in self.change.files:
@@ -119,7 +148,9 @@ class CheckInput(Struct, frozen=True):
         return tuple(selected)
 
     def with_moved_in(self, files: Files, excluded: tuple[str, ...]) -> Files:
-        """The files; of one that comes from where a check of text does not look, all lines are added ones."""
+        """The files; of one that comes from where a check of text does not look, all lines are
+        added ones.
+        """
         with_all_lines: list[FileDiff] = []
         for file in files:
             moves_in = self._moves_in(file, excluded)
@@ -130,13 +161,17 @@ class CheckInput(Struct, frozen=True):
         if file.after is None:
             return file
         if not file.is_read:
-            return replace(file, before=None)  # so that its content is new, like the lines of others
+            return replace(
+                file, before=None
+            )  # so that its content is new, like the lines of others
         return file.as_new(self.read(file.after))
 
     def _moves_in(self, file: FileDiff, excluded: tuple[str, ...]) -> bool:
         if file.old_path is None:
             return False
-        was_excluded = paths.matches(file.old_path, excluded) and not paths.matches(file.path, excluded)
+        was_excluded = paths.matches(file.old_path, excluded) and not paths.matches(
+            file.path, excluded
+        )
         return was_excluded or file.moves_into(self.criterion.paths, self.reach)
 
 
@@ -175,26 +210,32 @@ class Check(Struct, Generic[Options], frozen=True):
     of_text: bool = False
     """Whether it is about what files say: labelled cases may hold what it refuses."""
     leaves_out: tuple[Glob, ...] = ()
-    """Globs of files that state what it refuses; it looks at them only if the criterion's own paths begin with the
-    folder of definitions."""
+    """Globs of files that state what it refuses; it looks at them only if the criterion's own paths
+    begin with the folder of definitions.
+    """
     concerns: Callable[[FileDiff, Options], bool] | None = None
     """Which files it looks at; by default all."""
 
     def answer(self, input: CheckInput, options: Options, files: Files) -> CheckResult:
-        """What the function says; the reason is safe to show, and says where the findings may not be all.
+        """What the function says; the reason is safe to show, and says where the findings may not
+        be all.
 
         A check of text that would pass, but left text unread, is an error.
         """
         if self.concerns is not None:
             files = tuple(file for file in files if self.concerns(file, options))
             if not files:
-                return CheckResult("not_applicable", "No changed file is one that this check looks at.")
+                return CheckResult(
+                    "not_applicable", "No changed file is one that this check looks at."
+                )
         result = self.function(input, options, files)
         unread_files = [file for file in files if not file.is_read] if self.of_text else []
         unread_text = [file.shown_path for file in unread_files if _brings_unread_text(input, file)]
         if unread_text and result.outcome == "pass":
             too_long = TextTooLong(limit=LARGEST_READ)
-            reason = sentence(f"{too_long.sentence}: {listed(unread_text, SHOWN_UNREAD)}.", input.redact)
+            reason = sentence(
+                f"{too_long.sentence}: {listed(unread_text, SHOWN_UNREAD)}.", input.redact
+            )
             return replace(result, outcome="error", reason=reason, cause=too_long)
         limits = _CUT if len(result.findings) == MAX_FINDINGS else ""
         if unread_files and result.outcome != "not_applicable":
@@ -271,7 +312,9 @@ _AROUND_CUT = 10_000
 class Excluding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of a check that looks at files."""
 
-    exclude: Annotated[tuple[Glob, ...], Meta(description="globs of files that it leaves alone")] = ()
+    exclude: Annotated[
+        tuple[Glob, ...], Meta(description="globs of files that it leaves alone")
+    ] = ()
 
 
 def sentence(text: str, redact: Callable[[str], str] = str, most: int = MAX_REASON) -> str:
@@ -330,7 +373,12 @@ def _finding(input: CheckInput, hit: Hit) -> RawFinding:
             distinction += "\0" + " ".join(quote.split())  # the end of the line counts as well
             quote = input.redact(quote[: MAX_SHOWN_QUOTE + _AROUND_CUT])[:MAX_SHOWN_QUOTE]
         quoted_line = CheckedEvidence(
-            path=hit.path, line=hit.line, end_line=hit.line, quote=quote, side=hit.side, standing="holds"
+            path=hit.path,
+            line=hit.line,
+            end_line=hit.line,
+            quote=quote,
+            side=hit.side,
+            standing="holds",
         )
         evidence = (quoted_line,)
     level: Level = "failure" if input.criterion.must else "warning"
@@ -353,7 +401,9 @@ square of the length, and a hostile 40 MB line must not hang the gate."""
 
 
 class AddedLine(Struct, frozen=True):
-    """Line `number` (from 1) of the after side; `text` without its line ending, undecodable bytes replaced."""
+    """Line `number` (from 1) of the after side; `text` without its line ending, undecodable bytes
+    replaced.
+    """
 
     file: FileDiff
     number: int
@@ -361,12 +411,16 @@ class AddedLine(Struct, frozen=True):
     content: bytes = b""
 
     def hit(self, message: str, at: int = 0, repair: FileDiff | None = None) -> Hit:
-        """What stands here is objected to; the evidence begins at the character `at` if it would be cut off else."""
+        """What stands here is objected to; the evidence begins at the character `at` if it would be
+        cut off else.
+        """
         text = self.text if at < MAX_SHOWN_QUOTE else self.text[at:]
         return Hit(message, self.file.shown_path, self.number, text, repair=repair)
 
     def repaired(self, text: str | None) -> FileDiff | None:
-        """The file with `text` in this line, or without the line (None); None where that cannot be said."""
+        """The file with `text` in this line, or without the line (None); None where that cannot be
+        said.
+        """
         return repairs.of_line(self.file, self.number, self.content, text)
 
 
@@ -379,7 +433,9 @@ class AddedBlock(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The lines as text, joined by newlines; without line endings, undecodable bytes replaced."""
+        """The lines as text, joined by newlines; without line endings, undecodable bytes
+        replaced.
+        """
         return text_of(self.content.replace(b"\r\n", b"\n"))
 
     def lines(self) -> Iterator[AddedLine]:
@@ -388,8 +444,12 @@ class AddedBlock(Struct, frozen=True):
             yield AddedLine(self.file, number, text_of(content), content)
 
 
-def added_blocks(files: Iterable[FileDiff], may_count: Callable[[bytes], bool] = bool) -> Iterator[AddedBlock]:
-    """Every added line, also of binary files, for a NUL must not hide text; only hunks whose bytes `may_count`."""
+def added_blocks(
+    files: Iterable[FileDiff], may_count: Callable[[bytes], bool] = bool
+) -> Iterator[AddedBlock]:
+    """Every added line, also of binary files, for a NUL must not hide text; only hunks whose bytes
+    `may_count`.
+    """
     for file in files:
         if file.after is None or file.after.mode == SUBMODULE_MODE:
             continue
@@ -400,7 +460,9 @@ def added_blocks(files: Iterable[FileDiff], may_count: Callable[[bytes], bool] =
                 yield AddedBlock(file, first, content)
 
 
-def added_lines(files: Iterable[FileDiff], may_count: Callable[[bytes], bool] = bool) -> Iterator[AddedLine]:
+def added_lines(
+    files: Iterable[FileDiff], may_count: Callable[[bytes], bool] = bool
+) -> Iterator[AddedLine]:
     """The same line by line."""
     for block in added_blocks(files, may_count):
         yield from block.lines()

@@ -43,7 +43,9 @@ class CompanionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Options of `required-companion`."""
 
     changed: Annotated[Globs, Meta(description="globs: if such a file changes ...")]
-    companion: Annotated[Globs, Meta(description="... one of these must change, by default a test")] = (
+    companion: Annotated[
+        Globs, Meta(description="... one of these must change, by default a test")
+    ] = (
         "tests/**",
         "test/**",
         *TEST_FILES,
@@ -54,13 +56,17 @@ class CompanionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class MaxLinesOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `max-changed-lines`."""
 
-    max: Annotated[int, Meta(ge=0, description="added and deleted lines together, binary files aside")] = 500
+    max: Annotated[
+        int, Meta(ge=0, description="added and deleted lines together, binary files aside")
+    ] = 500
 
 
 class LargeFileOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `no-large-files`."""
 
-    max_kb: Annotated[int, Meta(ge=0, description="size of one file, in units of 1,024 bytes")] = 500
+    max_kb: Annotated[int, Meta(ge=0, description="size of one file, in units of 1,024 bytes")] = (
+        500
+    )
 
 
 def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
@@ -69,7 +75,11 @@ def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> Ite
     for file in files:
         if file.after is None:
             yield Hit("This file is deleted.", file.shown_path)
-        elif guarded and paths.matches(file.old_name, guarded) and not paths.matches(file.path, guarded):
+        elif (
+            guarded
+            and paths.matches(file.old_name, guarded)
+            and not paths.matches(file.path, guarded)
+        ):
             message = f"This file is moved out of the guarded paths, to {file.shown_path}."
             yield Hit(message, paths.quote(file.old_name))
 
@@ -83,7 +93,9 @@ def only_paths(input: CheckInput, options: OnlyPathsOptions, files: Files) -> It
                 yield Hit(message, paths.quote(name))
 
 
-def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions, files: Files) -> Iterator[Hit]:
+def forbidden_paths(
+    input: CheckInput, options: ForbiddenPathsOptions, files: Files
+) -> Iterator[Hit]:
     """No changed name, old or new, matches one of the globs."""
     message = options.message or f"This path must not change ({listed(options.paths)})."
     return _touched(files, options.paths, message)
@@ -102,8 +114,12 @@ def _touched(files: Files, globs: tuple[str, ...], message: str) -> Iterator[Hit
 
 
 def required_companion(input: CheckInput, options: CompanionOptions, files: Files) -> CheckResult:
-    """Where one set of files changes, the other gains something too; a companion's deletion is no companion."""
-    companions = [file for file in input.change.files if paths.matches(file.path, options.companion)]
+    """Where one set of files changes, the other gains something too; a companion's deletion is no
+    companion.
+    """
+    companions = [
+        file for file in input.change.files if paths.matches(file.path, options.companion)
+    ]
     changed = [file for file in files if file not in companions and file.touches(options.changed)]
     if not changed:
         return CheckResult("not_applicable", f"No changed file matches {listed(options.changed)}.")
@@ -112,7 +128,9 @@ def required_companion(input: CheckInput, options: CompanionOptions, files: File
         if file.after is not None and (file.added or file.binary):
             grown.append(file.shown_path)
     if grown:
-        return CheckResult("pass", f"{counted(len(changed), 'file')} changed together with {listed(grown)}.")
+        return CheckResult(
+            "pass", f"{counted(len(changed), 'file')} changed together with {listed(grown)}."
+        )
     missing = listed(options.companion, 3)
     message = options.message or f"Changed without a change in {missing}"
     reason = f"{counted(len(changed), 'file')} changed without an addition in {missing}."
@@ -156,7 +174,9 @@ def no_large_files(input: CheckInput, options: LargeFileOptions, files: Files) -
             continue
         size = file.after.size
         if size > options.max_kb * 1024 and _has_new_content(file):
-            message = f"This file has {size / 1024:,.1f} KiB; at most {options.max_kb:,} are allowed."
+            message = (
+                f"This file has {size / 1024:,.1f} KiB; at most {options.max_kb:,} are allowed."
+            )
             yield Hit(message, file.shown_path)
 
 
@@ -183,7 +203,9 @@ _IGNORED_IN_NAMES = expression("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]"
 
 
 def _escape(path: str, target: str) -> str:
-    """How a link at `path` with this target leaves the tree; "" if it does not. Backslashes separate too (Windows)."""
+    """How a link at `path` with this target leaves the tree; "" if it does not. Backslashes
+    separate too (Windows).
+    """
     plain = target.replace("\\", "/")
     if not plain or "\0" in plain:
         return "has no usable target"

@@ -1,4 +1,6 @@
-"""What a check would write in place of what it objects to, as differences from the reviewed files. Pure."""
+"""What a check would write in place of what it objects to, as differences from the reviewed files.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,16 @@ from msgspec.structs import replace
 from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, FileDiff, Hunk, HunkLine
 
 MAX_LINES = 5_000
-"""Lines of a file that is compared with its repaired form: the time grows with the square of them."""
+"""Lines of a file that is compared with its repaired form: the time grows with the square of
+them.
+"""
 
 
 def of_line(file: FileDiff, number: int, content: bytes, text: str | None) -> FileDiff | None:
     """The file with `text` in line `number`, or without that line (None).
 
-    None for a line that is not plain UTF-8 with a newline: a suggestion could not give it back as it is.
+    None for a line that is not plain UTF-8 with a newline: a suggestion could not give it back as
+    it is.
     """
     if not content.endswith(b"\n") or content.endswith(b"\r\n") or not _is_text(content):
         return None
@@ -31,13 +36,17 @@ def of_file(file: FileDiff, before: bytes, after: bytes) -> FileDiff | None:
     if max(len(old), len(new)) > MAX_LINES or before == after:
         return None
     hunks: list[Hunk] = []
-    for kind, start, end, new_start, new_end in difflib.SequenceMatcher(None, old, new).get_opcodes():
+    for kind, start, end, new_start, new_end in difflib.SequenceMatcher(
+        None, old, new
+    ).get_opcodes():
         if kind != "equal":
             hunks.append(_hunk(old, new, start, end, new_start, new_end))
     return _repaired(file, hunks)
 
 
-def _hunk(old: list[bytes], new: list[bytes], start: int, end: int, new_start: int, new_end: int) -> Hunk:
+def _hunk(
+    old: list[bytes], new: list[bytes], start: int, end: int, new_start: int, new_end: int
+) -> Hunk:
     """The lines that differ, with one line before and after them."""
     before, after = old[max(start - 1, 0) : start], old[end : end + 1]
     removed = old[start:end]
@@ -57,10 +66,14 @@ def _hunk(old: list[bytes], new: list[bytes], start: int, end: int, new_start: i
 
 
 def _repaired(file: FileDiff, hunks: Iterable[Hunk]) -> FileDiff | None:
-    """From the reviewed file to the repaired one; None for a link, a submodule, or a file that is gone."""
+    """From the reviewed file to the repaired one; None for a link, a submodule, or a file that is
+    gone.
+    """
     if file.after is None or file.after.mode not in (REGULAR_MODE, EXECUTABLE_MODE):
         return None
-    return replace(file, before=file.after, old_path=None, change_type="modified", hunks=tuple(hunks))
+    return replace(
+        file, before=file.after, old_path=None, change_type="modified", hunks=tuple(hunks)
+    )
 
 
 def _is_text(content: bytes) -> bool:

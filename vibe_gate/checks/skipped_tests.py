@@ -1,8 +1,8 @@
 """The check `no-skipped-tests`: no test that ran before the change is switched off by it.
 
-Each side of a test file is read as an outline, by indentation: its tests, what they stand in, and the markers that
-switch them off. A test with the same name that ran before and does not now is lost; a new test, or one that had a
-condition before, is not.
+Each side of a test file is read as an outline, by indentation: its tests, what they stand in, and
+the markers that switch them off. A test with the same name that ran before and does not now is
+lost; a new test, or one that had a condition before, is not.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ class OutlineScope(Struct):
 
     def add(self, marker: Marker) -> None:
         """Take a marker; beyond MAX_MARKERS only one that switches off more than all others."""
-        if len(self.markers) < MAX_MARKERS or marker.level > max(other.level for other in self.markers):
+        if len(self.markers) < MAX_MARKERS or marker.level > max(
+            other.level for other in self.markers
+        ):
             self.markers.append(marker)
 
     def all_markers(self) -> list[Marker]:
@@ -104,9 +106,11 @@ class OutlineScope(Struct):
 
 
 class Outline(Struct):
-    """One side of a test file. `loose`: markers that belong to no test, class or function that is known.
+    """One side of a test file. `loose`: markers that belong to no test, class or function that is
+    known.
 
-    `cases`: marks of single cases of a parametrized test. `narrowing`: markers that leave all other tests out.
+    `cases`: marks of single cases of a parametrized test. `narrowing`: markers that leave all other
+    tests out.
     """
 
     tests: list[OutlineScope] = []
@@ -148,9 +152,13 @@ _SUBTEST = expression(r"\s*\w+\.Run\(\s*\"(?P<name>[^\"]{1,200})\"")
 """Go's subtests."""
 
 _ANNOTATION = expression(r"\s*(?:@\w|#!?\[|\[\s*[A-Z])")
-_ASSIGNED = expression(r"\s*(?:(?:const|let|var|val|static)\s+)?(?P<name>\w+)\s*(?::[^=]{1,80})?=(?!=)")
+_ASSIGNED = expression(
+    r"\s*(?:(?:const|let|var|val|static)\s+)?(?P<name>\w+)\s*(?::[^=]{1,80})?=(?!=)"
+)
 _FOR_ALL = frozenset(("pytestmark", "__test__", "collect_ignore", "collect_ignore_glob"))
-"""Names whose value switches off the tests of their file or class; another name is a marker for later use."""
+"""Names whose value switches off the tests of their file or class; another name is a marker for
+later use.
+"""
 
 _CASE = expression(r"\bmarks\s*=")
 _NARROWING = expression(r"\.only\b|(?<![\w.])(?:fit|fdescribe|fcontext|fspecify)\b")
@@ -165,7 +173,9 @@ _CONSTANT = expression(
 )
 _XFAIL_IF = expression(r"xfail\(\s*(?!reason|strict|raises|run|condition\s*=\s*True)\w")
 _TITLE = expression(r"\)\s*\(\s*(?P<quote>['\"`])(?P<name>.{1,200}?)(?P=quote)")
-"""The title in `it.skipIf(isWindows)("title", ...)` and `(isWindows ? it.skip : it)("title", ...)`."""
+"""The title in `it.skipIf(isWindows)("title", ...)` and `(isWindows ? it.skip : it)("title",
+...)`.
+"""
 
 # An end that is missing is no failure: then each quote would look for it anew.
 _PYTHON_TEXT = expression(
@@ -178,7 +188,9 @@ _PYTHON_TEXT = expression(
 _QUOTED = expression(r"\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'?")
 _OPENING, _CLOSING = "([{", ")]}"
 MAX_CONTINUED = 1_000
-"""Lines of one annotation, such as a table of cases; brackets that stay open longer are no part of it."""
+"""Lines of one annotation, such as a table of cases; brackets that stay open longer are no part of
+it.
+"""
 
 
 def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> Iterator[Hit]:
@@ -188,13 +200,17 @@ def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> I
     for line in added_lines(files):
         added.setdefault(line.file.path, {})[line.number] = line
     outlines = _ChangedOutlines(input, options, is_allowed)
-    marked = [file for file in files if file.path in added and _has_markers(outlines.of(file, "after"))]
+    marked = [
+        file for file in files if file.path in added and _has_markers(outlines.of(file, "after"))
+    ]
     if not marked:
         return
     lost = _LostTests(input.change.files, outlines)
     for file in marked:
         before, after = outlines.of(file, "before"), outlines.of(file, "after")
-        reports = {report[0]: report for report in _reports(file, added[file.path], before, after, lost)}
+        reports = {
+            report[0]: report for report in _reports(file, added[file.path], before, after, lost)
+        }
         for number, message, marker in sorted(reports.values()):
             line = added[file.path][number]
             yield line.hit(message, 0, with_test_enabled(line, marker))
@@ -203,7 +219,9 @@ def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> I
 class _ChangedOutlines:
     """The outlines of both sides of changed test files, each read once."""
 
-    def __init__(self, input: CheckInput, options: SkipOptions, is_allowed: Callable[[str], bool]) -> None:
+    def __init__(
+        self, input: CheckInput, options: SkipOptions, is_allowed: Callable[[str], bool]
+    ) -> None:
         self._input = input
         self._options = options
         self._is_allowed = is_allowed
@@ -231,8 +249,8 @@ _TestPlace = tuple[str, str, str]
 class _LostTests:
     """The tests that ran before the change and do not after it.
 
-    A test is compared with the one at its own place. Only at a new place it is compared with tests of its name that
-    are gone from theirs: it was moved.
+    A test is compared with the one at its own place. Only at a new place it is compared with tests
+    of its name that are gone from theirs: it was moved.
     """
 
     def __init__(self, files: Files, outlines: _ChangedOutlines) -> None:
@@ -313,7 +331,11 @@ def _reports(
     for helper in after.helpers:
         for marker in helper.markers:
             if marker.line in added and helper.level() > levels_before.get(helper.name, NEVER):
-                yield marker.line, f"Disables the tests that use {helper.name} ({marker.text}).", marker.text
+                yield (
+                    marker.line,
+                    f"Disables the tests that use {helper.name} ({marker.text}).",
+                    marker.text,
+                )
     removed_text = _removed_text(file) if after.cases else ""
     new_cases = [marker for marker in after.cases if marker.line in added]
     for marker in new_cases[:MAX_CASES]:
@@ -358,7 +380,9 @@ def _removed_text(file: FileDiff) -> str:
 
 
 def _is_old_case(marker: Marker, removed_text: str, added: dict[int, AddedLine]) -> bool:
-    """Whether a case that was there before gets the marks: its values stand in a line that is kept or removed."""
+    """Whether a case that was there before gets the marks: its values stand in a line that is kept
+    or removed.
+    """
     values = added[marker.line].text[:MAX_SCANNED_LINE].partition("marks")[0]
     number = marker.line - 1
     while "param(" not in values and marker.line - number < MAX_CASE_LINES:
@@ -391,7 +415,9 @@ def _without_multiline_text(source: str) -> str:
 
 
 class _OutlineReader:
-    """Reads an outline line by line. `_scopes`: the file, and what the current line stands in, innermost last."""
+    """Reads an outline line by line. `_scopes`: the file, and what the current line stands in,
+    innermost last.
+    """
 
     def __init__(self, path: str, lines: Sequence[str], is_allowed: Callable[[str], bool]) -> None:
         self._path = path
@@ -523,8 +549,12 @@ class _OutlineReader:
         """Put a marker that is a statement where it belongs."""
         scope = self._scopes[-1]
         if scope.kind in ("file", "container"):
-            is_inside = bool(self._opener) and len(self._opener) - len(self._opener.lstrip()) < indent
-            assigned = _ASSIGNED.match(line) or (_ASSIGNED.match(self._opener) if is_inside else None)
+            is_inside = (
+                bool(self._opener) and len(self._opener) - len(self._opener.lstrip()) < indent
+            )
+            assigned = _ASSIGNED.match(line) or (
+                _ASSIGNED.match(self._opener) if is_inside else None
+            )
             is_call = "importorskip" in marker.text
             if assigned and assigned["name"] not in _FOR_ALL and not is_call:
                 self._aliases[assigned["name"]] = marker.level
@@ -552,7 +582,9 @@ class _OutlineReader:
 
 
 def _marks_of_cases(annotation: str) -> list[str]:
-    """The source of each case's `marks` in a `parametrize`, "" for a case without; [] for anything else."""
+    """The source of each case's `marks` in a `parametrize`, "" for a case without; [] for anything
+    else.
+    """
     try:
         call = ast.parse(annotation.strip().removeprefix("@"), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -26,11 +26,38 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.rubric import Glob
 
 TEST_FILES = (
-    "test_*.py", "*_test.py", "tests.py", "*.test.*", "*.spec.*", "*-test.js", "*-test.ts", "**/__tests__/**",
-    "*_test.go", "*Test.java", "*Tests.java", "*IT.java", "Test*.java", "*Test.kt", "*Tests.kt", "*Test.scala",
-    "*Spec.scala", "*Test.cs", "*Tests.cs", "*Test.php", "*Tests.swift", "*Test.swift", "*_spec.rb", "*_test.rb",
-    "test_*.rb", "*_test.cc", "*_test.cpp", "*_test.exs", "**/tests/**/*.rs", "tests/**/*.rs", "**/src/test/**",
-)  # fmt: skip
+    "test_*.py",
+    "*_test.py",
+    "tests.py",
+    "*.test.*",
+    "*.spec.*",
+    "*-test.js",
+    "*-test.ts",
+    "**/__tests__/**",
+    "*_test.go",
+    "*Test.java",
+    "*Tests.java",
+    "*IT.java",
+    "Test*.java",
+    "*Test.kt",
+    "*Tests.kt",
+    "*Test.scala",
+    "*Spec.scala",
+    "*Test.cs",
+    "*Tests.cs",
+    "*Test.php",
+    "*Tests.swift",
+    "*Test.swift",
+    "*_spec.rb",
+    "*_test.rb",
+    "test_*.rb",
+    "*_test.cc",
+    "*_test.cpp",
+    "*_test.exs",
+    "**/tests/**/*.rs",
+    "tests/**/*.rs",
+    "**/src/test/**",
+)
 """Names under which test runners find tests. Data beside tests is not a test."""
 
 INLINE_TESTS = ("*.rs",)
@@ -57,11 +84,11 @@ _ANNOTATION = (
     r"|\[(?:Test|Fact|Theory|TestMethod|TestCase|DataTestMethod)\b"
     r"|#\[(?:[a-z_]+::)?(?:test|rstest|test_case|quickcheck|proptest)\b)"
 )
-_METHOD = (
-    r"[^=;(]{0,200}?\b(?:fn|fun|func|def|function|void|Task|[A-Z]\w*(?:<[^<>]{0,60}>)?)\s+(\w+|`[^`]{1,200}`)\s*[(<]"
-)
+_METHOD = r"[^=;(]{0,200}?\b(?:fn|fun|func|def|function|void|Task|[A-Z]\w*(?:<[^<>]{0,60}>)?)\s+(\w+|`[^`]{1,200}`)\s*[(<]"
 METHOD_WITHIN = 8
-"""Lines after an annotation in which the method's own line is looked for; other annotations stand between."""
+"""Lines after an annotation in which the method's own line is looked for; other annotations stand
+between.
+"""
 
 SCRIPTS = ("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue")
 # Compiled where they are used (`re` keeps them): a change has files of one or two languages.
@@ -150,7 +177,9 @@ def _name(match: re.Match[str] | None) -> str:
 
 
 def _without_attributes(line: str) -> str:
-    """The line without leading annotations, whose names look like types: `@Test void a()`, `[Fact] public void A()`."""
+    """The line without leading annotations, whose names look like types: `@Test void a()`, `[Fact]
+    public void A()`.
+    """
     return re.sub(r"^\s*(?:(?:@\w+(?:\([^()]{0,200}\))?|#?\[[^\]]{0,200}\])\s*){1,8}", "", line)
 
 
@@ -158,7 +187,9 @@ def disabling_marker(path: str, line: str) -> str:
     """The marker by which `line` skips tests or narrows the run to some; "" without one."""
     language = extension(path)
     pattern = _OFF.get(language)
-    if pattern is None or (is_comment(language, line) and not line.lstrip().startswith("//go:build")):
+    if pattern is None or (
+        is_comment(language, line) and not line.lstrip().startswith("//go:build")
+    ):
         return ""
     match = re.search(pattern, line)
     return match[0].strip() if match else ""
@@ -170,11 +201,15 @@ def is_comment(language: str, line: str) -> bool:
 
 
 _SWITCH = r"\A[xf](?=it|test|describe|context|specify)|\.(?:skip|only|fixme)\Z"
-"""What switches a test of JavaScript off, or all others: without it `xit(` is `it(` and `it.skip` is `it`."""
+"""What switches a test of JavaScript off, or all others: without it `xit(` is `it(` and `it.skip`
+is `it`.
+"""
 
 
 def with_test_enabled(line: AddedLine, marker: str) -> FileDiff | None:
-    """The file with the test switched on: without a line that is but the marker, or with the call's plain name."""
+    """The file with the test switched on: without a line that is but the marker, or with the call's
+    plain name.
+    """
     text = line.text.strip()
     is_alone = text.startswith((marker, f"@{marker}")) and text.startswith(("@", "#[", "["))
     is_whole = re.fullmatch(r"@[\w.]+(?:\(.*\))?|#?\[.*\]", text) is not None
@@ -198,12 +233,15 @@ class TestOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     __test__ = False  # pytest would collect the name
 
     tests: Annotated[
-        tuple[Glob, ...], Meta(description="globs of test files, by default the names that common runners look for")
+        tuple[Glob, ...],
+        Meta(description="globs of test files, by default the names that common runners look for"),
     ] = TEST_FILES
 
 
 def no_deleted_tests(input: CheckInput, options: TestOptions, files: Files) -> Iterator[Hit]:
-    """No test file and no test goes, unless the test stands elsewhere in the change's test files."""
+    """No test file and no test goes, unless the test stands elsewhere in the change's test
+    files.
+    """
     gained = _gained(input, options)
     for file in files:
         before = _tests_of(input, file, options, "before")
@@ -243,7 +281,9 @@ def held_tests(file: FileDiff, options: TestOptions) -> bool:
 
 
 def _left_the_tests(file: FileDiff, options: TestOptions) -> bool:
-    """Whether the file is no longer where a runner looks. A file with tests beside code counts by its tests alone."""
+    """Whether the file is no longer where a runner looks. A file with tests beside code counts by
+    its tests alone.
+    """
     if not paths.matches(file.old_name, options.tests):
         return False
     if file.after is None or not _is_test_file(file.path, options):
@@ -251,7 +291,9 @@ def _left_the_tests(file: FileDiff, options: TestOptions) -> bool:
     return file.after.mode in {SYMLINK_MODE, SUBMODULE_MODE}
 
 
-def _tests_of(input: CheckInput, file: FileDiff, options: TestOptions, side: Side) -> list[DeclaredTest]:
+def _tests_of(
+    input: CheckInput, file: FileDiff, options: TestOptions, side: Side
+) -> list[DeclaredTest]:
     """The tests of one side, as far as a runner would look there."""
     path = file.old_name if side == "before" else file.path
     return list(declared_tests(path, read_test_lines(input, file, options, side)))
@@ -292,8 +334,12 @@ def _gained(input: CheckInput, options: TestOptions) -> Counter[str]:
     return gained
 
 
-def _missing(before: list[DeclaredTest], after: list[DeclaredTest], gained: Counter[str]) -> list[DeclaredTest]:
-    """The tests without a namesake left, here or in `gained`, where each stands for one test only and is used up."""
+def _missing(
+    before: list[DeclaredTest], after: list[DeclaredTest], gained: Counter[str]
+) -> list[DeclaredTest]:
+    """The tests without a namesake left, here or in `gained`, where each stands for one test only
+    and is used up.
+    """
     remaining = _names(after)
     missing = []
     for test in before:

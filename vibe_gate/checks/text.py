@@ -38,7 +38,9 @@ from vibe_gate.domain.escape import counted, expression, listed
 from vibe_gate.domain.verdict import MAX_FINDINGS
 
 AROUND_SECRET = 200
-"""Characters shown before a secret, and after its start: a line may be a minified program full of them."""
+"""Characters shown before a secret, and after its start: a line may be a minified program full of
+them.
+"""
 
 
 class SecretOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,7 +56,8 @@ class PatternOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields
     """Options of `forbidden-pattern`."""
 
     pattern: Annotated[
-        RegularExpression, Meta(min_length=1, description="a regular expression, searched in each added line")
+        RegularExpression,
+        Meta(min_length=1, description="a regular expression, searched in each added line"),
     ]
     ignore_case: Annotated[bool, Meta(description="whether capitals make no difference")] = False
     message: Annotated[str, Meta(description="what to say of a line that matches")] = ""
@@ -76,7 +79,9 @@ def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> Check
 
 
 def _is_unscanned(file: FileDiff) -> bool:
-    """Whether it is a binary file without a difference; of one that cannot be read each check of text says so."""
+    """Whether it is a binary file without a difference; of one that cannot be read each check of
+    text says so.
+    """
     if file.after is None or not file.is_read:
         return False
     return file.binary and not file.hunks and file.after.size > 0
@@ -116,14 +121,17 @@ def _secrets_of(block: AddedBlock, text: str) -> list[secrets.SecretMatch]:
     return [
         match
         for match in secrets.find(text)
-        if match.kind not in secrets.BY_NAME or not secrets.is_package_digest(path, text, match.start, match.end)
+        if match.kind not in secrets.BY_NAME
+        or not secrets.is_package_digest(path, text, match.start, match.end)
     ]
 
 
 def _with_lines(
     block: AddedBlock, text: str, matches: list[secrets.SecretMatch]
 ) -> Iterator[tuple[secrets.SecretMatch, int, str]]:
-    """Each match with the number of its line, and that line as far as an expression of a list sees it."""
+    """Each match with the number of its line, and that line as far as an expression of a list sees
+    it.
+    """
     number = block.first
     line = _start_of_line(text, 0)
     position = 0
@@ -146,9 +154,17 @@ _HARMLESS = {
     "identifier": "an identifier. It opens nothing without its secret.",
 }
 _SPELLED = {
-    "aws": "AWS", "github": "GitHub", "gitlab": "GitLab", "jwt": "JWT", "npm": "npm", "nuget": "NuGet",
-    "openai": "OpenAI", "openrouter": "OpenRouter", "pypi": "PyPI", "url": "URL",
-}  # fmt: skip
+    "aws": "AWS",
+    "github": "GitHub",
+    "gitlab": "GitLab",
+    "jwt": "JWT",
+    "npm": "npm",
+    "nuget": "NuGet",
+    "openai": "OpenAI",
+    "openrouter": "OpenRouter",
+    "pypi": "PyPI",
+    "url": "URL",
+}
 
 
 def _named(kind: str) -> str:
@@ -159,9 +175,15 @@ def _named(kind: str) -> str:
 
 
 def _secret(
-    block: AddedBlock, number: int, text: str, match: secrets.SecretMatch, others: list[secrets.SecretMatch]
+    block: AddedBlock,
+    number: int,
+    text: str,
+    match: secrets.SecretMatch,
+    others: list[secrets.SecretMatch],
 ) -> Hit:
-    """The finding of one secret; `others` are all of the block, which its quote must not show either."""
+    """The finding of one secret; `others` are all of the block, which its quote must not show
+    either.
+    """
     value = text[match.start : match.end]
     line_end = text.find("\n", match.start)
     if line_end < 0:
@@ -170,8 +192,9 @@ def _secret(
     line = text[start : min(line_end, match.start + AROUND_SECRET)]
     first = bisect_right(others, start, key=lambda other: other.end)
     last = bisect_left(others, start + len(line), key=lambda other: other.start)
-    # Another value is another finding, although both are shown masked. Fingerprints are published: 16 bits do not help
-    # to guess a random value, of which 65,536 times fewer are still far too many.
+    # Another value is another finding, although both are shown masked. Fingerprints are published:
+    # 16 bits do not help to guess a random value, of which 65,536 times fewer are still far too
+    # many.
     fingerprint = sha256(value.encode()).hexdigest()[:4]
     return Hit(
         _secret_message(match, value),
@@ -212,7 +235,9 @@ _MARKER = expression(r"(?:<{7}|>{7}|\|{7})(?: |\Z)")
 
 
 def no_conflict_markers(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
-    """No line that a merge left behind. `=======` counts only beside another marker: it also underlines headings."""
+    """No line that a merge left behind. `=======` counts only beside another marker: it also
+    underlines headings.
+    """
     lines = (line for line in added_lines(files, _may_mark) if line.text.startswith(_MARKS))
     for _, group in groupby(lines, lambda line: line.file.path):
         candidates = list(group)
@@ -232,7 +257,9 @@ def _may_mark(content: bytes) -> bool:
 
 
 def _strays(markers: list[AddedLine]) -> Iterator[tuple[AddedLine, bool]]:
-    """Each marker of a file, and whether it lost its partners: of a whole conflict only people know the right side."""
+    """Each marker of a file, and whether it lost its partners: of a whole conflict only people know
+    the right side.
+    """
     kinds = "".join(line.text[0] for line in markers)
     in_conflict: set[int] = set()
     for conflict in re.finditer(r"<\|?=>", kinds):
@@ -283,7 +310,9 @@ def _new_names(files: tuple[FileDiff, ...]) -> Iterator[AddedLine]:
 
 
 def _text_lines(files: tuple[FileDiff, ...]) -> Iterator[AddedLine]:
-    """The added lines of text; of a binary file those that are text, for a NUL beside them must not hide them."""
+    """The added lines of text; of a binary file those that are text, for a NUL beside them must not
+    hide them.
+    """
     lines = added_lines(files, lambda content: not content.isascii())
     for line in lines:
         is_data = line.file.binary and "\ufffd" in line.text
@@ -294,7 +323,9 @@ def _text_lines(files: tuple[FileDiff, ...]) -> Iterator[AddedLine]:
 # Characters that hide or reorder text
 
 MAX_FOUND = 1000
-"""Characters found in one text: megabytes of them, each with its name, would fill the memory and tell nothing more."""
+"""Characters found in one text: megabytes of them, each with its name, would fill the memory and
+tell nothing more.
+"""
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _ZERO_WIDTH = (
@@ -335,7 +366,9 @@ class Invisible(Struct, frozen=True):
 
 
 def invisible(text: str, *, file_start: bool = False) -> list[Invisible]:
-    """The characters of `text` that hide or reorder, MAX_FOUND at most. `file_start`: a byte order mark is allowed."""
+    """The characters of `text` that hide or reorder, MAX_FOUND at most. `file_start`: a byte order
+    mark is allowed.
+    """
     if text.isascii():
         return []
     return list(islice(_suspects(text, file_start), MAX_FOUND))
@@ -345,9 +378,13 @@ def _suspects(text: str, file_start: bool) -> Iterator[Invisible]:
     flags = [match.span() for match in _FLAG.finditer(text)] if "\U0001f3f4" in text else []
     for match in _SUSPECT.finditer(text):
         position, char = match.start(), match[0]
-        if (char == "\ufeff" and position == 0 and file_start) or _is_legitimate(text, position, flags):
+        if (char == "\ufeff" and position == 0 and file_start) or _is_legitimate(
+            text, position, flags
+        ):
             continue
-        kind = next((name for name, pattern in _KINDS if pattern.match(char)), "zero-width character")
+        kind = next(
+            (name for name, pattern in _KINDS if pattern.match(char)), "zero-width character"
+        )
         yield Invisible(position, kind, f"U+{ord(char):04X} {unicodedata.name(char, 'unassigned')}")
 
 
@@ -373,12 +410,18 @@ def _joins(text: str, position: int, before: str, after: str) -> bool:
     if before == "\ufe0f" and position >= 2:
         before = text[position - 2]
     return bool(
-        text[position] == "\u200d" and before and after and _PICTOGRAPH.match(before) and _PICTOGRAPH.match(after)
+        text[position] == "\u200d"
+        and before
+        and after
+        and _PICTOGRAPH.match(before)
+        and _PICTOGRAPH.match(after)
     )
 
 
 def _selects(selector: str, before: str) -> bool:
-    """Whether one selector stands after a character that has variants; a second in a row never does."""
+    """Whether one selector stands after a character that has variants; a second in a row never
+    does.
+    """
     if not before:
         return False
     if selector >= "\U000e0100":

@@ -1,4 +1,6 @@
-"""When a run must end, also for work that does not look at the clock itself: a hostile tree, a slow expression."""
+"""When a run must end, also for work that does not look at the clock itself: a hostile tree, a slow
+expression.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from vibe_gate.domain import cause
 from vibe_gate.errors import InfrastructureError
 
 GRACE_S = 10.0
-"""Seconds beyond the deadline for what ends by itself: a judge's partial verdict, a command's processes, the seal."""
+"""Seconds beyond the deadline for what ends by itself: a judge's partial verdict, a command's
+processes, the seal.
+"""
 
 
 class DeadlineReached(InfrastructureError):
@@ -50,11 +54,15 @@ class Deadline(Struct, frozen=True):
     def interrupting(self, grace_s: float = GRACE_S) -> Iterator[None]:
         """Raise DeadlineReached in this block if it is not done `grace_s` after the deadline.
 
-        The block must not await: the signal would then interrupt whatever the event loop does at that moment.
-        Needs the main thread and interval timers; elsewhere only the limits hold that each step has of its own.
-        A timer that was running (a test runner's time limit) goes on afterwards.
+        The block must not await: the signal would then interrupt whatever the event loop does at
+        that moment. Needs the main thread and interval timers; elsewhere only the limits hold that
+        each step has of its own. A timer that was running (a test runner's time limit) goes on
+        afterwards.
         """
-        if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        if (
+            not hasattr(signal, "setitimer")
+            or threading.current_thread() is not threading.main_thread()
+        ):
             yield
             return
         began = time.monotonic()
@@ -67,7 +75,9 @@ class Deadline(Struct, frozen=True):
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
             if other:
-                signal.setitimer(signal.ITIMER_REAL, max(other - (time.monotonic() - began), 0.001), interval)
+                signal.setitimer(
+                    signal.ITIMER_REAL, max(other - (time.monotonic() - began), 0.001), interval
+                )
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -85,7 +85,9 @@ class Facts(Struct, frozen=True):
         return tuple(rubric for rubric in self.rubrics if self.judge_questions(rubric))
 
     def judge_questions(self, rubric: Rubric) -> tuple[Criterion, ...]:
-        """The rubric's questions to a judge that concern a changed file and need no claim that is not known."""
+        """The rubric's questions to a judge that concern a changed file and need no claim that is
+        not known.
+        """
         answerable = rubric.knowing(self.known).judge_criteria
         files = self.change.files
         return tuple(criterion for criterion in answerable if any(map(criterion.concerns, files)))

@@ -27,8 +27,9 @@ class Batch(Struct, frozen=True):
     """The sha-256 of what all of them are asked; stands in each one's run.json."""
 
     has_open_ports: bool = False
-    """Whether code that runs in a review reaches ports of Dask's without TLS: a gate that runs code of the change is
-    refused then."""
+    """Whether code that runs in a review reaches ports of Dask's without TLS: a gate that runs code
+    of the change is refused then.
+    """
 
 
 class Mode(Struct, frozen=True):
@@ -38,10 +39,14 @@ class Mode(Struct, frozen=True):
     """Why a question has no answer that no earlier review answered; None if a model is asked."""
 
     counts: ClassVar[bool] = True
-    """Whether the verdict is one about the change: it gets a receipt, and goes to the store that a team shares."""
+    """Whether the verdict is one about the change: it gets a receipt, and goes to the store that a
+    team shares.
+    """
 
     tries_judge: ClassVar[bool] = False
-    """Whether the judge is on trial: what is known of it, and what only this clone knows, has no effect."""
+    """Whether the judge is on trial: what is known of it, and what only this clone knows, has no
+    effect.
+    """
 
     @property
     def batch(self) -> Batch | None:
@@ -60,8 +65,9 @@ class Mode(Struct, frozen=True):
 
     @property
     def runs_commands(self) -> bool:
-        """Whether the definitions may have anything run here; else rubrics with a command are left out, and no fail
-        brings a test."""
+        """Whether the definitions may have anything run here; else rubrics with a command are left
+        out, and no fail brings a test.
+        """
         return True
 
     @property
@@ -80,7 +86,9 @@ class Mode(Struct, frozen=True):
         return fields
 
     def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
-        """Why no judge is wanted; None if one is. `by_agent`: there are signs that an agent wrote the change."""
+        """Why no judge is wanted; None if one is. `by_agent`: there are signs that an agent wrote
+        the change.
+        """
         return None
 
     def why_not_needed(self) -> Cause | None:
@@ -89,7 +97,9 @@ class Mode(Struct, frozen=True):
 
 
 class LiveMode(Mode, frozen=True):
-    """A verdict about the change, for whoever asked: in a terminal, a script, a test, a job of CI."""
+    """A verdict about the change, for whoever asked: in a terminal, a script, a test, a job of
+    CI.
+    """
 
     batch: Batch | None = None
 
@@ -125,7 +135,9 @@ class HookMode(Mode, frozen=True):
 
 
 class LookMode(Mode, frozen=True):
-    """A look at a pull request because somebody reviewed it: an approval counts at once, and nothing is paid."""
+    """A look at a pull request because somebody reviewed it: an approval counts at once, and
+    nothing is paid.
+    """
 
     why_nothing_new: ClassVar[Cause] = AsksNoModel()
 

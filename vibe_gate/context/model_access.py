@@ -94,7 +94,9 @@ class ModelAccess:
         scratch.remove_abandoned()
         self.folder = self._resources.enter_context(scratch.private_folder("run"))
         self._agent_environment = agent_environment_from(run.environment.variables)
-        run.record.describe(versions=program_versions(self._agent_environment.search_path, self.folder))
+        run.record.describe(
+            versions=program_versions(self._agent_environment.search_path, self.folder)
+        )
         earlier = run.record.earlier.cost if run.record.earlier else Cost()
         left_today = math.inf
         if self._budget.per_day_usd is not None:
@@ -142,7 +144,9 @@ class ModelAccess:
 
     @property
     def cost(self) -> Cost:
-        """What the run has cost until now; of one that was resumed, with what it had cost before."""
+        """What the run has cost until now; of one that was resumed, with what it had cost
+        before.
+        """
         if self.is_open:
             return self.gateway.spent()
         return self._run.record.earlier.cost if self._run.record.earlier else Cost()
@@ -168,7 +172,9 @@ class ModelAccess:
             yield f"What was spent is not counted on this day's budget ({problem})."
 
     def _count(self, usd: float, node_id: str, tokens: int) -> None:
-        """Count an answer that was paid for on the day's budget; called in threads of the gateway."""
+        """Count an answer that was paid for on the day's budget; called in threads of the
+        gateway.
+        """
         if self._run.meter is not None:
             self._run.meter(node_id, tokens, usd)
         run = self._run

@@ -16,13 +16,16 @@ from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.waiver import Waiver
 
 JudgeWish = Literal["never", "if checks pass", "always"]
-"""When a judge is asked: never; unless a `must` check fails; also then, unless it found a secret."""
+"""When a judge is asked: never; unless a `must` check fails; also then, unless it found a
+secret.
+"""
 
 
 class ForgeJob(Struct, frozen=True):
     """What people said at the forge in whose job the review runs, and what the job can show there.
 
-    In such a job a pass counts that somebody who is listed, and is not the author, signed for exactly this question.
+    In such a job a pass counts that somebody who is listed, and is not the author, signed for
+    exactly this question.
     """
 
     find_approval: Callable[[], Waiver | None] | None = None
@@ -35,11 +38,15 @@ class ForgeJob(Struct, frozen=True):
     """Gives the text of the issues that the pull request closes, if a rubric sees them."""
 
     shows_repairs: bool = False
-    """Whether what checks would write in place of what they object to is shown, so that it may take time."""
+    """Whether what checks would write in place of what they object to is shown, so that it may take
+    time.
+    """
 
 
 class ReviewRequest(Struct, frozen=True):
-    """What is wanted of a review (which change, by which rubrics, within which limits), and how it is carried out."""
+    """What is wanted of a review (which change, by which rubrics, within which limits), and how it
+    is carried out.
+    """
 
     selection: Selection
 
@@ -52,7 +59,9 @@ class ReviewRequest(Struct, frozen=True):
     """Whether to ask again what is answered already."""
 
     base: str | None = None
-    """The revision that the change is to go into, where definitions are read; None if no pull request names one."""
+    """The revision that the change is to go into, where definitions are read; None if no pull
+    request names one.
+    """
 
     definitions: str | None = None
     """Where definitions are read instead: a revision, or "worktree"."""
@@ -77,7 +86,9 @@ class ReviewRequest(Struct, frozen=True):
         return replace(budget, max_cost_usd=self.max_cost_usd or budget.max_cost_usd)
 
     def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
-        """Why no judge is wanted; None if one is. `by_agent`: there are signs that an agent wrote the change."""
+        """Why no judge is wanted; None if one is. `by_agent`: there are signs that an agent wrote
+        the change.
+        """
         if self.judge == "never":
             return NoJudge()
         return self.mode.why_no_judge(gate, by_agent=by_agent)

@@ -15,14 +15,26 @@ def in_ci(environ: Mapping[str, str]) -> bool:
 def nearest(word: str, known: Iterable[str]) -> str:
     """The known word that is most like `word`, in whatever case; "" if none is near."""
     by_case = {one.lower(): one for one in known}
-    return next((by_case[one] for one in difflib.get_close_matches(word[:64].lower(), by_case, n=1)), "")
+    return next(
+        (by_case[one] for one in difflib.get_close_matches(word[:64].lower(), by_case, n=1)), ""
+    )
 
 
-REPOSITORY_VARIABLES = frozenset({
-    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE", "GIT_PREFIX",
-})  # fmt: skip
+REPOSITORY_VARIABLES = frozenset(
+    {
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_COMMON_DIR",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_SHALLOW_FILE",
+        "GIT_PREFIX",
+    }
+)
 """What ties a call of git to one repository, as in a hook; dropped when another one is opened."""
 
 MODEL_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-"""Variables with a credential for the model's API: for the gateway alone, no program that is started gets them."""
+"""Variables with a credential for the model's API: for the gateway alone, no program that is
+started gets them.
+"""

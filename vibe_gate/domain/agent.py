@@ -1,4 +1,6 @@
-"""Agents: what `agents/ID.toml` says of one, and what `vibe_gate.Agent(...)` takes (`schema = 1`)."""
+"""Agents: what `agents/ID.toml` says of one, and what `vibe_gate.Agent(...)` takes (`schema =
+1`).
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,48 @@ EDITING_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 """Tools that do nothing else but change files."""
 
 KNOWN_TOOLS = (
-    *READ_ONLY_TOOLS, "LS", "LSP", "NotebookRead", "Edit", "Write", "MultiEdit", "NotebookEdit", "Bash", "BashOutput",
-    "KillShell", "PowerShell", "Monitor", *_TODO_TOOLS, "TaskOutput", "TaskStop",
-    "TodoWrite", "WebFetch", "WebSearch", "Agent", "Task", "SendMessage", "Skill", "SlashCommand", "ToolSearch",
-    "ListMcpResourcesTool", "ReadMcpResourceTool", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree",
-    "ExitWorktree", "Workflow",
-)  # fmt: skip
-"""Of Claude Code, now and in earlier versions, which `.claude/agents` still name; besides, `mcp__SERVER__TOOL`."""
+    *READ_ONLY_TOOLS,
+    "LS",
+    "LSP",
+    "NotebookRead",
+    "Edit",
+    "Write",
+    "MultiEdit",
+    "NotebookEdit",
+    "Bash",
+    "BashOutput",
+    "KillShell",
+    "PowerShell",
+    "Monitor",
+    *_TODO_TOOLS,
+    "TaskOutput",
+    "TaskStop",
+    "TodoWrite",
+    "WebFetch",
+    "WebSearch",
+    "Agent",
+    "Task",
+    "SendMessage",
+    "Skill",
+    "SlashCommand",
+    "ToolSearch",
+    "ListMcpResourcesTool",
+    "ReadMcpResourceTool",
+    "AskUserQuestion",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "EnterWorktree",
+    "ExitWorktree",
+    "Workflow",
+)
+"""Of Claude Code, now and in earlier versions, which `.claude/agents` still name; besides,
+`mcp__SERVER__TOOL`.
+"""
 
 Isolation = Literal["none", "clone", "sandbox"]
-"""`none`: an export, reading only; `clone`: a shared clone; `sandbox`: the clone, with a wall around the process."""
+"""`none`: an export, reading only; `clone`: a shared clone; `sandbox`: the clone, with a wall
+around the process.
+"""
 
 
 def _require_known(name: str) -> None:
@@ -47,7 +81,8 @@ def _require_known(name: str) -> None:
 ToolName = Annotated[
     str,
     Meta(
-        pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}(?!\n)$", extra={"check": _require_known, "means": "the name of a tool"}
+        pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}(?!\n)$",
+        extra={"check": _require_known, "means": "the name of a tool"},
     ),
 ]
 
@@ -67,31 +102,47 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     schema: Schema = 1
     id: Annotated[Identifier, Meta(description="The file's name without `.toml`.")]
     description: Annotated[str, Meta(description="For people.")] = ""
-    model: Annotated[ModelName | None, Meta(description="The model that it is (default: the gate's).")] = None
+    model: Annotated[
+        ModelName | None, Meta(description="The model that it is (default: the gate's).")
+    ] = None
     system_prompt: Annotated[str, Meta(description="What it is told before its prompt.")] = ""
-    tools: Annotated[tuple[ToolName, ...], Meta(description="What it may use, inside its workspace.")] = READ_ONLY_TOOLS
+    tools: Annotated[
+        tuple[ToolName, ...], Meta(description="What it may use, inside its workspace.")
+    ] = READ_ONLY_TOOLS
     disallowed_tools: Annotated[
-        tuple[ToolRule, ...], Meta(description="What it may not, in Claude Code's form: `Bash(git push *)`.")
+        tuple[ToolRule, ...],
+        Meta(description="What it may not, in Claude Code's form: `Bash(git push *)`."),
     ] = ()
-    mcp_servers: Annotated[tuple[Identifier, ...], Meta(description="Servers of `[mcp.NAME]` in gate.toml.")] = ()
+    mcp_servers: Annotated[
+        tuple[Identifier, ...], Meta(description="Servers of `[mcp.NAME]` in gate.toml.")
+    ] = ()
     max_turns: Annotated[
-        Annotated[int, Meta(ge=1, le=1000)] | None, Meta(description="Requests in a turn (default: the budget's).")
+        Annotated[int, Meta(ge=1, le=1000)] | None,
+        Meta(description="Requests in a turn (default: the budget's)."),
     ] = None
     max_cost_usd: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="US dollars for one turn (default: the run's).")
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="US dollars for one turn (default: the run's)."),
     ] = None
     timeout_s: Annotated[
         Annotated[float, Meta(gt=0, le=86_400)] | None,
         Meta(description="Seconds of wall clock for one turn (default: the run's)."),
     ] = None
     isolation: Annotated[
-        Isolation | None, Meta(description="Where it works (default: `clone` if it can write, else `none`).")
+        Isolation | None,
+        Meta(description="Where it works (default: `clone` if it can write, else `none`)."),
     ] = None
 
     def __post_init__(self) -> None:
-        """Check what code gave. ValueError names the key. Tools for todos stand for TodoWrite, which is never given."""
+        """Check what code gave. ValueError names the key. Tools for todos stand for TodoWrite,
+        which is never given.
+        """
         require_right(self)
-        tools = (each for name in self.tools for each in (_TODO_TOOLS if name == "TodoWrite" else (name,)))
+        tools = (
+            each
+            for name in self.tools
+            for each in (_TODO_TOOLS if name == "TodoWrite" else (name,))
+        )
         force_setattr(self, "tools", tuple(dict.fromkeys(tools)))
 
     @property

@@ -1,4 +1,5 @@
-"""Agent Trace 0.1.0 (https://agent-trace.dev): records of who wrote which lines of a commit, for all tools. Pure.
+"""Agent Trace 0.1.0 (https://agent-trace.dev): records of who wrote which lines of a commit, for
+all tools. Pure.
 
 A record is a claim of the tool that wrote it: nothing in it is checked but its form.
 """
@@ -28,7 +29,13 @@ MAX_HASHED_LINES = 400_000
 MAX_MODEL_LETTERS = 250
 """Of `model_id`, by the schema."""
 
-_PROVIDERS = {"claude": "anthropic", "gpt": "openai", "o": "openai", "codex": "openai", "gemini": "google"}
+_PROVIDERS = {
+    "claude": "anthropic",
+    "gpt": "openai",
+    "o": "openai",
+    "codex": "openai",
+    "gemini": "google",
+}
 _FAMILY = expression(r"(claude|gpt|o(?=[0-9])|codex|gemini)-?[A-Za-z0-9]")
 _MODEL = expression(r"[A-Za-z0-9._:@+-]+(?:/[A-Za-z0-9._:@+-]+)*\Z")
 
@@ -48,8 +55,9 @@ class Contributor(Struct, frozen=True, omit_defaults=True):
 
 
 class LineRange(Struct, frozen=True, omit_defaults=True):
-    """Lines of the file at the record's revision, from 1, the last included; `contributor` goes before that of the
-    conversation."""
+    """Lines of the file at the record's revision, from 1, the last included; `contributor` goes
+    before that of the conversation.
+    """
 
     start_line: Line
     end_line: Line
@@ -103,15 +111,17 @@ class TraceRecord(Struct, frozen=True, omit_defaults=True):
 
     @property
     def revision(self) -> str:
-        """The commit that it names, "" without one; of another version control system, its word for it."""
+        """The commit that it names, "" without one; of another version control system, its word for
+        it.
+        """
         return self.vcs.revision if self.vcs else ""
 
 
 class TraceClaim(Struct, frozen=True):
     """Of a file at a commit: a record says that an agent wrote these lines, or had a part in them.
 
-    `first` and `last` (from 1) are 0 where the record does not say which lines of this commit it means. `tool` and
-    `model` are "" where it does not name them.
+    `first` and `last` (from 1) are 0 where the record does not say which lines of this commit it
+    means. `tool` and `model` are "" where it does not name them.
     """
 
     first: int
@@ -121,20 +131,25 @@ class TraceClaim(Struct, frozen=True):
 
 
 class RecordTexts(Struct, frozen=True):
-    """What a text of records holds: each record with its own bytes; and the bytes of what is not a record."""
+    """What a text of records holds: each record with its own bytes; and the bytes of what is not a
+    record.
+    """
 
     records: tuple[tuple[bytes, TraceRecord], ...]
     unread: tuple[bytes, ...]
 
 
 def parts_of(data: bytes) -> list[bytes]:
-    """A note or a file of records taken apart: each record is a line, or lines of which only the first begins with a
-    brace."""
+    """A note or a file of records taken apart: each record is a line, or lines of which only the
+    first begins with a brace.
+    """
     return [part for part in map(bytes.strip, _NEXT.split(data)) if part]
 
 
 def read_records(parts: Iterable[bytes]) -> RecordTexts:
-    """The records in these parts. What follows a record of one line, and is none, costs no record."""
+    """The records in these parts. What follows a record of one line, and is none, costs no
+    record.
+    """
     records: list[tuple[bytes, TraceRecord]] = []
     unread: list[bytes] = []
     for part in parts:
@@ -159,14 +174,20 @@ def _record(text: bytes) -> TraceRecord | None:
 
 
 class LineHashes:
-    """The hashes of lines of one commit's files, each taken once; of `MAX_HASHED_LINES` lines, then of no more."""
+    """The hashes of lines of one commit's files, each taken once; of `MAX_HASHED_LINES` lines, then
+    of no more.
+    """
 
     def __init__(self) -> None:
         self._left = MAX_HASHED_LINES
         self._known: dict[tuple[str, int, int], str] = {}
 
-    def is_right(self, content_hash: str, path: str, rows: Sequence[bytes], first: int, last: int) -> bool:
-        """Whether that is the hash of these lines (from 1) of a file with these rows; beyond the limit False."""
+    def is_right(
+        self, content_hash: str, path: str, rows: Sequence[bytes], first: int, last: int
+    ) -> bool:
+        """Whether that is the hash of these lines (from 1) of a file with these rows; beyond the
+        limit False.
+        """
         place = path, first, last
         if content_hash and place not in self._known:
             self._left -= last - first + 1
@@ -179,25 +200,32 @@ class LineHashes:
 def claims_of(
     record: TraceRecord, file: TracedFile, rows: Sequence[bytes], hashes: LineHashes | None
 ) -> Iterator[TraceClaim]:
-    """What the record says of one of its files, which has these `rows` (without line ends) at the commit in question.
+    """What the record says of one of its files, which has these `rows` (without line ends) at the
+    commit in question.
 
-    Without `hashes` the record is about this commit, so that its numbers are those of these rows. With them it is
-    about another one: lines count as placed if their hash says so.
+    Without `hashes` the record is about this commit, so that its numbers are those of these rows.
+    With them it is about another one: lines count as placed if their hash says so.
     """
     for lines, model in _by_agents(file):
         first, last = lines.start_line, min(lines.end_line, len(rows))
-        if hashes and not (first <= last and hashes.is_right(lines.content_hash, file.path, rows, first, last)):
+        if hashes and not (
+            first <= last and hashes.is_right(lines.content_hash, file.path, rows, first, last)
+        ):
             first = last = 0
         if first <= last:
             yield TraceClaim(first, last, record.tool.name, model)
 
 
 def is_by_agent(file: TracedFile, rows: int | None) -> bool:
-    """Whether a record says that an agent wrote lines of this file: such as begin within its `rows`.
+    """Whether a record says that an agent wrote lines of this file: such as begin within its
+    `rows`.
 
     None: the record is about another commit, whose lines may be anywhere by now.
     """
-    return any(rows is None or lines.start_line <= min(lines.end_line, rows) for lines, _ in _by_agents(file))
+    return any(
+        rows is None or lines.start_line <= min(lines.end_line, rows)
+        for lines, _ in _by_agents(file)
+    )
 
 
 def _by_agents(file: TracedFile) -> Iterator[tuple[LineRange, str]]:
@@ -209,9 +237,11 @@ def _by_agents(file: TracedFile) -> Iterator[tuple[LineRange, str]]:
 
 
 def hash_of(rows: Sequence[bytes]) -> str:
-    """The `content_hash` of lines, given without their ends: SHA-256 of the lines, with LF between them.
+    """The `content_hash` of lines, given without their ends: SHA-256 of the lines, with LF between
+    them.
 
-    The specification leaves open which hash it is, and of which bytes; those of other tools may match none.
+    The specification leaves open which hash it is, and of which bytes; those of other tools may
+    match none.
     """
     return f"sha256:{hashlib.sha256(_LF.join(rows)).hexdigest()}"
 
@@ -222,7 +252,9 @@ def is_model_id(text: str) -> bool:
 
 
 def model_id(name: str) -> str:
-    """The model as records name it, "provider/model"; "" of a name that does not say whose model it is."""
+    """The model as records name it, "provider/model"; "" of a name that does not say whose model it
+    is.
+    """
     bare = name.partition("[")[0]  # "[1m]": a longer context of the same model
     if not _MODEL.match(bare) or len(bare) > MAX_MODEL_LETTERS - 10:
         return ""

@@ -1,4 +1,6 @@
-"""A test of agents, carried out: what is told of each time, and written into the bundles of its runs."""
+"""A test of agents, carried out: what is told of each time, and written into the bundles of its
+runs.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ PASSED, FAILED = frozenset({"passed", "xpassed"}), frozenset({"failed", "xfailed
 
 
 class TestedRun(Struct, frozen=True, kw_only=True):
-    """What a run was for a test that was carried out once, an attempt. `attempt`: the id of its first run, or any text
-    that other attempts of the test do not have.
+    """What a run was for a test that was carried out once, an attempt. `attempt`: the id of its
+    first run, or any text that other attempts of the test do not have.
 
-    `test`: the test's id without the parameter that names the model; `model`: of the agent under test, "" if none
-    answered. `judges`: the run judged another. `usd` of the run, as recorded if it was replayed; None: no
-    agent ran, or a price is not known.
+    `test`: the test's id without the parameter that names the model; `model`: of the agent under
+    test, "" if none answered. `judges`: the run judged another. `usd` of the run, as recorded if it
+    was replayed; None: no agent ran, or a price is not known.
     """
 
     __test__ = False  # no test, whatever its name begins with

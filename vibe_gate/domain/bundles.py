@@ -1,4 +1,5 @@
-"""Words about recorded runs that several rooms share: a line of a list, what is looked for, where a run came from.
+"""Words about recorded runs that several rooms share: a line of a list, what is looked for, where a
+run came from.
 
 The store finds and makes these values; receipts, reports and faces read them.
 """
@@ -28,15 +29,19 @@ MATCHES: tuple[Match, ...] = ("commit", "tree", "patch_id", "range_patch_id")
 """The ways in which a run can be about a change, the closest first."""
 
 REPLAY = "replay-"
-"""Begins the key of runs that judged a stored run again; that run's id follows. So no run that is looked for by its
-change is a replay, and none counts as a review."""
+"""Begins the key of runs that judged a stored run again; that run's id follows. So no run that is
+looked for by its change is a replay, and none counts as a review.
+"""
 
 _RUN_ID = re.compile(r"[0-9]{8}T[0-9]{9}Z-[0-9a-f]{8}")
 _CLOCK_MAY_GO_BACK = timedelta(minutes=5)
 
 _EXIT_CODES: dict[str, tuple[int, ...]] = {
     "pass": (0, 4),
-    "fail": (1, 4),  # 4: by the first order of outcomes, which the sample bundle of format 1 still shows
+    "fail": (
+        1,
+        4,
+    ),  # 4: by the first order of outcomes, which the sample bundle of format 1 still shows
     "inconclusive": (3, 4, 5),
     "error": (3, 4, 5),
 }
@@ -73,10 +78,12 @@ def impossible(outcome: str, exit_code: int) -> str:
 
 
 class RunEntry(Struct, frozen=True, order=True):
-    """One run as a list shows it. Of a run that is not sealed only `run_id`, `key` and `state` are known.
+    """One run as a list shows it. Of a run that is not sealed only `run_id`, `key` and `state` are
+    known.
 
-    `author` is "agent" or "human", `cost_usd` US dollars, `rubrics` pairs of id and outcome, `paths` the changed
-    paths and the old paths of renames, as shown (`paths.quote`), `extent` what a pass lacks (`Summary.extent`).
+    `author` is "agent" or "human", `cost_usd` US dollars, `rubrics` pairs of id and outcome,
+    `paths` the changed paths and the old paths of renames, as shown (`paths.quote`), `extent` what
+    a pass lacks (`Summary.extent`).
     """
 
     run_id: str
@@ -115,7 +122,9 @@ class RunEntry(Struct, frozen=True, order=True):
 
     @property
     def is_of_commit(self) -> bool:
-        """Whether it is about a commit (or a range up to it), not about what is staged; False of a replay, too."""
+        """Whether it is about a commit (or a range up to it), not about what is staged; False of a
+        replay, too.
+        """
         return "-" not in self.key
 
     @property
@@ -129,7 +138,9 @@ class RunEntry(Struct, frozen=True, order=True):
         return began(self.run_id)
 
     def is_about(self, match: Match, name: str) -> bool:
-        """Whether the run is about the change that has this id (never for ""), by this way of matching."""
+        """Whether the run is about the change that has this id (never for ""), by this way of
+        matching.
+        """
         if name == "":
             return False
         if match == "commit":
@@ -155,7 +166,9 @@ class Wanted(TypedDict, total=False):
     range_patch_id: str
     """The stable patch-id of the whole reviewed change."""
     outcome: str
-    """pass, fail, inconclusive or error; or a state: sealed, running, incomplete, corrupt, foreign."""
+    """pass, fail, inconclusive or error; or a state: sealed, running, incomplete, corrupt,
+    foreign.
+    """
     rubric: str
     """The id of a rubric that the review asked."""
     author: Literal["agent", "human"]
@@ -173,11 +186,15 @@ class Provenance:
     """
 
     def __init__(self, now: datetime, tracked: Collection[str] = ()) -> None:
-        """`tracked`: the paths below the store that git tracks, relative to the root (`Repository.tracked`)."""
+        """`tracked`: the paths below the store that git tracks, relative to the root
+        (`Repository.tracked`).
+        """
         self.now = now
         self.tracked = frozenset(tracked)
         newest = now + _CLOCK_MAY_GO_BACK
-        self._newest = f"{newest.astimezone(UTC):%Y%m%dT%H%M%S}999Z~"  # behind every id of its second
+        self._newest = (
+            f"{newest.astimezone(UTC):%Y%m%dT%H%M%S}999Z~"  # behind every id of its second
+        )
         # Without case: on a disk that ignores it, a tracked .VIBE-ARTIFACTS is the store.
         self._places = {tuple(path.casefold().split("/")[:3]) for path in self.tracked}
 

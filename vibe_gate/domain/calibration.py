@@ -1,8 +1,9 @@
-"""What a judge did on labelled cases: counts, their 95 % intervals, and the rule by which blocking is earned.
+"""What a judge did on labelled cases: counts, their 95 % intervals, and the rule by which blocking
+is earned.
 
-Intervals are Clopper and Pearson's, which are exact: they hold the rate in at least 95 % of all cases, where Wilson's
-fall well below that for rates near 0 and 1, which are those of a good judge. Of 0 of n, one end alone, they say at most
-1 - 0.05^(1/n), for which "3 / n" is short.
+Intervals are Clopper and Pearson's, which are exact: they hold the rate in at least 95 % of all
+cases, where Wilson's fall well below that for rates near 0 and 1, which are those of a good judge.
+Of 0 of n, one end alone, they say at most 1 - 0.05^(1/n), for which "3 / n" is short.
 """
 
 from __future__ import annotations
@@ -25,11 +26,15 @@ ALPHA = 0.05
 """Intervals and the rule that earns blocking err in at most this share of judges."""
 
 BET = 0.25
-"""What `log_ratio` bets on, as a share of the bound: of 0.1 to 0.5 it is where a judge with 1 % false blocks has earned
-5 % most surely within 300 looks (98 %), and one without any after 78 clean cases."""
+"""What `log_ratio` bets on, as a share of the bound: of 0.1 to 0.5 it is where a judge with 1 %
+false blocks has earned 5 % most surely within 300 looks (98 %), and one without any after 78 clean
+cases.
+"""
 
 MAX_CASES = 10_000
-"""Labelled cases of a criterion: far more than anybody writes, and few enough to work out their intervals at once."""
+"""Labelled cases of a criterion: far more than anybody writes, and few enough to work out their
+intervals at once.
+"""
 
 MAX_REPEATS = 100
 """Of each case: a baseline's are asked again at the next calibration, whoever wrote it."""
@@ -50,26 +55,42 @@ Plain = Annotated[str, Meta(extra={"check": _require_plain})]
 
 
 class CriterionBaseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Counts of labelled cases. A case whose repeats differ counts by the worst: blocked if clean, else not found."""
+    """Counts of labelled cases. A case whose repeats differ counts by the worst: blocked if clean,
+    else not found.
+    """
 
     id: Annotated[Identifier, Meta(description="The criterion.")]
     clean: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Cases that it must not fail.")]
-    clean_blocked: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Of these, failed: false blocks.")]
+    clean_blocked: Annotated[
+        int, Meta(ge=0, le=MAX_CASES, description="Of these, failed: false blocks.")
+    ]
     defective: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Cases that it must fail.")]
     found: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Of these, failed.")]
-    abstained: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Cases of either kind that it did not decide.")] = 0
-    flips: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Cases whose repeats differ in whether they fail.")] = 0
-    repeats: Annotated[int, Meta(ge=1, le=MAX_REPEATS, description="How often each case was asked.")] = 1
+    abstained: Annotated[
+        int, Meta(ge=0, le=MAX_CASES, description="Cases of either kind that it did not decide.")
+    ] = 0
+    flips: Annotated[
+        int,
+        Meta(ge=0, le=MAX_CASES, description="Cases whose repeats differ in whether they fail."),
+    ] = 0
+    repeats: Annotated[
+        int, Meta(ge=1, le=MAX_REPEATS, description="How often each case was asked.")
+    ] = 1
     agreement: Annotated[
-        Annotated[float, Meta(ge=-1, le=1)] | None, Meta(description="Cohen's kappa of judge and labels.")
+        Annotated[float, Meta(ge=-1, le=1)] | None,
+        Meta(description="Cohen's kappa of judge and labels."),
     ] = None
 
     def __post_init__(self) -> None:
         """Refuse counts that contradict each other, with ValueError."""
         if self.clean_blocked > self.clean or self.found > self.defective:
-            raise ValueError("clean_blocked and found count cases among clean and defective; they cannot be more")
+            raise ValueError(
+                "clean_blocked and found count cases among clean and defective; they cannot be more"
+            )
         if max(self.abstained, self.flips) > self.cases:
-            raise ValueError("abstained and flips count cases; they cannot be more than clean + defective")
+            raise ValueError(
+                "abstained and flips count cases; they cannot be more than clean + defective"
+            )
 
     @property
     def cases(self) -> int:
@@ -116,10 +137,14 @@ class Baseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ]
     model: Annotated[ModelName, Meta(description="The model that was asked.")]
-    template: Annotated[int, Meta(ge=1, le=MAX_TEMPLATE, description="The version of the judge's instructions.")]
+    template: Annotated[
+        int, Meta(ge=1, le=MAX_TEMPLATE, description="The version of the judge's instructions.")
+    ]
     cli: Annotated[Plain, Meta(description="The version of Claude Code.")] = ""
     created_at: Annotated[Plain, Meta(description="When, in UTC.")]
-    criterion: Annotated[tuple[CriterionBaseline, ...], Meta(description="One for each judge criterion with cases.")]
+    criterion: Annotated[
+        tuple[CriterionBaseline, ...], Meta(description="One for each judge criterion with cases.")
+    ]
 
     def of(self, criterion: str) -> CriterionBaseline | None:
         """The counts of a criterion; None if no case has a label for it."""
@@ -130,7 +155,9 @@ class Baseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class LabelledAnswers(Struct, frozen=True):
-    """What a criterion was found to be in a labelled case, each time that it was asked; never empty."""
+    """What a criterion was found to be in a labelled case, each time that it was asked; never
+    empty.
+    """
 
     is_clean: bool
     outcomes: tuple[Outcome, ...]
@@ -142,7 +169,9 @@ class LabelledAnswers(Struct, frozen=True):
 
     @property
     def is_failed(self) -> bool:
-        """Whether it counts as failed: a clean case by any fail, a defective one if it failed each time."""
+        """Whether it counts as failed: a clean case by any fail, a defective one if it failed each
+        time.
+        """
         fails = [outcome == "fail" for outcome in self.outcomes]
         return any(fails) if self.is_clean else all(fails)
 
@@ -170,15 +199,19 @@ def count(criterion: str, cases: Sequence[LabelledAnswers]) -> CriterionBaseline
 
 
 def log_ratio(clean: int, blocked: int, max_false_blocks: float) -> float:
-    """The natural logarithm of a likelihood ratio: how much speaks for a judge that blocks less than that share.
+    """The natural logarithm of a likelihood ratio: how much speaks for a judge that blocks less
+    than that share.
 
-    `blocked` of `clean` labelled clean changes were blocked. The ratio is the likelihood of these answers at BET x the
-    bound, over that at the bound. For a judge at the bound or above it is a bet that gains nothing on average with
-    each answer, so it *ever* reaches 1 / ALPHA for at most ALPHA of such judges (Ville's inequality): one may look
-    after every answer, and stop at any time. It depends on the counts alone, not on the order of the answers.
+    `blocked` of `clean` labelled clean changes were blocked. The ratio is the likelihood of these
+    answers at BET x the bound, over that at the bound. For a judge at the bound or above it is a
+    bet that gains nothing on average with each answer, so it *ever* reaches 1 / ALPHA for at most
+    ALPHA of such judges (Ville's inequality): one may look after every answer, and stop at any
+    time. It depends on the counts alone, not on the order of the answers.
     """
     bet = BET * max_false_blocks
-    return blocked * math.log(BET) + (clean - blocked) * (math.log1p(-bet) - math.log1p(-max_false_blocks))
+    return blocked * math.log(BET) + (clean - blocked) * (
+        math.log1p(-bet) - math.log1p(-max_false_blocks)
+    )
 
 
 def earned(clean: int, blocked: int, max_false_blocks: float) -> bool:
@@ -192,9 +225,13 @@ def earned(clean: int, blocked: int, max_false_blocks: float) -> bool:
 
 
 def clean_needed(blocked: int, max_false_blocks: float) -> int:
-    """How many clean changes, `blocked` among them, earn blocking. `max_false_blocks` is between 0 and 1, exclusive."""
+    """How many clean changes, `blocked` among them, earn blocking. `max_false_blocks` is between 0
+    and 1, exclusive.
+    """
     gain = log_ratio(1, 0, max_false_blocks)
-    return blocked + math.ceil((-math.log(ALPHA) - log_ratio(blocked, blocked, max_false_blocks)) / gain)
+    return blocked + math.ceil(
+        (-math.log(ALPHA) - log_ratio(blocked, blocked, max_false_blocks)) / gain
+    )
 
 
 # Intervals
@@ -209,7 +246,9 @@ def share(hits: int, cases: int, alpha: float = ALPHA) -> Interval | None:
 
 
 def at_most(hits: int, cases: int) -> float:
-    """The largest rate that `hits` of `cases` leave possible: the upper end of a one-sided 95 % interval."""
+    """The largest rate that `hits` of `cases` leave possible: the upper end of a one-sided 95 %
+    interval.
+    """
     return _at_most(hits, cases, ALPHA)
 
 
@@ -225,7 +264,10 @@ def _at_most(hits: int, cases: int, alpha: float) -> float:
 def _probability_of_at_most(hits: int, cases: int, rate: float) -> float:
     """Of a binomial count."""
     yes, no, of = math.log(rate), math.log1p(-rate), math.lgamma(cases + 1)
-    ways = (of - math.lgamma(n + 1) - math.lgamma(cases - n + 1) + n * yes + (cases - n) * no for n in range(hits + 1))
+    ways = (
+        of - math.lgamma(n + 1) - math.lgamma(cases - n + 1) + n * yes + (cases - n) * no
+        for n in range(hits + 1)
+    )
     return math.fsum(map(math.exp, ways))
 
 
@@ -241,8 +283,9 @@ def _root(rising: Callable[[float], float]) -> float:
 def kappa(found: int, defective: int, clean_blocked: int, clean: int) -> Interval | None:
     """Cohen's kappa of a judge and the labels; None unless there are cases of both kinds.
 
-    How many cases are clean was chosen, not drawn, so kappa is a function of two shares, found and false blocks, that
-    rises with the one and falls with the other: the ends are those of both shares' 97.5 % intervals.
+    How many cases are clean was chosen, not drawn, so kappa is a function of two shares, found and
+    false blocks, that rises with the one and falls with the other: the ends are those of both
+    shares' 97.5 % intervals.
     """
     recall, false = share(found, defective, ALPHA / 2), share(clean_blocked, clean, ALPHA / 2)
     if recall is None or false is None:
@@ -263,8 +306,13 @@ def mean(values: Sequence[float]) -> Interval | None:
     """The mean with Student's interval; None of fewer than three values."""
     if len(values) < 3:
         return None
-    value, free, normal = statistics.fmean(values), len(values) - 1, statistics.NormalDist().inv_cdf(1 - ALPHA / 2)
-    # Student's quantile, expanded around the normal one: 3 % too small for 3 values, under 1 % from 5 values on.
+    value, free, normal = (
+        statistics.fmean(values),
+        len(values) - 1,
+        statistics.NormalDist().inv_cdf(1 - ALPHA / 2),
+    )
+    # Student's quantile, expanded around the normal one: 3 % too small for 3 values, under 1 % from
+    # 5 values on.
     terms = (
         (normal**3 + normal) / 4,
         (5 * normal**5 + 16 * normal**3 + 3 * normal) / 96,

@@ -1,7 +1,7 @@
 """Why something was not asked, answered or checked: a code with its parameters.
 
-A cause is carried from where it happens to the summary. `reason` is its sentence in documents; what people do next is
-made of it in `report.next_step`.
+A cause is carried from where it happens to the summary. `reason` is its sentence in documents; what
+people do next is made of it in `report.next_step`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from msgspec import Struct
 from vibe_gate.domain.rubric import Sight
 
 DETAILS = " Details: "
-"""Stands in a reason between our sentence and what another program said (the model's API, Claude Code)."""
+"""Stands in a reason between our sentence and what another program said (the model's API, Claude
+Code).
+"""
 
 
 class Coded(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="code"):
@@ -82,7 +84,9 @@ class HookNeverAsks(NotAsked, frozen=True, kw_only=True, tag="hook_never_asks"):
 
 
 class NotByAgent(NotAsked, frozen=True, kw_only=True, tag="not_by_agent"):
-    """The hook asks judges about an agent's changes alone, and nothing shows that an agent wrote this one."""
+    """The hook asks judges about an agent's changes alone, and nothing shows that an agent wrote
+    this one.
+    """
 
     because = "no sign of an AI agent"
 
@@ -160,7 +164,9 @@ class CommitsReviewed(Coded, frozen=True, kw_only=True, tag="commits_reviewed"):
     @property
     def sentence(self) -> str:
         """How many."""
-        commits = "its one commit was" if self.count == 1 else f"each of its {self.count} commits was"
+        commits = (
+            "its one commit was" if self.count == 1 else f"each of its {self.count} commits was"
+        )
         return f"not asked again: {commits} reviewed and passed"
 
 
@@ -220,7 +226,11 @@ class TooLarge(Coded, frozen=True, kw_only=True, tag="too_large"):
     @property
     def sentence(self) -> str:
         """What it is too large for."""
-        return "moved here, and too large to be shown whole" if self.is_moved else "too large to be read"
+        return (
+            "moved here, and too large to be shown whole"
+            if self.is_moved
+            else "too large to be read"
+        )
 
 
 # A limit of the run
@@ -261,7 +271,9 @@ class Unanswered(Coded, frozen=True, kw_only=True):
     """A conversation with the model ended without an answer that counts."""
 
     details: str = ""
-    """What the model's API or Claude Code said, on one line, redacted; "" if that is all in the code."""
+    """What the model's API or Claude Code said, on one line, redacted; "" if that is all in the
+    code.
+    """
 
     @property
     def reason(self) -> str:
@@ -326,7 +338,10 @@ class NoCredit(Unanswered, frozen=True, kw_only=True, tag="no_credit"):
     sentence = f"{fact}; add some or use another key."
 
 
-_NOT_SERVED = "this address does not serve the model's API", "check it with `vibe-gate doctor --ask`"
+_NOT_SERVED = (
+    "this address does not serve the model's API",
+    "check it with `vibe-gate doctor --ask`",
+)
 
 _STATUSES: dict[int, tuple[str, str]] = {
     400: ("the model's API does not accept the request", "check the model's name"),

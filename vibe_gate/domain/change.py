@@ -25,7 +25,9 @@ LARGEST_CONTENT = 10_000_000
 """Bytes: of larger files a bundle has the hash and the size only."""
 
 LARGEST_READ = 100_000_000
-"""Bytes: larger files are hashed and named, and neither compared nor read. GitHub takes up to 104,857,600."""
+"""Bytes: larger files are hashed and named, and neither compared nor read. GitHub takes up to
+104,857,600.
+"""
 
 MAX_COMMITS = 10_000
 """Commits of one range that are read, the newest first; verify a longer one in parts."""
@@ -41,10 +43,15 @@ DEFINITIONS = ".vibe-gate/"
 """The folder of the gate's own definitions."""
 
 RULE_FILES = (
-    "/.vibe-gate/gate.toml", "/.vibe-gate/suppressions.toml", "/.vibe-gate/rubrics/*.toml", "/.vibe-gate/agents/*.toml",
+    "/.vibe-gate/gate.toml",
+    "/.vibe-gate/suppressions.toml",
+    "/.vibe-gate/rubrics/*.toml",
+    "/.vibe-gate/agents/*.toml",
     "/.vibe-gate/workflows/*.toml",
-)  # fmt: skip
-"""The definitions that are read as data: they name what the gate refuses, and are no code of the project."""
+)
+"""The definitions that are read as data: they name what the gate refuses, and are no code of the
+project.
+"""
 
 
 def is_case(path: str) -> bool:
@@ -83,7 +90,14 @@ class Hunk(Struct, frozen=True):
     body: bytes
 
     @classmethod
-    def of(cls, old_start: int, old_lines: int, new_start: int, new_lines: int, lines: Iterable[HunkLine]) -> Hunk:
+    def of(
+        cls,
+        old_start: int,
+        old_lines: int,
+        new_start: int,
+        new_lines: int,
+        lines: Iterable[HunkLine],
+    ) -> Hunk:
         """A hunk of these lines; one without its line feed is the last of its file."""
         rows = (b"%s%s" % (line.origin.encode(), line.content) for line in lines)
         body = b"".join(row if row.endswith(b"\n") else row + b"\n" + _NO_NEWLINE for row in rows)
@@ -91,7 +105,9 @@ class Hunk(Struct, frozen=True):
 
     @property
     def rows(self) -> list[bytes]:
-        """Its lines, each after its origin. A line without its line feed ends a file that has none there."""
+        """Its lines, each after its origin. A line without its line feed ends a file that has none
+        there.
+        """
         rows: list[bytes] = []
         for row in BytesIO(self.body):
             if not row.startswith(b"\\"):
@@ -121,7 +137,9 @@ class Hunk(Struct, frozen=True):
         return b"".join(content for origin, content in self._runs() if origin != "+")
 
     def added_runs(self) -> Iterator[tuple[int, bytes]]:
-        """Added lines that follow one another: the number of the first, and their bytes after the change."""
+        """Added lines that follow one another: the number of the first, and their bytes after the
+        change.
+        """
         number = self.new_start
         for origin, content in self._runs():
             if origin == "+":
@@ -149,8 +167,8 @@ class FileVersion(Struct, frozen=True):
 class FileDiff(Struct, frozen=True):
     """One path that differs. `path` is that of the after side (of the before side if deleted).
 
-    A file that git calls binary carries hunks, too, so that nothing hides from a judge behind an attribute or a NUL;
-    only one of more than `MAX_HUNK_BYTES` has none, and one that is not read.
+    A file that git calls binary carries hunks, too, so that nothing hides from a judge behind an
+    attribute or a NUL; only one of more than `MAX_HUNK_BYTES` has none, and one that is not read.
     """
 
     path: str
@@ -180,22 +198,30 @@ class FileDiff(Struct, frozen=True):
 
     @property
     def is_read(self) -> bool:
-        """Whether both sides are small enough to be read; else the file is hashed and named only."""
+        """Whether both sides are small enough to be read; else the file is hashed and named
+        only.
+        """
         return all(version.size <= LARGEST_READ for version in (self.before, self.after) if version)
 
     @property
     def unread_version(self) -> FileVersion | None:
-        """The content that is new here and that nothing compared or read, or None; see `is_read`."""
+        """The content that is new here and that nothing compared or read, or None; see
+        `is_read`.
+        """
         return self.after if self.brought_blob and not self.is_read else None
 
     @property
     def is_case(self) -> bool:
-        """Whether it is part of a labelled case, by both names: material for the rubrics, not code of the project."""
+        """Whether it is part of a labelled case, by both names: material for the rubrics, not code
+        of the project.
+        """
         return all(map(is_case, self.names))
 
     @property
     def brought_blob(self) -> str:
-        """The id of the content that is new here; "" of a file that is gone, only moved, or given another mode."""
+        """The id of the content that is new here; "" of a file that is gone, only moved, or given
+        another mode.
+        """
         is_new = self.after and (not self.before or self.before.blob != self.after.blob)
         return self.after.blob if self.after and is_new else ""
 
@@ -211,11 +237,16 @@ class FileDiff(Struct, frozen=True):
         old, new = self.old_name, self.path
         return self.after is not None and (
             (is_case(old) and not is_case(new))
-            or any(globs and paths.matches(new, globs) and not paths.matches(old, globs) for globs in looks)
+            or any(
+                globs and paths.matches(new, globs) and not paths.matches(old, globs)
+                for globs in looks
+            )
         )
 
     def as_new(self, content: bytes) -> FileDiff:
-        """The file with all lines of `content`, its after side, as added ones, between them those that were removed."""
+        """The file with all lines of `content`, its after side, as added ones, between them those
+        that were removed.
+        """
         lines = tuple(HunkLine("+", line) for line in _LINES.findall(content))
         hunks, shown = list[Hunk](), 0
         for hunk in self.hunks:
@@ -223,7 +254,10 @@ class FileDiff(Struct, frozen=True):
             for is_removed, run in groupby(hunk.lines, key=lambda line: line.origin == "-"):
                 some = tuple(run)
                 if is_removed:
-                    hunks += [_added(lines, shown, new - 1), Hunk.of(old, len(some), new - 1, 0, some)]
+                    hunks += [
+                        _added(lines, shown, new - 1),
+                        Hunk.of(old, len(some), new - 1, 0, some),
+                    ]
                     shown = new - 1
                 else:
                     new += len(some)
@@ -239,9 +273,10 @@ def _added(lines: tuple[HunkLine, ...], start: int, end: int) -> Hunk:
 class Change(Struct, frozen=True):
     """What is under review.
 
-    `before` and `after` are tree ids; `base_commit` and `head_commit` commit ids, "" where that side is no commit.
-    `patch_id` is the stable patch-id of one commit's change (or of an uncommitted one against HEAD), `range_patch_id`
-    that of before..after; "" of an empty change.
+    `before` and `after` are tree ids; `base_commit` and `head_commit` commit ids, "" where that
+    side is no commit.
+    `patch_id` is the stable patch-id of one commit's change (or of an uncommitted one against
+    HEAD), `range_patch_id` that of before..after; "" of an empty change.
     """
 
     kind: ChangeKind
@@ -266,10 +301,11 @@ class Change(Struct, frozen=True):
 class Selection(Struct, frozen=True):
     """Which change a user asked for, before any revision is resolved.
 
-    `worktree`: from `left` to the working tree, untracked files included. `range`: `left`..`right`. `merge_base`: from
-    the merge base of both to `right`. `staged`: the index against HEAD. `commit`: `left` against its first parent.
-    `left` may be `EMPTY_TREE`: from nothing. `also`, of a range: a second commit that is no part of the change, so that
-    `right` is compared with both merged.
+    `worktree`: from `left` to the working tree, untracked files included. `range`: `left`..`right`.
+    `merge_base`: from the merge base of both to `right`. `staged`: the index against HEAD.
+    `commit`: `left` against its first parent.
+    `left` may be `EMPTY_TREE`: from nothing. `also`, of a range: a second commit that is no part of
+    the change, so that `right` is compared with both merged.
     """
 
     kind: Literal["worktree", "range", "merge_base", "staged", "commit"]

@@ -18,10 +18,10 @@ CommitOutcome = Literal["pass", "fail", "inconclusive", "error", "missing"]
 class CommitRow(Struct, frozen=True, kw_only=True):
     """How the review of one commit came out. `run_id` and `bundle` are "" if nothing was recorded.
 
-    `headline` is the verdict line. `unasked`: of a pass by checks only, how many questions no judge was asked, and why;
-    `warnings` counts findings. `why`: why there is no verdict, why it is not recorded, or why the run that was recorded
-    before does not count. `recorded`: by an earlier command. "missing": nothing that counts is recorded, and nobody was
-    to review it.
+    `headline` is the verdict line. `unasked`: of a pass by checks only, how many questions no judge
+    was asked, and why; `warnings` counts findings. `why`: why there is no verdict, why it is not
+    recorded, or why the run that was recorded before does not count. `recorded`: by an earlier
+    command. "missing": nothing that counts is recorded, and nobody was to review it.
     """
 
     commit: str

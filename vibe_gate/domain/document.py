@@ -1,7 +1,8 @@
-"""Documents: values that cross disk or wire as JSON, each a `msgspec.Struct`, which is read by its types.
+"""Documents: values that cross disk or wire as JSON, each a `msgspec.Struct`, which is read by its
+types.
 
-A class that forbids unknown fields is one whose keys a later version may not extend (receipts, definitions, a judge's
-answers); of the others, keys of later versions are left out.
+A class that forbids unknown fields is one whose keys a later version may not extend (receipts,
+definitions, a judge's answers); of the others, keys of later versions are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ Timestamp = Annotated[datetime, Meta(tz=True)]
 """With a time zone."""
 
 FIRST_YEAR, LAST_YEAR = 1970, 9000
-"""Of times that somebody else names: at the ends of the calendar a time has no other zone, and no second after it."""
+"""Of times that somebody else names: at the ends of the calendar a time has no other zone, and no
+second after it.
+"""
 
 Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 """A number of a document, also of milliseconds: with more, sums and JavaScript are not exact."""
@@ -44,7 +47,9 @@ Named = Annotated[dict[str, T], Meta(max_length=MAX_NAMES)]
 
 
 def read(kind: type[D], document: object) -> D:
-    """The value of a document that JSON text had. ValueError: it is not one; `first_mistake` says why."""
+    """The value of a document that JSON text had. ValueError: it is not one; `first_mistake` says
+    why.
+    """
     try:
         _require_plain_text(document)
         return msgspec.convert(document, kind)
@@ -53,7 +58,9 @@ def read(kind: type[D], document: object) -> D:
 
 
 def _require_plain_text(document: object) -> None:
-    """ValueError for what JSON text can spell and no document of ours has: half a surrogate pair, 1e999."""
+    """ValueError for what JSON text can spell and no document of ours has: half a surrogate pair,
+    1e999.
+    """
     try:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -70,13 +77,17 @@ def decode(kind: type[D], text: str | bytes) -> D:
 
 
 def holds_all(value: Struct, document: object) -> bool:
-    """Whether the value has all that its document says: reading leaves out the keys that a later version may bring."""
+    """Whether the value has all that its document says: reading leaves out the keys that a later
+    version may bring.
+    """
     return _is_within(document, plain(value))
 
 
 def _is_within(document: Any, known: Any) -> bool:
     if isinstance(document, dict):
-        return all(name in known and _is_within(value, known[name]) for name, value in document.items())
+        return all(
+            name in known and _is_within(value, known[name]) for name, value in document.items()
+        )
     if isinstance(document, list):
         return all(_is_within(*pair) for pair in zip(document, known, strict=True))
     return True
@@ -123,18 +134,26 @@ MAX_VALUES = 1_000_000
 compressed `[{},{},...]` would otherwise be gigabytes of objects."""
 
 _ONE_MORE = expression(rb'(?s:(?:[^"{\[,]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[{\[,]|\Z))')
-"""Up to the next brace, bracket or comma outside of strings, each of which is one value more, or to the end:
-it matches wherever it begins, so that no text is looked at twice."""
+"""Up to the next brace, bracket or comma outside of strings, each of which is one value more, or to
+the end: it matches wherever it begins, so that no text is looked at twice.
+"""
 
 
 def require_few(data: bytes) -> None:
-    """ValueError if the JSON in `data` has more than MAX_VALUES values, counted before any of them is made."""
-    if len(data) > MAX_VALUES and sum(1 for _ in islice(_ONE_MORE.finditer(data), MAX_VALUES + 1)) > MAX_VALUES:
+    """ValueError if the JSON in `data` has more than MAX_VALUES values, counted before any of them
+    is made.
+    """
+    if (
+        len(data) > MAX_VALUES
+        and sum(1 for _ in islice(_ONE_MORE.finditer(data), MAX_VALUES + 1)) > MAX_VALUES
+    ):
         raise ValueError(f"it has more than {MAX_VALUES:,} values")
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
-    """The object in UTF-8 JSON that two readers cannot understand differently. ValueError with the reason."""
+    """The object in UTF-8 JSON that two readers cannot understand differently. ValueError with the
+    reason.
+    """
     require_few(data)
     try:
         value = json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
@@ -172,7 +191,9 @@ _PLACE = re.compile(r" - at (`key` in )?`\$\.?(.*)`\Z", re.S)
 
 
 def first_mistake(error: ValueError) -> str:
-    """The first thing that is wrong with a document, as "where: what" if msgspec says it. It may quote the document."""
+    """The first thing that is wrong with a document, as "where: what" if msgspec says it. It may
+    quote the document.
+    """
     said = str(error)
     if isinstance(error, UnicodeEncodeError):
         return "it has half a surrogate pair"
@@ -193,7 +214,8 @@ def text_of(document: Mapping[str, Any], name: str) -> str:
 def digest_of(definition: Struct) -> str:
     """sha-256 of its canonical JSON: the same demands, the same digest.
 
-    A class may name in `LATER` the keys that later versions brought: at its default, such a key is left out.
+    A class may name in `LATER` the keys that later versions brought: at its default, such a key is
+    left out.
     """
     return hashlib.sha256(json.dumps(_demands(definition), sort_keys=True).encode()).hexdigest()
 
@@ -206,6 +228,10 @@ def _keys(form: type[Struct]) -> tuple[FieldInfo, ...]:
 def _demands(value: Any) -> Any:
     if isinstance(value, Struct):
         later: frozenset[str] = getattr(value, "LATER", frozenset())
-        used = [key for key in _keys(type(value)) if key.name not in later or getattr(value, key.name) != key.default]
+        used = [
+            key
+            for key in _keys(type(value))
+            if key.name not in later or getattr(value, key.name) != key.default
+        ]
         return {key.encode_name: _demands(getattr(value, key.name)) for key in used}
     return [_demands(item) for item in value] if isinstance(value, tuple) else plain(value)

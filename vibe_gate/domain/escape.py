@@ -9,7 +9,9 @@ from typing import Any, AnyStr, cast
 
 
 class _Later:
-    """Stands for a `re.Pattern`; its methods are the pattern's own from the first use of each on."""
+    """Stands for a `re.Pattern`; its methods are the pattern's own from the first use of each
+    on.
+    """
 
     def __init__(self, pattern: str | bytes, flags: int) -> None:
         self._wanted = pattern, flags
@@ -23,7 +25,9 @@ class _Later:
 
 
 def expression(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """`re.compile`, later: a mistake in the pattern shows at its first use, so it needs a test that uses it."""
+    """`re.compile`, later: a mistake in the pattern shows at its first use, so it needs a test that
+    uses it.
+    """
     return cast("re.Pattern[AnyStr]", _Later(pattern, flags))
 
 
@@ -34,7 +38,9 @@ _HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u27e6\u17b4\u1
 
 
 def is_hidden(char: str) -> bool:
-    """Whether the character must be written out to be seen: drawn as nothing, or as blank (but for tab and space)."""
+    """Whether the character must be written out to be seen: drawn as nothing, or as blank (but for
+    tab and space).
+    """
     if char in "\t ":
         return False
     code = ord(char)
@@ -83,7 +89,9 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def without_middle(text: str, most: int) -> str:
-    """The text; if it has more than `most` characters, its beginning, how many were left out, and its end."""
+    """The text; if it has more than `most` characters, its beginning, how many were left out, and
+    its end.
+    """
     if (left_out := len(text) - most) <= 0:
         return text
     return f"{text[: most // 2]}\n[{counted(left_out, 'character')} left out here]\n{text[-(most - most // 2) :]}"
@@ -112,11 +120,15 @@ def safe(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_SHORT.get(char) or (_escape(char) if _is_unsafe(char) else char) for char in text)
+    return "".join(
+        _SHORT.get(char) or (_escape(char) if _is_unsafe(char) else char) for char in text
+    )
 
 
 def _is_unsafe(char: str) -> bool:
-    return is_hidden(char) and char != "\u27e6" and unicodedata.category(char) != "Zs"  # spaces of any width are fine
+    return (
+        is_hidden(char) and char != "\u27e6" and unicodedata.category(char) != "Zs"
+    )  # spaces of any width are fine
 
 
 def _escape(char: str) -> str:

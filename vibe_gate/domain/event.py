@@ -14,14 +14,27 @@ from vibe_gate.domain.document import text_of
 from vibe_gate.domain.summary import Cost
 
 EventType = Literal[
-    "run.created", "run.mode_changed", "run.completed", "node.added", "node.status", "edge.added",
-    "turn.started", "turn.completed", "artifact.written", "log.mark", "gate.decided", "verdict.decided",
-    "budget.reached", "override.recorded",
-]  # fmt: skip
+    "run.created",
+    "run.mode_changed",
+    "run.completed",
+    "node.added",
+    "node.status",
+    "edge.added",
+    "turn.started",
+    "turn.completed",
+    "artifact.written",
+    "log.mark",
+    "gate.decided",
+    "verdict.decided",
+    "budget.reached",
+    "override.recorded",
+]
 
 MAX_EVENTS = 500_000
-"""Of one run's log. A review of 80,000 files, the largest that can be sealed, leaves some 160,000: two contents of
-each. What reads a log keeps the name of each content, so a longer one would take what memory its writer likes."""
+"""Of one run's log. A review of 80,000 files, the largest that can be sealed, leaves some 160,000:
+two contents of each. What reads a log keeps the name of each content, so a longer one would take
+what memory its writer likes.
+"""
 
 NodeStatus = Literal["IDLE", "READY", "RUNNING", "BLOCKED", "DONE", "ERROR", "SKIPPED", "CANCELLED"]
 
@@ -41,7 +54,8 @@ _OF_A_NODE = frozenset({"node.added", "node.status", "turn.started", "turn.compl
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """One line of events.ndjson. `seq` counts from 1 without gaps; `ts` is ISO 8601 in UTC, with milliseconds.
+    """One line of events.ndjson. `seq` counts from 1 without gaps; `ts` is ISO 8601 in UTC, with
+    milliseconds.
 
     `type` is an EventType, or one of a later version.
     """
@@ -54,12 +68,16 @@ class Event(Struct, frozen=True, kw_only=True):
     data: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        """Require what its type needs, and no half of a surrogate pair outside of the data. ValueError."""
+        """Require what its type needs, and no half of a surrogate pair outside of the data.
+        ValueError.
+        """
         try:
             "".join((self.ts, self.run_id, self.node_id or "")).encode()
         except UnicodeEncodeError:  # msgspec would hand on Python's words
             raise ValueError("it has half a surrogate pair") from None
-        missing = [name for name in _NEEDS.get(self.type, ()) if not isinstance(self.data.get(name), str)]
+        missing = [
+            name for name in _NEEDS.get(self.type, ()) if not isinstance(self.data.get(name), str)
+        ]
         if missing:
             raise ValueError(f"{self.type} needs the text {' and '.join(missing)} in its data")
         if self.type == "node.status" and self.data["status"] not in NODE_STATUSES:
@@ -69,15 +87,17 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 MAX_PARTS = 20_000
-"""Nodes and edges that are added, turns that begin and end: a hundred judges of a hundred turns each. A node takes some
-2 KB of memory and two bytes of an archive, so a log without this limit takes what memory its writer likes."""
+"""Nodes and edges that are added, turns that begin and end: a hundred judges of a hundred turns
+each. A node takes some 2 KB of memory and two bytes of an archive, so a log without this limit
+takes what memory its writer likes.
+"""
 
 
 class Node(Struct, frozen=True):
     """One node: a set of checks, a gate, a stage or a judge's conversation.
 
-    `digest` is that of its agent or rubric, `outcome` how a stage came out, `after` the tree that its last turn left,
-    `usd` what its turns cost; "" and None if it is not known.
+    `digest` is that of its agent or rubric, `outcome` how a stage came out, `after` the tree that
+    its last turn left, `usd` what its turns cost; "" and None if it is not known.
     """
 
     id: str
@@ -104,16 +124,27 @@ class Graph(Struct, frozen=True):
     edges: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> str:
-        """The bytes of graph.json: ASCII, indented, with a final newline; equal graphs give equal text."""
+        """The bytes of graph.json: ASCII, indented, with a final newline; equal graphs give equal
+        text.
+        """
         nodes = [
-            {name: value for name, value in asdict(node).items() if name in _ALWAYS or value not in ("", None)}
+            {
+                name: value
+                for name, value in asdict(node).items()
+                if name in _ALWAYS or value not in ("", None)
+            }
             for node in self.nodes
         ]
         return json.dumps({"schema": 1} | asdict(self) | {"nodes": nodes}, indent=2) + "\n"
 
     def left(self) -> Graph:
-        """The graph of a run whose process has ended without a seal: what was running then is "incomplete"."""
-        nodes = (replace(node, status="incomplete") if node.status == "RUNNING" else node for node in self.nodes)
+        """The graph of a run whose process has ended without a seal: what was running then is
+        "incomplete".
+        """
+        nodes = (
+            replace(node, status="incomplete") if node.status == "RUNNING" else node
+            for node in self.nodes
+        )
         return replace(self, nodes=tuple(nodes))
 
 
@@ -121,7 +152,8 @@ _COUNTED = frozenset({"node.added", "edge.added", "turn.started", "turn.complete
 
 
 def fold(events: Iterable[Event]) -> Graph:
-    """The graph after all `events`. An event about a node that is not there, or of a later version, changes nothing.
+    """The graph after all `events`. An event about a node that is not there, or of a later version,
+    changes nothing.
 
     ValueError: they add more than MAX_PARTS.
     """
@@ -161,7 +193,9 @@ class _Growing:
         about = self._about
         if event.type == "node.status":
             about |= {"status": event.data["status"], "reason": str(event.data.get("reason", ""))}
-            about |= {name: value for name in ("outcome", "after") if (value := text_of(event.data, name))}
+            about |= {
+                name: value for name in ("outcome", "after") if (value := text_of(event.data, name))
+            }
         elif event.type == "turn.started":
             self._turns[event.data["turn"]] = None
         elif event.type == "turn.completed":
@@ -175,7 +209,8 @@ class _Growing:
 
 
 class EndedStage(Struct, frozen=True):
-    """An agent's stage whose turn had ended when its run died: what it was asked (digests), and how that turn ended.
+    """An agent's stage whose turn had ended when its run died: what it was asked (digests), and how
+    that turn ended.
 
     `turn` is its folder; `before` and `after` are trees.
     """
@@ -210,7 +245,11 @@ def earlier(events: Iterable[Event], cost: Cost) -> Earlier:
             asked[node] = event
         elif event.type == "node.status" and node in stages and not stages[node].reason:
             stages[node] = replace(stages[node], reason=text_of(event.data, "reason"))
-        elif event.type == "turn.completed" and node in asked and event.data.get("status") != "interrupted":
+        elif (
+            event.type == "turn.completed"
+            and node in asked
+            and event.data.get("status") != "interrupted"
+        ):
             before = text_of(asked[node].data, "before")
             stages[node] = EndedStage(
                 digest=digests.get(node, ""),

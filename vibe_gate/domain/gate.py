@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from vibe_gate.domain.workflow import WorkflowDefinition
 
 FINGERPRINT = r"^[0-9a-f]{16}(?!\n)$"
-Reason = Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S", extra={"means": "more than white space"})]
+Reason = Annotated[
+    str,
+    Meta(min_length=1, max_length=2000, pattern=r"\S", extra={"means": "more than white space"}),
+]
 """Why; never blank."""
 
 
@@ -47,20 +50,32 @@ class Waivable(Protocol):
 
 
 class Suppression(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One entry of suppressions.toml: a finding by fingerprint, or what a criterion finds at some paths."""
+    """One entry of suppressions.toml: a finding by fingerprint, or what a criterion finds at some
+    paths.
+    """
 
     finding: Annotated[
         Annotated[
-            str, Meta(pattern=FINGERPRINT, extra={"means": "a whole fingerprint, 16 digits of 0 to 9 and a to f"})
+            str,
+            Meta(
+                pattern=FINGERPRINT,
+                extra={"means": "a whole fingerprint, 16 digits of 0 to 9 and a to f"},
+            ),
         ]
         | None,
         Meta(description="The fingerprint of one finding."),
     ] = None
-    criterion: Annotated[Identifier | None, Meta(description="What this criterion finds (default: any).")] = None
-    paths: Annotated[tuple[Glob, ...], Meta(description="Globs: what is found in these files.")] = ()
+    criterion: Annotated[
+        Identifier | None, Meta(description="What this criterion finds (default: any).")
+    ] = None
+    paths: Annotated[
+        tuple[Glob, ...], Meta(description="Globs: what is found in these files.")
+    ] = ()
     reason: Annotated[Reason, Meta(description="Why.")]
     by: Annotated[str, Meta(description="Who decided.")] = ""
-    expires: Annotated[date | None, Meta(description="The last day on which it holds (default: for ever).")] = None
+    expires: Annotated[
+        date | None, Meta(description="The last day on which it holds (default: for ever).")
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse one about nothing, with ValueError."""
@@ -78,7 +93,9 @@ class Suppression(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             return self.finding == finding.fingerprint
         if self.criterion is not None and self.criterion != finding.criterion:
             return False
-        return not self.paths or (finding.path != "" and paths.matches(paths.unquote(finding.path), self.paths))
+        return not self.paths or (
+            finding.path != "" and paths.matches(paths.unquote(finding.path), self.paths)
+        )
 
 
 class SuppressionsFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,16 +110,44 @@ DEFAULT_MODEL = "claude-sonnet-5"
 POLICY_BLOCK = (".vibe-gate/**", ".github/workflows/**", "/.pre-commit-config.yaml")
 """Changes here change the gate itself: exit 4 until a human approves. Anchored at the root."""
 
-POLICY_WARN = ("CLAUDE.md", "AGENTS.md", "**/.claude", "**/.claude/**", "**/.mcp.json", "**/.gitattributes",
-               "**/.gitmodules", "/.gitleaks.toml", "conftest.py", "pytest.ini", "CODEOWNERS")  # fmt: skip
-"""Changes here can steer agents, diffs, test runs or what no-secrets allows: a warning finding, at any depth.
+POLICY_WARN = (
+    "CLAUDE.md",
+    "AGENTS.md",
+    "**/.claude",
+    "**/.claude/**",
+    "**/.mcp.json",
+    "**/.gitattributes",
+    "**/.gitmodules",
+    "/.gitleaks.toml",
+    "conftest.py",
+    "pytest.ini",
+    "CODEOWNERS",
+)
+"""Changes here can steer agents, diffs, test runs or what no-secrets allows: a warning finding, at
+any depth.
 
-`.claude` may be a link."""
+`.claude` may be a link.
+"""
 
-STEERING = (*POLICY_BLOCK, *POLICY_WARN, "**/.cursor/**", ".cursorrules", ".windsurfrules", ".clinerules",
-            "GEMINI.md", "**/.gemini/**", "**/.codex/**", ".github/copilot-instructions.md", ".github/instructions/**",
-            ".github/actions/**", "**/.vscode/**", "**/.devcontainer/**", ".husky/**", ".githooks/**",
-            ".envrc")  # fmt: skip
+STEERING = (
+    *POLICY_BLOCK,
+    *POLICY_WARN,
+    "**/.cursor/**",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    "GEMINI.md",
+    "**/.gemini/**",
+    "**/.codex/**",
+    ".github/copilot-instructions.md",
+    ".github/instructions/**",
+    ".github/actions/**",
+    "**/.vscode/**",
+    "**/.devcontainer/**",
+    ".husky/**",
+    ".githooks/**",
+    ".envrc",
+)
 """Of these files no agent's change is applied or suggested, whatever the gate's lists say."""
 
 JudgeWhen = Literal["always", "agent-authored", "never"]
@@ -113,53 +158,76 @@ class Scope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """More rubrics where paths match."""
 
     paths: Annotated[
-        tuple[Glob, ...], Meta(min_length=1, description="Globs: if any changed path, old or new, matches ...")
+        tuple[Glob, ...],
+        Meta(min_length=1, description="Globs: if any changed path, old or new, matches ..."),
     ]
     rubrics: Annotated[
-        tuple[Identifier, ...], Meta(min_length=1, description="... these rubrics apply too, each once.")
+        tuple[Identifier, ...],
+        Meta(min_length=1, description="... these rubrics apply too, each once."),
     ]
 
 
 class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits. A run that reaches one has a partial verdict that lists what was not reviewed."""
 
-    max_cost_usd: Annotated[float, Meta(gt=0, description="US dollars for the model, in one run.")] = 0.50
+    max_cost_usd: Annotated[
+        float, Meta(gt=0, description="US dollars for the model, in one run.")
+    ] = 0.50
     per_day_usd: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="US dollars a day, over all runs (default: any).")
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="US dollars a day, over all runs (default: any)."),
     ] = None
-    max_turns: Annotated[int, Meta(ge=1, le=1000, description="Requests to the model in one session.")] = 20
-    deadline_s: Annotated[float, Meta(gt=0, le=86_400, description="Seconds of wall clock for the run.")] = 300.0
+    max_turns: Annotated[
+        int, Meta(ge=1, le=1000, description="Requests to the model in one session.")
+    ] = 20
+    deadline_s: Annotated[
+        float, Meta(gt=0, le=86_400, description="Seconds of wall clock for the run.")
+    ] = 300.0
 
 
 class HookRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a git hook's stage does. Checks run at every stage."""
 
-    judge: Annotated[JudgeWhen, Meta(description="Whether the judge is asked there.")] = "agent-authored"
+    judge: Annotated[JudgeWhen, Meta(description="Whether the judge is asked there.")] = (
+        "agent-authored"
+    )
 
 
 class On(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a local hook does with an outcome; CI always blocks."""
 
-    inconclusive: Annotated[Literal["pass", "warn", "block"], Meta(description="If a run was not decided.")] = "warn"
+    inconclusive: Annotated[
+        Literal["pass", "warn", "block"], Meta(description="If a run was not decided.")
+    ] = "warn"
 
 
 class Retention(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long bundles stay."""
 
-    max_age_days: Annotated[float, Meta(ge=0, description="Days, by the time that the run recorded.")] = 30.0
-    min_free_disk_mb: Annotated[float, Meta(ge=0, description="Megabytes of disk to keep free.")] = 1000.0
+    max_age_days: Annotated[
+        float, Meta(ge=0, description="Days, by the time that the run recorded.")
+    ] = 30.0
+    min_free_disk_mb: Annotated[
+        float, Meta(ge=0, description="Megabytes of disk to keep free.")
+    ] = 1000.0
 
 
 class ModelChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which language model is asked."""
 
-    default: Annotated[ModelName, Meta(description="If a rubric or agent names none.")] = DEFAULT_MODEL
+    default: Annotated[ModelName, Meta(description="If a rubric or agent names none.")] = (
+        DEFAULT_MODEL
+    )
 
 
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Changes that need approval, or get a warning. Each list replaces its default; names match in any case."""
+    """Changes that need approval, or get a warning. Each list replaces its default; names match in
+    any case.
+    """
 
-    block: Annotated[tuple[Glob, ...], Meta(description="Exit code 4 until a human approves.")] = POLICY_BLOCK
+    block: Annotated[tuple[Glob, ...], Meta(description="Exit code 4 until a human approves.")] = (
+        POLICY_BLOCK
+    )
     warn: Annotated[tuple[Glob, ...], Meta(description="A warning finding.")] = POLICY_WARN
 
 
@@ -168,10 +236,17 @@ class Trust(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     block: Annotated[
         Literal["always", "earned"],
-        Meta(description="`earned`: a question advises until its labelled answers bound its false blocks."),
+        Meta(
+            description="`earned`: a question advises until its labelled answers bound its false blocks."
+        ),
     ] = "always"
     max_false_blocks: Annotated[
-        float, Meta(ge=0.001, le=0.5, description="Of `earned`: the share of clean changes that it may block, at 95 %.")
+        float,
+        Meta(
+            ge=0.001,
+            le=0.5,
+            description="Of `earned`: the share of clean changes that it may block, at 95 %.",
+        ),
     ] = 0.05
     uncalibrated: Annotated[
         Literal["block", "advise"],
@@ -182,10 +257,16 @@ class Trust(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class McpServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A server for agents that list its name: a program, or an address."""
 
-    command: Annotated[str | None, Meta(description="This or `url`: the program, which speaks MCP on stdio.")] = None
+    command: Annotated[
+        str | None, Meta(description="This or `url`: the program, which speaks MCP on stdio.")
+    ] = None
     args: Annotated[tuple[str, ...], Meta(description="The program's arguments.")] = ()
-    env: Annotated[tuple[str, ...], Meta(description="Names of the variables that the program is given.")] = ()
-    url: Annotated[str | None, Meta(description="The address of a server, `http://` or `https://`.")] = None
+    env: Annotated[
+        tuple[str, ...], Meta(description="Names of the variables that the program is given.")
+    ] = ()
+    url: Annotated[
+        str | None, Meta(description="The address of a server, `http://` or `https://`.")
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse neither and both of command and url, with ValueError."""
@@ -198,11 +279,15 @@ class McpServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 STORE_SCHEMES = ("s3", "gs", "az", "abfss", "file")
-"""Of a shared store's address: S3 and what speaks like it, Google Cloud, Azure (two forms), a folder."""
+"""Of a shared store's address: S3 and what speaks like it, Google Cloud, Azure (two forms), a
+folder.
+"""
 
 
 class StoreChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a team shares runs and answers (`pip install 'vibe-gate[store]'`). Read at the trusted revision alone."""
+    """Where a team shares runs and answers (`pip install 'vibe-gate[store]'`). Read at the trusted
+    revision alone.
+    """
 
     url: Annotated[
         str,
@@ -216,10 +301,20 @@ class StoreChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def __post_init__(self) -> None:
         """Refuse another address, with ValueError."""
         scheme, _, rest = self.url.partition("://")
-        if scheme not in STORE_SCHEMES or not rest.strip("/") or (scheme == "file") != rest.startswith("/"):
+        if (
+            scheme not in STORE_SCHEMES
+            or not rest.strip("/")
+            or (scheme == "file") != rest.startswith("/")
+        ):
             known = ", ".join(f"{one}://" for one in STORE_SCHEMES)
-            raise ValueError(f"url must begin with one of {known}, and name a bucket or an absolute folder")
-        if any(mark in self.url for mark in "?#%\\") or not self.url.isprintable() or " " in self.url:
+            raise ValueError(
+                f"url must begin with one of {known}, and name a bucket or an absolute folder"
+            )
+        if (
+            any(mark in self.url for mark in "?#%\\")
+            or not self.url.isprintable()
+            or " " in self.url
+        ):
             raise ValueError(
                 "url must have no blanks, escapes, query or fragment; credentials come from the environment"
             )
@@ -245,15 +340,21 @@ class ShareChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class AgentRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How agents are walled in."""
 
-    allow_unwalled: Annotated[bool, Meta(description='Run `isolation = "sandbox"` on a kernel without a wall.')] = False
+    allow_unwalled: Annotated[
+        bool, Meta(description='Run `isolation = "sandbox"` on a kernel without a wall.')
+    ] = False
 
 
 class CounterexampleRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the test is run that a judge may write to show a fail. Without this table no test is asked for."""
+    """How the test is run that a judge may write to show a fail. Without this table no test is
+    asked for.
+    """
 
     command: Annotated[
         tuple[str, ...],
-        Meta(description="Runs one test, `{file}` (default: pytest or unittest, as the repository's files say)."),
+        Meta(
+            description="Runs one test, `{file}` (default: pytest or unittest, as the repository's files say)."
+        ),
     ] = ()
     environment: Annotated[
         str | None,
@@ -264,19 +365,39 @@ class CounterexampleRule(Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = None
     file: Annotated[
         str | None,
-        Meta(description="Where the test is put, for tests that are not Python (default: a name below `tests`)."),
+        Meta(
+            description="Where the test is put, for tests that are not Python (default: a name below `tests`)."
+        ),
     ] = None
-    timeout_s: Annotated[float, Meta(gt=0, le=3600, description="Seconds of one run; a test has at most five.")] = 60.0
-    memory_mb: Annotated[int, Meta(ge=64, le=1_000_000, description="Megabytes of memory of one run.")] = 2048
+    timeout_s: Annotated[
+        float, Meta(gt=0, le=3600, description="Seconds of one run; a test has at most five.")
+    ] = 60.0
+    memory_mb: Annotated[
+        int, Meta(ge=64, le=1_000_000, description="Megabytes of memory of one run.")
+    ] = 2048
 
     def __post_init__(self) -> None:
         """Refuse what no test can be run with, with ValueError."""
-        if self.command and not self.file and not any("{file}" in word for word in self.command[1:]):
-            raise ValueError('command needs an argument with {file}, such as ["pytest", "-q", "{file}"]')
+        if (
+            self.command
+            and not self.file
+            and not any("{file}" in word for word in self.command[1:])
+        ):
+            raise ValueError(
+                'command needs an argument with {file}, such as ["pytest", "-q", "{file}"]'
+            )
         for name, path in (("environment", self.environment), ("file", self.file)):
-            if path is not None and (not path.strip("/ ") or path[0] in "/~" or ".." in path.split("/")):
-                elsewhere = "; for one elsewhere, set VIBE_GATE_TEST_ENVIRONMENT" if name == "environment" else ""
-                raise ValueError(f"{name} must be a path below the root of the repository{elsewhere}")
+            if path is not None and (
+                not path.strip("/ ") or path[0] in "/~" or ".." in path.split("/")
+            ):
+                elsewhere = (
+                    "; for one elsewhere, set VIBE_GATE_TEST_ENVIRONMENT"
+                    if name == "environment"
+                    else ""
+                )
+                raise ValueError(
+                    f"{name} must be a path below the root of the repository{elsewhere}"
+                )
 
 
 class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -284,11 +405,16 @@ class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     schema: Schema
     rubrics: Annotated[
-        tuple[Identifier, ...], Meta(description="Rubrics for every change, in this order; `asked` is built in.")
+        tuple[Identifier, ...],
+        Meta(description="Rubrics for every change, in this order; `asked` is built in."),
     ] = ()
-    scope: Annotated[tuple[Scope, ...], Meta(description="More rubrics for changes of matching paths.")] = ()
+    scope: Annotated[
+        tuple[Scope, ...], Meta(description="More rubrics for changes of matching paths.")
+    ] = ()
     budget: Budget = Budget()
-    hooks: Annotated[dict[HookName, HookRule], Meta(description="By stage, what a git hook does.")] = {}
+    hooks: Annotated[
+        dict[HookName, HookRule], Meta(description="By stage, what a git hook does.")
+    ] = {}
     on: On = On()
     retention: Retention = Retention()
     model: ModelChoice = ModelChoice()
@@ -298,7 +424,9 @@ class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     counterexample: CounterexampleRule | None = None
     store: StoreChoice | None = None
     share: ShareChoice = ShareChoice()
-    mcp: Annotated[dict[Identifier, McpServer], Meta(description="By name, servers for agents.")] = {}
+    mcp: Annotated[
+        dict[Identifier, McpServer], Meta(description="By name, servers for agents.")
+    ] = {}
 
     @property
     def named_rubrics(self) -> frozenset[str]:
@@ -312,12 +440,15 @@ Origin = Literal["trusted", "bootstrap", "built-in"]
 class Gate(Struct, frozen=True):
     """The gate in force: the file, the rubrics it names, and where both came from.
 
-    `revision` is the commit id they were read at, "worktree", or "" for the built-in gate and a tree without a commit.
-    `origin` "bootstrap": the trusted revision has no definitions yet, and the change's own were used; `branch` is its
-    name, "" if it has none; `first`: it has no `.vibe-gate/` at all; `absence`: why it has none now, if it had one.
+    `revision` is the commit id they were read at, "worktree", or "" for the built-in gate and a
+    tree without a commit.
+    `origin` "bootstrap": the trusted revision has no definitions yet, and the change's own were
+    used; `branch` is its name, "" if it has none; `first`: it has no `.vibe-gate/` at all;
+    `absence`: why it has none now, if it had one.
     `digests`: sha-256 of each file that it was read
     from, what workflows name included.
-    `refused`: agents of `.claude/agents` that no workflow names and that cannot be honoured, by id with the reason.
+    `refused`: agents of `.claude/agents` that no workflow names and that cannot be honoured, by id
+    with the reason.
     `baselines`: what was measured of rubrics, as the tree has it.
     `gitleaks`: the `.gitleaks.toml` of the trusted revision, never the change's own.
     """
@@ -339,12 +470,16 @@ class Gate(Struct, frozen=True):
 
     @property
     def store_url(self) -> str:
-        """Of the shared store; "" if there is none, or the definitions may be those of the change itself."""
+        """Of the shared store; "" if there is none, or the definitions may be those of the change
+        itself.
+        """
         return self.file.store.url if self.file.store and self.is_trusted else ""
 
     @property
     def shared_prompts(self) -> SharedPrompts:
-        """What of prompts a push may take along; "never" if the definitions may be those of the change itself."""
+        """What of prompts a push may take along; "never" if the definitions may be those of the
+        change itself.
+        """
         return self.file.share.prompts if self.is_trusted else "never"
 
     @property
@@ -358,7 +493,9 @@ class Gate(Struct, frozen=True):
         return replace(self, rubrics=rubrics)
 
     def default_model(self, environment: Environment) -> str:
-        """What is asked where a rubric or agent names none; ANTHROPIC_MODEL if there are no definitions at all."""
+        """What is asked where a rubric or agent names none; ANTHROPIC_MODEL if there are no
+        definitions at all.
+        """
         if self.origin == "built-in" and environment.model:
             return environment.model
         return self.file.model.default
@@ -373,23 +510,31 @@ class Gate(Struct, frozen=True):
         return tuple(by_id[name] for name in wanted)
 
     def may_ask(self, rubrics: Collection[str]) -> bool:
-        """Whether one of the rubrics with these ids, or without ids any rubric, has a question for a model."""
+        """Whether one of the rubrics with these ids, or without ids any rubric, has a question for
+        a model.
+        """
         return any(one.judge_criteria for one in self.rubrics if not rubrics or one.id in rubrics)
 
     def reach(self, rubric: str) -> tuple[str, ...]:
-        """The globs of the scopes that bring the rubric of this id; none if it is for every change."""
+        """The globs of the scopes that bring the rubric of this id; none if it is for every
+        change.
+        """
         scopes = () if rubric in self.file.rubrics else self.file.scope
         return tuple(glob for scope in scopes if rubric in scope.rubrics for glob in scope.paths)
 
 
 POLICY = "policy-"
-"""Before the fingerprint of changes of the gate itself: what an override of an exit code 4 names."""
+"""Before the fingerprint of changes of the gate itself: what an override of an exit code 4
+names.
+"""
 
 Fingerprint = Annotated[str, Meta(pattern=r"^(?:policy-)?[0-9a-f]{16}(?!\n)$")]
 
 
 class Override(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An override as the shared state keeps it: who let what pass, why, until when, and the run that showed it."""
+    """An override as the shared state keeps it: who let what pass, why, until when, and the run
+    that showed it.
+    """
 
     schema: Literal[1] = 1
     ts: str
@@ -403,7 +548,9 @@ class Override(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def waiver(self) -> Waiver:
         """As a receipt has it."""
-        return Waiver(finding=self.finding, reason=self.reason, by=self.by, expires=self.expires, local=True)
+        return Waiver(
+            finding=self.finding, reason=self.reason, by=self.by, expires=self.expires, local=True
+        )
 
 
 class Waivers(Struct, frozen=True):
@@ -424,7 +571,11 @@ class Waivers(Struct, frozen=True):
             return override.waiver
         if there := [one for one in self.accepted if one.finding == finding.fingerprint]:
             return there[-1]
-        found = (one for one in self.suppressions if one.covers(finding) and not self._is_over(one.expires))
+        found = (
+            one
+            for one in self.suppressions
+            if one.covers(finding) and not self._is_over(one.expires)
+        )
         return next((_waiver_of(one) for one in found), None)
 
     def of_policy(self, fingerprint: str) -> Waiver | None:
@@ -433,7 +584,8 @@ class Waivers(Struct, frozen=True):
         return found.waiver if found else self.approval
 
     def remarks(self, findings: Sequence[Finding], touched: Iterable[str]) -> list[str]:
-        """Sentences about waivers that have run out although they are wanted, and suppressions that nothing needs.
+        """Sentences about waivers that have run out although they are wanted, and suppressions that
+        nothing needs.
 
         A suppression is unused where a path of its own was `touched` and nothing was found there.
         """
@@ -441,18 +593,32 @@ class Waivers(Struct, frozen=True):
         said = []
         known = {finding.fingerprint for finding in findings}
         for one in self.overrides:
-            if self._is_over(one.expires) and one.finding in known and self._override(one.finding) is None:
+            if (
+                self._is_over(one.expires)
+                and one.finding in known
+                and self._override(one.finding) is None
+            ):
                 said.append(f"The override of {one.finding} by {one.by} expired on {one.expires}.")
         for rule in self.suppressions:
             hits = any(rule.covers(finding) for finding in findings)
             if self._is_over(rule.expires):
-                said.append(f"The suppression of {rule.name} expired on {rule.expires} and has no effect.")
-            elif not hits and rule.paths and any(paths.matches(path, rule.paths) for path in paths_):
-                said.append(f"The suppression of {rule.name} suppressed nothing here: is it needed any more?")
+                said.append(
+                    f"The suppression of {rule.name} expired on {rule.expires} and has no effect."
+                )
+            elif (
+                not hits and rule.paths and any(paths.matches(path, rule.paths) for path in paths_)
+            ):
+                said.append(
+                    f"The suppression of {rule.name} suppressed nothing here: is it needed any more?"
+                )
         return list(dict.fromkeys(said))
 
     def _override(self, finding: str) -> Override | None:
-        found = [one for one in self.overrides if one.finding == finding and not self._is_over(one.expires)]
+        found = [
+            one
+            for one in self.overrides
+            if one.finding == finding and not self._is_over(one.expires)
+        ]
         return found[-1] if found else None
 
     def _is_over(self, expires: date | None) -> bool:

@@ -1,4 +1,6 @@
-"""What people say of findings: right or wrong. It counts where judges are measured, never in a verdict."""
+"""What people say of findings: right or wrong. It counts where judges are measured, never in a
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,20 @@ from vibe_gate.domain.rubric import Identifier, Rubric
 from vibe_gate.domain.verdict import MAX_REASON, short
 
 LabelSource = Literal["cli", "command", "reaction", "override"]
-"""Of a label: `vibe-gate label`, a comment or a thumb on the forge, or the answer when a finding was accepted."""
+"""Of a label: `vibe-gate label`, a comment or a thumb on the forge, or the answer when a finding
+was accepted.
+"""
 
 ON_FORGE: tuple[LabelSource, ...] = ("command", "reaction")
 """Sources of labels that stand on the forge and are read there again by each run."""
 
 
-class FindingSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Who found a finding: a rubric as its `digest` defines it, the model that judged ("" of a check), the run."""
+class FindingSource(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """Who found a finding: a rubric as its `digest` defines it, the model that judged ("" of a
+    check), the run.
+    """
 
     rubric: Identifier
     criterion: Identifier
@@ -32,8 +40,9 @@ class FindingSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A person's word on one finding of a rubric's criterion: it was `right`, or wrong.
 
-    `ts`: when it was said. `by`: git's name and address, of the forge `@LOGIN`. `digest`: of the rubric that asked;
-    `model`: the judge, "" of a check, and where it is not known. `run`: id of the run that has the finding.
+    `ts`: when it was said. `by`: git's name and address, of the forge `@LOGIN`. `digest`: of the
+    rubric that asked; `model`: the judge, "" of a check, and where it is not known. `run`: id of
+    the run that has the finding.
     """
 
     schema: Literal[1] = 1
@@ -50,9 +59,13 @@ class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source: LabelSource
 
     def is_about(self, rubric: Rubric, criterion: str, judge: str) -> bool:
-        """Whether it is about this criterion as the rubric defines it, and about the judge: its `Rubric.judged_by`."""
+        """Whether it is about this criterion as the rubric defines it, and about the judge: its
+        `Rubric.judged_by`.
+        """
         same = (self.rubric, self.criterion, self.digest) == (rubric.id, criterion, rubric.digest)
-        return same and {*self.model.split(", ")} <= {*judge.split(", ")}  # of models that take turns, who voted
+        return same and {*self.model.split(", ")} <= {
+            *judge.split(", ")
+        }  # of models that take turns, who voted
 
 
 class Word(Struct, frozen=True, kw_only=True):
@@ -87,5 +100,8 @@ class Word(Struct, frozen=True, kw_only=True):
 
 def newest(labels: Iterable[Label]) -> tuple[Label, ...]:
     """The last label of each finding and rubric, whoever gave it; oldest first."""
-    last = {(label.finding, label.rubric, label.criterion): label for label in sorted(labels, key=lambda one: one.ts)}
+    last = {
+        (label.finding, label.rubric, label.criterion): label
+        for label in sorted(labels, key=lambda one: one.ts)
+    }
     return tuple(sorted(last.values(), key=lambda label: label.ts))

@@ -1,8 +1,9 @@
 """What may leave the clone: one question, asked at each exit.
 
-What people asked a coding agent for stays in the clone, and so does what a model made of it that was shown it. `shown`
-of run.json says what the models of a run were shown: by kind, PRIVATE or SHARED. The exits that ask: an archive or
-traces with contents (`bundles export`), the team's store (runs, answers, claims), a page of a report, a cassette.
+What people asked a coding agent for stays in the clone, and so does what a model made of it that
+was shown it. `shown` of run.json says what the models of a run were shown: by kind, PRIVATE or
+SHARED. The exits that ask: an archive or traces with contents (`bundles export`), the team's store
+(runs, answers, claims), a page of a report, a cassette.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Match the lines of two versions of a text, in order: lines that are there once on both sides are matched first."""
+"""Match the lines of two versions of a text, in order: lines that are there once on both sides are
+matched first.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from itertools import accumulate
 from vibe_gate.domain.escape import expression
 
 MAX_GAP = 400
-"""Lines of a gap without a line that is there once on both sides; in a larger one only its ends are matched."""
+"""Lines of a gap without a line that is there once on both sides; in a larger one only its ends are
+matched.
+"""
 
 MAX_SPAN = 80
 """Lines of a bracket that a formatter may have broken up or joined."""
@@ -37,16 +41,27 @@ def matches(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[int]:
 
 
 def _match(
-    old: tuple[Hashable, ...], new: tuple[Hashable, ...], low: int, high: int, start: int, end: int, found: list[int]
+    old: tuple[Hashable, ...],
+    new: tuple[Hashable, ...],
+    low: int,
+    high: int,
+    start: int,
+    end: int,
+    found: list[int],
 ) -> list[tuple[int, int, int, int]]:
-    """Match what begins and ends alike, then the lines that are unique; returns the gaps between them."""
+    """Match what begins and ends alike, then the lines that are unique; returns the gaps between
+    them.
+    """
     alike = _alike(old, new, low, start, min(high - low, end - start))
     found[start : start + alike] = range(low, low + alike)
     low, start = low + alike, start + alike
     while low < high and start < end and old[high - 1] == new[end - 1]:
         # As much of the end at once as is equal: twice as much each time, then one by one.
         size = 1
-        while 2 * size <= min(high - low, end - start) and old[high - 2 * size : high] == new[end - 2 * size : end]:
+        while (
+            2 * size <= min(high - low, end - start)
+            and old[high - 2 * size : high] == new[end - 2 * size : end]
+        ):
             size *= 2
         found[end - size : end] = range(high - size, high)
         high, end = high - size, end - size
@@ -55,7 +70,9 @@ def _match(
     anchors = _anchors(old, new, low, high, start, end)
     if not anchors:
         if high - low <= MAX_GAP and end - start <= MAX_GAP:
-            blocks = SequenceMatcher(None, old[low:high], new[start:end], autojunk=False).get_matching_blocks()
+            blocks = SequenceMatcher(
+                None, old[low:high], new[start:end], autojunk=False
+            ).get_matching_blocks()
             for at, to, size in blocks:
                 found[start + to : start + to + size] = range(low + at, low + at + size)
         return []
@@ -71,7 +88,9 @@ def _match(
     return gaps
 
 
-def _alike(old: tuple[Hashable, ...], new: tuple[Hashable, ...], low: int, start: int, most: int) -> int:
+def _alike(
+    old: tuple[Hashable, ...], new: tuple[Hashable, ...], low: int, start: int, most: int
+) -> int:
     """How many lines are equal from there on."""
     size = step = 0
     while size < most and old[low + size] == new[start + size]:
@@ -87,11 +106,17 @@ def _alike(old: tuple[Hashable, ...], new: tuple[Hashable, ...], low: int, start
 def _anchors(
     old: Sequence[Hashable], new: Sequence[Hashable], low: int, high: int, start: int, end: int
 ) -> list[tuple[int, int]]:
-    """The longest rising sequence of lines that are there once on both sides, each as (old, new)."""
+    """The longest rising sequence of lines that are there once on both sides, each as (old,
+    new).
+    """
     counts = Counter(old[low:high])
     once = {old[at]: at for at in range(low, high) if counts[old[at]] == 1}
     counts = Counter(new[start:end])
-    pairs = [(once[line], to) for to, line in enumerate(new[start:end], start) if counts[line] == 1 and line in once]
+    pairs = [
+        (once[line], to)
+        for to, line in enumerate(new[start:end], start)
+        if counts[line] == 1 and line in once
+    ]
     if pairs == sorted(pairs):
         return pairs
     ends: list[int] = []  # by length, the least old index that such a sequence ends with
@@ -111,7 +136,9 @@ def _anchors(
 
 
 def carried(old: Sequence[str], new: Sequence[str]) -> list[int]:
-    """As `matches`, of lines of text, white space aside, and with what `reshaped` finds. Indices need not rise."""
+    """As `matches`, of lines of text, white space aside, and with what `reshaped` finds. Indices
+    need not rise.
+    """
     found = matches(bare(old), bare(new))
     for to, at in reshaped(old, new, found).items():
         found[to] = at
@@ -124,8 +151,9 @@ def bare(lines: Sequence[str]) -> list[str]:
 
 
 def reshaped(old: Sequence[str], new: Sequence[str], came: Sequence[int]) -> dict[int, int]:
-    """Of lines that `matches` left alone, white space aside, the old line that each was: it was moved, or a formatter
-    broke it up or joined it."""
+    """Of lines that `matches` left alone, white space aside, the old line that each was: it was
+    moved, or a formatter broke it up or joined it.
+    """
     if -1 not in came or len(set(came) - {-1}) == len(old):
         return {}
     found = dict(_moved(old, new, came))
@@ -155,7 +183,9 @@ def as_new(new: Sequence[Hashable], came: Sequence[int]) -> list[int]:
 
 
 def _doubtful(new: Sequence[Hashable], came: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """New lines, and the equal old ones that could have been inserted in their place: a block may slide over them."""
+    """New lines, and the equal old ones that could have been inserted in their place: a block may
+    slide over them.
+    """
     for start, end in new_runs(came):
         length = end - start
         for step in range(length):
@@ -190,14 +220,18 @@ def _gaps(found: Sequence[int], length: int) -> Iterator[tuple[int, int, int, in
 
 
 def _reformatted(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """For lines of the new text the line of the old one that they say the same as, other than letter by letter."""
+    """For lines of the new text the line of the old one that they say the same as, other than
+    letter by letter.
+    """
     spans = {loosened(old[a:b]): (a, b) for a, b in _spans(old)}
     for first, last in _spans(new):
         text = loosened(new[first:last])
         if len(text) >= SHORTEST and text in spans:
             a, b = spans[text]
             if old[a:b] != new[first:last]:
-                yield from zip(range(first, last), _by_offset(old[a:b], new[first:last], a), strict=True)
+                yield from zip(
+                    range(first, last), _by_offset(old[a:b], new[first:last], a), strict=True
+                )
 
 
 def _spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -228,11 +262,15 @@ def brackets(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def loosened(lines: Sequence[str]) -> str:
-    """The lines as one, without what a formatter changes: white space, the kind of quotes, a last comma."""
+    """The lines as one, without what a formatter changes: white space, the kind of quotes, a last
+    comma.
+    """
     return _COMMA.sub("", "".join("".join(lines).split()).replace("'", '"'))
 
 
-def _moved(old: Sequence[str], new: Sequence[str], found: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _moved(
+    old: Sequence[str], new: Sequence[str], found: Sequence[int]
+) -> Iterator[tuple[int, int]]:
     """Lines of the new text that stood elsewhere in the old one, three and more together."""
     lost = set(range(len(old))).difference(found)
     gone = {}

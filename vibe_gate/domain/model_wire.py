@@ -24,11 +24,15 @@ class Wire(Struct, frozen=True):
 
 
 def read_wire(environ: Mapping[str, str]) -> Wire:
-    """What VIBE_GATE_WIRE and VIBE_GATE_CASSETTE say, else live. UsageError if that is not complete."""
+    """What VIBE_GATE_WIRE and VIBE_GATE_CASSETTE say, else live. UsageError if that is not
+    complete.
+    """
     mode = environ.get("VIBE_GATE_WIRE") or "live"
     if mode not in get_args(WireMode):
         raise UsageError(f"VIBE_GATE_WIRE is {mode!r}; use {', '.join(get_args(WireMode))}.")
     cassette = environ.get("VIBE_GATE_CASSETTE") or ""
     if mode != "live" and not cassette:
-        raise UsageError(f"VIBE_GATE_WIRE={mode} needs the folder of recorded answers in VIBE_GATE_CASSETTE.")
+        raise UsageError(
+            f"VIBE_GATE_WIRE={mode} needs the folder of recorded answers in VIBE_GATE_CASSETTE."
+        )
     return Wire(cast(WireMode, mode), Path(cassette) if cassette else None)

@@ -9,7 +9,9 @@ _LETTERS = 26
 
 
 def repeat_suffix(index: int) -> str:
-    """What follows a node's id when it is used once more: "" for index 0, then -b, -c ..., -aa ..."""
+    """What follows a node's id when it is used once more: "" for index 0, then -b, -c ..., -aa
+    ...
+    """
     if not index:
         return ""
     letters = ""

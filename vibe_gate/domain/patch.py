@@ -11,7 +11,8 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import Hunk
 from vibe_gate.domain.escape import expression
 
-# Each begins with bytes that a search can jump to: of a patch of megabytes hardly anything else is looked at.
+# Each begins with bytes that a search can jump to: of a patch of megabytes hardly anything else is
+# looked at.
 _SECTION = expression(rb"\ndiff --git (.*)")
 _RENAMED_TO = expression(rb"\nrename to (.*)")
 _HUNK = expression(
@@ -20,7 +21,9 @@ _HUNK = expression(
 
 
 class Section(Struct, frozen=True):
-    """The bytes `start` to `end` of a patch, about one file: its path after the change (before it, if deleted)."""
+    """The bytes `start` to `end` of a patch, about one file: its path after the change (before it,
+    if deleted).
+    """
 
     path: str
     start: int
@@ -36,7 +39,11 @@ def sections(patch: bytes) -> Iterator[Section]:
         hunks_begin = patch.find(b"\n@@ ", head.end(), end)
         renamed = _RENAMED_TO.search(patch, head.end(), end if hunks_begin < 0 else hunks_begin)
         # But for a rename, both names are the same behind "a/" and "b/".
-        path = _path(renamed[1]) if renamed else _path(head[1][len(head[1]) // 2 + 1 :]).removeprefix("b/")
+        path = (
+            _path(renamed[1])
+            if renamed
+            else _path(head[1][len(head[1]) // 2 + 1 :]).removeprefix("b/")
+        )
         yield Section(path, head.start(), end)
 
 

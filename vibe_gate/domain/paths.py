@@ -1,8 +1,9 @@
 """Repository paths: how they are held, shown and matched.
 
-A path is held as the `str` that `os.fsdecode` makes of git's bytes: those that are not UTF-8 become lone surrogates,
-which must never reach JSON, a prompt or a terminal. Whatever leaves the program goes through `quote`: git's own C-style
-quoting (`core.quotePath false`), also of what is not UTF-8 or not visible.
+A path is held as the `str` that `os.fsdecode` makes of git's bytes: those that are not UTF-8 become
+lone surrogates, which must never reach JSON, a prompt or a terminal. Whatever leaves the program
+goes through `quote`: git's own C-style quoting (`core.quotePath false`), also of what is not UTF-8
+or not visible.
 """
 
 from __future__ import annotations
@@ -15,8 +16,17 @@ from functools import lru_cache
 
 from vibe_gate.domain.escape import expression
 
-_C_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r",
-              34: '\\"', 92: "\\\\"}  # fmt: skip
+_C_ESCAPES = {
+    7: "\\a",
+    8: "\\b",
+    9: "\\t",
+    10: "\\n",
+    11: "\\v",
+    12: "\\f",
+    13: "\\r",
+    34: '\\"',
+    92: "\\\\",
+}
 _C_UNESCAPES = {text[1]: code for code, text in _C_ESCAPES.items()}
 _UNQUOTE = expression(r"\\([0-7]{3}|.)", re.DOTALL)
 
@@ -27,7 +37,9 @@ def decode(raw: bytes) -> str:
 
 
 def encode(path: str) -> bytes:
-    """The bytes that git knows the path by. JSON can hold lone surrogates that no bytes give: these are written out."""
+    """The bytes that git knows the path by. JSON can hold lone surrogates that no bytes give: these
+    are written out.
+    """
     try:
         return path.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -61,7 +73,9 @@ def unquote(shown: str) -> str:
     for match in _UNQUOTE.finditer(inner):
         out += encode(inner[position : match.start()])
         body = match[1]
-        out.append(int(body, 8) & 0xFF if len(body) == 3 else _C_UNESCAPES.get(body, ord(body[0]) & 0xFF))
+        out.append(
+            int(body, 8) & 0xFF if len(body) == 3 else _C_UNESCAPES.get(body, ord(body[0]) & 0xFF)
+        )
         position = match.end()
     out += encode(inner[position:])
     return decode(bytes(out))
@@ -85,8 +99,9 @@ def _quote_char(char: str) -> str:
 def matches(path: str, patterns: tuple[str, ...]) -> bool:
     """Whether any glob matches the whole path.
 
-    `*` and `?` stop at `/`; `**` as a whole segment crosses it; a pattern without `/` matches the last segment at any
-    depth, as in .gitignore; `[a-z]` and `[!a-z]` are sets. A newline is an ordinary character: no name slips past.
+    `*` and `?` stop at `/`; `**` as a whole segment crosses it; a pattern without `/` matches the
+    last segment at any depth, as in .gitignore; `[a-z]` and `[!a-z]` are sets. A newline is an
+    ordinary character: no name slips past.
     """
     names = path.split("/")
     last, longer = _sorted(patterns)
@@ -98,13 +113,20 @@ Segment = Callable[[str], object] | None
 
 
 @lru_cache(maxsize=1024)
-def _sorted(patterns: tuple[str, ...]) -> tuple[Callable[[str], object], tuple[tuple[Segment, ...], ...]]:
-    """What tells whether the last name fits a pattern of one name, and the globs of the others, from the root."""
+def _sorted(
+    patterns: tuple[str, ...],
+) -> tuple[Callable[[str], object], tuple[tuple[Segment, ...], ...]]:
+    """What tells whether the last name fits a pattern of one name, and the globs of the others,
+    from the root.
+    """
     split = [_segments(pattern) for pattern in patterns if pattern]
     single = [segments[1] for segments in split if segments[0] == "**" and len(segments) == 2]
     longer = [segments for segments in split if segments[0] != "**" or len(segments) != 2]
     last = re.compile("|".join(map(translate, single)) or "(?!)").match
-    compiled = (tuple(None if each == "**" else re.compile(translate(each)).match for each in one) for one in longer)
+    compiled = (
+        tuple(None if each == "**" else re.compile(translate(each)).match for each in one)
+        for one in longer
+    )
     return last, tuple(compiled)
 
 

@@ -30,7 +30,9 @@ AGENT_VARIABLES = {sign.text: sign.agent for sign in known_agents.VARIABLES if n
 AGENT_COMMANDS = tuple(sign.text for sign in known_agents.VARIABLES if not sign.shared)
 """Those that only a command run by an agent has: the others stand in a person's terminal, too."""
 
-AGENT_ADDRESSES = tuple((expression(sign.text, re.I), sign.agent) for sign in known_agents.ADDRESSES)
+AGENT_ADDRESSES = tuple(
+    (expression(sign.text, re.I), sign.agent) for sign in known_agents.ADDRESSES
+)
 
 _AGENT_TRAILERS = tuple(sign.text for sign in known_agents.TRAILERS)
 _TRAILER = expression(
@@ -38,11 +40,15 @@ _TRAILER = expression(
     re.I | re.M,
 )
 _ADDRESS = expression(r"<\s*([^<>\s]+@[^<>\s]+)\s*>")
-_GENERATED = expression(rf"Generated with \[?({'|'.join(sign.text for sign in known_agents.LINES)})", re.I)
+_GENERATED = expression(
+    rf"Generated with \[?({'|'.join(sign.text for sign in known_agents.LINES)})", re.I
+)
 
 
 def agents_in(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that tell of an agent, and of which. `AGENT=goose` is named if Goose's own is not set."""
+    """The variables that tell of an agent, and of which. `AGENT=goose` is named if Goose's own is
+    not set.
+    """
     agents = {name: agent for name, agent in AGENT_VARIABLES.items() if environ.get(name)}
     for sign in known_agents.VARIABLES:
         value = environ.get(sign.text, "").lower().partition("@")[0]
@@ -51,11 +57,14 @@ def agents_in(environ: Mapping[str, str]) -> dict[str, str]:
     return agents
 
 
-def agent_hints(agents: Mapping[str, str], commits: Iterable[Commit], written: Iterable[str] = ()) -> tuple[str, ...]:
+def agent_hints(
+    agents: Mapping[str, str], commits: Iterable[Commit], written: Iterable[str] = ()
+) -> tuple[str, ...]:
     """Signs that an agent wrote the change.
 
     Args:
-        agents: The variables of the environment that tell of an agent, as of `agents_in`; none of them for a change
+        agents: The variables of the environment that tell of an agent, as of `agents_in`; none of
+        them for a change
             that is committed: who runs a review later did not write the commit.
         commits: Those of the change.
         written: Signs of captured sessions.
@@ -68,10 +77,14 @@ def agent_hints(agents: Mapping[str, str], commits: Iterable[Commit], written: I
     return tuple(dict.fromkeys(hints))
 
 
-_AGENTS = expression(rf"\b({'|'.join(sorted(map(re.escape, known_agents.NAMES), key=len, reverse=True))})\b")
+_AGENTS = expression(
+    rf"\b({'|'.join(sorted(map(re.escape, known_agents.NAMES), key=len, reverse=True))})\b"
+)
 
 
-_RUN_AGENT = expression(r"this run's agent ([a-z0-9][a-z0-9._-]{0,63})")  # an id as definitions have it
+_RUN_AGENT = expression(
+    r"this run's agent ([a-z0-9][a-z0-9._-]{0,63})"
+)  # an id as definitions have it
 
 
 def hints_of_run(agents: Iterable[str]) -> tuple[str, ...]:
@@ -80,7 +93,9 @@ def hints_of_run(agents: Iterable[str]) -> tuple[str, ...]:
 
 
 def agents_named(hints: Iterable[str]) -> tuple[str, ...]:
-    """The agents that signs speak of, as far as they are known, each once; those of the run by their ids."""
+    """The agents that signs speak of, as far as they are known, each once; those of the run by
+    their ids.
+    """
     found = set()
     for hint in hints:
         if own := _RUN_AGENT.fullmatch(hint):
@@ -114,28 +129,37 @@ def _agent_of(email: str) -> str | None:
 
 
 RecordKind = Literal["reviewed", "not-reviewed", "bypassed", "rewritten"]
-"""`reviewed`: a hook held the tree against the gate, and it passed or failed. `not-reviewed`: a hook ran but
-reached no verdict. `bypassed`: a commit appeared whose tree no hook let through. `rewritten`: commit `old` became
-`commit`."""
+"""`reviewed`: a hook held the tree against the gate, and it passed or failed. `not-reviewed`: a
+hook ran but reached no verdict. `bypassed`: a commit appeared whose tree no hook let through.
+`rewritten`: commit `old` became `commit`.
+"""
 
 RecordStage = Literal[
-    "pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite",
+    "pre-commit",
+    "pre-merge-commit",
+    "commit-msg",
+    "pre-push",
+    "post-commit",
+    "post-rewrite",
     "reference-transaction",
-]  # fmt: skip
+]
 
 Operation = Literal["", "rebase", "cherry-pick", "revert", "merge", "am"]
-"""What git was in the middle of. For some of its own commits git runs no pre-commit hook: with a bypass, what it made
-by itself, as its content shows; "" is `--no-verify`, a hook that was switched off, a conflict that somebody solved."""
+"""What git was in the middle of. For some of its own commits git runs no pre-commit hook: with a
+bypass, what it made by itself, as its content shows; "" is `--no-verify`, a hook that was switched
+off, a conflict that somebody solved.
+"""
 
 
 class Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One row of `hook_records`.
 
-    `ts` is ISO, UTC. `commit` is "" while there is none; `tree` is that of the commit, or of the index, `before` the
-    one that it was compared with. `exit_code`: the CLI's for the verdict; `blocked`: the hook stopped git. `judged`: a
-    model's answer took part. `old`: the commit that was rewritten. `reason`: why there is no verdict, or what a bypass
-    claimed to be. `again`: commit-msg reviews whatever the message says: the gate wants a judge there,
-    or a rubric sees the message.
+    `ts` is ISO, UTC. `commit` is "" while there is none; `tree` is that of the commit, or of the
+    index, `before` the one that it was compared with. `exit_code`: the CLI's for the verdict;
+    `blocked`: the hook stopped git. `judged`: a model's answer took part. `old`: the commit that
+    was rewritten. `reason`: why there is no verdict, or what a bypass claimed to be. `again`:
+    commit-msg reviews whatever the message says: the gate wants a judge there, or a rubric sees the
+    message.
     """
 
     ts: str
@@ -156,7 +180,9 @@ class Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
     def to_line(self) -> str:
         """The record as ASCII JSON; what is left at its default is left out."""
-        return json.dumps(to_builtins(self), separators=(",", ":"))  # unlike msgspec's, it takes half a surrogate pair
+        return json.dumps(
+            to_builtins(self), separators=(",", ":")
+        )  # unlike msgspec's, it takes half a surrogate pair
 
     @classmethod
     def from_line(cls, line: str) -> Record:
@@ -165,7 +191,8 @@ class Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
 
 class Mark(Struct, frozen=True):
-    """What a git hook in sh left to be recorded: `command` made commit `new` of `old` at `ts` (ISO, UTC).
+    """What a git hook in sh left to be recorded: `command` made commit `new` of `old` at `ts` (ISO,
+    UTC).
 
     `hints`: signs of an agent in the environment.
     """
@@ -183,7 +210,8 @@ class Mark(Struct, frozen=True):
 
     @classmethod
     def from_file(cls, name: str, time: float, text: str) -> Mark | None:
-        """The mark in a file: its name, when it was written (seconds since 1970), the variables that it lists.
+        """The mark in a file: its name, when it was written (seconds since 1970), the variables
+        that it lists.
 
         None if it is something else.
         """

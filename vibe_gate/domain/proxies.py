@@ -28,7 +28,9 @@ def proxies_for(url: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_direct(host: str, unproxied: list[str]) -> bool:
-    """Whether the host is named, or is below a name, in NO_PROXY; ports there are not told apart."""
+    """Whether the host is named, or is below a name, in NO_PROXY; ports there are not told
+    apart.
+    """
     if host in LOOPBACK or "*" in unproxied:
         return True
     names = [name.strip().lstrip("*.").partition(":")[0] for name in unproxied]

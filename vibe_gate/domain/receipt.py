@@ -1,6 +1,8 @@
-"""The receipt of a run: an in-toto statement about the reviewed trees, in a DSSE envelope that can be signed.
+"""The receipt of a run: an in-toto statement about the reviewed trees, in a DSSE envelope that can
+be signed.
 
-Pure. `receipts.issue` makes receipts, `receipts.signatures` signs and checks them, `receipts.status` judges them.
+Pure. `receipts.issue` makes receipts, `receipts.signatures` signs and checks them,
+`receipts.status` judges them.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ MAX_BYTES = 4 << 20
 class RubricClaim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The outcome of one rubric; `digest` is that of its definition.
 
-    `advised`: criteria that failed and would have blocked, had their judges earned to block; absent if there are none.
+    `advised`: criteria that failed and would have blocked, had their judges earned to block; absent
+    if there are none.
     """
 
     id: str
@@ -56,12 +59,13 @@ class RubricClaim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class Receipt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The predicate: what was reviewed, against which definitions, and the outcome.
 
-    `exact`: sha-256 of the change (see `receipts.issue.exact`); unlike a patch-id it counts white space. `votes`,
-    `findings`, `summary`: sha-256 of that part of the stored summary as canonical JSON, `summary` of all of it;
-    `files`: sha-256 of the bundle's other files. `policy`: fingerprint of changes of the gate that block. `unasked`:
-    why no judge was asked although criteria want one. `waivers`: what was allowed to pass. `questions`: keys of the
-    questions that judges answered in this run, by rubric id (of both trees: `judging.questions.question_key`). Where
-    there is nothing to say, a text is "".
+    `exact`: sha-256 of the change (see `receipts.issue.exact`); unlike a patch-id it counts white
+    space. `votes`, `findings`, `summary`: sha-256 of that part of the stored summary as canonical
+    JSON, `summary` of all of it; `files`: sha-256 of the bundle's other files. `policy`:
+    fingerprint of changes of the gate that block. `unasked`: why no judge was asked although
+    criteria want one. `waivers`: what was allowed to pass. `questions`: keys of the questions that
+    judges answered in this run, by rubric id (of both trees: `judging.questions.question_key`).
+    Where there is nothing to say, a text is "".
     """
 
     schema: Literal[1] = 1
@@ -134,7 +138,9 @@ class SignedReceipt(Struct, frozen=True):
 
 
 def digests_of(document: Mapping[str, Any]) -> tuple[str, str, str]:
-    """sha-256 of the votes, the findings and the whole of a summary as it is stored (without `digests`)."""
+    """sha-256 of the votes, the findings and the whole of a summary as it is stored (without
+    `digests`).
+    """
     votes = [
         [rubric["id"], criterion["id"], criterion["votes"]]
         for rubric in document["rubrics"]
@@ -146,11 +152,17 @@ def digests_of(document: Mapping[str, Any]) -> tuple[str, str, str]:
 def contradiction(receipt: Receipt, document: Mapping[str, Any], files: Mapping[str, str]) -> str:
     """How a receipt contradicts the bundle around it; "" if it does not.
 
-    `document` is the summary as stored, without `digests` (not as a model would write it again: a later version has
-    more fields); `files` are the digests of the bundle's other files.
+    `document` is the summary as stored, without `digests` (not as a model would write it again: a
+    later version has more fields); `files` are the digests of the bundle's other files.
     """
     change = document["change"]
-    stored = (document["run_id"], document["key"], document["outcome"], document["exit_code"], change["after"])
+    stored = (
+        document["run_id"],
+        document["key"],
+        document["outcome"],
+        document["exit_code"],
+        change["after"],
+    )
     if stored != (receipt.run_id, receipt.key, receipt.outcome, receipt.exit_code, receipt.after):
         return "the receipt belongs to another run"
     if digests_of(document) != (receipt.votes, receipt.findings, receipt.summary):
@@ -178,10 +190,14 @@ def _subject(receipt: Receipt) -> list[dict[str, Any]]:
 
 
 def envelope(payload: bytes, signature: bytes = b"") -> bytes:
-    """The DSSE envelope as one line of JSON; `signature` is an armoured SSH signature of the encoded payload."""
+    """The DSSE envelope as one line of JSON; `signature` is an armoured SSH signature of the
+    encoded payload.
+    """
     signatures = [{"sig": base64.b64encode(signature).decode()}] if signature else []
     body = base64.b64encode(payload).decode()
-    return canonical({"payloadType": PAYLOAD_TYPE, "payload": body, "signatures": signatures}) + b"\n"
+    return (
+        canonical({"payloadType": PAYLOAD_TYPE, "payload": body, "signatures": signatures}) + b"\n"
+    )
 
 
 def parse(raw: bytes) -> SignedReceipt:
@@ -191,7 +207,9 @@ def parse(raw: bytes) -> SignedReceipt:
     try:
         read = decode(_Envelope, raw)
         payload = base64.b64decode(read.payload, validate=True)
-        signature = base64.b64decode(read.signatures[0].sig, validate=True) if read.signatures else b""
+        signature = (
+            base64.b64decode(read.signatures[0].sig, validate=True) if read.signatures else b""
+        )
         stated = decode(_Statement, payload)
         document = json.loads(payload)
     except RecursionError:
@@ -204,9 +222,13 @@ def parse(raw: bytes) -> SignedReceipt:
         raise ValueError("the signature is empty")
     if [plain(resource) for resource in stated.subject] != _subject(stated.predicate):
         raise ValueError("the subject contradicts the predicate")
-    if not holds_all(stated, document):  # the cost, which is also a summary's, leaves out what it does not know
+    if not holds_all(
+        stated, document
+    ):  # the cost, which is also a summary's, leaves out what it does not know
         raise ValueError("it has a key that no receipt has")
-    if payload != canonical(document):  # a repeated name, say: two readers could understand two things
+    if payload != canonical(
+        document
+    ):  # a repeated name, say: two readers could understand two things
         raise ValueError("the statement is not canonical JSON")
     return SignedReceipt(payload, signature, stated.predicate)
 
@@ -219,7 +241,9 @@ def pre_authentication_encoding(payload: bytes) -> bytes:
 
 def canonical(value: object) -> bytes:
     """JSON with sorted names, without white space, in ASCII: one text for each value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    ).encode("ascii")
 
 
 def _sha256(value: object) -> str:

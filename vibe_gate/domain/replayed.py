@@ -14,8 +14,10 @@ from vibe_gate.domain.verdict import CriterionResult, Finding, RunOutcome
 
 NOT_ASKED = "not asked"
 NO_ANSWER = "no answer"
-"""How a criterion came out that the rubrics of a run do not have, or that no judge was asked about (for want of an API
-key, say); that a judge was to be asked about, and was not, or gave no answer."""
+"""How a criterion came out that the rubrics of a run do not have, or that no judge was asked about
+(for want of an API key, say); that a judge was to be asked about, and was not, or gave no
+answer.
+"""
 
 NOT_YET = "not replayed yet"
 """Why a run has no verdict that can be replayed."""
@@ -25,7 +27,9 @@ Said = Literal["right", "wrong", ""]
 
 
 class CriterionChange(Struct, frozen=True):
-    """A criterion that came out otherwise: how before, how now, and the findings of whichever of them failed it."""
+    """A criterion that came out otherwise: how before, how now, and the findings of whichever of
+    them failed it.
+    """
 
     rubric: str
     criterion: str
@@ -35,18 +39,21 @@ class CriterionChange(Struct, frozen=True):
 
     @property
     def is_shown(self) -> bool:
-        """Whether people are shown it: not if nothing was wrong then or now, as where a rubric came or went."""
+        """Whether people are shown it: not if nothing was wrong then or now, as where a rubric came
+        or went.
+        """
         return not {self.before, self.after} <= {"pass", "not_applicable", NOT_ASKED}
 
 
 class ReplayRow(Struct, frozen=True, kw_only=True):
-    """How the replay of one run came out. `blocked`: the rubrics that are compared failed it then; `blocks`: now.
+    """How the replay of one run came out. `blocked`: the rubrics that are compared failed it then;
+    `blocks`: now.
 
-    `about`: the commit, or the key. `why`: why there is no verdict, and then everything else is as of nothing.
-    `replay` is the id of the new run. `open`: it is undecided now. `unasked`: questions that no judge was asked now for
-    want of an API key. `unjudged`: why it is open because a question has no answer now, or was
-    not replayed; `cause` is its code. `recorded`: by an earlier
-    command.
+    `about`: the commit, or the key. `why`: why there is no verdict, and then everything else is as
+    of nothing.
+    `replay` is the id of the new run. `open`: it is undecided now. `unasked`: questions that no
+    judge was asked now for want of an API key. `unjudged`: why it is open because a question has no
+    answer now, or was not replayed; `cause` is its code. `recorded`: by an earlier command.
     """
 
     run_id: str
@@ -96,10 +103,11 @@ class Replayed(Struct, frozen=True):
 
 
 class ReplayTotals(Struct, frozen=True, kw_only=True):
-    """What the rows come to. Of `new` and `gone`, the runs that it would block now, and no longer: how many people
-    called wrong, and right, by the findings that block them. `unasked` counts questions. `tried` are the runs but those
-    that are not replayed yet, `judged` the replayed ones whose questions were answered, or that would block anyway;
-    `hindrance` is why the first of the others was not judged, `cause` its code.
+    """What the rows come to. Of `new` and `gone`, the runs that it would block now, and no longer:
+    how many people called wrong, and right, by the findings that block them. `unasked` counts
+    questions. `tried` are the runs but those that are not replayed yet, `judged` the replayed ones
+    whose questions were answered, or that would block anyway; `hindrance` is why the first of the
+    others was not judged, `cause` its code.
     """
 
     runs: int
@@ -164,7 +172,9 @@ class RubricChoice(Struct, frozen=True):
         return not self.named or rubric_id in self.named
 
 
-def compared(before: Summary, after: Summary, choice: RubricChoice, labels: Iterable[Label]) -> ReplayRow:
+def compared(
+    before: Summary, after: Summary, choice: RubricChoice, labels: Iterable[Label]
+) -> ReplayRow:
     """A stored run against its replay."""
     results_before = _by_criterion(before, choice)
     results_after = _by_criterion(after, choice)
@@ -219,7 +229,10 @@ def _changes(
         said = _outcome(was.get(name)), _outcome(now.get(name))
         if said[0] == said[1]:
             continue
-        failing = next((one for one, how in ((after, said[1]), (before, said[0])) if how.startswith("fail")), None)
+        failing = next(
+            (one for one, how in ((after, said[1]), (before, said[0])) if how.startswith("fail")),
+            None,
+        )
         findings = tuple(one for one in failing.findings if one.is_of(*name)) if failing else ()
         yield CriterionChange(*name, *said, findings)
 
@@ -236,10 +249,18 @@ def _outcome(result: CriterionResult | None) -> str:
 
 
 def _said(summary: Summary, choice: RubricChoice, labels: Iterable[Label]) -> Said:
-    """What people said of the findings that fail the summary's rubrics; "right" if one of them is."""
+    """What people said of the findings that fail the summary's rubrics; "right" if one of them
+    is.
+    """
     failed = {rubric.id for rubric in summary.rubrics if rubric.outcome == "fail"}
     words = {(one.finding, one.rubric, one.criterion): one.right for one in labels}
-    sources = [(one.fingerprint, source) for one in summary.findings for source in summary.sources(one)]
-    names = [(name, source.rubric, source.criterion) for name, source in sources if source.rubric in failed]
+    sources = [
+        (one.fingerprint, source) for one in summary.findings for source in summary.sources(one)
+    ]
+    names = [
+        (name, source.rubric, source.criterion)
+        for name, source in sources
+        if source.rubric in failed
+    ]
     found = {words[name] for name in names if name in words and choice.has(name[1])}
     return "right" if True in found else "wrong" if found else ""

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 IDENTIFIER = r"^[a-z0-9][a-z0-9._-]{0,63}(?!\n)$"
 Identifier = Annotated[
-    str, Meta(pattern=IDENTIFIER, extra={"means": 'lower-case letters, digits, ".", "_" and "-", at most 64'})
+    str,
+    Meta(
+        pattern=IDENTIFIER,
+        extra={"means": 'lower-case letters, digits, ".", "_" and "-", at most 64'},
+    ),
 ]
 """What names a rubric, criterion, agent or workflow; it becomes part of paths and node ids."""
 
@@ -35,7 +39,9 @@ def _require_matching(pattern: str) -> None:
     if pattern != pattern.strip():
         raise ValueError("begins or ends with a space, and no file's name would match")
     if pattern.startswith("!"):
-        raise ValueError('begins with "!", which does not negate here; name the paths that are meant')
+        raise ValueError(
+            'begins with "!", which does not negate here; name the paths that are meant'
+        )
     if pattern.startswith("./"):
         raise ValueError("starts with ./; globs start at the repository's root: leave it out")
     if ".." in pattern.split("/"):
@@ -49,7 +55,9 @@ Glob = Annotated[str, Meta(extra={"check": _require_matching})]
 
 
 def model_name(name: str) -> str:
-    """The name, which is also a word of the agent's command line. ValueError: no language model can have it."""
+    """The name, which is also a word of the agent's command line. ValueError: no language model can
+    have it.
+    """
     if not name.strip() or not is_plain(name) or name.startswith("-"):
         raise ValueError("is not the name of a language model")
     return name
@@ -78,7 +86,8 @@ Sight = Literal["message", "prompt", "guidance", "issue"]
 
 
 class Claim(Struct, frozen=True):
-    """A text that a judge is shown besides the change, of one kind: what somebody says, nothing that was verified.
+    """A text that a judge is shown besides the change, of one kind: what somebody says, nothing
+    that was verified.
 
     `is_private`: it stays in this clone, and so does what has it word for word.
     """
@@ -96,21 +105,34 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One binary question, asked so that "yes" passes, or one deterministic check."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"proof", "needs"})
-    """Keys of later versions: a rubric that does not use them keeps its digest, by which receipts are found."""
+    """Keys of later versions: a rubric that does not use them keeps its digest, by which receipts
+    are found.
+    """
 
-    id: Annotated[Identifier, Meta(description="Names the criterion in findings; once in a rubric.")]
-    kind: Annotated[Literal["judge", "check"], Meta(description="A model answers, or deterministic code.")]
+    id: Annotated[
+        Identifier, Meta(description="Names the criterion in findings; once in a rubric.")
+    ]
+    kind: Annotated[
+        Literal["judge", "check"], Meta(description="A model answers, or deterministic code.")
+    ]
     must: Annotated[bool, Meta(description="A fail blocks whatever the score.")] = False
     weight: Annotated[float, Meta(gt=0, le=1000, description="What it counts in the score.")] = 1
-    question: Annotated[str | None, Meta(description='Of a judge: one question that "yes" passes.')] = None
+    question: Annotated[
+        str | None, Meta(description='Of a judge: one question that "yes" passes.')
+    ] = None
     good: Annotated[str | None, Meta(description="Of a judge: an example that passes.")] = None
     bad: Annotated[str | None, Meta(description="Of a judge: an example that fails.")] = None
     paths: Annotated[
-        tuple[Glob, ...], Meta(description="Globs: only these files are looked at. A rename counts under both names.")
+        tuple[Glob, ...],
+        Meta(
+            description="Globs: only these files are looked at. A rename counts under both names."
+        ),
     ] = ()
     proof: Annotated[
         Literal["required"] | None,
-        Meta(description='Of a judge: with "required" only a fail whose test proves it blocks; others are warnings.'),
+        Meta(
+            description='Of a judge: with "required" only a fail whose test proves it blocks; others are warnings.'
+        ),
     ] = None
     needs: Annotated[
         Sight | None,
@@ -119,15 +141,18 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "Where that is not known the question is not asked, and not applicable."
         ),
     ] = None
-    check: Annotated[str | None, Meta(description="Of a check, this or `command`: the name of a built-in check.")] = (
-        None
-    )
+    check: Annotated[
+        str | None, Meta(description="Of a check, this or `command`: the name of a built-in check.")
+    ] = None
     command: Annotated[
         tuple[Annotated[str, Meta(extra={"check": _require_argument})], ...] | None,
-        Meta(description="Of a check: a program and its arguments, run in an export of the reviewed tree."),
+        Meta(
+            description="Of a check: a program and its arguments, run in an export of the reviewed tree."
+        ),
     ] = None
     options: Annotated[dict[str, Any], Meta(description="The check's own settings.")] = {}
-    # The default of `weight` is a whole number: digests of rubrics, by which receipts are found, have it as 1, not 1.0.
+    # The default of `weight` is a whole number: digests of rubrics, by which receipts are found,
+    # have it as 1, not 1.0.
 
     def __post_init__(self) -> None:
         """Refuse keys that contradict the kind or each other, with ValueError."""
@@ -146,7 +171,9 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if self.command is not None and not "".join(self.command[:1]).strip():
                 raise ValueError("command needs at least the program's name")
             if self.question or self.good or self.bad or self.proof or self.needs:
-                raise ValueError('question, good, bad, needs and proof belong to criteria of kind = "judge"')
+                raise ValueError(
+                    'question, good, bad, needs and proof belong to criteria of kind = "judge"'
+                )
 
     @property
     def check_name(self) -> str:
@@ -154,8 +181,12 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.check or "command"
 
     def concerns(self, file: FileDiff) -> bool:
-        """Whether `paths` select the file, by either of its names; no judge is asked about labelled cases."""
-        return not (self.kind == "judge" and file.is_case) and (not self.paths or file.touches(self.paths))
+        """Whether `paths` select the file, by either of its names; no judge is asked about labelled
+        cases.
+        """
+        return not (self.kind == "judge" and file.is_case) and (
+            not self.paths or file.touches(self.paths)
+        )
 
 
 class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -167,19 +198,32 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
     schema: Schema
     id: Annotated[Identifier, Meta(description="The file's name without `.toml`.")]
     pass_threshold: Annotated[
-        float, Meta(ge=0, le=1, description="Least score: weight that passed / weight that was decided.")
+        float,
+        Meta(ge=0, le=1, description="Least score: weight that passed / weight that was decided."),
     ] = 0.7
     votes: Annotated[
-        int, Meta(ge=1, le=9, description="How often each question is asked, until the outcome cannot change.")
+        int,
+        Meta(
+            ge=1,
+            le=9,
+            description="How often each question is asked, until the outcome cannot change.",
+        ),
     ] = 1
-    model: Annotated[ModelName | None, Meta(description="The model for this rubric (default: the gate's).")] = None
+    model: Annotated[
+        ModelName | None, Meta(description="The model for this rubric (default: the gate's).")
+    ] = None
     models: Annotated[
         tuple[ModelName, ...],
-        Meta(max_length=9, description="Instead of `model`: models that take turns, one a vote, in this order."),
+        Meta(
+            max_length=9,
+            description="Instead of `model`: models that take turns, one a vote, in this order.",
+        ),
     ] = ()
     fallback: Annotated[
         ModelName | None,
-        Meta(description="The model that is asked if another stays overloaded or is not there (default: none)."),
+        Meta(
+            description="The model that is asked if another stays overloaded or is not there (default: none)."
+        ),
     ] = None
     sees: Annotated[
         tuple[Sight, ...],
@@ -196,7 +240,9 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
             "those that would block, or none."
         ),
     ] = "blocking"
-    criterion: Annotated[tuple[Criterion, ...], Meta(min_length=1, description="The questions and checks.")]
+    criterion: Annotated[
+        tuple[Criterion, ...], Meta(min_length=1, description="The questions and checks.")
+    ]
 
     def __post_init__(self) -> None:
         """Refuse criteria of the same id, and two ways to name the model, with ValueError."""
@@ -206,8 +252,12 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         twice = sorted({name for name in ids if ids.count(name) > 1})
         if twice:
             raise ValueError(f"criterion ids appear twice: {', '.join(twice)}")
-        if lacking := next((one for one in self.criterion if one.needs and one.needs not in self.sees), None):
-            raise ValueError(f'{lacking.id} needs the {lacking.needs}: write sees = ["{lacking.needs}"] in the rubric')
+        if lacking := next(
+            (one for one in self.criterion if one.needs and one.needs not in self.sees), None
+        ):
+            raise ValueError(
+                f'{lacking.id} needs the {lacking.needs}: write sees = ["{lacking.needs}"] in the rubric'
+            )
 
     @cached_property
     def digest(self) -> str:
@@ -220,8 +270,12 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
 
     @property
     def asked_digest(self) -> str:
-        """sha-256 of what a model is asked: the questions and how, not how often, nor what their answers come to."""
-        shown = [[one.id, one.question, one.good, one.bad, one.paths] for one in self.judge_criteria]
+        """sha-256 of what a model is asked: the questions and how, not how often, nor what their
+        answers come to.
+        """
+        shown = [
+            [one.id, one.question, one.good, one.bad, one.paths] for one in self.judge_criteria
+        ]
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
     def knowing(self, known: Collection[Sight]) -> Rubric:

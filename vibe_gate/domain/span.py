@@ -18,9 +18,11 @@ class SpanEvent(Struct, frozen=True):
 
 
 class TraceSpan(Struct, frozen=True, kw_only=True):
-    """One thing that took time. Ids are 16 hex digits, `parent` is "" of the run itself; times are ms since 1970.
+    """One thing that took time. Ids are 16 hex digits, `parent` is "" of the run itself; times are
+    ms since 1970.
 
-    `error` says in a word how it failed, "" if it did not. `is_request`: it waited for an answer of another machine.
+    `error` says in a word how it failed, "" if it did not. `is_request`: it waited for an answer of
+    another machine.
     `after`: ids of spans of the same trace that had to end first.
     """
 

@@ -15,17 +15,22 @@ from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, Run
 from vibe_gate.errors import PASS
 
 CostBasis = Literal["known", "unknown", "none"]
-"""`unknown`: a model without a listed price took part and was priced as the dearest; `none`: no model was asked."""
+"""`unknown`: a model without a listed price took part and was priced as the dearest; `none`: no
+model was asked.
+"""
 
 Extent = Literal["", "nothing", "checks"]
-"""Of a pass that no judge gave: nothing was looked at, or checks alone because the questions were left out."""
+"""Of a pass that no judge gave: nothing was looked at, or checks alone because the questions were
+left out.
+"""
 
 GateAbsence = Literal["", "broken", "removed"]
 """Why there is no gate where it would bind: it does not parse there, or it was removed."""
 
 
 class Trusted(Struct, frozen=True, kw_only=True):
-    """Where the gate was read: a commit id, "worktree", "" (built-in). `bootstrap`: in the change; not in `branch`.
+    """Where the gate was read: a commit id, "worktree", "" (built-in). `bootstrap`: in the change;
+    not in `branch`.
 
     `absence`: why `branch` has none that binds, if it had one.
     """
@@ -79,7 +84,8 @@ class PolicyChange(Struct, frozen=True, kw_only=True):
 
 
 class Unreviewed(Struct, frozen=True, kw_only=True):
-    """Changed lines that judges did not see: after-side lines (before-side if deleted); 0, 0 the whole file.
+    """Changed lines that judges did not see: after-side lines (before-side if deleted); 0, 0 the
+    whole file.
 
     `rubrics`: whose judges did not see them; () of every rubric.
     """
@@ -108,7 +114,8 @@ class AgentAuthored(Struct, frozen=True, kw_only=True):
 class Cost(Struct, frozen=True, kw_only=True):
     """What the run's models cost. USD and tokens; by node id and by model name, USD.
 
-    `cache_read_tokens`: those of `input_tokens` that the model's API read from its prompt cache, at a lower price.
+    `cache_read_tokens`: those of `input_tokens` that the model's API read from its prompt cache, at
+    a lower price.
     """
 
     usd: Usd = 0.0
@@ -136,7 +143,8 @@ class CacheUse(Struct, frozen=True, kw_only=True):
 class Summary(Struct, frozen=True, kw_only=True):
     """The document. `bundle` is relative to the repository's root, "" if nothing was recorded.
 
-    `labels`: what people have said on the forge of findings of this pull request; no verdict depends on it.
+    `labels`: what people have said on the forge of findings of this pull request; no verdict
+    depends on it.
     """
 
     schema: Literal[1] = 1
@@ -165,18 +173,25 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def unasked(self) -> list[CriterionResult]:
-        """The questions that no judge was asked: there is no way to ask one, on request, or by a git hook's rule."""
+        """The questions that no judge was asked: there is no way to ask one, on request, or by a
+        git hook's rule.
+        """
         if any(criterion.votes or criterion.decided_by == "cache" for criterion in self.criteria):
             return []
         return [criterion for criterion in self.criteria if isinstance(criterion.cause, NotAsked)]
 
     @property
     def is_examined(self) -> bool:
-        """Whether a check or a judge looked at the change, or a person let a change of the gate pass.
+        """Whether a check or a judge looked at the change, or a person let a change of the gate
+        pass.
 
         A workflow without rubrics has agents instead.
         """
-        return any(one.is_examined for one in self.criteria) or self.policy_let_pass or self.has_only_agents
+        return (
+            any(one.is_examined for one in self.criteria)
+            or self.policy_let_pass
+            or self.has_only_agents
+        )
 
     @property
     def has_only_agents(self) -> bool:
@@ -185,7 +200,9 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def policy_let_pass(self) -> bool:
-        """Whether a person let the change of the gate itself pass: by an approval or an override."""
+        """Whether a person let the change of the gate itself pass: by an approval or an
+        override.
+        """
         return any(finding.lets_policy_pass for finding in self.findings)
 
     @property
@@ -202,7 +219,12 @@ class Summary(Struct, frozen=True, kw_only=True):
         """
         if finding.second_look is not UNSET and finding.second_look.outcome == "refuted":
             return ()
-        each = ((rubric, one) for rubric in self.rubrics for one in rubric.criteria if one.outcome == "fail")
+        each = (
+            (rubric, one)
+            for rubric in self.rubrics
+            for one in rubric.criteria
+            if one.outcome == "fail"
+        )
         return tuple(
             FindingSource(
                 rubric=rubric.id,

@@ -1,9 +1,11 @@
-"""What people write, as TOML or in Python: a table becomes a value, or every mistake in it at once, in plain words.
+"""What people write, as TOML or in Python: a table becomes a value, or every mistake in it at once,
+in plain words.
 
-A key's type says what it takes (`msgspec.Meta`: limits, patterns). What a type cannot say stands in its `Meta(extra=)`:
-`check` is a function that refuses a value with ValueError, `means` says in words what a pattern asks for, `says` is the
-whole sentence about a key that is missing or wrong. Keys and values may come from a hostile tree, so each is quoted
-before it becomes part of a sentence.
+A key's type says what it takes (`msgspec.Meta`: limits, patterns). What a type cannot say stands in
+its `Meta(extra=)`: `check` is a function that refuses a value with ValueError, `means` says in
+words what a pattern asks for, `says` is the whole sentence about a key that is missing or wrong.
+Keys and values may come from a hostile tree, so each is quoted before it becomes part of a
+sentence.
 """
 
 from __future__ import annotations
@@ -47,16 +49,22 @@ _LIMITS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"
 
 
 class WrongKey(Struct, frozen=True):
-    """What is wrong at a key of a table; in `what` a line break, which no quoted text holds, begins a suggestion."""
+    """What is wrong at a key of a table; in `what` a line break, which no quoted text holds, begins
+    a suggestion.
+    """
 
     location: Location
     what: str
 
 
-def read_table(kind: type[T], table: Mapping[str, Any], found: list[WrongKey], at: Location = ()) -> T | None:
-    """The table as a value of that class, or None, and what is wrong with it goes to `found`: MISTAKES_SHOWN and more.
+def read_table(
+    kind: type[T], table: Mapping[str, Any], found: list[WrongKey], at: Location = ()
+) -> T | None:
+    """The table as a value of that class, or None, and what is wrong with it goes to `found`:
+    MISTAKES_SHOWN and more.
 
-    Nothing is converted: `must = "yes"` is a mistake. What `__post_init__` refuses is told once all keys are right.
+    Nothing is converted: `must = "yes"` is a mistake. What `__post_init__` refuses is told once all
+    keys are right.
     """
     before, values, known = len(found), {}, {key.encode_name: key for key in _keys(kind)}
     for name, key in known.items():
@@ -66,7 +74,11 @@ def read_table(kind: type[T], table: Mapping[str, Any], found: list[WrongKey], a
             found.append(WrongKey((*at, name), _rule(key.type, "says") or "is missing"))
     for name in table:
         if name not in known and len(found) <= MISTAKES_SHOWN:
-            found.append(WrongKey((*at, name), f"unknown key\n{suggestion(name, list(known), 'known keys here')}"))
+            found.append(
+                WrongKey(
+                    (*at, name), f"unknown key\n{suggestion(name, list(known), 'known keys here')}"
+                )
+            )
     if len(found) > before:
         return None
     try:
@@ -77,7 +89,9 @@ def read_table(kind: type[T], table: Mapping[str, Any], found: list[WrongKey], a
 
 
 def require_right(value: Struct) -> None:
-    """Hold what code made against its keys' types (a list becomes a tuple). ValueError names every wrong key."""
+    """Hold what code made against its keys' types (a list becomes a tuple). ValueError names every
+    wrong key.
+    """
     found: list[WrongKey] = []
     for key in _keys(type(value)):
         wrong_before = len(found)
@@ -136,7 +150,9 @@ def _bare(hint: Any) -> Any:
 
 
 def _rule(hint: Any, name: str) -> Any:
-    """What the type says of itself under that name, in the attributes of its `Meta` or in its `extra`."""
+    """What the type says of itself under that name, in the attributes of its `Meta` or in its
+    `extra`.
+    """
     for rule in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
         value = rule.extra.get(name) if rule.extra else None
         if (value := value or getattr(rule, name, None)) is not None:
@@ -145,14 +161,24 @@ def _rule(hint: Any, name: str) -> Any:
 
 
 def _chosen(hint: Any, value: object) -> Any:
-    """Of a union the member that the value is meant for, None if it has no value: of an array or its one item, say."""
+    """Of a union the member that the value is meant for, None if it has no value: of an array or
+    its one item, say.
+    """
     if get_origin(hint) not in _UNIONS:
         return hint
     kinds = [one for one in get_args(hint) if one is not NoneType]
     if value is None and len(kinds) < len(get_args(hint)):
         return None
     arrays = [one for one in kinds if get_origin(one) is tuple]
-    return kinds[0] if len(kinds) == 1 else hint if not arrays else str if isinstance(value, str) else arrays[0]
+    return (
+        kinds[0]
+        if len(kinds) == 1
+        else hint
+        if not arrays
+        else str
+        if isinstance(value, str)
+        else arrays[0]
+    )
 
 
 def _items(hint: Any, value: Sequence[Any], at: Location, found: list[WrongKey]) -> tuple[Any, ...]:
@@ -173,7 +199,11 @@ def _member(hint: Any, name: str, value: Any, at: Location, found: list[WrongKey
     """A value of a table whose keys are names; a wrong name is a mistake, too."""
     key, inner = get_args(hint)
     if get_origin(key) is Literal and name not in get_args(key):
-        found.append(WrongKey((*at, name), f"unknown name\n{suggestion(name, get_args(key), 'known names here')}"))
+        found.append(
+            WrongKey(
+                (*at, name), f"unknown name\n{suggestion(name, get_args(key), 'known names here')}"
+            )
+        )
     elif get_origin(key) is Annotated and (what := _scalar(key, str, name)[1]):
         found.append(WrongKey((*at, name), what))
     return _read(inner, value, (*at, name), found)
@@ -208,12 +238,19 @@ def _refused(said: str, hint: Any, inner: Any, value: object) -> str:
         words = [f'"{word}"' for word in get_args(inner)]
         expected = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
         return "\n".join(
-            filter(None, (f"must be {expected}, not {_shown(value)}", did_you_mean(value, get_args(inner))))
+            filter(
+                None,
+                (f"must be {expected}, not {_shown(value)}", did_you_mean(value, get_args(inner))),
+            )
         )
     match = _EXPECTED.match(said)
     limit = _LIMITS.get(match[3]) if match else None
     if match and match[2]:
-        return "must not be empty" if match[4] == "1" else f"must have {limit} {int(match[4]):,} characters"
+        return (
+            "must not be empty"
+            if match[4] == "1"
+            else f"must have {limit} {int(match[4]):,} characters"
+        )
     if match and limit:
         return f"must be {limit} {float(match[4]):g}, not {_shown(value)}"
     if "regex" in said and (means := _rule(hint, "means")):
@@ -245,7 +282,11 @@ def quoted(text: str) -> str:
 def dotted(location: Location) -> str:
     """A key as people write it: `scope[0].paths[1]`, counted from 0."""
     parts = (
-        f"[{part}]" if isinstance(part, int) else f".{part}" if _BARE_KEY.match(part) else f".{quoted(part)}"
+        f"[{part}]"
+        if isinstance(part, int)
+        else f".{part}"
+        if _BARE_KEY.match(part)
+        else f".{quoted(part)}"
         for part in location
     )
     return "".join(parts).removeprefix(".")

@@ -1,4 +1,6 @@
-"""What a turn of an agent's session changed and noted; its documents have the seed's names exactly."""
+"""What a turn of an agent's session changed and noted; its documents have the seed's names
+exactly.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class TurnGit(SeedModel, frozen=True, kw_only=True):
 
 
 class Content(SeedModel, frozen=True, kw_only=True):
-    """One side of a file: sha-256 of the stored bytes (of the bytes themselves above the limit), and its size."""
+    """One side of a file: sha-256 of the stored bytes (of the bytes themselves above the limit),
+    and its size.
+    """
 
     sha256: str
     size: int
@@ -71,7 +75,8 @@ class TurnChange(Struct, frozen=True):
 
 
 class TodoChanges:
-    """What calls changed in an agent's own list, in both of the forms in which Claude Code offers it.
+    """What calls changed in an agent's own list, in both of the forms in which Claude Code offers
+    it.
 
     One for each reader of a session: what later calls mean depends on earlier ones.
     """
@@ -82,7 +87,10 @@ class TodoChanges:
 
     def of(self, tool: str, given: object, result: object) -> Iterator[dict[str, str]]:
         """The todo events of a call that succeeded, given its input and what it answered."""
-        given, result = given if isinstance(given, dict) else {}, result if isinstance(result, dict) else {}
+        given, result = (
+            given if isinstance(given, dict) else {},
+            result if isinstance(result, dict) else {},
+        )
         told = [result.get("task"), *_items(result.get("tasks"))]
         for task in (each for each in told if isinstance(each, dict)):
             self._subjects[str(task.get("id"))] = str(task.get("subject", ""))
@@ -93,9 +101,16 @@ class TodoChanges:
             yield _todo("update", self._subjects.get(number, number), given["status"])
         elif tool == "TodoWrite":  # the whole list anew
             todos = [todo for todo in _items(given.get("todos")) if isinstance(todo, dict)]
-            before, self._listed = self._listed, tuple(str(todo.get("content", "")) for todo in todos)
-            yield from (_todo("update", text, "deleted") for text in before if text not in self._listed)
-            yield from (_todo("set", str(todo.get("content", "")), todo.get("status")) for todo in todos)
+            before, self._listed = (
+                self._listed,
+                tuple(str(todo.get("content", "")) for todo in todos),
+            )
+            yield from (
+                _todo("update", text, "deleted") for text in before if text not in self._listed
+            )
+            yield from (
+                _todo("set", str(todo.get("content", "")), todo.get("status")) for todo in todos
+            )
 
 
 def _items(value: object) -> list[object]:

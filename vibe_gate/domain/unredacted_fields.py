@@ -1,7 +1,8 @@
 """Which texts of our documents are our own words: ids, hashes, literals, names of files and fields.
 
-They are never redacted: an environment may hold a commit id or a word such as `completed` under a secret's name, and
-replaced in a document it would make that one that no reader takes. Everything not listed here is redacted.
+They are never redacted: an environment may hold a commit id or a word such as `completed` under a
+secret's name, and replaced in a document it would make that one that no reader takes. Everything
+not listed here is redacted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Redact = Callable[[Any], Any]
 """Takes and gives JSON values."""
 
 Own: TypeAlias = "bool | Mapping[str, Own]"
-"""True: ours as a whole. An object: what of its members is ours, their names always are; lists are looked through.
+"""True: ours as a whole. An object: what of its members is ours, their names always are; lists are
+looked through.
 
 Where an object's names are somebody's (a path, a model), `UNDER` says what is ours of each member.
 """
@@ -30,7 +32,13 @@ UNDER = "**"
 _IDS = dict.fromkeys(CHANGE_IDS, True)
 _CAUSE = dict.fromkeys(("code", "check", "kind", "stage", "created_at", "run"), True)
 _EVIDENCE = {"side": True, "standing": True}
-_LOOK: dict[str, Own] = {"outcome": True, "said": True, "evidence": _EVIDENCE, "turn": True, "cause": _CAUSE}
+_LOOK: dict[str, Own] = {
+    "outcome": True,
+    "said": True,
+    "evidence": _EVIDENCE,
+    "turn": True,
+    "cause": _CAUSE,
+}
 _PROOF: Own = {"status": True, "obligation": _EVIDENCE}
 _VOTE: Own = {**_LOOK, "second_look": _LOOK, "proof": _PROOF}
 _CRITERION: Own = {
@@ -57,7 +65,9 @@ SUMMARY: Own = {
     "agent_authored": {},
     "cost": {"basis": True, "by_node": True, "by_model": {UNDER: True}},
     "cache": True,
-    "labels": dict.fromkeys(("ts", "finding", "rubric", "criterion", "digest", "model", "run", "source"), True),
+    "labels": dict.fromkeys(
+        ("ts", "finding", "rubric", "criterion", "digest", "model", "run", "source"), True
+    ),
 }
 """Of a run's summary."""
 
@@ -73,7 +83,19 @@ TURN: Own = {
 ABOUT: Own = {
     "shown": True,
     **dict.fromkeys(
-        ("run_id", "key", "workflow", "mode", "change", "trusted", "rubrics", "versions", "isolation", "request"), True
+        (
+            "run_id",
+            "key",
+            "workflow",
+            "mode",
+            "change",
+            "trusted",
+            "rubrics",
+            "versions",
+            "isolation",
+            "request",
+        ),
+        True,
     ),
     **dict.fromkeys(("batch", "replay_of"), True),
     "budgets": {},
@@ -92,12 +114,15 @@ EVENT: Mapping[str, Own] = {
     "run.mode_changed": {"mode": True},
     "run.completed": {"status": True, "outcome": True},
     "node.added": dict.fromkeys(("kind", "agent", "digest", "isolation"), True),
-    "node.status": dict.fromkeys(("status", "outcome", "before", "after", "digest", "prompt"), True),
+    "node.status": dict.fromkeys(
+        ("status", "outcome", "before", "after", "digest", "prompt"), True
+    ),
     "edge.added": {"from": True, "to": True},
     "turn.started": {"turn": True},
     "turn.completed": {"turn": True, "status": True, "before": True, "after": True},
     "artifact.written": {"artifact": True, "sha256": True, "side": True},
-    "gate.decided": {"after": True, "back": True} | dict.fromkeys(("new", "fixed", "unanswered"), _REPORTED),
+    "gate.decided": {"after": True, "back": True}
+    | dict.fromkeys(("new", "fixed", "unanswered"), _REPORTED),
     "verdict.decided": {"outcome": True},
 }
 """Of an event's data, by its type; of other types nothing but the names."""
@@ -107,15 +132,28 @@ STREAM: Own = {"type": True, "role": True, "action": True}
 
 _HOOKS = frozenset(
     {
-        "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest", "Notification",
-        "UserPromptSubmit", "Stop", "SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "SessionStart",
+        "PreToolUse",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "PostToolBatch",
+        "PermissionRequest",
+        "Notification",
+        "UserPromptSubmit",
+        "Stop",
+        "SubagentStart",
+        "SubagentStop",
+        "PreCompact",
+        "PostCompact",
+        "SessionStart",
         "SessionEnd",
     }
-)  # fmt: skip
+)
 
 
 def of_hook(event: Mapping[str, Any]) -> Own:
-    """Of a line of the hooks' log: its names, without which no call can be put together, and its hook, if it is one."""
+    """Of a line of the hooks' log: its names, without which no call can be put together, and its
+    hook, if it is one.
+    """
     return {name: True for name in ("hook", "hook_event_name") if str(event.get(name)) in _HOOKS}
 
 
@@ -150,6 +188,7 @@ def redacted_summary(summary: Summary, redact: Redact) -> Summary:
     safe: Summary = redacted(summary, SUMMARY, redact)
     # A placeholder may be longer than what it stands for.
     findings = (
-        replace(one, message=short(one.message)) if len(one.message) > MAX_REASON else one for one in safe.findings
+        replace(one, message=short(one.message)) if len(one.message) > MAX_REASON else one
+        for one in safe.findings
     )
     return replace(safe, findings=tuple(findings))

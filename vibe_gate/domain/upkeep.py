@@ -1,4 +1,6 @@
-"""What verifying, repairing, cleaning and moving runs found and did: made by the store, printed by faces."""
+"""What verifying, repairing, cleaning and moving runs found and did: made by the store, printed by
+faces.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,22 @@ ProblemState = Literal["corrupt", "foreign", "untidy", "incomplete", "running"]
 """
 
 ProblemKind = Literal[
-    "run", "entry", "temporary", "digest", "document", "log", "turn", "content", "missing", "unreadable",
-]  # fmt: skip
+    "run",
+    "entry",
+    "temporary",
+    "digest",
+    "document",
+    "log",
+    "turn",
+    "content",
+    "missing",
+    "unreadable",
+]
 
 WORKSPACE_DAYS = 7
-"""How long a workspace that nobody uses stays: runs that died are resumed in it, sessions go on from its trees."""
+"""How long a workspace that nobody uses stays: runs that died are resumed in it, sessions go on
+from its trees.
+"""
 
 WRONG: frozenset[ProblemState] = frozenset({"corrupt", "foreign"})
 
@@ -29,7 +42,8 @@ WRONG: frozenset[ProblemState] = frozenset({"corrupt", "foreign"})
 class Problem(Struct, frozen=True):
     """One thing that `bundles verify` found.
 
-    `place` is relative to the store, with "/"; `run` is `<key>/<run id>`, "" if the problem is about no run.
+    `place` is relative to the store, with "/"; `run` is `<key>/<run id>`, "" if the problem is
+    about no run.
     """
 
     state: ProblemState
@@ -60,7 +74,9 @@ class Mended(Struct, frozen=True):
 
 
 class Repaired(Struct, frozen=True):
-    """What a repair did. `left` is what is still wrong; `quarantine` where things were moved, "" if nothing was."""
+    """What a repair did. `left` is what is still wrong; `quarantine` where things were moved, "" if
+    nothing was.
+    """
 
     mended: tuple[Mended, ...]
     left: Verified
@@ -70,8 +86,8 @@ class Repaired(Struct, frozen=True):
 class Cleaned(Struct, frozen=True):
     """What a cleaning did, or would do. `deleted` are run ids, oldest first; `errors` sentences.
 
-    `sessions` are the names of captured sessions that were deleted with them; `answers` and `claims` are numbers, of a
-    shared store.
+    `sessions` are the names of captured sessions that were deleted with them; `answers` and
+    `claims` are numbers, of a shared store.
     """
 
     deleted: tuple[str, ...] = ()
@@ -99,7 +115,9 @@ class StoreUsage(Struct, frozen=True):
 
 
 class Imported(Struct, frozen=True):
-    """`<key>/<run id>` of the runs that are new, and of those that were here already with the same content."""
+    """`<key>/<run id>` of the runs that are new, and of those that were here already with the same
+    content.
+    """
 
     runs: tuple[str, ...]
     already: tuple[str, ...]
@@ -108,9 +126,9 @@ class Imported(Struct, frozen=True):
 class SealedDocuments(Struct, frozen=True):
     """A sealed run's documents as they are stored, for whoever checks its receipt.
 
-    `document` is the summary without `digests`, `digests` those of the other files without the receipt's, `receipt`
-    the bytes of receipt.json, None if there is none. Of a receipt that is too large only the beginning is there:
-    `domain.receipt.parse` refuses it.
+    `document` is the summary without `digests`, `digests` those of the other files without the
+    receipt's, `receipt` the bytes of receipt.json, None if there is none. Of a receipt that is too
+    large only the beginning is there: `domain.receipt.parse` refuses it.
     """
 
     document: Mapping[str, Any]
@@ -119,7 +137,9 @@ class SealedDocuments(Struct, frozen=True):
 
 
 class BatchRun(Struct, frozen=True):
-    """A run that belongs to a batch: its summary, or why it does not count, as a sentence. Neither: there is none."""
+    """A run that belongs to a batch: its summary, or why it does not count, as a sentence. Neither:
+    there is none.
+    """
 
     summary: Summary | None = None
     fault: str = ""

@@ -54,8 +54,9 @@ RunOutcome = Literal["pass", "fail", "inconclusive", "error"]
 """Of a rubric or a run."""
 
 DecidedBy = Literal["check", "unanimous", "majority", "cache", "refuted", "none"]
-"""`none`: no vote was cast (no key, --no-judge, deadline before the first vote). `refuted`: the votes fail it, and a
-second look refuted each of its findings."""
+"""`none`: no vote was cast (no key, --no-judge, deadline before the first vote). `refuted`: the
+votes fail it, and a second look refuted each of its findings.
+"""
 
 Level = Literal["notice", "warning", "failure"]
 
@@ -65,11 +66,13 @@ LookOutcome = Literal["stands", "refuted", "undecided"]
 
 
 class SecondLook(Struct, frozen=True, kw_only=True):
-    """What a second look at a fail found, after its evidence was checked: does what the finding says happen?
+    """What a second look at a fail found, after its evidence was checked: does what the finding
+    says happen?
 
-    `said` is what the model answered (None: no answer), `outcome` what that counts for: a refutation counts only if
-    every line that it quotes stands in the trees. `evidence`: those lines; they need not be changed ones. `turn` is the
-    folder of the conversation, named as that of a vote is; `model` the language model that was asked.
+    `said` is what the model answered (None: no answer), `outcome` what that counts for: a
+    refutation counts only if every line that it quotes stands in the trees. `evidence`: those
+    lines; they need not be changed ones. `turn` is the folder of the conversation, named as that of
+    a vote is; `model` the language model that was asked.
     """
 
     outcome: LookOutcome
@@ -85,24 +88,26 @@ class SecondLook(Struct, frozen=True, kw_only=True):
 ProofStatus = Literal["proven", "shown", "flaky", "unchanged", "could_not_run", "void"]
 """What running a fail's test came to.
 
-`shown`: fails after the change, passed before. `proven`: that, or a failure of something new, and a line of the tree
-obliges the code. `void`: passes after the change. `flaky`: its runs after the change disagree. `unchanged`: fails in
-the same way before the change.
+`shown`: fails after the change, passed before. `proven`: that, or a failure of something new, and a
+line of the tree obliges the code. `void`: passes after the change. `flaky`: its runs after the
+change disagree. `unchanged`: fails in the same way before the change.
 """
 
 PROOF_STATUSES: tuple[ProofStatus, ...] = get_args(ProofStatus)
 """From what shows most to what shows least."""
 
 Basis = Literal["executed", "inferred"]
-"""How a judge's finding is known: its test was run and fails because of the change, or the model concludes it."""
+"""How a judge's finding is known: its test was run and fails because of the change, or the model
+concludes it.
+"""
 
 
 class Proof(Struct, frozen=True, kw_only=True):
     """What came of the test that a fail brought. `reason`: one sentence.
 
-    `path`: where the test stands in the tree, a name of ours; `test`: its text; `command`: what repeats it in a
-    checkout with the test at that path. `obligation`: quoted lines that oblige the code, each looked up in the tree
-    after the change.
+    `path`: where the test stands in the tree, a name of ours; `test`: its text; `command`: what
+    repeats it in a checkout with the test at that path. `obligation`: quoted lines that oblige the
+    code, each looked up in the tree after the change.
     """
 
     status: ProofStatus
@@ -121,14 +126,14 @@ class Proof(Struct, frozen=True, kw_only=True):
 class Vote(Struct, frozen=True, kw_only=True):
     """One answer to one criterion, after its evidence was checked.
 
-    `said` is what the model answered, `outcome` what that counts for; they differ
-    where evidence did not hold or a counterexample was missing. `changes`: what its conversation says that the change
-    makes different for whoever uses the code. `turn` is the
-    folder of the conversation, relative to the run's bundle; for a vote of an
-    earlier run to the repository's root. `model` is the language model that answered.
-    `second_look`: of a fail that was looked at again. `proof`: what came of the
-    test that a fail brought. `outranked`: of a fail about one part of a large change, the worst that was answered about
-    the other parts, "error" if one got no answer; unset if they pass.
+    `said` is what the model answered, `outcome` what that counts for; they differ where evidence
+    did not hold or a counterexample was missing. `changes`: what its conversation says that the
+    change makes different for whoever uses the code. `turn` is the folder of the conversation,
+    relative to the run's bundle; for a vote of an earlier run to the repository's root. `model` is
+    the language model that answered.
+    `second_look`: of a fail that was looked at again. `proof`: what came of the test that a fail
+    brought. `outranked`: of a fail about one part of a large change, the worst that was answered
+    about the other parts, "error" if one got no answer; unset if they pass.
     """
 
     outcome: Outcome
@@ -147,7 +152,9 @@ class Vote(Struct, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether a model answered it, about each part of the change; else asking again may fare better."""
+        """Whether a model answered it, about each part of the change; else asking again may fare
+        better.
+        """
         return self.said is not None and self.outranked != "error"
 
     @property
@@ -168,7 +175,9 @@ class RawFinding(Struct, frozen=True, kw_only=True):
     end_line: int
 
     level: Level
-    """What it is if nothing else is known: a notice, the failure of a must criterion, or a warning."""
+    """What it is if nothing else is known: a notice, the failure of a must criterion, or a
+    warning.
+    """
 
     criterion: str
 
@@ -231,7 +240,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     end_line: int
 
     level: Level
-    """A failure blocks, a warning is a fail that does not; a notice was let pass or refuted, or fails nothing."""
+    """A failure blocks, a warning is a fail that does not; a notice was let pass or refuted, or
+    fails nothing.
+    """
 
     criterion: str
 
@@ -249,7 +260,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     """Who let it pass, until when and why."""
 
     allowed_by: Waiver | UnsetType = UNSET
-    """The waiver as a value: whose act it was. Also of the finding that says who let a change of the gate pass."""
+    """The waiver as a value: whose act it was. Also of the finding that says who let a change of
+    the gate pass.
+    """
 
     second_look: SecondLook | UnsetType = UNSET
     """That of the votes behind it; if it refutes them, the finding is a notice."""
@@ -276,17 +289,20 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 TrustState = Literal["calibrated", "unsteady", "stale", "uncalibrated"]
-"""Of a judge criterion: `unsteady`, its calibration's repeats gave different answers about the same change; `stale`,
-the calibration is of another rubric, model or template."""
+"""Of a judge criterion: `unsteady`, its calibration's repeats gave different answers about the same
+change; `stale`, the calibration is of another rubric, model or template.
+"""
 
 
 class TrustBadge(Struct, frozen=True, kw_only=True):
-    """How often a judge criterion was right where people know the answer, and whether its fail may block.
+    """How often a judge criterion was right where people know the answer, and whether its fail may
+    block.
 
-    `clean`: changes without the defect that it was asked about, `blocked` of them it failed. A change on which a person
-    called its findings wrong is one of both, and of the `wrong`. `defective`: changes with the defect, `found` of them
-    it failed. `flips`: cases whose repeats differ. `at_most`: the largest share of clean changes blocked, at 95 %;
-    `recall`: the share found; both absent without such changes. `blocks`: False if its fail only advises; then `needed`
+    `clean`: changes without the defect that it was asked about, `blocked` of them it failed. A
+    change on which a person called its findings wrong is one of both, and of the `wrong`.
+    `defective`: changes with the defect, `found` of them it failed. `flips`: cases whose repeats
+    differ. `at_most`: the largest share of clean changes blocked, at 95 %; `recall`: the share
+    found; both absent without such changes. `blocks`: False if its fail only advises; then `needed`
     says how many clean changes earn blocking, if that can be earned.
     """
 
@@ -326,7 +342,9 @@ class CriterionResult(Struct, frozen=True, kw_only=True):
 
     @property
     def is_examined(self) -> bool:
-        """Whether a check or a judge looked at the change for it, in this run or in an earlier one."""
+        """Whether a check or a judge looked at the change for it, in this run or in an earlier
+        one.
+        """
         return self.outcome != "not_applicable" or bool(self.votes) or self.decided_by == "cache"
 
     @property
@@ -337,13 +355,17 @@ class CriterionResult(Struct, frozen=True, kw_only=True):
 
     @property
     def unanswered(self) -> bool:
-        """Whether it is a question that stays open because a model did not answer, rather than could not tell."""
+        """Whether it is a question that stays open because a model did not answer, rather than
+        could not tell.
+        """
         silent = not self.votes or any(vote.said is None for vote in self.votes)
         return self.kind == "judge" and self.outcome in ("abstain", "error") and silent
 
 
 def whole_change_finding(failed: CriterionResult, question: str | None = None) -> RawFinding:
-    """The finding of a failed criterion that points at no line. `question`: what a judge was asked; None of a check."""
+    """The finding of a failed criterion that points at no line. `question`: what a judge was asked;
+    None of a check.
+    """
     message = failed.reason or "Failed without a reason."
     return RawFinding(
         path="",

@@ -22,18 +22,22 @@ _ACCOUNT = expression(r"@[A-Za-z0-9_-]{1,39}")
 class Waiver(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finding, or a change of the gate itself, that was allowed to pass.
 
-    `local`: overridden; else approved where `finding` begins with `policy-`, and suppressed by a rule where it does
-    not. Absent in summaries of older versions, which have the sentence alone.
+    `local`: overridden; else approved where `finding` begins with `policy-`, and suppressed by a
+    rule where it does not. Absent in summaries of older versions, which have the sentence alone.
     """
 
     finding: str
-    """Its fingerprint, a suppression's CRITERION:GLOB, or `policy-` and the fingerprint of the gate's changes."""
+    """Its fingerprint, a suppression's CRITERION:GLOB, or `policy-` and the fingerprint of the
+    gate's changes.
+    """
 
     reason: str
     """In the words of whoever allowed it."""
 
     by: str
-    """`@LOGIN` at the forge, git's name and address in a clone; "the repository" of a rule without an author."""
+    """`@LOGIN` at the forge, git's name and address in a clone; "the repository" of a rule without
+    an author.
+    """
 
     expires: date | None
     """The last day on which it holds; None: it holds while the rule, or the commit, is there."""

@@ -49,7 +49,9 @@ UNREACHABLE = "[vibe-gate: model's API not reached]"
 """There is no way to the model's API; what follows is a sentence."""
 
 CONVERSATION_ENDED = "[vibe-gate: conversation ended]"
-"""The model's last answer was a refusal or was cut at its token limit; asking on would only cost."""
+"""The model's last answer was a refusal or was cut at its token limit; asking on would only
+cost.
+"""
 
 
 class ModelCost(Struct, frozen=True):
@@ -87,9 +89,20 @@ class SessionCost(Struct, frozen=True):
 
 
 Status = Literal[
-    "answered", "done", "aborted", "refused", "max_tokens", "no_answer", "two_answers", "max_turns", "budget",
-    "timeout", "api_error", "died", "interrupted",
-]  # fmt: skip
+    "answered",
+    "done",
+    "aborted",
+    "refused",
+    "max_tokens",
+    "no_answer",
+    "two_answers",
+    "max_turns",
+    "budget",
+    "timeout",
+    "api_error",
+    "died",
+    "interrupted",
+]
 
 
 EndKind = Literal["finished", "stopped", "limit", "unanswered", "broken"]
@@ -98,10 +111,20 @@ what it runs on.
 """
 
 _KINDS: Mapping[str, EndKind] = {
-    "answered": "finished", "done": "finished", "aborted": "stopped", "budget": "limit", "timeout": "limit",
-    "refused": "unanswered", "max_tokens": "unanswered", "no_answer": "unanswered", "two_answers": "unanswered",
-    "max_turns": "unanswered", "api_error": "broken", "died": "broken", "interrupted": "broken",
-}  # fmt: skip
+    "answered": "finished",
+    "done": "finished",
+    "aborted": "stopped",
+    "budget": "limit",
+    "timeout": "limit",
+    "refused": "unanswered",
+    "max_tokens": "unanswered",
+    "no_answer": "unanswered",
+    "two_answers": "unanswered",
+    "max_turns": "unanswered",
+    "api_error": "broken",
+    "died": "broken",
+    "interrupted": "broken",
+}
 
 
 def end_kind(status: str) -> EndKind:
@@ -128,7 +151,9 @@ class TurnResult(Struct, frozen=True):
     is_unavailable: bool = False
     """Whether the model stayed overloaded, or the API does not know it: another may answer."""
     cause: Cause | None = None
-    """Why there is no answer; None if there is one, if the turn was stopped, or if a limit was reached."""
+    """Why there is no answer; None if there is one, if the turn was stopped, or if a limit was
+    reached.
+    """
     change: TurnChange = TurnChange()
     """What the agent changed."""
     folder: str = ""

@@ -10,13 +10,21 @@ from msgspec.structs import force_setattr
 from vibe_gate.domain.rubric import Identifier, Schema
 
 UntilEnd = Literal["passed", "capped", "stalled", "oscillating"]
-"""How a loop ended. Stalled: an iteration left the tree as it was; oscillating: it made a tree seen before."""
+"""How a loop ended. Stalled: an iteration left the tree as it was; oscillating: it made a tree seen
+before.
+"""
 
 Condition = Literal["passed", "failed", "inconclusive", "error", "skipped", "changed", "unchanged"]
 """What `when` may say of a stage, behind its id and a dot."""
 
 
-IMAGE_TYPES = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
+IMAGE_TYPES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+}
 """Images that a model is given, by the ending of their names."""
 
 MAX_IMAGE_BYTES = 5_000_000
@@ -27,30 +35,49 @@ MAX_STAGES = 200
 
 
 def _require_join(value: object) -> None:
-    if value not in ("all", "any") and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise ValueError('must be "all", "any" or the number of stages in needs that must have passed')
+    if value not in ("all", "any") and (
+        not isinstance(value, int) or isinstance(value, bool) or value < 1
+    ):
+        raise ValueError(
+            'must be "all", "any" or the number of stages in needs that must have passed'
+        )
 
 
 class UntilRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Repeat the stage until its rubrics pass on what it made."""
 
-    rubrics: Annotated[tuple[Identifier, ...], Meta(min_length=1, description="Rubrics that must pass.")]
-    max_iterations: Annotated[int, Meta(ge=1, le=100, description="How often the agent works at most.")] = 3
+    rubrics: Annotated[
+        tuple[Identifier, ...], Meta(min_length=1, description="Rubrics that must pass.")
+    ]
+    max_iterations: Annotated[
+        int, Meta(ge=1, le=100, description="How often the agent works at most.")
+    ] = 3
 
 
 class StageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An agent with a prompt, or rubrics. It is skipped if too few of `needs` passed, or if `when` does not hold."""
+    """An agent with a prompt, or rubrics. It is skipped if too few of `needs` passed, or if `when`
+    does not hold.
+    """
 
     id: Annotated[Identifier, Meta(description="Names the stage; once in a workflow.")]
-    agent: Annotated[Identifier | None, Meta(description="This or `rubrics`: the agent that works.")] = None
+    agent: Annotated[
+        Identifier | None, Meta(description="This or `rubrics`: the agent that works.")
+    ] = None
     rubrics: Annotated[
-        tuple[Identifier, ...], Meta(description="This or `agent`: checks and judges of the change as it is by then.")
+        tuple[Identifier, ...],
+        Meta(description="This or `agent`: checks and judges of the change as it is by then."),
     ] = ()
-    prompt: Annotated[str | None, Meta(description="One of three for an agent: what it is asked.")] = None
-    prompt_file: Annotated[str | None, Meta(description="One of three: the path of a file that has the prompt.")] = None
+    prompt: Annotated[
+        str | None, Meta(description="One of three for an agent: what it is asked.")
+    ] = None
+    prompt_file: Annotated[
+        str | None, Meta(description="One of three: the path of a file that has the prompt.")
+    ] = None
     prompt_command: Annotated[
         tuple[str, ...] | None,
-        Meta(description="One of three: a command that prints the prompt; it runs behind the wall."),
+        Meta(
+            description="One of three: a command that prints the prompt; it runs behind the wall."
+        ),
     ] = None
     images: Annotated[
         tuple[str, ...],
@@ -60,7 +87,8 @@ class StageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ()
     needs: Annotated[
-        tuple[Identifier, ...], Meta(description="Stages that must have ended, or were skipped, before it begins.")
+        tuple[Identifier, ...],
+        Meta(description="Stages that must have ended, or were skipped, before it begins."),
     ] = ()
     join: Annotated[
         Literal["all", "any"] | int,
@@ -106,14 +134,17 @@ class WorkflowFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Annotated[float, Meta(gt=0, le=86_400)] | None,
         Meta(description="Seconds of wall clock for a run (default: the budget's)."),
     ] = None
-    stage: Annotated[tuple[StageRule, ...], Meta(min_length=1, max_length=MAX_STAGES, description="The stages.")]
+    stage: Annotated[
+        tuple[StageRule, ...], Meta(min_length=1, max_length=MAX_STAGES, description="The stages.")
+    ]
 
 
 class WorkflowDefinition(Struct, frozen=True):
-    """A workflow of the gate: `file` of one in TOML, `source` of one in Python (b"" else); `digest` of its bytes.
+    """A workflow of the gate: `file` of one in TOML, `source` of one in Python (b"" else); `digest`
+    of its bytes.
 
-    `path` is where it stands below the repository's root, as read. `files`: the prompt files and images that its
-    stages name, each with its content there.
+    `path` is where it stands below the repository's root, as read. `files`: the prompt files and
+    images that its stages name, each with its content there.
     """
 
     id: str

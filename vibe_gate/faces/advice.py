@@ -1,4 +1,6 @@
-"""Which revision, or which other way to select a change, a user means who names a revision that is not there."""
+"""Which revision, or which other way to select a change, a user means who names a revision that is
+not there.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ def advising(
 ) -> Iterator[None]:
     """Name, with an error about a revision that is not there, what is nearest to it.
 
-    `words`: the revisions that the user named. `instead`: other ways to select a change, by the words that people
-    write for them in place of the first revision.
+    `words`: the revisions that the user named. `instead`: other ways to select a change, by the
+    words that people write for them in place of the first revision.
     """
     try:
         yield

@@ -1,7 +1,9 @@
-"""What Python scripts call, with this process's environment and clock: review, run_workflow, run_agent.
+"""What Python scripts call, with this process's environment and clock: review, run_workflow,
+run_agent.
 
-Each takes plain words, with the meaning of the command line's options. A revision, rubric or workflow that is not there
-is a UsageError, which names the nearest right one; types are for a type checker.
+Each takes plain words, with the meaning of the command line's options. A revision, rubric or
+workflow that is not there is a UsageError, which names the nearest right one; types are for a type
+checker.
 """
 
 from __future__ import annotations
@@ -46,9 +48,16 @@ from vibe_gate.run.workflow import workflow
 from vibe_gate.store.result import RunResult
 
 __all__ = [
-    "Agent", "AgentExecution", "Review", "WorkflowRun", "review", "review_sync", "run_agent",
-    "run_workflow", "workflow",
-]  # fmt: skip
+    "Agent",
+    "AgentExecution",
+    "Review",
+    "WorkflowRun",
+    "review",
+    "review_sync",
+    "run_agent",
+    "run_workflow",
+    "workflow",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,12 +90,13 @@ async def review(
 ) -> Review:
     """Review a change of the repository around `repository` (default: the current folder).
 
-    `revision`: from REV to the working tree, or a range, "A..B" or "A...B"; without it HEAD to the working tree, unless
-    `staged` (the index against HEAD) or `commit` (one commit against its first parent) is given. `rubrics`: only
-    these, by id. `judge=False`: run checks only. `base`: the trusted base revision, where definitions are read;
-    `definitions`: read them at this revision, or from disk ("worktree"). US dollars and seconds; None takes the
-    gate's own. `progress(stage, text)` hears what is done. `environ`: in place of this process's, for tests.
-    Raises GateError: UsageError and its kinds for what cannot be understood, GatewayError for a wire that is set up
+    `revision`: from REV to the working tree, or a range, "A..B" or "A...B"; without it HEAD to the
+    working tree, unless `staged` (the index against HEAD) or `commit` (one commit against its first
+    parent) is given. `rubrics`: only these, by id. `judge=False`: run checks only. `base`: the
+    trusted base revision, where definitions are read; `definitions`: read them at this revision, or
+    from disk ("worktree"). US dollars and seconds; None takes the gate's own. `progress(stage,
+    text)` hears what is done. `environ`: in place of this process's, for tests. Raises GateError:
+    UsageError and its kinds for what cannot be understood, GatewayError for a wire that is set up
     wrongly. A model that cannot be reached is no error but an outcome.
     """
     variables = dict(os.environ if environ is None else environ)
@@ -103,12 +113,16 @@ async def review(
     start = _folder(repository)
     listener = progress or unheard
     with advising(words_of(request), start, variables, _INSTEAD):
-        result = await review_walk.review(request, start=start, environ=variables, clock=now, progress=listener)
+        result = await review_walk.review(
+            request, start=start, environ=variables, clock=now, progress=listener
+        )
     return await _review_for_script(result, _missing_key_note(result))
 
 
 async def _review_for_script(review: Review, first_notes: Sequence[str] = ()) -> Review:
-    """The review as a script has it: uploaded to the shared store, if there is one, with notes about what failed."""
+    """The review as a script has it: uploaded to the shared store, if there is one, with notes
+    about what failed.
+    """
     failures = await asyncio.to_thread(review.unshared.upload) if review.unshared else ()
     return replace(review, notes=(*first_notes, *review.notes, *failures), unshared=None)
 
@@ -128,7 +142,9 @@ def _blocking(walk: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
         with suppress(RuntimeError):
             asyncio.get_running_loop()
             name = walk.__name__
-            raise UsageError(f"{name}_sync cannot wait inside of a running event loop: await vibe_gate.{name} there.")
+            raise UsageError(
+                f"{name}_sync cannot wait inside of a running event loop: await vibe_gate.{name} there."
+            )
         return finished(walk(*args, **kwargs))
 
     run.__name__ = run.__qualname__ = f"{walk.__name__}_sync"
@@ -156,8 +172,9 @@ async def run_workflow(
 ) -> WorkflowRun:
     """Run the workflow of this id about a change, which is named as for `review`.
 
-    `model`: of all agents that name none. `apply`: put what the agents changed into the working tree, if the run
-    passes; otherwise it is in the patch alone. The rest, and what is raised, as of `review`.
+    `model`: of all agents that name none. `apply`: put what the agents changed into the working
+    tree, if the run passes; otherwise it is in the patch alone. The rest, and what is raised, as of
+    `review`.
     """
     variables = dict(os.environ if environ is None else environ)
     start = _folder(repository)
@@ -169,10 +186,14 @@ async def run_workflow(
         deadline_s=_positive("deadline_s", deadline_s),
         wire=read_wire(variables),
     )
-    request = workflow_walk.RunRequest(review=review_request, workflow=workflow, model=_model(model), apply=apply)
+    request = workflow_walk.RunRequest(
+        review=review_request, workflow=workflow, model=_model(model), apply=apply
+    )
     listener = progress or unheard
     with advising(words_of(review_request), start, variables, _INSTEAD):
-        done = await workflow_walk.run_workflow(request, start=start, environ=variables, clock=now, progress=listener)
+        done = await workflow_walk.run_workflow(
+            request, start=start, environ=variables, clock=now, progress=listener
+        )
     return replace(done, review=await _review_for_script(done.review))
 
 
@@ -189,10 +210,11 @@ def run_agent(
 ) -> AgentExecution:
     """Start an agent at once, as a run of its own; await what comes back for its turn's RunResult.
 
-    `agent`: an Agent, or the id of one of the gate. `context`: results whose last message, todos and patch are handed
-    over. `workspace`: a folder of the repository to work on (default: the current one); its files are not touched, the
-    agent has a clone. `resume`: the session to go on with, by its id or an unambiguous beginning. `schema`: the JSON
-    schema of an answer. USD and seconds; None takes the agent's own, then the gate's.
+    `agent`: an Agent, or the id of one of the gate. `context`: results whose last message, todos
+    and patch are handed over. `workspace`: a folder of the repository to work on (default: the
+    current one); its files are not touched, the agent has a clone. `resume`: the session to go on
+    with, by its id or an unambiguous beginning. `schema`: the JSON schema of an answer. USD and
+    seconds; None takes the agent's own, then the gate's.
     """
     if not prompt:
         raise UsageError("prompt is empty.")
@@ -202,14 +224,26 @@ def run_agent(
 
     async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
         plan = workflow_walk.one_agent(
-            agent, prompt, context=results, resume=resume or "", schema=schema, timeout_s=limit_s,
-            max_cost_usd=limit_usd, watchers=watchers, stop=stop,
-        )  # fmt: skip
+            agent,
+            prompt,
+            context=results,
+            resume=resume or "",
+            schema=schema,
+            timeout_s=limit_s,
+            max_cost_usd=limit_usd,
+            watchers=watchers,
+            stop=stop,
+        )
         review = ReviewRequest(
-            Selection("worktree"), max_cost_usd=limit_usd, deadline_s=limit_s, wire=read_wire(environ)
+            Selection("worktree"),
+            max_cost_usd=limit_usd,
+            deadline_s=limit_s,
+            wire=read_wire(environ),
         )
         request = workflow_walk.RunRequest(review=review, plan=plan)
-        return await workflow_walk.run_workflow(request, start=start, environ=environ, clock=now, progress=unheard)
+        return await workflow_walk.run_workflow(
+            request, start=start, environ=environ, clock=now, progress=unheard
+        )
 
     return AgentExecution(begin)
 
@@ -234,12 +268,16 @@ def _results(context: Context) -> Sequence[StageResult | RunResult]:
     results = context if isinstance(context, (list, tuple)) else (context,)
     for result in results:
         if not isinstance(result, (StageResult, RunResult)):
-            raise UsageError(f"context is what stages or agents gave, not {str(result)[:SHOWN_CHARACTERS]!r}.")
+            raise UsageError(
+                f"context is what stages or agents gave, not {str(result)[:SHOWN_CHARACTERS]!r}."
+            )
     return results
 
 
 def _rubric_ids(rubrics: Sequence[str]) -> tuple[str, ...]:
-    """The ids, each once. UsageError: one id that is not in a list, of which each letter would be an id."""
+    """The ids, each once. UsageError: one id that is not in a list, of which each letter would be
+    an id.
+    """
     if isinstance(rubrics, str):
         raise UsageError(f"rubrics is a list of ids: rubrics=[{rubrics!r}].")
     return tuple(dict.fromkeys(rubrics))
@@ -253,7 +291,9 @@ def _model(model: str | None) -> str | None:
 
 
 def _positive(name: str, value: float | None) -> float | None:
-    """The number. UsageError: it is not above zero, or text, as a variable of the environment is."""
+    """The number. UsageError: it is not above zero, or text, as a variable of the environment
+    is.
+    """
     if value is None:
         return None
     if isinstance(value, (int, float)) and 0 < value <= sys.float_info.max:

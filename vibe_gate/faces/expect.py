@@ -26,7 +26,9 @@ from vibe_gate.store.files import FileChange
 from vibe_gate.store.result import RunResult
 
 Needed = Literal["seal", "hooks", "nothing"]
-"""What must be whole before a matcher knows: the end of the recording, or every hook of the agents' tool calls, too."""
+"""What must be whole before a matcher knows: the end of the recording, or every hook of the agents'
+tool calls, too.
+"""
 
 MOST_SHOWN = 20
 """Of files, tools or todos beside a reason."""
@@ -40,12 +42,16 @@ class _Listing(Struct, frozen=True):
 
 
 def expect(result: RunResult) -> Expectation:
-    """Matchers about a turn, or about all turns of agents in a run. Each raises AssertionError, with what it saw.
+    """Matchers about a turn, or about all turns of agents in a run. Each raises AssertionError,
+    with what it saw.
 
-    If the recording is not whole, a matcher that cannot know says so, after `not_`, too. StorageError, IntegrityError.
+    If the recording is not whole, a matcher that cannot know says so, after `not_`, too.
+    StorageError, IntegrityError.
     """
     if not isinstance(result, RunResult):
-        raise UsageError(f"expect takes a RunResult (vibe_gate.read_bundle opens one), not {result!r:.80}.")
+        raise UsageError(
+            f"expect takes a RunResult (vibe_gate.read_bundle opens one), not {result!r:.80}."
+        )
     return Expectation(result)
 
 
@@ -64,7 +70,8 @@ class Expectation:
         return turned
 
     def to_have_changed_files(self, *globs: str) -> None:
-        """Each glob matches a changed file, by its name before or after; without globs, any file changed.
+        """Each glob matches a changed file, by its name before or after; without globs, any file
+        changed.
 
         After `not_`: no changed file matches any of them.
         """
@@ -92,7 +99,9 @@ class Expectation:
         self._conclude(answer, "hooks", self._used(), firm="pass" if max is None else "")
 
     def to_use_only_tools(self, *names: str) -> None:
-        """No other tool was called, with success or not; `*` and `?` as in file names (`mcp__github__*`)."""
+        """No other tool was called, with success or not; `*` and `?` as in file names
+        (`mcp__github__*`).
+        """
         self._conclude(self._answer("tools-only", tools=names), "hooks", self._used(), firm="fail")
 
     def to_complete_all_todos(self) -> None:
@@ -101,7 +110,9 @@ class Expectation:
         self._conclude(self._answer("todos-completed"), "seal", _Listing("Todos", todos))
 
     def to_have_no_errors_in_logs(self, ignore: Sequence[str] = ()) -> None:
-        """No program that the agents ran printed an error; `ignore`: regular expressions of lines that do not count."""
+        """No program that the agents ran printed an error; `ignore`: regular expressions of lines
+        that do not count.
+        """
         self._conclude(self._answer("no-errors-in-logs", ignore=ignore), "seal", firm="fail")
 
     def to_stay_under_cost(self, usd: float) -> None:
@@ -115,16 +126,31 @@ class Expectation:
     # What was recorded
 
     def _stages(self) -> dict[str, str]:
-        """The agents' nodes of a run, each with its stage: of one that ran again, its first node."""
-        agents = {node.id: node.agent for node in self._result.graph().nodes if node.kind == "stage" and node.agent}
-        first = {node + repeat_suffix(times): node for node in reversed(agents) for times in range(len(agents))}
-        return {node: first[node] if agents[first[node]] == agent else node for node, agent in agents.items()}
+        """The agents' nodes of a run, each with its stage: of one that ran again, its first
+        node.
+        """
+        agents = {
+            node.id: node.agent
+            for node in self._result.graph().nodes
+            if node.kind == "stage" and node.agent
+        }
+        first = {
+            node + repeat_suffix(times): node
+            for node in reversed(agents)
+            for times in range(len(agents))
+        }
+        return {
+            node: first[node] if agents[first[node]] == agent else node
+            for node, agent in agents.items()
+        }
 
     def _files(self) -> tuple[FileDiff, ...]:
         """What agents changed, turn after turn; of a run without agents, the reviewed change."""
         agents = self._stages() if self._result.is_run else {}
         turns = [turn for turn in self._result.turns() if turn.bundle_dir.parent.name in agents]
-        return tuple(_as_diff(file) for result in turns or [self._result] for file in result.files.changed())
+        return tuple(
+            _as_diff(file) for result in turns or [self._result] for file in result.files.changed()
+        )
 
     def _conduct(self) -> tuple[Conduct, ...]:
         if self._result.is_run:
@@ -137,16 +163,23 @@ class Expectation:
 
     def _used(self) -> _Listing:
         calls = Counter(call.name for one in self._conduct() for call in one.calls)
-        return _Listing("Called", [f"{name} {times} times" if times > 1 else name for name, times in calls.items()])
+        return _Listing(
+            "Called",
+            [f"{name} {times} times" if times > 1 else name for name, times in calls.items()],
+        )
 
     # The answer
 
-    def _answer(self, check: str, files: tuple[FileDiff, ...] = (), **options: object) -> CheckResult:
+    def _answer(
+        self, check: str, files: tuple[FileDiff, ...] = (), **options: object
+    ) -> CheckResult:
         entry = CHECKS[check]
         wrong: list[WrongKey] = []
         chosen = read_table(entry.options, options, wrong)
         if chosen is None:
-            raise UsageError(f"The check {check} does not take these options ({sentence(wrong[0])}).")
+            raise UsageError(
+                f"The check {check} does not take these options ({sentence(wrong[0])})."
+            )
         input = CheckInput(
             change=Change("range", "", "", "", "", "", "", files),
             criterion=Criterion(id="expected", kind="check", check=check, options=options),
@@ -158,19 +191,35 @@ class Expectation:
 
     def _lacks(self, needed: Needed) -> str:
         if needed != "nothing" and not self._result.complete:
-            return "its writer is still at work" if self._result.state == "running" else "it was cut off"
-        seen = [f"{one.name}: {one.lacks or one.unread}" for one in self._conduct() if one.lacks or one.unread]
+            return (
+                "its writer is still at work"
+                if self._result.state == "running"
+                else "it was cut off"
+            )
+        seen = [
+            f"{one.name}: {one.lacks or one.unread}"
+            for one in self._conduct()
+            if one.lacks or one.unread
+        ]
         return "; ".join(seen) if needed == "hooks" else ""
 
-    def _conclude(self, answer: CheckResult, needed: Needed, seen: _Listing | None = None, *, firm: str = "") -> None:
-        """Raise unless the outcome is the one that is wanted. `firm`: the outcome that more of a recording leaves."""
+    def _conclude(
+        self, answer: CheckResult, needed: Needed, seen: _Listing | None = None, *, firm: str = ""
+    ) -> None:
+        """Raise unless the outcome is the one that is wanted. `firm`: the outcome that more of a
+        recording leaves.
+        """
         __tracebackhide__ = True
         lacks = "" if answer.outcome == firm else self._lacks(needed)
         if lacks:
-            raise AssertionError(f"capture is incomplete: {safe(lacks)}. What there is of it: {answer.reason}")
+            raise AssertionError(
+                f"capture is incomplete: {safe(lacks)}. What there is of it: {answer.reason}"
+            )
         if answer.outcome == ("fail" if self._negated else "pass"):
             return
-        found = [one.message if not one.path else f"{one.path}: {one.message}" for one in answer.findings]
+        found = [
+            one.message if not one.path else f"{one.path}: {one.message}" for one in answer.findings
+        ]
         shown = [*found] if len(found) > 1 or any(one.path for one in answer.findings) else []
         if seen is not None and (things := listed(map(safe, seen.things), MOST_SHOWN)):
             shown.append(f"{seen.title}: {things}")

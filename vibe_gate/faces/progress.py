@@ -1,4 +1,6 @@
-"""Start a walk, and show its progress on stderr: a line for each stage at work on a terminal, plain lines elsewhere."""
+"""Start a walk, and show its progress on stderr: a line for each stage at work on a terminal, plain
+lines elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,17 @@ NAMES = {"change": "change", "checks": "checks", "judge": "judge", "seal": "bund
 
 def is_lively(environ: Mapping[str, str]) -> bool:
     """True if stderr is a terminal that can redraw a line."""
-    return sys.stderr is not None and sys.stderr.isatty() and environ.get("TERM", "") not in ("", "dumb")
+    return (
+        sys.stderr is not None
+        and sys.stderr.isatty()
+        and environ.get("TERM", "") not in ("", "dumb")
+    )
 
 
 class ProgressDisplay(Struct, frozen=True):
-    """`show` shows the stages of a walk, `tick` each step of their agents, `meter` what they cost; a question is asked
-    within `aside()`."""
+    """`show` shows the stages of a walk, `tick` each step of their agents, `meter` what they cost;
+    a question is asked within `aside()`.
+    """
 
     show: Progress
     tick: Progress | None
@@ -43,11 +50,14 @@ class ProgressDisplay(Struct, frozen=True):
 
 
 @contextmanager
-def shown(environ: Mapping[str, str], *, quiet: bool = False, of_workflow: bool = False) -> Iterator[ProgressDisplay]:
+def shown(
+    environ: Mapping[str, str], *, quiet: bool = False, of_workflow: bool = False
+) -> Iterator[ProgressDisplay]:
     """Show the stages of a review, or `of_workflow`, while it runs, unless `quiet`.
 
-    On a terminal a line stands for each stage that runs, with its time, tokens, cost and step, and is gone at the end;
-    elsewhere each begins and ends with a line, in CI with the time since the start.
+    On a terminal a line stands for each stage that runs, with its time, tokens, cost and step, and
+    is gone at the end; elsewhere each begins and ends with a line, in CI with the time since the
+    start.
     """
     if quiet or not is_lively(environ):
         show = unheard if quiet else _timed(time.monotonic()) if in_ci(environ) else _plain
@@ -74,7 +84,8 @@ def shown(environ: Mapping[str, str], *, quiet: bool = False, of_workflow: bool 
 
 @contextmanager
 def counting(total: int, environ: Mapping[str, str]) -> Iterator[Callable[[], object]]:
-    """On a terminal a bar of `total` tasks, with their rate and the time left; call what is given for each that ends.
+    """On a terminal a bar of `total` tasks, with their rate and the time left; call what is given
+    for each that ends.
 
     What is printed meanwhile stands above it.
     """
@@ -82,7 +93,13 @@ def counting(total: int, environ: Mapping[str, str]) -> Iterator[Callable[[], ob
         yield lambda: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class Rate(ProgressColumn):
@@ -104,9 +121,11 @@ def counting(total: int, environ: Mapping[str, str]) -> Iterator[Callable[[], ob
 
 
 class RunningStages:
-    """The lines of stages that run: a workflow's until they said how they ended, a review's until the next begins.
+    """The lines of stages that run: a workflow's until they said how they ended, a review's until
+    the next begins.
 
-    A workflow's first is no stage, but the reading of the change. Its stages may have the names of a review's.
+    A workflow's first is no stage, but the reading of the change. Its stages may have the names of
+    a review's.
     """
 
     def __init__(self, *, of_workflow: bool = False) -> None:
@@ -138,7 +157,10 @@ class RunningStages:
     def __rich__(self) -> Text:
         from rich.text import Text
 
-        now, texts = time.monotonic(), dict(self._text)  # this is another thread than those that show
+        now, texts = (
+            time.monotonic(),
+            dict(self._text),
+        )  # this is another thread than those that show
         spent = spent_by(texts, dict(self._spent), "" if self._of_workflow else "judge")
         lines = [
             f"{_elapsed(now - self._began.get(stage, now))}  {spent.get(stage, '')}{_line(stage, text)}"
@@ -163,10 +185,14 @@ class Spent(Struct, frozen=True):
 
 
 def spent_by(stages: Iterable[str], spent: Mapping[str, Spent], other: str) -> dict[str, Spent]:
-    """What stages spent, by nodes: a stage's own, and those whose names begin with its; `other` spent the rest."""
+    """What stages spent, by nodes: a stage's own, and those whose names begin with its; `other`
+    spent the rest.
+    """
     known, total = list(stages), dict[str, Spent]()
     for node, own in spent.items():
-        stage = max((one for one in known if f"{node}-".startswith(f"{one}-")), key=len, default=other)
+        stage = max(
+            (one for one in known if f"{node}-".startswith(f"{one}-")), key=len, default=other
+        )
         total[stage] = total.get(stage, Spent()).more(own.tokens, own.usd)
     return total
 
@@ -210,14 +236,17 @@ MOST_NESTED = 10
 """Tasks of which each waits for the next; there are five."""
 
 HANDED_ON_S = 5.0
-"""How long Ctrl-C may take from the task that it ended to the walk: each task on the way ends its processes first."""
+"""How long Ctrl-C may take from the task that it ended to the walk: each task on the way ends its
+processes first.
+"""
 
 
 def run(walk: Coroutine[Any, Any, T]) -> T:
     """The result of a walk, in this process and to its end.
 
-    It runs without an event loop until it first waits (with `asyncio.sleep(0)`, just before a judge is asked), and is
-    then handed to one: most reviews at a commit never wait, and `asyncio` takes as long to load as their checks.
+    It runs without an event loop until it first waits (with `asyncio.sleep(0)`, just before a judge
+    is asked), and is then handed to one: most reviews at a commit never wait, and `asyncio` takes
+    as long to load as their checks.
     """
     try:
         walk.send(None)
@@ -230,12 +259,13 @@ def run(walk: Coroutine[Any, Any, T]) -> T:
 def looped(walk: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, for a walk that Ctrl-C may end inside of one of its tasks.
 
-    Only the walk itself is cancelled then, and passes that on to its tasks. `asyncio.run` cancels all at once, those of
-    a task group for a second time through their group: that interrupts what ends their processes. A task that Ctrl-C
-    ended hands it to the one that waits for it, which ends its others, and each time it leaves the loop; so the walk is
-    cancelled only if that does not end it. Where `asyncio.run` gives up, tasks would be ended with the interpreter, and
-    wait for threads that are gone. Nobody asks such a task how it ended, and asyncio would print its traceback below
-    our sentence.
+    Only the walk itself is cancelled then, and passes that on to its tasks. `asyncio.run` cancels
+    all at once, those of a task group for a second time through their group: that interrupts what
+    ends their processes. A task that Ctrl-C ended hands it to the one that waits for it, which ends
+    its others, and each time it leaves the loop; so the walk is cancelled only if that does not end
+    it. Where `asyncio.run` gives up, tasks would be ended with the interpreter, and wait for
+    threads that are gone. Nobody asks such a task how it ended, and asyncio would print its
+    traceback below our sentence.
     """
     import asyncio
 

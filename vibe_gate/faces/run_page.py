@@ -26,30 +26,47 @@ from vibe_gate.store.result import RunResult
 
 
 def page_of(
-    result: RunResult, repository: Repository | None, *, prompts: bool | None, earlier: EarlierRound | None = None
+    result: RunResult,
+    repository: Repository | None,
+    *,
+    prompts: bool | None,
+    earlier: EarlierRound | None = None,
 ) -> str:
     """The page of a run, with who wrote its lines if the repository knows, and the round before it.
 
-    `prompts`: whether those may stand in it; None: as the gate says of what leaves the clone. Where they may not, a run
-    whose judges or agents were shown some is without its conversations. GateError.
+    `prompts`: whether those may stand in it; None: as the gate says of what leaves the clone. Where
+    they may not, a run whose judges or agents were shown some is without its conversations.
+    GateError.
     """
 
     def may() -> bool:
         return repository is not None and shares_prompts(repository) if prompts is None else prompts
 
-    who_wrote = nobody if repository is None or not result.complete else LineAuthors(repository, result, may)
+    who_wrote = (
+        nobody
+        if repository is None or not result.complete
+        else LineAuthors(repository, result, may)
+    )
     try:
         has_conversations = may_leave(result.about.get("shown")) or may()
-        return progress.run(page(result, who_wrote, conversations=has_conversations, earlier=earlier))
+        return progress.run(
+            page(result, who_wrote, conversations=has_conversations, earlier=earlier)
+        )
     except ArithmeticError as error:  # a turn's tokens, say; the bundle may be anybody's
         where = paths.quote(str(result.bundle_dir))
-        raise IntegrityError(f"{where} is corrupt: it has a figure that is too large to show.") from error
+        raise IntegrityError(
+            f"{where} is corrupt: it has a figure that is too large to show."
+        ) from error
 
 
 def round_before(
-    result: RunResult, entries: Sequence[RunEntry], repository: Repository | None, beside: Path | None
+    result: RunResult,
+    entries: Sequence[RunEntry],
+    repository: Repository | None,
+    beside: Path | None,
 ) -> EarlierRound | None:
-    """The round before the run, for its page. `entries`: the runs of its store; `beside`: the page's folder.
+    """The round before the run, for its page. `entries`: the runs of its store; `beside`: the
+    page's folder.
 
     GateError: the run cannot be read.
     """
@@ -57,8 +74,12 @@ def round_before(
     if told is None:
         return None
     page = f"{told.after}.html"
-    is_it = sum(entry.run_id == told.after for entry in entries) == 1  # a page is named by the id of its run
-    return EarlierRound(told, page if is_it and beside is not None and (beside / page).is_file() else "")
+    is_it = (
+        sum(entry.run_id == told.after for entry in entries) == 1
+    )  # a page is named by the id of its run
+    return EarlierRound(
+        told, page if is_it and beside is not None and (beside / page).is_file() else ""
+    )
 
 
 class LineAuthors:
@@ -72,7 +93,9 @@ class LineAuthors:
         self._may = may
 
     def __call__(self, added: Mapping[str, Sequence[int]]) -> Authors:
-        """Nobody if no session was captured here; untold if the reviewed files cannot be had any more."""
+        """Nobody if no session was captured here; untold if the reviewed files cannot be had any
+        more.
+        """
         if not self._has_witnesses:
             return Authors()
         if added and not self._revision:
@@ -89,7 +112,9 @@ class LineAuthors:
     def _origins(self, path: str, lines: Sequence[int]) -> tuple[LineOrigin, ...]:
         with suppress(GateError):
             base = self._change.base_commit
-            return line_origins(self._repository, self._roots, self._revision, paths.unquote(path), lines, base)
+            return line_origins(
+                self._repository, self._roots, self._revision, paths.unquote(path), lines, base
+            )
         return ()
 
     @cached_property
@@ -99,17 +124,23 @@ class LineAuthors:
     @property
     def _has_witnesses(self) -> bool:
         """Whether anything here may tell who wrote a line."""
-        folders = [root / name for root in self._roots for name in (f"{STORE}/captures", traces.FOLDER)]
-        return any(folder.is_dir() for folder in folders) or bool(self._repository.note_ids(traces.NOTES))
+        folders = [
+            root / name for root in self._roots for name in (f"{STORE}/captures", traces.FOLDER)
+        ]
+        return any(folder.is_dir() for folder in folders) or bool(
+            self._repository.note_ids(traces.NOTES)
+        )
 
     @cached_property
     def _revision(self) -> str:
-        """The commit or the tree of the reviewed files; "" if they are neither in the repository nor in the bundle."""
+        """The commit or the tree of the reviewed files; "" if they are neither in the repository
+        nor in the bundle.
+        """
         repository, change = self._repository, self._change
         if change.head_commit and repository.has(change.head_commit):
             return change.head_commit
-        # Git may have no tree of files that nobody committed: it is made again of the stored patch, or, if that was
-        # redacted, of the files as they are.
+        # Git may have no tree of files that nobody committed: it is made again of the stored patch,
+        # or, if that was redacted, of the files as they are.
         for make in (self._patched, repository.snapshot, repository.index_tree):
             if repository.has_tree(change.after):
                 return change.after
@@ -119,7 +150,9 @@ class LineAuthors:
 
     def _patched(self) -> str:
         patch = "".join(file.patch() for file in self._result.files.changed())
-        return self._repository.patched(self._change.before, patch.encode("utf-8", "surrogateescape"))
+        return self._repository.patched(
+            self._change.before, patch.encode("utf-8", "surrogateescape")
+        )
 
 
 def authors_of(origins: Iterable[tuple[str, LineOrigin]], roots: Sequence[Path]) -> Authors:
@@ -133,10 +166,18 @@ def authors_of(origins: Iterable[tuple[str, LineOrigin]], roots: Sequence[Path])
         if own not in numbers:
             numbers[own] = len(turns)
             if origin.session not in prompts:
-                known = captured.prompts_of(roots, origin.session) if origin.source == "captured" else ()
+                known = (
+                    captured.prompts_of(roots, origin.session)
+                    if origin.source == "captured"
+                    else ()
+                )
                 prompts[origin.session] = {prompt.turn: prompt for prompt in known}
             turns.append(_turn(origin, prompts[origin.session].get(origin.turn)))
-        lines.append(WrittenLines(path, origin.line, origin.line, numbers[own], origin.tool, origin.tool_use_id))
+        lines.append(
+            WrittenLines(
+                path, origin.line, origin.line, numbers[own], origin.tool, origin.tool_use_id
+            )
+        )
     return Authors(tuple(turns), tuple(_joined(lines)))
 
 
@@ -144,7 +185,9 @@ def _turn(origin: LineOrigin, prompt: captured.CapturedPrompt | None) -> Writing
     if origin.source == "applied":
         return WritingTurn(origin.agent, origin.session, None)
     if origin.source != "captured":
-        return WritingTurn(origin.agent or origin.source, origin.session, None, source=origin.source)
+        return WritingTurn(
+            origin.agent or origin.source, origin.session, None, source=origin.source
+        )
     agent, session = captures.agent_title(origin.session), captures.own_id(origin.session)
     at, text = (prompt.at, prompt.text) if prompt else (None, "")
     return WritingTurn(agent, session, origin.turn, at, captured.first_line(text), text)
@@ -154,7 +197,11 @@ def _joined(lines: Iterable[WrittenLines]) -> Iterator[WrittenLines]:
     """Lines of one call that follow each other as one."""
     last: WrittenLines | None = None
     for each in lines:
-        if last and (last.path, last.end_line + 1, *_call(last)) == (each.path, each.line, *_call(each)):
+        if last and (last.path, last.end_line + 1, *_call(last)) == (
+            each.path,
+            each.line,
+            *_call(each),
+        ):
             last = WrittenLines(last.path, last.line, each.line, *_call(each))
             continue
         if last:

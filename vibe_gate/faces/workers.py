@@ -1,4 +1,6 @@
-"""What a worker does with a task: a face of its own, whose environment, clock and repository are this process's."""
+"""What a worker does with a task: a face of its own, whose environment, clock and repository are
+this process's.
+"""
 
 from __future__ import annotations
 
@@ -73,13 +75,16 @@ def run_case(task: CaseTask) -> CaseResult:
 def unfit(*, asks: bool, instead: str = "") -> str:
     """Why this process cannot be a worker, as a clause; "" if it can.
 
-    `asks`: its tasks may ask a model; `instead`: what lets the command do without, as an imperative.
+    `asks`: its tasks may ask a model; `instead`: what lets the command do without, as an
+    imperative.
     """
     if shutil.which("git") is None:
         return "git is not installed"
     try:
         if asks and find_upstream(os.environ) is None:
-            return "no API key: set ANTHROPIC_API_KEY in the worker's environment" + (instead and f", or {instead}")
+            return "no API key: set ANTHROPIC_API_KEY in the worker's environment" + (
+                instead and f", or {instead}"
+            )
     except GateError as error:
         return str(error)
     return ""

@@ -1,4 +1,5 @@
-"""The door to GitHub: what is on a pull request, and what vibe-gate posts there. The only importer of github3.
+"""The door to GitHub: what is on a pull request, and what vibe-gate posts there. The only importer
+of github3.
 
     with open_forge(api_url, token, "owner/name", environ=environ) as forge:
         before = forge.sticky(7, MARKER)                     # our comment: by marker and by author
@@ -8,23 +9,44 @@
         forge.review(7, head, comments)
         forge.approvals(7, head)                             # who approves, and why that does not count
 
-Every refusal is a ForgeError. The forge waits for GitHub's limits; nothing is made twice (docs/decisions/0009).
+Every refusal is a ForgeError. The forge waits for GitHub's limits; nothing is made twice
+(docs/decisions/0009).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vibe_gate.forge.payloads import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment, Reaction
+from vibe_gate.forge.payloads import (
+    CheckAnnotation,
+    CheckRun,
+    Conclusion,
+    DiffSide,
+    LineComment,
+    Reaction,
+)
 from vibe_gate.forge.shapes import Approval, CheckRecord, Comment, Pull, PullCommit
 
 if TYPE_CHECKING:
     from vibe_gate.forge.forge import BegunCheckRun, Forge, PostedCheckRun, open_forge
 
 __all__ = [
-    "Approval", "BegunCheckRun", "CheckAnnotation", "CheckRecord", "CheckRun", "Comment", "Conclusion", "DiffSide",
-    "Forge", "LineComment", "PostedCheckRun", "Pull", "PullCommit", "Reaction", "open_forge",
-]  # fmt: skip
+    "Approval",
+    "BegunCheckRun",
+    "CheckAnnotation",
+    "CheckRecord",
+    "CheckRun",
+    "Comment",
+    "Conclusion",
+    "DiffSide",
+    "Forge",
+    "LineComment",
+    "PostedCheckRun",
+    "Pull",
+    "PullCommit",
+    "Reaction",
+    "open_forge",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -107,7 +107,8 @@ def open_forge(
 ) -> Forge:
     """A repository ("owner/name") on GitHub, or on GitHub Enterprise Server (https://HOST/api/v3).
 
-    Sends nothing yet. `environ` has proxies and certificates; `pause` waits that many seconds. UsageError.
+    Sends nothing yet. `environ` has proxies and certificates; `pause` waits that many seconds.
+    UsageError.
     """
     if not _REPOSITORY.match(repository):
         raise UsageError("A repository on GitHub is named owner/name.")
@@ -138,7 +139,9 @@ class Forge:
         """
         if self._login is None:
             try:
-                self._login = text_at(self._rest.get("/user", "find out whose the token is"), "login")
+                self._login = text_at(
+                    self._rest.get("/user", "find out whose the token is"), "login"
+                )
             except ForgeError as error:
                 if error.status not in {403, 404}:
                     raise
@@ -179,18 +182,26 @@ class Forge:
 
     def listed(self, number: int) -> tuple[PullCommit, ...]:
         """A pull request's commits, oldest first, and whose GitHub takes them for; it lists 250."""
-        path, doing = f"{self._root}/pulls/{number:d}/commits", f"read the commits of pull request {number}"
+        path, doing = (
+            f"{self._root}/pulls/{number:d}/commits",
+            f"read the commits of pull request {number}",
+        )
         commits = self._rest.items(path, doing, item_class=ShortCommit)
         return tuple(map(shapes.pull_commit_of, commits))
 
     def closed_issues(self, number: int, most: int) -> tuple[Issue, ...]:
-        """The issues of this repository among the first `most` that a pull request closes when merged.
+        """The issues of this repository among the first `most` that a pull request closes when
+        merged.
 
         GitHub knows them by closing words in its text, and by people who linked them. One request.
         """
         variables = self._pull_variables(number) | {"first": most}
-        answer = self._rest.query(_CLOSED, variables, f"read the issues that pull request {number} closes")
-        closing = at(answer, "data", "repository", "pullRequest", "closingIssuesReferences", "nodes")
+        answer = self._rest.query(
+            _CLOSED, variables, f"read the issues that pull request {number} closes"
+        )
+        closing = at(
+            answer, "data", "repository", "pullRequest", "closingIssuesReferences", "nodes"
+        )
         issues = []
         for node in list_of(closing):
             owner_and_name = text_or_empty(node, "repository", "nameWithOwner")
@@ -226,8 +237,8 @@ class Forge:
     ) -> tuple[Approval, ...]:
         """Who approves, and why that does not count.
 
-        It must be of exactly this commit, by a person with write access. `authors` and `accounts`, by
-        login and by id, are the change's; each with a part, as "wrote one of the commits".
+        It must be of exactly this commit, by a person with write access. `authors` and `accounts`,
+        by login and by id, are the change's; each with a part, as "wrote one of the commits".
         """
         parts = {self.pull(number).author: "opened the pull request", **authors}
         approvals = []
@@ -250,7 +261,10 @@ class Forge:
         return tuple(logins)
 
     def _last_reviews(self, number: int) -> list[PullReview]:
-        path, doing = f"{self._root}/pulls/{number:d}/reviews", f"read the reviews of pull request {number}"
+        path, doing = (
+            f"{self._root}/pulls/{number:d}/reviews",
+            f"read the reviews of pull request {number}",
+        )
         return shapes.last_reviews(self._rest.items(path, doing))
 
     def may_write(self, login: str, account: int) -> bool:
@@ -283,7 +297,8 @@ class Forge:
         return None
 
     def put_comment(self, number: int, body: str, *, marker: str) -> Comment:
-        """Make our comment say this: edit it, create it if there is none, leave it if it says so already.
+        """Make our comment say this: edit it, create it if there is none, leave it if it says so
+        already.
 
         It is looked for before each try, so what took effect without an answer is not made twice.
         """
@@ -338,7 +353,9 @@ class Forge:
                 )
 
     def react(self, comment_id: int, content: Reaction) -> None:
-        """Put a reaction on a comment of the conversation; a second one of the same kind changes nothing."""
+        """Put a reaction on a comment of the conversation; a second one of the same kind changes
+        nothing.
+        """
         path = f"{self._root}/issues/comments/{comment_id:d}/reactions"
         self._rest.post(path, {"content": content}, "react to a comment")
 
@@ -354,7 +371,9 @@ class Forge:
         record: str = "",
         details_url: str = "",
     ) -> BegunCheckRun:
-        """A check run in progress on a commit, for `check_run` to complete; until then it keeps `record`."""
+        """A check run in progress on a commit, for `check_run` to complete; until then it keeps
+        `record`.
+        """
         output = {"title": title, "summary": summary}
         fields: Json = {"status": "in_progress", "external_id": record, "output": output}
         answer = self._create_check_run(head_sha, name, details_url, fields, "begin a check run")
@@ -385,7 +404,9 @@ class Forge:
             fields = {"status": "in_progress", "output": conclusion["output"]}
         doing = "create a check run"
         try:
-            answer = self._create_check_run(head_sha, name, details_url, _with(fields, first), doing)
+            answer = self._create_check_run(
+                head_sha, name, details_url, _with(fields, first), doing
+            )
         except ForgeError as error:
             if error.status != HTTPStatus.UNPROCESSABLE_ENTITY or not annotations:
                 raise
@@ -397,7 +418,9 @@ class Forge:
         return PostedCheckRun(text_at(answer, "html_url"), missing, reason)
 
     def check_records(self, head_sha: str, name: str) -> tuple[CheckRecord, ...]:
-        """What our app's check runs of this name on a commit keep for later runs, the newest first."""
+        """What our app's check runs of this name on a commit keep for later runs, the newest
+        first.
+        """
         app = self.login().removesuffix(BOT)
         runs = self._rest.items(
             f"{self._root}/commits/{_full_commit_id(head_sha)}/check-runs",
@@ -411,7 +434,9 @@ class Forge:
                 records.append(shapes.check_record_of(run))
         return tuple(sorted(records, key=lambda record: -record.id))
 
-    def _create_check_run(self, head_sha: str, name: str, details_url: str, fields: Json, doing: str) -> Json:
+    def _create_check_run(
+        self, head_sha: str, name: str, details_url: str, fields: Json, doing: str
+    ) -> Json:
         repository = RepositoryAt(self._address(""), self._rest.once)
         with self._rest.errors_of(doing):
             run = repository.create_check_run(
@@ -449,12 +474,16 @@ class Forge:
         pull = PullRequestAt(self._address(f"/pulls/{number:d}"), self._rest.once)
         payloads = _utf8([comment.json() for comment in comments])
         with self._rest.errors_of(f"review pull request {number}"):
-            answer = _created(pull.create_review(_REVIEW_BODY, _full_commit_id(head_sha), "COMMENT", payloads))
+            answer = _created(
+                pull.create_review(_REVIEW_BODY, _full_commit_id(head_sha), "COMMENT", payloads)
+            )
         return text_at(answer, "html_url")
 
     def edit_review_comment(self, comment_id: int, body: str) -> None:
         """Change one of our comments at lines."""
-        comment = ReviewCommentAt(self._address(f"/pulls/comments/{comment_id:d}"), self._rest.repeating)
+        comment = ReviewCommentAt(
+            self._address(f"/pulls/comments/{comment_id:d}"), self._rest.repeating
+        )
         with self._rest.errors_of("change a review comment"):
             comment.edit(_utf8(body))
 
@@ -470,9 +499,13 @@ class Forge:
             threads = at(answer, "data", "repository", "pullRequest", "reviewThreads")
             for thread in list_of(at(threads, "nodes")):
                 first_comments = list_of(at(thread, "comments", "nodes"))[:1]
-                target = resolved.get(at(first_comments[0], "databaseId")) if first_comments else None
+                target = (
+                    resolved.get(at(first_comments[0], "databaseId")) if first_comments else None
+                )
                 if target is not None and at(thread, "isResolved") is not target:
-                    self._rest.query(_SET_RESOLVED[target], {"thread": text_at(thread, "id")}, doing)
+                    self._rest.query(
+                        _SET_RESOLVED[target], {"thread": text_at(thread, "id")}, doing
+                    )
             if at(threads, "pageInfo", "hasNextPage") is not True:
                 return
             variables["after"] = text_at(threads, "pageInfo", "endCursor")

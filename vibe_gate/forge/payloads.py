@@ -10,7 +10,9 @@ from msgspec.structs import asdict
 Json = Any
 
 Conclusion = Literal["success", "failure", "action_required", "neutral", "cancelled"]
-"""Never skipped, and neutral only if the verdict is not to block: both satisfy a required check, cancelled does not."""
+"""Never skipped, and neutral only if the verdict is not to block: both satisfy a required check,
+cancelled does not.
+"""
 
 Reaction = Literal["eyes", "-1"]
 """Seen, and no."""

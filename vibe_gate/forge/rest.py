@@ -1,4 +1,5 @@
-"""GitHub's API for one client: requests that github3 has no object for, lists, and errors in sentences.
+"""GitHub's API for one client: requests that github3 has no object for, lists, and errors in
+sentences.
 
 Nothing in here knows what a comment is.
 """
@@ -71,7 +72,9 @@ class RestClient:
     ) -> None:
         api_url = _check_api_url(api_url)
         if not _TOKEN.match(token):
-            raise UsageError("The token for GitHub is empty, or holds characters that no token has.")
+            raise UsageError(
+                "The token for GitHub is empty, or holds characters that no token has."
+            )
         self._token = token
         self._budget = TimeBudget(budget_s, failures_s, pause)
         retries = retry_failures(self._budget, backoff_s)
@@ -121,9 +124,13 @@ class RestClient:
         parameters: Mapping[str, str] | None = None,
         list_key: str | None = None,
     ) -> Iterator[Any]:
-        """A list, page by page: dicts, or github3's objects. `list_key` is the field it stands in."""
+        """A list, page by page: dicts, or github3's objects. `list_key` is the field it stands
+        in.
+        """
         query = {"per_page": str(PER_PAGE), **(parameters or {})}
-        listing = _BoundedList(-1, self.url(path), item_class, self.repeating, query, headers=_PLAIN, list_key=list_key)
+        listing = _BoundedList(
+            -1, self.url(path), item_class, self.repeating, query, headers=_PLAIN, list_key=list_key
+        )
         while True:
             with self.errors_of(doing):
                 item = next(listing, None)
@@ -145,7 +152,9 @@ class RestClient:
         except OtherHost:
             raise ForgeError("GitHub names another host for what follows; not followed.") from None
         except BudgetSpent:
-            raise ForgeError(f"GitHub took too long before; vibe-gate did not try to {doing} any more.") from None
+            raise ForgeError(
+                f"GitHub took too long before; vibe-gate did not try to {doing} any more."
+            ) from None
         except _TooManyPages:
             raise ForgeError(
                 f"GitHub has more than {MAX_PAGES} pages where vibe-gate tried to {doing}; it read no more."
@@ -217,7 +226,9 @@ class _BoundedList(GitHubIterator):  # type: ignore[misc]  # github3 has no type
 
 
 def _unreadable(doing: str) -> ForgeError:
-    return ForgeError(f"What GitHub answered when vibe-gate tried to {doing} is not as it should be.")
+    return ForgeError(
+        f"What GitHub answered when vibe-gate tried to {doing} is not as it should be."
+    )
 
 
 def _lacking_permission(headers: Mapping[str, str]) -> str:
@@ -250,7 +261,9 @@ def _check_api_url(api_url: str) -> str:
     """The API's address without a slash at its end. UsageError."""
     url = api_url.strip().rstrip("/")
     if not _API_URL.match(url):
-        raise UsageError("GitHub's API has no address like this; it looks like https://api.github.com.")
+        raise UsageError(
+            "GitHub's API has no address like this; it looks like https://api.github.com."
+        )
     if url.startswith("http:") and urlsplit(url).hostname not in LOOPBACK:
         raise UsageError(
             "GitHub's API is addressed by http://, and the token would go there for all to read; use https://."

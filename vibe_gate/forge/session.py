@@ -1,4 +1,6 @@
-"""github3's session with vibe-gate's bounds: one host, no redirects, GitHub's limits, a budget of time."""
+"""github3's session with vibe-gate's bounds: one host, no redirects, GitHub's limits, a budget of
+time.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ CONNECT_S, READ_S = 10.0, 30.0
 """Seconds for a connection, and without a byte."""
 
 BUDGET_S = 300.0
-"""For all requests and waits of one client: a runner is paid by the minute, and the verdict waits too."""
+"""For all requests and waits of one client: a runner is paid by the minute, and the verdict waits
+too.
+"""
 
 FAILURES_S = 30.0
 """For requests that fail without a refusal, and the waits after them; then nothing is repeated."""
@@ -161,7 +165,9 @@ class BoundedSession(GitHubSession):  # type: ignore[misc]  # github3 has no typ
     Raises Refused, OtherHost, BudgetSpent, and requests' exceptions if there is no answer.
     """
 
-    def __init__(self, api_url: str, token: str, environ: Mapping[str, str], retry: GitHubRetry) -> None:
+    def __init__(
+        self, api_url: str, token: str, environ: Mapping[str, str], retry: GitHubRetry
+    ) -> None:
         super().__init__()
         self.base_url = api_url
         self.graphql_url = api_url.removesuffix("/v3") + "/graphql"
@@ -171,9 +177,13 @@ class BoundedSession(GitHubSession):  # type: ignore[misc]  # github3 has no typ
         self.headers["User-Agent"] = "vibe-gate"
         self.proxies.update(proxies_for(api_url, environ))
         self.verify = certificates(environ)
-        for scheme in ("https://", "http://"):  # GraphQL of an Enterprise Server lies beside the API
+        for scheme in (
+            "https://",
+            "http://",
+        ):  # GraphQL of an Enterprise Server lies beside the API
             self.mount(scheme, HTTPAdapter(max_retries=retry))
-        # The one kind of token that github3 lets write check runs; all kinds look the same on the wire.
+        # The one kind of token that github3 lets write check runs; all kinds look the same on the
+        # wire.
         self.app_installation_token_auth({"token": token, "expires_at": _TOKEN_END})
 
     def request(self, method: str, url: str, *args: object, **options: object) -> requests.Response:
@@ -205,7 +215,9 @@ class BoundedSession(GitHubSession):  # type: ignore[misc]  # github3 has no typ
 
 def retry_limits(budget: TimeBudget) -> GitHubRetry:
     """Repeat a request that GitHub limited, and one that never reached GitHub."""
-    retry = GitHubRetry(total=REPEATS, connect=REPEATS, read=False, other=0, status=REPEATS, raise_on_status=False)
+    retry = GitHubRetry(
+        total=REPEATS, connect=REPEATS, read=False, other=0, status=REPEATS, raise_on_status=False
+    )
     retry.budget = budget
     return retry
 
@@ -243,10 +255,14 @@ def seconds_to_wait(status: int, headers: Mapping[str, str]) -> float | None:
 
 
 def is_unnamed_limit(response: requests.Response) -> bool:
-    """Whether it is a secondary limit without a header: Retry sees headers alone, the rest is text."""
+    """Whether it is a secondary limit without a header: Retry sees headers alone, the rest is
+    text.
+    """
     if seconds_to_wait(response.status_code, response.headers) is not None:
         return False
     if response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
         return True
     message = response.content.lower()
-    return response.status_code == HTTPStatus.FORBIDDEN and any(words in message for words in _SECONDARY_LIMIT)
+    return response.status_code == HTTPStatus.FORBIDDEN and any(
+        words in message for words in _SECONDARY_LIMIT
+    )

@@ -1,6 +1,8 @@
-"""GitHub's JSON, parsed at the door: what is missing or of another type is a ForgeError, never a KeyError.
+"""GitHub's JSON, parsed at the door: what is missing or of another type is a ForgeError, never a
+KeyError.
 
-And which reviews approve of a commit: GitHub's rule for a reviewer's last review, and ours for whose count.
+And which reviews approve of a commit: GitHub's rule for a reviewer's last review, and ours for
+whose count.
 """
 
 from __future__ import annotations
@@ -232,7 +234,9 @@ def comment_of(value: Json, our_login: str) -> Comment:
         person=at(value, "user", "type") == "User" and not at(value, "performed_via_github_app"),
         created=text_at(value, "created_at"),
         updated=text_at(value, "updated_at"),
-        thumbs=sum(number_at(value, "reactions", name) for name in THUMBS if at(value, "reactions")),
+        thumbs=sum(
+            number_at(value, "reactions", name) for name in THUMBS if at(value, "reactions")
+        ),
     )
 
 
@@ -281,7 +285,8 @@ def same_login(login: str, other: str) -> bool:
 def last_reviews(answers: Iterable[Json]) -> list[PullReview]:
     """The last review of each account that approves, asks for changes or was dismissed.
 
-    Accounts are told apart by number: a login can change hands. A review whose account is gone is left out.
+    Accounts are told apart by number: a login can change hands. A review whose account is gone is
+    left out.
     """
     reviews = []
     for answer in answers:
@@ -307,7 +312,9 @@ def _review_of(value: Json) -> PullReview:
     )
 
 
-def flaw(review: PullReview, head_sha: str, logins: Mapping[str, str], accounts: Mapping[int, str]) -> str:
+def flaw(
+    review: PullReview, head_sha: str, logins: Mapping[str, str], accounts: Mapping[int, str]
+) -> str:
     """Why a review cannot approve of exactly this commit; "" if it can.
 
     `logins` and `accounts` are the authors' parts.

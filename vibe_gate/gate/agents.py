@@ -14,7 +14,16 @@ from vibe_gate.domain.agent import HARMLESS_TOOLS, Agent
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.rubric import WRITE_SCHEMA
 from vibe_gate.domain.tables import MISTAKES_SHOWN, did_you_mean, quoted
-from vibe_gate.gate.source import Mistake, Source, check_id, digest_of, is_identifier, read_text, stem, validated
+from vibe_gate.gate.source import (
+    Mistake,
+    Source,
+    check_id,
+    digest_of,
+    is_identifier,
+    read_text,
+    stem,
+    validated,
+)
 
 AGENTS = ".vibe-gate/agents/"
 CLAUDE_AGENTS = ".claude/agents/"
@@ -29,19 +38,29 @@ HONOURED = {
     "maxTurns": "max_turns",
     "model": "model",
 }
-"""Keys of a Claude Code agent's front matter, and what an Agent calls them. `color` only decides what people see."""
+"""Keys of a Claude Code agent's front matter, and what an Agent calls them. `color` only decides
+what people see.
+"""
 
 _KEY = expression(r"([A-Za-z][A-Za-z0-9_-]*):(?:[ \t]+(.*))?\Z")
 _NUMBER = expression(r"[0-9]{1,9}\Z")
 _QUOTED = expression(r"""(?:("(?:[^"\\]|\\.)*")|'((?:[^']|'')*)')(?:[ \t]+#.*)?\Z""")
 _BREAKS = expression(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-"""Control characters but the tab, and separators: what follows one could seem to be a key, or seem not to be there."""
+"""Control characters but the tab, and separators: what follows one could seem to be a key, or seem
+not to be there.
+"""
 _COMMENT = expression(r"(?:^|[ \t])#.*")
 
 
 def read_agent(source: Source, servers: Sequence[str], found: Found) -> Agent | None:
     """The agent of a TOML file; `servers` are the names of `[mcp.NAME]` in gate.toml."""
-    agent = validated(Agent, {key: value for key, value in source.tables.items() if key != "mcp"}, (), source, found)
+    agent = validated(
+        Agent,
+        {key: value for key, value in source.tables.items() if key != "mcp"},
+        (),
+        source,
+        found,
+    )
     check_id(source, found)
     if "mcp" in source.tables:
         advice = 'move [mcp.NAME] to .vibe-gate/gate.toml, and write mcp_servers = ["NAME"] here'
@@ -50,8 +69,12 @@ def read_agent(source: Source, servers: Sequence[str], found: Found) -> Agent | 
         found.append(source.mistake(("schema",), WRITE_SCHEMA))
     for location, name in source.values("mcp_servers", None):
         if is_identifier(name) and name not in servers:
-            advice = did_you_mean(name, servers) or f"write [mcp.{name}] there, or take the name out"
-            found.append(source.mistake(location, f"gate.toml has no MCP server {quoted(name)}\n{advice}"))
+            advice = (
+                did_you_mean(name, servers) or f"write [mcp.{name}] there, or take the name out"
+            )
+            found.append(
+                source.mistake(location, f"gate.toml has no MCP server {quoted(name)}\n{advice}")
+            )
     if agent and agent.writes and agent.isolation == "none":
         why = next((tool for tool in agent.tools if tool not in HARMLESS_TOOLS), "an MCP server")
         what = f'"none" is for agents that only read, and this one has {quoted(why)}\ntake isolation out, for a clone'
@@ -100,7 +123,9 @@ def _breaks(path: str, lines: Sequence[str]) -> Iterator[Mistake]:
 
 
 def _entries(lines: Sequence[str]) -> Iterator[tuple[int, str, str | list[str] | None]]:
-    """Each key of front matter, with its line and value (None: a form that is not read); "" if it is not a key."""
+    """Each key of front matter, with its line and value (None: a form that is not read); "" if it
+    is not a key.
+    """
     at = 0
     while at < len(lines):
         number, line = at + 2, lines[at]
@@ -115,17 +140,27 @@ def _entries(lines: Sequence[str]) -> Iterator[tuple[int, str, str | list[str] |
 
 
 def _value(head: str, inner: Sequence[str]) -> str | list[str] | None:
-    """A value in the part of YAML that such files use: text, quoted or as a block, and lists of words."""
+    """A value in the part of YAML that such files use: text, quoted or as a block, and lists of
+    words.
+    """
     if head[:1] in ("|", ">"):
         body = dedent("\n".join(inner)).strip("\n")
         return body if head[0] == "|" else " ".join(body.split())
     rest = [line.strip() for line in inner if line.strip()]
     if head.startswith("["):
         whole = " ".join([head, *rest])
-        return [_scalar(one) for one in whole[1:-1].split(",") if one.strip()] if whole.endswith("]") else None
+        return (
+            [_scalar(one) for one in whole[1:-1].split(",") if one.strip()]
+            if whole.endswith("]")
+            else None
+        )
     if head or not rest:
         return _scalar(" ".join([head, *rest]))
-    return [_scalar(line[2:]) for line in rest] if all(line.startswith("- ") for line in rest) else None
+    return (
+        [_scalar(line[2:]) for line in rest]
+        if all(line.startswith("- ") for line in rest)
+        else None
+    )
 
 
 def _scalar(text: str) -> str:

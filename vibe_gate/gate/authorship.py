@@ -1,4 +1,5 @@
-"""Who wrote a change: the one place that decides whether an agent did. A hint makes the gate stricter, never laxer.
+"""Who wrote a change: the one place that decides whether an agent did. A hint makes the gate
+stricter, never laxer.
 
 Four witnesses: the commits and, of work that is not committed yet, the environment
 (`domain.provenance`); captured sessions whose blobs the change brings; Agent Trace records
@@ -28,9 +29,10 @@ from vibe_gate.store.state import State
 class Authorship:
     """The witnesses of one repository, read once for as many changes as are asked about.
 
-    `agents`: the variables of the environment that tell that an agent runs this, each with its name.
-    `now`: what sessions wrote until then is looked for first; None if a review has just done so, with `unread` why
-    not all of it could be read.
+    `agents`: the variables of the environment that tell that an agent runs this, each with its
+    name.
+    `now`: what sessions wrote until then is looked for first; None if a review has just done so,
+    with `unread` why not all of it could be read.
     """
 
     def __init__(
@@ -62,7 +64,9 @@ class Authorship:
         return self._hints.earlier(commit)
 
     def of(self, change: Change, commits: Sequence[Commit]) -> AgentAuthored:
-        """Today's signs, then those that hooks recorded; `commits` are the change's, or the one about to be made."""
+        """Today's signs, then those that hooks recorded; `commits` are the change's, or the one
+        about to be made.
+        """
         captured = written_hints(change.files, self._written)
         traced = self._traces.hints(change, commits)
         if captured:  # our own records say the same of the same sessions
@@ -74,25 +78,37 @@ class Authorship:
         return AgentAuthored(decision=bool(every), hints=every)
 
     def signs_of(self, commit: Commit) -> tuple[str, ...]:
-        """The signs of an agent at one commit, without what captured sessions wrote: those tell their own lines."""
+        """The signs of an agent at one commit, without what captured sessions wrote: those tell
+        their own lines.
+        """
         hints = agent_hints({}, [commit])
         recorded = self._hints.of(commit.id, self._repository.tree_of(commit.id), hints)
         return tuple(hint for hint in (*hints, *recorded) if not _WROTE.search(hint))
 
-    def _recorded(self, change: Change, commits: Sequence[Commit], seen: tuple[str, ...]) -> tuple[str, ...]:
+    def _recorded(
+        self, change: Change, commits: Sequence[Commit], seen: tuple[str, ...]
+    ) -> tuple[str, ...]:
         if not change.head_commit:
             return Hints(self._records.about(change.after)).of("", change.after, seen)
-        found = (self._hints.of(made.id, self._repository.tree(made.id).id, seen) for made in commits)
+        found = (
+            self._hints.of(made.id, self._repository.tree(made.id).id, seen) for made in commits
+        )
         return tuple(hint for some in found for hint in some)
 
 
 def agent_behind(agents: Mapping[str, str], emails: Iterable[str]) -> str:
-    """The sign of an agent in the environment or among the addresses, for people; "" where there is none.
+    """The sign of an agent in the environment or among the addresses, for people; "" where there is
+    none.
 
     `agents`: the variables that tell of an agent, each with its name.
     """
     variables = (f"{name} is set, so {agent} runs this" for name, agent in agents.items())
-    addresses = (f"{one} is {agent}" for one in emails for pattern, agent in AGENT_ADDRESSES if pattern.search(one))
+    addresses = (
+        f"{one} is {agent}"
+        for one in emails
+        for pattern, agent in AGENT_ADDRESSES
+        if pattern.search(one)
+    )
     return next(chain(variables, addresses), "")
 
 
@@ -105,7 +121,9 @@ def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[
     """What captured sessions say about the files: a hint for each of the `writers`."""
     counts = writers(files, blobs)
     of = f"of {len(files)} files" if len(files) != 1 else "of 1 file"
-    return tuple(f"{captures.session_title(name)} wrote {count} {of}" for name, count in counts.items())
+    return tuple(
+        f"{captures.session_title(name)} wrote {count} {of}" for name, count in counts.items()
+    )
 
 
 _WROTE = expression(r" session \S+ wrote \d+ of | an Agent Trace record of ")
@@ -146,7 +164,8 @@ class Hints:
         return [*names]
 
     def of(self, commit: str, tree: str, known: Container[str] = ()) -> tuple[str, ...]:
-        """The hints about a commit ("": one that is about to be made), those it was rewritten from, and its tree.
+        """The hints about a commit ("": one that is about to be made), those it was rewritten from,
+        and its tree.
 
         What is `known` already is left out.
         """
@@ -165,7 +184,9 @@ class Hints:
 
 
 def _of_commit(own: str, hint: str) -> str:
-    """The hint as it reads later: of the commit by its name, as `agent_hints` words it, or as what a hook recorded."""
+    """The hint as it reads later: of the commit by its name, as `agent_hints` words it, or as what
+    a hook recorded.
+    """
     if hint.startswith("commit "):
         return hint
     if hint.startswith("this commit: "):

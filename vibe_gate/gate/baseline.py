@@ -20,13 +20,17 @@ BASELINES = ".vibe-gate/baseline"
 
 
 def read_baselines(tree: DefinitionTree, found: list[Mistake]) -> dict[tuple[str, str], Baseline]:
-    """The baselines of a tree, by path and sha-256 of their files; what is wrong with a file goes to `found`."""
+    """The baselines of a tree, by path and sha-256 of their files; what is wrong with a file goes
+    to `found`.
+    """
     read = {}
     for path in sorted(path for path in tree.list(BASELINES) if path.endswith(".toml")):
         source = read_toml(path, tree.read(path) or b"")
         if path.count("/") > BASELINES.count("/") + 1:
             advice = f"baselines are {BASELINES}/ID.toml"
-            found.append(Mistake(paths.quote(path), 1, "", "no definition is read from here", advice))
+            found.append(
+                Mistake(paths.quote(path), 1, "", "no definition is read from here", advice)
+            )
         elif isinstance(source, Mistake):
             found.append(source)
         elif baseline := _baseline(source, found):

@@ -1,12 +1,14 @@
-"""Labelled cases: changes of which the repository says how its rubrics must answer, `.vibe-gate/cases/NAME/`.
+"""Labelled cases: changes of which the repository says how its rubrics must answer,
+`.vibe-gate/cases/NAME/`.
 
     case.toml         the rubric and the expected outcomes
     before/, after/   the two trees of the change, files as they are; one may be missing
     change.patch      in their place, with `base` in case.toml: the change of that commit's tree
     cassette/         the recorded answers of the rubric's judge
 
-In place of the trees case.toml may name two commits of the repository, `base` and `head`. What stands in `before` and
-`after` is never read as definitions, and never reviewed as code of the project.
+In place of the trees case.toml may name two commits of the repository, `base` and `head`. What
+stands in `before` and `after` is never read as definitions, and never reviewed as code of the
+project.
 """
 
 from __future__ import annotations
@@ -20,31 +22,51 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import CASES
 from vibe_gate.domain.rubric import Criterion, Identifier, Rubric, Schema
 from vibe_gate.domain.tables import quoted, suggestion
-from vibe_gate.gate.source import DefinitionTree, Mistake, Source, is_identifier, missing, read_toml, validated
+from vibe_gate.gate.source import (
+    DefinitionTree,
+    Mistake,
+    Source,
+    is_identifier,
+    missing,
+    read_toml,
+    validated,
+)
 
 SIDES = ("before", "after")
 PATCH = "change.patch"
 
 CommitId = Annotated[
-    str, Meta(pattern=r"^[0-9a-f]{40}(?!\n)$", extra={"means": "a whole commit id, 40 digits of 0 to 9 and a to f"})
+    str,
+    Meta(
+        pattern=r"^[0-9a-f]{40}(?!\n)$",
+        extra={"means": "a whole commit id, 40 digits of 0 to 9 and a to f"},
+    ),
 ]
 
 
 class CaseFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`case.toml`: how a rubric must answer. What neither `outcome` nor `expect` names is not compared."""
+    """`case.toml`: how a rubric must answer. What neither `outcome` nor `expect` names is not
+    compared.
+    """
 
     schema: Schema
     rubric: Annotated[Identifier, Meta(description="The rubric that is asked.")]
-    outcome: Annotated[Literal["pass", "fail", "inconclusive"] | None, Meta(description="The rubric's outcome.")] = None
+    outcome: Annotated[
+        Literal["pass", "fail", "inconclusive"] | None, Meta(description="The rubric's outcome.")
+    ] = None
     expect: Annotated[
         dict[Identifier, Literal["pass", "fail", "abstain", "not_applicable"]],
         Meta(description="By id, outcomes of criteria. Without `outcome` at least one."),
     ] = {}
     base: Annotated[
-        CommitId | None, Meta(description="Without `before/` and `after/`: the commit before the change.")
+        CommitId | None,
+        Meta(description="Without `before/` and `after/`: the commit before the change."),
     ] = None
     head: Annotated[
-        CommitId | None, Meta(description="With `base`: the commit after it. Without it, `change.patch` is the change.")
+        CommitId | None,
+        Meta(
+            description="With `base`: the commit after it. Without it, `change.patch` is the change."
+        ),
     ] = None
 
 
@@ -56,7 +78,8 @@ class Case(Struct, frozen=True):
     file: CaseFile
 
     def is_clean(self, criterion: Criterion) -> bool | None:
-        """Whether the change is right by this criterion, which then must not fail it; None if the case does not say.
+        """Whether the change is right by this criterion, which then must not fail it; None if the
+        case does not say.
 
         If the rubric as a whole must pass, none of its `must` criteria may fail.
         """
@@ -70,9 +93,13 @@ class Case(Struct, frozen=True):
 
 
 def read_cases(tree: DefinitionTree, rubrics: Iterable[Rubric]) -> tuple[list[Case], list[Mistake]]:
-    """The cases of a tree by name, and every mistake in them; `rubrics` are those of the tree that are right."""
+    """The cases of a tree by name, and every mistake in them; `rubrics` are those of the tree that
+    are right.
+    """
     known = {rubric.id: rubric for rubric in rubrics}
-    inside: dict[str, dict[str, bool]] = {}  # by case, the paths in it ("" the folder itself), and which are links
+    inside: dict[
+        str, dict[str, bool]
+    ] = {}  # by case, the paths in it ("" the folder itself), and which are links
     for is_link, paths_ in ((False, tree.list(CASES)), (True, tree.links(CASES))):
         for path in paths_:
             name, _, rest = path.removeprefix(f"{CASES}/").partition("/")
@@ -96,7 +123,9 @@ def read_cases(tree: DefinitionTree, rubrics: Iterable[Rubric]) -> tuple[list[Ca
 
 
 def _misplaced(folder: str, entries: dict[str, bool]) -> Iterator[Mistake]:
-    """What is wrong with the folder itself. Links are content below `before` and `after`, and nowhere else."""
+    """What is wrong with the folder itself. Links are content below `before` and `after`, and
+    nowhere else.
+    """
     other = set()
     for path, is_link in entries.items():
         top, slash, _ = path.partition("/")
@@ -128,7 +157,11 @@ def _unclear(source: Source, file: CaseFile, entries: Iterable[str]) -> Iterator
     folder = paths.quote(source.path.rpartition("/")[0])
     if trees and (file.base or file.head or patch):
         what = f"before/ and after/ are the change already\nkeep them, or base with head or {PATCH}"
-        yield source.mistake(("base",), what) if file.base else Mistake(folder, 1, "", *what.split("\n"))
+        yield (
+            source.mistake(("base",), what)
+            if file.base
+            else Mistake(folder, 1, "", *what.split("\n"))
+        )
     elif file.base and (file.head is None) is not patch:
         yield source.mistake(("base",), f"needs either head or {PATCH} beside it")
     elif file.base and file.base == file.head:
@@ -136,13 +169,22 @@ def _unclear(source: Source, file: CaseFile, entries: Iterable[str]) -> Iterator
     elif not file.base and (file.head or patch):
         yield source.mistake(("base",), "is missing\nname the commit before the change")
     elif not trees and not file.base:
-        yield Mistake(folder, 1, "", "no file in before/ or after/", "put the two sides of the change there")
+        yield Mistake(
+            folder, 1, "", "no file in before/ or after/", "put the two sides of the change there"
+        )
 
 
-def _unknown(source: Source, file: CaseFile, known: dict[str, Rubric], tree: DefinitionTree) -> Iterator[Mistake]:
-    """Names that the repository's rubrics do not have; of a rubric that is wrong itself nothing is known."""
+def _unknown(
+    source: Source, file: CaseFile, known: dict[str, Rubric], tree: DefinitionTree
+) -> Iterator[Mistake]:
+    """Names that the repository's rubrics do not have; of a rubric that is wrong itself nothing is
+    known.
+    """
     if not file.expect and file.outcome is None:
-        yield source.mistake(("expect",), "is missing\nname a criterion and its outcome there, or the rubric's outcome")
+        yield source.mistake(
+            ("expect",),
+            "is missing\nname a criterion and its outcome there, or the rubric's outcome",
+        )
     if file.rubric in known:
         ids = [criterion.id for criterion in known[file.rubric].criterion]
         for name in file.expect:

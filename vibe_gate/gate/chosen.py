@@ -32,7 +32,9 @@ def rubrics_for(gate: Gate, change: Change, wanted: tuple[str, ...]) -> tuple[Ru
 
 
 def refuse_code(gate: Gate, rubrics: Iterable[Rubric]) -> None:
-    """UsageError if a review by these rubrics may run code of the change, which would reach ports of Dask's."""
+    """UsageError if a review by these rubrics may run code of the change, which would reach ports
+    of Dask's.
+    """
     if gate.file.counterexample or any(one.has_command for one in rubrics):
         raise UsageError(
             "The gate runs code of the change (a command check, or [counterexample]), and without TLS whoever reaches "
@@ -49,8 +51,9 @@ def rubric_named(gate: Gate, name: str) -> Rubric:
 
 
 def agent_named(gate: Gate, name: str) -> Agent:
-    """The agent of this id, of the gate or built in. UsageError: there is none; DefinitionError: it has one that cannot
-    be honoured."""
+    """The agent of this id, of the gate or built in. UsageError: there is none; DefinitionError: it
+    has one that cannot be honoured.
+    """
     if why := [reason for refused, reason in gate.refused if refused == name]:
         raise DefinitionError(why)
     return _named("agent", name, {agent.id: agent for agent in (FIXER, *gate.agents)}, gate)
@@ -69,10 +72,16 @@ def _named(kind: str, name: str, known: Mapping[str, T], gate: Gate) -> T:
     if name in known:
         return known[name]
     near = nearest(name, known)
-    there = f"there are: {', '.join(sorted(known))}." if known else f"write .vibe-gate/{kind}s/{name}.toml."
+    there = (
+        f"there are: {', '.join(sorted(known))}."
+        if known
+        else f"write .vibe-gate/{kind}s/{name}.toml."
+    )
     advice = f"did you mean {near!r}?" if near else there
     if gate.origin == "bootstrap":
         advice += " Those that a commit brings run once they are merged, or with --definitions REV."
     elif gate.revision not in ("", WORKTREE):
-        advice += f" Definitions were read at {gate.revision[:12]}; --definitions worktree reads yours."
+        advice += (
+            f" Definitions were read at {gate.revision[:12]}; --definitions worktree reads yours."
+        )
     raise UsageError(f"There is no {kind} {name!r}; {advice}")

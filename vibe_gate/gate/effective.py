@@ -16,23 +16,33 @@ from vibe_gate.domain.workflow import WorkflowDefinition
 
 
 def effective_toml(gate: Gate) -> str:
-    """Every setting with its default filled in, rubrics as `[rubric.ID]`, agents as `[agents.ID]`, workflows as
-    `[workflows.ID]`; parses as TOML.
+    """Every setting with its default filled in, rubrics as `[rubric.ID]`, agents as `[agents.ID]`,
+    workflows as `[workflows.ID]`; parses as TOML.
 
     A rubric or agent without a model of its own shows the gate's. What has no value (no
     `budget.per_day_usd`) is left out, as TOML has no null.
     """
     tables: dict[str, Any] = without_none(plain(gate.file))
-    tables["hooks"] = {name: plain(gate.file.hooks.get(name, HookRule())) for name in get_args(HookName)}
-    tables["rubric"] = {rubric.id: _rubric(rubric, gate.file.model.default) for rubric in gate.rubrics}
+    tables["hooks"] = {
+        name: plain(gate.file.hooks.get(name, HookRule())) for name in get_args(HookName)
+    }
+    tables["rubric"] = {
+        rubric.id: _rubric(rubric, gate.file.model.default) for rubric in gate.rubrics
+    }
     tables["agents"] = {agent.id: _agent(agent, gate) for agent in gate.agents}
     tables["workflows"] = {workflow.id: _workflow(workflow) for workflow in gate.workflows}
-    return _header(gate) + _visible(tomli_w.dumps({key: value for key, value in tables.items() if value != {}}))
+    return _header(gate) + _visible(
+        tomli_w.dumps({key: value for key, value in tables.items() if value != {}})
+    )
 
 
 def _agent(agent: Agent, gate: Gate) -> dict[str, Any]:
     """The agent with the gate's settings where it has none of its own."""
-    default = {"model": gate.file.model.default, "isolation": agent.level, "max_turns": gate.file.budget.max_turns}
+    default = {
+        "model": gate.file.model.default,
+        "isolation": agent.level,
+        "max_turns": gate.file.budget.max_turns,
+    }
     tables: dict[str, Any] = without_none(plain(agent))
     return default | tables
 
@@ -88,4 +98,6 @@ def _visible(text: str) -> str:
     Such characters stand only inside double-quoted strings here, so the document
     means the same as before.
     """
-    return "".join(char if char == "\n" or paths.is_visible(char) else f"\\U{ord(char):08x}" for char in text)
+    return "".join(
+        char if char == "\n" or paths.is_visible(char) else f"\\U{ord(char):08x}" for char in text
+    )

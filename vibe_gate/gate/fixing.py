@@ -14,7 +14,9 @@ from vibe_gate.domain.workflow import StageRule, UntilRule, WorkflowDefinition, 
 FIX = "fix"
 
 TIMEOUT_S = 1800.0
-"""Of a run: a review and three rounds of repair and review take longer than the five minutes that a review has."""
+"""Of a run: a review and three rounds of repair and review take longer than the five minutes that a
+review has.
+"""
 
 FIXER = Agent(
     id="fixer",

@@ -1,7 +1,8 @@
 """What is wrong with the stages of a workflow among themselves: pure, from stages to mistakes.
 
-What comes before a stage follows from all needs; what must be true if it runs (its facts) from its own `when` and
-`needs` alone. Two stages can run at the same time if neither comes before the other and their facts agree.
+What comes before a stage follows from all needs; what must be true if it runs (its facts) from its
+own `when` and `needs` alone. Two stages can run at the same time if neither comes before the other
+and their facts agree.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ ENDINGS = ("passed", "failed", "inconclusive", "error", "skipped")
 def problems(stages: Sequence[StageRule | None], writes: Mapping[str, bool]) -> Iterator[WrongKey]:
     """Every mistake in the stages; None stands for a stage that could not be read.
 
-    `writes` says of each agent whether it can change files; one that is not in it has a mistake of its own.
+    `writes` says of each agent whether it can change files; one that is not in it has a mistake of
+    its own.
     """
     for at, stage in enumerate(stages):
         for one in _alone(stage) if stage else ():
@@ -35,17 +37,29 @@ def problems(stages: Sequence[StageRule | None], writes: Mapping[str, bool]) -> 
 def _alone(stage: StageRule) -> Iterator[WrongKey]:
     """What is wrong with a stage whatever the others are."""
     if stage.agent and stage.rubrics:
-        yield WrongKey((), "has an agent and rubrics\nmake it two stages, of which one needs the other")
+        yield WrongKey(
+            (), "has an agent and rubrics\nmake it two stages, of which one needs the other"
+        )
     if not stage.agent and not stage.rubrics:
         yield WrongKey((), "needs an agent or rubrics")
-    prompts = [key for key in ("prompt", "prompt_file", "prompt_command") if getattr(stage, key) is not None]
+    prompts = [
+        key
+        for key in ("prompt", "prompt_file", "prompt_command")
+        if getattr(stage, key) is not None
+    ]
     if stage.agent and len(prompts) != 1:
         have = " and ".join(prompts) or "none"
-        yield WrongKey((), f"an agent needs exactly one of prompt, prompt_file and prompt_command, and this has {have}")
+        yield WrongKey(
+            (),
+            f"an agent needs exactly one of prompt, prompt_file and prompt_command, and this has {have}",
+        )
     if stage.prompt_command == ():
         yield WrongKey(("prompt_command",), "needs at least the program's name")
     if not stage.agent:
-        of_agents = [*prompts, *(key for key in ("images", "context", "until") if getattr(stage, key))]
+        of_agents = [
+            *prompts,
+            *(key for key in ("images", "context", "until") if getattr(stage, key)),
+        ]
         yield from (WrongKey((key,), "belongs to a stage with an agent") for key in of_agents)
     if stage.id in stage.needs:
         yield WrongKey(("needs", stage.needs.index(stage.id)), "is this stage itself")
@@ -60,7 +74,9 @@ class _Order:
         self._ids = list(reversed(self._stages))
         agents = {name: self._stages[name].agent for name in self._ids}
         self._writing = [name for name, agent in agents.items() if agent and writes.get(agent)]
-        self._reading = [name for name, agent in agents.items() if agent is None or writes.get(agent) is False]
+        self._reading = [
+            name for name, agent in agents.items() if agent is None or writes.get(agent) is False
+        ]
         self._needs = {
             name: [one for one in stage.needs if one in self._stages and one != name]
             for name, stage in self._stages.items()
@@ -83,7 +99,9 @@ class _Order:
             yield from self._meetings(before, facts)
 
     def _cycles(self) -> Iterator[list[str]]:
-        """Cycles of needs, none of them through a stage of another, each from the stage that is written first."""
+        """Cycles of needs, none of them through a stage of another, each from the stage that is
+        written first.
+        """
         needs = dict(self._needs)
         while True:
             try:
@@ -111,11 +129,20 @@ class _Order:
             for key, at, other in asked:
                 if other in self._stages and other not in before[name]:
                     advice = "" if other == name else f'\nadd "{other}" to needs'
-                    yield WrongKey((self._at[name], key, at), f'"{other}" does not come before this stage{advice}')
+                    yield WrongKey(
+                        (self._at[name], key, at),
+                        f'"{other}" does not come before this stage{advice}',
+                    )
 
     def _facts(self, stage: StageRule) -> Facts:
-        """What is true if the stage runs: its conditions, and if it needs all of its needs, that the others passed."""
-        conditions = {one for one in stage.conditions if one[0] in self._stages and one[1] in get_args(Condition)}
+        """What is true if the stage runs: its conditions, and if it needs all of its needs, that
+        the others passed.
+        """
+        conditions = {
+            one
+            for one in stage.conditions
+            if one[0] in self._stages and one[1] in get_args(Condition)
+        }
         named = {other for other, _ in stage.conditions}
         every = stage.required == len(stage.needs)
         passed = {(need, "passed") for need in self._needs[stage.id] if every and need not in named}
@@ -135,7 +162,9 @@ class _Order:
             return f'"{name}" never fails: without until, an agent passes or ends with error or inconclusive'
         return ""
 
-    def _meetings(self, before: Mapping[str, set[str]], facts: Mapping[str, Facts]) -> Iterator[WrongKey]:
+    def _meetings(
+        self, before: Mapping[str, set[str]], facts: Mapping[str, Facts]
+    ) -> Iterator[WrongKey]:
         """Pairs of writing stages, neither of which waits for the other, that may both run."""
         for one, other in combinations(self._writing, 2):
             apart = one in before[other] or other in before[one]

@@ -29,15 +29,23 @@ def guidance(change: Change, gate: Gate, repository: Repository) -> str:
 
     If the gate comes with the change, they are read before it.
     """
-    is_here = gate.is_trusted and gate.revision and repository.has(gate.revision)  # a labelled case has no history
+    is_here = (
+        gate.is_trusted and gate.revision and repository.has(gate.revision)
+    )  # a labelled case has no history
     tree = repository.tree(gate.revision if is_here else change.before)
-    folders = _folders_above(path for file in change.files for path in (file.old_path, file.path) if path)
+    folders = _folders_above(
+        path for file in change.files for path in (file.old_path, file.path) if path
+    )
     texts: list[str] = []
     left, unread = MAX_GUIDANCE, len(folders[MAX_FOLDERS:])
     for path, text in _files(tree, folders[:MAX_FOLDERS]):
         kept = text[: max(left, 0)]
         left -= len(text)
-        cut = f"\n[{counted(len(text) - len(kept), 'character')} left out here]" if len(kept) < len(text) else ""
+        cut = (
+            f"\n[{counted(len(text) - len(kept), 'character')} left out here]"
+            if len(kept) < len(text)
+            else ""
+        )
         texts.append(f"==== {paths.quote(path)}\n{kept}{cut}")
     texts += [f"[{counted(unread, 'folder')} not looked into]"] if unread else []
     return "\n\n".join(texts)
@@ -54,6 +62,8 @@ def _folders_above(changed: Iterable[str]) -> list[str]:
 def _files(tree: Tree, folders: Iterable[str]) -> Iterator[tuple[str, str]]:
     for folder in folders:
         for name in NAMES:
-            content = tree.read(f"{folder}{name}")  # of two that are one, the other is a link, which is not read
+            content = tree.read(
+                f"{folder}{name}"
+            )  # of two that are one, the other is a link, which is not read
             if content and content.strip():
                 yield f"{folder}{name}", content.decode("utf-8", "replace").strip()

@@ -1,4 +1,6 @@
-"""`label`: what a person says of a finding is looked up in the stored runs, and kept in this clone."""
+"""`label`: what a person says of a finding is looked up in the stored runs, and kept in this
+clone.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class LabelAsked(Struct, frozen=True):
-    """What a person says of the finding whose fingerprint begins with `finding`: it is `right`, or wrong."""
+    """What a person says of the finding whose fingerprint begins with `finding`: it is `right`, or
+    wrong.
+    """
 
     finding: str
     right: bool
@@ -61,8 +65,12 @@ def _put(repository: Repository, meant: StoredFinding, word: Word) -> tuple[Labe
     return new_labels
 
 
-def _in_shared_store(repository: Repository, now: datetime, act: Callable[[SharedStore], object]) -> tuple[str, ...]:
-    """Act on the shared store, if the gate names one that can be used here; sentences about what failed."""
+def _in_shared_store(
+    repository: Repository, now: datetime, act: Callable[[SharedStore], object]
+) -> tuple[str, ...]:
+    """Act on the shared store, if the gate names one that can be used here; sentences about what
+    failed.
+    """
     with suppress(UsageError):
         store = standing_store(repository, lambda: now)
         act(store)
@@ -70,11 +78,14 @@ def _in_shared_store(repository: Repository, now: datetime, act: Callable[[Share
     return ()
 
 
-def counted_labels(repository: Repository, now: datetime) -> tuple[tuple[Label, ...], tuple[str, ...]]:
-    """The labels of this clone and of the team, the newest of each finding and rubric: what figures count. Then
-    sentences about those of the team that could not be had.
+def counted_labels(
+    repository: Repository, now: datetime
+) -> tuple[tuple[Label, ...], tuple[str, ...]]:
+    """The labels of this clone and of the team, the newest of each finding and rubric: what figures
+    count. Then sentences about those of the team that could not be had.
 
-    What a judge may block counts those of the clone alone: an author must not switch off the judge of a change.
+    What a judge may block counts those of the clone alone: an author must not switch off the judge
+    of a change.
     """
     all_labels = list(open_state(repository.common_dir).labels.all())
     problems = _in_shared_store(repository, now, lambda store: all_labels.extend(store.labels()))
@@ -82,7 +93,8 @@ def counted_labels(repository: Repository, now: datetime) -> tuple[tuple[Label, 
 
 
 def take_back_label(what: str, repository: Repository) -> str:
-    """Remove the labels of one finding, named by the beginning of its fingerprint; the whole of it comes back.
+    """Remove the labels of one finding, named by the beginning of its fingerprint; the whole of it
+    comes back.
 
     UsageError: an agent asks, it has none, or several are meant.
     """

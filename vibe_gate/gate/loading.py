@@ -51,7 +51,9 @@ OTHER_FOLDERS = ("calibration", "baseline", "cases")
 
 
 class FolderFiles:
-    """The files of a working tree as they are on disk, as a DefinitionTree: for tests of its own definitions."""
+    """The files of a working tree as they are on disk, as a DefinitionTree: for tests of its own
+    definitions.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
@@ -74,7 +76,11 @@ class FolderFiles:
         found = [top] if top.is_symlink() else []
         for folder, folders, files in os.walk(top):
             found += [Path(folder, name) for name in (*folders, *files)]
-            folders[:] = [name for name in folders if not without or Path(folder, name) != self._root / without]
+            folders[:] = [
+                name
+                for name in folders
+                if not without or Path(folder, name) != self._root / without
+            ]
         yield from sorted(path.relative_to(self._root).as_posix() for path in found)
 
 
@@ -91,9 +97,11 @@ def load_gate(tree: DefinitionTree, *, revision: str, origin: Origin) -> Gate | 
 
 
 def mistakes(tree: DefinitionTree) -> list[Mistake]:
-    """Every mistake in the tree's definitions and labelled cases, file by file; [] when all is right.
+    """Every mistake in the tree's definitions and labelled cases, file by file; [] when all is
+    right.
 
-    Those of agents in `.claude/agents` that no workflow names are among them, though load_gate lets them be.
+    Those of agents in `.claude/agents` that no workflow names are among them, though load_gate lets
+    them be.
     """
     read = _read(tree, "", "trusted")
     found = read.mistakes + read.refused
@@ -114,29 +122,42 @@ def _files(tree: DefinitionTree) -> dict[str, Source | Mistake]:
 
 
 def built_in_gate(tree: DefinitionTree) -> Gate:
-    """The gate for a repository without one: offline checks and a small general rubric; agents and workflows as in
-    its tree. Raises DefinitionError for mistakes there."""
+    """The gate for a repository without one: offline checks and a small general rubric; agents and
+    workflows as in its tree. Raises DefinitionError for mistakes there.
+    """
     own = _read(tree, "", "built-in")
     if own.mistakes:
         raise DefinitionError(own.mistakes)
-    files = {path.relative_to(BUILT_IN).as_posix(): path.read_bytes() for path in sorted(BUILT_IN.rglob("*.toml"))}
+    files = {
+        path.relative_to(BUILT_IN).as_posix(): path.read_bytes()
+        for path in sorted(BUILT_IN.rglob("*.toml"))
+    }
     file = read(GateFile, tomllib.loads(files["gate.toml"].decode()))
     digests = tuple((f"built-in/{name}", digest_of(raw)) for name, raw in files.items())
-    return replace(own.gate, file=file, rubrics=built_in_rubrics(), digests=digests + own.gate.digests)
+    return replace(
+        own.gate, file=file, rubrics=built_in_rubrics(), digests=digests + own.gate.digests
+    )
 
 
 @cache
 def built_in_rubrics() -> tuple[Rubric, ...]:
     """Those of the built-in gate, whose digests have weights as fractions."""
-    found = (read(Rubric, tomllib.loads(path.read_text())) for path in sorted(BUILT_IN.glob("rubrics/*.toml")))
+    found = (
+        read(Rubric, tomllib.loads(path.read_text()))
+        for path in sorted(BUILT_IN.glob("rubrics/*.toml"))
+    )
     return tuple(
-        replace(one, criterion=tuple(replace(each, weight=float(each.weight)) for each in one.criterion))
+        replace(
+            one, criterion=tuple(replace(each, weight=float(each.weight)) for each in one.criterion)
+        )
         for one in found
     )
 
 
 OFFERED = ("asked",)
-"""Built-in rubrics that a gate takes if its gate.toml names them; its own file of that name goes first."""
+"""Built-in rubrics that a gate takes if its gate.toml names them; its own file of that name goes
+first.
+"""
 
 
 @cache
@@ -150,7 +171,9 @@ def _offered(name: str) -> Path:
 
 
 class _Read(Struct, frozen=True):
-    """What a tree says; `is_whole`: it has a gate.toml or rubrics; `refused`: what no workflow needs to be right."""
+    """What a tree says; `is_whole`: it has a gate.toml or rubrics; `refused`: what no workflow
+    needs to be right.
+    """
 
     gate: Gate
     is_whole: bool
@@ -186,7 +209,10 @@ def _read(tree: DefinitionTree, revision: str, origin: Origin) -> _Read:
         revision,
         (
             *((path, source.digest) for path, source in sources.items()),
-            *((f"built-in/rubrics/{name}.toml", digest_of(_offered(name).read_bytes())) for name in taken),
+            *(
+                (f"built-in/rubrics/{name}.toml", digest_of(_offered(name).read_bytes()))
+                for name in taken
+            ),
             *baselines,
         ),
         suppressions.suppression if suppressions else (),
@@ -214,7 +240,9 @@ def _cut(path: str, own: list[Mistake]) -> Iterator[Mistake]:
 
 
 def _is_definition(path: str) -> bool:
-    """Whether it is a TOML file that is read; what workflows name, and those in Python, come on top."""
+    """Whether it is a TOML file that is read; what workflows name, and those in Python, come on
+    top.
+    """
     folder, slash, name = path.rpartition("/")
     return path in (GATE_PATH, SUPPRESSIONS) or (
         folder + slash in (AGENTS, RUBRICS, WORKFLOWS) and name.endswith(".toml")
@@ -222,9 +250,13 @@ def _is_definition(path: str) -> bool:
 
 
 def _linked(tree: DefinitionTree) -> Iterator[Mistake]:
-    """A mistake for every link where a definition could stand: it must not silently count as none."""
+    """A mistake for every link where a definition could stand: it must not silently count as
+    none.
+    """
     what = "symbolic links (and submodules) are not followed"
-    for path in tree.links(FOLDER, without=CASES):  # where a link may be content, and files are many
+    for path in tree.links(
+        FOLDER, without=CASES
+    ):  # where a link may be content, and files are many
         place = f"{path}/".startswith((AGENTS, RUBRICS, WORKFLOWS, f"{BASELINES}/"))
         if place or path in (FOLDER, GATE_PATH, CASES) or path.endswith(".toml"):
             yield Mistake(paths.quote(path), 1, "", what, "put the file itself here")
@@ -234,7 +266,11 @@ def _misplaced(tree: DefinitionTree) -> Iterator[Mistake]:
     """A mistake for every TOML file that nothing would ever read."""
     advice = f"the gate is {GATE_PATH}; rubrics/, agents/ and workflows/ hold ID.toml"
     for path in tree.list(FOLDER, without=CASES):
-        if path.lower().endswith(".toml") and not _is_definition(path) and path.split("/")[1] not in OTHER_FOLDERS:
+        if (
+            path.lower().endswith(".toml")
+            and not _is_definition(path)
+            and path.split("/")[1] not in OTHER_FOLDERS
+        ):
             yield Mistake(paths.quote(path), 1, "", "no definition is read from here", advice)
 
 
@@ -245,7 +281,9 @@ def _gate_file(source: Source, rubrics: Sequence[str], found: list[Mistake]) -> 
     """gate.toml; what does not fit the rubric files of these names is a mistake, too."""
     file = validated(GateFile, source.tables, (), source, found)
     seen = set()
-    for location, name in source.values("rubrics", None) + source.values("scope", None, "rubrics", None):
+    for location, name in source.values("rubrics", None) + source.values(
+        "scope", None, "rubrics", None
+    ):
         if not is_identifier(name) or len(found) > MISTAKES_SHOWN:
             continue
         if (location[:-1], name) in seen:
@@ -257,7 +295,9 @@ def _gate_file(source: Source, rubrics: Sequence[str], found: list[Mistake]) -> 
 
 
 def _rubric(source: Source, found: list[Mistake]) -> Rubric | None:
-    """The rubric; what does not fit its file's name, or the checks that there are, is a mistake, too."""
+    """The rubric; what does not fit its file's name, or the checks that there are, is a mistake,
+    too.
+    """
     rubric = validated(Rubric, source.tables, (), source, found)
     check_id(source, found)
     check_unique(source, "criterion", found)
@@ -271,9 +311,16 @@ def _rubric(source: Source, found: list[Mistake]) -> Rubric | None:
     return rubric
 
 
-def _contradiction(criterion: dict[str, Any], location: Location, source: Source, found: list[Mistake]) -> None:
-    """Add what is wrong with a criterion as a whole, which is not said while one of its keys is wrong."""
-    if criterion.get("kind") not in ("judge", "check") or not criterion.keys() <= keys_of(Criterion).keys():
+def _contradiction(
+    criterion: dict[str, Any], location: Location, source: Source, found: list[Mistake]
+) -> None:
+    """Add what is wrong with a criterion as a whole, which is not said while one of its keys is
+    wrong.
+    """
+    if (
+        criterion.get("kind") not in ("judge", "check")
+        or not criterion.keys() <= keys_of(Criterion).keys()
+    ):
         return  # what was meant is not known
     try:
         Criterion(**{"id": ""} | criterion)
@@ -284,11 +331,15 @@ def _contradiction(criterion: dict[str, Any], location: Location, source: Source
         return  # a key whose type is wrong
 
 
-def _check_mistakes(criterion: dict[str, Any], location: Location, source: Source, found: list[Mistake]) -> None:
+def _check_mistakes(
+    criterion: dict[str, Any], location: Location, source: Source, found: list[Mistake]
+) -> None:
     name = criterion.get("check", "command" if "command" in criterion else None)
     options = criterion.get("options", {})
     if criterion.get("check") == "command":
-        found.append(source.mistake((*location, "check"), 'write command = ["program", "argument"] instead'))
+        found.append(
+            source.mistake((*location, "check"), 'write command = ["program", "argument"] instead')
+        )
     elif isinstance(name, str) and name not in CHECKS:
         what = f"no check {quoted(name)}\n{suggestion(name, list(CHECKS), 'the checks')}"
         found.append(source.mistake((*location, "check"), what))

@@ -1,4 +1,6 @@
-"""What a change does to the gate itself: the files that its policy speaks of, and who must approve of that."""
+"""What a change does to the gate itself: the files that its policy speaks of, and who must approve
+of that.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +31,29 @@ class PolicyFile(Struct, frozen=True):
 
 
 class PolicyImpact(Struct, frozen=True):
-    """What a change does to the gate. `fingerprint` names its blocking changes ("": none); `first_gate`: it brings
-    the first definitions of all, in CI."""
+    """What a change does to the gate. `fingerprint` names its blocking changes ("": none);
+    `first_gate`: it brings the first definitions of all, in CI.
+    """
 
     files: tuple[PolicyFile, ...]
     first_gate: bool = False
 
     @property
     def fingerprint(self) -> str:
-        """What names the blocking changes: their paths and both contents, as 16 hex digits; "" for none."""
+        """What names the blocking changes: their paths and both contents, as 16 hex digits; "" for
+        none.
+        """
         digest = hashlib.sha256()
-        blocking = sorted((item.file for item in self.files if item.level == "block"), key=lambda file: file.path)
+        blocking = sorted(
+            (item.file for item in self.files if item.level == "block"), key=lambda file: file.path
+        )
         for file in blocking:
-            sides = [f"{side.mode:o} {side.blob}" if side else "-" for side in (file.before, file.after)]
-            digest.update("\0".join((paths.quote(file.old_path or ""), file.shown_path, *sides, "")).encode())
+            sides = [
+                f"{side.mode:o} {side.blob}" if side else "-" for side in (file.before, file.after)
+            ]
+            digest.update(
+                "\0".join((paths.quote(file.old_path or ""), file.shown_path, *sides, "")).encode()
+            )
         return digest.hexdigest()[:FINGERPRINT_DIGITS] if blocking else ""
 
     @property
@@ -54,17 +65,24 @@ class PolicyImpact(Struct, frozen=True):
     def changes(self) -> tuple[PolicyChange, ...]:
         """The changes as a summary has them."""
         return tuple(
-            PolicyChange(path=item.file.shown_path, change_type=item.file.change_type, level=item.level, diff=item.diff)
+            PolicyChange(
+                path=item.file.shown_path,
+                change_type=item.file.change_type,
+                level=item.level,
+                diff=item.diff,
+            )
             for item in self.files
         )
 
 
-def policy_impact(repository: Repository, change: Change, gate: Gate, *, in_ci: bool) -> PolicyImpact:
+def policy_impact(
+    repository: Repository, change: Change, gate: Gate, *, in_ci: bool
+) -> PolicyImpact:
     """The files of a change that the gate's policy speaks of, or that move what its paths speak of.
 
-    Nobody chose the built-in gate, so nothing is its policy. The first definitions of all (origin "bootstrap"), and
-    what begins to call vibe-gate with them, need a person's approval only in CI: there is nothing yet that they could
-    weaken.
+    Nobody chose the built-in gate, so nothing is its policy. The first definitions of all (origin
+    "bootstrap"), and what begins to call vibe-gate with them, need a person's approval only in CI:
+    there is nothing yet that they could weaken.
     """
     if gate.origin == "built-in":
         return PolicyImpact(())
@@ -72,7 +90,9 @@ def policy_impact(repository: Repository, change: Change, gate: Gate, *, in_ci: 
     found: list[PolicyFile] = []
 
     def add(file: FileDiff, level: Literal["block", "warn"], *, adopted: bool = False) -> None:
-        found.append(PolicyFile(file, level, adopted, escape.show_block(repository.file_patch(change, file))))
+        found.append(
+            PolicyFile(file, level, adopted, escape.show_block(repository.file_patch(change, file)))
+        )
 
     for file in change.files:
         if bootstrap and _adopts(file, gate, read):
@@ -87,9 +107,9 @@ def policy_impact(repository: Repository, change: Change, gate: Gate, *, in_ci: 
 def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) -> bool:
     """Whether a change of this file changes the gate.
 
-    Unless gate.toml lists what blocks, a file outside of `.vibe-gate/` counts if a workflow of the gate names it (an
-    agent of `.claude/agents`, a prompt, an image); one of CI or pre-commit's settings if it names vibe-gate itself
-    before or after the change.
+    Unless gate.toml lists what blocks, a file outside of `.vibe-gate/` counts if a workflow of the
+    gate names it (an agent of `.claude/agents`, a prompt, an image); one of CI or pre-commit's
+    settings if it names vibe-gate itself before or after the change.
     """
     own_list = gate.file.policy.block is not POLICY_BLOCK  # written, if only with the same globs
     if not own_list and is_source(file, gate):
@@ -102,32 +122,50 @@ def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) ->
 
 
 def _adopts(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) -> bool:
-    """Whether a file is new in `.vibe-gate/`, or names vibe-gate now and did not before, as a first workflow does.
+    """Whether a file is new in `.vibe-gate/`, or names vibe-gate now and did not before, as a first
+    workflow does.
 
-    Before there are definitions that bind, every change in `.vibe-gate/` is a part of bringing them.
+    Before there are definitions that bind, every change in `.vibe-gate/` is a part of bringing
+    them.
     """
     if is_listed(file, (".vibe-gate/**",)):
         return gate.first or file.change_type == "added"
     if is_source(file, gate):  # what the first workflows name
         return True
-    before, after = (side is not None and b"vibe-gate" in read(side) for side in (file.before, file.after))
-    return after and not before and is_listed(file, gate.file.policy.block) and not _diverts(file, gate)
+    before, after = (
+        side is not None and b"vibe-gate" in read(side) for side in (file.before, file.after)
+    )
+    return (
+        after
+        and not before
+        and is_listed(file, gate.file.policy.block)
+        and not _diverts(file, gate)
+    )
 
 
 def _diverts(file: FileDiff, gate: Gate) -> bool:
-    """Whether a new link or submodule stands where the gate's paths expect a folder: what it leads to escapes them."""
+    """Whether a new link or submodule stands where the gate's paths expect a folder: what it leads
+    to escapes them.
+    """
     if file.after is None or file.after.mode not in (SYMLINK_MODE, SUBMODULE_MODE):
         return False
     if file.before is not None and file.before.mode == file.after.mode == SUBMODULE_MODE:
         return False
     scopes = [glob for scope in gate.file.scope for glob in scope.paths]
-    criteria = [glob for rubric in gate.rubrics for criterion in rubric.criterion for glob in criterion.paths]
+    criteria = [
+        glob
+        for rubric in gate.rubrics
+        for criterion in rubric.criterion
+        for glob in criterion.paths
+    ]
     return any(glob.lstrip("/").startswith(file.path + "/") for glob in (*scopes, *criteria))
 
 
 def is_listed(file: FileDiff, globs: Iterable[str]) -> bool:
     """Whether either name matches in any case: on macOS and Windows `.Claude/` is `.claude/`."""
-    return any(paths.matches(name.casefold(), tuple(map(str.casefold, globs))) for name in file.names)
+    return any(
+        paths.matches(name.casefold(), tuple(map(str.casefold, globs))) for name in file.names
+    )
 
 
 def is_source(file: FileDiff, gate: Gate) -> bool:
@@ -136,7 +174,9 @@ def is_source(file: FileDiff, gate: Gate) -> bool:
 
 
 def steering(gate: Gate, files: Iterable[FileDiff]) -> tuple[FileDiff, ...]:
-    """Those that decide about a gate, or steer agents, diffs or test runs, by its lists and by the usual ones."""
+    """Those that decide about a gate, or steer agents, diffs or test runs, by its lists and by the
+    usual ones.
+    """
     policy = gate.file.policy
     globs = (*STEERING, *policy.block, *policy.warn)
     return tuple(file for file in files if is_listed(file, globs))

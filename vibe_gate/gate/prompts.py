@@ -1,4 +1,6 @@
-"""What people asked for in the captured sessions that wrote a change, and how a judge is shown it."""
+"""What people asked for in the captured sessions that wrote a change, and how a judge is shown
+it.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,21 @@ def prompts_behind(
 ) -> tuple[CapturedPrompt, ...]:
     """What people asked for in the captured sessions that wrote files of a change, oldest first.
 
-    `writes` as `CapturedBlobs.last_writes` gives them; `roots` are the working trees in whose stores sessions may lie.
+    `writes` as `CapturedBlobs.last_writes` gives them; `roots` are the working trees in whose
+    stores sessions may lie.
     """
-    found = (asked_until(prompts_of(roots, name), ms) for name, ms in sessions_until(files, writes).items())
+    found = (
+        asked_until(prompts_of(roots, name), ms)
+        for name, ms in sessions_until(files, writes).items()
+    )
     return tuple(sorted(chain.from_iterable(found), key=by_time))
 
 
-def sessions_until(files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """The captured sessions that wrote files of a change, and when each last did, in ms; 0: that was not noted.
+def sessions_until(
+    files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]]
+) -> dict[str, int]:
+    """The captured sessions that wrote files of a change, and when each last did, in ms; 0: that
+    was not noted.
 
     `writes` as `CapturedBlobs.last_writes` gives them.
     """
@@ -45,7 +54,9 @@ def sessions_until(files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, 
 
 
 def asked_until(prompts: Sequence[CapturedPrompt], until: int) -> list[CapturedPrompt]:
-    """The prompts until then, in ms since the epoch; 0: all, because an older version did not note when it wrote."""
+    """The prompts until then, in ms since the epoch; 0: all, because an older version did not note
+    when it wrote.
+    """
     return [one for one in prompts if not until or one.at.timestamp() * 1000 <= until]
 
 
@@ -55,13 +66,16 @@ def by_time(prompt: CapturedPrompt) -> tuple[datetime, str, int, str]:
 
 
 def requests_text(prompts: Sequence[CapturedPrompt], redact: Callable[[str], str]) -> str:
-    """What a judge is shown of the prompts, at most `MAX_REQUESTS` characters and a sentence; "" if there are none.
+    """What a judge is shown of the prompts, at most `MAX_REQUESTS` characters and a sentence; "" if
+    there are none.
 
     What people typed is indented, so that it cannot be taken for a line of ours.
     """
     rows = []
     for number, one in enumerate(prompts, start=1):
-        rows.append(f"==== request {number}, turn {one.turn} of {captures.session_title(one.session)}")
+        rows.append(
+            f"==== request {number}, turn {one.turn} of {captures.session_title(one.session)}"
+        )
         rows += [_TYPED + line for line in one.text.splitlines()]
     text = "\n".join(rows)
     if (left_out := len(text) - MAX_REQUESTS) > 0:

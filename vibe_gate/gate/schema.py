@@ -30,7 +30,9 @@ MODELS: dict[str, type[Struct]] = {
 
 
 def json_schema(name: str) -> str:
-    """The schema of one of MODELS, as JSON text. Editors see keys, types and names; `config check` sees more."""
+    """The schema of one of MODELS, as JSON text. Editors see keys, types and names; `config check`
+    sees more.
+    """
     schema = schema_of(MODELS[name])
     if name == "rubric":
         check = schema["$defs"]["Criterion"]["properties"]["check"]

@@ -1,7 +1,8 @@
-"""What people asked for, as lines of git notes on the commits that came of it: written at a push, read in CI.
+"""What people asked for, as lines of git notes on the commits that came of it: written at a push,
+read in CI.
 
-A note is a claim by whoever could push it. So it can make a rubric that sees prompts stricter, or applicable, and
-passes nothing that fails without it.
+A note is a claim by whoever could push it. So it can make a rubric that sees prompts stricter, or
+applicable, and passes nothing that fails without it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ PROMPTS = "vibe-gate-prompts"
 """The notes' ref, `refs/notes/vibe-gate-prompts`: one session a line."""
 
 MAX_PROMPT = 8_000
-"""Letters of one prompt that leave; a longer one is cut from its middle. A judge is shown 20,000 of all of them."""
+"""Letters of one prompt that leave; a longer one is cut from its middle. A judge is shown 20,000 of
+all of them.
+"""
 
 MAX_SESSION = 60_000
 """Letters of all prompts of a session that leave; of more, those in the middle are left out."""
@@ -47,7 +50,8 @@ class SharedPrompt(Struct, frozen=True):
 class SharedSession(Struct, frozen=True, kw_only=True):
     """A line of a note: what was asked in a session until it last wrote a file of the commit.
 
-    `turns` is how many prompts that were, `sha256` of their redacted texts; a digest has no `prompts`.
+    `turns` is how many prompts that were, `sha256` of their redacted texts; a digest has no
+    `prompts`.
     """
 
     schema: Literal[1] = 1
@@ -72,9 +76,12 @@ def sessions_behind(
 ) -> tuple[SharedSession, ...]:
     """What was asked in the captured sessions that wrote files of a change.
 
-    `writes` as `CapturedBlobs.last_writes` gives them; `roots` are the working trees in whose stores sessions may lie.
+    `writes` as `CapturedBlobs.last_writes` gives them; `roots` are the working trees in whose
+    stores sessions may lie.
     """
-    found = (_session(prompts_of(roots, name), ms) for name, ms in sessions_until(files, writes).items())
+    found = (
+        _session(prompts_of(roots, name), ms) for name, ms in sessions_until(files, writes).items()
+    )
     return tuple(one for one in found if one is not None)
 
 
@@ -87,7 +94,9 @@ def _session(prompts: Sequence[CapturedPrompt], until: int) -> SharedSession | N
         session=asked[0].session,
         turns=len(asked),
         sha256=hashlib.sha256(texts).hexdigest(),
-        prompts=_within_limits([SharedPrompt(one.turn, one.at, without_middle(one.text, MAX_PROMPT)) for one in asked]),
+        prompts=_within_limits(
+            [SharedPrompt(one.turn, one.at, without_middle(one.text, MAX_PROMPT)) for one in asked]
+        ),
     )
 
 

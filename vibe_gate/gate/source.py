@@ -1,7 +1,8 @@
-"""One definition file: its tables, what a model makes of them, and every mistake in the words of the file.
+"""One definition file: its tables, what a model makes of them, and every mistake in the words of
+the file.
 
-A mistake reads `path:line: key: what is wrong; suggestion`. Keys and values may come from a hostile tree, so each is
-quoted before it becomes part of a sentence.
+A mistake reads `path:line: key: what is wrong; suggestion`. Keys and values may come from a hostile
+tree, so each is quoted before it becomes part of a sentence.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from msgspec import Struct
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.rubric import IDENTIFIER
-from vibe_gate.domain.tables import MISTAKES_SHOWN, Location, WrongKey, did_you_mean, dotted, quoted, read_table
+from vibe_gate.domain.tables import (
+    MISTAKES_SHOWN,
+    Location,
+    WrongKey,
+    did_you_mean,
+    dotted,
+    quoted,
+    read_table,
+)
 from vibe_gate.gate.toml_lines import line_of
 
 MAX_BYTES = 1_000_000
@@ -31,7 +40,9 @@ MAX_DEPTH = 100
 """Tables and arrays within one another; no definition has more than five."""
 
 MAX_LINE = 5_000
-"""tomllib's time grows with the square of a dotted key's parts: 60 ms for one of this length, hours for MAX_BYTES."""
+"""tomllib's time grows with the square of a dotted key's parts: 60 ms for one of this length, hours
+for MAX_BYTES.
+"""
 
 _TOML_PLACE = expression(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)\s*\Z")
 _PLAINER = {"Cannot overwrite a value": "a key is set twice in one table"}
@@ -46,18 +57,23 @@ class DefinitionTree(Protocol):
         ...
 
     def links(self, prefix: str, *, without: str = "") -> list[str]:
-        """The paths of symbolic links and submodules at `prefix` or below it, but for those in the folder `without`."""
+        """The paths of symbolic links and submodules at `prefix` or below it, but for those in the
+        folder `without`.
+        """
         ...
 
     def list(self, prefix: str, *, without: str = "") -> list[str]:
-        """The paths, from the root, of the regular files below the folder `prefix`, but for those in `without`."""
+        """The paths, from the root, of the regular files below the folder `prefix`, but for those
+        in `without`.
+        """
         ...
 
 
 class Mistake(Struct, frozen=True):
     """What is wrong, or only odd, at a line of a definition file; `str()` is the sentence.
 
-    `file` is quoted; `key` is "" for the file as a whole; `owner`: the id of the criterion or stage that has the key.
+    `file` is quoted; `key` is "" for the file as a whole; `owner`: the id of the criterion or stage
+    that has the key.
     """
 
     file: str
@@ -86,10 +102,16 @@ class Source(Struct, frozen=True):
     written: Mapping[str, tuple[str, int]] = MappingProxyType({})
 
     def mistake(self, location: Location, what: str) -> Mistake:
-        """The mistake about a key; in `what` a line break, which no quoted text holds, begins the suggestion."""
+        """The mistake about a key; in `what` a line break, which no quoted text holds, begins the
+        suggestion.
+        """
         name = None
         with suppress(LookupError, TypeError):
-            name = self.tables[str(location[0])][location[1]]["id"] if location[0] in ("criterion", "stage") else None
+            name = (
+                self.tables[str(location[0])][location[1]]["id"]
+                if location[0] in ("criterion", "stage")
+                else None
+            )
         message, _, advice = what.partition("\n")
         owner = quoted(name) if isinstance(name, str) else ""
         if self.written:
@@ -100,10 +122,16 @@ class Source(Struct, frozen=True):
         return Mistake(paths.quote(self.path), line, dotted(location), message, advice, owner)
 
     def values(self, *path: str | None) -> list[tuple[Location, Any]]:
-        """Each value at a path of keys, whether right or not, with its location; None stands for every item."""
+        """Each value at a path of keys, whether right or not, with its location; None stands for
+        every item.
+        """
         found: list[tuple[Location, Any]] = [((), self.tables)]
         for part in path:
-            found = [((*place, key), value) for place, inner in found for key, value in _members(inner, part)]
+            found = [
+                ((*place, key), value)
+                for place, inner in found
+                for key, value in _members(inner, part)
+            ]
         return found
 
 
@@ -120,12 +148,24 @@ def digest_of(raw: bytes) -> str:
 def read_text(path: str, raw: bytes) -> str | Mistake:
     """The file's text, or the mistake that keeps it from being read."""
     if len(raw) > MAX_BYTES:
-        return Mistake(paths.quote(path), 1, "", f"{len(raw):,} bytes", f"a definition may have at most {MAX_BYTES:,}")
+        return Mistake(
+            paths.quote(path),
+            1,
+            "",
+            f"{len(raw):,} bytes",
+            f"a definition may have at most {MAX_BYTES:,}",
+        )
     try:
         return raw.decode("utf-8-sig")  # editors on Windows like to put a byte order mark first
     except UnicodeDecodeError as error:
         what = f"not UTF-8 (byte {raw[error.start]:#04x})"
-        return Mistake(paths.quote(path), raw.count(b"\n", 0, error.start) + 1, "", what, "save the file as UTF-8")
+        return Mistake(
+            paths.quote(path),
+            raw.count(b"\n", 0, error.start) + 1,
+            "",
+            what,
+            "save the file as UTF-8",
+        )
 
 
 def read_toml(path: str, raw: bytes) -> Source | Mistake:
@@ -186,7 +226,9 @@ def validated(
     value = read_table(kind, tables, problems)
     # What is wrong with a whole file (ids that appear twice) has a mistake of its own.
     told = (one for one in problems if one.location or prefix)
-    found += [source.mistake(prefix + one.location, one.what) for one in islice(told, MISTAKES_SHOWN + 1)]
+    found += [
+        source.mistake(prefix + one.location, one.what) for one in islice(told, MISTAKES_SHOWN + 1)
+    ]
     return value
 
 
@@ -207,7 +249,11 @@ def check_unique(source: Source, array: str, found: list[Mistake]) -> None:
     """Add the mistakes of ids that two tables of an array have."""
     first: dict[str, Location] = {}
     for location, name in source.values(array, None, "id"):
-        if is_identifier(name) and first.setdefault(name, location) != location and len(found) <= MISTAKES_SHOWN:
+        if (
+            is_identifier(name)
+            and first.setdefault(name, location) != location
+            and len(found) <= MISTAKES_SHOWN
+        ):
             found.append(source.mistake(location, f"is the id of {dotted(first[name][:-1])}, too"))
 
 

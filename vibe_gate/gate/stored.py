@@ -1,4 +1,6 @@
-"""What a person means by a finding's fingerprint, looked up in the stored runs; and who the person is."""
+"""What a person means by a finding's fingerprint, looked up in the stored runs; and who the person
+is.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ _PREFIX = re.compile(r"[0-9a-f]{1,16}")
 
 
 class StoredFinding(Struct, frozen=True):
-    """What was meant: its fingerprint, a sentence about it, and the run that has it; of a finding what it is about.
+    """What was meant: its fingerprint, a sentence about it, and the run that has it; of a finding
+    what it is about.
 
     `sources`: of a finding, what `Summary.sources` says; `summary`: the run's; `finding`: itself.
     """
@@ -54,14 +57,18 @@ def person(repository: Repository, does: str) -> tuple[str, str]:
     environment = repository.environment
     agent = agent_behind(environment.agents, [email, *environment.author_addresses])
     if agent:
-        raise UsageError(f"Only a person can {does} a finding, and {agent}. Ask a person to run this command.")
+        raise UsageError(
+            f"Only a person can {does} a finding, and {agent}. Ask a person to run this command."
+        )
     if not name or not email:
         raise UsageError("Cannot record who does this: set user.name and user.email in git config.")
     return name, email
 
 
 def stored_finding(repository: Repository, name: str, now: datetime) -> StoredFinding:
-    """The finding with this fingerprint, or beginning of one, in the newest run that has it. UsageError."""
+    """The finding with this fingerprint, or beginning of one, in the newest run that has it.
+    UsageError.
+    """
     if not is_fingerprint(name):
         raise UsageError(
             f"{paths.quote(name)} is not a fingerprint; give at least {SHORTEST} of its 16 hex digits "
@@ -85,7 +92,9 @@ def finding_if_any(repository: Repository, name: str, now: datetime) -> StoredFi
         matches = [finding for finding in findings if finding.fingerprint.startswith(name)]
         fingerprints = sorted({finding.fingerprint for finding in matches})
         if len(fingerprints) > 1:
-            raise UsageError(f'"{name}" is ambiguous: {len(fingerprints)} findings match ({", ".join(fingerprints)}).')
+            raise UsageError(
+                f'"{name}" is ambiguous: {len(fingerprints)} findings match ({", ".join(fingerprints)}).'
+            )
         if not matches:
             continue
         finding, summary = matches[0], read(Summary, papers.document)
@@ -113,8 +122,12 @@ def _about(finding: Finding) -> str:
     return f"{text} (Covers this line of text wherever it stands in the file.)"
 
 
-def sealed_runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:
-    """The sealed runs of the store, newest first, without those that git tracks or that were altered."""
+def sealed_runs(
+    repository: Repository, now: datetime
+) -> Iterator[tuple[RunEntry, SealedDocuments]]:
+    """The sealed runs of the store, newest first, without those that git tracks or that were
+    altered.
+    """
     bundles = _bundles(repository, now)
     for entry in bundles.find():
         if entry.state == "sealed":
@@ -124,8 +137,9 @@ def sealed_runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntr
 
 
 def sealed_summary(repository: Repository, entry: RunEntry, now: datetime) -> Summary:
-    """The summary of a sealed run, after every file of it and its receipt were compared. StorageError,
-    IntegrityError."""
+    """The summary of a sealed run, after every file of it and its receipt were compared.
+    StorageError, IntegrityError.
+    """
     bundles = _bundles(repository, now)
     bundles.receipted(entry)
     return read(Summary, bundles.documents(entry).document)
@@ -138,7 +152,9 @@ def _bundles(repository: Repository, now: datetime) -> Bundles:
 
 
 def only_finding(recorded: Iterable[Label | Override], begin: str, noun: str, command: str) -> str:
-    """The finding of these records whose fingerprint begins so. UsageError: there is none, or several."""
+    """The finding of these records whose fingerprint begins so. UsageError: there is none, or
+    several.
+    """
     names = sorted({one.finding for one in recorded if begin and one.finding.startswith(begin)})
     if len(names) == 1:
         return names[0]

@@ -9,19 +9,27 @@ from vibe_gate.domain.escape import expression
 from vibe_gate.domain.tables import Location
 
 _STRING = r'''"""(?:\\.|[^\\])*?"""(?!")|"(?:\\.|[^"\\])*"|\'\'\'.*?\'\'\'(?!\')|'[^']*\''''
-_STATEMENT = expression(rf"(?s)(?:\s|#[^\n]*+)*+(\[*)[ \t]*((?:{_STRING}|[^\s\]=#\"']|[ \t])+)(?:=|\]+)")
+_STATEMENT = expression(
+    rf"(?s)(?:\s|#[^\n]*+)*+(\[*)[ \t]*((?:{_STRING}|[^\s\]=#\"']|[ \t])+)(?:=|\]+)"
+)
 _TOKEN = expression(rf"(?s){_STRING}|#[^\n]*|[\[{{\]}},\n]|[^\s\[{{\]}},#\"']+")
 
 
 def line_of(text: str, location: Location) -> int:
-    """The line of a key, of an array's item or of the nearest table around it; 1 if none is written down."""
+    """The line of a key, of an array's item or of the nearest table around it; 1 if none is written
+    down.
+    """
     lines = _lines(text)
-    return next((lines[location[:end]] for end in range(len(location), 0, -1) if location[:end] in lines), 1)
+    return next(
+        (lines[location[:end]] for end in range(len(location), 0, -1) if location[:end] in lines), 1
+    )
 
 
 @lru_cache(maxsize=1)  # the mistakes of one file are told in a row
 def _lines(text: str) -> dict[Location, int]:
-    """The lines in text that tomllib has read; what stands in an inline table counts as on the line of its key."""
+    """The lines in text that tomllib has read; what stands in an inline table counts as on the line
+    of its key.
+    """
     lines: dict[Location, int] = {}
     newest: dict[Location, int] = {}  # array of tables -> index of its last item
     table: Location = ()
@@ -47,7 +55,11 @@ def _lines(text: str) -> dict[Location, int]:
             at = token.start()
             if token[0] == "\n" and depth == 0:
                 break
-            if depth == 1 and token[0] not in ("\n", ",", "]", "}") and not token[0].startswith("#"):
+            if (
+                depth == 1
+                and token[0] not in ("\n", ",", "]", "}")
+                and not token[0].startswith("#")
+            ):
                 lines.setdefault((*location, index), line)
             depth += (token[0] in ("[", "{")) - (token[0] in ("]", "}"))
             index += depth == 1 and token[0] == ","

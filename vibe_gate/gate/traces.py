@@ -1,7 +1,8 @@
-"""Agent Trace records of a repository, from git notes and from `.agent-trace/`: who wrote a commit, by what tools say.
+"""Agent Trace records of a repository, from git notes and from `.agent-trace/`: who wrote a commit,
+by what tools say.
 
-Anybody can write a record, so it makes a gate stricter and never laxer: that it names a person, or no agent, says
-nothing. It counts if it is about the commit in question:
+Anybody can write a record, so it makes a gate stricter and never laxer: that it names a person, or
+no agent, says nothing. It counts if it is about the commit in question:
 
 - a record in the commit's own note that names the commit, or no revision;
 - a record in `.agent-trace/` that names the commit;
@@ -93,7 +94,9 @@ class _TracesOfCommit:
         return dict(by_path)
 
     def tools(self, path: str, content: bytes | None) -> Iterator[str]:
-        """The tools that say that an agent wrote in the file; None: it is too large for its lines to be counted."""
+        """The tools that say that an agent wrote in the file; None: it is too large for its lines
+        to be counted.
+        """
         rows = None if content is None else len(lines(content))
         for one, file in self.files.get(path, ()):
             if is_by_agent(file, rows if one.is_of_commit else None):
@@ -115,19 +118,31 @@ class Traces:
         self._records: dict[bytes, RecordTexts] = {}
 
     def claims(self, commit: str, path: str) -> tuple[TraceClaim, ...]:
-        """What the records say of a file at this commit (full id); claims about unknown lines of it are left out."""
+        """What the records say of a file at this commit (full id); claims about unknown lines of it
+        are left out.
+        """
         about = self._about(commit)
         content = self._repository.tree(commit).read(path) if path in about.files else None
         if content is None or len(content) > MAX_CLAIMED_BYTES:
             return ()
-        return tuple(islice((claim for claim in about.claims(path, content) if claim.first), MAX_CLAIMS))
+        return tuple(
+            islice((claim for claim in about.claims(path, content) if claim.first), MAX_CLAIMS)
+        )
 
     def hints(self, change: Change, commits: Sequence[Commit]) -> tuple[str, ...]:
-        """Signs of an agent in the change: of each of its `commits`, or of what is not committed yet."""
+        """Signs of an agent in the change: of each of its `commits`, or of what is not committed
+        yet.
+        """
         if not change.head_commit:
             parent = self._repository.head()
-            return tuple(self._hints("this commit", self._written_at(parent), change.files)) if parent else ()
-        with_records = [one.id for one in commits if self._about(one.id).told or self._about(one.id).unread]
+            return (
+                tuple(self._hints("this commit", self._written_at(parent), change.files))
+                if parent
+                else ()
+            )
+        with_records = [
+            one.id for one in commits if self._about(one.id).told or self._about(one.id).unread
+        ]
         changes = self._repository.changes_of(with_records) if with_records else {}
         return tuple(
             hint
@@ -159,8 +174,14 @@ class Traces:
     def _looked_up(self, commit: str) -> _TracesOfCommit:
         note = self._note(commit)
         parents = self._repository.parents(commit) if self._in_folder else []
-        found = [note, self._of(self._in_folder.get(commit, ()), commit), *map(self._written_at, parents)]
-        return _TracesOfCommit(tuple(told for one in found for told in one.told), sum(one.unread for one in found))
+        found = [
+            note,
+            self._of(self._in_folder.get(commit, ()), commit),
+            *map(self._written_at, parents),
+        ]
+        return _TracesOfCommit(
+            tuple(told for one in found for told in one.told), sum(one.unread for one in found)
+        )
 
     def _note(self, commit: str) -> _TracesOfCommit:
         if not (note := self._notes.get(commit)):
@@ -173,7 +194,9 @@ class Traces:
         return self._of(self._in_folder.get(parent, ()))
 
     def _of(self, parts: Sequence[bytes], *names: str) -> _TracesOfCommit:
-        """The records in these parts; those with one of these names as their revision are about the commit itself."""
+        """The records in these parts; those with one of these names as their revision are about the
+        commit itself.
+        """
         found = [self._read(part) for part in parts[-MAX_RECORDS:]]
         records = [record for one in found for _, record in one.records]
         told = tuple(_SourcedRecord(record, record.revision in names) for record in records)
@@ -201,14 +224,18 @@ class Traces:
 
 
 def _tails(folder: Path) -> Iterator[bytes]:
-    """The ends of the folder's files of records. No link is followed, and what cannot be opened is left out."""
+    """The ends of the folder's files of records. No link is followed, and what cannot be opened is
+    left out.
+    """
     try:
         opened = os.open(folder, _DIRECTORY)
     except OSError:
         return
     try:
         with os.scandir(opened) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith((".jsonl", ".json")))
+            names = sorted(
+                entry.name for entry in entries if entry.name.endswith((".jsonl", ".json"))
+            )
         left = MAX_BYTES
         for name in reversed(names[-MAX_FILES:]):
             with suppress(OSError):
@@ -220,7 +247,9 @@ def _tails(folder: Path) -> Iterator[bytes]:
 
 
 def _tail(folder: int, name: str, most: int) -> bytes:
-    """The last bytes of a regular file; if that is not all of it, from the beginning of a line on. OSError."""
+    """The last bytes of a regular file; if that is not all of it, from the beginning of a line on.
+    OSError.
+    """
     with open(os.open(name, _FILE, dir_fd=folder), "rb") as file:
         about = os.fstat(file.fileno())
         if not S_ISREG(about.st_mode):

@@ -38,13 +38,16 @@ CONFIRMED_STORE = "vibe-gate.store"
 """The setting that allows a folder of this machine as the shared store."""
 
 
-def gate_for(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate:
+def gate_for(
+    repository: Repository, change: Change, *, base: str | None, definitions: str | None
+) -> Gate:
     """The gate in force for a change.
 
-    Raises DefinitionError for definitions that do not parse, the change's own included (let in, they would stop every
-    later review); RevisionError for a revision that names nothing. Without definitions at the trusted revision those
-    of the remote's default branch bind; without these the change's own (origin "bootstrap"); without any the built-in
-    gate. Agents and workflows of the change itself are in force only while it is not committed: the user's own.
+    Raises DefinitionError for definitions that do not parse, the change's own included (let in,
+    they would stop every later review); RevisionError for a revision that names nothing. Without
+    definitions at the trusted revision those of the remote's default branch bind; without these the
+    change's own (origin "bootstrap"); without any the built-in gate. Agents and workflows of the
+    change itself are in force only while it is not committed: the user's own.
     """
     gate, tree = _gate_for(repository, change, base=base, definitions=definitions)
     return replace(gate, gitleaks=tree.read(GITLEAKS_FILE) or b"")
@@ -69,7 +72,9 @@ def _gate_for(
     if gate is None:
         revision = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
         gate = load_gate(own, revision=revision, origin="bootstrap")
-        if gate and change.head_commit:  # commits may be of others: what they bring to be run is not run yet
+        if (
+            gate and change.head_commit
+        ):  # commits may be of others: what they bring to be run is not run yet
             gate = replace(gate, agents=(), workflows=())
     elif definitions is None and _is_read_from(gate, change):
         load_gate(own, revision="", origin="trusted")
@@ -83,10 +88,14 @@ def _gate_for(
         if not absence and _is_removed(repository, change, trusted[0]):
             absence = "removed"
         branch = _trusted_branch(repository, named)
-        return replace(gate, origin="bootstrap", branch=branch, first=new, absence=absence), trusted[1]
+        return replace(
+            gate, origin="bootstrap", branch=branch, first=new, absence=absence
+        ), trusted[1]
     if gate is None:
         gate = built_in_gate(trusted[1])
-        return gate if gate.agents or gate.workflows or change.head_commit else built_in_gate(own), trusted[1]
+        return gate if gate.agents or gate.workflows or change.head_commit else built_in_gate(
+            own
+        ), trusted[1]
     return gate, trusted[1]
 
 
@@ -99,30 +108,43 @@ def _is_removed(repository: Repository, change: Change, trusted: str) -> bool:
 
 
 def _is_first(repository: Repository, change: Change, base: str | None) -> bool:
-    """Whether no definitions, not even broken ones, are where they would bind, whatever `--definitions` names."""
+    """Whether no definitions, not even broken ones, are where they would bind, whatever
+    `--definitions` names.
+    """
     trusted = trusted_revision(repository, change.base_commit, base=base)
-    return not repository.with_folder(filter(None, (trusted or change.before, repository.remote_default())), FOLDER)
+    return not repository.with_folder(
+        filter(None, (trusted or change.before, repository.remote_default())), FOLDER
+    )
 
 
 def _is_read_from(gate: Gate, change: Change) -> bool:
-    """Whether the change touches a file from which a gate is read: the change's own gate must have no mistake."""
+    """Whether the change touches a file from which a gate is read: the change's own gate must have
+    no mistake.
+    """
     globs = (".vibe-gate/**", ".claude/agents/*.md")
     return any(is_listed(file, globs) or is_source(file, gate) for file in change.files)
 
 
 def _trusted_branch(repository: Repository, named: str | None) -> str:
-    """The branch where definitions would bind, as people know it; "" if it is the change's before commit."""
+    """The branch where definitions would bind, as people know it; "" if it is the change's before
+    commit.
+    """
     if named and re.fullmatch("[0-9a-f]{40}", named):
         return "the base branch"
-    return paths.quote(named or repository.config("vibe-gate.trust") or repository.remote_default_name)
+    return paths.quote(
+        named or repository.config("vibe-gate.trust") or repository.remote_default_name
+    )
 
 
-def _trusted_gate(repository: Repository, revision: str, tree: DefinitionTree, *, falls_back: bool) -> Gate | None:
+def _trusted_gate(
+    repository: Repository, revision: str, tree: DefinitionTree, *, falls_back: bool
+) -> Gate | None:
     gate = load_gate(tree, revision=revision, origin="trusted")
     default = repository.remote_default() if gate is None and falls_back else None
     if default is None:
         return gate
-    # A branch that left before there was a gate, or shares no history at all, does not bring its own.
+    # A branch that left before there was a gate, or shares no history at all, does not bring its
+    # own.
     return load_gate(repository.tree(default), revision=default, origin="trusted")
 
 
@@ -130,13 +152,17 @@ def _trusted_tree(
     repository: Repository, change: Change, *, base: str | None, definitions: str | None
 ) -> tuple[str, DefinitionTree]:
     revision = trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
-    return revision, repository.tree(repository.snapshot() if revision == WORKTREE else revision or change.before)
+    return revision, repository.tree(
+        repository.snapshot() if revision == WORKTREE else revision or change.before
+    )
 
 
 def trusted_revision(
     repository: Repository, before: str, *, base: str | None = None, definitions: str | None = None
 ) -> str:
-    """The commit to read definitions at, "worktree", or "" if there is none; `before`: the commit before the change."""
+    """The commit to read definitions at, "worktree", or "" if there is none; `before`: the commit
+    before the change.
+    """
     if definitions == WORKTREE:
         return WORKTREE
     if named := definitions or base:
@@ -147,8 +173,9 @@ def trusted_revision(
 
 
 def standing_gate(repository: Repository) -> Gate | None:
-    """The gate at the trusted revision of what is checked out, so that a change under review decides nothing about the
-    store; None if there is none. DefinitionError."""
+    """The gate at the trusted revision of what is checked out, so that a change under review
+    decides nothing about the store; None if there is none. DefinitionError.
+    """
     try:
         revision = trusted_revision(repository, repository.resolve("HEAD"))
     except RevisionError:
@@ -159,7 +186,8 @@ def standing_gate(repository: Repository) -> Gate | None:
 def standing_store(repository: Repository, clock: Callable[[], datetime]) -> SharedStore:
     """The shared store that the gate at the trusted revision names.
 
-    UsageError: none, there is no key to it here, or HEAD may be a change under review, as in the checkout of a CI job.
+    UsageError: none, there is no key to it here, or HEAD may be a change under review, as in the
+    checkout of a CI job.
     """
     gate = standing_gate(repository)
     url = gate.store_url if gate else ""
@@ -176,9 +204,11 @@ def standing_store(repository: Repository, clock: Callable[[], datetime]) -> Sha
 
 
 def unconfirmed_store(repository: Repository, url: str) -> str:
-    """The sentence why a folder is not used as the shared store; "" if its user allowed it, or for a bucket.
+    """The sentence why a folder is not used as the shared store; "" if its user allowed it, or for
+    a bucket.
 
-    The default branch could name any folder that the user may write to. Git's configuration is no part of a repository.
+    The default branch could name any folder that the user may write to. Git's configuration is no
+    part of a repository.
     """
     if not url.startswith("file://") or repository.config(CONFIRMED_STORE) == url:
         return ""
@@ -195,18 +225,28 @@ def _no_store(repository: Repository) -> str:
         revision = trusted_revision(repository, repository.resolve("HEAD"))[:12]
     with suppress(DefinitionError):
         own = own_gate(repository.root).file.store
-    where = " ".join(filter(None, (f"on {branch}" if branch else "at HEAD", revision and f"({revision})")))
+    where = " ".join(
+        filter(None, (f"on {branch}" if branch else "at HEAD", revision and f"({revision})"))
+    )
     merged = f", merge it into {branch} and push" if branch else ""
-    advice = f"The working tree has one: commit it{merged}." if own else "Name one there: [store] url = ..."
+    advice = (
+        f"The working tree has one: commit it{merged}."
+        if own
+        else "Name one there: [store] url = ..."
+    )
     return f"No shared store: .vibe-gate/gate.toml {where} has no [store]. {advice}"
 
 
 def unknown_branch(repository: Repository, *named: str | None) -> str:
-    """The sentence why the trusted revision may be of the change itself; `named`: what the user says it is, if so."""
+    """The sentence why the trusted revision may be of the change itself; `named`: what the user
+    says it is, if so.
+    """
     return "" if any(named) or repository.config("vibe-gate.trust") else repository.unknown_default
 
 
 def own_gate(root: Path) -> Gate:
-    """The gate of a working tree as its files are, for tests of its agents and rubrics; else the built-in one."""
+    """The gate of a working tree as its files are, for tests of its agents and rubrics; else the
+    built-in one.
+    """
     files = FolderFiles(root)
     return load_gate(files, revision=WORKTREE, origin="trusted") or built_in_gate(files)

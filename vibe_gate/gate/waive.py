@@ -1,4 +1,6 @@
-"""`override` and `suppress`: what a person asks to let pass is looked up in the bundles, and written down."""
+"""`override` and `suppress`: what a person asks to let pass is looked up in the bundles, and
+written down.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ DEFAULT_TIME = timedelta(days=30)
 
 
 class WaiverAsked(Struct, frozen=True):
-    """What a person asks: `what` may pass because of `reason`, until `expires` (inclusive; None: the default)."""
+    """What a person asks: `what` may pass because of `reason`, until `expires` (inclusive; None:
+    the default).
+    """
 
     what: str
     reason: str
@@ -42,7 +46,11 @@ def override(ask: WaiverAsked, repository: Repository, now: datetime) -> tuple[O
     """
     name, email = person(repository, "accept")
     expires = _checked(ask, now)
-    meant = _policy(repository, now) if ask.what == "policy" else stored_finding(repository, ask.what, now)
+    meant = (
+        _policy(repository, now)
+        if ask.what == "policy"
+        else stored_finding(repository, ask.what, now)
+    )
     made = Override(
         ts=now.isoformat(timespec="seconds"),
         finding=meant.fingerprint,
@@ -55,13 +63,16 @@ def override(ask: WaiverAsked, repository: Repository, now: datetime) -> tuple[O
     open_state(repository.common_dir).overrides.append(made)
     remark = f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}"
     redactor = Redactor(repository.environment.variables)
-    bundle = read_bundle(repository.store_root / meant.entry.bundle, redact=redactor, clock=lambda: now)
+    bundle = read_bundle(
+        repository.store_root / meant.entry.bundle, redact=redactor, clock=lambda: now
+    )
     bundle.annotate(remark[:10_000], "override")
     return made, meant.about
 
 
 def take_back(what: str, repository: Repository) -> str:
-    """Remove the overrides of one finding, named by the beginning of its fingerprint; the whole of it comes back.
+    """Remove the overrides of one finding, named by the beginning of its fingerprint; the whole of
+    it comes back.
 
     UsageError: it has none, or several are meant.
     """
@@ -72,17 +83,25 @@ def take_back(what: str, repository: Repository) -> str:
 
 
 def suppress(ask: WaiverAsked, repository: Repository, now: datetime) -> tuple[Suppression, str]:
-    """Write a suppression into the working tree; its file's path comes back. UsageError as of `override`."""
+    """Write a suppression into the working tree; its file's path comes back. UsageError as of
+    `override`.
+    """
     name, email = person(repository, "accept")
     expires = _checked(ask, now)
     criterion, colon, glob = ask.what.partition(":")
     if colon and not glob:
-        raise UsageError(f"{paths.quote(ask.what)} lacks a glob: write CRITERION:GLOB, as in no-secrets:tests/**.")
+        raise UsageError(
+            f"{paths.quote(ask.what)} lacks a glob: write CRITERION:GLOB, as in no-secrets:tests/**."
+        )
     known = _criteria(repository)
     if not colon:
         found = stored_finding(repository, ask.what, now)
         path = (paths.unquote(found.path),) if found.path else ()
-        aim: dict[str, object] = {"finding": found.fingerprint, "criterion": found.criterion, "paths": path}
+        aim: dict[str, object] = {
+            "finding": found.fingerprint,
+            "criterion": found.criterion,
+            "paths": path,
+        }
     elif criterion in (*known, "*"):
         aim = {"criterion": None if criterion == "*" else criterion, "paths": (glob,)}
     else:
@@ -98,14 +117,19 @@ def suppress(ask: WaiverAsked, repository: Repository, now: datetime) -> tuple[S
 
 
 def _criteria(repository: Repository) -> list[str]:
-    """The criteria of the gate in the working tree. UsageError without one: a suppression would have no effect."""
+    """The criteria of the gate in the working tree. UsageError without one: a suppression would
+    have no effect.
+    """
     gate = load_gate(repository.tree(repository.snapshot()), revision="", origin="trusted")
     if gate is None:
         raise UsageError(
             "Suppressions are a part of the repository's own gate, and there is none: run `vibe-gate init` first. "
             "`vibe-gate override` accepts a finding in this clone."
         )
-    return [*dict.fromkeys(criterion.id for rubric in gate.rubrics for criterion in rubric.criterion), "policy"]
+    return [
+        *dict.fromkeys(criterion.id for rubric in gate.rubrics for criterion in rubric.criterion),
+        "policy",
+    ]
 
 
 def _checked(ask: WaiverAsked, now: datetime) -> date | None:
@@ -120,7 +144,11 @@ def _policy(repository: Repository, now: datetime) -> StoredFinding:
     """The change of the gate itself that the newest run with such a change was about."""
     for entry, papers in sealed_runs(repository, now):
         if papers.receipt is not None and (fingerprint := parse(papers.receipt).receipt.policy):
-            changed = [change["path"] for change in papers.document["policy_changes"] if change["level"] == "block"]
+            changed = [
+                change["path"]
+                for change in papers.document["policy_changes"]
+                if change["level"] == "block"
+            ]
             return StoredFinding(POLICY + fingerprint, f"changes of {', '.join(changed)}", entry)
     raise UsageError("No run found with a change of the gate itself.")
 
@@ -146,12 +174,17 @@ def add_suppression(root: Path, rule: Suppression) -> str:
         new = old + (b"" if old.endswith(b"\n") else b"\n") + text.encode()
         source = read_toml(SUPPRESSIONS, new)
         wrong = [source] if isinstance(source, Mistake) else list[Mistake]()
-        if isinstance(source, Mistake) or validated(SuppressionsFile, source.tables, (), source, wrong) is None:
+        if (
+            isinstance(source, Mistake)
+            or validated(SuppressionsFile, source.tables, (), source, wrong) is None
+        ):
             raise DefinitionError(wrong)
         folder.mkdir(exist_ok=True)
         part = folder / f".{secrets.token_hex(8)}"
         part.write_bytes(new)
         part.replace(target)
     except OSError as error:
-        raise InfrastructureError(f"{SUPPRESSIONS} could not be written: {error.strerror}.") from error
+        raise InfrastructureError(
+            f"{SUPPRESSIONS} could not be written: {error.strerror}."
+        ) from error
     return SUPPRESSIONS

@@ -24,10 +24,11 @@ def waivers_in_force(
     *,
     in_ci: bool,
 ) -> Waivers:
-    """What may be let pass: the gate's suppressions, what people `accepted` at the forge, and the overrides recorded
-    in this clone, which have no effect in CI.
+    """What may be let pass: the gate's suppressions, what people `accepted` at the forge, and the
+    overrides recorded in this clone, which have no effect in CI.
 
-    `approval` gives a person's word for the changes of the gate itself; it is asked only if that is needed.
+    `approval` gives a person's word for the changes of the gate itself; it is asked only if that is
+    needed.
     """
     local = () if in_ci else state.overrides.all()
     people = tuple(one for one in local if not agent_behind({}, (one.email,)))

@@ -1,4 +1,6 @@
-"""Workflows: `.vibe-gate/workflows/ID.toml`, with every name that they use, and `ID.py` as source; their agents."""
+"""Workflows: `.vibe-gate/workflows/ID.toml`, with every name that they use, and `ID.py` as source;
+their agents.
+"""
 
 from __future__ import annotations
 
@@ -52,21 +54,34 @@ Found = list[Mistake]
 
 
 def with_workflows(
-    gate: Gate, tree: DefinitionTree, sources: Mapping[str, Source], rubrics: Sequence[str], found: dict[str, Found]
+    gate: Gate,
+    tree: DefinitionTree,
+    sources: Mapping[str, Source],
+    rubrics: Sequence[str],
+    found: dict[str, Found],
 ) -> tuple[Gate, Found]:
-    """The gate with the agents and workflows of `sources`, the tree's TOML definitions, and of files in other forms.
+    """The gate with the agents and workflows of `sources`, the tree's TOML definitions, and of
+    files in other forms.
 
-    Mistakes go to `found`, by path; those in agents of `.claude/agents` that no workflow in TOML names come back. What
-    a file with a mistake defines counts as known: one mistake, one sentence.
+    Mistakes go to `found`, by path; those in agents of `.claude/agents` that no workflow in TOML
+    names come back. What a file with a mistake defines counts as known: one mistake, one sentence.
     """
     servers = sources[GATE].tables.get("mcp") if GATE in sources else None
-    agents: dict[str, Agent | None] = {stem(path): None for path in found if path.startswith(AGENTS)}
+    agents: dict[str, Agent | None] = {
+        stem(path): None for path in found if path.startswith(AGENTS)
+    }
     for path, source in sources.items():
         if path.startswith(AGENTS):
-            agents[stem(path)] = read_agent(source, [*servers] if isinstance(servers, dict) else [], found[path])
+            agents[stem(path)] = read_agent(
+                source, [*servers] if isinstance(servers, dict) else [], found[path]
+            )
     python = {path: tree.read(path) or b"" for path in _files_in(tree, WORKFLOWS, ".py")}
     workflows = {path: source for path, source in sources.items() if path.startswith(WORKFLOWS)}
-    named = {str(name) for source in workflows.values() for _, name in source.values("stage", None, "agent")}
+    named = {
+        str(name)
+        for source in workflows.values()
+        for _, name in source.values("stage", None, "agent")
+    }
     digests = {path: digest_of(raw) for path, raw in python.items()}
     refused: Found = []
     for path in _files_in(tree, CLAUDE_AGENTS, ".md"):
@@ -84,7 +99,10 @@ def with_workflows(
         else:
             refused += own
     known = {FIXER.id: FIXER, **agents}
-    made = [read_workflow(source, tree, rubrics, known, found[path]) for path, source in workflows.items()]
+    made = [
+        read_workflow(source, tree, rubrics, known, found[path])
+        for path, source in workflows.items()
+    ]
     for path, raw in python.items():
         found[path] = []
         made.append(read_python(path, raw, found[path]))
@@ -105,11 +123,19 @@ def with_workflows(
 
 def _files_in(tree: DefinitionTree, folder: str, ending: str) -> list[str]:
     """The files directly in the folder whose names have this ending."""
-    return sorted(path for path in tree.list(folder[:-1]) if path.endswith(ending) and "/" not in path[len(folder) :])
+    return sorted(
+        path
+        for path in tree.list(folder[:-1])
+        if path.endswith(ending) and "/" not in path[len(folder) :]
+    )
 
 
 def read_workflow(
-    source: Source, tree: DefinitionTree, rubrics: Sequence[str], agents: Mapping[str, Agent | None], found: Found
+    source: Source,
+    tree: DefinitionTree,
+    rubrics: Sequence[str],
+    agents: Mapping[str, Agent | None],
+    found: Found,
 ) -> WorkflowDefinition | None:
     """The workflow of a TOML file; it may name these rubrics and agents, and files of the tree.
 
@@ -128,7 +154,9 @@ def read_workflow(
             break
     if file is None:
         return None
-    return WorkflowDefinition(file.id, source.path, source.digest, file, files=tuple(sorted(files.items())))
+    return WorkflowDefinition(
+        file.id, source.path, source.digest, file, files=tuple(sorted(files.items()))
+    )
 
 
 def read_python(path: str, raw: bytes, found: Found) -> WorkflowDefinition | None:
@@ -147,7 +175,9 @@ def read_python(path: str, raw: bytes, found: Found) -> WorkflowDefinition | Non
     except SyntaxError as error:
         found.append(Mistake(shown, error.lineno or 1, "", f"not Python: {paths.quote(error.msg)}"))
     except (ValueError, RecursionError, MemoryError):
-        found.append(Mistake(shown, 1, "", "not Python: it is nested too deeply, or holds a NUL character"))
+        found.append(
+            Mistake(shown, 1, "", "not Python: it is nested too deeply, or holds a NUL character")
+        )
     return None if found else WorkflowDefinition(name, path, digest_of(raw), source=text.encode())
 
 
@@ -162,19 +192,31 @@ def _readable(source: Source) -> list[StageRule | None]:
 # Names of other things
 
 
-def _unknown_names(source: Source, rubrics: Sequence[str], agents: Sequence[str]) -> Iterator[Mistake]:
-    ids = sorted({name for _, name in source.values("stage", None, "id") if is_identifier(name)})[:MAX_STAGES]
+def _unknown_names(
+    source: Source, rubrics: Sequence[str], agents: Sequence[str]
+) -> Iterator[Mistake]:
+    ids = sorted({name for _, name in source.values("stage", None, "id") if is_identifier(name)})[
+        :MAX_STAGES
+    ]
     for location, name in source.values("stage", None, "agent"):
         if is_identifier(name) and name not in agents:
             yield source.mistake(location, missing("agent", name, agents))
-    asked = source.values("stage", None, "rubrics", None) + source.values("stage", None, "until", "rubrics", None)
+    asked = source.values("stage", None, "rubrics", None) + source.values(
+        "stage", None, "until", "rubrics", None
+    )
     for location, name in asked:
         if is_identifier(name) and name not in rubrics:
             yield source.mistake(location, missing("rubric", name, rubrics))
-    for location, name in source.values("stage", None, "needs", None) + source.values("stage", None, "context", None):
+    for location, name in source.values("stage", None, "needs", None) + source.values(
+        "stage", None, "context", None
+    ):
         if is_identifier(name) and name not in ids:
-            yield source.mistake(location, f"no stage {quoted(name)}\n{suggestion(name, ids, 'the stages')}")
-    for location, text in source.values("stage", None, "when") + source.values("stage", None, "when", None):
+            yield source.mistake(
+                location, f"no stage {quoted(name)}\n{suggestion(name, ids, 'the stages')}"
+            )
+    for location, text in source.values("stage", None, "when") + source.values(
+        "stage", None, "when", None
+    ):
         if isinstance(text, str) and (what := _wrong_condition(text, ids)):
             yield source.mistake(location, what)
 
@@ -185,26 +227,38 @@ def _wrong_condition(text: str, ids: Sequence[str]) -> str:
     conditions = get_args(Condition)
     if not stage or condition not in conditions:
         return f"must be STAGE.CONDITION, not {quoted(text)}\n{suggestion(condition, conditions, 'conditions')}"
-    return "" if stage in ids else f"no stage {quoted(stage)}\n{suggestion(stage, ids, 'the stages')}"
+    return (
+        "" if stage in ids else f"no stage {quoted(stage)}\n{suggestion(stage, ids, 'the stages')}"
+    )
 
 
 # Files that stages name
 
 
 def _files(source: Source, tree: DefinitionTree, found: Found) -> Iterator[tuple[str, bytes]]:
-    """The prompt files and images of the stages, with their contents; what is wrong with them goes to `found`."""
-    named = source.values("stage", None, "prompt_file") + source.values("stage", None, "images", None)
+    """The prompt files and images of the stages, with their contents; what is wrong with them goes
+    to `found`.
+    """
+    named = source.values("stage", None, "prompt_file") + source.values(
+        "stage", None, "images", None
+    )
     first = {path: location for location, path in reversed(named) if isinstance(path, str)}
     for path, location in islice(reversed(first.items()), MAX_FILES):
         raw = None if "\0" in path else tree.read(path)
         if raw is None:
-            what = "no file {} in this tree (paths start at its root; symbolic links are not followed)"
+            what = (
+                "no file {} in this tree (paths start at its root; symbolic links are not followed)"
+            )
         elif "images" not in location:
-            what = "{}: " + text.message if isinstance(text := read_text(path, raw), Mistake) else ""
+            what = (
+                "{}: " + text.message if isinstance(text := read_text(path, raw), Mistake) else ""
+            )
         elif path.lower().rpartition(".")[2] not in IMAGE_TYPES:
             what = "{} is not a png, jpeg, gif or webp file"
         else:
-            what = "{} has over " + f"{MAX_IMAGE_BYTES:,} bytes" if len(raw) > MAX_IMAGE_BYTES else ""
+            what = (
+                "{} has over " + f"{MAX_IMAGE_BYTES:,} bytes" if len(raw) > MAX_IMAGE_BYTES else ""
+            )
         if what:
             found.append(source.mistake(location, what.format(quoted(path))))
         else:

@@ -4,7 +4,8 @@ A cassette is a directory with one JSON file for each exchange, `<digest>-<n>.js
 first 16 digits of the request's digest, and the number of this answer among those to
 the same request. A file is
 
-    {"schema": 1, "digest": sha-256 of the normal form (see `normal.digest`), "number": n, "node": node id,
+    {"schema": 1, "digest": sha-256 of the normal form (see `normal.digest`), "number": n, "node":
+    node id,
      "request": the normal form (see `normal`), redacted, for people and for differences,
      "response": {"status": 200, "events": [...]} or {"status": 400, "body": {...}}}
 
@@ -48,7 +49,9 @@ _JOINED = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta
 class RecordedResponse(Struct, frozen=True, kw_only=True):
     """A recorded answer: `events` of a stream, or the `body` of one that came in one piece."""
 
-    status: Annotated[int, Meta(ge=200, le=599)]  # after a lower one the agent's program waits for another
+    status: Annotated[
+        int, Meta(ge=200, le=599)
+    ]  # after a lower one the agent's program waits for another
     events: tuple[Json, ...] | None = None
     body: Any = None
 
@@ -81,7 +84,9 @@ class Cassette:
     def load(self) -> None:
         """Read every exchange. GatewayError if the directory or a file cannot be used."""
         if not self._directory.is_dir():
-            raise GatewayError(f"There is no cassette at {self._directory}; record one with --wire record.")
+            raise GatewayError(
+                f"There is no cassette at {self._directory}; record one with --wire record."
+            )
         for path in sorted(self._directory.glob("*.json")):
             exchange = _read(path)
             self._exchanges.setdefault(exchange.digest, []).append(exchange)
@@ -100,7 +105,9 @@ class Cassette:
         self._compare(recorded[number], request)
         return _restored(recorded[number].response, placeholders)
 
-    def write(self, node_id: str, request: Json, response: Json, placeholders: Mapping[str, str]) -> None:
+    def write(
+        self, node_id: str, request: Json, response: Json, placeholders: Mapping[str, str]
+    ) -> None:
         """Keep one exchange. GatewayError if it cannot be written."""
         key = digest(request)
         with self._lock:
@@ -120,14 +127,22 @@ class Cassette:
             partial.write_bytes(text.encode("utf-8", "replace") + b"\n")
             partial.replace(path)
         except OSError as error:
-            raise GatewayError(f"The cassette {self._directory} cannot be written: {error.strerror}.") from error
+            raise GatewayError(
+                f"The cassette {self._directory} cannot be written: {error.strerror}."
+            ) from error
 
     def _compare(self, recorded: RecordedExchange, request: Json) -> None:
         recorded_results = loose_results(recorded.request)
         results = loose_results(mapped(request, _redacted(self._redact)))
-        differing = [str(number) for number, result in results.items() if result != recorded_results.get(number)]
+        differing = [
+            str(number)
+            for number, result in results.items()
+            if result != recorded_results.get(number)
+        ]
         if differing:
-            self.notes.append(f"{recorded.node}: what call {', '.join(differing)} gave differs from the recording")
+            self.notes.append(
+                f"{recorded.node}: what call {', '.join(differing)} gave differs from the recording"
+            )
 
     def difference(self, request: Json) -> str:
         """Why this request has no answer: how it differs from the nearest recorded one."""
@@ -137,12 +152,16 @@ class Cassette:
         request_lines = _lines(mapped(request, lambda text, _: self._redact(text)))
         nearest = max(
             (_lines(exchanges[0].request) for exchanges in self._exchanges.values()),
-            key=lambda lines: difflib.SequenceMatcher(None, lines, request_lines, autojunk=False).quick_ratio(),
+            key=lambda lines: difflib.SequenceMatcher(
+                None, lines, request_lines, autojunk=False
+            ).quick_ratio(),
             default=None,
         )
         if nearest is None:
             return "the cassette is empty"
-        lines = list(difflib.unified_diff(nearest, request_lines, "recorded", "asked", n=1, lineterm=""))
+        lines = list(
+            difflib.unified_diff(nearest, request_lines, "recorded", "asked", n=1, lineterm="")
+        )
         if not lines:
             return "it differs from the recorded one in what was redacted"
         hidden = len(lines) - SHOWN_DIFFERENCE
@@ -154,7 +173,9 @@ class Cassette:
 def joined(events: list[Json]) -> list[Json]:
     """The events of a stream with the deltas of each block joined, without pings and signatures."""
     result: list[Json] = []
-    pieces: dict[tuple[str, str], Json] = {}  # the first delta of a block's kind; the others are added to it
+    pieces: dict[
+        tuple[str, str], Json
+    ] = {}  # the first delta of a block's kind; the others are added to it
     for event in events:
         delta = event.get("delta")
         kind = str(delta.get("type")) if isinstance(delta, dict) else ""
@@ -193,7 +214,10 @@ def _restored(response: RecordedResponse, placeholders: Mapping[str, str]) -> Re
         return (escaped if field == "partial_json" else fill)(text)
 
     return replace(
-        response, **mapped({name: value for name, value in plain(response).items() if name != "status"}, restore)
+        response,
+        **mapped(
+            {name: value for name, value in plain(response).items() if name != "status"}, restore
+        ),
     )
 
 

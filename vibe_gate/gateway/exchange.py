@@ -80,7 +80,9 @@ class Relay:
     what went wrong.
     """
 
-    def __init__(self, ledger: Ledger, cassette: Cassette | None, placeholders: Mapping[str, str]) -> None:
+    def __init__(
+        self, ledger: Ledger, cassette: Cassette | None, placeholders: Mapping[str, str]
+    ) -> None:
         self.ledger = ledger
         self.cassette = cassette
         self.placeholders = placeholders
@@ -89,7 +91,9 @@ class Relay:
         self.sessions: dict[str, Account] = {}
         """By the token in a session's address."""
         self.unmatched: list[str] = []
-        """Requests that the cassette had no answer to, each with its difference to the nearest one."""
+        """Requests that the cassette had no answer to, each with its difference to the nearest
+        one.
+        """
         self.failures: list[GatewayError] = []
         """What went wrong in recording; the first is raised when the gateway closes."""
         self.waiting: set[str] = set()
@@ -135,7 +139,10 @@ class Exchange:
                 self._count_replayed()
             self._handler.send_whole(response.status, {}, json.dumps(response.body).encode())
             return
-        lines = [f"event: {event.get('type')}\ndata: {json.dumps(event)}\n\n" for event in response.events]
+        lines = [
+            f"event: {event.get('type')}\ndata: {json.dumps(event)}\n\n"
+            for event in response.events
+        ]
         stream = "".join(lines).encode()
         self._meter.feed(stream)
         self._count_replayed()
@@ -144,7 +151,9 @@ class Exchange:
             send(stream)
 
     def _count_replayed(self) -> None:
-        self._relay.ledger.count_replayed(self._account, str(self._body.get("model")), self._meter.usage())
+        self._relay.ledger.count_replayed(
+            self._account, str(self._body.get("model")), self._meter.usage()
+        )
 
     def _forward(self, client: Client) -> None:
         """Ask until there is an answer: an overloaded API is waited for while the session has time.
@@ -186,7 +195,9 @@ class Exchange:
         model, useful = str(self._body.get("model")), useful_tokens(self._body)
         reservation = self._relay.ledger.reserve(self._account, model, expected, max_tokens, useful)
         if reservation is None:
-            self._refuse(self._account.limit, "What is left of the budget does not pay for this request.")
+            self._refuse(
+                self._account.limit, "What is left of the budget does not pay for this request."
+            )
             return None
         sent, self._granted = self._raw, 0
         if reservation.max_tokens < max_tokens:
@@ -194,14 +205,19 @@ class Exchange:
             sent = json.dumps(self._body | {"max_tokens": reservation.max_tokens}).encode()
         unmetered, is_cut = Usage(), False
         try:
-            with contextlib.closing(client.post(self._handler.route, dict(self._handler.headers), sent)) as answer:
+            with contextlib.closing(
+                client.post(self._handler.route, dict(self._handler.headers), sent)
+            ) as answer:
                 unmetered = expected if answer.status_code < 400 else Usage()
                 self._pass(answer, reservation, client)
         except Unavailable as error:
             unmetered = Usage()
             return error
         except Oversized as error:  # asking again would bring as much
-            self._account.ended, self._account.ended_because = wire.UNAVAILABLE, f"{client.host} {error}."
+            self._account.ended, self._account.ended_because = (
+                wire.UNAVAILABLE,
+                f"{client.host} {error}.",
+            )
             is_cut = True
         except (Cut, OSError):  # OSError: the agent went away
             is_cut = True
@@ -226,7 +242,9 @@ class Exchange:
                 for chunk in itertools.chain([first], pieces):
                     if self._meter.complete:
                         self._require_stop_reason()
-                        self._conclude(reservation, {"status": status, "events": joined(self._meter.events)})
+                        self._conclude(
+                            reservation, {"status": status, "events": joined(self._meter.events)}
+                        )
                     send(chunk)
                 if status < 300:
                     self._require_stop_reason()
@@ -272,7 +290,9 @@ class Exchange:
                 continue
             held_back += chunk
             if len(held_back) > MAX_EVENT_BYTES:
-                raise Oversized(f"sent an answer of more than {MAX_EVENT_BYTES:,} bytes without a whole block")
+                raise Oversized(
+                    f"sent an answer of more than {MAX_EVENT_BYTES:,} bytes without a whole block"
+                )
             for event in events:
                 self._raise_overload(event, host)
             has_block = any(event.get("type") not in _UNFINISHED for event in events)
@@ -301,7 +321,9 @@ class Exchange:
             return
         places = self._relay.placeholders
         try:
-            self._relay.cassette.write(self._account.node_id, normal_request(self._body, places), response, places)
+            self._relay.cassette.write(
+                self._account.node_id, normal_request(self._body, places), response, places
+            )
         except GatewayError as error:
             self._relay.failures.append(error)
 
@@ -374,13 +396,23 @@ class Handler(BaseHTTPRequestHandler):
         self.route = f"/{route}"
         account, path = self.server.relay.sessions.get(token), self.route.partition("?")[0]
         length_text = self.headers.get("content-length", "")
-        length = int(length_text) if length_text.isdecimal() and len(length_text) < MAX_LENGTH_DIGITS else None
+        length = (
+            int(length_text)
+            if length_text.isdecimal() and len(length_text) < MAX_LENGTH_DIGITS
+            else None
+        )
         if account is None or path not in (MESSAGES, COUNT_TOKENS):
-            self._refuse_unread(404, "not_found_error", "Only /v1/messages of a session is served here.")
+            self._refuse_unread(
+                404, "not_found_error", "Only /v1/messages of a session is served here."
+            )
             return
         self.server.know(self.connection)
         if length is None or length > MAX_REQUEST_BYTES or not self.server.begin_request(length):
-            self._refuse_unread(413, "request_too_large", "The request is too large, or does not say how large it is.")
+            self._refuse_unread(
+                413,
+                "request_too_large",
+                "The request is too large, or does not say how large it is.",
+            )
             return
         try:
             self.connection.settimeout(ARRIVAL_S)
@@ -403,7 +435,11 @@ class Handler(BaseHTTPRequestHandler):
         if body is None:
             self.send_error_json(400, "invalid_request_error", "The request is not a JSON object.")
         elif path == COUNT_TOKENS:  # a guess: it is free, and the same every time
-            self.send_whole(200, {}, json.dumps({"input_tokens": int(len(raw) / CHARACTERS_PER_TOKEN) + 1}).encode())
+            self.send_whole(
+                200,
+                {},
+                json.dumps({"input_tokens": int(len(raw) / CHARACTERS_PER_TOKEN) + 1}).encode(),
+            )
         else:
             Exchange(self, account, body, raw).run()
 
@@ -425,7 +461,10 @@ class Handler(BaseHTTPRequestHandler):
     @contextlib.contextmanager
     def stream(self, status: int, headers: dict[str, str]) -> Iterator[Callable[[bytes], object]]:
         """An answer piece by piece; left by an exception, it never gets its end."""
-        self._begin(status, {"content-type": "text/event-stream"} | headers | {"transfer-encoding": "chunked"})
+        self._begin(
+            status,
+            {"content-type": "text/event-stream"} | headers | {"transfer-encoding": "chunked"},
+        )
         yield lambda chunk: self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
         self.wfile.write(b"0\r\n\r\n")
 
@@ -476,7 +515,9 @@ class Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Close connections that take too long to name a session: each byte may come just in time."""
+        """Close connections that take too long to name a session: each byte may come just in
+        time.
+        """
         with self._lock:
             late = time.monotonic() - ARRIVAL_S
             for connection in [peer for peer, since in self._strangers.items() if since < late]:
@@ -495,7 +536,9 @@ class Server(ThreadingHTTPServer):
             self._strangers.pop(connection, None)
 
     def begin_request(self, size: int) -> bool:
-        """Whether there is room for a request of so many bytes; if so, `end_request` gives it back."""
+        """Whether there is room for a request of so many bytes; if so, `end_request` gives it
+        back.
+        """
         with self._lock:
             if self._bytes + size > MAX_BYTES_AT_ONCE:
                 return False

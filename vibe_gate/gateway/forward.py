@@ -35,11 +35,33 @@ PIECE_BYTES = 65_536
 _ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
 """Of answers; none was asked for, and some servers pack all the same."""
 
-_UNREADABLE = (ValueError, LookupError, TypeError, OSError, RecursionError, zlib.error, urllib3.exceptions.HTTPError)
+_UNREADABLE = (
+    ValueError,
+    LookupError,
+    TypeError,
+    OSError,
+    RecursionError,
+    zlib.error,
+    urllib3.exceptions.HTTPError,
+)
 
-_OURS = ("host", "content-length", "transfer-encoding", "connection", "accept-encoding", "authorization", "x-api-key",
-         "cookie", "proxy-authorization", "proxy-connection", "te", "trailer", "upgrade", "keep-alive",
-         "expect")  # fmt: skip
+_OURS = (
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "accept-encoding",
+    "authorization",
+    "x-api-key",
+    "cookie",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "upgrade",
+    "keep-alive",
+    "expect",
+)
 """Headers of the agent that end here: its dummy credentials, and what belongs to one connection."""
 
 
@@ -51,7 +73,9 @@ class Client:
         self._silence_s = silence_s
         self.host = urlsplit(upstream.base_url).hostname
         self._session = requests.Session()
-        self._session.trust_env = False  # the upstream says what was found there; .netrc is nobody's business
+        self._session.trust_env = (
+            False  # the upstream says what was found there; .netrc is nobody's business
+        )
         self._session.proxies.update(upstream.proxies)
         self._verify = upstream.certificates
 
@@ -60,8 +84,12 @@ class Client:
         sent = {name: value for name, value in headers.items() if name.lower() not in _OURS}
         sent |= {"accept-encoding": "identity"}
         for name, value in self._upstream.credentials.items():
-            agents_value = next((sent.pop(header) for header in list(sent) if header.lower() == name), "")
-            sent[name] = f"{agents_value},{value}" if name == "anthropic-beta" and agents_value else value
+            agents_value = next(
+                (sent.pop(header) for header in list(sent) if header.lower() == name), ""
+            )
+            sent[name] = (
+                f"{agents_value},{value}" if name == "anthropic-beta" and agents_value else value
+            )
         try:
             response = self._session.post(
                 self._upstream.base_url + path,
@@ -74,7 +102,9 @@ class Client:
             )
         except requests.RequestException as error:
             raise _unreachable(error, self.host) from error
-        overloaded = overload(self.host, response.status_code, response.headers, lambda: _message(response))
+        overloaded = overload(
+            self.host, response.status_code, response.headers, lambda: _message(response)
+        )
         if overloaded:
             response.close()
             raise overloaded
@@ -109,8 +139,14 @@ def _encoding_of(response: requests.Response) -> str:
 
 
 def _unpacked(response: requests.Response) -> Iterator[bytes]:
-    """The body in pieces of at most `PIECE_BYTES`, however much of it one packed byte stands for."""
-    unpacker = None if _encoding_of(response) in ("", "identity") else zlib.decompressobj(zlib.MAX_WBITS | 32)
+    """The body in pieces of at most `PIECE_BYTES`, however much of it one packed byte stands
+    for.
+    """
+    unpacker = (
+        None
+        if _encoding_of(response) in ("", "identity")
+        else zlib.decompressobj(zlib.MAX_WBITS | 32)
+    )
     while chunk := response.raw.read1(PIECE_BYTES, decode_content=False):
         if unpacker is None:
             yield chunk
@@ -125,7 +161,13 @@ def _unpacked(response: requests.Response) -> Iterator[bytes]:
 def _message(response: requests.Response) -> str:
     """The error's own words, the beginning of long ones; "" if there are none."""
     with suppress(
-        ValueError, LookupError, TypeError, OSError, RecursionError, zlib.error, urllib3.exceptions.HTTPError
+        ValueError,
+        LookupError,
+        TypeError,
+        OSError,
+        RecursionError,
+        zlib.error,
+        urllib3.exceptions.HTTPError,
     ):
         start = b""
         for piece in _unpacked(response):
@@ -138,13 +180,27 @@ def _message(response: requests.Response) -> str:
 
 def _unreachable(error: requests.RequestException, host: str | None) -> Unavailable:
     if isinstance(error, requests.exceptions.SSLError):
-        return Unavailable(f"the certificate of {host} is not trusted", patience_s=0.0, is_reached=False)
+        return Unavailable(
+            f"the certificate of {host} is not trusted", patience_s=0.0, is_reached=False
+        )
     if isinstance(error, requests.exceptions.ProxyError):
-        return Unavailable(f"the proxy on the way to {host} does not answer", patience_s=CONNECTING_S, is_reached=False)
+        return Unavailable(
+            f"the proxy on the way to {host} does not answer",
+            patience_s=CONNECTING_S,
+            is_reached=False,
+        )
     if isinstance(error, requests.exceptions.ReadTimeout):
         return Unavailable(f"{host} accepted the request and did not answer in time")
     if isinstance(error, requests.exceptions.ConnectTimeout):
-        return Unavailable(f"the model's API at {host} does not answer", patience_s=CONNECTING_S, is_reached=False)
-    if error.args and isinstance(error.args[0], urllib3.exceptions.MaxRetryError):  # there was no connection
-        return Unavailable(f"the model's API at {host} cannot be reached", patience_s=CONNECTING_S, is_reached=False)
+        return Unavailable(
+            f"the model's API at {host} does not answer", patience_s=CONNECTING_S, is_reached=False
+        )
+    if error.args and isinstance(
+        error.args[0], urllib3.exceptions.MaxRetryError
+    ):  # there was no connection
+        return Unavailable(
+            f"the model's API at {host} cannot be reached",
+            patience_s=CONNECTING_S,
+            is_reached=False,
+        )
     return Unavailable(f"{host} closed the connection without an answer")

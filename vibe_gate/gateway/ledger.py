@@ -47,7 +47,11 @@ class Account:
     """One session of a node: what it has cost until now, and what its next request may cost."""
 
     def __init__(
-        self, node_id: str, ceiling_usd: float | None = None, working: bool = False, until: float = math.inf
+        self,
+        node_id: str,
+        ceiling_usd: float | None = None,
+        working: bool = False,
+        until: float = math.inf,
     ) -> None:
         """`working`: the session goes on after a cut answer. `until`: on `time.monotonic`."""
         self.node_id = node_id
@@ -127,7 +131,9 @@ class Account:
             return Usage(cache_write=int(size / CHARACTERS_PER_TOKEN) + OVERHEAD_TOKENS)
         added = int((size - self._bytes) / CHARACTERS_PER_TOKEN)
         if self._usage.input < last_input:
-            return Usage(cache_write=added + self._usage.input, cache_read=last_input - self._usage.input)
+            return Usage(
+                cache_write=added + self._usage.input, cache_read=last_input - self._usage.input
+            )
         return Usage(cache_write=added + last_input)
 
     def learn(self, size: int, used: Usage) -> None:
@@ -156,13 +162,19 @@ class Ledger:
         self._on_settled = on_settled
         self._changed = threading.Condition()
         self._accounts: list[Account] = []
-        self._rates: dict[str, float] = {}  # of models without a listed price: share of the dearest's
+        self._rates: dict[
+            str, float
+        ] = {}  # of models without a listed price: share of the dearest's
         self.reached = False
         """Whether the budget refused a request, or cut an answer short."""
         self._closed = False
 
     def account(
-        self, node_id: str, ceiling_usd: float | None = None, working: bool = False, until: float = math.inf
+        self,
+        node_id: str,
+        ceiling_usd: float | None = None,
+        working: bool = False,
+        until: float = math.inf,
     ) -> Account:
         """A new session's account."""
         with self._changed:
@@ -183,12 +195,16 @@ class Ledger:
                 base, _ = self._cost(model, expected)
                 a_token, _ = self._cost(model, Usage(output=1))
                 budget = self._left()
-                account.limit = wire.CEILING_REACHED if account.left < budget else wire.BUDGET_REACHED
+                account.limit = (
+                    wire.CEILING_REACHED if account.left < budget else wire.BUDGET_REACHED
+                )
                 affordable = int((min(budget, account.left) - base) / a_token)
                 if affordable >= min(useful, max_tokens):
                     fair = max(FAIR_TOKENS, affordable // 2, useful)
                     granted = min(max_tokens, affordable, fair)
-                    account.open.append(Reservation(model, base + granted * a_token, granted, account.limit))
+                    account.open.append(
+                        Reservation(model, base + granted * a_token, granted, account.limit)
+                    )
                     return account.open[-1]
                 if account.limit == wire.CEILING_REACHED and not account.open:
                     return None
@@ -230,11 +246,16 @@ class Ledger:
         return account.cost
 
     def add(self, node_id: str, counted: SessionCost) -> SessionCost:
-        """Count what an agent used past the gateway (Bedrock, Vertex), by its own program's count."""
+        """Count what an agent used past the gateway (Bedrock, Vertex), by its own program's
+        count.
+        """
         account = self.account(node_id)
         with self._changed:
             account.by_model.update(counted.by_model)
-            account.input_tokens, account.output_tokens = counted.input_tokens, counted.output_tokens
+            account.input_tokens, account.output_tokens = (
+                counted.input_tokens,
+                counted.output_tokens,
+            )
             account.cache_read_tokens = counted.cache_read_tokens
             self.reached = self.reached or self._left() <= 0
         self._on_settled(counted.usd, node_id, counted.input_tokens + counted.output_tokens)
@@ -252,8 +273,12 @@ class Ledger:
                     by_model[model] += used.usd
             bases = {used.basis for account in self._accounts for used in account.by_model.values()}
             read = earlier.input_tokens + sum(account.input_tokens for account in self._accounts)
-            written = earlier.output_tokens + sum(account.output_tokens for account in self._accounts)
-            cached = earlier.cache_read_tokens + sum(account.cache_read_tokens for account in self._accounts)
+            written = earlier.output_tokens + sum(
+                account.output_tokens for account in self._accounts
+            )
+            cached = earlier.cache_read_tokens + sum(
+                account.cache_read_tokens for account in self._accounts
+            )
             return Cost(
                 usd=round(sum(by_node.values(), 0.0), 6),
                 basis=least_certain([earlier.basis, *bases]),
@@ -265,7 +290,9 @@ class Ledger:
             )
 
     def close(self, patience_s: float) -> None:
-        """Let no request wait any longer; wait until those under way are settled, at most so long."""
+        """Let no request wait any longer; wait until those under way are settled, at most so
+        long.
+        """
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -21,9 +21,15 @@ from typing import Any
 
 from vibe_gate.domain.verdict import ANSWER_TOOL
 
-_CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on", "You are Claude Code, ")
+_CLI_SYSTEM = (
+    "x-anthropic-billing-header:",
+    "You are a Claude agent, built on",
+    "You are Claude Code, ",
+)
 _REMINDERS_ONLY = re.compile(r"\s*(<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
-_LAST_REMINDER = re.compile(r"\s*<system-reminder>(?:(?!<system-reminder>).)*</system-reminder>\s*\Z", re.DOTALL)
+_LAST_REMINDER = re.compile(
+    r"\s*<system-reminder>(?:(?!<system-reminder>).)*</system-reminder>\s*\Z", re.DOTALL
+)
 _CLI_TEXT = "[structured-output-enforce]"
 _LINE_NUMBER = re.compile(r"^ *\d+[\t→]?", re.MULTILINE)
 _UNORDERED_TOOLS = ("Glob", "Grep")
@@ -37,10 +43,14 @@ def normal_request(body: Mapping[str, Any], placeholders: Mapping[str, str]) -> 
     them.
     """
     calls: dict[str, tuple[int, str]] = {}
-    spoken = [message for message in _dicts(body.get("messages")) if message.get("role") != "system"]
+    spoken = [
+        message for message in _dicts(body.get("messages")) if message.get("role") != "system"
+    ]
     messages = [_message(message, calls) for message in spoken]
     tools = _dicts(body.get("tools"))
-    form = next((tool.get("input_schema") for tool in tools if tool.get("name") == ANSWER_TOOL), None)
+    form = next(
+        (tool.get("input_schema") for tool in tools if tool.get("name") == ANSWER_TOOL), None
+    )
     normal = {
         "model": body.get("model"),
         "system": [text for text in _texts(body.get("system")) if not text.startswith(_CLI_SYSTEM)],
@@ -84,7 +94,9 @@ def _compared_block(block: Json) -> Json:
 
 def filled(literals: Mapping[str, str]) -> Callable[[str], str]:
     """What replaces every literal in a text, longer literals first."""
-    pattern = re.compile("|".join(re.escape(text) for text in sorted(literals, key=len, reverse=True)) or "(?!)")
+    pattern = re.compile(
+        "|".join(re.escape(text) for text in sorted(literals, key=len, reverse=True)) or "(?!)"
+    )
     return lambda text: pattern.sub(lambda match: literals[match[0]], text)
 
 
@@ -116,7 +128,9 @@ def _block(block: Json, calls: dict[str, tuple[int, str]]) -> Json:
     kind = block.get("type")
     if kind == "text":
         text = str(block.get("text", ""))
-        return {} if text.startswith(_CLI_TEXT) or _REMINDERS_ONLY.fullmatch(text) else {"text": text}
+        return (
+            {} if text.startswith(_CLI_TEXT) or _REMINDERS_ONLY.fullmatch(text) else {"text": text}
+        )
     if kind == "tool_use":
         number = len(calls) + 1
         calls[str(block.get("id"))] = (number, str(block.get("name")))
@@ -138,7 +152,10 @@ def _without_data(block: Json) -> Json:
     source = block.get("source")
     if not isinstance(source, dict) or not isinstance(source.get("data"), str):
         return block
-    return {**block, "source": {**source, "data": hashlib.sha256(source["data"].encode()).hexdigest()}}
+    return {
+        **block,
+        "source": {**source, "data": hashlib.sha256(source["data"].encode()).hexdigest()},
+    }
 
 
 def _result(tool: str, text: str) -> str:
@@ -153,7 +170,10 @@ def _texts(content: object) -> list[str]:
     if isinstance(content, str):
         return [content]
     blocks = [_without_data(block) for block in _dicts(content)]
-    return [str(block["text"]) if "text" in block else json.dumps(block, sort_keys=True) for block in blocks]
+    return [
+        str(block["text"]) if "text" in block else json.dumps(block, sort_keys=True)
+        for block in blocks
+    ]
 
 
 def _dicts(value: object) -> list[Json]:

@@ -17,7 +17,9 @@ from vibe_gate.domain.summary import CostBasis
 from vibe_gate.gateway.usage import Usage
 
 CACHE_WRITE_1H = 2.0
-"""A cache entry of one hour, as a multiple of the input price; of five minutes it is `cache_write`."""
+"""A cache entry of one hour, as a multiple of the input price; of five minutes it is
+`cache_write`.
+"""
 
 
 class Price(Struct, frozen=True):

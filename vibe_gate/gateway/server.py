@@ -48,7 +48,9 @@ class Gateway(Relay):
         `on_settled(usd, node_id, tokens)` hears, in threads of the gateway, of every answer that
         was paid for. `earlier`: what the run had cost before it was resumed.
         """
-        super().__init__(Ledger(budget_usd, on_settled, earlier), _cassette(wire, redact), placeholders or {})
+        super().__init__(
+            Ledger(budget_usd, on_settled, earlier), _cassette(wire, redact), placeholders or {}
+        )
         self.cloud: Mapping[str, str] = {}
         """The variables with which agents reach Bedrock or Vertex themselves; {} as a rule."""
         self._mode = wire.mode
@@ -57,7 +59,12 @@ class Gateway(Relay):
             self._connect(upstream)
 
     def url(
-        self, node_id: str, *, ceiling_usd: float | None = None, working: bool = False, timeout_s: float = math.inf
+        self,
+        node_id: str,
+        *,
+        ceiling_usd: float | None = None,
+        working: bool = False,
+        timeout_s: float = math.inf,
     ) -> str:
         """ANTHROPIC_BASE_URL for one session of that node; "" where agents talk to their cloud
         themselves.
@@ -75,7 +82,9 @@ class Gateway(Relay):
         if self._mode == "replay":
             account = Account(node_id, working=working)
         else:
-            account = self.ledger.account(node_id, ceiling_usd, working, time.monotonic() + timeout_s)
+            account = self.ledger.account(
+                node_id, ceiling_usd, working, time.monotonic() + timeout_s
+            )
         self.sessions[token] = account
         return f"http://127.0.0.1:{self._server.server_address[1]}/{token}"
 
@@ -105,12 +114,18 @@ class Gateway(Relay):
     def __enter__(self) -> Self:
         self._server = Server(self)
         threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="vibe-gate-gateway", daemon=True
+            target=self._server.serve_forever,
+            kwargs={"poll_interval": 0.05},
+            name="vibe-gate-gateway",
+            daemon=True,
         ).start()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Stop listening; takes a second at most. An answer under way ends with its agent."""
         assert self._server is not None
@@ -128,11 +143,15 @@ class Gateway(Relay):
         if upstream is None:
             raise GatewayError(NO_CREDENTIALS)
         if not upstream.passed_through:
-            from vibe_gate.gateway.forward import Client  # requests (65 ms), which replay does without
+            from vibe_gate.gateway.forward import (
+                Client,
+            )  # requests (65 ms), which replay does without
 
             self.client = Client(upstream)
         elif self._mode == "record":
-            raise GatewayError(f"A conversation with {upstream.source} passes the gateway by and cannot be recorded.")
+            raise GatewayError(
+                f"A conversation with {upstream.source} passes the gateway by and cannot be recorded."
+            )
         self.cloud = upstream.cloud
 
 

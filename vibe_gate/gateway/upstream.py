@@ -23,11 +23,27 @@ OAUTH_BETA = "oauth-2025-04-20"
 
 _KEY, _TOKEN, _SUBSCRIPTION = MODEL_KEYS
 _CLOUDS = {"CLAUDE_CODE_USE_BEDROCK": "Bedrock", "CLAUDE_CODE_USE_VERTEX": "Vertex"}
-_CLOUD_PREFIXES = ("AWS_", "ANTHROPIC_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "VERTEX_", "CLOUD_ML_", "GOOGLE_",
-                   "GCLOUD_", "CLOUDSDK_", "SSL_CERT_", "NODE_EXTRA_CA_")  # fmt: skip
+_CLOUD_PREFIXES = (
+    "AWS_",
+    "ANTHROPIC_",
+    "CLAUDE_CODE_USE_",
+    "CLAUDE_CODE_SKIP_",
+    "VERTEX_",
+    "CLOUD_ML_",
+    "GOOGLE_",
+    "GCLOUD_",
+    "CLOUDSDK_",
+    "SSL_CERT_",
+    "NODE_EXTRA_CA_",
+)
 _HOME_FILES = {
-    "Bedrock": {"AWS_CONFIG_FILE": ".aws/config", "AWS_SHARED_CREDENTIALS_FILE": ".aws/credentials"},
-    "Vertex": {"GOOGLE_APPLICATION_CREDENTIALS": ".config/gcloud/application_default_credentials.json"},
+    "Bedrock": {
+        "AWS_CONFIG_FILE": ".aws/config",
+        "AWS_SHARED_CREDENTIALS_FILE": ".aws/credentials",
+    },
+    "Vertex": {
+        "GOOGLE_APPLICATION_CREDENTIALS": ".config/gcloud/application_default_credentials.json"
+    },
 }
 
 MAX_WAIT_DIGITS = 9
@@ -45,7 +61,12 @@ class Unavailable(Exception):
     """
 
     def __init__(
-        self, clause: str, *, after_s: float | None = None, patience_s: float = math.inf, is_reached: bool = True
+        self,
+        clause: str,
+        *,
+        after_s: float | None = None,
+        patience_s: float = math.inf,
+        is_reached: bool = True,
     ) -> None:
         super().__init__(clause)
         self.is_reached = is_reached
@@ -78,7 +99,9 @@ def overload(
         return None
     clause = {429: "limits the rate of this key", 529: "is overloaded"}.get(status, "failed")
     after = headers.get("retry-after", "")
-    after_s = float(after[:MAX_WAIT_DIGITS]) if after.isdecimal() else None  # a date: our own pace is as good
+    after_s = (
+        float(after[:MAX_WAIT_DIGITS]) if after.isdecimal() else None
+    )  # a date: our own pace is as good
     details = f": {message()}" if clause == "failed" else ""  # an overload has nothing to add
     return Unavailable(f"{host} {clause} (HTTP {status}{details.rstrip(': ')})", after_s=after_s)
 
@@ -129,8 +152,12 @@ def find_upstream(environ: Mapping[str, str]) -> Upstream | None:
     source, credentials = _credentials(environ)
     if not base_url and not source:
         return None
-    if base_url and (urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).hostname):
-        raise GatewayError("ANTHROPIC_BASE_URL is not an http:// or https:// address; correct it or unset it.")
+    if base_url and (
+        urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).hostname
+    ):
+        raise GatewayError(
+            "ANTHROPIC_BASE_URL is not an http:// or https:// address; correct it or unset it."
+        )
     return Upstream(
         base_url=base_url or ANTHROPIC,
         source=source or "ANTHROPIC_BASE_URL",
@@ -153,7 +180,10 @@ def _credentials(environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     if values[_TOKEN] or values[_KEY]:
         return " and ".join(name for name in (_TOKEN, _KEY) if values[name]), headers
     if values[_SUBSCRIPTION]:
-        headers |= {"authorization": f"Bearer {values[_SUBSCRIPTION]}", "anthropic-beta": OAUTH_BETA}
+        headers |= {
+            "authorization": f"Bearer {values[_SUBSCRIPTION]}",
+            "anthropic-beta": OAUTH_BETA,
+        }
         return _SUBSCRIPTION, headers
     return "", headers
 

@@ -101,11 +101,15 @@ class Meter:
         if kind == "message_start" and isinstance(data.get("message"), dict):
             self._message(data["message"])
         elif kind == "content_block_delta" and isinstance(data.get("delta"), dict):
-            self._passed += sum(len(text) for text in data["delta"].values() if isinstance(text, str))
+            self._passed += sum(
+                len(text) for text in data["delta"].values() if isinstance(text, str)
+            )
         elif kind == "message_delta":
             self._merge(data.get("usage"))
             delta = data.get("delta")
-            self.stop_reason = str((delta.get("stop_reason") if isinstance(delta, dict) else "") or "")
+            self.stop_reason = str(
+                (delta.get("stop_reason") if isinstance(delta, dict) else "") or ""
+            )
         elif kind == "error":
             self.failed = True
         elif kind == "message_stop":

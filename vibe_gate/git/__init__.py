@@ -1,7 +1,7 @@
 """The git door: the only importer of pygit2, and the only caller of the git program.
 
-`open_repository` finds a repository; everything else is a method of `Repository`. pygit2 is loaded when the first
-object is read.
+`open_repository` finds a repository; everything else is a method of `Repository`. pygit2 is loaded
+when the first object is read.
 """
 
 from __future__ import annotations
@@ -27,9 +27,22 @@ if TYPE_CHECKING:
     from vibe_gate.git.making import Draft, make_repository
 
 __all__ = [
-    "Credentials", "Draft", "Export", "HeadCommit", "NewCommit", "Pushed", "Repository", "RepositoryCopy", "Tree",
-    "Updates", "Workspace", "commit_columns", "make_repository", "open_repository", "run_as_user",
-]  # fmt: skip
+    "Credentials",
+    "Draft",
+    "Export",
+    "HeadCommit",
+    "NewCommit",
+    "Pushed",
+    "Repository",
+    "RepositoryCopy",
+    "Tree",
+    "Updates",
+    "Workspace",
+    "commit_columns",
+    "make_repository",
+    "open_repository",
+    "run_as_user",
+]
 
 
 def open_repository(start: Path, environ: Mapping[str, str]) -> Repository:

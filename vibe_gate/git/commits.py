@@ -1,8 +1,9 @@
 """What a commit says, read from its own bytes and nowhere else.
 
-Old imports and `git hash-object --literally` make commits without a date, a name, an address or an author, with
-dates that no calendar has, and with any bytes. Git prints nothing for what is missing, so its columns shift; and it
-converts names by an encoding that the commit chooses, which can make line breaks of them.
+Old imports and `git hash-object --literally` make commits without a date, a name, an address or an
+author, with dates that no calendar has, and with any bytes. Git prints nothing for what is missing,
+so its columns shift; and it converts names by an encoding that the commit chooses, which can make
+line breaks of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _DATE = expression(rb"[ \t]*0*(\d{1,12})[ \t]+[+-]\d+[ \t\r]*\Z")
 
 
 class CommitSignature(Struct, frozen=True):
-    """An author or committer. Texts are as `paths.decode` gives them, and may hold any character but a line feed."""
+    """An author or committer. Texts are as `paths.decode` gives them, and may hold any character
+    but a line feed.
+    """
 
     name: str = ""
     address: str = ""
@@ -42,7 +45,9 @@ class CommitContent(Struct, frozen=True):
 
 
 def parse_commit(name: str, data: bytes) -> CommitContent:
-    """What the commit with this id says. IntegrityError if it names no tree, which git calls damaged, too."""
+    """What the commit with this id says. IntegrityError if it names no tree, which git calls
+    damaged, too.
+    """
     header, _, message = data.partition(b"\n\n")
     lines = header.split(b"\n")
     tree = _TREE.match(lines[0])
@@ -60,7 +65,9 @@ def parse_commit(name: str, data: bytes) -> CommitContent:
 
 
 def parse_signature(line: bytes) -> CommitSignature:
-    """`NAME <ADDRESS> SECONDS ZONE`, of which anything may be missing. A date needs a zone, as git wants it."""
+    """`NAME <ADDRESS> SECONDS ZONE`, of which anything may be missing. A date needs a zone, as git
+    wants it.
+    """
     name, _, rest = line.partition(b"<")
     address, closing, _ = rest.partition(b">")
     date = _DATE.match(line.rpartition(b">")[2]) if closing else None

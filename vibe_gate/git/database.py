@@ -1,4 +1,5 @@
-"""The objects of a repository as libgit2 reads them, through pygit2: contents, sizes, the entries of trees.
+"""The objects of a repository as libgit2 reads them, through pygit2: contents, sizes, the entries
+of trees.
 
 libgit2 sees a bare repository of our own, never the user's configuration, refs or index.
 """
@@ -47,7 +48,9 @@ class ObjectDatabase:
     def __init__(self, folder: Path, object_folders: Iterable[str]) -> None:
         for level in _USER_LEVELS:
             pygit2.settings.search_path[level] = ""
-        pygit2.settings.owner_validation = False  # the folder is ours, whoever a mounted disk says that it belongs to
+        pygit2.settings.owner_validation = (
+            False  # the folder is ours, whoever a mounted disk says that it belongs to
+        )
         self.repository = pygit2.Repository(os.fspath(folder))
         self.repository.write(ObjectType.TREE, b"")  # git knows the empty tree without having it
         self._odb = self.repository.odb
@@ -62,8 +65,8 @@ class ObjectDatabase:
     def read(self, name: str) -> Object:
         """An object by its full id.
 
-        InfrastructureError if it is missing or larger than LARGEST_READ, IntegrityError if what is stored under its id
-        is something else.
+        InfrastructureError if it is missing or larger than LARGEST_READ, IntegrityError if what is
+        stored under its id is something else.
         """
         stored_object = self.find(name)
         if stored_object is None:
@@ -84,20 +87,25 @@ class ObjectDatabase:
         )
 
     def content(self, version: FileVersion) -> bytes:
-        """The content of one side of a file; of a submodule the line that git's diffs show for it."""
+        """The content of one side of a file; of a submodule the line that git's diffs show for
+        it.
+        """
         if version.mode == SUBMODULE_MODE:
             return b"Subproject commit %s\n" % version.blob.encode()
         return self.read(version.blob).data
 
     def size(self, name: str) -> int:
-        """The size of an object in bytes. RevisionError if it is missing, IntegrityError if it is damaged."""
+        """The size of an object in bytes. RevisionError if it is missing, IntegrityError if it is
+        damaged.
+        """
         with damage_as_error(name):
             return self._odb.read_header(name)[1]
 
     def entries(self, tree: str) -> dict[bytes, TreeEntry]:
         """The entries of a tree by name.
 
-        InfrastructureError if it is missing, or no tree that git writes; IntegrityError if it is damaged.
+        InfrastructureError if it is missing, or no tree that git writes; IntegrityError if it is
+        damaged.
         """
         rows = self._rows(tree)
         entries = dict(rows)
@@ -107,7 +115,9 @@ class ObjectDatabase:
         return entries
 
     def _rows(self, tree: str) -> list[tuple[bytes, TreeEntry]]:
-        """The entries of a tree as they are written. libgit2's own have other modes than git sees in them."""
+        """The entries of a tree as they are written. libgit2's own have other modes than git sees
+        in them.
+        """
         tree_object = self.read(tree)
         if tree_object.kind != "tree":
             raise InfrastructureError(_MALFORMED)
@@ -126,7 +136,9 @@ class ObjectDatabase:
         while waiting:  # no recursion: a hostile tree may nest deeper than Python's stack
             current = waiting[-1]
             rows = self._rows(current)
-            inner_trees = [entry.id for _, entry in rows if entry.is_tree and entry.id not in written]
+            inner_trees = [
+                entry.id for _, entry in rows if entry.is_tree and entry.id not in written
+            ]
             if inner_trees:
                 waiting += inner_trees
                 continue
@@ -163,7 +175,11 @@ class ObjectDatabase:
         """Write a tree that holds one file alone; its id."""
         entry = blob
         for name in reversed(path.split(b"/")):
-            entry = str(self.repository.write(ObjectType.TREE, b"%o %s\0%s" % (mode, name, bytes.fromhex(entry))))
+            entry = str(
+                self.repository.write(
+                    ObjectType.TREE, b"%o %s\0%s" % (mode, name, bytes.fromhex(entry))
+                )
+            )
             mode = TREE_MODE
         return entry
 
@@ -175,8 +191,8 @@ class ObjectDatabase:
 class LooseObjects(pygit2.OdbBackend):
     """The loose objects of one folder.
 
-    libgit2 1.9 never ends when it reads one that is cut short (its issue 7342), and writes outside of its memory when
-    one is longer than it says (7177).
+    libgit2 1.9 never ends when it reads one that is cut short (its issue 7342), and writes outside
+    of its memory when one is longer than it says (7177).
     """
 
     def __init__(self, folder: str) -> None:
@@ -186,7 +202,8 @@ class LooseObjects(pygit2.OdbBackend):
     def read_cb(self, name: pygit2.Oid) -> tuple[int, bytes]:
         """Kind and content of an object.
 
-        KeyError if the folder does not have it, IntegrityError if it is damaged. libgit2 compares it with its id.
+        KeyError if the folder does not have it, IntegrityError if it is damaged. libgit2 compares
+        it with its id.
         """
         with self._opened(name) as file:
             compressed = file.read()
@@ -234,10 +251,14 @@ class LooseObjects(pygit2.OdbBackend):
         except (FileNotFoundError, NotADirectoryError) as error:
             raise KeyError(str(name)) from error
         except OSError as error:
-            raise InfrastructureError(f"the object {name} cannot be read: {error.strerror}.") from error
+            raise InfrastructureError(
+                f"the object {name} cannot be read: {error.strerror}."
+            ) from error
 
 
-def _begin(name: pygit2.Oid, stream: zlib._Decompress, compressed: bytes) -> tuple[ObjectType, int, bytes]:
+def _begin(
+    name: pygit2.Oid, stream: zlib._Decompress, compressed: bytes
+) -> tuple[ObjectType, int, bytes]:
     """Kind and size that an object's header names, and the first bytes of its content."""
     try:
         header, separator, content = stream.decompress(compressed, _LONGEST_HEADER).partition(b"\0")
@@ -252,7 +273,8 @@ def _begin(name: pygit2.Oid, stream: zlib._Decompress, compressed: bytes) -> tup
 
 @contextmanager
 def damage_as_error(name: str = "") -> Iterator[None]:
-    """Make an error of libgit2's one of ours, about the object `name`, or about the one that libgit2 names.
+    """Make an error of libgit2's one of ours, about the object `name`, or about the one that
+    libgit2 names.
 
     RevisionError if an object is missing, IntegrityError if one is damaged.
     """
@@ -261,13 +283,19 @@ def damage_as_error(name: str = "") -> Iterator[None]:
     except KeyError as error:
         id_match = _ID.search(str(error))
         if not name and id_match is None:  # what is there is of another kind than its tree says
-            raise IntegrityError("A tree of this change is not well formed; run `git fsck`.") from error
+            raise IntegrityError(
+                "A tree of this change is not well formed; run `git fsck`."
+            ) from error
         missing_id = name or (id_match[0] if id_match else "")
         raise RevisionError(f"Object {missing_id} is missing here; fetch it first.") from error
     except MemoryError as error:
-        raise InfrastructureError("There is not enough memory to read the files of this change.") from error
+        raise InfrastructureError(
+            "There is not enough memory to read the files of this change."
+        ) from error
     except pygit2.GitError as error:
         reason = " ".join(str(error).split())
         if name:
             raise damaged_object(name) from error
-        raise IntegrityError(f"Objects of this change are damaged; run `git fsck` ({paths.quote(reason)}).") from error
+        raise IntegrityError(
+            f"Objects of this change are damaged; run `git fsck` ({paths.quote(reason)})."
+        ) from error

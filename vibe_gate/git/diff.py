@@ -1,8 +1,10 @@
-"""Which two trees a selection means, and what differs between them: files, lines, renames, patch and patch-id;
-and what stands around a change: its enclosing functions, lines elsewhere that name a word.
+"""Which two trees a selection means, and what differs between them: files, lines, renames, patch
+and patch-id; and what stands around a change: its enclosing functions, lines elsewhere that name a
+word.
 
-libgit2 compares (`tree_diff`). Git finds enclosing functions and words, in a bare repository of our own that has the
-objects and nothing else, so that no attribute and no configuration can hide, shorten or rewrite a change.
+libgit2 compares (`tree_diff`). Git finds enclosing functions and words, in a bare repository of our
+own that has the objects and nothing else, so that no attribute and no configuration can hide,
+shorten or rewrite a change.
 """
 
 from __future__ import annotations
@@ -60,10 +62,20 @@ _SCRIPT = (
     r"|((static|public|private|protected|readonly|override|get|set)[ \t]+)*[A-Za-z_$#][A-Za-z0-9_$]*[ \t]*\(.*\).*\{))"
 )
 _LANGUAGES = {
-    "bash": "sh bash", "cpp": "c h cc cpp cxx hh hpp hxx", "csharp": "cs", "elixir": "ex exs", "golang": "go",
-    "java": "java", "kotlin": "kt kts", "perl": "pl pm", "php": "php", "python": "py pyi", "ruby": "rb", "rust": "rs",
+    "bash": "sh bash",
+    "cpp": "c h cc cpp cxx hh hpp hxx",
+    "csharp": "cs",
+    "elixir": "ex exs",
+    "golang": "go",
+    "java": "java",
+    "kotlin": "kt kts",
+    "perl": "pl pm",
+    "php": "php",
+    "python": "py pyi",
+    "ruby": "rb",
+    "rust": "rs",
     "script": "js jsx ts tsx mjs cjs mts cts",
-}  # fmt: skip
+}
 """Git's names of what it knows (gitattributes(5)), and one of our own, by extension."""
 
 
@@ -95,7 +107,9 @@ def compare(objects: Objects, pairs: Collection[Trees]) -> dict[Trees, Diff]:
             sections[pair] = diff_trees(objects.database, pair.before, pair.after)
     texts = [b"".join(section.text for section in listed) for listed in sections.values()]
     diffs: dict[Trees, Diff] = {}
-    for (pair, listed), patch_id in zip(sections.items(), patch_ids_of(objects, texts), strict=True):
+    for (pair, listed), patch_id in zip(
+        sections.items(), patch_ids_of(objects, texts), strict=True
+    ):
         files = tuple(section.file for section in listed)
         texts_by_path = {section.file.path: section.text for section in listed}
         diffs[pair] = Diff(files, texts_by_path, patch_id)
@@ -105,10 +119,13 @@ def compare(objects: Objects, pairs: Collection[Trees]) -> dict[Trees, Diff]:
 def patch_ids_of(objects: Objects, texts: Sequence[bytes]) -> list[str]:
     """What `git patch-id --stable` makes of each text; "" of an empty one.
 
-    libgit2's own `patchid` is the same for all contents of a binary file, and hashes empty files in another way.
+    libgit2's own `patchid` is the same for all contents of a binary file, and hashes empty files in
+    another way.
     """
     patch_ids = [""] * len(texts)
-    numbered = b"".join(b"commit %040x\n%s" % (number, text) for number, text in enumerate(texts) if text)
+    numbered = b"".join(
+        b"commit %040x\n%s" % (number, text) for number, text in enumerate(texts) if text
+    )
     if numbered:
         for line in objects.bare.run("patch-id", "--stable", stdin=numbered).line.split("\n"):
             patch_id, number = line.split()
@@ -117,7 +134,9 @@ def patch_ids_of(objects: Objects, texts: Sequence[bytes]) -> list[str]:
 
 
 def _named_lines(output: bytes, prefix: int) -> Iterator[NamedLine]:
-    """Rows of `git grep -z -n`: path, NUL, number, NUL, line, LF. A path may hold line feeds, too."""
+    """Rows of `git grep -z -n`: path, NUL, number, NUL, line, LF. A path may hold line feeds,
+    too.
+    """
     start = 0
     for match in _FOUND_LINE.finditer(output):
         path = output[start + prefix : match.start()]
@@ -148,7 +167,9 @@ class ChangeQueries(HookQueries):
     _working_tree: WorkingTree | None = None
 
     def change(self, selection: Selection) -> Change:
-        """The change that was asked for, with its files. RevisionError: no such revision, or history cut short."""
+        """The change that was asked for, with its files. RevisionError: no such revision, or
+        history cut short.
+        """
         ends = self._ends(selection)
         return _change(ends, self._compared(ends.trees))
 
@@ -158,7 +179,8 @@ class ChangeQueries(HookQueries):
         return Change("range", before, after, "", "", "", diff.patch_id, diff.files)
 
     def patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
-        """The patch-id of each commit's change (full ids) against its first parent; none of one that changes nothing.
+        """The patch-id of each commit's change (full ids) against its first parent; none of one
+        that changes nothing.
 
         No file is looked at here: `changes_of` costs more.
         """
@@ -168,7 +190,9 @@ class ChangeQueries(HookQueries):
         for start in range(0, len(commits), _PATCHES_AT_ONCE):
             portion = commits[start : start + _PATCHES_AT_ONCE]
             ends = [self._commit_ends(commit).trees for commit in portion]
-            texts = [patch_text(self._objects.database, trees.before, trees.after) for trees in ends]
+            texts = [
+                patch_text(self._objects.database, trees.before, trees.after) for trees in ends
+            ]
             patch_ids |= zip(portion, patch_ids_of(self._objects, texts), strict=True)
         return {commit: patch_id for commit, patch_id in patch_ids.items() if patch_id}
 
@@ -197,7 +221,8 @@ class ChangeQueries(HookQueries):
     def patch(self, change: Change) -> bytes:
         """The change as a patch that `git apply --index` accepts, binary files included.
 
-        A file that is not read is only named: to apply its section, git must have its content already.
+        A file that is not read is only named: to apply its section, git must have its content
+        already.
         """
         if not any(file.binary for file in change.files):
             return b"".join(self._compared(Trees(change.before, change.after)).sections.values())
@@ -209,30 +234,52 @@ class ChangeQueries(HookQueries):
         return self._objects.database.tree_without(tree, file_paths) if file_paths else tree
 
     def file_patch(self, change: Change, file: FileDiff) -> str:
-        """One file's section of the patch, to be shown by `escape.show_block`; binary files are only named."""
-        return paths.decode(self._compared(Trees(change.before, change.after)).sections.get(file.path, b""))
+        """One file's section of the patch, to be shown by `escape.show_block`; binary files are
+        only named.
+        """
+        return paths.decode(
+            self._compared(Trees(change.before, change.after)).sections.get(file.path, b"")
+        )
 
     def in_context(self, change: Change) -> dict[str, tuple[Hunk, ...]]:
-        """By path, the change's hunks with the whole functions around them, or 10 lines; not of binary files.
+        """By path, the change's hunks with the whole functions around them, or 10 lines; not of
+        binary files.
 
-        Git's own patterns for each language tell which line begins a function, by the file's name and by nothing
-        that the repository says.
+        Git's own patterns for each language tell which line begins a function, by the file's name
+        and by nothing that the repository says.
         """
         attributes = self._objects.folder / "attributes"
         if not attributes.exists():
-            rows = [f"*.{end} diff={name}\n" for name, ends in _LANGUAGES.items() for end in ends.split()]
+            rows = [
+                f"*.{end} diff={name}\n"
+                for name, ends in _LANGUAGES.items()
+                for end in ends.split()
+            ]
             attributes.write_text("".join(rows))
         unread_paths = {path for file in change.files if not file.is_read for path in file.names}
         before = self._tree_without(change.before, unread_paths)
         after = self._tree_without(change.after, unread_paths)
         done = self._objects.bare.run(
-            "-c", f"core.attributesFile={attributes}", "-c", f"diff.script.xfuncname={_SCRIPT}", "diff-tree", "-r",
-            "-p", "-W", f"-U{LINES_AROUND}", "--full-index", "-M", "-l0", before, after,
-        )  # fmt: skip
+            "-c",
+            f"core.attributesFile={attributes}",
+            "-c",
+            f"diff.script.xfuncname={_SCRIPT}",
+            "diff-tree",
+            "-r",
+            "-p",
+            "-W",
+            f"-U{LINES_AROUND}",
+            "--full-index",
+            "-M",
+            "-l0",
+            before,
+            after,
+        )
         return {path: patches.hunks(section) for path, section in patches.by_path(done.out).items()}
 
     def search(self, tree: str, words: Sequence[str]) -> list[NamedLine]:
-        """The lines of a tree's text files that hold one of the words as a whole word, in the order of the paths.
+        """The lines of a tree's text files that hold one of the words as a whole word, in the order
+        of the paths.
 
         Those of labelled cases are left out. Less if there are too many, none if it takes too long.
         """
@@ -253,19 +300,27 @@ class ChangeQueries(HookQueries):
         return list(_named_lines(found.rpartition(b"\n")[0], len(tree) + 1))
 
     def snapshot(self) -> str:
-        """Tree id of the working tree, untracked files that are not ignored included (see `snapshot`)."""
+        """Tree id of the working tree, untracked files that are not ignored included (see
+        `snapshot`).
+        """
         self._working_tree = WorkingTree(self._place, self._objects)
         return self._working_tree.tree(self.tree_of(self.head()))
 
     def still_holds(self, tree: str) -> bool:
-        """Whether the files of the working tree are those of `tree`; for less if a snapshot was taken before.
+        """Whether the files of the working tree are those of `tree`; for less if a snapshot was
+        taken before.
 
-        A quick look that says no may be wrong: where names differ in case alone, git's index says something else then.
+        A quick look that says no may be wrong: where names differ in case alone, git's index says
+        something else then.
         """
-        return (self._working_tree is not None and self._working_tree.holds(tree)) or self.snapshot() == tree
+        return (
+            self._working_tree is not None and self._working_tree.holds(tree)
+        ) or self.snapshot() == tree
 
     def index_tree(self) -> str:
-        """Tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in a hook)."""
+        """Tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in
+        a hook).
+        """
         return index_tree(self._place, self._objects)
 
     @cached_property
@@ -275,7 +330,9 @@ class ChangeQueries(HookQueries):
         return Merging(self._objects)
 
     def _compared(self, trees: Trees) -> Diff:
-        """What differs, kept for whoever asks the same next: the patch of a change, the change of a turn."""
+        """What differs, kept for whoever asks the same next: the patch of a change, the change of a
+        turn.
+        """
         if self._latest is None or self._latest[0] != trees:
             self._latest = trees, compare(self._objects, [trees])[trees]
         return self._latest[1]
@@ -285,7 +342,9 @@ class ChangeQueries(HookQueries):
             return self._worktree_ends(selection.left or "HEAD")
         if selection.kind == "staged":
             head = self.head()
-            return _Ends("staged", Trees(self.tree_of(head), self.index_tree()), head, "", alone=True)
+            return _Ends(
+                "staged", Trees(self.tree_of(head), self.index_tree()), head, "", alone=True
+            )
         if selection.kind == "commit":
             return self._commit_ends(self.resolve(selection.left))
         right = self.resolve(selection.right)
@@ -305,7 +364,9 @@ class ChangeQueries(HookQueries):
         base = head if left == "HEAD" else self.resolve(left)
         clean = bool(head) and after == self.tree_of(head)
         alone = base == head or (clean and self.parents(head)[:1] == [base])
-        return _Ends("worktree", Trees(self.tree_of(base), after), base, head if clean else "", alone)
+        return _Ends(
+            "worktree", Trees(self.tree_of(base), after), base, head if clean else "", alone
+        )
 
     def _commit_ends(self, commit: str) -> _Ends:
         parent = self.first_parent(commit)

@@ -1,8 +1,9 @@
-"""An export: a tree written out as plain files by `git checkout-index`, for judges and checks to read.
+"""An export: a tree written out as plain files by `git checkout-index`, for judges and checks to
+read.
 
-Content is the blobs' own, without any conversion. A link is made only if it leads, through whatever other links, to
-somewhere in the tree; any other is a regular file that holds its target. A submodule is an empty folder. Git refuses
-names that some system takes for `.git`.
+Content is the blobs' own, without any conversion. A link is made only if it leads, through whatever
+other links, to somewhere in the tree; any other is a regular file that holds its target. A
+submodule is an empty folder. Git refuses names that some system takes for `.git`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ _numbers = count()
 
 
 class _Written(Struct, frozen=True):
-    """What stands at a path of the export: its mode and, for files and links, the id of its content."""
+    """What stands at a path of the export: its mode and, for files and links, the id of its
+    content.
+    """
 
     mode: int
     id: str
@@ -59,14 +62,18 @@ class Export:
         return map(paths.decode, self._written)
 
     def unchanged(self) -> bool:
-        """The tree recomputed from disk equals the tree that was exported: nothing more, nothing less."""
+        """The tree recomputed from disk equals the tree that was exported: nothing more, nothing
+        less.
+        """
         try:
             return self._same()
         except OSError:
             return False  # something vanished, or was made unreadable
 
     def changed(self) -> list[str]:
-        """The paths of files and links that are not what was written any more or cannot be read; not new ones."""
+        """The paths of files and links that are not what was written any more or cannot be read;
+        not new ones.
+        """
         left = dict(self._written)
         with suppress(OSError):  # what was not compared by then stays in the list
             for path, name, descriptor in self._found(set()):
@@ -75,13 +82,19 @@ class Export:
         return [paths.decode(path) for path in left]
 
     def content(self, path: str) -> bytes | None:
-        """What stands at a path now; None for what is no plain file, is behind a link or is over `MAX_CONTENT`."""
+        """What stands at a path now; None for what is no plain file, is behind a link or is over
+        `MAX_CONTENT`.
+        """
         place = self.root.resolve() / path
         if place.resolve() != place:
             return None
         try:
             with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-                held = file.read(MAX_CONTENT + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+                held = (
+                    file.read(MAX_CONTENT + 1)
+                    if stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                    else None
+                )
         except OSError:
             return None
         return held if held is None or len(held) <= MAX_CONTENT else None
@@ -96,9 +109,13 @@ class Export:
         return not left and visited == self._folders | {b""}
 
     def _found(self, visited: set[bytes]) -> Iterator[tuple[bytes, bytes, int]]:
-        """Path, name and folder of all that is on disk but the tree's own folders, which go to `visited`."""
+        """Path, name and folder of all that is on disk but the tree's own folders, which go to
+        `visited`.
+        """
         root = os.fsencode(self.root)
-        for folder, folders, files, descriptor in os.fwalk(root, onerror=_raise, follow_symlinks=False):
+        for folder, folders, files, descriptor in os.fwalk(
+            root, onerror=_raise, follow_symlinks=False
+        ):
             start = folder[len(root) + 1 :] + b"/" if folder != root else b""
             visited.add(start[:-1])
             for name in files + [name for name in folders if start + name not in self._folders]:
@@ -109,22 +126,30 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def export(objects: Objects, tree: Tree, destination: Path, only: Collection[str] | None = None) -> Export:
-    """Write the tree, or `only` these of its paths, below `destination`, an empty folder or a new one (made 0700).
+def export(
+    objects: Objects, tree: Tree, destination: Path, only: Collection[str] | None = None
+) -> Export:
+    """Write the tree, or `only` these of its paths, below `destination`, an empty folder or a new
+    one (made 0700).
 
-    UsageError, with the path, for a tree that no checkout may hold. InfrastructureError if the disk refuses.
+    UsageError, with the path, for a tree that no checkout may hold. InfrastructureError if the disk
+    refuses.
     """
     modes = _modes(tree, only)
     try:
         destination.mkdir(mode=0o700, parents=True, exist_ok=True)
         destination.chmod(0o700)
         if any(destination.iterdir()):
-            raise InfrastructureError(f"the folder {destination} is not empty: an export needs one of its own.")
+            raise InfrastructureError(
+                f"the folder {destination} is not empty: an export needs one of its own."
+            )
         _check_out(objects, tree, destination, modes)
         links = [path for path, written in modes.items() if written.mode == SYMLINK_MODE]
         files = _make_links(os.fsencode(destination.resolve()), links)
     except OSError as error:
-        raise InfrastructureError(f"the tree cannot be written to {destination}: {error.strerror}.") from error
+        raise InfrastructureError(
+            f"the tree cannot be written to {destination}: {error.strerror}."
+        ) from error
     written = modes | {path: _Written(REGULAR_MODE, modes[path].id) for path in files}
     submodules = {path for path, entry in written.items() if entry.mode == SUBMODULE_MODE}
     kept = {path: entry for path, entry in written.items() if path not in submodules}
@@ -139,7 +164,9 @@ def _modes(tree: Tree, only: Collection[str] | None) -> dict[bytes, _Written]:
     for path, entry in entries:
         if entry is not None:
             executable = entry.is_regular and entry.mode & stat.S_IXUSR
-            mode = EXECUTABLE_MODE if executable else REGULAR_MODE if entry.is_regular else entry.mode
+            mode = (
+                EXECUTABLE_MODE if executable else REGULAR_MODE if entry.is_regular else entry.mode
+            )
             modes[path] = _Written(mode, entry.id)
     return modes
 
@@ -149,7 +176,10 @@ def _check_out(objects: Objects, tree: Tree, destination: Path, wanted: Collecti
     attributes.parent.mkdir(exist_ok=True)
     attributes.write_text(RAW_ATTRIBUTES)
     index = objects.folder / f"export-{next(_numbers)}"
-    environ = {"GIT_INDEX_FILE": os.fspath(index), "GIT_WORK_TREE": os.fspath(destination.absolute())}
+    environ = {
+        "GIT_INDEX_FILE": os.fspath(index),
+        "GIT_WORK_TREE": os.fspath(destination.absolute()),
+    }
     done = objects.bare.run(*_PLAIN, "read-tree", tree.id, environ=environ)
     if invalid := _INVALID.search(done.err):
         raise UsageError(
@@ -157,13 +187,19 @@ def _check_out(objects: Objects, tree: Tree, destination: Path, wanted: Collecti
         )
     if not done.code:
         names = b"".join(path + b"\0" for path in wanted)
-        done = objects.bare.run(*_PLAIN, "checkout-index", "-z", "--stdin", stdin=names, environ=environ)
+        done = objects.bare.run(
+            *_PLAIN, "checkout-index", "-z", "--stdin", stdin=names, environ=environ
+        )
     if done.code:
-        raise InfrastructureError(f"the tree cannot be written to {destination}: {paths.quote(done.err)}.")
+        raise InfrastructureError(
+            f"the tree cannot be written to {destination}: {paths.quote(done.err)}."
+        )
 
 
 def _make_links(root: bytes, links: list[bytes]) -> list[bytes]:
-    """Turn the files of links into links; returns those that stay files because they lead outside."""
+    """Turn the files of links into links; returns those that stay files because they lead
+    outside.
+    """
     targets = {}
     for path in links:
         file = root + b"/" + path
@@ -197,8 +233,12 @@ def _on_disk(name: bytes, folder: int) -> _Written | None:
     if not stat.S_ISREG(about.st_mode):
         return None
     digest = hashlib.sha1(b"blob %d\0" % about.st_size, usedforsecurity=False)
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    descriptor = os.open(
+        name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
+    )
     with open(descriptor, "rb", buffering=0) as stream:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
-    return _Written(EXECUTABLE_MODE if about.st_mode & stat.S_IXUSR else REGULAR_MODE, digest.hexdigest())
+    return _Written(
+        EXECUTABLE_MODE if about.st_mode & stat.S_IXUSR else REGULAR_MODE, digest.hexdigest()
+    )

@@ -36,7 +36,9 @@ _SCHEMES = "file:git:http:https:ssh"  # no ext::, which would run a program that
 
 
 class Credentials(Struct, frozen=True):
-    """Whose addresses the token is for: `server` is "https://github.com" or the like; "" for no token."""
+    """Whose addresses the token is for: `server` is "https://github.com" or the like; "" for no
+    token.
+    """
 
     server: str = ""
     token: str = ""
@@ -50,8 +52,11 @@ def is_shallow(git: Program) -> bool:
     return git.run("rev-parse", "--is-shallow-repository").line == "true"
 
 
-def fetch(git: Program, commits: Sequence[str], enough: Callable[[], bool], credentials: Credentials) -> str:
-    """Fetch until `enough()`, with more history each time; "" then, else a few words about what stopped it.
+def fetch(
+    git: Program, commits: Sequence[str], enough: Callable[[], bool], credentials: Credentials
+) -> str:
+    """Fetch until `enough()`, with more history each time; "" then, else a few words about what
+    stopped it.
 
     `commits` are ids that the remote is asked for. Where everything is here, nothing is fetched.
     """
@@ -67,7 +72,9 @@ def fetch(git: Program, commits: Sequence[str], enough: Callable[[], bool], cred
     said = ""
     for step in steps:
         done = _fetch(git, [step] if step else [], wanted, credentials, ends - time.monotonic())
-        if done.code and step == "--unshallow" and not is_shallow(git):  # it may have become whole meanwhile
+        if (
+            done.code and step == "--unshallow" and not is_shallow(git)
+        ):  # it may have become whole meanwhile
             done = _fetch(git, [], wanted, credentials, ends - time.monotonic())
         if enough():
             return ""
@@ -78,7 +85,9 @@ def fetch(git: Program, commits: Sequence[str], enough: Callable[[], bool], cred
 
 
 def fetch_branch(git: Program, name: str, credentials: Credentials) -> str:
-    """Fetch a branch into its remote-tracking ref; "" then, else a few words about what stopped it."""
+    """Fetch a branch into its remote-tracking ref; "" then, else a few words about what stopped
+    it.
+    """
     ref = f"refs/heads/{name}"
     if git.run("check-ref-format", ref).code:
         return "that is not the name of a branch"
@@ -98,21 +107,41 @@ def fetch_notes(git: Program, ref: str, credentials: Credentials) -> None:
 def _fetch(
     git: Program, options: list[str], wanted: list[str], credentials: Credentials, patience_s: float
 ) -> Finished:
-    command = ("-c", "fetch.recurseSubmodules=false", "fetch", "--quiet", "--no-tags", "--no-recurse-submodules",
-               "--no-write-fetch-head", "--no-auto-maintenance", *options, REMOTE, *wanted)  # fmt: skip
+    command = (
+        "-c",
+        "fetch.recurseSubmodules=false",
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-recurse-submodules",
+        "--no-write-fetch-head",
+        "--no-auto-maintenance",
+        *options,
+        REMOTE,
+        *wanted,
+    )
     try:
-        return finish(git.start(*command, environ=_environ(git, credentials)), patience_s=max(patience_s, 1.0))
+        return finish(
+            git.start(*command, environ=_environ(git, credentials)), patience_s=max(patience_s, 1.0)
+        )
     except InfrastructureError:
         return Finished(-1, b"", f"git fetch did not finish within {PATIENCE_S:g} seconds")
 
 
 def _environ(git: Program, credentials: Credentials) -> dict[str, str]:
-    """What the call gets on top: the schemes that may be used, and the header if the remote is the token's."""
+    """What the call gets on top: the schemes that may be used, and the header if the remote is the
+    token's.
+    """
     pairs = [("http.followRedirects", "false")]
-    if credentials.token and _leads_to(git.run("remote", "get-url", REMOTE).line, credentials.server):
+    if credentials.token and _leads_to(
+        git.run("remote", "get-url", REMOTE).line, credentials.server
+    ):
         header = f"http.{credentials.server}/.extraheader"
         word = base64.b64encode(f"x-access-token:{credentials.token}".encode()).decode()
-        pairs += [(header, ""), (header, f"AUTHORIZATION: basic {word}")]  # the empty one drops what is set already
+        pairs += [
+            (header, ""),
+            (header, f"AUTHORIZATION: basic {word}"),
+        ]  # the empty one drops what is set already
     return {"GIT_ALLOW_PROTOCOL": _SCHEMES, **configured(git.environ, pairs)}
 
 
@@ -131,5 +160,11 @@ def _reason(done: Finished) -> str:
     if not done.code:
         return "the remote does not have them"
     # The first such line has the cause; the last is often advice ("and the repository exists.").
-    cause = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1] if lines else "")
-    return cause.removeprefix("fatal: ").removeprefix("error: ")[:200] or f"git fetch ended with {done.code}"
+    cause = next(
+        (line for line in lines if line.startswith(("fatal: ", "error: "))),
+        lines[-1] if lines else "",
+    )
+    return (
+        cause.removeprefix("fatal: ").removeprefix("error: ")[:200]
+        or f"git fetch ended with {done.code}"
+    )

@@ -6,7 +6,13 @@ import stat
 
 from msgspec import Struct
 
-from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
+from vibe_gate.domain.change import (
+    EXECUTABLE_MODE,
+    REGULAR_MODE,
+    SUBMODULE_MODE,
+    SYMLINK_MODE,
+    TREE_MODE,
+)
 from vibe_gate.errors import InfrastructureError, IntegrityError
 
 _ID_BYTES = 20
@@ -38,7 +44,9 @@ class TreeEntry(Struct, frozen=True):
 
 
 def parse_tree(data: bytes) -> list[tuple[bytes, TreeEntry]]:
-    """The names and entries of a tree's content, in its order. ValueError if it is cut short or has no such form."""
+    """The names and entries of a tree's content, in its order. ValueError if it is cut short or has
+    no such form.
+    """
     entries = []
     position = 0
     while position < len(data):
@@ -55,7 +63,9 @@ def parse_tree(data: bytes) -> list[tuple[bytes, TreeEntry]]:
 
 
 def canonical_mode(mode: int) -> int:
-    """What git takes a mode of a tree for (its `canon_mode`): old programs wrote others, and attackers may."""
+    """What git takes a mode of a tree for (its `canon_mode`): old programs wrote others, and
+    attackers may.
+    """
     if stat.S_ISREG(mode):
         return EXECUTABLE_MODE if mode & stat.S_IXUSR else REGULAR_MODE
     if stat.S_ISLNK(mode):
@@ -65,7 +75,9 @@ def canonical_mode(mode: int) -> int:
 
 def missing_object(name: str) -> InfrastructureError:
     """The error for an object that cannot be read."""
-    return InfrastructureError(f"the object {name} is missing or damaged in this repository: run `git fsck`.")
+    return InfrastructureError(
+        f"the object {name} is missing or damaged in this repository: run `git fsck`."
+    )
 
 
 def damaged_object(name: str) -> IntegrityError:

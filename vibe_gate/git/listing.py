@@ -12,12 +12,17 @@ LATEST = ("--max-count=1000", "--reflog", "HEAD")
 
 
 def commit_columns(
-    folder: Path, environ: Mapping[str, str], columns: Sequence[str], commits: Iterable[str] | None = None
+    folder: Path,
+    environ: Mapping[str, str],
+    columns: Sequence[str],
+    commits: Iterable[str] | None = None,
 ) -> dict[str, list[str]]:
-    """By the first of the columns (`git log --format`) the others, of these commits or, with None, of the latest.
+    """By the first of the columns (`git log --format`) the others, of these commits or, with None,
+    of the latest.
 
-    Of commits with the same first column the newest. Empty outside of a repository. No name or title, whatever its
-    author wrote, begins another column: git ends each with a NUL, which none of them can have.
+    Of commits with the same first column the newest. Empty outside of a repository. No name or
+    title, whatever its author wrote, begins another column: git ends each with a NUL, which none of
+    them can have.
     """
     which = LATEST if commits is None else ("--no-walk=unsorted", "--ignore-missing", "--stdin")
     names = "".join(f"{commit}\n" for commit in sorted(commits or ()))

@@ -14,7 +14,9 @@ from vibe_gate.git.objects import Objects, alternates_entry
 
 
 class Draft(Struct, frozen=True):
-    """A commit to be made: its message, author, time (seconds since 1970, UTC) and all files, by path."""
+    """A commit to be made: its message, author, time (seconds since 1970, UTC) and all files, by
+    path.
+    """
 
     message: str
     author: str
@@ -26,7 +28,8 @@ class Draft(Struct, frozen=True):
 def make_repository(path: Path, drafts: Sequence[Draft]) -> list[str]:
     """A new repository at `path` with these commits on branch main, checked out; returns their ids.
 
-    The same drafts give the same ids. The template directory and hooks of the user's git are left out.
+    The same drafts give the same ids. The template directory and hooks of the user's git are left
+    out.
     """
     repository = pygit2.init_repository(str(path), initial_head="main", template_path="")
     commits: list[str] = []
@@ -36,7 +39,9 @@ def make_repository(path: Path, drafts: Sequence[Draft]) -> list[str]:
             index.add(pygit2.IndexEntry(name, repository.create_blob(content), FileMode.BLOB))
         who = pygit2.Signature(draft.author, draft.email, draft.time, 0)
         tree = index.write_tree(repository)
-        commit = repository.create_commit("refs/heads/main", who, who, draft.message, tree, commits[-1:])
+        commit = repository.create_commit(
+            "refs/heads/main", who, who, draft.message, tree, commits[-1:]
+        )
         commits.append(str(commit))
     repository.checkout("refs/heads/main", strategy=CheckoutStrategy.FORCE)
     repository.free()
@@ -44,9 +49,11 @@ def make_repository(path: Path, drafts: Sequence[Draft]) -> list[str]:
 
 
 def commit_trees(path: Path, objects: Objects, trees: Sequence[str]) -> None:
-    """Make a repository at `path` with a commit of each tree on branch main; nothing is checked out.
+    """Make a repository at `path` with a commit of each tree on branch main; nothing is checked
+    out.
 
-    It borrows the trees from `objects`, and is of use while these are open. Nothing is signed there.
+    It borrows the trees from `objects`, and is of use while these are open. Nothing is signed
+    there.
     """
     repository = pygit2.init_repository(str(path), initial_head="main", template_path="")
     repository.config["user.signingkey"] = ""
@@ -56,7 +63,13 @@ def commit_trees(path: Path, objects: Objects, trees: Sequence[str]) -> None:
         repository.odb.add_disk_alternate(folder)
     who, commits = pygit2.Signature("vibe-gate", "vibe-gate@localhost", 0, 0), list[str]()
     for tree in trees:
-        commits.append(str(repository.create_commit("refs/heads/main", who, who, "Change\n", tree, commits[-1:])))
+        commits.append(
+            str(
+                repository.create_commit(
+                    "refs/heads/main", who, who, "Change\n", tree, commits[-1:]
+                )
+            )
+        )
     repository.free()
     entries = "".join(f"{alternates_entry(folder)}\n" for folder in borrowed)
     (path / ".git/objects/info/alternates").write_bytes(os.fsencode(entries))

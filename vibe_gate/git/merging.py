@@ -1,4 +1,6 @@
-"""Merges, picks and reverts made again by libgit2, in memory, without attributes and merge drivers."""
+"""Merges, picks and reverts made again by libgit2, in memory, without attributes and merge
+drivers.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,17 @@ _FAVORS = {"": MergeFavor.NORMAL, "ours": MergeFavor.OURS, "theirs": MergeFavor.
 class Merging:
     """The trees that merging gives by itself, without attributes and merge drivers.
 
-    What libgit2 merges in another way than git, or not at all, is not taken for git's own work: "" then.
+    What libgit2 merges in another way than git, or not at all, is not taken for git's own work: ""
+    then.
     """
 
     def __init__(self, objects: Objects) -> None:
         self._repository = objects.database.repository
 
     def merged(self, parents: Sequence[str], *, ours: bool = False) -> str:
-        """The tree that two commits make together; "" of more than two. `ours`: lines in conflict are the first's."""
+        """The tree that two commits make together; "" of more than two. `ours`: lines in conflict
+        are the first's.
+        """
         if len(parents) != 2:
             return ""
         first, other = parents

@@ -1,7 +1,8 @@
 """Objects: the user's to read, a scratch folder of our own to write.
 
-The scratch folder is a bare repository that has the user's objects and its own, and no refs, no configuration and no
-attributes. libgit2 reads there, through pygit2; git itself writes there, with the user's objects as alternates.
+The scratch folder is a bare repository that has the user's objects and its own, and no refs, no
+configuration and no attributes. libgit2 reads there, through pygit2; git itself writes there, with
+the user's objects as alternates.
 """
 
 from __future__ import annotations
@@ -32,15 +33,18 @@ _CONFIG = f"""\
 \tabbrev = 40
 \tbigFileThreshold = {LARGEST_READ}
 """
-"""libgit2 writes ids of binary files in patches by `abbrev`. Git calls a file above `bigFileThreshold` binary without
-reading it."""
+"""libgit2 writes ids of binary files in patches by `abbrev`. Git calls a file above
+`bigFileThreshold` binary without reading it.
+"""
 
 _ALTERNATE = "alternate: "
 """What `git count-objects -v` begins the line of a borrowed folder with."""
 
 
 class Objects:
-    """The objects of one repository (its own are in `objects`). `folder` is the scratch folder, deleted by `close`."""
+    """The objects of one repository (its own are in `objects`). `folder` is the scratch folder,
+    deleted by `close`.
+    """
 
     def __init__(self, git: Program, objects: Path) -> None:
         environ = git.environ
@@ -49,7 +53,9 @@ class Objects:
             self.folder = Path(tempfile.mkdtemp(prefix="vibe-gate-", dir=parent))
             self._claim = scratch.claim(self.folder)
         except OSError as error:
-            raise InfrastructureError(f"no folder can be made in {parent}: {error.strerror}.") from error
+            raise InfrastructureError(
+                f"no folder can be made in {parent}: {error.strerror}."
+            ) from error
         for name in ("objects/info", "objects/pack", "refs"):
             (self.folder / name).mkdir(parents=True)
         (self.folder / "HEAD").write_text("ref: refs/heads/none\n")
@@ -67,7 +73,9 @@ class Objects:
     @cached_property
     def database(self) -> ObjectDatabase:
         """What libgit2 reads and writes, opened when the first object is wanted."""
-        from vibe_gate.git.database import ObjectDatabase  # loading pygit2 takes longer than a command without objects
+        from vibe_gate.git.database import (
+            ObjectDatabase,
+        )  # loading pygit2 takes longer than a command without objects
 
         return ObjectDatabase(self.folder, self._object_folders())
 
@@ -86,7 +94,8 @@ class Objects:
             self.database.add_folder(os.fspath(objects))
 
     def digest(self, blob: str, size: int) -> str:
-        """The sha-256 of a blob of `size` bytes, in hex. Raises what `read` does, for a blob of any size.
+        """The sha-256 of a blob of `size` bytes, in hex. Raises what `read` does, for a blob of any
+        size.
 
         Git reads it, in pieces: libgit2 has it in memory as a whole.
         """
@@ -105,7 +114,9 @@ class Objects:
         return sha256.hexdigest()
 
     def read_start(self, blob: str, length: int) -> bytes:
-        """The first bytes of a blob of any size, read by git. InfrastructureError if it is missing."""
+        """The first bytes of a blob of any size, read by git. InfrastructureError if it is
+        missing.
+        """
         process = self.bare.start("cat-file", "blob", blob)
         assert process.stdout is not None
         start = process.stdout.read(length)
@@ -126,7 +137,9 @@ class Objects:
 
 
 def _alternates(value: str) -> list[str]:
-    """The folders of GIT_ALTERNATE_OBJECT_DIRECTORIES; the quoted form, for odd paths, is left out."""
+    """The folders of GIT_ALTERNATE_OBJECT_DIRECTORIES; the quoted form, for odd paths, is left
+    out.
+    """
     return [path for path in value.split(":") if path and not path.startswith('"')]
 
 

@@ -22,7 +22,9 @@ _NOBODY = {
 
 
 def commit_on(objects: Objects, tree: str, parent: str) -> str:
-    """A commit of the tree on a parent ("": none), in the scratch folder; its id. InfrastructureError."""
+    """A commit of the tree on a parent ("": none), in the scratch folder; its id.
+    InfrastructureError.
+    """
     command = ("commit-tree", tree, *(["-p", parent] if parent else []), "-m", "files")
     commit = objects.bare.run(*command, stdin=b"", environ=_NOBODY)
     if commit.code:
@@ -31,13 +33,19 @@ def commit_on(objects: Objects, tree: str, parent: str) -> str:
 
 
 def blamed(
-    objects: Objects, commit: str, path: str, spans: Sequence[tuple[int, int]], environ: Mapping[str, str]
+    objects: Objects,
+    commit: str,
+    path: str,
+    spans: Sequence[tuple[int, int]],
+    environ: Mapping[str, str],
 ) -> list[BlamedLine]:
-    """The lines of a file in a commit (those of `spans`, first and last; all if there are none), in order.
+    """The lines of a file in a commit (those of `spans`, first and last; all if there are none), in
+    order.
 
-    White space is left aside, and the file is followed when it was renamed. Git is asked outside of the repository:
-    `blame.ignoreRevsFile` of the user's configuration cannot be taken back by another setting, and is an error in a
-    repository without that file. `environ` says where history ends. InfrastructureError.
+    White space is left aside, and the file is followed when it was renamed. Git is asked outside of
+    the repository: `blame.ignoreRevsFile` of the user's configuration cannot be taken back by
+    another setting, and is an error in a repository without that file. `environ` says where history
+    ends. InfrastructureError.
     """
     ranges = [f"-L{first},{last}" for first, last in spans]
     listed = objects.bare.run(
@@ -50,7 +58,9 @@ def blamed(
 
 
 def _rows(out: bytes) -> Iterator[BlamedLine]:
-    """Groups of lines: a first row `COMMIT number line count`, then what is known of it, then its file name."""
+    """Groups of lines: a first row `COMMIT number line count`, then what is known of it, then its
+    file name.
+    """
     before: dict[str, tuple[str, str]] = {}
     commit, number, line, count = "", 0, 0, 0
     for row in out.split(b"\n"):
@@ -58,7 +68,9 @@ def _rows(out: bytes) -> Iterator[BlamedLine]:
         if key == b"filename":
             path = paths.unquote(paths.decode(rest))
             for step in range(count):
-                yield BlamedLine(line + step, commit, path, number + step, *before.get(commit, ("", "")))
+                yield BlamedLine(
+                    line + step, commit, path, number + step, *before.get(commit, ("", ""))
+                )
         elif key == b"previous":
             name, _, old = rest.partition(b" ")
             before[commit] = (name.decode(), paths.unquote(paths.decode(old)))
@@ -67,7 +79,9 @@ def _rows(out: bytes) -> Iterator[BlamedLine]:
             number, line, count = map(int, rest.split())
 
 
-def history_of(objects: Objects, commit: str, path: str, environ: Mapping[str, str]) -> list[FileAt]:
+def history_of(
+    objects: Objects, commit: str, path: str, environ: Mapping[str, str]
+) -> list[FileAt]:
     """The commits up to this one that changed the file, the newest first, through its renames."""
     command = ("log", "--follow", f"--max-count={MAX_HISTORY}", "--format=%H", "--name-only", "-z")
     listed = objects.bare.run(*command, commit, "--", path, environ=environ)

@@ -19,8 +19,16 @@ from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import UnsupportedRepository, UsageError
 from vibe_gate.git.program import Finished, Program, configured, finish
 
-_QUESTIONS = ("--git-dir", "--git-common-dir", "--git-path objects", "--git-path index", "--is-bare-repository",
-              "--is-shallow-repository", "--show-object-format", "--show-toplevel")  # fmt: skip
+_QUESTIONS = (
+    "--git-dir",
+    "--git-common-dir",
+    "--git-path objects",
+    "--git-path index",
+    "--is-bare-repository",
+    "--is-shallow-repository",
+    "--show-object-format",
+    "--show-toplevel",
+)
 
 _OWN_SCOPES = frozenset({"local", "worktree"})
 _FILTER_COMMANDS = frozenset({"clean", "smudge", "process"})
@@ -40,11 +48,16 @@ class Setting(Struct, frozen=True):
 class Settings:
     """Git's configuration as `git config --list` gives it, later lines winning.
 
-    `git -c` and GIT_CONFIG_COUNT set nothing of ours: an agent's command line must not choose the gate.
+    `git -c` and GIT_CONFIG_COUNT set nothing of ours: an agent's command line must not choose the
+    gate.
     """
 
     def __init__(self, lines: list[Setting]) -> None:
-        lines = [line for line in lines if line.scope != "command" or not line.name.startswith("vibe-gate.")]
+        lines = [
+            line
+            for line in lines
+            if line.scope != "command" or not line.name.startswith("vibe-gate.")
+        ]
         self.lines = lines
         self._values = {line.name: line.value for line in lines}
         self._trusted = {line.name: line.value for line in lines if line.scope not in _OWN_SCOPES}
@@ -58,7 +71,9 @@ class Settings:
         return self._read(self._trusted, name)
 
     def own_filters(self) -> dict[str, set[str]]:
-        """Content filters that the repository's own configuration says something about: name to keys."""
+        """Content filters that the repository's own configuration says something about: name to
+        keys.
+        """
         names: dict[str, set[str]] = {}
         for line in self.lines:
             section, _, rest = line.name.partition(".")
@@ -107,9 +122,13 @@ def find(start: Path, environ: Mapping[str, str], environment: Environment) -> P
     if answers.code and len(lines) < len(_QUESTIONS) - 1:
         raise _refusal(start, answers)
     if not answers.code and len(lines) != len(_QUESTIONS):
-        raise UsageError(f"{_shown(os.fspath(start))} has a newline in its path, so git's answers cannot be read.")
+        raise UsageError(
+            f"{_shown(os.fspath(start))} has a newline in its path, so git's answers cannot be read."
+        )
     if lines[4] == "true":
-        raise UsageError(f"{_shown(lines[0])} is a bare repository: run vibe-gate in a clone that has a working tree.")
+        raise UsageError(
+            f"{_shown(lines[0])} is a bare repository: run vibe-gate in a clone that has a working tree."
+        )
     if answers.code:
         raise UsageError(f"{_shown(str(start))} is inside .git: run vibe-gate in the working tree.")
     git_dir, common_dir, objects, index_file, root = (Path(lines[i]) for i in (0, 1, 2, 3, 7))
@@ -118,7 +137,17 @@ def find(start: Path, environ: Mapping[str, str], environment: Environment) -> P
         settings = Settings([*settings.lines, Setting("disk", "core.ignorecase", "false")])
     ties = {"GIT_DIR": lines[0], "GIT_WORK_TREE": lines[7], "GIT_INDEX_FILE": lines[3]}
     bound = Program(root, {**environ, **ties, **_overrides(settings, environ)})
-    return Place(root, git_dir, common_dir, objects, index_file, lines[5] == "true", settings, bound, environment)
+    return Place(
+        root,
+        git_dir,
+        common_dir,
+        objects,
+        index_file,
+        lines[5] == "true",
+        settings,
+        bound,
+        environment,
+    )
 
 
 def is_true(value: str) -> bool:
@@ -158,14 +187,20 @@ def _refusal(start: Path, answers: Finished) -> UsageError:
             f"the repository at {shown} belongs to another user, so git does not trust it: "
             f"if you do, run `git config --global --add safe.directory {shown}`."
         )
-    if "repository extension" in answers.err or "repo version" in answers.err or "object format" in answers.err:
+    if (
+        "repository extension" in answers.err
+        or "repo version" in answers.err
+        or "object format" in answers.err
+    ):
         detail = " ".join(answers.err.removeprefix("fatal: ").split())
         return UnsupportedRepository(
             f"this git cannot open the repository at {shown} ({detail}): install a newer git, or review a clone "
             "made with the default formats."
         )
     if "not a git repository" in answers.err:
-        return UsageError(f"{shown} is not inside a git repository: run vibe-gate where the code is, or `git init`.")
+        return UsageError(
+            f"{shown} is not inside a git repository: run vibe-gate where the code is, or `git init`."
+        )
     detail = " ".join(answers.err.removeprefix("fatal: ").split()) or f"exit code {answers.code}"
     return UsageError(f"git cannot open a repository at {shown}: {paths.quote(detail)}.")
 
@@ -179,7 +214,9 @@ def _refuse_formats(object_format: str, settings: Settings) -> None:
     promisors = [
         line.name
         for line in settings.lines
-        if line.name.startswith("remote.") and line.name.endswith(".promisor") and is_true(line.value or "true")
+        if line.name.startswith("remote.")
+        and line.name.endswith(".promisor")
+        and is_true(line.value or "true")
     ]
     if promisors or settings.value("extensions.partialclone"):
         raise UnsupportedRepository(
@@ -189,12 +226,16 @@ def _refuse_formats(object_format: str, settings: Settings) -> None:
 
 
 def _ignores_case(common_dir: Path) -> bool:
-    """Whether the disk takes names that differ in case for one; git asks the same way when it makes a repository."""
+    """Whether the disk takes names that differ in case for one; git asks the same way when it makes
+    a repository.
+    """
     return os.path.exists(common_dir / "CoNfIg")  # noqa: PTH110 (it says no where nobody may look)
 
 
 def _overrides(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables that set for every call of git what the repository's own configuration must not say."""
+    """Variables that set for every call of git what the repository's own configuration must not
+    say.
+    """
     pairs = [(line.name, line.value or "") for line in settings.lines if line.scope == "disk"]
     pairs += _quiet_filters(settings)
     return configured(environ, pairs) if pairs else {}
@@ -209,8 +250,11 @@ def _quiet_filters(settings: Settings) -> list[tuple[str, str]]:
     if is_true(settings.trusted("vibe-gate.allowLocalFilters") or ""):
         return pairs
     for name, keys in settings.own_filters().items():
-        # A key that is not set stays so: to git, an empty `process` is one all the same, and hides `clean`.
+        # A key that is not set stays so: to git, an empty `process` is one all the same, and hides
+        # `clean`.
         for key in keys & _FILTER_COMMANDS:
             pairs.append((f"filter.{name}.{key}", settings.trusted(f"filter.{name}.{key}") or ""))
-        pairs.append((f"filter.{name}.required", settings.trusted(f"filter.{name}.required") or "false"))
+        pairs.append(
+            (f"filter.{name}.required", settings.trusted(f"filter.{name}.required") or "false")
+        )
     return pairs

@@ -1,12 +1,12 @@
 """The git program, run so that nothing in a repository can make it run anything else.
 
-Every call is a list of arguments (never shell text) with what a hostile repository could
-plant switched off: the file system monitor, hooks, pagers, locks and writes that git would
-do in passing, fetching of missing objects, questions at the terminal. Replace refs and
-grafts are ignored on purpose: they show other commits than the ones under review. So is the commit-graph.
+Every call is a list of arguments (never shell text) with what a hostile repository could plant
+switched off: the file system monitor, hooks, pagers, locks and writes that git would do in passing,
+fetching of missing objects, questions at the terminal. Replace refs and grafts are ignored on
+purpose: they show other commits than the ones under review. So is the commit-graph.
 
-The user's configuration changes neither what git prints nor what it leaves out (`_PLAIN_OUTPUT`), and a path is never
-a pattern, except in the calls that are given `PATTERNS`.
+The user's configuration changes neither what git prints nor what it leaves out (`_PLAIN_OUTPUT`),
+and a path is never a pattern, except in the calls that are given `PATTERNS`.
 """
 
 from __future__ import annotations
@@ -23,30 +23,50 @@ from vibe_gate.errors import InfrastructureError
 
 _PLAIN_OUTPUT = (
     "advice.graftFileDeprecated=false",
-    "color.advice=false", "color.push=false", "color.remote=false", "color.transport=false", "color.ui=false",
+    "color.advice=false",
+    "color.push=false",
+    "color.remote=false",
+    "color.transport=false",
+    "color.ui=false",
     "core.quotePath=true",
-    "fetch.prune=false", "fetch.pruneTags=false",
+    "fetch.prune=false",
+    "fetch.pruneTags=false",
     "format.pretty=medium",
     "i18n.logOutputEncoding=",  # names and titles as they are: a conversion can make line breaks of them
-    "init.defaultObjectFormat=sha1", "init.defaultRefFormat=files", "init.templateDir=",
-    "log.date=default", "log.follow=false", "log.showSignature=false",
+    "init.defaultObjectFormat=sha1",
+    "init.defaultRefFormat=files",
+    "init.templateDir=",
+    "log.date=default",
+    "log.follow=false",
+    "log.showSignature=false",
     "submodule.recurse=false",
-)  # fmt: skip
-"""Settings of a user's configuration that would change what our calls print or do, at git's own values.
+)
+"""Settings of a user's configuration that would change what our calls print or do, at git's own
+values.
 
-Blame and file histories, which more of them change, are asked in a repository of our own (`objects.bare`).
+Blame and file histories, which more of them change, are asked in a repository of our own
+(`objects.bare`).
 """
 
 _PROGRAM = (
-    "git", "--no-pager", "--no-optional-locks", "--no-replace-objects",
-    "-c", "core.fsmonitor=false",
-    "-c", "core.hooksPath=/dev/null",
-    "-c", "core.splitIndex=false",  # a scratch index must not leave a shared index in the user's .git
-    "-c", "core.safecrlf=false",    # a warning at best; as an error it would stop a snapshot
-    "-c", "core.commitGraph=false",  # a file that anybody can write, and that can give a commit other parents
-    "-c", "gc.auto=0",
+    "git",
+    "--no-pager",
+    "--no-optional-locks",
+    "--no-replace-objects",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.splitIndex=false",  # a scratch index must not leave a shared index in the user's .git
+    "-c",
+    "core.safecrlf=false",  # a warning at best; as an error it would stop a snapshot
+    "-c",
+    "core.commitGraph=false",  # a file that anybody can write, and that can give a commit other parents
+    "-c",
+    "gc.auto=0",
     *(word for setting in _PLAIN_OUTPUT for word in ("-c", setting)),
-)  # fmt: skip
+)
 
 _FIXED = {
     "GIT_OPTIONAL_LOCKS": "0",
@@ -63,12 +83,21 @@ _FIXED = {
     "LANGUAGE": "",
 }
 
-_DROPPED = frozenset({
-    *MODEL_KEYS,  # an agent in a clone can read what its user's processes were started with
-    "GIT_EXTERNAL_DIFF", "GIT_PREFIX", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR",
-    "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
-    "GIT_DEFAULT_HASH", "GIT_DEFAULT_REF_FORMAT",
-})  # fmt: skip
+_DROPPED = frozenset(
+    {
+        *MODEL_KEYS,  # an agent in a clone can read what its user's processes were started with
+        "GIT_EXTERNAL_DIFF",
+        "GIT_PREFIX",
+        "GIT_PAGER",
+        "GIT_EDITOR",
+        "GIT_SEQUENCE_EDITOR",
+        "GIT_GLOB_PATHSPECS",
+        "GIT_NOGLOB_PATHSPECS",
+        "GIT_ICASE_PATHSPECS",
+        "GIT_DEFAULT_HASH",
+        "GIT_DEFAULT_REF_FORMAT",
+    }
+)
 
 PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
 """For calls whose paths are written by us, as patterns (`:(exclude)...`)."""
@@ -111,7 +140,9 @@ class Program:
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self.folder = folder
-        self.environ = {k: v for k, v in environ.items() if k not in _DROPPED and not k.startswith("GIT_TRACE")}
+        self.environ = {
+            k: v for k, v in environ.items() if k not in _DROPPED and not k.startswith("GIT_TRACE")
+        }
         # A relative entry (".") would run a program called git that lies in the reviewed tree.
         self.environ["PATH"] = ":".join(
             entry for entry in environ.get("PATH", os.defpath).split(":") if entry[:1] == "/"
@@ -125,20 +156,35 @@ class Program:
         merged = self.environ if environ is None else {**self.environ, **environ}
         return _open([*_PROGRAM, *arguments], self.folder, merged, reads)
 
-    def run(self, *arguments: str, stdin: bytes | None = None, environ: Mapping[str, str] | None = None) -> Finished:
-        """Run a call to its end; a code other than 0 is the caller's to read. `environ` is added to its own."""
+    def run(
+        self, *arguments: str, stdin: bytes | None = None, environ: Mapping[str, str] | None = None
+    ) -> Finished:
+        """Run a call to its end; a code other than 0 is the caller's to read. `environ` is added to
+        its own.
+        """
         process = self.start(*arguments, reads=stdin is not None, environ=environ)
         return finish(process, stdin, PATIENCE_S)
 
     def elsewhere(self, folder: Path) -> Program:
         """The program in a folder that may be of another repository."""
         return Program(
-            folder, {name: value for name, value in self.environ.items() if name not in REPOSITORY_VARIABLES}
+            folder,
+            {
+                name: value
+                for name, value in self.environ.items()
+                if name not in REPOSITORY_VARIABLES
+            },
         )
 
     def bare(self, folder: Path, environ: Mapping[str, str]) -> Program:
-        """The program in a bare repository of our own; of the user's environment only where programs are."""
-        kept = {name: value for name, value in self.environ.items() if name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH")}
+        """The program in a bare repository of our own; of the user's environment only where
+        programs are.
+        """
+        kept = {
+            name: value
+            for name, value in self.environ.items()
+            if name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH")
+        }
         own = os.fspath(folder)
         homes = {"GIT_DIR": own, "HOME": own, "XDG_CONFIG_HOME": own}
         system = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
@@ -151,8 +197,9 @@ def run_as_user(folder: Path, environ: Mapping[str, str], *arguments: str) -> Fi
 
 
 def configured(environ: Mapping[str, str], pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Variables that set configuration for a call, after what `environ` sets so: `-c` shows a value to everybody, and
-    cuts a name at its first "="."""
+    """Variables that set configuration for a call, after what `environ` sets so: `-c` shows a value
+    to everybody, and cuts a name at its first "=".
+    """
     count = environ.get("GIT_CONFIG_COUNT", "0")
     first = int(count) if count.isdecimal() else 0
     values = {"GIT_CONFIG_COUNT": str(first + len(pairs))}
@@ -161,8 +208,12 @@ def configured(environ: Mapping[str, str], pairs: Sequence[tuple[str, str]]) -> 
     return values
 
 
-def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None, patience_s: float = PATIENCE_S) -> Finished:
-    """Wait for a call that `Program.start` began, and collect what it wrote. CallTimeoutError if it does not end."""
+def finish(
+    process: subprocess.Popen[bytes], stdin: bytes | None = None, patience_s: float = PATIENCE_S
+) -> Finished:
+    """Wait for a call that `Program.start` began, and collect what it wrote. CallTimeoutError if it
+    does not end.
+    """
     try:
         out, err = process.communicate(stdin, timeout=patience_s)
     except subprocess.TimeoutExpired as error:
@@ -172,7 +223,9 @@ def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None, patienc
     return Finished(process.returncode, out or b"", err.decode("utf-8", "replace").strip())
 
 
-def _open(arguments: list[str], folder: Path, environ: Mapping[str, str], reads: bool) -> subprocess.Popen[bytes]:
+def _open(
+    arguments: list[str], folder: Path, environ: Mapping[str, str], reads: bool
+) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             arguments,
@@ -185,6 +238,10 @@ def _open(arguments: list[str], folder: Path, environ: Mapping[str, str], reads:
     except FileNotFoundError as error:
         if not folder.is_dir():
             raise InfrastructureError(f"the folder {folder} does not exist.") from error
-        raise InfrastructureError("git was not found on PATH: install git 2.31 or newer.") from error
+        raise InfrastructureError(
+            "git was not found on PATH: install git 2.31 or newer."
+        ) from error
     except OSError as error:
-        raise InfrastructureError(f"git could not be started in {folder}: {error.strerror}.") from error
+        raise InfrastructureError(
+            f"git could not be started in {folder}: {error.strerror}."
+        ) from error

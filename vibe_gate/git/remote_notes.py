@@ -1,7 +1,9 @@
-"""Lines added to the git notes of a remote: on the notes that it has, and on nothing else of this clone.
+"""Lines added to the git notes of a remote: on the notes that it has, and on nothing else of this
+clone.
 
-Notes of this clone may be of another remote, so they are no part of what leaves. The new notes are made in the scratch
-folder and pushed from there, with the user's configuration and credentials, as the push that is under way.
+Notes of this clone may be of another remote, so they are no part of what leaves. The new notes are
+made in the scratch folder and pushed from there, with the user's configuration and credentials, as
+the push that is under way.
 """
 
 from __future__ import annotations
@@ -26,8 +28,11 @@ _MADE = "shared"
 """The notes' ref in the scratch folder."""
 
 
-def add_lines(git: Program, objects: Objects, url: str, ref: str, lines: Mapping[str, Sequence[bytes]]) -> str:
-    """Add the lines (without LF) to the notes of `refs/notes/<ref>` at `url`, by the commit; why that failed, or "".
+def add_lines(
+    git: Program, objects: Objects, url: str, ref: str, lines: Mapping[str, Sequence[bytes]]
+) -> str:
+    """Add the lines (without LF) to the notes of `refs/notes/<ref>` at `url`, by the commit; why
+    that failed, or "".
 
     What is there stays. Our own notes of that ref follow, unless they hold something else.
     """
@@ -66,21 +71,41 @@ class _RemoteNotes:
         tip = next((row[0] for row in rows if row[1:] == [self._ref]), "")
         if tip and self._git.run("cat-file", "-e", f"{tip}^{{commit}}").code:
             fetched = self._run(
-                "-c", "fetch.recurseSubmodules=false", "fetch", "--quiet", "--no-tags", "--no-recurse-submodules",
-                "--no-write-fetch-head", "--no-auto-maintenance", "--", self._url, self._ref,
-            )  # fmt: skip
+                "-c",
+                "fetch.recurseSubmodules=false",
+                "fetch",
+                "--quiet",
+                "--no-tags",
+                "--no-recurse-submodules",
+                "--no-write-fetch-head",
+                "--no-auto-maintenance",
+                "--",
+                self._url,
+                self._ref,
+            )
             if fetched.code:
                 raise InfrastructureError(_reason(fetched))
         return tip
 
     def push(self, commit: str, url: str = "") -> str:
-        """Push a commit of the scratch folder, there or to another `url`; why that failed, or ""."""
+        """Push a commit of the scratch folder, there or to another `url`; why that failed, or
+        "".
+        """
         done = self._run(
             # Of the user's settings none may send more than this, or say more to the server.
-            "-c", "push.followTags=false", "-c", "push.pushOption=", "push", "--quiet", "--no-verify",
-            "--recurse-submodules=no", "--", url or self._url, f"{commit}:{self._ref}",
+            "-c",
+            "push.followTags=false",
+            "-c",
+            "push.pushOption=",
+            "push",
+            "--quiet",
+            "--no-verify",
+            "--recurse-submodules=no",
+            "--",
+            url or self._url,
+            f"{commit}:{self._ref}",
             environ=self._borrowing(),
-        )  # fmt: skip
+        )
         return _reason(done) if done.code else ""
 
     def _borrowing(self) -> dict[str, str]:
@@ -95,7 +120,9 @@ class _RemoteNotes:
 
 
 def _made(objects: Objects, there: str, lines: Mapping[str, Sequence[bytes]]) -> str:
-    """The commit of notes that has the lines, too, made on the commit `there` ("" for none). StorageError."""
+    """The commit of notes that has the lines, too, made on the commit `there` ("" for none).
+    StorageError.
+    """
     git, ref = objects.bare, f"refs/notes/{_MADE}"
     git.run(*(("update-ref", ref, there) if there else ("update-ref", "-d", ref)))
     for commit, wanted in lines.items():
@@ -110,9 +137,13 @@ def _made(objects: Objects, there: str, lines: Mapping[str, Sequence[bytes]]) ->
             continue
         text = b"".join(line + b"\n" for line in (*filter(None, known), *new))
         blob = git.run("hash-object", "-w", "--stdin", stdin=text)
-        done = git.run("notes", f"--ref={_MADE}", "add", "-f", "-C", blob.line, commit, environ=_WRITER)
+        done = git.run(
+            "notes", f"--ref={_MADE}", "add", "-f", "-C", blob.line, commit, environ=_WRITER
+        )
         if blob.code or done.code:
-            raise StorageError(f"the note on {commit[:12]} cannot be made: {(done if done.code else blob).said}")
+            raise StorageError(
+                f"the note on {commit[:12]} cannot be made: {(done if done.code else blob).said}"
+            )
     return git.run("rev-parse", "--verify", "--quiet", ref).line
 
 

@@ -18,7 +18,16 @@ from vibe_gate.domain.blame import BlamedLine, FileAt
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import InfrastructureError, IntegrityError, StorageError, UsageError
-from vibe_gate.git import export, fetch, origins, place, remote_notes, shipping, workspace, worktrees
+from vibe_gate.git import (
+    export,
+    fetch,
+    origins,
+    place,
+    remote_notes,
+    shipping,
+    workspace,
+    worktrees,
+)
 from vibe_gate.git.diff import ChangeQueries
 from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
@@ -36,8 +45,9 @@ MAX_WORKTREES = 100
 class Repository(ChangeQueries):
     """One repository, open. Use as a context manager, or call `close`.
 
-    Its base classes answer about changes, revisions and notes, and git's hooks. root: top of the working tree.
-    git_dir: this worktree's own; common_dir: shared between linked worktrees. All absolute.
+    Its base classes answer about changes, revisions and notes, and git's hooks. root: top of the
+    working tree. git_dir: this worktree's own; common_dir: shared between linked worktrees. All
+    absolute.
     """
 
     def __init__(self, found: Place) -> None:
@@ -51,7 +61,10 @@ class Repository(ChangeQueries):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -60,45 +73,63 @@ class Repository(ChangeQueries):
         self._objects.close()
 
     def tracked(self, folder: str) -> frozenset[str]:
-        """What the index has in a folder of the root, or in its place; however its case. InfrastructureError."""
+        """What the index has in a folder of the root, or in its place; however its case.
+        InfrastructureError.
+        """
         return _tracked(self._git, folder)
 
     def counts(self, file: Path) -> bool:
-        """Whether a file is untracked and not ignored, so that a snapshot of the working tree has it."""
+        """Whether a file is untracked and not ignored, so that a snapshot of the working tree has
+        it.
+        """
         path = os.fspath(file.absolute())
-        return bool(self._git.run("ls-files", "-z", "--others", "--exclude-standard", "--", path).out)
+        return bool(
+            self._git.run("ls-files", "-z", "--others", "--exclude-standard", "--", path).out
+        )
 
     # Trees
 
     def export(self, tree: str, destination: Path, only: Collection[str] | None = None) -> Export:
-        """Write a tree, or `only` these of its paths, out as plain files below `destination` (empty, or not there)."""
+        """Write a tree, or `only` these of its paths, out as plain files below `destination`
+        (empty, or not there).
+        """
         return export.export(self._objects, self.tree(tree), destination, only)
 
     def is_clean_merge(self, commit: str) -> bool:
-        """Whether a merge has the very tree that its two parents give by themselves, without a conflict."""
+        """Whether a merge has the very tree that its two parents give by themselves, without a
+        conflict.
+        """
         return self._merging.merged(self.parents(commit)) == self.tree_of(commit)
 
     # Lines
 
     def commit_on(self, tree: str, parent: str) -> str:
-        """A commit of the tree on a parent ("": none), known to this object alone; its id. InfrastructureError."""
+        """A commit of the tree on a parent ("": none), known to this object alone; its id.
+        InfrastructureError.
+        """
         return origins.commit_on(self._objects, tree, parent)
 
-    def blamed(self, commit: str, path: str, spans: Sequence[tuple[int, int]] = ()) -> list[BlamedLine]:
-        """The lines of a file in a commit with the commits that brought them, white space aside, through renames.
+    def blamed(
+        self, commit: str, path: str, spans: Sequence[tuple[int, int]] = ()
+    ) -> list[BlamedLine]:
+        """The lines of a file in a commit with the commits that brought them, white space aside,
+        through renames.
 
         `spans`: of these alone, each its first and last line. InfrastructureError.
         """
         return origins.blamed(self._objects, commit, path, spans, self._shallow)
 
     def history_of(self, commit: str, path: str) -> list[FileAt]:
-        """The commits up to this one that changed the file, the newest first, through its renames."""
+        """The commits up to this one that changed the file, the newest first, through its
+        renames.
+        """
         return origins.history_of(self._objects, commit, path, self._shallow)
 
     # Repositories made of this one
 
     def with_trees(self, folder: Path, trees: Sequence[str]) -> Repository:
-        """A new repository in `folder`, open: a commit of each tree on branch main, and nothing is checked out.
+        """A new repository in `folder`, open: a commit of each tree on branch main, and nothing is
+        checked out.
 
         It reads the trees from this one, and is of use while this one is open.
         """
@@ -108,18 +139,22 @@ class Repository(ChangeQueries):
         return Repository(place.find(folder, self._git.elsewhere(folder).environ, self.environment))
 
     def patched(self, tree: str, patch: bytes, *, reverse: bool = False) -> str:
-        """The tree that a patch makes of another, or with `reverse` was made of, to be read while this repository is
-        open; "" if it does not fit."""
+        """The tree that a patch makes of another, or with `reverse` was made of, to be read while
+        this repository is open; "" if it does not fit.
+        """
         index = {"GIT_INDEX_FILE": os.fspath(self._objects.folder / "patched")}
         git = self._objects.bare
         if git.run("read-tree", tree, environ=index).code:
             return ""
         back = ("--reverse",) if reverse else ()
-        done = git.run("apply", "--cached", "--whitespace=nowarn", *back, "-", stdin=patch, environ=index)
+        done = git.run(
+            "apply", "--cached", "--whitespace=nowarn", *back, "-", stdin=patch, environ=index
+        )
         return "" if done.code else git.run("write-tree", environ=index).line
 
     def copy(self, *, files: bool = False) -> RepositoryCopy:
-        """All refs with their history, to be written elsewhere; with `files`, those of the working tree, too.
+        """All refs with their history, to be written elsewhere; with `files`, those of the working
+        tree, too.
 
         UsageError: a shallow clone, or one without commits. InfrastructureError.
         """
@@ -141,22 +176,26 @@ class Repository(ChangeQueries):
         return workspace.create(self, self._place, self._objects, folder, tree)
 
     def reopen_workspace(self, folder: Path) -> Workspace:
-        """A workspace that an earlier process made. InfrastructureError if it is gone, or another process has it."""
+        """A workspace that an earlier process made. InfrastructureError if it is gone, or another
+        process has it.
+        """
         return Workspace(self, self._place, self._objects, folder)
 
     def remove_old_workspaces(self, before: datetime, *, dry_run: bool = False) -> list[str]:
-        """Delete workspaces that were last used before then and that no process has open; their names.
+        """Delete workspaces that were last used before then and that no process has open; their
+        names.
 
-        Those of repositories that are gone, too. A run that died leaves its own behind, for `resume`. With `dry_run`
-        only say which.
+        Those of repositories that are gone, too. A run that died leaves its own behind, for
+        `resume`. With `dry_run` only say which.
         """
         return workspace.remove_old(self._place, before, dry_run=dry_run)
 
     def apply(self, patch: bytes, expected: str, saved: Path) -> None:
-        """Apply a patch to the working tree while its snapshot is `expected`; `saved` is where people find the patch.
+        """Apply a patch to the working tree while its snapshot is `expected`; `saved` is where
+        people find the patch.
 
-        Index and HEAD stay; line endings and filters are the user's. IntegrityError if the working tree is another one.
-        InfrastructureError if git refuses.
+        Index and HEAD stay; line endings and filters are the user's. IntegrityError if the working
+        tree is another one. InfrastructureError if git refuses.
         """
         shown = paths.quote(str(saved))
         if self.snapshot() != expected:
@@ -164,17 +203,25 @@ class Repository(ChangeQueries):
                 "The working tree is not what the patch was made from, so nothing was applied. "
                 f"The patch is {shown}; try `git apply -3 {shown}`."
             )
-        done = self._git.run("-c", "apply.ignoreWhitespace=no", "apply", "--whitespace=nowarn", "-", stdin=patch)
+        done = self._git.run(
+            "-c", "apply.ignoreWhitespace=no", "apply", "--whitespace=nowarn", "-", stdin=patch
+        )
         if patch and done.code:
-            raise InfrastructureError(f"git cannot apply the change, and changed nothing ({done.said}). See {shown}.")
+            raise InfrastructureError(
+                f"git cannot apply the change, and changed nothing ({done.said}). See {shown}."
+            )
 
     def keep_patch(self, name: str, patch: bytes) -> Path | None:
-        """Write a patch into the git directory, for a run that cannot be recorded; None if that fails, too."""
+        """Write a patch into the git directory, for a run that cannot be recorded; None if that
+        fails, too.
+        """
         folder = self.common_dir / "vibe-gate"
         file = folder / f"made-{name}.patch"
         try:
             folder.mkdir(exist_ok=True)
-            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(
+                file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+            )
             with os.fdopen(descriptor, "wb") as opened:
                 opened.write(patch)
         except OSError:
@@ -183,8 +230,12 @@ class Repository(ChangeQueries):
 
     # Remotes, in CI
 
-    def fetch(self, commits: Sequence[str], enough: Callable[[], bool], credentials: Credentials) -> str:
-        """Fetch commits by their ids, with history until `enough()`; "" or why that was not reached."""
+    def fetch(
+        self, commits: Sequence[str], enough: Callable[[], bool], credentials: Credentials
+    ) -> str:
+        """Fetch commits by their ids, with history until `enough()`; "" or why that was not
+        reached.
+        """
 
         def is_enough() -> bool:
             self.forget()
@@ -205,7 +256,8 @@ class Repository(ChangeQueries):
     # Remotes, at a push
 
     def add_remote_notes(self, url: str, ref: str, lines: Mapping[str, Sequence[bytes]]) -> str:
-        """Add lines to the notes of `refs/notes/<ref>` that a remote has, by the commit; why that failed, or "".
+        """Add lines to the notes of `refs/notes/<ref>` that a remote has, by the commit; why that
+        failed, or "".
 
         Nothing else of this clone leaves, and what the remote has stays.
         """
@@ -220,7 +272,9 @@ class Repository(ChangeQueries):
 
     @property
     def store_root(self) -> Path:
-        """The folder whose `.vibe-artifacts` is the store of this working tree: one for all that are linked."""
+        """The folder whose `.vibe-artifacts` is the store of this working tree: one for all that
+        are linked.
+        """
         return self._store.root
 
     @property
@@ -257,13 +311,15 @@ class Repository(ChangeQueries):
         return [top for top in self.linked_tops() if self._has_own_store(top)]
 
     def _has_own_store(self, top: Path) -> bool:
-        if not os.path.lexists(top / STORE) or os.path.realpath(top) == os.path.realpath(self.store_root):
+        if not os.path.lexists(top / STORE) or os.path.realpath(top) == os.path.realpath(
+            self.store_root
+        ):
             return False
         return not worktrees.tracks_store(self._git.elsewhere(top))
 
     def capture_roots(self) -> tuple[Path, ...]:
-        """The folders in whose stores captured sessions may lie: that of this working tree's store first, then the
-        tops of all working trees.
+        """The folders in whose stores captured sessions may lie: that of this working tree's store
+        first, then the tops of all working trees.
 
         Not those that git tracks a file of: whoever commits there could invent sessions.
         """
@@ -277,7 +333,9 @@ class Repository(ChangeQueries):
         return worktrees.tracks_store(self._git if root == self.root else self._git.elsewhere(root))
 
     def other_worktrees(self) -> list[Path]:
-        """The tops of the other working trees of this repository, main and linked, that are still there."""
+        """The tops of the other working trees of this repository, main and linked, that are still
+        there.
+        """
         tops = self.linked_tops()
         if self.worktree:
             main = worktrees.main_working_tree(self.common_dir, self._git)
@@ -286,7 +344,9 @@ class Repository(ChangeQueries):
         return [top for top in tops if os.path.realpath(top) != root][:MAX_WORKTREES]
 
     def open_worktree(self, root: Path) -> Repository:
-        """Another working tree of this repository. UsageError if another repository is there by now."""
+        """Another working tree of this repository. UsageError if another repository is there by
+        now.
+        """
         worktree_place = place.find(root, self._git.elsewhere(root).environ, self.environment)
         if worktree_place.common_dir.resolve() != self.common_dir.resolve():
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
@@ -295,12 +355,16 @@ class Repository(ChangeQueries):
     # Configuration
 
     def remote_url(self, remote: str) -> str:
-        """The URL from which git fetches a remote, after `url.*.insteadOf`; "" without one. It may hold a password."""
+        """The URL from which git fetches a remote, after `url.*.insteadOf`; "" without one. It may
+        hold a password.
+        """
         found = self._git.run("remote", "get-url", "--", remote)
         return "" if found.code else found.line
 
     def config(self, name: str) -> str | None:
-        """One value of git's configuration, from every scope, as it stood when the repository was opened."""
+        """One value of git's configuration, from every scope, as it stood when the repository was
+        opened.
+        """
         return self._place.settings.value(name)
 
     def set_config(self, name: str, value: str) -> None:
@@ -310,7 +374,9 @@ class Repository(ChangeQueries):
             raise StorageError(f"git config {name} cannot be written: {done.said}")
 
     def trusted_config(self, name: str) -> str | None:
-        """The same without what the repository's own configuration says: for what would be run or trusted."""
+        """The same without what the repository's own configuration says: for what would be run or
+        trusted.
+        """
         return self._place.settings.trusted(name)
 
 

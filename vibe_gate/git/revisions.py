@@ -43,7 +43,9 @@ MAX_NOTES = 10_000
 MAX_NOTE_BYTES = 4 << 20
 
 _UNCUT = {"GIT_SHALLOW_FILE": "/dev/null"}
-"""History as the commits themselves have it: any process can write .git/shallow, the list of where it ends."""
+"""History as the commits themselves have it: any process can write .git/shallow, the list of where
+it ends.
+"""
 
 
 _BLAMED = expression(rb"(?m)^([0-9a-f]{40}) \d+ (\d+)(?: \d+)?$")
@@ -51,7 +53,9 @@ _BLAMED = expression(rb"(?m)^([0-9a-f]{40}) \d+ (\d+)(?: \d+)?$")
 
 
 class ReflogEntry(Struct, frozen=True):
-    """A commit that HEAD or a branch was at; `amends` is the one that an amend replaced by it, or ""."""
+    """A commit that HEAD or a branch was at; `amends` is the one that an amend replaced by it, or
+    "".
+    """
 
     commit: str
     amends: str = ""
@@ -70,7 +74,9 @@ class Revisions:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences for people: how the commits of a change were found, where the store is. Each once."""
+        """Sentences for people: how the commits of a change were found, where the store is. Each
+        once.
+        """
         return tuple(self._remarks)
 
     def add_remark(self, sentence: str) -> None:
@@ -80,7 +86,8 @@ class Revisions:
     def resolve(self, revision: str) -> str:
         """The commit id of anything that `git rev-parse` takes for one; "" is HEAD. RevisionError.
 
-        UsageError for a name of more than one ref: git takes the tag, and whoever made it has chosen what is looked at.
+        UsageError for a name of more than one ref: git takes the tag, and whoever made it has
+        chosen what is looked at.
         """
         revision = revision or "HEAD"
         if revision.startswith("-") or "\0" in revision:
@@ -88,7 +95,9 @@ class Revisions:
         if revision == "HEAD":
             if head := self.head():
                 return head
-            raise RevisionError("HEAD has no commit yet: make the first commit, or review what is staged.")
+            raise RevisionError(
+                "HEAD has no commit yet: make the first commit, or review what is staged."
+            )
         if commit := self._peeled(revision, "commit"):
             return commit  # a range has a thousand of them, and needs no process for each
         named = self._git.run(*_WARNING, "rev-parse", "--verify", "--end-of-options", revision)
@@ -98,11 +107,15 @@ class Revisions:
             raise RevisionError(self._no_revision(revision))
         commit = self._id_of(f"{named.line}^{{commit}}")
         if not commit:
-            raise RevisionError(f"{paths.quote(revision)} names no commit: give a commit, branch or tag.")
+            raise RevisionError(
+                f"{paths.quote(revision)} names no commit: give a commit, branch or tag."
+            )
         return commit
 
     def resolve_shared(self, revision: str) -> str:
-        """The same of what everybody is bound by: a name that begins with a remote's is that remote's branch only."""
+        """The same of what everybody is bound by: a name that begins with a remote's is that
+        remote's branch only.
+        """
         of_remote = any(revision.startswith(f"{remote}/") for remote in self._remotes())
         return self.resolve(f"refs/remotes/{revision}" if of_remote else revision)
 
@@ -119,7 +132,9 @@ class Revisions:
         return self._content_of(commit).tree if commit else EMPTY_TREE
 
     def tree(self, treeish: str) -> Tree:
-        """The tree of a commit id, a tree id (also of a snapshot) or any other revision. RevisionError."""
+        """The tree of a commit id, a tree id (also of a snapshot) or any other revision.
+        RevisionError.
+        """
         name = treeish if _FULL_ID.match(treeish) else self.resolve(treeish)
         target = self._objects.database.find(name)
         if target is None:
@@ -129,7 +144,10 @@ class Revisions:
         if target is None or target.kind not in ("commit", "tree"):
             kind = target.kind if target and target.kind != "tag" else "tag of a missing object"
             raise RevisionError(f"{name} is a {kind}, not a commit or tree.")
-        return Tree(self._objects, target.id if target.kind == "tree" else parse_commit(name, target.data).tree)
+        return Tree(
+            self._objects,
+            target.id if target.kind == "tree" else parse_commit(name, target.data).tree,
+        )
 
     def has(self, commit: str) -> bool:
         """Whether the commit with this full id is here."""
@@ -140,7 +158,9 @@ class Revisions:
         return bool(self._peeled(tree, "tree"))
 
     def _peeled(self, name: str, kind: str) -> str:
-        """The id of the object of this kind ("commit", "tree") that a full id leads to; "" if it leads to none."""
+        """The id of the object of this kind ("commit", "tree") that a full id leads to; "" if it
+        leads to none.
+        """
         target = self._objects.database.find(name) if _FULL_ID.match(name) else None
         if target is None or target.kind == kind:
             return target.id if target else ""
@@ -169,7 +189,8 @@ class Revisions:
         return parent
 
     def merge_base(self, left: str, right: str, shown: str) -> str:
-        """Where `right` parted from `left`: their best common ancestor; `left` itself if there are several.
+        """Where `right` parted from `left`: their best common ancestor; `left` itself if there are
+        several.
 
         Of several (after criss-cross merges) none will do: held against one, what another
         one brought and `right` takes back is no change, and merging takes it back all the
@@ -178,8 +199,14 @@ class Revisions:
         """
         found = self._git.run("merge-base", "--all", left, right)
         if found.code:
-            more = " This clone is shallow: `git fetch --unshallow` may bring it." if self._place.shallow else ""
-            raise RevisionError(f"{paths.quote(shown)} has no merge base: the two share no history here.{more}")
+            more = (
+                " This clone is shallow: `git fetch --unshallow` may bring it."
+                if self._place.shallow
+                else ""
+            )
+            raise RevisionError(
+                f"{paths.quote(shown)} has no merge base: the two share no history here.{more}"
+            )
         bases = found.line.split("\n")
         if self._is_cut_off(left, right, bases):
             raise RevisionError(
@@ -196,7 +223,9 @@ class Revisions:
         return left
 
     def _is_cut_off(self, left: str, right: str, bases: list[str]) -> bool:
-        """Whether history may have ended too early to know the merge bases: at a commit that is behind none of them."""
+        """Whether history may have ended too early to know the merge bases: at a commit that is
+        behind none of them.
+        """
         try:
             ends = set((self._place.common_dir / "shallow").read_text("ascii").split())
         except FileNotFoundError:
@@ -215,10 +244,13 @@ class Revisions:
                 f"HEAD's branch follows {paths.quote(name)} of this repository, so what that has was not looked at: "
                 "give a range for more."
             ] = None
-        return self._git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line or None
+        return (
+            self._git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line or None
+        )
 
     def upstream_base(self) -> str | None:
-        """Merge base of HEAD with the remote's default branch; its tip if there is none, or several.
+        """Merge base of HEAD with the remote's default branch; its tip if there is none, or
+        several.
 
         None where no remote has a default branch that is known here.
         """
@@ -230,7 +262,8 @@ class Revisions:
         return bases[0] if len(bases) == 1 and bases[0] else default
 
     def remote_default(self) -> str | None:
-        """The default branch's commit id at the remote that HEAD's branch follows; else at origin, or the only one.
+        """The default branch's commit id at the remote that HEAD's branch follows; else at origin,
+        or the only one.
 
         A detached HEAD and a branch that was never pushed have no upstream, but what was
         pushed by others binds them all the same. Looked for once, until `forget`.
@@ -255,7 +288,9 @@ class Revisions:
         branch = self.branch()
         remote = self._place.settings.value(f"branch.{branch}.remote") if branch else None
         if remote is None or remote == ".":
-            remote = "origin" if "origin" in remotes else remotes.pop() if len(remotes) == 1 else None
+            remote = (
+                "origin" if "origin" in remotes else remotes.pop() if len(remotes) == 1 else None
+            )
         default = self._default_branch(remote) if remote else None
         if default is None:
             return None, ""
@@ -264,12 +299,19 @@ class Revisions:
 
     @property
     def unknown_default(self) -> str:
-        """The sentence that a remote's default branch is not known here; "" if it is, or there is no remote."""
+        """The sentence that a remote's default branch is not known here; "" if it is, or there is
+        no remote.
+        """
         remotes = sorted(self._remotes()) if self.remote_default() is None else ()
-        return ": ".join(_unknown("origin" if "origin" in remotes else remotes[0])) + "." if remotes else ""
+        return (
+            ": ".join(_unknown("origin" if "origin" in remotes else remotes[0])) + "."
+            if remotes
+            else ""
+        )
 
     def _remark_lost(self) -> None:
-        """Say it if a remote was fetched from, and no branch of it is known any more: nothing of it binds then.
+        """Say it if a remote was fetched from, and no branch of it is known any more: nothing of it
+        binds then.
 
         A remote that was added for a first push has no branch that could be known.
         """
@@ -278,7 +320,9 @@ class Revisions:
         followed = any(_follows(line.name) and line.value != "." for line in settings.lines)
         if fetched and (followed or (self._place.git_dir / "FETCH_HEAD").exists()):
             unknown, remedy = _unknown(fetched[0])
-            self._remarks[f"{unknown}, so the gate is the one of before the change: {remedy}."] = None
+            self._remarks[f"{unknown}, so the gate is the one of before the change: {remedy}."] = (
+                None
+            )
 
     def has_remote(self, name: str) -> bool:
         """Whether the configuration says anything of a remote of this name."""
@@ -287,24 +331,37 @@ class Revisions:
     def _remotes(self) -> set[str]:
         """The remotes that `git remote` lists: those of which the configuration says anything."""
         names = (line.name.partition(".") for line in self._place.settings.lines)
-        return {rest.rpartition(".")[0] for section, _, rest in names if section == "remote" and "." in rest}
+        return {
+            rest.rpartition(".")[0]
+            for section, _, rest in names
+            if section == "remote" and "." in rest
+        }
 
     def _default_branch(self, remote: str) -> str | None:
-        """The remote's HEAD if it is known; else its main or master, for remotes that were added by hand."""
+        """The remote's HEAD if it is known; else its main or master, for remotes that were added by
+        hand.
+        """
         start = f"refs/remotes/{remote}"
         known = self._git.run("symbolic-ref", "--quiet", f"{start}/HEAD")
         if not known.code:
             return known.line
         guesses = (f"{start}/{name}" for name in _DEFAULT_BRANCHES)
-        return next((name for name in guesses if not self._git.run("show-ref", "--verify", "-q", name).code), None)
+        return next(
+            (
+                name
+                for name in guesses
+                if not self._git.run("show-ref", "--verify", "-q", name).code
+            ),
+            None,
+        )
 
     def _ambiguous(self, name: str) -> str:
         kinds = (f"refs/{kind}/{name}" for kind in ("heads", "tags", "remotes"))
         found = [ref for ref in kinds if not self._git.run("show-ref", "--verify", "-q", ref).code]
-        which = " and ".join(found) if len(found) > 1 else "more than one ref, or a ref and a commit"
-        return (
-            f"{paths.quote(name)} is ambiguous, it names {paths.quote(which)}: give the full name of the one you mean."
+        which = (
+            " and ".join(found) if len(found) > 1 else "more than one ref, or a ref and a commit"
         )
+        return f"{paths.quote(name)} is ambiguous, it names {paths.quote(which)}: give the full name of the one you mean."
 
     def names(self) -> list[str]:
         """The short names of branches, remote branches and tags."""
@@ -328,11 +385,15 @@ class Revisions:
         return _signed(name, content.author, content.committer, content.message)
 
     def committed_at(self, commit: str) -> int:
-        """When the commit was made, by its committer's clock: seconds since 1970; 0 if it does not say."""
+        """When the commit was made, by its committer's clock: seconds since 1970; 0 if it does not
+        say.
+        """
         return self._content_of(commit).committer.time
 
     def authored_at(self, commit: str) -> int:
-        """When its change was first committed, by its author's clock: seconds since 1970; 0 if it does not say."""
+        """When its change was first committed, by its author's clock: seconds since 1970; 0 if it
+        does not say.
+        """
         return self._content_of(commit).author.time
 
     def _content_of(self, commit: str) -> CommitContent:
@@ -354,16 +415,24 @@ class Revisions:
         return {int(line): name.decode() for name, line in rows if name.decode() != base}
 
     def commits(self, change: Change) -> tuple[Commit, ...]:
-        """The commits that a committed change is made of, newest first; () while it is uncommitted."""
+        """The commits that a committed change is made of, newest first; () while it is
+        uncommitted.
+        """
         if not change.head_commit:
             return ()
         if change.kind == "commit":
             return (self.commit(change.head_commit),)
-        return tuple(map(self.commit, self.span(change.base_commit, change.head_commit, MAX_SIGNED)))
+        return tuple(
+            map(self.commit, self.span(change.base_commit, change.head_commit, MAX_SIGNED))
+        )
 
     def pending_commit(self, message: str) -> Commit:
-        """The commit that git is about to make here: no id yet, and whom git would name as author and committer."""
-        asked = [self._git.start("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]
+        """The commit that git is about to make here: no id yet, and whom git would name as author
+        and committer.
+        """
+        asked = [
+            self._git.start("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")
+        ]
         author, committer = (parse_signature(finish(process).out) for process in asked)
         return _signed("", author, committer, message)
 
@@ -372,7 +441,13 @@ class Revisions:
 
         If a shallow clone lacks some, they end where its list says. IntegrityError if one is gone.
         """
-        asked = ("rev-list", "--topo-order", f"--max-count={limit}", head, *([f"^{base}"] if base else []))
+        asked = (
+            "rev-list",
+            "--topo-order",
+            f"--max-count={limit}",
+            head,
+            *([f"^{base}"] if base else []),
+        )
         listed = self._git.run(*asked, environ=_UNCUT)
         listed = self._git.run(*asked) if listed.code else listed
         if listed.code:
@@ -389,20 +464,28 @@ class Revisions:
         return paths.decode(content.author_line) + "\n" + title
 
     def reflog(self) -> list[ReflogEntry]:
-        """What the reflogs of HEAD, of every branch and of other worktrees' HEADs hold, each the newest first."""
+        """What the reflogs of HEAD, of every branch and of other worktrees' HEADs hold, each the
+        newest first.
+        """
         asked = ("log", "-g", "--all", f"--max-count={MAX_REFLOG}", "--format=%gD%x00%H%x00%gs")
         listed = self._git.run(*asked)
         rows = [line.split("\0", 2) for line in listed.line.split("\n") if line.count("\0") >= 2]
         entries = []
         for (name, commit, action), (older, before, _) in pairwise([*rows, ["", "", ""]]):
             same_ref = name.rpartition("@{")[0] == older.rpartition("@{")[0]
-            entries.append(ReflogEntry(commit, before if same_ref and action.startswith("commit (amend)") else ""))
+            entries.append(
+                ReflogEntry(
+                    commit, before if same_ref and action.startswith("commit (amend)") else ""
+                )
+            )
         return entries
 
     # Notes
 
     def notes(self, ref: str) -> dict[str, bytes]:
-        """The git notes of `refs/notes/<ref>`, by the id of what they are on, but for those over `MAX_NOTE_BYTES`."""
+        """The git notes of `refs/notes/<ref>`, by the id of what they are on, but for those over
+        `MAX_NOTE_BYTES`.
+        """
         ids = dict(islice(self.note_ids(ref).items(), MAX_NOTES))
         texts = self.note_texts(ids.values())
         return {about: texts[note] for about, note in ids.items() if note in texts}
@@ -416,7 +499,11 @@ class Revisions:
     def note_texts(self, notes: Iterable[str]) -> dict[str, bytes]:
         """The texts of notes, by their own ids, but for those over `MAX_NOTE_BYTES`."""
         database = self._objects.database
-        return {note: database.read(note).data for note in notes if database.size(note) <= MAX_NOTE_BYTES}
+        return {
+            note: database.read(note).data
+            for note in notes
+            if database.size(note) <= MAX_NOTE_BYTES
+        }
 
     def note(self, ref: str, about: str) -> bytes:
         """The note of `refs/notes/<ref>` on one object, b"" without one."""
@@ -424,10 +511,14 @@ class Revisions:
         return self._objects.database.read(listed.line).data if not listed.code else b""
 
     def add_note(self, ref: str, about: str, text: bytes) -> None:
-        """Put a note on an object, instead of the one it has. Only the notes' ref moves. StorageError."""
+        """Put a note on an object, instead of the one it has. Only the notes' ref moves.
+        StorageError.
+        """
         written = self._git.run("hash-object", "-w", "--stdin", stdin=text)
         done = (
-            written if written.code else self._git.run("notes", f"--ref={ref}", "add", "-f", "-C", written.line, about)
+            written
+            if written.code
+            else self._git.run("notes", f"--ref={ref}", "add", "-f", "-C", written.line, about)
         )
         if done.code:
             reason = done.err.splitlines()[-1] if done.err else ""

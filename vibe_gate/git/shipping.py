@@ -1,7 +1,8 @@
 """A repository on its way to another machine: a git bundle, and what a bundle leaves out.
 
-Where HEAD points, where the remotes' HEADs point, and the settings that decide which revision is trusted go with it, so
-that a commit is judged there by the same gate. No other setting does, and no password in a URL.
+Where HEAD points, where the remotes' HEADs point, and the settings that decide which revision is
+trusted go with it, so that a commit is judged there by the same gate. No other setting does, and no
+password in a URL.
 """
 
 from __future__ import annotations
@@ -18,18 +19,25 @@ from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import Finished, Program
 
-_SETTINGS = re.compile(r"vibe-gate\.trust|branch\..+\.(?:remote|merge)|remote\..+\.(?:fetch|url)", re.DOTALL)
+_SETTINGS = re.compile(
+    r"vibe-gate\.trust|branch\..+\.(?:remote|merge)|remote\..+\.(?:fetch|url)", re.DOTALL
+)
 _PASSWORD = re.compile(r"(?<=://)[^/@]*@")
 _HEAD, _FILES = "refs/vibe-gate/head", "refs/vibe-gate/files"
 _AUTHOR = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "vibe-gate"), ("EMAIL", "vibe-gate@localhost"), ("DATE", "@0 +0000"))
+    for what, value in (
+        ("NAME", "vibe-gate"),
+        ("EMAIL", "vibe-gate@localhost"),
+        ("DATE", "@0 +0000"),
+    )
 }
 
 
 class RepositoryCopy(Struct, frozen=True):
-    """All refs with their history as a git bundle; `links` are the symbolic ones, HEAD among them unless detached.
+    """All refs with their history as a git bundle; `links` are the symbolic ones, HEAD among them
+    unless detached.
 
     `has_files`: it has the working tree's files, too.
     """
@@ -40,12 +48,18 @@ class RepositoryCopy(Struct, frozen=True):
     has_files: bool
 
     def write(self, folder: Path, environ: Mapping[str, str]) -> None:
-        """Make it a repository in the empty folder; without its files nothing is checked out. InfrastructureError."""
+        """Make it a repository in the empty folder; without its files nothing is checked out.
+        InfrastructureError.
+        """
         git = Program(folder, environ).elsewhere(folder)
         bundle = folder / "bundle"
         bundle.write_bytes(self.bundle)
         _done(git.run("init", "--quiet"))
-        _done(git.run("fetch", "--quiet", "--no-tags", "--update-head-ok", str(bundle), "+refs/*:refs/*"))
+        _done(
+            git.run(
+                "fetch", "--quiet", "--no-tags", "--update-head-ok", str(bundle), "+refs/*:refs/*"
+            )
+        )
         bundle.unlink()
         head = git.run("rev-parse", "--quiet", "--verify", _HEAD)
         if not head.code:
@@ -61,22 +75,36 @@ class RepositoryCopy(Struct, frozen=True):
 
 
 def copied(place: Place, objects: Objects, tree: str) -> RepositoryCopy:
-    """The repository as it travels, with the files of `tree` if not "". UsageError: a shallow or empty clone."""
+    """The repository as it travels, with the files of `tree` if not "". UsageError: a shallow or
+    empty clone.
+    """
     if place.shallow:
-        raise UsageError("This clone is shallow, and workers need its history: run `git fetch --unshallow`.")
+        raise UsageError(
+            "This clone is shallow, and workers need its history: run `git fetch --unshallow`."
+        )
     listed = place.git.run("for-each-ref", "--format=%(objectname) %(refname) %(symref)")
     refs = [line.split(" ") for line in listed.line.split("\n") if line]
-    plain, links = [(name, ref) for name, ref, link in refs if not link], [(ref, link) for _, ref, link in refs if link]
+    plain, links = (
+        [(name, ref) for name, ref, link in refs if not link],
+        [(ref, link) for _, ref, link in refs if link],
+    )
     head = place.git.run("symbolic-ref", "--quiet", "HEAD")
     if head.code:
         plain.append((place.git.run("rev-parse", "--verify", "HEAD").line, _HEAD))
     else:
         links.append(("HEAD", head.line))
     if tree:
-        plain.append((_done(objects.bare.run("commit-tree", "-m", "files", tree, environ=_AUTHOR)).line, _FILES))
+        plain.append(
+            (
+                _done(objects.bare.run("commit-tree", "-m", "files", tree, environ=_AUTHOR)).line,
+                _FILES,
+            )
+        )
     if not plain:
         raise UsageError("There are no commits here yet.")
-    settings = [(one.name, _PASSWORD.sub("", one.value)) for one in place.settings.lines if one.value]
+    settings = [
+        (one.name, _PASSWORD.sub("", one.value)) for one in place.settings.lines if one.value
+    ]
     kept = tuple(pair for pair in settings if _SETTINGS.fullmatch(pair[0]))
     return RepositoryCopy(_bundle(objects, plain), tuple(links), kept, bool(tree))
 
@@ -88,7 +116,11 @@ def _bundle(objects: Objects, refs: list[tuple[str, str]]) -> bytes:
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
     text = "".join(f"{name} {ref}\n" for name, ref in sorted(refs, key=lambda pair: pair[1]))
     (folder / "packed-refs").write_bytes(text.encode("utf-8", "surrogateescape"))
-    return _done(objects.bare.run("bundle", "create", "--quiet", "-", "--all", environ={"GIT_DIR": str(folder)})).out
+    return _done(
+        objects.bare.run(
+            "bundle", "create", "--quiet", "-", "--all", environ={"GIT_DIR": str(folder)}
+        )
+    ).out
 
 
 def _done(ended: Finished) -> Finished:

@@ -1,14 +1,15 @@
 """The working tree as a tree id, and nothing of the user's touched.
 
-Git does it all (`git add -A`, `git fast-import`), on a copy of the index and with new objects in scratch. So untracked
-files that are not ignored are part of it, files outside a sparse checkout stay what they are, and line endings,
-filters, encodings are git's. Five things differ from a plain `git add -A`:
+Git does it all (`git add -A`, `git fast-import`), on a copy of the index and with new objects in
+scratch. So untracked files that are not ignored are part of it, files outside a sparse checkout
+stay what they are, and line endings, filters, encodings are git's. Five things differ from a plain
+`git add -A`:
 
 - Edits that a flag hides (assume-unchanged; skip-worktree if the file is there all the same) are seen: an agent
   could set one.
 - Content filters that only the repository's own configuration defines do not run, because they are commands of its
-  choosing; the snapshot then holds the file's raw content. The user's global configuration can allow them:
-  `vibe-gate.allowLocalFilters = true`.
+  choosing; the snapshot then holds the file's raw content. The user's global configuration can
+  allow them: `vibe-gate.allowLocalFilters = true`.
 - Names that differ in case are two files where the disk says so, whatever `core.ignoreCase` says (`place.py`).
 - Git never looks into a submodule (`git add -A` runs `git status` there, with that repository's configuration):
   its commit counts.
@@ -35,13 +36,34 @@ from vibe_gate.git.place import Place
 from vibe_gate.git.program import PATTERNS, CallTimeoutError, Finished, finish
 from vibe_gate.git.worktrees import inner_worktrees
 
-_QUIET = ("-c", "core.sparseCheckout=false", "-c", "add.ignoreErrors=false", "-c", "advice.addEmbeddedRepo=false",
-          "-c", "core.compression=0", "-c", "core.looseCompression=0", "-c", "core.bigFileThreshold=1",
-          "-c", "core.fsync=none")  # fmt: skip
-"""Contents go into one pack that lives for seconds: folders and files of loose objects take longer than all else."""
+_QUIET = (
+    "-c",
+    "core.sparseCheckout=false",
+    "-c",
+    "add.ignoreErrors=false",
+    "-c",
+    "advice.addEmbeddedRepo=false",
+    "-c",
+    "core.compression=0",
+    "-c",
+    "core.looseCompression=0",
+    "-c",
+    "core.bigFileThreshold=1",
+    "-c",
+    "core.fsync=none",
+)
+"""Contents go into one pack that lives for seconds: folders and files of loose objects take longer
+than all else.
+"""
 
-_SPECS = (b":(top)", b":(top,exclude,glob).vibe-artifact[s]", b":(top,exclude,glob).vibe-artifact[s]/**")
-"""Everything but the bundles. Named literally, `git add` fails if .gitignore has them: it takes them for wanted."""
+_SPECS = (
+    b":(top)",
+    b":(top,exclude,glob).vibe-artifact[s]",
+    b":(top,exclude,glob).vibe-artifact[s]/**",
+)
+"""Everything but the bundles. Named literally, `git add` fails if .gitignore has them: it takes
+them for wanted.
+"""
 
 _GLOB_BYTE = expression(rb"[*?\[\\]")
 
@@ -51,7 +73,9 @@ _ARTIFACTS = expression(rb"\t(\.vibe-artifacts(?:/[^\0]*)?)\0")
 """Rows of `git ls-files -v -s`: hardly any of hundreds of thousands."""
 
 _TRIES = 5
-"""A build that runs beside takes files away between git's look at a folder and its look at the file."""
+"""A build that runs beside takes files away between git's look at a folder and its look at the
+file.
+"""
 
 _LISTING_S = 10.0
 """Seconds for the list of files that explains why git took too long to store them."""
@@ -93,10 +117,20 @@ class _ScratchIndex:
     def update(self, names: Sequence[bytes], *options: str) -> None:
         """Run `git update-index` with these options on the paths."""
         if names:
-            _check(self.run("update-index", *options, "-z", "--stdin", stdin=b"".join(name + b"\0" for name in names)))
+            _check(
+                self.run(
+                    "update-index",
+                    *options,
+                    "-z",
+                    "--stdin",
+                    stdin=b"".join(name + b"\0" for name in names),
+                )
+            )
 
     def write_tree(self) -> str:
-        """The id of the tree that `git commit` would make of it. UsageError if a conflict is unresolved."""
+        """The id of the tree that `git commit` would make of it. UsageError if a conflict is
+        unresolved.
+        """
         done = self.run("write-tree")
         if not done.code:
             return done.line
@@ -109,12 +143,16 @@ class _ScratchIndex:
 
 
 def index_tree(place: Place, objects: Objects) -> str:
-    """The tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in a hook)."""
+    """The tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in
+    a hook).
+    """
     return _ScratchIndex(place, objects).write_tree()
 
 
 class WorkingTree:
-    """The working tree as it is, with an index of its own, in which a second look costs less than the first."""
+    """The working tree as it is, with an index of its own, in which a second look costs less than
+    the first.
+    """
 
     def __init__(self, place: Place, objects: Objects) -> None:
         """UsageError, with the path, if something cannot be read."""
@@ -132,7 +170,9 @@ class WorkingTree:
         return self._imported(base, listed) if listed else base
 
     def holds(self, tree: str) -> bool:
-        """Whether the files are now those of `tree`; ignore rules and flags count as they did at first."""
+        """Whether the files are now those of `tree`; ignore rules and flags count as they did at
+        first.
+        """
         self._add()
         return not self._differences(tree)
 
@@ -146,7 +186,8 @@ class WorkingTree:
             if _VANISHED not in added.err and inner == inner_worktrees(self._place):
                 break
         _check(added)
-        # A gitlink that is committed for a worktree stays as it is, whatever is committed in the worktree.
+        # A gitlink that is committed for a worktree stays as it is, whatever is committed in the
+        # worktree.
         submodules = [path for path in self._odd.submodules if path not in worktrees]
         self._index.update(submodules, "--add", "--remove", "--replace")
         removed = [path for path in worktrees if path not in self._odd.submodules]
@@ -166,9 +207,7 @@ class WorkingTree:
         try:
             paths_by_size = self._sizes_of_new_files()
         except CallTimeoutError:
-            return (
-                f"{fact}, and cannot list them: remove FIFOs named .gitignore or .gitattributes, then run `git status`."
-            )
+            return f"{fact}, and cannot list them: remove FIFOs named .gitignore or .gitattributes, then run `git status`."
         if not paths_by_size:
             return f"{fact}: run `git add -A --dry-run` to see what holds it up."
         size, path = max(paths_by_size)
@@ -190,23 +229,39 @@ class WorkingTree:
         listed = self._index.run("ls-files", "-z", "--", *specs)
         _check(listed)
         tracked = listed.out.split(b"\0")
-        return [path for path in worktrees if not any(name.startswith(path + b"/") for name in tracked)]
+        return [
+            path for path in worktrees if not any(name.startswith(path + b"/") for name in tracked)
+        ]
 
     def _differences(self, tree: str) -> bytes:
         done = self._index.run(
-            "diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules=none", tree
+            "diff-index",
+            "--cached",
+            "--raw",
+            "-z",
+            "--no-renames",
+            "--no-abbrev",
+            "--ignore-submodules=none",
+            tree,
         )
         _check(done)
         return done.out
 
     def _imported(self, base: str, listed: bytes) -> str:
-        """The tree that `git write-tree` would make, in one pack: a file for each folder takes longer than all else."""
+        """The tree that `git write-tree` would make, in one pack: a file for each folder takes
+        longer than all else.
+        """
         fields = listed.split(b"\0")
-        rows = [b'commit refs/heads/none\ncommitter x <x> 0 +0000\ndata 0\nM 040000 %s ""\n' % base.encode()]
+        rows = [
+            b'commit refs/heads/none\ncommitter x <x> 0 +0000\ndata 0\nM 040000 %s ""\n'
+            % base.encode()
+        ]
         for about, path in zip(fields[::2], fields[1::2], strict=False):
             _, mode, _, name, status = about.split(b" ")
             written = b'"%s"' % _SPECIAL_BYTE.sub(lambda match: b"\\%03o" % ord(match[0]), path)
-            rows.append(b"D %s\n" % written if status == b"D" else b"M %s %s %s\n" % (mode, name, written))
+            rows.append(
+                b"D %s\n" % written if status == b"D" else b"M %s %s %s\n" % (mode, name, written)
+            )
         options = ("-c", "core.compression=0", "-c", "fastimport.unpackLimit=1")
         done = self._objects.bare.run(
             *options, "fast-import", "--quiet", "--force", stdin=b"".join([*rows, b'ls ""\n'])
@@ -243,7 +298,9 @@ def _submodule_specs(submodules: Sequence[bytes]) -> list[bytes]:
 
 
 def _worktree_specs(worktrees: Sequence[bytes]) -> list[bytes]:
-    """Pathspecs that leave folders out: globs, as in `_SPECS`, because of the escape at their beginning."""
+    """Pathspecs that leave folders out: globs, as in `_SPECS`, because of the escape at their
+    beginning.
+    """
     specs = []
     for path in worktrees:
         pattern = b"\\" + path[:1] + _GLOB_BYTE.sub(rb"\\\g<0>", path[1:])
@@ -252,36 +309,48 @@ def _worktree_specs(worktrees: Sequence[bytes]) -> list[bytes]:
 
 
 def _copy(index: Path, target: Path) -> None:
-    """Copy the index with its time, by which git knows what it has to read again; nothing if there is none."""
+    """Copy the index with its time, by which git knows what it has to read again; nothing if there
+    is none.
+    """
     try:
         if index.stat().st_size:
             shutil.copy2(index, target)
     except FileNotFoundError:
         return
     except OSError as error:
-        raise InfrastructureError(f"the index {paths.quote(str(index))} cannot be read: {error.strerror}.") from error
+        raise InfrastructureError(
+            f"the index {paths.quote(str(index))} cannot be read: {error.strerror}."
+        ) from error
 
 
 def _check(done: Finished) -> None:
     """Raise what git complained about, in one sentence."""
     said = done.err
     if closed := _CLOSED.search(said):
-        raise UsageError(f"{paths.quote(closed[1])} cannot be read ({closed[2]}): a snapshot needs what is in it.")
+        raise UsageError(
+            f"{paths.quote(closed[1])} cannot be read ({closed[2]}): a snapshot needs what is in it."
+        )
     if not done.code:
         return
     if unreadable := _UNREADABLE.search(said):
-        raise UsageError(f"{paths.quote(unreadable[1])} cannot be read ({unreadable[2]}): a snapshot needs it.")
+        raise UsageError(
+            f"{paths.quote(unreadable[1])} cannot be read ({unreadable[2]}): a snapshot needs it."
+        )
     if empty := _NO_COMMIT.search(said):
         raise UsageError(
             f"{paths.quote(empty[1])} is a git repository of its own without a commit, which git cannot add: "
             "commit in it, ignore it, or remove its .git."
         )
     if special := _SPECIAL.search(said):
-        raise UsageError(f"{paths.quote(special[1])} is tracked, and no file or link any more: remove it.")
+        raise UsageError(
+            f"{paths.quote(special[1])} is tracked, and no file or link any more: remove it."
+        )
     if _CONVERSION.search(said):
         raise UsageError(f"git could not convert a file as .gitattributes asks ({done.said}).")
     raise _broken(done)
 
 
 def _broken(done: Finished) -> InfrastructureError:
-    return InfrastructureError(f"git could not read the working tree or the index ({done.said}): see `git status`.")
+    return InfrastructureError(
+        f"git could not read the working tree or the index ({done.said}): see `git status`."
+    )

@@ -1,7 +1,8 @@
-"""What differs between two trees, by libgit2: files with their renames and hunks, and the text of the patch.
+"""What differs between two trees, by libgit2: files with their renames and hunks, and the text of
+the patch.
 
-libgit2 sees a bare repository of our own that has the objects and nothing else, so that no attribute and no
-configuration can hide, shorten or rewrite a change.
+libgit2 sees a bare repository of our own that has the objects and nothing else, so that no
+attribute and no configuration can hide, shorten or rewrite a change.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ _CHANGE_TYPES: dict[DeltaStatus, ChangeType] = {
     DeltaStatus.TYPECHANGE: "type_changed",
 }
 _SPACED_NAME = expression(rb"(?m)^((?:---|\+\+\+) .* .*)$")
-"""A line with a name behind which git writes a tab, so that programs other than git see where the name ends."""
+"""A line with a name behind which git writes a tab, so that programs other than git see where the
+name ends.
+"""
 
 
 class FileSection(Struct, frozen=True):
@@ -95,9 +98,10 @@ class _ChangedPath(Struct, frozen=True):
 def diff_trees(database: ObjectDatabase, before: str, after: str) -> list[FileSection]:
     """The files that differ, in git's order.
 
-    Counts are those of the hunks; binary files have those of `git diff --text`, but none with a side over
-    `MAX_HUNK_BYTES`. A type change has the hunks of a deletion and an addition. The text names binary files only.
-    RevisionError if an object is missing, IntegrityError if one is damaged or a tree is not well formed.
+    Counts are those of the hunks; binary files have those of `git diff --text`, but none with a
+    side over `MAX_HUNK_BYTES`. A type change has the hunks of a deletion and an addition. The text
+    names binary files only. RevisionError if an object is missing, IntegrityError if one is damaged
+    or a tree is not well formed.
     """
     with damage_as_error():
         comparison = _Comparison(database, before, after)
@@ -107,10 +111,13 @@ def diff_trees(database: ObjectDatabase, before: str, after: str) -> list[FileSe
     return sections
 
 
-def patch_text(database: ObjectDatabase, before: str, after: str, *, whole_binaries: bool = False) -> bytes:
+def patch_text(
+    database: ObjectDatabase, before: str, after: str, *, whole_binaries: bool = False
+) -> bytes:
     """The sections of all files that differ, as `diff_trees` gives them.
 
-    `whole_binaries`: those of binary files hold their contents, unless the file is too large to be read.
+    `whole_binaries`: those of binary files hold their contents, unless the file is too large to be
+    read.
     """
     with damage_as_error():
         comparison = _Comparison(database, before, after)
@@ -120,8 +127,8 @@ def patch_text(database: ObjectDatabase, before: str, after: str, *, whole_binar
 class _Comparison:
     """Two trees, compared.
 
-    libgit2 reads all of a content to compare it, or to find a rename. So those that are too large are compared by small
-    ones that stand for them, whose ids are put back into what libgit2 writes.
+    libgit2 reads all of a content to compare it, or to find a rename. So those that are too large
+    are compared by small ones that stand for them, whose ids are put back into what libgit2 writes.
     """
 
     def __init__(self, database: ObjectDatabase, before: str, after: str) -> None:
@@ -154,8 +161,13 @@ class _Comparison:
     def texts(self, *, whole_binaries: bool = False) -> Iterator[tuple[_ChangedPath, bytes]]:
         """The paths that differ, in git's order, with their sections of the patch."""
         named_only = self._with_renames(_TYPES)
-        whole = self._with_renames(_TYPES | DiffOption.SHOW_BINARY) if whole_binaries else named_only
-        changed = [(self._changed_path(delta), position) for position, delta in enumerate(named_only.deltas)]
+        whole = (
+            self._with_renames(_TYPES | DiffOption.SHOW_BINARY) if whole_binaries else named_only
+        )
+        changed = [
+            (self._changed_path(delta), position)
+            for position, delta in enumerate(named_only.deltas)
+        ]
         moves = _moved_links([path for path, _ in changed])
         moved_away = {path.old_path for path in moves.values()}
         for path, position in sorted(changed, key=lambda pair: pair[0].path):
@@ -176,18 +188,25 @@ class _Comparison:
     def _diff(self, before: str, after: str, flags: DiffOption) -> pygit2.Diff:
         old_tree = self._database.tree(before)
         new_tree = self._database.tree(after)
-        return old_tree.diff_to_tree(new_tree, flags=flags | DiffOption.INDENT_HEURISTIC, context_lines=_CONTEXT_LINES)
+        return old_tree.diff_to_tree(
+            new_tree, flags=flags | DiffOption.INDENT_HEURISTIC, context_lines=_CONTEXT_LINES
+        )
 
     def _with_renames(self, flags: DiffOption) -> pygit2.Diff:
         diff = self._diff(self._before, self._after, flags)
         statuses = {delta.status for delta in diff.deltas}
         if {DeltaStatus.ADDED, DeltaStatus.DELETED} <= statuses:
-            diff.find_similar(flags=_RENAMES, rename_threshold=_RENAME_PERCENT, rename_limit=_ANY_NUMBER)
+            diff.find_similar(
+                flags=_RENAMES, rename_threshold=_RENAME_PERCENT, rename_limit=_ANY_NUMBER
+            )
         return diff
 
     def _type_change(self, path: _ChangedPath, *, whole_binaries: bool) -> bytes:
         """The section of a deletion and that of an addition: `git apply` takes no other form."""
-        sides = [EMPTY_TREE if side is None else self._tree_of(path.path, side) for side in (path.before, path.after)]
+        sides = [
+            EMPTY_TREE if side is None else self._tree_of(path.path, side)
+            for side in (path.before, path.after)
+        ]
         shows_content = whole_binaries and not path.large_blobs
         flags = DiffOption.SHOW_BINARY if shows_content else DiffOption.NORMAL
         deletion = self._diff(sides[0], EMPTY_TREE, flags)
@@ -195,7 +214,9 @@ class _Comparison:
         return b"".join(_as_git_writes(patch) for diff in (deletion, addition) for patch in diff)
 
     def _move(self, path: _ChangedPath) -> bytes:
-        """The section of a link or submodule that moved, which libgit2 writes for a file that moved."""
+        """The section of a link or submodule that moved, which libgit2 writes for a file that
+        moved.
+        """
         content = self._database.write_stand_in(path.versions[0].blob)
         old_tree = self._database.write_tree_of(path.old_path, REGULAR_MODE, content)
         new_tree = self._database.write_tree_of(path.path, REGULAR_MODE, content)
@@ -210,11 +231,16 @@ class _Comparison:
     def _small_contents(self, versions: Mapping[str, FileVersion | None]) -> dict[str, str]:
         """The stand-ins of the large contents, by path."""
         large = {path: version.blob for path, version in versions.items() if version}
-        return {path: self._stand_ins[blob] for path, blob in large.items() if blob in self._stand_ins}
+        return {
+            path: self._stand_ins[blob] for path, blob in large.items() if blob in self._stand_ins
+        }
 
     def _changed_paths(self) -> list[_ChangedPath]:
         """The paths that differ, without renames."""
-        return [self._changed_path(delta) for delta in self._diff(self._before, self._after, _TYPES).deltas]
+        return [
+            self._changed_path(delta)
+            for delta in self._diff(self._before, self._after, _TYPES).deltas
+        ]
 
     def _changed_path(self, delta: pygit2.DiffDelta) -> _ChangedPath:
         return _ChangedPath(
@@ -238,7 +264,9 @@ class _Comparison:
 
 
 def _moved_links(changed_paths: Sequence[_ChangedPath]) -> dict[bytes, _ChangedPath]:
-    """By their new path, the links and submodules that moved: libgit2 finds the renames of files alone."""
+    """By their new path, the links and submodules that moved: libgit2 finds the renames of files
+    alone.
+    """
     deleted = [path for path in changed_paths if path.change_type == "deleted" and path.is_link]
     moves: dict[bytes, _ChangedPath] = {}
     for path in changed_paths:
@@ -248,14 +276,20 @@ def _moved_links(changed_paths: Sequence[_ChangedPath]) -> dict[bytes, _ChangedP
         if not sources:
             continue
         name = path.path.rpartition(b"/")[2]
-        source = next((source for source in sources if source.path.rpartition(b"/")[2] == name), sources[0])
+        source = next(
+            (source for source in sources if source.path.rpartition(b"/")[2] == name), sources[0]
+        )
         deleted.remove(source)
-        moves[path.path] = _ChangedPath("renamed", source.path, path.path, source.before, path.after)
+        moves[path.path] = _ChangedPath(
+            "renamed", source.path, path.path, source.before, path.after
+        )
     return moves
 
 
 def _as_git_writes(patch: pygit2.Patch | None) -> bytes:
-    """A section of the patch as git writes it: contents are named if they differ, names with spaces end in a tab."""
+    """A section of the patch as git writes it: contents are named if they differ, names with spaces
+    end in a tab.
+    """
     if patch is None:
         return b""
     section = patch.data
@@ -266,7 +300,9 @@ def _as_git_writes(patch: pygit2.Patch | None) -> bytes:
         return section.partition(b"\nBinary files ")[0].removesuffix(b"\n") + b"\n"
     if b"\nBinary files " in section or b"\nGIT binary patch\n" in section:
         return section
-    return section.partition(b"\n--- ")[0].removesuffix(b"\n") + b"\n"  # an empty file that appears or goes
+    return (
+        section.partition(b"\n--- ")[0].removesuffix(b"\n") + b"\n"
+    )  # an empty file that appears or goes
 
 
 def _file_section(database: ObjectDatabase, path: _ChangedPath, text: bytes) -> FileSection:
@@ -286,7 +322,9 @@ def _file_section(database: ObjectDatabase, path: _ChangedPath, text: bytes) -> 
     return FileSection(file, text)
 
 
-def _hunks_as_text(database: ObjectDatabase, before: FileVersion | None, after: FileVersion | None) -> tuple[Hunk, ...]:
+def _hunks_as_text(
+    database: ObjectDatabase, before: FileVersion | None, after: FileVersion | None
+) -> tuple[Hunk, ...]:
     """The hunks that a binary file has as text, so that nothing hides behind a NUL byte."""
     if max(version.size for version in (before, after) if version) > MAX_HUNK_BYTES:
         return ()
@@ -295,5 +333,7 @@ def _hunks_as_text(database: ObjectDatabase, before: FileVersion | None, after: 
     if old_content == new_content:
         return ()
     flags = DiffOption.FORCE_TEXT | DiffOption.INDENT_HEURISTIC
-    patch = pygit2.Patch.create_from(old_content, new_content, flag=flags, context_lines=_CONTEXT_LINES)
+    patch = pygit2.Patch.create_from(
+        old_content, new_content, flag=flags, context_lines=_CONTEXT_LINES
+    )
     return patches.hunks(patch.data)

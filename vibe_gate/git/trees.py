@@ -19,7 +19,9 @@ class Tree:
         self._entries_by_tree: dict[str, dict[bytes, TreeEntry]] = {}
 
     def read(self, path: str) -> bytes | None:
-        """Content of the regular file at `path`; None if there is none (a folder, a link, nothing)."""
+        """Content of the regular file at `path`; None if there is none (a folder, a link,
+        nothing).
+        """
         entry = self.entry(paths.encode(path))
         if entry is None or not entry.is_regular:
             return None
@@ -41,7 +43,9 @@ class Tree:
         return sorted(paths.decode(path) for path, entry in entries if not entry.is_regular)
 
     def list(self, prefix: str, *, without: str = "") -> list[str]:
-        """Paths of the regular files in the folder `prefix` and below ("" for all), sorted; `without` as in `links`."""
+        """Paths of the regular files in the folder `prefix` and below ("" for all), sorted;
+        `without` as in `links`.
+        """
         folder = paths.encode(prefix.strip("/"))
         entry = TreeEntry(TREE_MODE, self.id) if not folder else self.entry(folder)
         if entry is None or not entry.is_tree:
@@ -66,7 +70,9 @@ class Tree:
             self._entries_by_tree[tree] = self._database.entries(tree)
         return self._entries_by_tree[tree]
 
-    def walk(self, tree: str, start: bytes = b"", without: bytes = b"") -> Iterator[tuple[bytes, TreeEntry]]:
+    def walk(
+        self, tree: str, start: bytes = b"", without: bytes = b""
+    ) -> Iterator[tuple[bytes, TreeEntry]]:
         """Every entry below a tree that is no folder, in git's order; paths begin with `start`.
 
         The folder `without` is not read, and counts as empty.
@@ -81,6 +87,8 @@ class Tree:
                 continue
             elif entry.is_tree:
                 inner = self._database.entries(entry.id).items()
-                waiting.append(iter([(path + name + b"/" * below.is_tree, below) for name, below in inner]))
+                waiting.append(
+                    iter([(path + name + b"/" * below.is_tree, below) for name, below in inner])
+                )
             else:
                 yield path, entry

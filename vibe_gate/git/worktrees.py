@@ -1,7 +1,8 @@
 """The working trees of one repository, and which of them has the store.
 
-A folder is a linked worktree only if the common git directory registers it and the folder's `.git` points back: files
-of a reviewed tree can fake the second, never the first, and a folder whose `.git` is gone holds plain files.
+A folder is a linked worktree only if the common git directory registers it and the folder's `.git`
+points back: files of a reviewed tree can fake the second, never the first, and a folder whose
+`.git` is gone holds plain files.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _POINTER_BYTES = 1 << 16
 """Of a file that holds one path, read at most."""
 
 _PROBE = ".vibe-gate-probe-"
-"""How the name of an empty folder begins that is made and removed at once, to see whether that is possible."""
+"""How the name of an empty folder begins that is made and removed at once, to see whether that is
+possible.
+"""
 
 
 class LinkedWorktree(Struct, frozen=True):
@@ -63,7 +66,9 @@ def linked_worktrees(common_dir: Path) -> list[LinkedWorktree]:
 
 
 def worktree_name(git_dir: Path, common_dir: Path) -> str:
-    """Git's own name of the linked worktree with this git directory; "" for the main working tree."""
+    """Git's own name of the linked worktree with this git directory; "" for the main working
+    tree.
+    """
     if os.path.realpath(git_dir.parent) != os.path.realpath(common_dir / _REGISTRY):
         return ""
     return git_dir.name
@@ -74,7 +79,9 @@ def main_working_tree(common_dir: Path, git: Program) -> Path | None:
 
     Git itself knows it only by the place of the git directory, or by `core.worktree`.
     """
-    settings = read_settings(git.elsewhere(common_dir).start("--git-dir=.", "config", "--list", "-z", "--show-scope"))
+    settings = read_settings(
+        git.elsewhere(common_dir).start("--git-dir=.", "config", "--list", "-z", "--show-scope")
+    )
     configured = settings.value("core.worktree")
     if configured:
         top = common_dir / configured
@@ -89,14 +96,22 @@ def inner_worktrees(place: Place) -> list[bytes]:
     """The other working trees of the repository inside of this one, as paths from its top."""
     root = os.path.realpath(place.root)
     tops = [os.path.realpath(worktree.top) for worktree in linked_worktrees(place.common_dir)]
-    if _is_inside(os.path.realpath(place.common_dir), root):  # else the main working tree is not inside of this one
+    if _is_inside(
+        os.path.realpath(place.common_dir), root
+    ):  # else the main working tree is not inside of this one
         main = main_working_tree(place.common_dir, place.git)
         tops += [] if main is None else [os.fspath(main)]
-    return sorted(os.fsencode(os.path.relpath(top, root)) for top in tops if top != root and _is_inside(top, root))
+    return sorted(
+        os.fsencode(os.path.relpath(top, root))
+        for top in tops
+        if top != root and _is_inside(top, root)
+    )
 
 
 def store_root_of(place: Place) -> StoreRoot:
-    """Where the working tree's store is: one for all working trees, unless that one cannot be written."""
+    """Where the working tree's store is: one for all working trees, unless that one cannot be
+    written.
+    """
     if not worktree_name(place.git_dir, place.common_dir):
         return StoreRoot(place.root)
     main = main_working_tree(place.common_dir, place.git)
@@ -107,11 +122,15 @@ def store_root_of(place: Place) -> StoreRoot:
     if not reason:
         return StoreRoot(shared)
     shown = paths.quote(os.fspath(shared / STORE))
-    return StoreRoot(place.root, f"{shown} cannot be written ({reason}), so this worktree keeps its own {STORE}.")
+    return StoreRoot(
+        place.root, f"{shown} cannot be written ({reason}), so this worktree keeps its own {STORE}."
+    )
 
 
 def tracks_store(git: Program) -> bool:
-    """Whether git tracks a file of the store in the working tree that it runs in, or cannot say so."""
+    """Whether git tracks a file of the store in the working tree that it runs in, or cannot say
+    so.
+    """
     if not os.path.lexists(git.folder / STORE):
         return False
     listed = git.run("ls-files", "-z", "--", f":(top,icase,literal){STORE}", environ=PATTERNS)

@@ -48,10 +48,14 @@ class Answers(Struct, frozen=True):
     """Whether the exported trees are still what they were."""
 
     keys: Mapping[str, str] = MappingProxyType({})
-    """By rubric id, the key of its question, as far as a receipt may name it; {} if the answers are not kept."""
+    """By rubric id, the key of its question, as far as a receipt may name it; {} if the answers are
+    not kept.
+    """
 
     reused: Mapping[str, float] = MappingProxyType({})
-    """By rubric id, the score of a pass that was taken from a receipt: `silence` then says whose."""
+    """By rubric id, the score of a pass that was taken from a receipt: `silence` then says
+    whose.
+    """
 
     @property
     def answered_now(self) -> list[str]:
@@ -65,11 +69,17 @@ class Answers(Struct, frozen=True):
     @property
     def questions(self) -> dict[str, str]:
         """By rubric that was answered for good in this run, the key that the receipt names."""
-        return {rubric_id: self.keys[rubric_id] for rubric_id in self.answered_now if rubric_id in self.keys}
+        return {
+            rubric_id: self.keys[rubric_id]
+            for rubric_id in self.answered_now
+            if rubric_id in self.keys
+        }
 
     @property
     def cache(self) -> CacheUse:
-        """Criteria that an earlier run answered, in part or all, and criteria about which something was asked."""
+        """Criteria that an earlier run answered, in part or all, and criteria about which something
+        was asked.
+        """
         return CacheUse(
             hits=sum(self._criteria_of(rubric_id) for rubric_id in self.cached),
             misses=sum(self._criteria_of(rubric_id) for rubric_id in self.asked),
@@ -80,7 +90,9 @@ class Answers(Struct, frozen=True):
         return max(len(votes.by_criterion) for votes in self.by_rubric[rubric_id])
 
 
-def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, waivers: Waivers) -> Answers | None:
+def without_asking(
+    request: ReviewRequest, facts: Facts, checks: CheckResults, waivers: Waivers
+) -> Answers | None:
     """Why no judge is asked: nothing to ask, not wanted, or the outcome is known. None: ask."""
     if not facts.rubrics_with_judge:
         asks = any(rubric.judge_criteria for rubric in facts.rubrics)
@@ -96,7 +108,9 @@ def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, w
 
 
 def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:
-    """The first `must` check that fails and that nobody lets pass: then no judge has to be asked."""
+    """The first `must` check that fails and that nobody lets pass: then no judge has to be
+    asked.
+    """
     findings = name_findings(order_findings(checks.findings), checks.raised_by)
     for (rubric_id, criterion_id), result in checks.results.items():
         if not result.must or result.outcome != "fail":
@@ -107,5 +121,10 @@ def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:
 
 
 def _adds_secrets(facts: Facts, checks: CheckResults) -> bool:
-    found = [(rubric.id, one.id) for rubric in facts.rubrics for one in rubric.criterion if one.check == "no-secrets"]
+    found = [
+        (rubric.id, one.id)
+        for rubric in facts.rubrics
+        for one in rubric.criterion
+        if one.check == "no-secrets"
+    ]
     return any(checks.results[name].outcome == "fail" for name in found)

@@ -1,5 +1,6 @@
-"""Ask what no earlier review was answered: export the tree, start the gateway, hold the conversations, and verify that
-the tree did not change. A verdict about something that is not there any more is no verdict.
+"""Ask what no earlier review was answered: export the tree, start the gateway, hold the
+conversations, and verify that the tree did not change. A verdict about something that is not there
+any more is no verdict.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from vibe_gate.judging.votes import TREES, VoteContext, cast_votes, together
 
 
 class CastVotes(Struct, frozen=True):
-    """What was answered: votes by key of the question, and whether the exported trees are still what they were.
+    """What was answered: votes by key of the question, and whether the exported trees are still
+    what they were.
 
     `cast`: of these, by key and number, what was said now.
     """
@@ -45,7 +47,8 @@ async def ask(
     model: ModelAccess,
     tell: Callable[[str], object],
 ) -> CastVotes:
-    """Hold the conversations that answer what these briefs show, as far as kept votes do not. Raises GatewayError.
+    """Hold the conversations that answer what these briefs show, as far as kept votes do not.
+    Raises GatewayError.
 
     `kept`: by key of the question and number, votes of earlier runs.
     """
@@ -56,10 +59,16 @@ async def ask(
     folder.mkdir(exist_ok=True)
     with run.deadline.interrupting():
         after, before = export_trees(facts.change, repository, folder / TREES)
-    prover = Prover(facts.tests, facts.change, repository, run, tell) if facts.tests and facts.asks_for_tests else None
+    prover = (
+        Prover(facts.tests, facts.change, repository, run, tell)
+        if facts.tests and facts.asks_for_tests
+        else None
+    )
     shared = VoteContext(facts, run, model, cache(repository.read), folder, prover)
     keys = [brief.question.key for brief in briefs]
-    new = await together(cast_votes(brief, kept.get(brief.question.key, {}), shared) for brief in briefs)
+    new = await together(
+        cast_votes(brief, kept.get(brief.question.key, {}), shared) for brief in briefs
+    )
     cast = dict(zip(keys, new, strict=True))
     votes = {key: question_votes.votes for key, question_votes in cast.items()}
     with run.deadline.interrupting():
@@ -67,7 +76,11 @@ async def ask(
     spent = model.gateway.spent()
     if model.gateway.ledger.reached:
         _tell_budget(run, model.limit_usd, spent, votes)
-    lack = (f"Counterexamples are not run: {facts.tests.lack}.",) if facts.tests and facts.tests.lack else ()
+    lack = (
+        (f"Counterexamples are not run: {facts.tests.lack}.",)
+        if facts.tests and facts.tests.lack
+        else ()
+    )
     notes = (*model.notes(), *lack)
     return CastVotes(votes, {key: one.cast for key, one in cast.items()}, spent, notes, intact)
 
@@ -79,7 +92,13 @@ def export_trees(change: Change, repository: Repository, trees: Path) -> tuple[E
     return after, repository.export(change.before, trees / "before", only=touched)
 
 
-def _tell_budget(run: RunContext, budget: float, spent: Cost, votes: Mapping[str, RubricVotes]) -> None:
-    missing = dict.fromkeys(item for cast in votes.values() if cast.stopped for item in cast.unreviewed)
-    not_asked = [{"path": item.path, "line": item.line, "end_line": item.end_line} for item in missing]
+def _tell_budget(
+    run: RunContext, budget: float, spent: Cost, votes: Mapping[str, RubricVotes]
+) -> None:
+    missing = dict.fromkeys(
+        item for cast in votes.values() if cast.stopped for item in cast.unreviewed
+    )
+    not_asked = [
+        {"path": item.path, "line": item.line, "end_line": item.end_line} for item in missing
+    ]
     run.record.event("budget.reached", limit_usd=budget, usd=spent.usd, not_asked=not_asked)

@@ -1,9 +1,10 @@
 """Briefs: what a judge is asked, and exactly which changed lines it is shown.
 
-A change is cut into pieces (runs of hunk lines, with what stands around them) and the pieces into parts that each
-fit one conversation; nothing is dropped on the way. What no part can show (a binary file without a text form) is
-listed as unreviewed instead. All repository text stands between fences that carry a nonce, every line of it with a
-prefix, so that it can neither end its fence nor begin a line of the brief.
+A change is cut into pieces (runs of hunk lines, with what stands around them) and the pieces into
+parts that each fit one conversation; nothing is dropped on the way. What no part can show (a binary
+file without a text form) is listed as unreviewed instead. All repository text stands between fences
+that carry a nonce, every line of it with a prefix, so that it can neither end its fence nor begin a
+line of the brief.
 """
 
 from __future__ import annotations
@@ -17,24 +18,38 @@ from msgspec.structs import replace
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.cause import Binary, TooLarge
-from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk
+from vibe_gate.domain.change import (
+    SUBMODULE_MODE,
+    SYMLINK_MODE,
+    Change,
+    FileDiff,
+    FileVersion,
+    Hunk,
+)
 from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.rubric import Claim, Criterion, Rubric, Sight
 from vibe_gate.domain.summary import Unreviewed, whole_file_unreviewed
 from vibe_gate.domain.verdict import MAX_REASON
 
 TEMPLATE_VERSION = 6
-"""Part of the key that answers are kept under: raise it whenever the words below change, so that no answer to the old
-words is taken for one to the new."""
+"""Part of the key that answers are kept under: raise it whenever the words below change, so that no
+answer to the old words is taken for one to the new.
+"""
 
 MAX_PART = 120_000
-"""Characters of changed lines in one conversation: about 40,000 tokens, a fifth of the usual context window."""
+"""Characters of changed lines in one conversation: about 40,000 tokens, a fifth of the usual
+context window.
+"""
 
 MAX_ROW = 2_000
-"""Characters of one shown row; a longer line goes on in further rows, so that nothing hides beyond a column."""
+"""Characters of one shown row; a longer line goes on in further rows, so that nothing hides beyond
+a column.
+"""
 
 MAX_NEW = 1_000_000
-"""Bytes of a moved file that is shown whole; a larger one is data, as a binary file of that size is for git's door."""
+"""Bytes of a moved file that is shown whole; a larger one is data, as a binary file of that size is
+for git's door.
+"""
 
 SYSTEM_PROMPT = """\
 You are a judge at a code gate. You are shown one change of a repository and asked binary questions about it.
@@ -84,11 +99,17 @@ changed lines; the code that you object to obliges nothing. Leave `obligation` e
 
 
 def tests_prompt(rule: CounterexampleRule | None) -> str:
-    """What follows the judge's instructions if a fail may bring a test, which is run as the rule says; "" if not."""
+    """What follows the judge's instructions if a fail may bring a test, which is run as the rule
+    says; "" if not.
+    """
     if rule is None:
         return ""
     place = f"`{rule.file}`" if rule.file else "a name of the gate's own (`tests/test_....py`)"
-    command = f"`{' '.join(rule.command)}`" if rule.command else "pytest or, if the project has none, unittest"
+    command = (
+        f"`{' '.join(rule.command)}`"
+        if rule.command
+        else "pytest or, if the project has none, unittest"
+    )
     return TESTS_PROMPT.format(place=place, command=command)
 
 
@@ -149,7 +170,9 @@ class BriefPart(Struct, frozen=True):
 
 
 class QuotedLine(Struct, frozen=True, kw_only=True):
-    """What the model quotes; `path` as shown. `line`, from 1 on that side, is 0 and `side` "" if it does not say."""
+    """What the model quotes; `path` as shown. `line`, from 1 on that side, is 0 and `side` "" if it
+    does not say.
+    """
 
     path: str
     quote: str
@@ -158,7 +181,9 @@ class QuotedLine(Struct, frozen=True, kw_only=True):
 
 
 class ObligingLine(Struct, frozen=True, kw_only=True):
-    """One line of the tree after the change that obliges the code: of a test, docstring, example, type or caller."""
+    """One line of the tree after the change that obliges the code: of a test, docstring, example,
+    type or caller.
+    """
 
     path: str
     quote: str
@@ -166,10 +191,11 @@ class ObligingLine(Struct, frozen=True, kw_only=True):
 
 
 class CriterionAnswer(Struct, frozen=True, kw_only=True):
-    """The answer to one criterion in the form in which the model gives it (`judging.reading` makes sense of it).
+    """The answer to one criterion in the form in which the model gives it (`judging.reading` makes
+    sense of it).
 
-    A fail has a counterexample and evidence, and may have the source text of a test that shows it by failing; an
-    abstention says in `missing` what would decide.
+    A fail has a counterexample and evidence, and may have the source text of a test that shows it
+    by failing; an abstention says in `missing` what would decide.
     """
 
     criterion: str
@@ -183,19 +209,23 @@ class CriterionAnswer(Struct, frozen=True, kw_only=True):
 
 
 class JudgeAnswers(Struct, frozen=True, kw_only=True):
-    """The judge's whole answer. `changes`: what the change makes different for whoever uses the code."""
+    """The judge's whole answer. `changes`: what the change makes different for whoever uses the
+    code.
+    """
 
     changes: str = ""
     answers: tuple[CriterionAnswer, ...]
 
 
 def answer_schema(*, tests: bool = False) -> dict[str, Any]:
-    """The JSON schema that the model must fill: the same for every question, so that the prompt's beginning is cached.
+    """The JSON schema that the model must fill: the same for every question, so that the prompt's
+    beginning is cached.
 
     `tests`: a fail may bring one.
 
-    Nearly everything fits. What the agent's program refuses by it costs a request each time, with a message about the
-    schema instead of the answer; what does not fit our own reading goes back once, with a sentence of ours.
+    Nearly everything fits. What the agent's program refuses by it costs a request each time, with a
+    message about the schema instead of the answer; what does not fit our own reading goes back
+    once, with a sentence of ours.
     """
     evidence = _form(
         ("path", "quote"),
@@ -210,11 +240,19 @@ def answer_schema(*, tests: bool = False) -> dict[str, Any]:
         outcome=_text("pass, not_applicable, fail or abstain."),
         reason=_text(f"One plain sentence, at most {MAX_REASON} characters."),
         counterexample=_text("Of a fail: a concrete input or situation -> the wrong outcome."),
-        evidence={"type": "array", "description": "Of a fail: changed lines that show it.", "items": evidence},
+        evidence={
+            "type": "array",
+            "description": "Of a fail: changed lines that show it.",
+            "items": evidence,
+        },
         missing=_text("Of an abstention: what would decide it."),
         **(_test_forms() if tests else {}),
     )
-    answers = {"type": "array", "description": "Exactly one for every criterion that is asked.", "items": answer}
+    answers = {
+        "type": "array",
+        "description": "Exactly one for every criterion that is asked.",
+        "items": answer,
+    }
     changes = _text(f"What the change makes different, at most {MAX_REASON} characters.")
     return _form(("changes", "answers"), changes=changes, answers=answers)
 
@@ -228,7 +266,9 @@ def _test_forms() -> dict[str, Any]:
     )
     obligation = "Of a fail with a test: lines of the tree after the change that oblige the code to do otherwise."
     return {
-        "test": _text("Of a fail, if you can: the source text of one test file that fails because of it."),
+        "test": _text(
+            "Of a fail, if you can: the source text of one test file that fails because of it."
+        ),
         "obligation": {"type": "array", "description": obligation, "items": line},
     }
 
@@ -240,19 +280,27 @@ def _text(description: str) -> dict[str, Any]:
 def _form(required: Sequence[str], **properties: dict[str, Any]) -> dict[str, Any]:
     """An object with these properties; those that are not required may be null, too."""
     made = {
-        name: form if name in required else form | {"type": [form["type"], "null"]} for name, form in properties.items()
+        name: form if name in required else form | {"type": [form["type"], "null"]}
+        for name, form in properties.items()
     }
     return {"type": "object", "required": list(required), "properties": made}
 
 
 def concerned(change: Change, rubric: Rubric) -> Change:
-    """The change without the files that no judge criterion of the rubric concerns: a judge is shown nothing of them."""
-    files = (file for file in change.files if any(criterion.concerns(file) for criterion in rubric.judge_criteria))
+    """The change without the files that no judge criterion of the rubric concerns: a judge is shown
+    nothing of them.
+    """
+    files = (
+        file
+        for file in change.files
+        if any(criterion.concerns(file) for criterion in rubric.judge_criteria)
+    )
     return replace(change, files=tuple(files))
 
 
 def moves_in(file: FileDiff, rubric: Rubric, reach: tuple[str, ...]) -> bool:
-    """Whether the file comes from where a judge criterion of the rubric does not look, so that no judge was asked.
+    """Whether the file comes from where a judge criterion of the rubric does not look, so that no
+    judge was asked.
 
     `reach`: the globs that bring the rubric, if it is not for every change.
     """
@@ -266,10 +314,11 @@ def parts(
     claims: tuple[Claim, ...] = (),
     unshown: tuple[Sight, ...] = (),
 ) -> tuple[tuple[BriefPart, ...], tuple[Unreviewed, ...]]:
-    """The conversations that show every changed line of a change that the rubric is `concerned` with.
+    """The conversations that show every changed line of a change that the rubric is `concerned`
+    with.
 
-    `hunks` by path, with as much around them as is to be shown; each part shows the `claims`, and says what is
-    `unshown`. Returns the parts, and what of those files cannot be shown at all.
+    `hunks` by path, with as much around them as is to be shown; each part shows the `claims`, and
+    says what is `unshown`. Returns the parts, and what of those files cannot be shown at all.
     """
     groups: list[list[BriefPiece]] = []
     cut: list[Unreviewed] = []
@@ -286,13 +335,19 @@ def parts(
     made = []
     for number, group in enumerate(groups, start=1):
         files = {piece.path for piece in group}
-        asked = tuple(c for c in rubric.judge_criteria if any(c.concerns(f) for f in change.files if f.path in files))
+        asked = tuple(
+            c
+            for c in rubric.judge_criteria
+            if any(c.concerns(f) for f in change.files if f.path in files)
+        )
         made.append(BriefPart(asked, tuple(group), number, len(groups), claims, unshown))
     return tuple(made), tuple(cut)
 
 
 def shuffled(change: Change, part: BriefPart, seed: str) -> tuple[Change, BriefPart]:
-    """Both with files and criteria in an order that follows from the seed; the pieces of a file stay in theirs."""
+    """Both with files and criteria in an order that follows from the seed; the pieces of a file
+    stay in theirs.
+    """
 
     def place(name: str) -> bytes:
         return hashlib.sha256(f"{seed} {name}".encode("utf-8", "surrogateescape")).digest()
@@ -304,10 +359,11 @@ def shuffled(change: Change, part: BriefPart, seed: str) -> tuple[Change, BriefP
 
 
 def prompt(change: Change, part: BriefPart, facts: Iterable[str], nonce: str) -> str:
-    """The user's side of the conversation for one part. `nonce` is unguessable and new for each run.
+    """The user's side of the conversation for one part. `nonce` is unguessable and new for each
+    run.
 
-    All that a judge is shown: what is in here belongs to the key of the question. `facts` are lines that we computed;
-    names in them are the repository's, and visible text.
+    All that a judge is shown: what is in here belongs to the key of the question. `facts` are lines
+    that we computed; names in them are the repository's, and visible text.
     """
     files = "\n".join(_file_line(file) for file in change.files[:MAX_LISTED_FILES])
     more = len(change.files) - MAX_LISTED_FILES
@@ -351,8 +407,8 @@ MAX_LISTED_FILES = 500
 def fence_line(nonce: str) -> str:
     """The first line of a user's message, which names its fence.
 
-    The agent's program puts a digest of the message's 5th, 8th and 21st character before the system prompt: as long as
-    these are the same, so is all that a provider's prompt cache can hold.
+    The agent's program puts a digest of the message's 5th, 8th and 21st character before the system
+    prompt: as long as these are the same, so is all that a provider's prompt cache can hold.
     """
     return f"fence of this message: {nonce}"
 
@@ -368,7 +424,11 @@ def _criteria(criteria: Sequence[Criterion]) -> str:
         lines = [f"[{criterion.id}] {criterion.question}"]
         lines += [f"  concerns only: {', '.join(criterion.paths)}"] if criterion.paths else []
         examples = (("passes", criterion.good), ("fails", criterion.bad))
-        lines += [f"  {name}, for example: {text}".replace("\n", "\n    ") for name, text in examples if text]
+        lines += [
+            f"  {name}, for example: {text}".replace("\n", "\n    ")
+            for name, text in examples
+            if text
+        ]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
@@ -403,7 +463,9 @@ def _pieces(file: FileDiff, hunks: Sequence[Hunk]) -> tuple[list[BriefPiece], li
     for hunk in hunks:
         for run in _runs(_numbered(hunk, keep_cr)):
             changed = [row.number for row in run if row.is_changed] or [row.number for row in run]
-            pieces.append(BriefPiece(file.path, changed[0], changed[-1], "\n".join(row.text for row in run)))
+            pieces.append(
+                BriefPiece(file.path, changed[0], changed[-1], "\n".join(row.text for row in run))
+            )
     return pieces, []
 
 
@@ -450,15 +512,23 @@ def _numbered(hunk: Hunk, keep_cr: bool) -> Iterator[_BriefRow]:
         right = f"{new:>6}" if line.origin != "-" else " " * 6
         yield _BriefRow(number, is_changed, f"{left} {right} {line.origin}|{text[:MAX_ROW]}")
         for start in range(MAX_ROW, len(text), MAX_ROW):
-            yield _BriefRow(number, is_changed, f"{'(goes on)':>13} {line.origin}|{text[start : start + MAX_ROW]}")
+            yield _BriefRow(
+                number,
+                is_changed,
+                f"{'(goes on)':>13} {line.origin}|{text[start : start + MAX_ROW]}",
+            )
         if not line.content.endswith(b"\n"):
-            yield _BriefRow(number, is_changed, "              \\ no newline at the end of the file")
+            yield _BriefRow(
+                number, is_changed, "              \\ no newline at the end of the file"
+            )
         old += line.origin != "+"
         new += line.origin != "-"
 
 
 def _mixes_line_endings(file: FileDiff) -> bool:
-    """Whether LF and CR LF stand side by side, so that the endings themselves are part of the change."""
+    """Whether LF and CR LF stand side by side, so that the endings themselves are part of the
+    change.
+    """
     return len({line.content.endswith(b"\r\n") for hunk in file.hunks for line in hunk.lines}) > 1
 
 

@@ -26,10 +26,14 @@ class CastVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the judge was not shown."""
 
     used_tools: bool = True
-    """Whether the judge looked beyond its brief, so that the answer may depend on all of both trees."""
+    """Whether the judge looked beyond its brief, so that the answer may depend on all of both
+    trees.
+    """
 
     def join(self, other: CastVote) -> CastVote:
-        """The same vote on the criteria of both: in one run it was asked about some, in another about the rest."""
+        """The same vote on the criteria of both: in one run it was asked about some, in another
+        about the rest.
+        """
         return replace(
             self,
             by_criterion={**self.by_criterion, **other.by_criterion},
@@ -38,12 +42,14 @@ class CastVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
     def keep_for_later(self, bundle: str) -> CastVote:
-        """What a later run can take: real answers, and their turns named from the repository's root.
+        """What a later run can take: real answers, and their turns named from the repository's
+        root.
 
         A refusal, a lost answer or a fault is not kept: the next run may fare better.
 
         Args:
-            bundle: The folder of the run that cast it, relative to that root; "" if it is not recorded.
+            bundle: The folder of the run that cast it, relative to that root; "" if it is not
+            recorded.
         """
         lasting_votes = {}
         for criterion_id, vote in self.by_criterion.items():
@@ -83,7 +89,8 @@ class RubricVotes(Struct, frozen=True, kw_only=True):
 def count_votes(
     criterion_ids: Iterable[str], planned: int, cast: Mapping[int, CastVote]
 ) -> dict[str, tuple[Vote, ...]]:
-    """The votes that count, by criterion id: in the order of their numbers, up to the one that settles the outcome.
+    """The votes that count, by criterion id: in the order of their numbers, up to the one that
+    settles the outcome.
 
     A vote that is missing, or says nothing of a criterion, ends the count of that criterion.
 
@@ -106,8 +113,12 @@ def _votes_on(criterion_id: str, planned: int, cast: Mapping[int, CastVote]) -> 
     return tuple(votes)
 
 
-def settle_question(criterion_ids: Iterable[str], planned: int, cast: Mapping[int, CastVote]) -> RubricVotes | None:
-    """The answer to a question if these votes settle it, else None. Arguments as of `count_votes`."""
+def settle_question(
+    criterion_ids: Iterable[str], planned: int, cast: Mapping[int, CastVote]
+) -> RubricVotes | None:
+    """The answer to a question if these votes settle it, else None. Arguments as of
+    `count_votes`.
+    """
     by_criterion = count_votes(criterion_ids, planned, cast)
     if not by_criterion:
         return None

@@ -1,4 +1,6 @@
-"""Claims on questions: of several reviews that would ask the same, one asks, and the others wait for its answer."""
+"""Claims on questions: of several reviews that would ask the same, one asks, and the others wait
+for its answer.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,16 @@ POLL_S = 0.1
 
 @asynccontextmanager
 async def claim_questions(
-    keys: Collection[str], run: RunContext, tell: Callable[[str], object], private_keys: Collection[str] = ()
+    keys: Collection[str],
+    run: RunContext,
+    tell: Callable[[str], object],
+    private_keys: Collection[str] = (),
 ) -> AsyncIterator[None]:
-    """Be the only one who asks what these keys show, as far as that can be had in half of the time that is left.
+    """Be the only one who asks what these keys show, as far as that can be had in half of the time
+    that is left.
 
-    The other half is enough to ask after all if the other review gets stuck. Other machines hear nothing of
-    `private_keys`. `tell` hears if another review has to be waited for.
+    The other half is enough to ask after all if the other review gets stuck. Other machines hear
+    nothing of `private_keys`. `tell` hears if another review has to be waited for.
     """
     answers = run.state.answers
     latest_s = run.deadline.left() / 2

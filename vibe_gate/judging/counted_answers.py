@@ -1,4 +1,6 @@
-"""Answers counted: what checks and judges come to, criterion by criterion, and what they point at. Pure."""
+"""Answers counted: what checks and judges come to, criterion by criterion, and what they point at.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from vibe_gate.context.facts import Facts
 from vibe_gate.domain.cause import Cause, NoClaim, NoFile
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CriterionResult, DecidedBy, NamedFinding, Outcome, TrustBadge, short
+from vibe_gate.domain.verdict import (
+    CriterionResult,
+    DecidedBy,
+    NamedFinding,
+    Outcome,
+    TrustBadge,
+    short,
+)
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.decide import OpenFail, open_fails
@@ -39,7 +48,9 @@ class CountedAnswers(Struct, frozen=True):
     """All that is objected to, worst first."""
 
 
-def count_answers(facts: Facts, impact: PolicyImpact, checks: CheckResults, answers: Answers) -> CountedAnswers:
+def count_answers(
+    facts: Facts, impact: PolicyImpact, checks: CheckResults, answers: Answers
+) -> CountedAnswers:
     """Count the votes of each criterion, and name what checks and judges point at."""
     results = tuple(criterion_results(rubric, facts, checks, answers) for rubric in facts.rubrics)
     findings = collect_findings(facts.rubrics, results, checks, impact)
@@ -54,8 +65,11 @@ def find_open_fails(counted: CountedAnswers, waivers: Waivers) -> tuple[OpenFail
     return tuple(fails)
 
 
-def recount_fails(counted: CountedAnswers, fails: Sequence[OpenFail], answers: Answers) -> CountedAnswers:
-    """The same with second looks: only the criteria of these fails are counted again, and keep their findings.
+def recount_fails(
+    counted: CountedAnswers, fails: Sequence[OpenFail], answers: Answers
+) -> CountedAnswers:
+    """The same with second looks: only the criteria of these fails are counted again, and keep
+    their findings.
 
     `answers`: those that were counted, the votes of these fails with the second looks at them.
     """
@@ -83,7 +97,9 @@ def _with_second_look(finding: NamedFinding, results: Sequence[CriterionResult])
         if result.id != finding.criterion:
             continue
         for vote in result.votes:
-            if vote.second_look is not UNSET and any(line in vote.evidence for line in finding.raw.evidence):
+            if vote.second_look is not UNSET and any(
+                line in vote.evidence for line in finding.raw.evidence
+            ):
                 return replace(finding, raw=replace(finding.raw, second_look=vote.second_look))
     return finding
 
@@ -101,7 +117,9 @@ def criterion_results(
     return tuple(results)
 
 
-def _judge_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: Answers) -> CriterionResult:
+def _judge_result(
+    rubric: Rubric, criterion: Criterion, facts: Facts, answers: Answers
+) -> CriterionResult:
     """What the judge's votes on the criterion come to, with what is known of the judge."""
     trust = facts.trust.get((rubric.id, criterion.id), UNSET)
     if not any(criterion.concerns(file) for file in facts.change.files):
@@ -137,9 +155,9 @@ def _not_asked(
     """A judge criterion about which no judge was asked.
 
     Args:
-        criterion: As the rubric states it.
-        cause: Why; None if nothing is to be said of it.
-        outcome: "not_applicable" if it does not bear on this change or was left out on purpose; "abstain" if it could
+        criterion: As the rubric states it. cause: Why; None if nothing is to be said of it.
+        outcome: "not_applicable" if it does not bear on this change or was left out on purpose;
+        "abstain" if it could
             not be asked, and stays undecided.
         decided_by: "cache" if the pass of an earlier run was taken over.
         trust: What people said of the judge's earlier findings, if that is known.

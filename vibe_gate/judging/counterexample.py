@@ -1,7 +1,8 @@
 """What the runs of a fail's test mean. Pure: text and exit codes in, a `Proof` out.
 
-The reviewed code runs in the test's own process and can print and exit as it likes. So nothing that a run says makes a
-pass: a failing test can only add to a fail, and a passing one turns a fail into an abstention at most.
+The reviewed code runs in the test's own process and can print and exit as it likes. So nothing that
+a run says makes a pass: a failing test can only add to a fail, and a passing one turns a fail into
+an abstention at most.
 """
 
 from __future__ import annotations
@@ -23,26 +24,50 @@ from vibe_gate.judging.brief import ObligingLine, QuotedLine
 from vibe_gate.judging.evidence import MIN_RELOCATED, quote_in_tree
 
 MAX_TEST = 12_000
-"""Characters of a test: some 300 lines. It stands in the finding, so a longer one would drown a comment."""
+"""Characters of a test: some 300 lines. It stands in the finding, so a longer one would drown a
+comment.
+"""
 
 MAX_OBLIGATIONS = 5
 RUNS = 3
-"""Runs after the change: two agree by chance half of the time if a test fails every other time, three one in four."""
+"""Runs after the change: two agree by chance half of the time if a test fails every other time,
+three one in four.
+"""
 
 FILE = "{file}"
 TEST_FOLDERS = ("tests", "test")
-STEERS_TESTS = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini",
-                "setup.cfg", "sitecustomize.py", "usercustomize.py", "*.pth", "pytest.py", "unittest.py",
-                "**/_pytest/**", "**/unittest/**", "**/*.dist-info/**", "**/*.egg-info/**")  # fmt: skip
+STEERS_TESTS = (
+    "conftest.py",
+    "pytest.ini",
+    ".pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+    "sitecustomize.py",
+    "usercustomize.py",
+    "*.pth",
+    "pytest.py",
+    "unittest.py",
+    "**/_pytest/**",
+    "**/unittest/**",
+    "**/*.dist-info/**",
+    "**/*.egg-info/**",
+)
 """Files that decide what a test's run says; a change of one makes a passing run worth nothing."""
 
 Runner = Literal["pytest", "unittest", "other"]
 RunEnd = Literal["passed", "failed", "broken", "unfinished"]
-"""Of one run: `broken` could not be loaded or set up, so that no line of the test ran; `unfinished` says nothing."""
+"""Of one run: `broken` could not be loaded or set up, so that no line of the test ran; `unfinished`
+says nothing.
+"""
 
 
 class RunReading(Struct, frozen=True):
-    """How one run ended. `reason`: why it says nothing, or what went wrong; `missing`: only for want of a name."""
+    """How one run ended. `reason`: why it says nothing, or what went wrong; `missing`: only for
+    want of a name.
+    """
 
     end: RunEnd
     reason: str = ""
@@ -69,8 +94,14 @@ _MISSING = re.compile(
     r"|TypeError: .*positional arguments? but"
 )
 _LIMITS = (
-    (re.compile(r"Network is down|name resolution|ENETDOWN|EAI_AGAIN"), "it needs the network or a socket"),
-    (re.compile(r"_multiprocessing\.SemLock\([^\x00]{,300}?PermissionError"), "it needs shared memory"),
+    (
+        re.compile(r"Network is down|name resolution|ENETDOWN|EAI_AGAIN"),
+        "it needs the network or a socket",
+    ),
+    (
+        re.compile(r"_multiprocessing\.SemLock\([^\x00]{,300}?PermissionError"),
+        "it needs shared memory",
+    ),
     (re.compile(r"\bMemoryError\b|Cannot allocate memory"), "it needs more memory"),
     (re.compile(r"File too large|No space left on device"), "it writes too much"),
     (
@@ -83,7 +114,13 @@ _LIMITS = (
 def runner_of(command: Sequence[str]) -> Runner:
     """Whose output and exit codes the command has."""
     words = {word.rpartition("/")[2] for word in command}
-    return "pytest" if words & {"pytest", "py.test"} else "unittest" if "unittest" in words else "other"
+    return (
+        "pytest"
+        if words & {"pytest", "py.test"}
+        else "unittest"
+        if "unittest" in words
+        else "other"
+    )
 
 
 def read_run(runner: Runner, code: int | None, output: str, failure: str) -> RunReading:
@@ -91,8 +128,13 @@ def read_run(runner: Runner, code: int | None, output: str, failure: str) -> Run
     if code is None:
         return RunReading("unfinished", failure)
     if code < 0 or code in (126, 127):
-        return RunReading("unfinished", f"it was ended by signal {-code}" if code < 0 else "its command was not found")
-    read = {"pytest": _of_pytest, "unittest": _of_unittest, "other": _of_other}[runner](code, output)
+        return RunReading(
+            "unfinished",
+            f"it was ended by signal {-code}" if code < 0 else "its command was not found",
+        )
+    read = {"pytest": _of_pytest, "unittest": _of_unittest, "other": _of_other}[runner](
+        code, output
+    )
     if not read.fails:
         return read
     said = _reported(runner, output)
@@ -112,14 +154,21 @@ def _reported(runner: Runner, output: str) -> str:
 
 
 def _of_pytest(code: int, output: str) -> RunReading:
-    """Exit codes: 0 passed, 1 failed or an error in a fixture, 2 not collected, 5 nothing to run."""
+    """Exit codes: 0 passed, 1 failed or an error in a fixture, 2 not collected, 5 nothing to
+    run.
+    """
     lines = [line for line in output.splitlines() if _TALLY_LINE.match(line)]
-    counts = {kind.removesuffix("s"): int(number) for number, kind in _TALLY.findall(lines[-1] if lines else "")}
+    counts = {
+        kind.removesuffix("s"): int(number)
+        for number, kind in _TALLY.findall(lines[-1] if lines else "")
+    }
     if "No module named pytest" in output and not lines:
         return RunReading("unfinished", "pytest is not in the environment")
     if code == 0:
         return (
-            RunReading("passed") if counts.get("passed") else RunReading("unfinished", "every test in it was skipped")
+            RunReading("passed")
+            if counts.get("passed")
+            else RunReading("unfinished", "every test in it was skipped")
         )
     if code == 1 and counts.get("failed"):
         return RunReading("failed")
@@ -133,13 +182,18 @@ def _of_pytest(code: int, output: str) -> RunReading:
 def _of_unittest(code: int, output: str) -> RunReading:
     ends, ran = _UNITTEST.findall(output), _RAN.findall(output)
     if not ran or not int(ran[-1]) or not ends:
-        return RunReading("unfinished", "there is no test in it" if ran else f"unittest ended with exit code {code}")
+        return RunReading(
+            "unfinished",
+            "there is no test in it" if ran else f"unittest ended with exit code {code}",
+        )
     if code == 0:
         skipped = _SKIPPED.search(ends[-1])
         if skipped and int(skipped[1]) >= int(ran[-1]):
             return RunReading("unfinished", "every test in it was skipped")
         return RunReading("passed")
-    unloaded = "unittest.loader._FailedTest" in output or re.search(r"^ERROR: setUp(?:Module|Class) ", output, re.M)
+    unloaded = "unittest.loader._FailedTest" in output or re.search(
+        r"^ERROR: setUp(?:Module|Class) ", output, re.M
+    )
     return RunReading("broken" if unloaded else "failed")
 
 
@@ -154,17 +208,21 @@ def not_run(why: str) -> tuple[ProofStatus, str]:
 
 
 def compared(after: Sequence[RunReading], before: RunReading | None) -> tuple[ProofStatus, str]:
-    """What the runs show without any obligation, and a sentence. `before` is None if it was not run: then the runs
-    after the change do not all fail.
+    """What the runs show without any obligation, and a sentence. `before` is None if it was not
+    run: then the runs after the change do not all fail.
 
-    "proven" stands for what an obligation would prove although nothing is shown: a failure of something new.
+    "proven" stands for what an obligation would prove although nothing is shown: a failure of
+    something new.
     """
     if unfinished := next((run for run in after if run.end == "unfinished"), None):
         return not_run(unfinished.reason)
     if all(run.end == "passed" for run in after):
         return "void", "Its own test passes after the change."
     if not all(run.fails for run in after):
-        return "flaky", f"Its test is flaky: of {len(after)} runs, {sum(run.fails for run in after)} failed."
+        return (
+            "flaky",
+            f"Its test is flaky: of {len(after)} runs, {sum(run.fails for run in after)} failed.",
+        )
     said = f": {after[0].reason}" if after[0].reason else ""
     if before is None or before.end == "unfinished":
         return not_run(f"before the change, {before.reason if before else 'no time was left'}")
@@ -177,16 +235,22 @@ def compared(after: Sequence[RunReading], before: RunReading | None) -> tuple[Pr
     return "unchanged", "Its test fails before the change, too."
 
 
-def weighed(status: ProofStatus, reason: str, obligation: Sequence[CheckedEvidence]) -> tuple[ProofStatus, str]:
+def weighed(
+    status: ProofStatus, reason: str, obligation: Sequence[CheckedEvidence]
+) -> tuple[ProofStatus, str]:
     """The status with what obliges the code taken into account, and the sentence."""
     if status not in ("shown", "proven"):
         return status, short(reason)
     holding = [line for line in obligation if line.standing != "void"]
     if holding:
-        return "proven", short(f"{reason.rstrip('.')} (obliged by {holding[0].path}:{holding[0].line}).")
+        return "proven", short(
+            f"{reason.rstrip('.')} (obliged by {holding[0].path}:{holding[0].line})."
+        )
     if status == "proven":
         return "unchanged", short(f"{reason.rstrip('.')}. No quoted line obliges the code.")
-    return "shown", short(f"{reason.rstrip('.')}. This may be intended: no quoted line obliges the code.")
+    return "shown", short(
+        f"{reason.rstrip('.')}. This may be intended: no quoted line obliges the code."
+    )
 
 
 def voided(vote: Vote, proof: Proof) -> Vote:
@@ -200,11 +264,17 @@ def voided(vote: Vote, proof: Proof) -> Vote:
 def doubt(change: Change) -> str:
     """Why a passing run would say nothing about this change; "" if it says something."""
     steering = [file.shown_path for file in change.files if file.touches(STEERS_TESTS)]
-    return f"it passes, but the change edits {steering[0]}, which decides what tests say" if steering else ""
+    return (
+        f"it passes, but the change edits {steering[0]}, which decides what tests say"
+        if steering
+        else ""
+    )
 
 
 def control_of(test: str, *, python: bool) -> str:
-    """A text that must not pass where the test stands: the test and a failure, or what no language takes."""
+    """A text that must not pass where the test stands: the test and a failure, or what no language
+    takes.
+    """
     if not python:
         return f")]}}{{[( \x00 {test[:100]}"
     return f"""{test}
@@ -219,7 +289,9 @@ class Test_{_digest(test)}(_unittest.TestCase):
 
 
 def path_of(test: str, rule: CounterexampleRule, folders: Sequence[str]) -> str:
-    """Where the test is put: a name of ours in the first of TEST_FOLDERS that is among `folders`, else at the root."""
+    """Where the test is put: a name of ours in the first of TEST_FOLDERS that is among `folders`,
+    else at the root.
+    """
     if rule.file:
         return rule.file
     folder = next((f"{name}/" for name in TEST_FOLDERS if name in folders), "")
@@ -240,7 +312,18 @@ def command_of(rule: CounterexampleRule, python: str, *, has_pytest: bool) -> tu
     """The command that runs one test, with `{file}` in it; the rule's own, or that of `python`."""
     if rule.command:
         return rule.command
-    pytest = (python, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "-o", "addopts=", FILE)
+    pytest = (
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "--tb=short",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "addopts=",
+        FILE,
+    )
     return pytest if has_pytest else (python, "-m", "unittest", FILE)
 
 

@@ -1,7 +1,7 @@
 """The rubrics of a run decided, with what people let pass, and the fails that get a second look.
 
-A waiver hides nothing: the criterion stays failed, and its findings become notices that say who let them pass; the
-rubric is decided without it.
+A waiver hides nothing: the criterion stays failed, and its findings become notices that say who let
+them pass; the rubric is decided without it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,17 @@ class OpenFail(Struct, frozen=True):
 
 
 def open_fails(
-    rubric: Rubric, results: Sequence[CriterionResult], findings: Sequence[NamedFinding], waivers: Waivers
+    rubric: Rubric,
+    results: Sequence[CriterionResult],
+    findings: Sequence[NamedFinding],
+    waivers: Waivers,
 ) -> tuple[OpenFail, ...]:
-    """The fails for which the rubric wants a second look: those that block, or would if their judge might.
+    """The fails for which the rubric wants a second look: those that block, or would if their judge
+    might.
 
-    None gets one that cannot become a pass by it: what people let pass (`findings` are all of the run's), a proven
-    fail, which was seen to happen, one that stands for other parts of the change that do not pass, and one that needs a
-    claim, which a second look is not shown.
+    None gets one that cannot become a pass by it: what people let pass (`findings` are all of the
+    run's), a proven fail, which was seen to happen, one that stands for other parts of the change
+    that do not pass, and one that needs a claim, which a second look is not shown.
     """
     if rubric.second_look == "never":
         return ()
@@ -125,7 +129,9 @@ def decide_rubrics(
     return RubricOutcomes(tuple(decided), tuple(shown_findings), tuple(effective))
 
 
-def _show_finding(finding: NamedFinding, level: Level, waiver: Waiver | None, *, is_shared_id: bool) -> Finding:
+def _show_finding(
+    finding: NamedFinding, level: Level, waiver: Waiver | None, *, is_shared_id: bool
+) -> Finding:
     """The finding as bundles keep it; one that people let pass is a notice that says who did.
 
     `is_shared_id`: whether several rubrics have a criterion of its id.
@@ -166,8 +172,11 @@ def waived_criteria(
     return waived
 
 
-def waiver_sentence(rubric: str, criterion: str, findings: Sequence[NamedFinding], waivers: Waivers) -> str:
-    """What is said of a failed criterion of the rubric all of whose findings are waived; "" if one is not.
+def waiver_sentence(
+    rubric: str, criterion: str, findings: Sequence[NamedFinding], waivers: Waivers
+) -> str:
+    """What is said of a failed criterion of the rubric all of whose findings are waived; "" if one
+    is not.
 
     With as many findings as are kept there may be more, so then it is never waived.
     """
@@ -191,7 +200,8 @@ def waiver_sentence(rubric: str, criterion: str, findings: Sequence[NamedFinding
 def levels_of(
     tallies: Sequence[RubricTally], rubrics: Sequence[Rubric], findings: Sequence[NamedFinding]
 ) -> list[Level]:
-    """Of each finding what it does: a failure blocks, a warning is a fail that does not; notices stay.
+    """Of each finding what it does: a failure blocks, a warning is a fail that does not; notices
+    stay.
 
     Two rubrics may give the same id to criteria of their own.
     """
@@ -200,16 +210,26 @@ def levels_of(
     blocking_names = set()
     proof_names = set()
     for rubric, tally in zip(rubrics, tallies, strict=True):
-        judged_names |= {(rubric.id, result.id) for result in tally.criteria if result.kind == "judge"}
-        failed_names |= {(rubric.id, result.id) for result in tally.criteria if result.outcome == "fail"}
+        judged_names |= {
+            (rubric.id, result.id) for result in tally.criteria if result.kind == "judge"
+        }
+        failed_names |= {
+            (rubric.id, result.id) for result in tally.criteria if result.outcome == "fail"
+        }
         blocking_names |= {(rubric.id, criterion_id) for criterion_id in tally.blocking_ids}
-        proof_names |= {(rubric.id, criterion.id) for criterion in rubric.criterion if criterion.proof == "required"}
+        proof_names |= {
+            (rubric.id, criterion.id)
+            for criterion in rubric.criterion
+            if criterion.proof == "required"
+        }
 
     def level_of(finding: NamedFinding) -> Level:
         names = {(rubric_id, finding.criterion) for rubric_id in finding.rubric_ids}
         if finding.raw.level == "notice" or finding.raw.is_refuted:
             return "notice"
-        if names.isdisjoint(failed_names):  # of a judge that is undecided after a second look, or of no criterion
+        if names.isdisjoint(
+            failed_names
+        ):  # of a judge that is undecided after a second look, or of no criterion
             return "warning" if names & judged_names else finding.raw.level
         proof = finding.raw.proof
         is_proven = proof is not UNSET and proof.status == "proven"

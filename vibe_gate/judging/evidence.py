@@ -16,7 +16,9 @@ from vibe_gate.judging.brief import MAX_QUOTE, QuotedLine
 Quoted = QuotedLine | CheckedEvidence
 
 MIN_RELOCATED = 8
-"""Visible characters that a quote needs to be looked for elsewhere: a lone brace stands on every page."""
+"""Visible characters that a quote needs to be looked for elsewhere: a lone brace stands on every
+page.
+"""
 
 NOT_THERE = "the quoted text is not in the file"
 
@@ -31,10 +33,11 @@ _LEFT_OUT = ("...", "…", "⋮")
 def quote_in_change(
     criterion: Criterion, evidence: Quoted, change: Change, read: Callable[[FileVersion], bytes]
 ) -> CheckedEvidence:
-    """Whether what is quoted about a criterion holds in this change; `read` gives the content of a side.
+    """Whether what is quoted about a criterion holds in this change; `read` gives the content of a
+    side.
 
-    A missing or wrong side is looked up. Of a quote over several lines, each is looked for: all must be in the file,
-    and the first that was changed is the evidence.
+    A missing or wrong side is looked up. Of a quote over several lines, each is looked for: all
+    must be in the file, and the first that was changed is the evidence.
     """
     checked = [_looked_up(criterion, line, change, read) for line in _lines(evidence)]
     invented = (line for line in checked if line.why == NOT_THERE)
@@ -43,17 +46,27 @@ def quote_in_change(
 
 
 def _lines(evidence: Quoted) -> list[Quoted]:
-    """The quote's lines, each with its own number; without those that are empty or stand for what is left out."""
+    """The quote's lines, each with its own number; without those that are empty or stand for what
+    is left out.
+    """
     rows = evidence.quote.replace("\r\n", "\n").strip("\n").split("\n")
-    kept = [(number, row) for number, row in enumerate(rows) if row.strip() and row.strip() not in _LEFT_OUT]
+    kept = [
+        (number, row)
+        for number, row in enumerate(rows)
+        if row.strip() and row.strip() not in _LEFT_OUT
+    ]
     number = evidence.line
-    return [replace(evidence, quote=row, line=number and number + more) for more, row in kept] or [evidence]
+    return [replace(evidence, quote=row, line=number and number + more) for more, row in kept] or [
+        evidence
+    ]
 
 
 def _looked_up(
     criterion: Criterion, evidence: Quoted, change: Change, read: Callable[[FileVersion], bytes]
 ) -> CheckedEvidence:
-    """The evidence on the side that it names, else on the other; if it names none, where it stands best."""
+    """The evidence on the side that it names, else on the other; if it names none, where it stands
+    best.
+    """
 
     def on(side: Side) -> CheckedEvidence:
         file = _file_of(evidence.path, side, change)
@@ -65,7 +78,9 @@ def _looked_up(
     side: Side = "before" if evidence.side == "before" else "after"
     named, other = on(side), on("before" if side == "after" else "after")
     if not evidence.side:
-        return min(named, other, key=lambda checked: ("holds", "relocated", "void").index(checked.standing))
+        return min(
+            named, other, key=lambda checked: ("holds", "relocated", "void").index(checked.standing)
+        )
     if named.standing != "void" or other.standing == "void":
         return named
     return replace(other, standing="relocated")
@@ -73,21 +88,24 @@ def _looked_up(
 
 def _file_of(shown: str, side: Side, change: Change) -> FileDiff | None:
     path = paths.unquote(shown).removeprefix("./")
-    file = change.file(path) or change.file(path.removeprefix(f"{side}/"))  # as the judge's tools name it
+    file = change.file(path) or change.file(
+        path.removeprefix(f"{side}/")
+    )  # as the judge's tools name it
     if file is None and side == "before":
         file = next((renamed for renamed in change.files if renamed.old_path == path), None)
     return file
 
 
-def quote_in_file(evidence: Quoted, side: Side, file: FileDiff | None, content: bytes) -> CheckedEvidence:
+def quote_in_file(
+    evidence: Quoted, side: Side, file: FileDiff | None, content: bytes
+) -> CheckedEvidence:
     """Whether the quoted line stands where it is said to stand, and was changed.
 
-    `file` is the changed file that `evidence.path` names (None: not part of the
-    change) and `content` that file's bytes on this side. Both the quote
-    and the content are compared as shown (`escape.show`), because that is what was
-    read, and any white space counts as one space. What surrounds the quote does not count: quotation marks, and the
-    numbers and the sign that a row of the brief begins with. The answer's line is the one where the quote really
-    stands.
+    `file` is the changed file that `evidence.path` names (None: not part of the change) and
+    `content` that file's bytes on this side. Both the quote and the content are compared as shown
+    (`escape.show`), because that is what was read, and any white space counts as one space. What
+    surrounds the quote does not count: quotation marks, and the numbers and the sign that a row of
+    the brief begins with. The answer's line is the one where the quote really stands.
     """
     if file is None:
         return _checked(evidence, side, "void", "the file is not part of the change")
@@ -102,9 +120,11 @@ def quote_in_file(evidence: Quoted, side: Side, file: FileDiff | None, content: 
 
 
 def quote_in_tree(evidence: Quoted, content: bytes | None) -> CheckedEvidence:
-    """Whether the quoted line stands in a file of a tree, changed or not; `content` is None without such a file.
+    """Whether the quoted line stands in a file of a tree, changed or not; `content` is None without
+    such a file.
 
-    Compared as by `quote_in_file`; of a quote over several lines, all must be there, and the first is the evidence.
+    Compared as by `quote_in_file`; of a quote over several lines, all must be there, and the first
+    is the evidence.
     """
     side: Side = "before" if evidence.side == "before" else "after"
     if content is None:
@@ -129,8 +149,13 @@ def _misquoted(evidence: Quoted) -> str:
 
 
 def _places(evidence: Quoted, content: bytes) -> tuple[Quoted, list[int]]:
-    """The numbers of the lines that hold the quote, and the quote in the first of its readings that stands there."""
-    lines = [(number, _folded(escape.show(line))) for number, line in enumerate(escape.lines(content), start=1)]
+    """The numbers of the lines that hold the quote, and the quote in the first of its readings that
+    stands there.
+    """
+    lines = [
+        (number, _folded(escape.show(line)))
+        for number, line in enumerate(escape.lines(content), start=1)
+    ]
     for reading in _readings(evidence.quote):
         quote = _folded(reading)
         if places := [number for number, line in lines if quote and quote in line]:
@@ -139,7 +164,9 @@ def _places(evidence: Quoted, content: bytes) -> tuple[Quoted, list[int]]:
 
 
 def _readings(quote: str) -> Iterator[str]:
-    """What may be meant: the quote as it is, else without what a row begins with, else without quotation marks."""
+    """What may be meant: the quote as it is, else without what a row begins with, else without
+    quotation marks.
+    """
     yield quote
     bare = _ROW.sub("", quote)
     if bare.strip() and bare != quote:
@@ -150,7 +177,9 @@ def _readings(quote: str) -> Iterator[str]:
 
 
 def _nearest(evidence: Quoted, side: Side, places: list[int], otherwise: str) -> CheckedEvidence:
-    """The evidence at the one of these lines that is nearest to where it says; void without any, and why."""
+    """The evidence at the one of these lines that is nearest to where it says; void without any,
+    and why.
+    """
     if not places:
         return _checked(evidence, side, "void", otherwise)
     if evidence.line in places:
@@ -159,7 +188,12 @@ def _nearest(evidence: Quoted, side: Side, places: list[int], otherwise: str) ->
         told = "is not at that line, and" if evidence.line else "comes without its line, and is"
         why = f"the quote {told} too short to be looked for elsewhere"
         return _checked(evidence, side, "void", why)
-    return _checked(evidence, side, "relocated", line=min(places, key=lambda number: abs(number - evidence.line)))
+    return _checked(
+        evidence,
+        side,
+        "relocated",
+        line=min(places, key=lambda number: abs(number - evidence.line)),
+    )
 
 
 def changed_lines(file: FileDiff, side: Side) -> frozenset[int]:
@@ -181,7 +215,9 @@ def _folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def _checked(evidence: Quoted, side: Side, standing: Standing, why: str = "", line: int = 0) -> CheckedEvidence:
+def _checked(
+    evidence: Quoted, side: Side, standing: Standing, why: str = "", line: int = 0
+) -> CheckedEvidence:
     return CheckedEvidence(
         path=evidence.path,
         line=line or evidence.line,

@@ -39,7 +39,8 @@ def collect_findings(
     checks: CheckResults,
     impact: PolicyImpact,
 ) -> tuple[NamedFinding, ...]:
-    """What checks and judges object to, and the changed files that steer agents; worst first, by place.
+    """What checks and judges object to, and the changed files that steer agents; worst first, by
+    place.
 
     Args:
         rubrics: Those of the run.
@@ -61,13 +62,15 @@ def collect_findings(
 
 
 def findings_of(criterion: Criterion, result: CriterionResult) -> list[RawFinding]:
-    """What a judge criterion that failed, or was refuted, points at: every piece of evidence that stands, or else the
-    change.
+    """What a judge criterion that failed, or was refuted, points at: every piece of evidence that
+    stands, or else the change.
 
-    The question is part of the fingerprint, so that no other question's finding has it. The reason is not: a model
-    words the same defect anew each time.
+    The question is part of the fingerprint, so that no other question's finding has it. The reason
+    is not: a model words the same defect anew each time.
     """
-    if criterion.kind != "judge" or not (result.outcome == "fail" or result.decided_by == "refuted"):
+    if criterion.kind != "judge" or not (
+        result.outcome == "fail" or result.decided_by == "refuted"
+    ):
         return []
     question = " ".join((criterion.question or "").split())
     findings: dict[tuple[str, int, int], RawFinding] = {}
@@ -103,8 +106,9 @@ def name_findings(
 ) -> tuple[NamedFinding, ...]:
     """The findings with fingerprints that hold across rebases.
 
-    A fingerprint is made of criterion, path, the quoted text (its white space folded) and what tells the finding apart
-    from others at that line, never of line numbers; equal ones are told apart by their order.
+    A fingerprint is made of criterion, path, the quoted text (its white space folded) and what
+    tells the finding apart from others at that line, never of line numbers; equal ones are told
+    apart by their order.
 
     Args:
         findings: All of the run's, in order.
@@ -130,17 +134,28 @@ def _fingerprint_basis(finding: RawFinding) -> str:
 
 def order_findings(findings: Iterable[Located]) -> list[Located]:
     """The findings, failures first, then by place."""
-    return sorted(findings, key=lambda finding: (_LEVEL_ORDER[finding.level], finding.path, finding.line))
+    return sorted(
+        findings, key=lambda finding: (_LEVEL_ORDER[finding.level], finding.path, finding.line)
+    )
 
 
 def policy_warning(file: FileDiff) -> RawFinding:
     """The finding for a file that steers agents, diffs or test runs."""
     message = "Can change what AI agents do, what diffs show, how tests run or who reviews; read this change yourself."
-    return RawFinding(path=file.shown_path, line=0, end_line=0, level="warning", criterion="policy", message=message)
+    return RawFinding(
+        path=file.shown_path,
+        line=0,
+        end_line=0,
+        level="warning",
+        criterion="policy",
+        message=message,
+    )
 
 
 def policy_approval(waiver: Waiver) -> Finding:
-    """The finding that says who let blocking changes of the gate itself pass; they are still listed."""
+    """The finding that says who let blocking changes of the gate itself pass; they are still
+    listed.
+    """
     sentence = short(waiver.sentence)
     return Finding(
         path="",

@@ -41,12 +41,13 @@ async def judge(
     tell: Callable[[str], object],
     model: ModelAccess,
 ) -> Answers:
-    """Answer the judge criteria of the rubrics: with what earlier reviews were answered, else by asking.
+    """Answer the judge criteria of the rubrics: with what earlier reviews were answered, else by
+    asking.
 
-    If another review asks the same at this moment, its answer is waited for. `tell` hears of that, and what is asked.
-    `model` is opened if something is asked.
-    Raises GatewayError for a wire that is set up wrongly (a cassette that is not there), UsageError if a cassette would
-    keep what stays in this clone.
+    If another review asks the same at this moment, its answer is waited for. `tell` hears of that,
+    and what is asked.
+    `model` is opened if something is asked. Raises GatewayError for a wire that is set up wrongly
+    (a cassette that is not there), UsageError if a cassette would keep what stays in this clone.
     """
     questions = questions_of(facts, facts.gate.default_model(run.environment))
     if model.wire.mode == "record" and not all(may_leave(question.shown) for question in questions):
@@ -58,7 +59,8 @@ async def judge(
     if not open_questions:
         return _known_answers(questions, cache)
     if not model.can_answer:
-        # Nobody demanded the answers if the built-in gate is in force outside CI: they are left out then.
+        # Nobody demanded the answers if the built-in gate is in force outside CI: they are left out
+        # then.
         is_optional = facts.gate.origin == "built-in" and not run.environment.in_ci
         return _known_answers(questions, cache, silence=NoKey(), is_chosen=is_optional)
     with run.deadline.interrupting():
@@ -67,7 +69,9 @@ async def judge(
     claimed_briefs = briefs if cache.reads and not why_nothing_new else []
     private_keys = [brief.key for brief in claimed_briefs if not may_leave(brief.question.shown)]
     async with claim_questions([brief.key for brief in claimed_briefs], run, tell, private_keys):
-        cache.find(open_questions, briefs)  # the questions once more: another review may have been answered meanwhile
+        cache.find(
+            open_questions, briefs
+        )  # the questions once more: another review may have been answered meanwhile
         open_briefs = [brief for brief in briefs if cache.answer_to(brief.question) is None]
         if not open_briefs:
             return _known_answers(questions, cache)
@@ -83,7 +87,9 @@ async def judge(
 
 
 def _shown_prompts(questions: Iterable[RubricQuestion]) -> dict[str, str]:
-    """What run.json says if a judge is shown what people asked for: whether that stays in this clone."""
+    """What run.json says if a judge is shown what people asked for: whether that stays in this
+    clone.
+    """
     sharing_by_kind: dict[str, str] = {}
     for question in questions:
         sharing_by_kind |= question.shown
@@ -98,7 +104,9 @@ def _announcement(briefs: Sequence[RubricBrief], cache: VoteCache, limit_usd: fl
 
 
 def cost_warning(
-    briefs: Sequence[RubricBrief], kept_votes: Mapping[str, Mapping[int, CastVote]], limit_usd: float
+    briefs: Sequence[RubricBrief],
+    kept_votes: Mapping[str, Mapping[int, CastVote]],
+    limit_usd: float,
 ) -> str:
     """`: at most N conversations, at most $X`, if it may be many or dear, else "".
 
@@ -134,7 +142,12 @@ def _known_answers(
 
 
 def _new_answers(
-    questions: Sequence[RubricQuestion], cache: VoteCache, asked: CastVotes, problem: str, *, is_kept: bool
+    questions: Sequence[RubricQuestion],
+    cache: VoteCache,
+    asked: CastVotes,
+    problem: str,
+    *,
+    is_kept: bool,
 ) -> Answers:
     """What is known, and what was answered now.
 
@@ -196,4 +209,6 @@ def _votes_by_rubric(
             by_rubric[rubric_id] = (*by_rubric.get(rubric_id, ()), votes[question.key])
         else:
             open_ids.add(rubric_id)
-    return {rubric_id: answers for rubric_id, answers in by_rubric.items() if rubric_id not in open_ids}
+    return {
+        rubric_id: answers for rubric_id, answers in by_rubric.items() if rubric_id not in open_ids
+    }

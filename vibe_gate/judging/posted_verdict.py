@@ -1,7 +1,7 @@
 """The verdict that a job posts where no review of its own decided all of it.
 
-A look at a pull request asks no model, a workflow's agents are not run for an approval, and what a job that the change
-controls says is a claim.
+A look at a pull request asks no model, a workflow's agents are not run for an approval, and what a
+job that the change controls says is a claim.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class PostedVerdict(Struct, frozen=True):
 def keep_standing_outcome(
     outcome: RunOutcome, rubrics: tuple[RubricResult, ...], *, needs_approval: bool, intact: bool
 ) -> PostedVerdict:
-    """The outcome that an earlier job gave; whether the gate's change needs approval is as it is now.
+    """The outcome that an earlier job gave; whether the gate's change needs approval is as it is
+    now.
 
     Args:
         outcome: The earlier job's.
@@ -42,7 +43,9 @@ def keep_standing_outcome(
         needs_approval: Whether a change of the gate waits for a person.
         intact: Whether the earlier job reviewed what is there.
     """
-    return PostedVerdict(outcome, exit_code(outcome, needs_approval=needs_approval, intact=intact), rubrics)
+    return PostedVerdict(
+        outcome, exit_code(outcome, needs_approval=needs_approval, intact=intact), rubrics
+    )
 
 
 def complete_by_standing_pass(
@@ -53,7 +56,8 @@ def complete_by_standing_pass(
     *,
     needs_approval: bool,
 ) -> PostedVerdict:
-    """The rubrics with the answers that a look lacks as passes, as an earlier pass had them, or let them pass.
+    """The rubrics with the answers that a look lacks as passes, as an earlier pass had them, or let
+    them pass.
 
     Checks and waivers are those of now, so the outcome can be another one.
 
@@ -68,7 +72,9 @@ def complete_by_standing_pass(
     completed = []
     for rubric in rubrics:
         criteria = [_passed_before(criterion, cause) for criterion in rubric.criteria]
-        completed.append(decide(definitions_by_id[rubric.id], criteria, waived_ids.get(rubric.id, ())))
+        completed.append(
+            decide(definitions_by_id[rubric.id], criteria, waived_ids.get(rubric.id, ()))
+        )
     outcome = run_outcome(completed)
     code = exit_code(outcome, needs_approval=needs_approval, intact=True)
     return PostedVerdict(outcome, code, tuple(completed))
@@ -81,11 +87,17 @@ def _passed_before(result: CriterionResult, cause: PassedInRun) -> CriterionResu
 
 
 def judge_approvals_alone(*, needs_approval: bool) -> PostedVerdict:
-    """Nothing but whether the gate's change is approved: a workflow's agents would have to be asked for the rest."""
-    return PostedVerdict("inconclusive", exit_code("inconclusive", needs_approval=needs_approval, intact=True), ())
+    """Nothing but whether the gate's change is approved: a workflow's agents would have to be asked
+    for the rest.
+    """
+    return PostedVerdict(
+        "inconclusive", exit_code("inconclusive", needs_approval=needs_approval, intact=True), ()
+    )
 
 
-def distrust_claim(outcome: RunOutcome, code: int, rubrics: tuple[RubricResult, ...]) -> PostedVerdict:
+def distrust_claim(
+    outcome: RunOutcome, code: int, rubrics: tuple[RubricResult, ...]
+) -> PostedVerdict:
     """What counts of a verdict that a job claims which the change controls: anything but a pass.
 
     If the gate itself changed, a person must approve that all the same.

@@ -1,4 +1,6 @@
-"""Run the tests that fails bring, behind the wall, in exports of both trees. What the runs mean: `counterexample`."""
+"""Run the tests that fails bring, behind the wall, in exports of both trees. What the runs mean:
+`counterexample`.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,18 @@ from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.brief import CriterionAnswer
 from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.counterexample import MAX_TEST, RUNS, RunReading
-from vibe_gate.sandbox import CommandLimits, CommandResult, command_environment_from, run_command, wall_lack
+from vibe_gate.sandbox import (
+    CommandLimits,
+    CommandResult,
+    command_environment_from,
+    run_command,
+    wall_lack,
+)
 
 ENVIRONMENT = "VIBE_GATE_TEST_ENVIRONMENT"
-"""The absolute path of the environment, in place of the gate's own setting: where a CI job made it."""
+"""The absolute path of the environment, in place of the gate's own setting: where a CI job made
+it.
+"""
 
 MAX_DISK_MB, MAX_PROCESSES = 512, 256
 """Of one run: more than a test of a unit needs, and little enough for any machine."""
@@ -46,7 +56,11 @@ class Prover:
         tell: Callable[[str], object],
     ) -> None:
         self._tell = tell
-        self._rule, self._folder, self._named = environment.rule, environment.folder, environment.named
+        self._rule, self._folder, self._named = (
+            environment.rule,
+            environment.folder,
+            environment.named,
+        )
         self._change, self._repository, self._run = change, repository, run
         self._environment = command_environment_from(run.environment.variables)
         self._trees: dict[Side, Tree] = {
@@ -57,13 +71,17 @@ class Prover:
         self._has_pytest: bool | None = None
 
     async def proven(self, vote: Vote, answer: CriterionAnswer) -> Vote:
-        """The vote with what running its test came to; as it is if it is no fail, or has no test."""
+        """The vote with what running its test came to; as it is if it is no fail, or has no
+        test.
+        """
         if vote.outcome != "fail" or not answer.test.strip():
             return vote
         obligation = counterexample.obliging(answer.obligation, vote, self._trees["after"].read)
         if len(answer.test) > MAX_TEST:
             why = f"Could not run: its test is longer than {MAX_TEST:,} characters."
-            return replace(vote, proof=Proof(status="could_not_run", reason=why, obligation=obligation))
+            return replace(
+                vote, proof=Proof(status="could_not_run", reason=why, obligation=obligation)
+            )
         return await self._with_proof(vote, answer.test.rstrip("\n") + "\n", obligation)
 
     async def again(self, vote: Vote) -> Vote:
@@ -72,7 +90,9 @@ class Prover:
             return vote
         return await self._with_proof(vote, vote.proof.test, vote.proof.obligation)
 
-    async def _with_proof(self, vote: Vote, test: str, obligation: tuple[CheckedEvidence, ...]) -> Vote:
+    async def _with_proof(
+        self, vote: Vote, test: str, obligation: tuple[CheckedEvidence, ...]
+    ) -> Vote:
         async with self._free:
             self._tell("running the test that a fail brought")
             return counterexample.voided(vote, await self._proof(test, obligation))
@@ -81,10 +101,14 @@ class Prover:
         folders = [name for name in counterexample.TEST_FOLDERS if self._trees["after"].list(name)]
         path = counterexample.path_of(test, self._rule, folders)
         printed: list[str] = []
-        status, reason = counterexample.weighed(*await self._compared(test, path, printed), obligation)
+        status, reason = counterexample.weighed(
+            *await self._compared(test, path, printed), obligation
+        )
         redact, name = self._run.redactor.text, counterexample.name_of(path, test)
         shown = show_block("".join(printed))  # a person prints it on a terminal
-        self._run.record.counterexample(name, test.encode(errors="replace"), shown.encode(errors="replace"))
+        self._run.record.counterexample(
+            name, test.encode(errors="replace"), shown.encode(errors="replace")
+        )
         return Proof(
             status=status,
             reason=short(redact(reason)),
@@ -95,7 +119,9 @@ class Prover:
         )
 
     async def _compared(self, test: str, path: str, printed: list[str]) -> tuple[ProofStatus, str]:
-        """Three runs after the change, fewer if one says nothing; one before it, or one of what must not pass."""
+        """Three runs after the change, fewer if one says nothing; one before it, or one of what
+        must not pass.
+        """
         after: list[RunReading] = []
         while len(after) < RUNS and not (after and after[-1].end == "unfinished"):
             after.append(await self._ran("after", test, path, printed))
@@ -108,7 +134,9 @@ class Prover:
             return counterexample.not_run(doubt)
         control = counterexample.control_of(test, python=path.endswith(".py"))
         if not (await self._ran("after", control, path, printed)).fails:
-            return counterexample.not_run("what must fail in its place does not fail either, so a pass says nothing")
+            return counterexample.not_run(
+                "what must fail in its place does not fail either, so a pass says nothing"
+            )
         return status, reason
 
     async def _ran(self, side: Side, test: str, path: str, printed: list[str]) -> RunReading:
@@ -121,13 +149,19 @@ class Prover:
                 return RunReading("unfinished", f"{path} cannot be written into the tree")
             if self._has_pytest is None:
                 asked = [self._python(), "-c", "import pytest"]
-                self._has_pytest = bool(self._rule.command) or (await self._walled(asked, root)).exit_code == 0
+                self._has_pytest = (
+                    bool(self._rule.command) or (await self._walled(asked, root)).exit_code == 0
+                )
             command = self._command()
             ended = await self._walled(counterexample.with_file(command, path), root)
-        output = self._run.redactor.text(ended.output.replace(f"{root}/", ""))  # before a line of it is cut
+        output = self._run.redactor.text(
+            ended.output.replace(f"{root}/", "")
+        )  # before a line of it is cut
         code = ended.failure if ended.exit_code is None else f"exit code {ended.exit_code}"
         printed.append(f"==== {side} the change: {code}\n{output}\n")
-        return counterexample.read_run(counterexample.runner_of(command), ended.exit_code, output, ended.failure)
+        return counterexample.read_run(
+            counterexample.runner_of(command), ended.exit_code, output, ended.failure
+        )
 
     async def _walled(self, argv: Sequence[str], root: Path) -> CommandResult:
         left = self._run.deadline.left()
@@ -151,10 +185,16 @@ class Prover:
     def _variables(self, root: Path) -> dict[str, str]:
         """What a run in `root` sees: imports come from there, whatever is installed."""
         found = [str(each) for each in (root, root / "src") if each.is_dir()]
-        own = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1", "PYTHONPATH": os.pathsep.join(found)}
+        own = {
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONNOUSERSITE": "1",
+            "PYTHONPATH": os.pathsep.join(found),
+        }
         if self._folder is None:
             return own
-        path = os.pathsep.join(filter(None, [str(self._folder / "bin"), self._environment.variables.get("PATH", "")]))
+        path = os.pathsep.join(
+            filter(None, [str(self._folder / "bin"), self._environment.variables.get("PATH", "")])
+        )
         return own | {"PATH": path, "VIRTUAL_ENV": str(self._folder)}
 
     def _python(self) -> str:
@@ -162,14 +202,22 @@ class Prover:
 
     def _command(self, *, shown: bool = False) -> tuple[str, ...]:
         """The command with `{file}`; `shown`: as a user would type it in a checkout."""
-        python = (f"{self._named}/bin/python" if self._named else "python") if shown else self._python()
+        python = (
+            (f"{self._named}/bin/python" if self._named else "python") if shown else self._python()
+        )
         return counterexample.command_of(self._rule, python, has_pytest=bool(self._has_pytest))
 
 
 async def tried_again(
-    answers: Answers, facts: Facts, repository: Repository, run: RunContext, tell: Callable[[str], object]
+    answers: Answers,
+    facts: Facts,
+    repository: Repository,
+    run: RunContext,
+    tell: Callable[[str], object],
 ) -> Answers:
-    """The answers, with the tests of kept votes that could not be run then: what they need may be here now."""
+    """The answers, with the tests of kept votes that could not be run then: what they need may be
+    here now.
+    """
     asked = (one for each in answers.by_rubric.values() for one in each)
     kept = [vote for one in asked for cast in one.by_criterion.values() for vote in cast]
     if facts.tests is None or not any(map(_could_not_run, kept)):
@@ -179,7 +227,9 @@ async def tried_again(
     made = {vote: await prover.again(vote) for vote in kept}
 
     def with_proofs(votes: RubricVotes) -> RubricVotes:
-        again = {name: tuple(made[vote] for vote in cast) for name, cast in votes.by_criterion.items()}
+        again = {
+            name: tuple(made[vote] for vote in cast) for name, cast in votes.by_criterion.items()
+        }
         return replace(votes, by_criterion=again)
 
     by_rubric = {name: tuple(map(with_proofs, each)) for name, each in answers.by_rubric.items()}
@@ -187,7 +237,9 @@ async def tried_again(
 
 
 def _could_not_run(vote: Vote) -> bool:
-    """Whether it is a vote of an earlier run whose test could not be run, other than for its own time."""
+    """Whether it is a vote of an earlier run whose test could not be run, other than for its own
+    time.
+    """
     proof = vote.proof
     if proof is UNSET or proof.status != "could_not_run" or not proof.test:
         return False
@@ -195,7 +247,9 @@ def _could_not_run(vote: Vote) -> bool:
 
 
 def _put(root: Path, path: str, test: str) -> bool:
-    """Write the test into the export, through no link and over nothing; whether that could be done."""
+    """Write the test into the export, through no link and over nothing; whether that could be
+    done.
+    """
     place = root / path
     if place.parent.resolve() != place.parent:
         return False
@@ -208,10 +262,13 @@ def _put(root: Path, path: str, test: str) -> bool:
     return True
 
 
-def environment_for(rule: CounterexampleRule, change: Change, repository: Repository) -> ProofEnvironment:
+def environment_for(
+    rule: CounterexampleRule, change: Change, repository: Repository
+) -> ProofEnvironment:
     """What tests of the change run with on this machine, or why they cannot.
 
-    Not what a reviewed tree holds: it would be the change's own, and a link in its place opens any folder to the tests.
+    Not what a reviewed tree holds: it would be the change's own, and a link in its place opens any
+    folder to the tests.
     """
     user_folder = repository.environment.variables.get(ENVIRONMENT, "")
     gate_folder = rule.environment or ""
@@ -226,9 +283,13 @@ def environment_for(rule: CounterexampleRule, change: Change, repository: Reposi
         lack = lack or ("" if rule.command else _UNNAMED)
     elif user_folder and not folder.is_absolute():
         lack = f"{ENVIRONMENT} is not an absolute path"
-    elif not user_folder and (folder.parent.resolve() != folder.parent or _is_tracked(gate_folder, change, repository)):
+    elif not user_folder and (
+        folder.parent.resolve() != folder.parent or _is_tracked(gate_folder, change, repository)
+    ):
         lack = f"{paths.quote(gate_folder)} is part of the reviewed files"
-    elif not (folder / "bin").is_dir() or not (rule.command or (folder / "bin" / "python").exists()):
+    elif not (folder / "bin").is_dir() or not (
+        rule.command or (folder / "bin" / "python").exists()
+    ):
         lack = f"there is no virtual environment at {paths.quote(user_folder or gate_folder)}"
     return ProofEnvironment(rule, folder, "" if user_folder else gate_folder, lack)
 
@@ -238,4 +299,6 @@ def _is_tracked(path: str, change: Change, repository: Repository) -> bool:
     return any(tree.entry(paths.encode(path)) is not None for tree in trees)
 
 
-_UNNAMED = f"no environment is named (environment under [counterexample] in gate.toml, or {ENVIRONMENT})"
+_UNNAMED = (
+    f"no environment is named (environment under [counterexample] in gate.toml, or {ENVIRONMENT})"
+)

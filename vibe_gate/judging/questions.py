@@ -1,7 +1,8 @@
 """Questions: what a rubric's judge is asked about a change, and the keys of that.
 
-A question as a whole has a key, by which receipts name it. Each vote on it has a key of its own, by which it is kept:
-what the judge is shown, the number of the vote and the model that casts it, and not how many votes are planned.
+A question as a whole has a key, by which receipts name it. Each vote on it has a key of its own, by
+which it is kept: what the judge is shown, the number of the vote and the model that casts it, and
+not how many votes are planned.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def question_key(
     tests: str = "",
     unshown: Sequence[Sight] = (),
 ) -> str:
-    """The sha-256, in hex, of everything an answer depends on: the same key is never paid for twice.
+    """The sha-256, in hex, of everything an answer depends on: the same key is never paid for
+    twice.
 
     Args:
         about: The trees before and after, or the digest of what a judge is shown of them.
@@ -103,13 +105,17 @@ class RubricQuestion(Struct, frozen=True):
 
     @property
     def shown(self) -> dict[str, str]:
-        """Which claims that may have to stay in this clone are shown with it, as `leaving.may_leave` takes them."""
+        """Which claims that may have to stay in this clone are shown with it, as
+        `leaving.may_leave` takes them.
+        """
         prompts = [claim for claim in self.claims if claim.kind == "prompt"]
         return {claim.kind: PRIVATE if claim.is_private else SHARED for claim in prompts}
 
     @property
     def unshown(self) -> tuple[Sight, ...]:
-        """The kinds of claims that the rubric sees elsewhere, and that a judge is told are not shown."""
+        """The kinds of claims that the rubric sees elsewhere, and that a judge is told are not
+        shown.
+        """
         shown_kinds = {"message", *(claim.kind for claim in self.claims)}
         return tuple(kind for kind in self.rubric.sees if kind not in shown_kinds)
 
@@ -123,7 +129,9 @@ class RubricQuestion(Struct, frozen=True):
         return self.key_about(self.about)
 
     def key_about(self, about: Sequence[str]) -> str:
-        """The key of the question as a whole, put about these trees or about what is shown of them."""
+        """The key of the question as a whole, put about these trees or about what is shown of
+        them.
+        """
         return question_key(
             about=about,
             rubric=self.rubric.digest,
@@ -135,7 +143,9 @@ class RubricQuestion(Struct, frozen=True):
         )
 
     def vote_keys(self, number: int, about: Sequence[str]) -> dict[str, str]:
-        """By model, the key of the vote of that number: of the model whose turn it is, then of the fallback."""
+        """By model, the key of the vote of that number: of the model whose turn it is, then of the
+        fallback.
+        """
         keys = {}
         for model in (self.model_of(number), self.rubric.fallback):
             if not model:
@@ -154,9 +164,11 @@ class RubricQuestion(Struct, frozen=True):
 
 
 def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[RubricQuestion, ...]:
-    """What is asked about the change: of a rubric that sees claims two questions, without and with those there are.
+    """What is asked about the change: of a rubric that sees claims two questions, without and with
+    those there are.
 
-    A question without them leaves out the criteria that need them, and is not asked if none is left.
+    A question without them leaves out the criteria that need them, and is not asked if none is
+    left.
 
     Args:
         facts: What is known of the change.
@@ -177,7 +189,9 @@ def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[Rubr
             if not asked_rubric.judge_criteria:
                 continue
             ids = _concerned_ids(asked_rubric, facts.change)
-            questions.append(RubricQuestion(asked_rubric, claims, models, trees, ids, versions, tests))
+            questions.append(
+                RubricQuestion(asked_rubric, claims, models, trees, ids, versions, tests)
+            )
     return tuple(questions)
 
 

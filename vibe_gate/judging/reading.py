@@ -1,8 +1,8 @@
 """Reading: what a model answered, criterion by criterion, and what is wrong with its form.
 
-Form alone loses no answer: case, brackets and quotation marks around a word do not count. What still does not fit is
-said in a sentence, which goes back to the model once (`sent_back`); a criterion that then has no readable answer
-abstains with it.
+Form alone loses no answer: case, brackets and quotation marks around a word do not count. What
+still does not fit is said in a sentence, which goes back to the model once (`sent_back`); a
+criterion that then has no readable answer abstains with it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ MAX_PROBLEMS = 5
 """Problems that go back at once: more would be another prompt."""
 
 MAX_WORD = 60
-"""A longer word of the model is not repeated: cut, a secret in it would not be known as one any more."""
+"""A longer word of the model is not repeated: cut, a secret in it would not be known as one any
+more.
+"""
 
 _AROUND = " \t\r\n\"'`[]()*.,;:"
 
 
 class Reading(Struct, frozen=True):
-    """The answers that can be read, by criterion id, and what is wrong with the others, by criterion id.
+    """The answers that can be read, by criterion id, and what is wrong with the others, by
+    criterion id.
 
     `unfit`: what is wrong with the answer as a whole; then it has no answers.
     """
@@ -48,9 +51,13 @@ def reading_of(asked: Sequence[str], answer: object) -> Reading:
     by_id: dict[str, list[CriterionAnswer]] = {name: [] for name in asked}
     for one in map(_plainly, given.answers):
         if one.criterion not in by_id:
-            return Reading(unfit=f"{_quoted(one.criterion)} is not asked; the criteria are {', '.join(asked)}")
+            return Reading(
+                unfit=f"{_quoted(one.criterion)} is not asked; the criteria are {', '.join(asked)}"
+            )
         by_id[one.criterion].append(one)
-    problems = {name: problem for name, answers in by_id.items() if (problem := _problem(name, answers))}
+    problems = {
+        name: problem for name, answers in by_id.items() if (problem := _problem(name, answers))
+    }
     read_well = {name: answers[0] for name, answers in by_id.items() if name not in problems}
     return Reading(given.changes, read_well, problems)
 
@@ -58,16 +65,24 @@ def reading_of(asked: Sequence[str], answer: object) -> Reading:
 def sent_back(asked: Sequence[str], answer: object) -> str:
     """What the model is told to change, or "" if its answer fits."""
     reading = reading_of(asked, answer)
-    wrong = [reading.unfit] if reading.unfit else [*reading.problems.values(), *_incomplete(reading.answers)]
+    wrong = (
+        [reading.unfit]
+        if reading.unfit
+        else [*reading.problems.values(), *_incomplete(reading.answers)]
+    )
     if not wrong:
         return ""
-    more = "" if len(wrong) <= MAX_PROBLEMS else f"; and {len(wrong) - MAX_PROBLEMS} more of this kind"
+    more = (
+        "" if len(wrong) <= MAX_PROBLEMS else f"; and {len(wrong) - MAX_PROBLEMS} more of this kind"
+    )
     told = "; ".join(wrong[:MAX_PROBLEMS])
     return f"The answer does not fit: {told}{more}. Give the whole answer once more, with only that changed."
 
 
 def plain_word(text: str) -> str:
-    """The one word of the form that the model may have meant: without what stands around it, in small letters."""
+    """The one word of the form that the model may have meant: without what stands around it, in
+    small letters.
+    """
     return text.strip(_AROUND).lower().replace(" ", "_").replace("-", "_")
 
 

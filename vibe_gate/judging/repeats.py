@@ -1,4 +1,6 @@
-"""Leave out of a judge's words what they repeat word for word of private texts that it was shown."""
+"""Leave out of a judge's words what they repeat word for word of private texts that it was
+shown.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,14 @@ WORDS = 4
 """So many words in a row are a repetition; fewer stand in any sentence about the same thing."""
 
 SHORT = 6
-"""Letters of a private text of fewer words that is a repetition as a whole; "do it" stands in any sentence, too."""
+"""Letters of a private text of fewer words that is a repetition as a whole; "do it" stands in any
+sentence, too.
+"""
 
 LEFT_OUT = "(request left out)"
-"""Stands in the middle of a sentence. No brackets: a comment would show the words in them as code."""
+"""Stands in the middle of a sentence. No brackets: a comment would show the words in them as
+code.
+"""
 
 _WORD = re.compile("[^\\W\u0e00-\U0010ffff]+|(?=\\w)[\u0e00-\U0010ffff]")
 """A word; of scripts that put no spaces between words, a character."""
@@ -25,10 +31,12 @@ _NO_LETTER = re.compile(r"[\W_]+")
 
 
 class _Letters(Struct, frozen=True):
-    """Of a text its letters and digits as `_plain` has them, where each stands, and before which a word may begin.
+    """Of a text its letters and digits as `_plain` has them, where each stands, and before which a
+    word may begin.
 
-    A word may begin after anything that is neither, at a capital letter, and at each character of a script that puts
-    no spaces between words. So `our_customer`, `ourCustomer` and "o u r customer" are all "our customer".
+    A word may begin after anything that is neither, at a capital letter, and at each character of a
+    script that puts no spaces between words. So `our_customer`, `ourCustomer` and "o u r customer"
+    are all "our customer".
     """
 
     plain: str
@@ -45,16 +53,24 @@ class _Letters(Struct, frozen=True):
 
 
 def without_repeats(text: str, private: Iterable[str], allowed: Callable[[], Iterable[str]]) -> str:
-    """The text without stretches of `WORDS` words or more, or a short text whole, of `private` and no `allowed` text.
+    """The text without stretches of `WORDS` words or more, or a short text whole, of `private` and
+    no `allowed` text.
 
-    Letters are compared in compatibility form: without case, accents, and characters that are drawn as nothing.
+    Letters are compared in compatibility form: without case, accents, and characters that are drawn
+    as nothing.
     """
     letters = _letters(text)
-    found = {words for words in set(chain.from_iterable(map(_stretches, private))) if words in letters.plain}
+    found = {
+        words
+        for words in set(chain.from_iterable(map(_stretches, private)))
+        if words in letters.plain
+    }
     for one in map(_plain, allowed() if found else ()):
         found -= {words for words in found if words in one}
     places = letters.places
-    for start, end in reversed(list(_joined(sorted(chain.from_iterable(map(letters.find, found)))))):
+    for start, end in reversed(
+        list(_joined(sorted(chain.from_iterable(map(letters.find, found)))))
+    ):
         text = text[: places[start]] + LEFT_OUT + text[places[end - 1] + 1 :]
     return text
 

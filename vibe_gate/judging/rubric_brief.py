@@ -51,10 +51,12 @@ class RubricBrief(Struct, frozen=True):
         return self.question.key_about((self.about,))
 
     def prompt(self, part: BriefPart, nonce: str, number: int = 0) -> str:
-        """The judge's prompt for a part, or for some of its criteria, in the order of the vote of that number.
+        """The judge's prompt for a part, or for some of its criteria, in the order of the vote of
+        that number.
 
-        Files and criteria change places from vote to vote, so that none is always the first. The order follows from
-        what is shown, so that a recording matches; 0 is the order of the rubric and of the paths.
+        Files and criteria change places from vote to vote, so that none is always the first. The
+        order follows from what is shown, so that a recording matches; 0 is the order of the rubric
+        and of the paths.
         """
         if not number:
             return _part_prompt(self.change, self.around, part, nonce)
@@ -72,7 +74,9 @@ class RubricBrief(Struct, frozen=True):
             yield criterion.question or ""
 
     def supports(self, cast: CastVote, read: Callable[[FileVersion], bytes]) -> bool:
-        """Whether what counted as evidence in a vote, given about other trees, stands in this change, too."""
+        """Whether what counted as evidence in a vote, given about other trees, stands in this
+        change, too.
+        """
         criteria = {criterion.id: criterion for criterion in self.question.rubric.judge_criteria}
         for criterion_id, vote in cast.by_criterion.items():
             if criterion_id not in criteria:
@@ -82,7 +86,9 @@ class RubricBrief(Struct, frozen=True):
                     return False
         return True
 
-    def _has(self, line: CheckedEvidence, criterion: Criterion, read: Callable[[FileVersion], bytes]) -> bool:
+    def _has(
+        self, line: CheckedEvidence, criterion: Criterion, read: Callable[[FileVersion], bytes]
+    ) -> bool:
         """Whether the quoted line stands in this change; one that counted for nothing need not."""
         if line.standing == "void":
             return True
@@ -94,23 +100,35 @@ def _part_prompt(change: Change, around: Surroundings, part: BriefPart, nonce: s
     return brief.prompt(change, part, facts, nonce)
 
 
-def briefs_of(questions: Iterable[RubricQuestion], facts: Facts, repository: Repository) -> list[RubricBrief]:
-    """What a judge is shown for each question; rubrics about the same files share what stands around them."""
+def briefs_of(
+    questions: Iterable[RubricQuestion], facts: Facts, repository: Repository
+) -> list[RubricBrief]:
+    """What a judge is shown for each question; rubrics about the same files share what stands
+    around them.
+    """
     surroundings_of = cache(partial(surroundings, repository))
     briefs = []
     for question in questions:
         concerned_change = brief.concerned(facts.change, question.rubric)
         around = surroundings_of(concerned_change)
-        change, moved_hunks, too_large = _show_moved_files(concerned_change, question.rubric, facts.gate, repository)
+        change, moved_hunks, too_large = _show_moved_files(
+            concerned_change, question.rubric, facts.gate, repository
+        )
         hunks = {**around.hunks, **moved_hunks}
-        parts, without_text = brief.parts(change, question.rubric, hunks, question.claims, question.unshown)
+        parts, without_text = brief.parts(
+            change, question.rubric, hunks, question.claims, question.unshown
+        )
         about = _shown_digest(change, around, parts)
-        briefs.append(RubricBrief(question, change, around, parts, (*without_text, *too_large), about))
+        briefs.append(
+            RubricBrief(question, change, around, parts, (*without_text, *too_large), about)
+        )
     return briefs
 
 
 def _shown_digest(change: Change, around: Surroundings, parts: Sequence[BriefPart]) -> str:
-    """The sha-256 of the contents of the files and of the prompts, without the nonce, which each run has anew."""
+    """The sha-256 of the contents of the files and of the prompts, without the nonce, which each
+    run has anew.
+    """
     blobs = []
     for file in change.files:
         for side in (file.before, file.after):
@@ -122,9 +140,11 @@ def _shown_digest(change: Change, around: Surroundings, parts: Sequence[BriefPar
 def _show_moved_files(
     change: Change, rubric: Rubric, gate: Gate, repository: Repository
 ) -> tuple[Change, Mapping[str, tuple[Hunk, ...]], list[Unreviewed]]:
-    """Show files whole that move to where the rubric looks, as no judge was asked about them before.
+    """Show files whole that move to where the rubric looks, as no judge was asked about them
+    before.
 
-    Returns the change with these files whole, by path their hunks, and those that are too large for that.
+    Returns the change with these files whole, by path their hunks, and those that are too large for
+    that.
     """
     files = {}
     moved_hunks = {}

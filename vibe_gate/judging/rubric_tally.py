@@ -1,4 +1,6 @@
-"""Criteria to the outcome of a rubric, rubrics to that of a run, and the exit code: each decided once."""
+"""Criteria to the outcome of a rubric, rubrics to that of a run, and the exit code: each decided
+once.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from vibe_gate.judging.vote_counting import is_proven
 WORST_FIRST: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive", "pass")
 
 
-Effect = Literal["stops", "lowers", "advises", "raises", "doubts", "leaves open", "breaks", "undecided", "none"]
+Effect = Literal[
+    "stops", "lowers", "advises", "raises", "doubts", "leaves open", "breaks", "undecided", "none"
+]
 """What one criterion does to its rubric; `EFFECT_MEANINGS` has them in words."""
 
 EFFECT_MEANINGS: dict[Effect, str] = {
@@ -64,8 +68,8 @@ def effect_of(criterion: Criterion, result: CriterionResult, *, is_waived: bool 
 def _has_voided_fail(criterion: Criterion, result: CriterionResult) -> bool:
     """Whether the criterion is undecided because a test passed that a fail had brought.
 
-    Code under review can make any test pass. If only a proven fail of the criterion counts, a vote matters whose fail
-    quoted a line that obliges the code.
+    Code under review can make any test pass. If only a proven fail of the criterion counts, a vote
+    matters whose fail quoted a line that obliges the code.
     """
     if result.outcome != "abstain":
         return False
@@ -92,12 +96,18 @@ class RubricTally(Struct, frozen=True):
     def weight(self, *effects: Effect) -> float:
         """The summed weight of the criteria with one of these effects."""
         return sum(
-            result.weight for result, effect in zip(self.criteria, self.effects, strict=True) if effect in effects
+            result.weight
+            for result, effect in zip(self.criteria, self.effects, strict=True)
+            if effect in effects
         )
 
     def ids(self, *effects: Effect) -> set[str]:
         """The ids of the criteria with one of these effects."""
-        return {result.id for result, effect in zip(self.criteria, self.effects, strict=True) if effect in effects}
+        return {
+            result.id
+            for result, effect in zip(self.criteria, self.effects, strict=True)
+            if effect in effects
+        }
 
     def has(self, *effects: Effect) -> bool:
         """Whether a criterion has one of these effects."""
@@ -115,7 +125,9 @@ class RubricTally(Struct, frozen=True):
     def coverage(self) -> float:
         """Decided weight by applicable weight, 0 to 1; it is reported and decides nothing."""
         applicable_weight = sum(
-            result.weight for result, effect in zip(self.criteria, self.effects, strict=True) if effect != "none"
+            result.weight
+            for result, effect in zip(self.criteria, self.effects, strict=True)
+            if effect != "none"
         )
         if not applicable_weight:
             return 1.0
@@ -146,22 +158,35 @@ class RubricTally(Struct, frozen=True):
 
     @property
     def would_block_ids(self) -> set[str]:
-        """The failed criteria that make the rubric fail if advice blocked as any other fail does."""
+        """The failed criteria that make the rubric fail if advice blocked as any other fail
+        does.
+        """
         if self.has(*_FAILING) and self.score("advises") < self.threshold:
             return self.ids(*_FAILING)
-        advising_musts = {result.id for result in self.criteria if result.must} & self.ids("advises")
+        advising_musts = {result.id for result in self.criteria if result.must} & self.ids(
+            "advises"
+        )
         return self.ids("stops") | advising_musts
 
 
-def tally_rubric(rubric: Rubric, results: Sequence[CriterionResult], waived_ids: Collection[str] = ()) -> RubricTally:
+def tally_rubric(
+    rubric: Rubric, results: Sequence[CriterionResult], waived_ids: Collection[str] = ()
+) -> RubricTally:
     """What each result does to the rubric. `waived_ids`: failed criteria that people let pass."""
     criteria = {criterion.id: criterion for criterion in rubric.criterion}
-    effects = tuple(effect_of(criteria[result.id], result, is_waived=result.id in waived_ids) for result in results)
+    effects = tuple(
+        effect_of(criteria[result.id], result, is_waived=result.id in waived_ids)
+        for result in results
+    )
     return RubricTally(rubric.pass_threshold, tuple(results), effects)
 
 
-def decide(rubric: Rubric, results: Sequence[CriterionResult], waived_ids: Collection[str] = ()) -> RubricResult:
-    """The rubric's outcome from the results of its criteria. `waived_ids`: failed ones that people let pass."""
+def decide(
+    rubric: Rubric, results: Sequence[CriterionResult], waived_ids: Collection[str] = ()
+) -> RubricResult:
+    """The rubric's outcome from the results of its criteria. `waived_ids`: failed ones that people
+    let pass.
+    """
     return summarize_tally(rubric, tally_rubric(rubric, results, waived_ids))
 
 
@@ -173,13 +198,13 @@ def summarize_tally(
 ) -> RubricResult:
     """The tally as bundles keep it.
 
-    A fail that only advises says in `would_block` what it would have done; one that people let pass says who did.
+    A fail that only advises says in `would_block` what it would have done; one that people let pass
+    says who did.
 
     Args:
-        rubric: The one that was tallied.
-        tally: What each of its criteria does to it.
-        waiver_sentences: Who let a criterion pass, by its id.
-        reused_score: Of the receipt whose pass was taken over, in which judges' answers are not named one by one.
+        rubric: The one that was tallied. tally: What each of its criteria does to it.
+        waiver_sentences: Who let a criterion pass, by its id. reused_score: Of the receipt whose
+        pass was taken over, in which judges' answers are not named one by one.
     """
     would_block_ids = tally.would_block_ids
     criteria = []
@@ -187,7 +212,9 @@ def summarize_tally(
         if effect == "advises":
             result = replace(result, would_block=result.id in would_block_ids)
         elif result.id in waiver_sentences:
-            result = replace(result, reason=short(f"{waiver_sentences[result.id]} | {result.reason}"))
+            result = replace(
+                result, reason=short(f"{waiver_sentences[result.id]} | {result.reason}")
+            )
         criteria.append(result)
     score = tally.score()
     if reused_score is not None and tally.outcome == "pass":
@@ -209,8 +236,9 @@ def run_outcome(rubrics: Sequence[RubricResult]) -> RunOutcome:
 
 
 def worst_outcome(outcomes: Iterable[str]) -> RunOutcome:
-    """The first of fail, error, inconclusive, pass among these; without any, pass. Others, as of skipped stages, do not
-    count."""
+    """The first of fail, error, inconclusive, pass among these; without any, pass. Others, as of
+    skipped stages, do not count.
+    """
     present = set(outcomes)
     return next((outcome for outcome in WORST_FIRST if outcome in present), "pass")
 

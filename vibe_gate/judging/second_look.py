@@ -1,5 +1,6 @@
-"""Second looks: each fail that would block is put to a conversation that tries to show from the code that it does not
-happen. It is no vote: only a refutation whose quoted lines stand changes anything, and only for that fail.
+"""Second looks: each fail that would block is put to a conversation that tries to show from the
+code that it does not happen. It is no vote: only a refutation whose quoted lines stand changes
+anything, and only for that fail.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ async def look_again(
     tell: Callable[[str], object],
     model: ModelAccess,
 ) -> Answers:
-    """The answers with a second look at each of these fails: one that is kept, or asked for now if a model may be.
+    """The answers with a second look at each of these fails: one that is kept, or asked for now if
+    a model may be.
 
     `tell` hears what is asked. `model` is the way that the votes came by. Raises GatewayError.
     """
@@ -133,7 +135,9 @@ async def look_again(
 
 
 def look_questions(fails: Iterable[OpenFail], facts: Facts, run: RunContext) -> list[LookQuestion]:
-    """What is asked about these fails. The node is `second-look-<rubric>`, then -b, -c ... for further ones."""
+    """What is asked about these fails. The node is `second-look-<rubric>`, then -b, -c ... for
+    further ones.
+    """
     default_model = facts.gate.default_model(run.environment)
     trees = (facts.change.before, facts.change.after)
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
@@ -152,18 +156,24 @@ def look_questions(fails: Iterable[OpenFail], facts: Facts, run: RunContext) -> 
     return questions
 
 
-def _open_questions(questions: Iterable[LookQuestion], looks: Mapping[str, SecondLook]) -> list[LookQuestion]:
+def _open_questions(
+    questions: Iterable[LookQuestion], looks: Mapping[str, SecondLook]
+) -> list[LookQuestion]:
     """Those without a look, each once: two rubrics may ask the same."""
     open_questions = {question.key: question for question in questions if question.key not in looks}
     return list(open_questions.values())
 
 
-def _add_looks(answers: Answers, questions: Sequence[LookQuestion], looks: Mapping[str, SecondLook]) -> Answers:
+def _add_looks(
+    answers: Answers, questions: Sequence[LookQuestion], looks: Mapping[str, SecondLook]
+) -> Answers:
     """The answers, each vote of these fails with the second look at it."""
     by_rubric = {}
     for rubric_id, question_votes in answers.by_rubric.items():
         own_questions = [question for question in questions if question.fail.rubric.id == rubric_id]
-        by_rubric[rubric_id] = tuple(_votes_with_looks(votes, own_questions, looks) for votes in question_votes)
+        by_rubric[rubric_id] = tuple(
+            _votes_with_looks(votes, own_questions, looks) for votes in question_votes
+        )
     return replace(answers, by_rubric=by_rubric)
 
 
@@ -172,12 +182,18 @@ def _votes_with_looks(
 ) -> RubricVotes:
     by_criterion = {}
     for criterion_id, cast in votes.by_criterion.items():
-        own_questions = [question for question in questions if question.fail.criterion.id == criterion_id]
-        by_criterion[criterion_id] = tuple(_vote_with_look(vote, own_questions, looks) for vote in cast)
+        own_questions = [
+            question for question in questions if question.fail.criterion.id == criterion_id
+        ]
+        by_criterion[criterion_id] = tuple(
+            _vote_with_look(vote, own_questions, looks) for vote in cast
+        )
     return replace(votes, by_criterion=by_criterion)
 
 
-def _vote_with_look(vote: Vote, questions: Iterable[LookQuestion], looks: Mapping[str, SecondLook]) -> Vote:
+def _vote_with_look(
+    vote: Vote, questions: Iterable[LookQuestion], looks: Mapping[str, SecondLook]
+) -> Vote:
     for question in questions:
         if vote in question.fail.votes and question.key in looks:
             return replace(vote, second_look=looks[question.key])
@@ -185,7 +201,8 @@ def _vote_with_look(vote: Vote, questions: Iterable[LookQuestion], looks: Mappin
 
 
 class LookCache:
-    """The second looks that this machine keeps; those that were found are in `looks`, by key of the question.
+    """The second looks that this machine keeps; those that were found are in `looks`, by key of the
+    question.
 
     A recording and a replay use none, as of votes.
     """
@@ -219,7 +236,9 @@ class LookCache:
         return None
 
     def keep(self, looks: Mapping[str, SecondLook]) -> str:
-        """Keep what the model answered. Returns why something could not be kept, as a clause, or ""."""
+        """Keep what the model answered. Returns why something could not be kept, as a clause, or
+        "".
+        """
         if not self.writes:
             return ""
         run = self._run
@@ -235,9 +254,15 @@ class LookCache:
 
 
 async def _ask(
-    questions: Sequence[LookQuestion], facts: Facts, repository: Repository, run: RunContext, model: ModelAccess
+    questions: Sequence[LookQuestion],
+    facts: Facts,
+    repository: Repository,
+    run: RunContext,
+    model: ModelAccess,
 ) -> tuple[dict[str, SecondLook], bool]:
-    """By key, what each conversation found, and whether the exported trees are still what they were."""
+    """By key, what each conversation found, and whether the exported trees are still what they
+    were.
+    """
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
     folder = model.folder / facts.stage / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
@@ -263,7 +288,10 @@ async def _ask(
 
 
 def _tell_budget(
-    run: RunContext, model: ModelAccess, asked: Iterable[LookQuestion], looks: Mapping[str, SecondLook]
+    run: RunContext,
+    model: ModelAccess,
+    asked: Iterable[LookQuestion],
+    looks: Mapping[str, SecondLook],
 ) -> None:
     """Name the lines of the fails at which there was no second look."""
     left = [vote for each in asked if looks[each.key].said is None for vote in each.fail.votes]
@@ -277,7 +305,9 @@ def _tell_budget(
 def _add_node(question: LookQuestion, facts: Facts, run: RunContext) -> None:
     """Add its node to the graph, after the conversations of this run that it is about."""
     run.record.event("node.added", question.node, kind="judge", digest=question.fail.rubric.digest)
-    turns = [Path(vote.turn).parts for vote in question.fail.votes if vote.turn.startswith("nodes/")]
+    turns = [
+        Path(vote.turn).parts for vote in question.fail.votes if vote.turn.startswith("nodes/")
+    ]
     for source in dict.fromkeys(parts[1] for parts in turns) or [facts.checks_node]:
         run.record.event("edge.added", **{"from": source, "to": question.node})
 
@@ -286,14 +316,20 @@ async def _look(question: LookQuestion, shared: _LookContext) -> SecondLook:
     model, run = shared.model, shared.run
     async with model.slots:
         end, name = await with_fallback(
-            partial(_hold, question, shared), question.model, question.fail.rubric.fallback, model, run.redactor.text
+            partial(_hold, question, shared),
+            question.model,
+            question.fail.rubric.fallback,
+            model,
+            run.redactor.text,
         )
     if end.status == "answered":
         return replace(_found(end.answer, end.folder, shared), model=name)
     return _no_answer(model.why_unanswered(end), end.folder)
 
 
-async def _hold(question: LookQuestion, shared: _LookContext, name: str, patience_s: float) -> TurnResult:
+async def _hold(
+    question: LookQuestion, shared: _LookContext, name: str, patience_s: float
+) -> TurnResult:
     model, fail = shared.model, question.fail
     turn = TurnRequest(
         node=question.node,
@@ -315,7 +351,9 @@ async def _hold(question: LookQuestion, shared: _LookContext, name: str, patienc
 
 def _no_answer(cause: Cause, turn: str = "") -> SecondLook:
     """Whatever the cause, the fail stays."""
-    return SecondLook(outcome="undecided", said=None, reason=short(cause.reason), turn=turn, cause=cause)
+    return SecondLook(
+        outcome="undecided", said=None, reason=short(cause.reason), turn=turn, cause=cause
+    )
 
 
 def _found(document: object, turn: str, shared: _LookContext) -> SecondLook:
@@ -333,14 +371,22 @@ def _found(document: object, turn: str, shared: _LookContext) -> SecondLook:
     quoted = answer.evidence if outcome == "refuted" else ()
     evidence = tuple(_checked(line, shared.trees) for line in quoted)
     return check_refutation(
-        SecondLook(outcome=outcome, said=outcome, reason=short(redact(reason)), evidence=evidence, turn=turn)
+        SecondLook(
+            outcome=outcome,
+            said=outcome,
+            reason=short(redact(reason)),
+            evidence=evidence,
+            turn=turn,
+        )
     )
 
 
 def check_refutation(look: SecondLook) -> SecondLook:
-    """What it counts for: without quoted lines, or if one of them does not stand, nothing is refuted.
+    """What it counts for: without quoted lines, or if one of them does not stand, nothing is
+    refuted.
 
-    Lone braces and the like stand everywhere, and prevent nothing; nor do lines that stood before the change alone.
+    Lone braces and the like stand everywhere, and prevent nothing; nor do lines that stood before
+    the change alone.
     """
     whys = sorted({one.why for one in look.evidence if one.standing == "void"})
     if not look.evidence:
@@ -354,13 +400,16 @@ def check_refutation(look: SecondLook) -> SecondLook:
     if look.outcome != "refuted" or not whys:
         return look
     why = "; ".join(whys)
-    return replace(look, outcome="undecided", reason=short(f'Answered "refuted", but {why}: {look.reason}'))
+    return replace(
+        look, outcome="undecided", reason=short(f'Answered "refuted", but {why}: {look.reason}')
+    )
 
 
 def _checked(line: QuotedLine, trees: Mapping[Side, Tree]) -> CheckedEvidence:
     """The quoted line looked up by its path, or as tools show that, in the tree that it names.
 
-    A line that is said to stand after the change and stands before it alone was removed: it prevents nothing.
+    A line that is said to stand after the change and stands before it alone was removed: it
+    prevents nothing.
     """
     path = paths.unquote(line.path).removeprefix("./")
     sides: tuple[Side, ...] = ("before", "after") if line.side == "before" else ("after",)

@@ -1,6 +1,7 @@
 """What a second look is asked about a fail, and the form of its answer.
 
-All text of the fail was written by a model that had read hostile text, so it is fenced like the repository's own.
+All text of the fail was written by a model that had read hostile text, so it is fenced like the
+repository's own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ LOOK_VERSION = 2
 """Part of the key that a second look is kept under: raise it whenever the words below change."""
 
 MAX_TRACE = 1_200
-"""Characters in which the way of the input through the code is written down before it is decided."""
+"""Characters in which the way of the input through the code is written down before it is
+decided.
+"""
 
 LOOK_PROMPT = """\
 You take a second look at a finding of a code gate. A judge was shown a change of a repository, answered "no" to a \
@@ -78,7 +81,9 @@ at most 280 characters: what prevents it, or how it happens."""
 
 
 class LookAnswer(Struct, frozen=True, kw_only=True):
-    """The answer in the form in which the model gives it. `trace`: the way of the input through the code."""
+    """The answer in the form in which the model gives it. `trace`: the way of the input through the
+    code.
+    """
 
     outcome: str
     reason: str = ""
@@ -88,7 +93,9 @@ class LookAnswer(Struct, frozen=True, kw_only=True):
 
 
 def look_of(document: object) -> LookAnswer:
-    """The model's answer, its outcome as a `LookOutcome` says it. ValueError: what is wrong with it."""
+    """The model's answer, its outcome as a `LookOutcome` says it. ValueError: what is wrong with
+    it.
+    """
     given = read(LookAnswer, document)
     outcome = plain_word(given.outcome)
     if outcome not in get_args(LookOutcome):
@@ -108,7 +115,8 @@ def look_objection(document: object) -> str:
 
 
 def look_schema() -> dict[str, Any]:
-    """The JSON schema that the model must fill. Nearly everything fits, as of `brief.answer_schema`.
+    """The JSON schema that the model must fill. Nearly everything fits, as of
+    `brief.answer_schema`.
 
     Only the outcome decides; `LOOK_PROMPT` asks for the rest.
     """
@@ -127,14 +135,20 @@ def look_schema() -> dict[str, Any]:
         "trace": text(f"The way of the input through the code, at most {MAX_TRACE:,} characters."),
         "outcome": text("refuted, stands or undecided."),
         "reason": text(f"One plain sentence, at most {MAX_REASON} characters."),
-        "evidence": {"type": "array", "description": "Of a refutation: the lines that prevent it.", "items": quoted},
+        "evidence": {
+            "type": "array",
+            "description": "Of a refutation: the lines that prevent it.",
+            "items": quoted,
+        },
         "missing": text("Of an undecided one: what would decide it."),
     }
     return {"type": "object", "required": ["outcome"], "properties": answer}
 
 
 def look_prompt(criterion: Criterion, votes: Sequence[Vote], nonce: str) -> str:
-    """The user's side: the question and the fail, nothing else of the change. `nonce` is that of the run's fences."""
+    """The user's side: the question and the fail, nothing else of the change. `nonce` is that of
+    the run's fences.
+    """
     findings = dict.fromkeys("\n".join(_described(vote)) for vote in votes)
     return (
         f"{fence_line(nonce)}\n\n"
@@ -154,7 +168,9 @@ def _described(vote: Vote) -> Iterator[str]:
         if one.standing != "void":
             yield _row(f"quoted, {one.path}:{one.line} ({one.side}): {one.quote}")
     if vote.proof is not UNSET:
-        yield _row(f"a test of the judge was run: {vote.proof.status.replace('_', ' ')}. {vote.proof.reason}")
+        yield _row(
+            f"a test of the judge was run: {vote.proof.status.replace('_', ' ')}. {vote.proof.reason}"
+        )
         yield from map(_row, vote.proof.test.split("\n") if vote.proof.test else [])
         for one in vote.proof.obligation:
             yield _row(f"what the judge says obliges the code, {one.path}:{one.line}: {one.quote}")
@@ -166,11 +182,18 @@ def _row(text: str) -> str:
 
 
 def look_key(
-    prompt: str, *, trees: Sequence[str], models: Sequence[str], tools: Sequence[str], versions: Mapping[str, str]
+    prompt: str,
+    *,
+    trees: Sequence[str],
+    models: Sequence[str],
+    tools: Sequence[str],
+    versions: Mapping[str, str],
 ) -> str:
-    """The sha-256, in hex, of everything that a second look depends on: the same key is never paid for twice.
+    """The sha-256, in hex, of everything that a second look depends on: the same key is never paid
+    for twice.
 
-    `prompt` without a nonce has all that is known of the fail; `trees` before and after; `models` with the fallback.
+    `prompt` without a nonce has all that is known of the fail; `trees` before and after; `models`
+    with the fallback.
     """
     about = {
         "second look": prompt,
@@ -180,4 +203,6 @@ def look_key(
         "tools": sorted(tools),
         "versions": dict(sorted(versions.items())),
     }
-    return hashlib.sha256(json.dumps(about, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(
+        json.dumps(about, sort_keys=True).encode("utf-8", "surrogatepass")
+    ).hexdigest()

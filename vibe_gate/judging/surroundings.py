@@ -1,7 +1,8 @@
-"""What code can tell a judge about a change, so that it need not look: functions around it, tests, callers.
+"""What code can tell a judge about a change, so that it need not look: functions around it, tests,
+callers.
 
-Names are found by their form, language by language, and looked for as whole words. That is a help and no proof:
-what is computed here is told as facts, and decides nothing.
+Names are found by their form, language by language, and looked for as whole words. That is a help
+and no proof: what is computed here is told as facts, and decides nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from vibe_gate.git import Repository
 
 AROUND_IN_FUNCTION = 50
-"""Lines of the enclosing function that are shown before and after a changed line; its first line always is."""
+"""Lines of the enclosing function that are shown before and after a changed line; its first line
+always is.
+"""
 
 AROUND = 10
 """The same where no function encloses it."""
@@ -53,20 +56,54 @@ _DEFINITION = expression(
 """A line that begins a function, method or type, in the form of the usual languages."""
 
 CODE = (
-    "*.py", "*.pyi", "*.rb", "*.go", "*.rs", "*.java", "*.kt", "*.kts", "*.scala", "*.swift", "*.php", "*.cs", "*.c",
-    "*.h", "*.cc", "*.cpp", "*.cxx", "*.hh", "*.hpp", "*.js", "*.jsx", "*.ts", "*.tsx", "*.mjs", "*.cjs", "*.mts",
-    "*.cts", "*.vue", "*.sh", "*.bash", "*.pl", "*.pm", "*.ex", "*.exs",
-)  # fmt: skip
+    "*.py",
+    "*.pyi",
+    "*.rb",
+    "*.go",
+    "*.rs",
+    "*.java",
+    "*.kt",
+    "*.kts",
+    "*.scala",
+    "*.swift",
+    "*.php",
+    "*.cs",
+    "*.c",
+    "*.h",
+    "*.cc",
+    "*.cpp",
+    "*.cxx",
+    "*.hh",
+    "*.hpp",
+    "*.js",
+    "*.jsx",
+    "*.ts",
+    "*.tsx",
+    "*.mjs",
+    "*.cjs",
+    "*.mts",
+    "*.cts",
+    "*.vue",
+    "*.sh",
+    "*.bash",
+    "*.pl",
+    "*.pm",
+    "*.ex",
+    "*.exs",
+)
 
-_EVERYWHERE = frozenset({"main", "run", "get", "set", "new", "init", "open", "close", "read", "write", "call", "next"})
+_EVERYWHERE = frozenset(
+    {"main", "run", "get", "set", "new", "init", "open", "close", "read", "write", "call", "next"}
+)
 """Names of which so many things are called that a list of them tells nothing."""
 
 
 class Surroundings(Struct, frozen=True):
-    """What stands around a change. By path: `hunks` as they are shown, and `names` of what the change touches.
+    """What stands around a change. By path: `hunks` as they are shown, and `names` of what the
+    change touches.
 
-    `has_tests`: whether a file of the tree is named as test runners look for them. `mentions`: by name, the lines of
-    the tree after the change that hold it.
+    `has_tests`: whether a file of the tree is named as test runners look for them. `mentions`: by
+    name, the lines of the tree after the change that hold it.
     """
 
     hunks: Mapping[str, tuple[Hunk, ...]]
@@ -75,18 +112,24 @@ class Surroundings(Struct, frozen=True):
     mentions: Mapping[str, tuple[NamedLine, ...]]
 
     def facts(self, shown: Iterable[str]) -> Iterator[str]:
-        """What is told about the files with these paths, a line each; the repository's text is made visible."""
+        """What is told about the files with these paths, a line each; the repository's text is made
+        visible.
+        """
         yield f"test files in the tree, by their names: {'some' if self.has_tests else 'none'}"
         for name in dict.fromkeys(name for path in shown for name in self.names.get(path, ())):
             yield from self._about(name)
 
     def _about(self, name: str) -> Iterator[str]:
-        mentions = [mention for mention in self.mentions.get(name, ()) if not _defines(mention, name)]
+        mentions = [
+            mention for mention in self.mentions.get(name, ()) if not _defines(mention, name)
+        ]
         if len(mentions) > MANY:
             return
         tests = [mention for mention in mentions if is_test(mention.path)]
         others = [mention for mention in mentions if not is_test(mention.path)]
-        others.sort(key=lambda mention: not paths.matches(mention.path, CODE))  # callers before prose
+        others.sort(
+            key=lambda mention: not paths.matches(mention.path, CODE)
+        )  # callers before prose
         yield f"{name}: {_lines(len(tests))} of tests and {_lines(len(others))} elsewhere name it"
         for mention in (*tests[:MAX_TESTS], *others[:MAX_OTHERS]):
             text = escape.show(mention.text.strip())[:_MAX_TEXT]
@@ -98,17 +141,31 @@ def _lines(count: int) -> str:
 
 
 def surroundings(repository: Repository, change: Change) -> Surroundings:
-    """What stands around the files of `change`, which may be fewer than differ; labelled cases are not looked at."""
+    """What stands around the files of `change`, which may be fewer than differ; labelled cases are
+    not looked at.
+    """
     shown = {file.path for file in change.files}
-    wide = {path: hunks for path, hunks in repository.in_context(change).items() if path in shown and not is_case(path)}
+    wide = {
+        path: hunks
+        for path, hunks in repository.in_context(change).items()
+        if path in shown and not is_case(path)
+    }
     hunks = {file.path: _shown(file, wide.get(file.path, ())) for file in change.files}
-    names = {path: tuple(dict.fromkeys(_names(whole))) for path, whole in wide.items() if paths.matches(path, CODE)}
+    names = {
+        path: tuple(dict.fromkeys(_names(whole)))
+        for path, whole in wide.items()
+        if paths.matches(path, CODE)
+    }
     wanted = list(dict.fromkeys(name for path in names for name in names[path]))[:MAX_NAMES]
     found = repository.search(change.after, wanted) if wanted else []
-    mentions = {name: tuple(line for line in found if re.search(_word(name), line.text)) for name in wanted}
+    mentions = {
+        name: tuple(line for line in found if re.search(_word(name), line.text)) for name in wanted
+    }
     kept = {path: tuple(name for name in each if name in mentions) for path, each in names.items()}
     files = repository.tree(change.after).list("")
-    return Surroundings(hunks, kept, any(is_test(path) and not is_case(path) for path in files), mentions)
+    return Surroundings(
+        hunks, kept, any(is_test(path) and not is_case(path) for path in files), mentions
+    )
 
 
 def is_test(path: str) -> bool:
@@ -117,12 +174,16 @@ def is_test(path: str) -> bool:
 
 
 def _shown(file: FileDiff, wide: tuple[Hunk, ...]) -> tuple[Hunk, ...]:
-    """The hunks with what is near of the functions around them; those of the change itself, if there are no wider."""
+    """The hunks with what is near of the functions around them; those of the change itself, if
+    there are no wider.
+    """
     return tuple(part for hunk in wide for part in _near(hunk)) or file.hunks
 
 
 def _near(hunk: Hunk) -> Iterator[Hunk]:
-    """The parts of a hunk that are near a changed line, each after the line that begins its function."""
+    """The parts of a hunk that are near a changed line, each after the line that begins its
+    function.
+    """
     lines, kept = hunk.lines, set[int]()
     head: int | None = None
     for index, line in enumerate(lines):
@@ -154,7 +215,12 @@ def _names(hunks: Iterable[Hunk]) -> Iterator[str]:
         name = ""
         for line in hunk.lines:
             name = _defined(line.content) or name
-            if line.origin != " " and len(name) > 2 and name not in _EVERYWHERE and not name.startswith(("test", "__")):
+            if (
+                line.origin != " "
+                and len(name) > 2
+                and name not in _EVERYWHERE
+                and not name.startswith(("test", "__"))
+            ):
                 yield name
 
 

@@ -1,7 +1,7 @@
 """Which judges may block: what calibration and people say of them, as badges. Pure.
 
-A criterion has a badge if the repository has definitions of its own. The built-in gate has none: its rubric was tried
-by us, and nobody who has no definitions could calibrate it.
+A criterion has a badge if the repository has definitions of its own. The built-in gate has none:
+its rubric was tried by us, and nobody who has no definitions could calibrate it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ Badges = Mapping[tuple[str, str], TrustBadge]
 
 
 def badges(gate: Gate, labels: Iterable[Label], model: str) -> Badges:
-    """The badges of all judge criteria of the gate; none of the built-in gate's. `model`: asked if a rubric names none.
+    """The badges of all judge criteria of the gate; none of the built-in gate's. `model`: asked if
+    a rubric names none.
 
-    What a change brings does not count for itself: baselines are read where the gate's rubrics are, and labels that
-    people gave at the forge, which are those of the pull request under review, are left out.
+    What a change brings does not count for itself: baselines are read where the gate's rubrics are,
+    and labels that people gave at the forge, which are those of the pull request under review, are
+    left out.
     """
     if gate.origin == "built-in":
         return {}
@@ -39,8 +41,9 @@ def badges(gate: Gate, labels: Iterable[Label], model: str) -> Badges:
 
 
 class _Known(Struct, frozen=True):
-    """What is known of a criterion: `calibration` of this rubric, model and template; `stale`, why one does not count;
-    how many changes people labelled that it was `wrong` to block."""
+    """What is known of a criterion: `calibration` of this rubric, model and template; `stale`, why
+    one does not count; how many changes people labelled that it was `wrong` to block.
+    """
 
     calibration: CriterionBaseline | None
     stale: str
@@ -53,9 +56,13 @@ class _Known(Struct, frozen=True):
         return "unsteady" if self.calibration.is_unsteady else "calibrated"
 
 
-def _badge(gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[Label], model: str) -> TrustBadge:
+def _badge(
+    gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[Label], model: str
+) -> TrustBadge:
     known = _known(gate, rubric, criterion, labels, model)
-    of_cases = known.calibration or CriterionBaseline(id=criterion.id, clean=0, clean_blocked=0, defective=0, found=0)
+    of_cases = known.calibration or CriterionBaseline(
+        id=criterion.id, clean=0, clean_blocked=0, defective=0, found=0
+    )
     clean, blocked = of_cases.clean + known.wrong, of_cases.clean_blocked + known.wrong
     blocks = may_block(gate.file.trust, known.state, clean, blocked)
     waits = gate.file.trust.block == "earned" and not blocks
@@ -76,13 +83,17 @@ def _badge(gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[La
 
 
 def may_block(trust: Trust, state: TrustState, clean: int, blocked: int) -> bool:
-    """Whether the fail of a criterion blocks, `blocked` of whose `clean` changes were blocked; else it advises."""
+    """Whether the fail of a criterion blocks, `blocked` of whose `clean` changes were blocked; else
+    it advises.
+    """
     if trust.block == "earned":
         return earned(clean, blocked, trust.max_false_blocks)
     return trust.uncalibrated == "block" or state not in ("stale", "uncalibrated")
 
 
-def _known(gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[Label], model: str) -> _Known:
+def _known(
+    gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[Label], model: str
+) -> _Known:
     judge = rubric.judged_by(model)
     own = [label for label in labels if label.is_about(rubric, criterion.id, judge)]
     baseline = next((one for one in gate.baselines if one.rubric == rubric.id), None)
@@ -101,8 +112,9 @@ def _known(gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[La
 
 
 def _wrong(labels: Iterable[Label]) -> int:
-    """How many clean changes were blocked: several findings of one run are about one change, which is not clean if one
-    of them is right."""
+    """How many clean changes were blocked: several findings of one run are about one change, which
+    is not clean if one of them is right.
+    """
     by_change: dict[str, set[bool]] = defaultdict(set)
     for label in labels:
         by_change[label.run or label.finding].add(label.right)

@@ -23,7 +23,9 @@ from vibe_gate.judging.rubric_tally import decide, exit_code, run_outcome
 
 
 class RunVerdict(Struct, frozen=True):
-    """What all answers come to, after what people have let pass, and the facts and answers that it rests on."""
+    """What all answers come to, after what people have let pass, and the facts and answers that it
+    rests on.
+    """
 
     facts: Facts
 
@@ -68,7 +70,9 @@ class RunVerdict(Struct, frozen=True):
         return f"RunVerdict({self.outcome}, {self.rubrics}, {self.findings})"
 
 
-def verdict_of(answered: CountedAnswers, waivers: Waivers, changed_paths: Sequence[str]) -> RunVerdict:
+def verdict_of(
+    answered: CountedAnswers, waivers: Waivers, changed_paths: Sequence[str]
+) -> RunVerdict:
     """The verdict: what checks and judges answered, without what people let pass.
 
     Args:
@@ -77,7 +81,9 @@ def verdict_of(answered: CountedAnswers, waivers: Waivers, changed_paths: Sequen
         changed_paths: Where index or working tree, if it was reviewed, holds something else by now.
     """
     facts, checks, answers = answered.facts, answered.checks, answered.answers
-    outcomes = decide_rubrics(facts.rubrics, answered.results, answered.findings, waivers, answers.reused)
+    outcomes = decide_rubrics(
+        facts.rubrics, answered.results, answered.findings, waivers, answers.reused
+    )
     approval = waivers.of_policy(answered.impact.fingerprint)
     shown_findings = order_findings(outcomes.findings)
     if approval is not None:
@@ -103,7 +109,9 @@ def verdict_of(answered: CountedAnswers, waivers: Waivers, changed_paths: Sequen
 
 
 def _waiver_notes(waivers: Sequence[Waiver]) -> list[str]:
-    """A sentence for each waiver that took effect. Who approved a change of the gate is a finding of its own."""
+    """A sentence for each waiver that took effect. Who approved a change of the gate is a finding
+    of its own.
+    """
     notes = []
     for waiver in waivers:
         if not waiver.finding.startswith(POLICY):
@@ -121,6 +129,8 @@ def changed_note(changed_paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def passes_by_checks(rubric: Rubric, facts: Facts, checks: CheckResults) -> bool:
-    """Whether the rubric would pass by its checks alone: only then can its judges' answers be taken over unseen."""
+    """Whether the rubric would pass by its checks alone: only then can its judges' answers be taken
+    over unseen.
+    """
     results = criterion_results(rubric, facts, checks, Answers(chosen=True))
     return decide(rubric, results).outcome == "pass"

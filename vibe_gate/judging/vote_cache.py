@@ -1,4 +1,6 @@
-"""The votes on a change's questions that earlier reviews cast, as state.db and the store of a team keep them."""
+"""The votes on a change's questions that earlier reviews cast, as state.db and the store of a team
+keep them.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,12 @@ class VoteCache:
         self._run = run
 
     def find(self, questions: Sequence[RubricQuestion], briefs: Sequence[RubricBrief] = ()) -> None:
-        """Find kept votes on these questions about the same trees, and on these briefs, whatever trees they are of.
+        """Find kept votes on these questions about the same trees, and on these briefs, whatever
+        trees they are of.
 
-        A vote on a brief counts if its judge was shown the same and looked at nothing else, and its evidence stands in
-        this change. What is said about the trees comes before what is said of a brief.
+        A vote on a brief counts if its judge was shown the same and looked at nothing else, and its
+        evidence stands in this change. What is said about the trees comes before what is said of a
+        brief.
         """
         if not self.reads:
             return
@@ -56,7 +60,9 @@ class VoteCache:
         for number, vote in kept_votes.items():
             votes[number] = vote.join(votes[number]) if number in votes else vote
 
-    def _kept_votes(self, question: RubricQuestion, about: Sequence[str], now: datetime) -> dict[int, CastVote]:
+    def _kept_votes(
+        self, question: RubricQuestion, about: Sequence[str], now: datetime
+    ) -> dict[int, CastVote]:
         """By number, the kept votes about these trees or this brief."""
         kept_votes = {}
         for number in range(1, question.rubric.votes + 1):
@@ -82,7 +88,9 @@ class VoteCache:
         votes = self.votes.get(question.key, {})
         return settle_question(question.criterion_ids, question.rubric.votes, votes)
 
-    def keep(self, cast: Mapping[str, Mapping[int, CastVote]], briefs: Iterable[RubricBrief]) -> str:
+    def keep(
+        self, cast: Mapping[str, Mapping[int, CastVote]], briefs: Iterable[RubricBrief]
+    ) -> str:
         """Keep what was cast, by key of the question and number, for later reviews.
 
         Returns why something could not be kept, as a clause, or "".
@@ -113,7 +121,9 @@ class VoteCache:
         return next(filter(None, problems), "")
 
 
-def _shared_vote_keys(questions: Iterable[RubricQuestion], briefs: Iterable[RubricBrief]) -> Iterator[str]:
+def _shared_vote_keys(
+    questions: Iterable[RubricQuestion], briefs: Iterable[RubricBrief]
+) -> Iterator[str]:
     """The keys under which others may keep votes on these."""
     for question in questions:
         yield from _vote_keys(question, question.about)

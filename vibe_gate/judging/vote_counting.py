@@ -1,4 +1,6 @@
-"""Votes to the result of a criterion: what each vote counts for, and what more than half of them say."""
+"""Votes to the result of a criterion: what each vote counts for, and what more than half of them
+say.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,23 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.rubric import Criterion
-from vibe_gate.domain.verdict import PROOF_STATUSES, CriterionResult, DecidedBy, Outcome, TrustBadge, Vote, short
+from vibe_gate.domain.verdict import (
+    PROOF_STATUSES,
+    CriterionResult,
+    DecidedBy,
+    Outcome,
+    TrustBadge,
+    Vote,
+    short,
+)
 
 _WORST_FIRST: tuple[Outcome, ...] = ("fail", "error", "abstain", "pass", "not_applicable")
 
 
 def check_vote(vote: Vote) -> Vote:
-    """What an answer counts for: a fail without counterexample or standing evidence is an abstention."""
+    """What an answer counts for: a fail without counterexample or standing evidence is an
+    abstention.
+    """
     if vote.said != "fail" or vote.outcome != "fail":
         return vote
     if not (vote.counterexample or "").strip():
@@ -33,22 +45,35 @@ def _demote(vote: Vote, why: str) -> Vote:
 
 
 def combine(parts: Sequence[Vote]) -> Vote:
-    """One vote from the answers to the parts of a change: the worst, with all its evidence, and `changes` of all."""
-    worst = next(outcome for outcome in _WORST_FIRST if any(part.outcome == outcome for part in parts))
+    """One vote from the answers to the parts of a change: the worst, with all its evidence, and
+    `changes` of all.
+    """
+    worst = next(
+        outcome for outcome in _WORST_FIRST if any(part.outcome == outcome for part in parts)
+    )
     deciding = sorted(
-        (part for part in parts if part.outcome == worst), key=lambda part: (part.said is not None, rank(part))
+        (part for part in parts if part.outcome == worst),
+        key=lambda part: (part.said is not None, rank(part)),
     )
     evidence = tuple(item for part in deciding for item in part.evidence)
     changes = short(" ".join(dict.fromkeys(part.changes for part in parts if part.changes)))
-    against = " | ".join(dict.fromkeys(part.counterexample for part in deciding if part.counterexample)) or None
+    against = (
+        " | ".join(dict.fromkeys(part.counterexample for part in deciding if part.counterexample))
+        or None
+    )
     combined = replace(deciding[0], evidence=evidence, changes=changes, counterexample=against)
     others = [*deciding[1:], *(part for part in parts if part.outcome != worst)]
     return replace(combined, outranked=_outranked(others)) if worst == "fail" else combined
 
 
 def _outranked(others: Sequence[Vote]) -> Outcome | UnsetType:
-    """The worst answer to parts that a worse one stands for; UNSET if they pass. A refutation must not hide it."""
-    found = {"error" if part.said is None else part.outcome for part in others} - {"pass", "not_applicable"}
+    """The worst answer to parts that a worse one stands for; UNSET if they pass. A refutation must
+    not hide it.
+    """
+    found = {"error" if part.said is None else part.outcome for part in others} - {
+        "pass",
+        "not_applicable",
+    }
     return next((outcome for outcome in _WORST_FIRST if outcome in found), UNSET)
 
 
@@ -62,16 +87,21 @@ def counted_outcome(vote: Vote) -> Outcome:
     return "pass" if vote.outranked is UNSET else vote.outranked
 
 
-def settle(votes: Sequence[Vote], planned: int, *, stopped: bool = False) -> tuple[Outcome, DecidedBy] | None:
+def settle(
+    votes: Sequence[Vote], planned: int, *, stopped: bool = False
+) -> tuple[Outcome, DecidedBy] | None:
     """The outcome of a criterion once no further vote can change it, else None.
 
-    More than half of the `planned` votes must agree; without that it abstains. With `stopped` no further vote will
-    come (budget, deadline, infrastructure), and an error among the votes then counts as error.
+    More than half of the `planned` votes must agree; without that it abstains. With `stopped` no
+    further vote will come (budget, deadline, infrastructure), and an error among the votes then
+    counts as error.
     """
     return _settle_outcomes([vote.outcome for vote in votes], planned, stopped=stopped)
 
 
-def _settle_outcomes(outcomes: Sequence[Outcome], planned: int, *, stopped: bool) -> tuple[Outcome, DecidedBy] | None:
+def _settle_outcomes(
+    outcomes: Sequence[Outcome], planned: int, *, stopped: bool
+) -> tuple[Outcome, DecidedBy] | None:
     """As `settle`, of what votes count for."""
     if not outcomes:
         return ("abstain", "none") if stopped else None
@@ -97,8 +127,8 @@ def result_of_votes(
 ) -> CriterionResult:
     """The result of a judge criterion after its last vote.
 
-    A criterion that the votes fail stays failed while one of these fails stands. If second looks refuted all of them,
-    the votes are counted once more, the refuted ones as what they stood for.
+    A criterion that the votes fail stays failed while one of these fails stands. If second looks
+    refuted all of them, the votes are counted once more, the refuted ones as what they stood for.
 
     Args:
         criterion: As the rubric states it.
@@ -118,7 +148,10 @@ def result_of_votes(
     failing_votes = [vote for vote in votes if vote.outcome == "fail"]
     if outcome == "fail" and all(vote.is_refuted for vote in failing_votes):
         counted_outcomes = [counted_outcome(vote) for vote in votes]
-        outcome, _ = _settle_outcomes(counted_outcomes, planned, stopped=True) or ("abstain", "none")
+        outcome, _ = _settle_outcomes(counted_outcomes, planned, stopped=True) or (
+            "abstain",
+            "none",
+        )
         decided_by, is_cached = "refuted", False
         deciding_reason = _refutation_reason(failing_votes[0], outcome, votes)
         cause = UNSET
@@ -137,7 +170,9 @@ def result_of_votes(
 
 
 def _refutation_reason(refuted_vote: Vote, outcome: Outcome, votes: Sequence[Vote]) -> str:
-    """Why a criterion with a refuted fail does not fail, and what is still open if it does not pass."""
+    """Why a criterion with a refuted fail does not fail, and what is still open if it does not
+    pass.
+    """
     assert refuted_vote.second_look is not UNSET
     sentence = f"Raised and refuted: {refuted_vote.second_look.reason}"
     if outcome in ("pass", "not_applicable"):
@@ -149,7 +184,9 @@ def _refutation_reason(refuted_vote: Vote, outcome: Outcome, votes: Sequence[Vot
 
 
 def worst(results: Sequence[CriterionResult]) -> CriterionResult:
-    """The worst result of a criterion that was asked with and without claims; every vote is kept."""
+    """The worst result of a criterion that was asked with and without claims; every vote is
+    kept.
+    """
 
     def badness(result: CriterionResult) -> tuple[int, bool]:
         return _WORST_FIRST.index(result.outcome), result.decided_by != "refuted"
@@ -160,12 +197,18 @@ def worst(results: Sequence[CriterionResult]) -> CriterionResult:
 
 
 def by_lines(votes: Sequence[Vote]) -> list[tuple[Vote, ...]]:
-    """The fails with evidence that stands, those together that point at one line, directly or by a third."""
+    """The fails with evidence that stands, those together that point at one line, directly or by a
+    third.
+    """
     groups: list[tuple[set[tuple[str, int, int]], list[Vote]]] = []
     for vote in votes:
         if vote.outcome != "fail":
             continue
-        lines = {(line.path, line.line, line.end_line) for line in vote.evidence if line.standing != "void"}
+        lines = {
+            (line.path, line.line, line.end_line)
+            for line in vote.evidence
+            if line.standing != "void"
+        }
         if not lines:
             continue
         joined_votes = []

@@ -1,8 +1,9 @@
 """Votes: briefs out, answers in, evidence checked, votes counted.
 
-For every question the change is cut into parts (`judging.brief`). A vote asks each part in a conversation of its
-own and takes the worst answer; votes go on until no further one can change an outcome. What could not be asked is
-said: a part whose conversation gave no answer is listed as unreviewed.
+For every question the change is cut into parts (`judging.brief`). A vote asks each part in a
+conversation of its own and takes the worst answer; votes go on until no further one can change an
+outcome. What could not be asked is said: a part whose conversation gave no answer is listed as
+unreviewed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from vibe_gate.context.facts import Facts
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
-from vibe_gate.domain.cause import ApiUnavailable, Cause, Misfit, NoConversation, PartNotAsked, Unanswered
+from vibe_gate.domain.cause import (
+    ApiUnavailable,
+    Cause,
+    Misfit,
+    NoConversation,
+    PartNotAsked,
+    Unanswered,
+)
 from vibe_gate.domain.change import Change, FileVersion
 from vibe_gate.domain.escape import ended, show_text
 from vibe_gate.domain.node_names import repeat_suffix
@@ -45,7 +53,9 @@ from vibe_gate.judging.vote_counting import check_vote, combine, settle
 T = TypeVar("T")
 
 TREES = "trees"
-"""The judges' working directory: `after`, the whole tree after the change, and `before`, the changed files before."""
+"""The judges' working directory: `after`, the whole tree after the change, and `before`, the
+changed files before.
+"""
 
 FALLBACK_AFTER_S = 30.0
 """How long an overloaded model is waited for before the rubric's fallback is asked."""
@@ -57,8 +67,9 @@ _STOPPING = frozenset({"broken", "limit"})
 class VoteContext(Struct, frozen=True):
     """What every conversation of the run's judges shares.
 
-    `folder` holds what judges may read (`trees`, with `after` and `before` in it) and the agents' homes; `read` gives
-    the content of a side. `prover` runs the tests that fails bring; None if none are asked for.
+    `folder` holds what judges may read (`trees`, with `after` and `before` in it) and the agents'
+    homes; `read` gives the content of a side. `prover` runs the tests that fails bring; None if
+    none are asked for.
     """
 
     facts: Facts
@@ -84,8 +95,11 @@ class NewVotes(Struct, frozen=True):
     cast: Mapping[int, CastVote]
 
 
-async def cast_votes(shown: RubricBrief, kept: Mapping[int, CastVote], context: VoteContext) -> NewVotes:
-    """Ask a rubric's judge criteria about the change, vote by vote, until their outcomes are settled.
+async def cast_votes(
+    shown: RubricBrief, kept: Mapping[int, CastVote], context: VoteContext
+) -> NewVotes:
+    """Ask a rubric's judge criteria about the change, vote by vote, until their outcomes are
+    settled.
 
     `kept`: by number, the votes that earlier runs cast. Only what they leave open is asked.
     """
@@ -99,7 +113,9 @@ async def cast_votes(shown: RubricBrief, kept: Mapping[int, CastVote], context: 
     cast, new = dict(kept), dict[int, CastVote]()
     stopped: Cause | None = None
     while not stopped and (wanted := _wanted(asked, rubric.votes, cast)):
-        rounds = [_ask_all(shown, number, names, nodes, context) for number, names in wanted.items()]
+        rounds = [
+            _ask_all(shown, number, names, nodes, context) for number, names in wanted.items()
+        ]
         for (number, names), replies in zip(wanted.items(), await together(rounds), strict=True):
             vote = _cast(names, replies, shown)
             new[number] = new[number].join(vote) if number in new else vote
@@ -108,7 +124,9 @@ async def cast_votes(shown: RubricBrief, kept: Mapping[int, CastVote], context: 
             for reply in replies:
                 if stopped is None and reply.kind in _STOPPING:
                     stopped = reply.cause
-    missing = [item for index, cause in unanswered.items() for item in _unreviewed(parts[index], cause)]
+    missing = [
+        item for index, cause in unanswered.items() for item in _unreviewed(parts[index], cause)
+    ]
     votes = RubricVotes(
         by_criterion=count_votes(asked, rubric.votes, cast),
         stopped=stopped,
@@ -118,10 +136,14 @@ async def cast_votes(shown: RubricBrief, kept: Mapping[int, CastVote], context: 
     return NewVotes(votes, new)
 
 
-def _wanted(asked: Iterable[str], planned: int, cast: Mapping[int, CastVote]) -> dict[int, set[str]]:
-    """By number, the votes to be cast now, each on the criteria that are open. {}: every outcome is settled.
+def _wanted(
+    asked: Iterable[str], planned: int, cast: Mapping[int, CastVote]
+) -> dict[int, set[str]]:
+    """By number, the votes to be cast now, each on the criteria that are open. {}: every outcome is
+    settled.
 
-    Fewer votes than more than half settle nothing, so that many are cast side by side, then one at a time.
+    Fewer votes than more than half settle nothing, so that many are cast side by side, then one at
+    a time.
     """
     wanted: dict[int, set[str]] = {}
     for name, votes in count_votes(asked, planned, cast).items():
@@ -138,7 +160,8 @@ def _cast(names: Iterable[str], replies: Sequence[_Reply], shown: RubricBrief) -
     other = shown.question.rubric.fallback
     return CastVote(
         by_criterion={
-            name: combine([reply.votes[name] for reply in replies if name in reply.votes]) for name in sorted(names)
+            name: combine([reply.votes[name] for reply in replies if name in reply.votes])
+            for name in sorted(names)
         },
         model=other if other in models else next(iter(models), ""),
         unreviewed=shown.unshown,
@@ -158,8 +181,8 @@ def _note_answered(unanswered: dict[int, Cause], replies: Sequence[_Reply]) -> N
 def _add_nodes(shown: RubricBrief, context: VoteContext) -> list[str]:
     """Add the graph's nodes of the question, one for each part.
 
-    A rubric that sees claims is asked twice, the first time about no more parts of the change than the second: first
-    come the nodes of those without claims, then of those with them.
+    A rubric that sees claims is asked twice, the first time about no more parts of the change than
+    the second: first come the nodes of those without claims, then of those with them.
     """
     rubric, count, facts = shown.question.rubric, len(shown.parts), context.facts
     first = count if shown.question.claims and rubric.knowing(()).judge_criteria else 0
@@ -171,7 +194,9 @@ def _add_nodes(shown: RubricBrief, context: VoteContext) -> list[str]:
 
 
 def _only(part: BriefPart, names: set[str]) -> BriefPart:
-    return replace(part, criteria=tuple(criterion for criterion in part.criteria if criterion.id in names))
+    return replace(
+        part, criteria=tuple(criterion for criterion in part.criteria if criterion.id in names)
+    )
 
 
 async def _ask_all(
@@ -190,7 +215,9 @@ async def _ask_all(
 
 
 async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results in order. The first error ends the others and is raised itself: faces know no groups."""
+    """The results in order. The first error ends the others and is raised itself: faces know no
+    groups.
+    """
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in asked]
@@ -203,22 +230,39 @@ async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def node_id(rubric: Rubric, index: int, stage: str = "") -> str:
-    """`judge-<rubric>`, or `<stage>-<rubric>`, then -b, -c ... for the further parts of a large change."""
+    """`judge-<rubric>`, or `<stage>-<rubric>`, then -b, -c ... for the further parts of a large
+    change.
+    """
     return f"{stage or 'judge'}-{rubric.id}{repeat_suffix(index)}"
 
 
-async def _ask(shown: RubricBrief, number: int, part: BriefPart, node: str, context: VoteContext) -> _Reply:
-    """Hold one conversation: with the model whose turn it is, or with the fallback if that does not answer."""
+async def _ask(
+    shown: RubricBrief, number: int, part: BriefPart, node: str, context: VoteContext
+) -> _Reply:
+    """Hold one conversation: with the model whose turn it is, or with the fallback if that does not
+    answer.
+    """
     question, hold = shown.question, partial(_hold, shown, number, part, node, context)
     end, name = await with_fallback(
-        hold, question.model_of(number), question.rubric.fallback, context.model, context.run.redactor.text
+        hold,
+        question.model_of(number),
+        question.rubric.fallback,
+        context.model,
+        context.run.redactor.text,
     )
     return _discreet(await _reply_of(part, end, name, shown.change, context), shown)
 
 
 def _discreet(reply: _Reply, shown: RubricBrief) -> _Reply:
-    """The reply without what it repeats of what people asked the agent for: answers go where that may not."""
-    private = [one for claim in shown.question.claims if claim.kind == "prompt" for one in requests_of(claim.text)]
+    """The reply without what it repeats of what people asked the agent for: answers go where that
+    may not.
+    """
+    private = [
+        one
+        for claim in shown.question.claims
+        if claim.kind == "prompt"
+        for one in requests_of(claim.text)
+    ]
     if not private:
         return reply
 
@@ -227,12 +271,18 @@ def _discreet(reply: _Reply, shown: RubricBrief) -> _Reply:
 
     def own_line(line: CheckedEvidence) -> CheckedEvidence:
         # A line that stands in the change is the change's.
-        return replace(line, quote=own(line.quote), path=own(line.path)) if line.standing == "void" else line
+        return (
+            replace(line, quote=own(line.quote), path=own(line.path))
+            if line.standing == "void"
+            else line
+        )
 
     def own_cause(cause: Cause | None) -> Cause | None:
         if isinstance(cause, NoConversation | ApiUnavailable):
             return replace(cause, message=own(cause.message), details=own(cause.details))
-        return replace(cause, details=own(cause.details)) if isinstance(cause, Unanswered) else cause
+        return (
+            replace(cause, details=own(cause.details)) if isinstance(cause, Unanswered) else cause
+        )
 
     votes = {
         name: replace(
@@ -255,9 +305,11 @@ async def with_fallback(
     model: ModelAccess,
     redact: Callable[[str], str],
 ) -> tuple[TurnResult, str]:
-    """How a conversation with the model `name` ended, or with `other` if that one stays overloaded or is not there.
+    """How a conversation with the model `name` ended, or with `other` if that one stays overloaded
+    or is not there.
 
-    `hold` takes a model's name and how many seconds an overloaded one is waited for. Returns whose answer it is, too.
+    `hold` takes a model's name and how many seconds an overloaded one is waited for. Returns whose
+    answer it is, too.
     """
     if other is None or name not in model.unavailable:
         end = await hold(name, math.inf if other in (None, name) else FALLBACK_AFTER_S)
@@ -269,7 +321,13 @@ async def with_fallback(
 
 
 async def _hold(
-    shown: RubricBrief, number: int, part: BriefPart, node: str, context: VoteContext, name: str, patience_s: float
+    shown: RubricBrief,
+    number: int,
+    part: BriefPart,
+    node: str,
+    context: VoteContext,
+    name: str,
+    patience_s: float,
 ) -> TurnResult:
     model = context.model
     turn = TurnRequest(
@@ -290,29 +348,40 @@ async def _hold(
     return await model.run_turn(turn)
 
 
-async def _reply_of(part: BriefPart, end: TurnResult, model: str, change: Change, context: VoteContext) -> _Reply:
+async def _reply_of(
+    part: BriefPart, end: TurnResult, model: str, change: Change, context: VoteContext
+) -> _Reply:
     if end.status == "answered":
         reply = await _reply(part, end.answer, change, end.folder, context)
     else:
         cause = context.model.why_unanswered(end)
         reply = _no_answer(part, end.kind, cause, end.folder)
     votes = {name: replace(vote, model=model) for name, vote in reply.votes.items()}
-    looked = end.used_tools or any(vote.proof is not UNSET for vote in votes.values())  # a test runs all code
+    looked = end.used_tools or any(
+        vote.proof is not UNSET for vote in votes.values()
+    )  # a test runs all code
     return replace(reply, votes=votes, model=model, used_tools=looked)
 
 
 def _no_answer(part: BriefPart, kind: EndKind, cause: Cause, turn: str) -> _Reply:
-    """No usable answer: error if the infrastructure failed, else an abstention. Never fail, never pass."""
+    """No usable answer: error if the infrastructure failed, else an abstention. Never fail, never
+    pass.
+    """
     outcome: Outcome = "error" if kind == "broken" else "abstain"
     vote = Vote(outcome=outcome, said=None, reason=short(cause.reason), turn=turn, cause=cause)
     return _Reply(kind, cause, {criterion.id: vote for criterion in part.criteria})
 
 
-async def _reply(part: BriefPart, answer: object, change: Change, turn: str, context: VoteContext) -> _Reply:
+async def _reply(
+    part: BriefPart, answer: object, change: Change, turn: str, context: VoteContext
+) -> _Reply:
     reading = reading_of([criterion.id for criterion in part.criteria], answer)
     if reading.unfit:
         return _no_answer(part, "unanswered", _misfit(reading.unfit, context), turn)
-    votes = {criterion.id: _vote(criterion, reading, change, turn, context) for criterion in part.criteria}
+    votes = {
+        criterion.id: _vote(criterion, reading, change, turn, context)
+        for criterion in part.criteria
+    }
     if context.prover is not None:
         for name, given in reading.answers.items():
             votes[name] = await context.prover.proven(votes[name], given)
@@ -324,10 +393,14 @@ def _misfit(problem: str, context: VoteContext) -> Misfit:
     return Misfit(details=short(show_text(context.run.redactor.text(problem))))
 
 
-def _vote(criterion: Criterion, reading: Reading, change: Change, turn: str, context: VoteContext) -> Vote:
+def _vote(
+    criterion: Criterion, reading: Reading, change: Change, turn: str, context: VoteContext
+) -> Vote:
     if problem := reading.problems.get(criterion.id):
         misfit = _misfit(problem, context)
-        return Vote(outcome="abstain", said=None, reason=short(misfit.reason), turn=turn, cause=misfit)
+        return Vote(
+            outcome="abstain", said=None, reason=short(misfit.reason), turn=turn, cause=misfit
+        )
     answer, redact = reading.answers[criterion.id], context.run.redactor.text
     outcome: Outcome = convert(answer.outcome, Outcome)
     said, is_fail = answer.reason, outcome == "fail"
@@ -338,11 +411,14 @@ def _vote(criterion: Criterion, reading: Reading, change: Change, turn: str, con
         Vote(
             outcome=outcome,
             said=outcome,
-            # Redacted before it is cut: what a limit leaves of a secret may not be known as one any more.
+            # Redacted before it is cut: what a limit leaves of a secret may not be known as one any
+            # more.
             reason=short(redact(said)),
             counterexample=short(redact(answer.counterexample)) if is_fail else None,
             changes=short(redact(reading.changes)),
-            evidence=tuple(quote_in_change(criterion, quoted, change, context.read) for quoted in evidence),
+            evidence=tuple(
+                quote_in_change(criterion, quoted, change, context.read) for quoted in evidence
+            ),
             turn=turn,
         )
     )

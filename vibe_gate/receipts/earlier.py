@@ -1,7 +1,8 @@
 """What commits were before an amend, a rebase or a cherry-pick, and which review is about that.
 
-Three sources, the surest first: what git hooks recorded (post-rewrite); amends, by the reflogs; and commits of the
-reflogs and of recorded runs with the same author, author date and title, which git keeps when it makes a commit anew.
+Three sources, the surest first: what git hooks recorded (post-rewrite); amends, by the reflogs; and
+commits of the reflogs and of recorded runs with the same author, author date and title, which git
+keeps when it makes a commit anew.
 """
 
 from __future__ import annotations
@@ -40,10 +41,15 @@ class EarlierReview(Struct, frozen=True):
 
 
 class EarlierForms:
-    """The earlier forms of the commits of one repository; `recorded` gives those of which hooks wrote records."""
+    """The earlier forms of the commits of one repository; `recorded` gives those of which hooks
+    wrote records.
+    """
 
     def __init__(
-        self, repository: Repository, recorded: Callable[[str], Iterable[str]], entries: Iterable[RunEntry]
+        self,
+        repository: Repository,
+        recorded: Callable[[str], Iterable[str]],
+        entries: Iterable[RunEntry],
     ) -> None:
         self._repository = repository
         self._recorded = recorded
@@ -57,7 +63,9 @@ class EarlierForms:
             self._note(run.head_commit)
 
     def of(self, commit: str) -> list[str]:
-        """What the commit was, the latest first as far as that is known; at most `MAX_EARLIER` ids."""
+        """What the commit was, the latest first as far as that is known; at most `MAX_EARLIER`
+        ids.
+        """
         rewritten: dict[str, None] = {}
         waiting = [commit]
         while waiting and len(rewritten) <= MAX_EARLIER:
@@ -71,7 +79,9 @@ class EarlierForms:
         return [*names][:MAX_EARLIER]
 
     def _note(self, commit: str) -> None:
-        with suppress(GateError):  # a damaged object that the range does not have is no matter of its own
+        with suppress(
+            GateError
+        ):  # a damaged object that the range does not have is no matter of its own
             if not self._repository.has(commit):
                 return
             self._by_origin[self._repository.origin_of(commit)][commit] = None
@@ -83,7 +93,8 @@ def reviews_before(
     commits: Collection[str],
     find: Callable[[Set[str]], Iterable[FoundReceipt]],
 ) -> dict[str, list[EarlierReview]]:
-    """By commit, the newest review of each earlier form that has one. `find` gives receipts by `object_ids`.
+    """By commit, the newest review of each earlier form that has one. `find` gives receipts by
+    `object_ids`.
 
     A commit among `commits` is another commit and no earlier form.
     """
@@ -111,8 +122,12 @@ def reviews_before(
 
 
 def _trees(repository: Repository, commit: str) -> str:
-    """The trees of the commit's first parent and of itself, as `object_ids` has them; "" if they cannot be read."""
+    """The trees of the commit's first parent and of itself, as `object_ids` has them; "" if they
+    cannot be read.
+    """
     try:
-        return f"{repository.tree_of(repository.first_parent(commit))}..{repository.tree_of(commit)}"
+        return (
+            f"{repository.tree_of(repository.first_parent(commit))}..{repository.tree_of(commit)}"
+        )
     except GateError:
         return ""

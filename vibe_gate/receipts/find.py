@@ -46,7 +46,9 @@ class AllowedSigners(Struct, frozen=True):
 def allowed_signers(
     repository: Repository, change: Change, *, base: str | None, definitions: str | None
 ) -> AllowedSigners:
-    """Read the list at the trusted revision, else the one that git's configuration names; never the change's own."""
+    """Read the list at the trusted revision, else the one that git's configuration names; never the
+    change's own.
+    """
     revision = trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
     if revision:
         treeish = repository.snapshot() if revision == WORKTREE else revision
@@ -70,8 +72,8 @@ class _WorktreeRuns(Struct, frozen=True):
 class ReceiptFinder:
     """The receipts of one repository, in the store that this working tree uses and in git notes.
 
-    With `other_worktrees` also those in stores that other working trees of the repository keep, which are read and
-    never written. `remark` says which store cannot be read, and why, or "".
+    With `other_worktrees` also those in stores that other working trees of the repository keep,
+    which are read and never written. `remark` says which store cannot be read, and why, or "".
     """
 
     def __init__(
@@ -119,8 +121,12 @@ class ReceiptFinder:
                     receipts.append(receipt)
         return receipts
 
-    def noted(self, ids: Set[str], keep: Callable[[Receipt], bool] = lambda _: True) -> list[FoundReceipt]:
-        """The receipts in git notes about any of these: by their content, or by the object that has the note."""
+    def noted(
+        self, ids: Set[str], keep: Callable[[Receipt], bool] = lambda _: True
+    ) -> list[FoundReceipt]:
+        """The receipts in git notes about any of these: by their content, or by the object that has
+        the note.
+        """
         receipts: list[FoundReceipt] = []
         for target, text in self._repository.notes(NOTES).items():
             target_ids = (target, f"tree-{target}")
@@ -164,7 +170,9 @@ class ReceiptFinder:
     def _read(
         self, raw: bytes, run_id: str, place: str, keep: Callable[[Receipt], bool] = lambda _: True
     ) -> FoundReceipt | None:
-        """The receipt in `raw`, or None if `keep` rejects it: checking a signature starts processes."""
+        """The receipt in `raw`, or None if `keep` rejects it: checking a signature starts
+        processes.
+        """
         try:
             signed = parse(raw)
         except ValueError as error:
@@ -175,20 +183,27 @@ class ReceiptFinder:
         checked = signatures.check(data, signature, self._allowed.content, self._signing)
         if checked.state == "unlisted":
             checked = replace(checked, why=f"{checked.why} ({self._allowed.source})")
-        return FoundReceipt(signed.receipt.run_id, place, signed.receipt, checked, ids=ids_of(signed.receipt))
+        return FoundReceipt(
+            signed.receipt.run_id, place, signed.receipt, checked, ids=ids_of(signed.receipt)
+        )
 
 
 def _runs_of(repository: Repository, root: Path, worktree: str, now: datetime) -> _WorktreeRuns:
-    """The runs of the store in `root`, in a working tree of the repository. StorageError if they cannot be read."""
+    """The runs of the store in `root`, in a working tree of the repository. StorageError if they
+    cannot be read.
+    """
     index = open_state(repository.common_dir).run_index(root / STORE)
-    tracked = repository.tracked(STORE) if root == repository.root else repository.tracked_in_store()
+    tracked = (
+        repository.tracked(STORE) if root == repository.root else repository.tracked_in_store()
+    )
     bundles = Bundles(root, Provenance(now, tracked), index)
     return _WorktreeRuns(worktree, bundles, bundles.find())
 
 
 def _other_stores(repository: Repository) -> list[Path]:
-    """The working trees with a store that this one does not use, and that belongs to the user, or to whom this working
-    tree belongs."""
+    """The working trees with a store that this one does not use, and that belongs to the user, or
+    to whom this working tree belongs.
+    """
     owners = {os.geteuid(), repository.root.stat().st_uid}
     roots = []
     for root in (repository.root, *repository.other_worktrees()):

@@ -41,10 +41,11 @@ _OF_SUMMARY = ("run_id", "key", "outcome", "exit_code", "cost", "cache")
 
 
 class ReceiptIssuer(Struct, frozen=True):
-    """Make receipt.json of one run when it is sealed. `notes` then say why it is unsigned although a key is configured.
+    """Make receipt.json of one run when it is sealed. `notes` then say why it is unsigned although
+    a key is configured.
 
-    `answers` say why no judge was asked, and what was answered; `policy` names the change of the gate itself;
-    `waivers` took effect.
+    `answers` say why no judge was asked, and what was answered; `policy` names the change of the
+    gate itself; `waivers` took effect.
     """
 
     repository: Repository
@@ -58,7 +59,9 @@ class ReceiptIssuer(Struct, frozen=True):
     notes: list[str]
 
     def make(self, document: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
-        """The envelope; `document` is the summary as stored, without digests, `files` the bundle's other digests."""
+        """The envelope; `document` is the summary as stored, without digests, `files` the bundle's
+        other digests.
+        """
         payload = statement(self._receipt(document, files))
         signature = self._signature(pre_authentication_encoding(payload))
         receipt = envelope(payload, signature)
@@ -133,17 +136,21 @@ def _claim(rubric: RubricResult) -> RubricClaim:
 
 
 def exact(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[bytes]]) -> str:
-    """sha-256 by which a change is known on another base: every line with its context and white space, modes, names.
+    """sha-256 by which a change is known on another base: every line with its context and white
+    space, modes, names.
 
-    Changes with the same patch-id may differ in white space, which matters to Python. Line numbers do not count, unless
-    the lines that a hunk replaces occur more than once in the file before the change: then the hunk could apply at
-    another place and mean something else, and that file counts, too. Files without lines count by their blobs.
+    Changes with the same patch-id may differ in white space, which matters to Python. Line numbers
+    do not count, unless the lines that a hunk replaces occur more than once in the file before the
+    change: then the hunk could apply at another place and mean something else, and that file
+    counts, too. Files without lines count by their blobs.
     `read_all` gives the contents of sides of files.
     """
     digest = hashlib.sha256()
     changed = sorted(change.files, key=lambda file: (file.path, file.old_path or ""))
     contents = read_all(
-        file.before for file in changed if file.before and file.after and file.hunks and not file.binary
+        file.before
+        for file in changed
+        if file.before and file.after and file.hunks and not file.binary
     )
     for file in changed:
         _add(digest, _title(file))
@@ -164,14 +171,18 @@ def exact(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[b
 
 
 def _stand_once(hunks: Sequence[Hunk], before: bytes) -> bool:
-    """Whether the lines that each hunk replaces, with their context, occur once in the file before the change."""
+    """Whether the lines that each hunk replaces, with their context, occur once in the file before
+    the change.
+    """
     single_lines = _single_lines(hunks, before)
     content = b"\n" + before
     return all(_stands_once(hunk, content, single_lines) for hunk in hunks)
 
 
 def _single_lines(hunks: Sequence[Hunk], before: bytes) -> set[bytes]:
-    """Of the lines that hunks replace, with their context, those that the file before the change has once."""
+    """Of the lines that hunks replace, with their context, those that the file before the change
+    has once.
+    """
     replaced_lines: set[bytes] = set()
     for hunk in hunks:
         replaced_lines.update(BytesIO(hunk.before))
@@ -180,7 +191,8 @@ def _single_lines(hunks: Sequence[Hunk], before: bytes) -> set[bytes]:
 
 
 def _stands_once(hunk: Hunk, content: bytes, single_lines: Set[bytes]) -> bool:
-    """Whether the lines that the hunk replaces, with their context, occur once in the file before the change.
+    """Whether the lines that the hunk replaces, with their context, occur once in the file before
+    the change.
 
     `content` is that file after a newline of its own.
     """
@@ -188,7 +200,9 @@ def _stands_once(hunk: Hunk, content: bytes, single_lines: Set[bytes]) -> bool:
     if not old.endswith(b"\n"):  # at the end of the file, or of an empty one
         return bool(old) or content == b"\n"
     if not single_lines.isdisjoint(BytesIO(old)):
-        return True  # a search through the whole file for each hunk takes a minute for 40,000 of them
+        return (
+            True  # a search through the whole file for each hunk takes a minute for 40,000 of them
+        )
     first = content.find(b"\n" + old)
     return content.find(b"\n" + old, first + 1) < 0
 

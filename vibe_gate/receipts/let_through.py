@@ -26,9 +26,11 @@ def _is_of_commit_hook(record: Record) -> bool:
 
 
 def changes_let_through(records: Iterable[Record]) -> dict[str, set[str]]:
-    """Tree -> the trees from which a hook let a change lead to it, or git made it by itself (`during`).
+    """Tree -> the trees from which a hook let a change lead to it, or git made it by itself
+    (`during`).
 
-    `records` are oldest first; a record that stopped git takes back what earlier ones say of the tree.
+    `records` are oldest first; a record that stopped git takes back what earlier ones say of the
+    tree.
     """
     changes: dict[str, set[str]] = {}
     for record in records:
@@ -41,7 +43,9 @@ def changes_let_through(records: Iterable[Record]) -> dict[str, set[str]]:
 
 
 def trees_before(changes: Mapping[str, set[str]], tree: str) -> set[str]:
-    """The trees from which `changes` lead to `tree`, in one step or in several; the tree itself is one."""
+    """The trees from which `changes` lead to `tree`, in one step or in several; the tree itself is
+    one.
+    """
     reached: set[str] = set()
     waiting = [tree]
     while waiting:

@@ -38,7 +38,9 @@ def share(repository: Repository, commit: str, raw: bytes) -> str:
 
 
 def share_run(repository: Repository, run_id: str, tree: str, commit: str) -> str:
-    """Add the receipt of a run about a tree that became this commit; return why that failed, or ""."""
+    """Add the receipt of a run about a tree that became this commit; return why that failed, or
+    "".
+    """
     if not run_id or not is_wanted(repository):
         return ""
     place = repository.store_root / ".vibe-artifacts" / f"tree-{tree}" / run_id / "receipt.json"

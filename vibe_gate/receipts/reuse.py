@@ -1,8 +1,9 @@
 """Reuse a verdict reached elsewhere: a signed pass counts instead of asking again.
 
-Only for the same question (before and after trees, rubric, prompt template, model, tool policy, this program's
-version), only of a signer who is listed at the trusted revision and wrote none of the commits, and never by an
-override. The signer's SDK may be another version than ours: a checks-only installation has none.
+Only for the same question (before and after trees, rubric, prompt template, model, tool policy,
+this program's version), only of a signer who is listed at the trusted revision and wrote none of
+the commits, and never by an override. The signer's SDK may be another version than ours: a
+checks-only installation has none.
 """
 
 from __future__ import annotations
@@ -19,15 +20,21 @@ from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
 from vibe_gate.receipts.status import FoundReceipt, Requirements, assess, identity_of, match_of
 
 
-def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: RunContext) -> Answers | None:
-    """The judges' part of a verdict from the newest receipt that answers everything that would be asked; None: ask.
+def reused(
+    request: ReviewRequest, facts: Facts, repository: Repository, run: RunContext
+) -> Answers | None:
+    """The judges' part of a verdict from the newest receipt that answers everything that would be
+    asked; None: ask.
 
-    None for a change that is not committed, since its authors are unknown, and if the gate comes with the change.
+    None for a change that is not committed, since its authors are unknown, and if the gate comes
+    with the change.
     """
     change, gate = facts.change, facts.gate
     if not change.head_commit or gate.origin == "bootstrap":
         return None
-    allowed = allowed_signers(repository, change, base=request.base, definitions=request.definitions)
+    allowed = allowed_signers(
+        repository, change, base=request.base, definitions=request.definitions
+    )
     if allowed.content is None:
         return None
     model = gate.default_model(run.environment)

@@ -1,8 +1,10 @@
-"""SSH signatures of receipts, by `ssh-keygen -Y`: offline, with the key that git signs commits with.
+"""SSH signatures of receipts, by `ssh-keygen -Y`: offline, with the key that git signs commits
+with.
 
-git's configuration counts as for `git commit -S` (`gpg.format = ssh`, `user.signingKey`, `gpg.ssh.program`,
-`gpg.ssh.allowedSignersFile`, `gpg.ssh.revocationFile`), but a program or list of signers from the repository's own
-configuration is not used. Nothing prompts: without an unlocked key the receipt is unsigned, and a note says why.
+git's configuration counts as for `git commit -S` (`gpg.format = ssh`, `user.signingKey`,
+`gpg.ssh.program`, `gpg.ssh.allowedSignersFile`, `gpg.ssh.revocationFile`), but a program or list of
+signers from the repository's own configuration is not used. Nothing prompts: without an unlocked
+key the receipt is unsigned, and a note says why.
 """
 
 from __future__ import annotations
@@ -98,7 +100,9 @@ def ssh_environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 class Signed(Struct, frozen=True):
-    """An armoured signature, b"" if nothing was signed; `note` says why although a key is configured."""
+    """An armoured signature, b"" if nothing was signed; `note` says why although a key is
+    configured.
+    """
 
     signature: bytes = b""
     note: str = ""
@@ -118,10 +122,11 @@ def sign(data: bytes, signing: Signing) -> Signed:
 
 
 def check(data: bytes, signature: bytes, allowed: bytes | None, signing: Signing) -> SignatureCheck:
-    """Check a signature over `data`, offline. `allowed` is a list of signers in ssh-keygen's format.
+    """Check a signature over `data`, offline. `allowed` is a list of signers in ssh-keygen's
+    format.
 
-    Without a list a correct signature is only `valid`. Entries must be valid today: the time in a receipt is its
-    signer's claim.
+    Without a list a correct signature is only `valid`. Entries must be valid today: the time in a
+    receipt is its signer's claim.
     """
     if not signature:
         return SignatureCheck("unsigned", why="unsigned")
@@ -146,7 +151,9 @@ def allowed_signers(signing: Signing) -> bytes | None:
 
 
 def _listed(tool: _SshKeygen, data: bytes, key: str, revoked: tuple[str, ...]) -> SignatureCheck:
-    """Whether one of the list's names for the key, which made the signature, may have signed the data."""
+    """Whether one of the list's names for the key, which made the signature, may have signed the
+    data.
+    """
     allowed = str(tool.folder / "allowed")
     signature = str(tool.folder / "signature")
     holders = _holders(tool, key)
@@ -166,10 +173,11 @@ def _listed(tool: _SshKeygen, data: bytes, key: str, revoked: tuple[str, ...]) -
 
 
 def _holders(tool: _SshKeygen, key: str) -> tuple[str, ...]:
-    """All names that the list has for a key (its fingerprint), on any line, for any purpose and time.
+    """All names that the list has for a key (its fingerprint), on any line, for any purpose and
+    time.
 
-    `find-principals` reports only the first line that fits (OpenSSH 9.2), and on another one the key may be the
-    author's. Certificates (`cert-authority`) are not looked at.
+    `find-principals` reports only the first line that fits (OpenSSH 9.2), and on another one the
+    key may be the author's. Certificates (`cert-authority`) are not looked at.
     """
     holders: list[str] = []
     for line in (tool.folder / "allowed").read_bytes().split(b"\n"):
@@ -198,7 +206,9 @@ def _fingerprint(word: bytes) -> str:
 
 
 class _Result(Struct, frozen=True):
-    """The result of a call; a negative code says that it failed to start or to end, and `err` why."""
+    """The result of a call; a negative code says that it failed to start or to end, and `err`
+    why.
+    """
 
     code: int
     out: bytes
@@ -248,10 +258,14 @@ class _SshKeygen:
 
 
 def _key_file(signing: Signing, folder: Path) -> str:
-    """The file of the key; a literal public key, whose private key is in an ssh-agent, is written to one."""
+    """The file of the key; a literal public key, whose private key is in an ssh-agent, is written
+    to one.
+    """
     if _LITERAL.match(signing.key):
         file = folder / "key.pub"
-        file.write_bytes(signing.key.removeprefix("key::").encode("utf-8", "surrogateescape") + b"\n")
+        file.write_bytes(
+            signing.key.removeprefix("key::").encode("utf-8", "surrogateescape") + b"\n"
+        )
         return str(file)
     return signing.path(signing.key)
 

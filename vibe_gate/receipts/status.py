@@ -1,4 +1,5 @@
-"""The status of a commit: which receipt is about it, by which match, and what that receipt is worth. Pure.
+"""The status of a commit: which receipt is about it, by which match, and what that receipt is
+worth. Pure.
 
 A receipt is about a commit by one of four matches, the closest first:
 
@@ -34,18 +35,32 @@ Match = Literal["commit", "tree", "patch-id", "range patch-id"]
 MATCHES: tuple[Match, ...] = ("commit", "tree", "patch-id", "range patch-id")
 
 Status = Literal[
-    "reviewed", "overridden", "empty", "failed", "inconclusive", "approval", "stale", "incomplete", "unsigned",
-    "missing", "bypassed", "forged",
-]  # fmt: skip
-"""`approval`: it changes the gate and nobody approved that; `incomplete`: less was asked than the gate requires;
-`unsigned`: a pass that only its author's machine vouches for, where more is required; `empty`: no file changed."""
+    "reviewed",
+    "overridden",
+    "empty",
+    "failed",
+    "inconclusive",
+    "approval",
+    "stale",
+    "incomplete",
+    "unsigned",
+    "missing",
+    "bypassed",
+    "forged",
+]
+"""`approval`: it changes the gate and nobody approved that; `incomplete`: less was asked than the
+gate requires; `unsigned`: a pass that only its author's machine vouches for, where more is
+required; `empty`: no file changed.
+"""
 
 GOOD: frozenset[Status] = frozenset({"reviewed", "overridden", "empty"})
 
 MAX_FAILS = 5
 """Earlier failures of one commit that notes name."""
 
-_WHOLE: frozenset[Status] = frozenset({"reviewed", "overridden", "failed", "inconclusive", "approval"})
+_WHOLE: frozenset[Status] = frozenset(
+    {"reviewed", "overridden", "failed", "inconclusive", "approval"}
+)
 """Statuses that only a complete and current verdict has."""
 
 UNSIGNED = SignatureCheck("unsigned", why="unsigned")
@@ -57,7 +72,8 @@ _BUILT_IN_DEFINITIONS = ("built-in/gate.toml",)
 
 
 class ChangeIdentity(Struct, frozen=True):
-    """A change as far as a receipt can be about it; `authors` are the addresses of authors and committers.
+    """A change as far as a receipt can be about it; `authors` are the addresses of authors and
+    committers.
 
     `exact` as of a receipt; "" if it is not known: then no patch-id matches.
     """
@@ -76,7 +92,9 @@ class ChangeIdentity(Struct, frozen=True):
         return object_ids(self.commit, self.before, self.after, self.patch_id)
 
     def is_same_change(self, receipt: Receipt) -> bool:
-        """Whether the receipt is about this very change, at this very place, perhaps in other trees."""
+        """Whether the receipt is about this very change, at this very place, perhaps in other
+        trees.
+        """
         return bool(self.exact) and receipt.exact == self.exact
 
 
@@ -101,7 +119,9 @@ def authors_of(commits: Iterable[Commit]) -> tuple[str, ...]:
 
 
 def object_ids(commit: str, before: str, after: str, *patch_ids: str) -> tuple[str, ...]:
-    """The texts by which receipts and changes find each other: a commit, a tree, two trees, patch-ids."""
+    """The texts by which receipts and changes find each other: a commit, a tree, two trees,
+    patch-ids.
+    """
     ids = [commit]
     if after:
         ids += [f"tree-{after}", f"{before}..{after}"]
@@ -127,12 +147,17 @@ class FoundReceipt(Struct, frozen=True):
     problem: str = ""
     """Why it is forged; "" if nothing speaks against it."""
     bundled: bool = True
-    """Whether it is in a bundle of this repository and agrees with it; otherwise it came by a note."""
+    """Whether it is in a bundle of this repository and agrees with it; otherwise it came by a
+    note.
+    """
     ids: tuple[str, ...] = ()
-    """What it is about (`object_ids`): by its content, or, if that has a problem, by the entry or object that it was
-    attached to."""
+    """What it is about (`object_ids`): by its content, or, if that has a problem, by the entry or
+    object that it was attached to.
+    """
     worktree: str = ""
-    """The other working tree whose store has it, relative to this one; "" if it is in this one's, or in a note."""
+    """The other working tree whose store has it, relative to this one; "" if it is in this one's,
+    or in a note.
+    """
 
 
 class Requirements(Struct, frozen=True):
@@ -163,7 +188,9 @@ class Requirements(Struct, frozen=True):
         strict: bool = False,
         advising: frozenset[tuple[str, str]] = frozenset(),
     ) -> Requirements:
-        """What `gate` requires with these rubrics; without `judge` one must be asked if any has judge criteria."""
+        """What `gate` requires with these rubrics; without `judge` one must be asked if any has
+        judge criteria.
+        """
         digests = dict(gate.digests)
         watched: tuple[str, ...] = _DEFINITIONS
         if gate.origin == "built-in":
@@ -181,7 +208,9 @@ class Requirements(Struct, frozen=True):
         )
 
     def judge_for(self, receipt: Receipt) -> bool:
-        """Whether a judge must have been asked; a hint recorded at the review counts like one of today."""
+        """Whether a judge must have been asked; a hint recorded at the review counts like one of
+        today.
+        """
         if self.judge != "agent-authored":
             return self.judge == "always"
         return bool(self.hints) or receipt.agent_authored
@@ -207,7 +236,9 @@ class CommitStatus(Struct, frozen=True):
     found: FoundReceipt | None = None
     notes: tuple[str, ...] = ()
     segment: str = ""
-    """The commits (A..B) that were reviewed as a whole with this one; "" if it was reviewed by itself."""
+    """The commits (A..B) that were reviewed as a whole with this one; "" if it was reviewed by
+    itself.
+    """
 
     @property
     def place(self) -> str:
@@ -230,7 +261,9 @@ def match_of(identity: ChangeIdentity, receipt: Receipt) -> Match | None:
     return "range patch-id" if receipt.range_patch_id == identity.patch_id else None
 
 
-def assess(match: Match, found: FoundReceipt, identity: ChangeIdentity, required: Requirements) -> CommitStatus:
+def assess(
+    match: Match, found: FoundReceipt, identity: ChangeIdentity, required: Requirements
+) -> CommitStatus:
     """What one receipt, which is about the change by `match`, says of it."""
     receipt = found.receipt
     if found.problem or receipt is None:
@@ -240,10 +273,12 @@ def assess(match: Match, found: FoundReceipt, identity: ChangeIdentity, required
 
 
 def decide(statuses: Sequence[CommitStatus]) -> CommitStatus | None:
-    """The status that counts, of all that receipts say: of complete verdicts the closest match, then the newest.
+    """The status that counts, of all that receipts say: of complete verdicts the closest match,
+    then the newest.
 
-    Without a complete verdict: a forged receipt, or else the closest. A forged receipt beside a complete verdict is
-    named in a note, and so is a failure on the same trees: asking again until it passes (`--force`) mends nothing.
+    Without a complete verdict: a forged receipt, or else the closest. A forged receipt beside a
+    complete verdict is named in a note, and so is a failure on the same trees: asking again until
+    it passes (`--force`) mends nothing.
     """
     newest_first = sorted(statuses, key=_run_id, reverse=True)
     closest_first = sorted(newest_first, key=_distance)
@@ -339,10 +374,14 @@ _NOT_LISTED: dict[SignatureState, str] = {
 }
 
 
-def _weakness(signature: SignatureCheck, receipt: Receipt, identity: ChangeIdentity, required: Requirements) -> str:
-    """Why CI must not rely on a pass, as a clause; "" if it may: a listed signer who is not the author signed it.
+def _weakness(
+    signature: SignatureCheck, receipt: Receipt, identity: ChangeIdentity, required: Requirements
+) -> str:
+    """Why CI must not rely on a pass, as a clause; "" if it may: a listed signer who is not the
+    author signed it.
 
-    A pass by an override is one person's word, and answers from a cache may have been written there by anybody.
+    A pass by an override is one person's word, and answers from a cache may have been written there
+    by anybody.
     """
     if signature.state != "listed":
         return _NOT_LISTED[signature.state]
@@ -361,7 +400,9 @@ def _weakness(signature: SignatureCheck, receipt: Receipt, identity: ChangeIdent
 
 
 def own_signer(signature: SignatureCheck, authors: Sequence[str]) -> str:
-    """The author who may hold the key: whose address matches a name or pattern (`*`, `?`) of a holder; or ""."""
+    """The author who may hold the key: whose address matches a name or pattern (`*`, `?`) of a
+    holder; or "".
+    """
     holders = tuple(_flat(name) for name in (*signature.principals, *signature.holders))
     for author in authors:
         if paths.matches(_flat(author), holders):
@@ -370,5 +411,6 @@ def own_signer(signature: SignatureCheck, authors: Sequence[str]) -> str:
 
 
 def _flat(text: str) -> str:
-    # Without case, and as one segment: in an address `/` means nothing, and `[bot]` is no set of letters.
+    # Without case, and as one segment: in an address `/` means nothing, and `[bot]` is no set of
+    # letters.
     return text.strip().casefold().replace("/", "\\").replace("[", "(")

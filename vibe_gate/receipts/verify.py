@@ -1,10 +1,12 @@
-"""`verify`: for every commit of a range, which verdict is about it, and whether that can be relied on.
+"""`verify`: for every commit of a range, which verdict is about it, and whether that can be relied
+on.
 
     range -> commits -> receipts about them -> segments -> one CommitStatus each
 
-A segment is a commit against its parents, or all commits between two whose trees one review compared. Where
-segments follow each other without a gap or an overlap, every line that the range brings was in some review.
-Changes nothing but the records: it settles what git hooks left. `receipts.status` decides what a receipt is worth.
+A segment is a commit against its parents, or all commits between two whose trees one review
+compared. Where segments follow each other without a gap or an overlap, every line that the range
+brings was in some review. Changes nothing but the records: it settles what git hooks left.
+`receipts.status` decides what a receipt is worth.
 """
 
 from __future__ import annotations
@@ -95,7 +97,9 @@ class Verification(Struct, frozen=True):
         return PASS if statuses <= GOOD else FAIL
 
 
-def verify(request: VerifyRequest, *, start: Path, environ: Mapping[str, str], now: datetime) -> Verification:
+def verify(
+    request: VerifyRequest, *, start: Path, environ: Mapping[str, str], now: datetime
+) -> Verification:
     """Verify every commit of the range. GateError if the range or the repository cannot be read."""
     with open_repository(start, environ) as repository:
         with suppress(StorageError):  # without their records commits are missing, and not bypassed
@@ -103,7 +107,9 @@ def verify(request: VerifyRequest, *, start: Path, environ: Mapping[str, str], n
         span = _span(repository, request.range)
         if len(span.commits) > COMMITS_AT_ONCE:
             more = " or more" if len(span.commits) == MAX_COMMITS else ""
-            raise UsageError(f"{len(span.commits):,} commits{more}; verify at most {COMMITS_AT_ONCE:,} at once.")
+            raise UsageError(
+                f"{len(span.commits):,} commits{more}; verify at most {COMMITS_AT_ONCE:,} at once."
+            )
         verifier = _Verifier(repository, now, request, span)
         commits = verifier.verified()
         remark = " ".join(filter(None, (verifier.finder.remark, *repository.remarks)))
@@ -128,7 +134,9 @@ def _span(repository: Repository, text: str) -> _CommitSpan:
         base, head = "", repository.resolve(right or "HEAD")
     elif not dots:
         head = repository.resolve(text or "HEAD")
-        return _CommitSpan(repository.change(Selection("commit", left=head)).base_commit, head, (head,))
+        return _CommitSpan(
+            repository.change(Selection("commit", left=head)).base_commit, head, (head,)
+        )
     else:
         base, head = repository.resolve(left or "HEAD"), repository.resolve(right or "HEAD")
         base = repository.merge_base(base, head, text) if dots == "..." else base
@@ -148,17 +156,20 @@ class Segment(Struct, frozen=True):
 
 
 class History(Struct, frozen=True):
-    """The commits of a range with their `parents`, parents first, by id; `base` is where it begins ("": at nothing)."""
+    """The commits of a range with their `parents`, parents first, by id; `base` is where it begins
+    ("": at nothing).
+    """
 
     parents: Mapping[str, Sequence[str]]
     base: str
 
     def segment(self, base: str, head: str) -> Segment | None:
-        """The commits between two, if a review of one against the other is about all of them; else None.
+        """The commits between two, if a review of one against the other is about all of them; else
+        None.
 
-        A segment has one way in and one way out. The review shows neither what two branches have in common
-        (another way in, except from before the range) nor what a commit in the middle adds and a later one takes
-        back, which a branch from that commit still has (another way out).
+        A segment has one way in and one way out. The review shows neither what two branches have in
+        common (another way in, except from before the range) nor what a commit in the middle adds
+        and a later one takes back, which a branch from that commit still has (another way out).
         """
         inside = self._between(base, head)
         if not inside:
@@ -190,10 +201,12 @@ class History(Struct, frozen=True):
         return segment.base == parent or (segment.base == self.base and parent not in self.parents)
 
     def cuts(self, alone: Set[str], segments: Iterable[Segment], unreviewed: Set[str]) -> set[str]:
-        """The commits at which the range can be cut: reviewed segments lead from its base to each of them.
+        """The commits at which the range can be cut: reviewed segments lead from its base to each
+        of them.
 
-        `alone`: commits reviewed against every parent; `segments`: the longer ones with a review. Commits that
-        are `unreviewed` count as cuts: they are reported themselves, and what follows them is not to blame.
+        `alone`: commits reviewed against every parent; `segments`: the longer ones with a review.
+        Commits that are `unreviewed` count as cuts: they are reported themselves, and what follows
+        them is not to blame.
         """
         cuts = {self.base}
         by_head: dict[str, list[Segment]] = {}
@@ -213,13 +226,17 @@ class _Reviews(Struct, frozen=True):
 
     identity: ChangeIdentity
     by_parent: Mapping[str, Sequence[CommitStatus]]
-    """Of its change against each parent that counts: "" of a root commit, of a clean merge the first parent alone."""
+    """Of its change against each parent that counts: "" of a root commit, of a clean merge the
+    first parent alone.
+    """
     parts: Sequence[tuple[Segment, CommitStatus]]
     """Of the segments that it is part of."""
 
 
 class _Verifier:
-    """One look at a repository: its gate and signers, its hooks' records, and the receipts about a range."""
+    """One look at a repository: its gate and signers, its hooks' records, and the receipts about a
+    range.
+    """
 
     def __init__(
         self,
@@ -233,9 +250,12 @@ class _Verifier:
         self._today = now.date()
         environment = repository.environment
         self._redact = Redactor(environment.variables).text
-        # Git is asked once for each earlier form, not for each commit: a thousand may have one author, date and title.
+        # Git is asked once for each earlier form, not for each commit: a thousand may have one
+        # author, date and title.
         self._is_in_history = cache(lambda old: repository.is_ancestor(old, span.head))
-        self._whole = repository.change(Selection("range", left=span.base or EMPTY_TREE, right=span.head))
+        self._whole = repository.change(
+            Selection("range", left=span.base or EMPTY_TREE, right=span.head)
+        )
         self.strict = request.strict or environment.in_ci
         revisions = {"base": request.base, "definitions": request.definitions}
         self.gate = gate_for(repository, self._whole, **revisions)
@@ -246,12 +266,20 @@ class _Verifier:
         self._authorship = Authorship(repository, {}, state, now)
         model = self.gate.default_model(environment)
         badge_by_criterion = badges(self.gate, state.labels.all(), model)
-        self._advising = frozenset(criterion for criterion, badge in badge_by_criterion.items() if not badge.blocks)
+        self._advising = frozenset(
+            criterion for criterion, badge in badge_by_criterion.items() if not badge.blocks
+        )
         oldest_first = tuple(reversed(span.commits))
-        self._history = History({name: repository.parents(name) for name in oldest_first}, span.base)
+        self._history = History(
+            {name: repository.parents(name) for name in oldest_first}, span.base
+        )
         # Only a receipt could be about a commit by its patch-id.
-        patch_ids = repository.patch_ids(oldest_first) if self.finder.entries or request.notes else {}
-        self._identities = {name: self._identity(name, patch_ids.get(name, "")) for name in oldest_first}
+        patch_ids = (
+            repository.patch_ids(oldest_first) if self.finder.entries or request.notes else {}
+        )
+        self._identities = {
+            name: self._identity(name, patch_ids.get(name, "")) for name in oldest_first
+        }
         self._trees = {span.base: self._whole.before}
         self._trees |= {name: identity.after for name, identity in self._identities.items()}
         self._by_tree = {tree: name for name, tree in self._trees.items()}
@@ -280,7 +308,9 @@ class _Verifier:
         return receipts
 
     def _sort(self, receipts: Iterable[FoundReceipt]) -> None:
-        """Sort receipts by what they are about, so that each commit is compared with its own only."""
+        """Sort receipts by what they are about, so that each commit is compared with its own
+        only.
+        """
         for receipt in receipts:
             for name in receipt.ids:
                 self._by_id[name].append(receipt)
@@ -289,7 +319,9 @@ class _Verifier:
                     self._parts[commit].append((segment, receipt))
 
     def _segments(self, found: FoundReceipt) -> set[Segment]:
-        """The segments whose ends have the receipt's trees, or that make the very change that it is about."""
+        """The segments whose ends have the receipt's trees, or that make the very change that it is
+        about.
+        """
         receipt = found.receipt
         if receipt is None or found.problem:
             return set()
@@ -306,7 +338,9 @@ class _Verifier:
         return segments
 
     def _end(self, commit: str, tree: str) -> str | None:
-        """The commit itself if it has that tree, else the newest commit of the range that has it."""
+        """The commit itself if it has that tree, else the newest commit of the range that has
+        it.
+        """
         return commit if self._trees.get(commit) == tree else self._by_tree.get(tree)
 
     def _is_whole(self, receipt: Receipt) -> bool:
@@ -320,7 +354,9 @@ class _Verifier:
 
     @cached_property
     def _whole_identity(self) -> ChangeIdentity:
-        return replace(identity_of(self._whole, ()), exact=exact(self._whole, self._repository.read_all))
+        return replace(
+            identity_of(self._whole, ()), exact=exact(self._whole, self._repository.read_all)
+        )
 
     def _is_reviewed(self, name: str) -> bool:
         """Whether a receipt may be about the commit, or none need be because it changes nothing."""
@@ -329,7 +365,9 @@ class _Verifier:
         return is_empty or name in self._parts or bool(self._about(identity))
 
     def _reviews(self, name: str, change: Change | None) -> _Reviews:
-        """What receipts say of a commit; nothing without its `change`, which is read of those with receipts alone."""
+        """What receipts say of a commit; nothing without its `change`, which is read of those with
+        receipts alone.
+        """
         identity = self._identities[name]
         first, *others = self._history.parents[name] or [""]
         if change is None:
@@ -347,8 +385,12 @@ class _Verifier:
                 parts.append((segment, assess("range patch-id", found, identity, required)))
         return _Reviews(identity, by_parent, parts)
 
-    def _against(self, parent: str, merge: ChangeIdentity, required: Requirements) -> list[CommitStatus]:
-        """What receipts say of a merge against another parent than the first; [] if that parent is not here."""
+    def _against(
+        self, parent: str, merge: ChangeIdentity, required: Requirements
+    ) -> list[CommitStatus]:
+        """What receipts say of a merge against another parent than the first; [] if that parent is
+        not here.
+        """
         if not self._repository.has(parent):
             return []
         against_parent = replace(merge, before=self._repository.tree_of(parent), patch_id="")
@@ -368,7 +410,9 @@ class _Verifier:
                 advising=self._advising,
             )
         commit = self._repository.commit(change.head_commit)
-        return replace(self._requirements[names], hints=self._authorship.of(change, (commit,)).hints)
+        return replace(
+            self._requirements[names], hints=self._authorship.of(change, (commit,)).hints
+        )
 
     def _identity(self, name: str, patch_id: str) -> ChangeIdentity:
         """The identity of a commit's change as far as it is known without its files."""
@@ -376,9 +420,13 @@ class _Verifier:
         after = self._repository.tree_of(name)
         commit = self._repository.commit(name)
         title = self._redact(commit.message.partition("\n")[0])
-        return ChangeIdentity(name, before, after, patch_id, authors=authors_of((commit,)), title=title)
+        return ChangeIdentity(
+            name, before, after, patch_id, authors=authors_of((commit,)), title=title
+        )
 
-    def _assess_change(self, identity: ChangeIdentity, required: Requirements) -> list[CommitStatus]:
+    def _assess_change(
+        self, identity: ChangeIdentity, required: Requirements
+    ) -> list[CommitStatus]:
         """What receipts say of this very change."""
         if identity.before == identity.after:
             return [CommitStatus("empty", "it changes no file")]
@@ -418,7 +466,9 @@ class _Verifier:
     def _covering(
         self, reviews: _Reviews, parent: str, parts: Sequence[tuple[Segment, CommitStatus]]
     ) -> list[CommitStatus]:
-        """Of the reviews of segments those that also show what the commit changes against this parent."""
+        """Of the reviews of segments those that also show what the commit changes against this
+        parent.
+        """
         if any(status.status == "empty" for status in reviews.by_parent[parent]):
             return []
         is_first = parent == next(iter(reviews.by_parent))
@@ -429,7 +479,9 @@ class _Verifier:
         return statuses
 
     def _status(self, reviews: _Reviews, cuts: set[str]) -> CommitStatus:
-        """The status against the first parent if that is not good, else against the first parent where it is not."""
+        """The status against the first parent if that is not good, else against the first parent
+        where it is not.
+        """
         commit = reviews.identity.commit
         parts: list[tuple[Segment, CommitStatus]] = []
         for segment, part_status in reviews.parts:
@@ -445,19 +497,25 @@ class _Verifier:
             for parent, status in decided.items():
                 if status is None:
                     span = f"{parent[:SHORT_ID]}..{commit[:SHORT_ID]}"
-                    reason = "a merge with changes of its own, reviewed against its first parent only"
+                    reason = (
+                        "a merge with changes of its own, reviewed against its first parent only"
+                    )
                     return CommitStatus("missing", f"{reason}: review {span}, too")
                 if status.status not in GOOD:
                     return status
         return self._with_bypass(first, commit)
 
     def _without(self, identity: ChangeIdentity) -> CommitStatus:
-        """The status of a commit without a verdict: what the hooks recorded, or which review it had before."""
+        """The status of a commit without a verdict: what the hooks recorded, or which review it had
+        before.
+        """
         record = self._bypass(identity.commit)
         remedy = f"run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`"
         if record is not None and not record.during:
             reason = record.reason or "--no-verify, or the hook was off"
-            return CommitStatus("bypassed", f"committed without the hook on {record.ts} ({reason}): {remedy}")
+            return CommitStatus(
+                "bypassed", f"committed without the hook on {record.ts} ({reason}): {remedy}"
+            )
         if earlier := self._review_before(identity.commit):
             return CommitStatus("stale", f"{earlier.sentence}: {remedy}", found=earlier.found)
         if record is not None:
@@ -467,7 +525,9 @@ class _Verifier:
         return CommitStatus("missing", f"{reason}: {remedy}")
 
     def _review_before(self, commit: str) -> EarlierReview | None:
-        """The review of what the commit was before; what the range's history still has is another commit."""
+        """The review of what the commit was before; what the range's history still has is another
+        commit.
+        """
         reviews = self._earlier.get(commit, ())
         for review in reviews:
             if not self._is_in_history(review.commit):
@@ -483,7 +543,9 @@ class _Verifier:
         return reviews_before(self._repository, forms, self._identities, self._find)
 
     def _with_bypass(self, status: CommitStatus, commit: str) -> CommitStatus:
-        """A note if only a range with the commit was reviewed: what a later commit takes back, nobody saw."""
+        """A note if only a range with the commit was reviewed: what a later commit takes back,
+        nobody saw.
+        """
         record = self._bypass(commit) if status.match == "range patch-id" else None
         if record is None or record.during:
             return status
@@ -496,7 +558,9 @@ class _Verifier:
         return {record.commit: record for record in records if record.kind == "bypassed"}
 
     def _bypass(self, commit: str) -> Record | None:
-        """The record that this commit, or one it was rewritten from, bypassed the hook: by hand rather than by git."""
+        """The record that this commit, or one it was rewritten from, bypassed the hook: by hand
+        rather than by git.
+        """
         names = self._authorship.earlier(commit)
         records = [self._bypasses[name] for name in names if name in self._bypasses]
         for record in records:
@@ -506,7 +570,9 @@ class _Verifier:
 
 
 def _match(identity: ChangeIdentity, found: FoundReceipt) -> Match | None:
-    """How the receipt is about the change; one with a problem is taken at the word of what it was attached to."""
+    """How the receipt is about the change; one with a problem is taken at the word of what it was
+    attached to.
+    """
     if found.receipt is None or found.problem:
         return "commit"
     return match_of(identity, found.receipt)

@@ -12,9 +12,11 @@ from vibe_gate.forge import DiffSide
 
 
 class Anchors(Struct, frozen=True):
-    """Lines of a change. Paths are asked for as shown (`paths.quote`); the fields have them as git does.
+    """Lines of a change. Paths are asked for as shown (`paths.quote`); the fields have them as git
+    does.
 
-    `places`: by path and side, line number -> number of its hunk. `added`: paths and lines that the change added.
+    `places`: by path and side, line number -> number of its hunk. `added`: paths and lines that the
+    change added.
     """
 
     places: Mapping[tuple[str, DiffSide], Mapping[int, int]] = {}
@@ -40,7 +42,8 @@ class Anchors(Struct, frozen=True):
 
 
 def anchors(patch: bytes) -> Anchors:
-    """The anchors of a patch as git writes it. A hunk that does not add up has none: redaction made a line of several.
+    """The anchors of a patch as git writes it. A hunk that does not add up has none: redaction made
+    a line of several.
 
     Both sides of a renamed file go by its new name, as findings do.
     """
@@ -60,5 +63,9 @@ def anchors(patch: bytes) -> Anchors:
             for side, first, count in sides:
                 held = places.setdefault((part.path, side), {})
                 held |= dict.fromkeys(range(first, first + count), number)
-            added.update((part.path, line) for line, one in enumerate(right, hunk.new_start) if one.origin == "+")
+            added.update(
+                (part.path, line)
+                for line, one in enumerate(right, hunk.new_start)
+                if one.origin == "+"
+            )
     return Anchors(places, added)

@@ -1,4 +1,6 @@
-"""Findings at lines of the change: check run annotations, review comments, workflow commands. Pure."""
+"""Findings at lines of the change: check run annotations, review comments, workflow commands.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -32,22 +34,39 @@ MAX_TITLE = 200
 """Characters of a title; GitHub cuts what it cannot show."""
 
 MAX_ANNOTATIONS = 1_000
-"""Of one check run: twenty requests, a quarter of what GitHub lets an app write in a minute. The rest is counted."""
+"""Of one check run: twenty requests, a quarter of what GitHub lets an app write in a minute. The
+rest is counted.
+"""
 
 
-def check_run(report: Report, downgrades: Sequence[str] = (), at_lines: Collection[str] = ()) -> CheckRun:
-    """The check run of the reviewed commit: new and open findings as annotations, the gravest `MAX_ANNOTATIONS`.
+def check_run(
+    report: Report, downgrades: Sequence[str] = (), at_lines: Collection[str] = ()
+) -> CheckRun:
+    """The check run of the reviewed commit: new and open findings as annotations, the gravest
+    `MAX_ANNOTATIONS`.
 
     Not those that have a comment at their lines (`at_lines`, identities).
     """
     deleted = {file.path for file in report.summary.change.files if file.change_type == "deleted"}
-    shown = [one for one in queries.worst_first(report.round.shown, report.summary) if identity(one) not in at_lines]
-    able = [(one, each) for one in shown if one.path not in deleted and (each := annotation(one, report))]
+    shown = [
+        one
+        for one in queries.worst_first(report.round.shown, report.summary)
+        if identity(one) not in at_lines
+    ]
+    able = [
+        (one, each)
+        for one in shown
+        if one.path not in deleted and (each := annotation(one, report))
+    ]
     made = able[:MAX_ANNOTATIONS]
     if len(made) < len(able):
-        said = f"Of {len(shown):,} findings, {MAX_ANNOTATIONS:,} are annotations: the gravest first."
+        said = (
+            f"Of {len(shown):,} findings, {MAX_ANNOTATIONS:,} are annotations: the gravest first."
+        )
         downgrades = (*downgrades, said)
-    parts = check_summary_blocks(report, downgrades, {*at_lines, *(identity(one) for one, _ in able)})
+    parts = check_summary_blocks(
+        report, downgrades, {*at_lines, *(identity(one) for one, _ in able)}
+    )
     return CheckRun(
         title=title(report),
         summary=fit(parts, MAX_TEXT, "the job's summary"),
@@ -74,7 +93,9 @@ def title(report: Report) -> str:
 
 
 def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
-    """The finding at its lines; None where the forge could not show it: no file, or no path that is text."""
+    """The finding at its lines; None where the forge could not show it: no file, or no path that is
+    text.
+    """
     path = own_path(finding.path)
     if not path:
         return None
@@ -122,7 +143,9 @@ FINDING_MARKER = "<!-- vibe-gate:finding "
 """Begins the first line of a comment of ours about a finding; its fingerprint follows."""
 
 MAX_COMMENTS = 10
-"""New findings that get comments at their lines: more bury a pull request, so then all are annotations."""
+"""New findings that get comments at their lines: more bury a pull request, so then all are
+annotations.
+"""
 
 MAX_LINES = 100
 """Lines that one comment may span; a longer place is marked at its first lines."""
@@ -137,9 +160,15 @@ _PENDING = "<!-- vibe-gate:thread -->"
 
 
 def review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]:
-    """The new findings that stand at lines of the diff; what somebody let pass, or was refuted, needs no thread."""
+    """The new findings that stand at lines of the diff; what somebody let pass, or was refuted,
+    needs no thread.
+    """
     ordered = queries.worst_first(report.round.new, report.summary)
-    made = (_comment(one, report, anchors) for one in ordered if not (queries.waiver(one) or one.is_refuted))
+    made = (
+        _comment(one, report, anchors)
+        for one in ordered
+        if not (queries.waiver(one) or one.is_refuted)
+    )
     return tuple(comment for comment in made if comment is not None)
 
 
@@ -151,14 +180,17 @@ def finding_of(body: str) -> str:
 
 
 def fixed_body(old_body: str, commit: str, links: Links | None = None) -> str:
-    """The comment of a finding that is gone: says so first and keeps what it said; the same text where it says so."""
+    """The comment of a finding that is gone: says so first and keeps what it said; the same text
+    where it says so.
+    """
     if is_fixed(old_body) or not finding_of(old_body):
         return old_body
     return _with_state(old_body, f"{_FIXED}{link_commit(commit, links)}.")
 
 
 def accepted_body(old_body: str, grounds: str) -> str:
-    """The comment of a finding that people let pass (`grounds`: by whom, until when and why), or not any more ("").
+    """The comment of a finding that people let pass (`grounds`: by whom, until when and why), or
+    not any more ("").
 
     The same text if it says so already, and if it says that the finding is fixed.
     """
@@ -181,7 +213,9 @@ def is_fixed(body: str) -> bool:
 
 
 def is_settled(body: str) -> bool:
-    """Whether a comment of ours says that its finding is fixed, accepted or refuted: then its thread is resolved."""
+    """Whether a comment of ours says that its finding is fixed, accepted or refuted: then its
+    thread is resolved.
+    """
     return bool(_state(body))
 
 
@@ -191,16 +225,28 @@ def is_pending(body: str) -> bool:
 
 
 def with_pending(body: str, pending: bool) -> str:
-    """The comment with or without a note to later runs that its thread could not be resolved or reopened."""
+    """The comment with or without a note to later runs that its thread could not be resolved or
+    reopened.
+    """
     if is_pending(body) == pending:
         return body
-    return f"{body.rstrip()}\n\n{_PENDING}\n" if pending else body.rstrip().removesuffix(_PENDING).rstrip() + "\n"
+    return (
+        f"{body.rstrip()}\n\n{_PENDING}\n"
+        if pending
+        else body.rstrip().removesuffix(_PENDING).rstrip() + "\n"
+    )
 
 
 def _state(body: str) -> str:
-    """The second line of a comment about a finding if it says that this is fixed, accepted or refuted; else ""."""
+    """The second line of a comment about a finding if it says that this is fixed, accepted or
+    refuted; else "".
+    """
     lines = [line.rstrip() for line in body.splitlines()]
-    return lines[1] if finding_of(body) and lines[1:] and lines[1].startswith((_FIXED, _ACCEPTED, _REFUTED)) else ""
+    return (
+        lines[1]
+        if finding_of(body) and lines[1:] and lines[1].startswith((_FIXED, _ACCEPTED, _REFUTED))
+        else ""
+    )
 
 
 def _with_state(body: str, state: str) -> str:
@@ -224,9 +270,16 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
 
 
 def _body(finding: Finding, report: Report) -> str:
-    name = f" · {code(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
+    name = (
+        f" · {code(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}"
+        if finding.fingerprint
+        else ""
+    )
     known = f" · {queries.basis(finding, report.summary)}".removesuffix(" · ")
-    parts = [f"**{finding.level}** · {code(finding.criterion, 64)}{name}{known}", prose(sentences.said(finding))]
+    parts = [
+        f"**{finding.level}** · {code(finding.criterion, 64)}{name}{known}",
+        prose(sentences.said(finding)),
+    ]
     against = queries.counterexample(finding, report.summary)
     if against:
         parts.append(f"Counterexample: {prose(against, 500)}")
@@ -246,10 +299,14 @@ OF_EACH = 10
 _COMMANDS = {"failure": "error", "warning": "warning", "notice": "notice"}
 
 
-def commands(report: Report, token: str, downgrades: Sequence[str] = (), at_lines: Collection[str] = ()) -> str:
-    """A command for the verdict and for the gravest findings that stand nowhere at their lines, then the downgrades.
+def commands(
+    report: Report, token: str, downgrades: Sequence[str] = (), at_lines: Collection[str] = ()
+) -> str:
+    """A command for the verdict and for the gravest findings that stand nowhere at their lines,
+    then the downgrades.
 
-    `at_lines`: identities of the others. `token` is unguessable; between two lines with it the runner obeys nothing.
+    `at_lines`: identities of the others. `token` is unguessable; between two lines with it the
+    runner obeys nothing.
     """
     summary = report.summary
     level = "notice" if summary.exit_code == PASS else "error" if report.blocks else "warning"
@@ -261,7 +318,11 @@ def commands(report: Report, token: str, downgrades: Sequence[str] = (), at_line
         if left[name] > 0 and finding.path and identity(finding) not in at_lines:
             left[name] -= 1
             line, end = (0, 0) if queries.is_removed(finding) else (finding.line, finding.end_line)
-            shown = {"file": _file(finding.path), "line": str(line or ""), "endLine": str(end or "")}
+            shown = {
+                "file": _file(finding.path),
+                "line": str(line or ""),
+                "endLine": str(end or ""),
+            }
             shown["title"] = _named(finding, summary)
             lines.append(_command(name, safe(sentences.said(finding)), shown))
     return "\n".join(lines) + "\n" + stopped("\n".join(map(safe, downgrades)), token)

@@ -1,4 +1,5 @@
-"""What checks, judges and second looks answered, as the outcome of their nodes: a run's log says only that they ended.
+"""What checks, judges and second looks answered, as the outcome of their nodes: a run's log says
+only that they ended.
 
 Pure.
 """
@@ -19,7 +20,9 @@ from vibe_gate.report.outcome_words import outcome_rank
 
 
 def answered(graph: Graph, summary: Summary) -> Graph:
-    """The graph, with the worst answer of each node of checks or judges as its outcome if it has none."""
+    """The graph, with the worst answer of each node of checks or judges as its outcome if it has
+    none.
+    """
     answers: dict[str, list[str]] = defaultdict(list)
     checks = checks_node(graph)
     for rubric in summary.rubrics:
@@ -35,7 +38,9 @@ def answered(graph: Graph, summary: Summary) -> Graph:
     return replace(
         graph,
         nodes=tuple(
-            replace(node, outcome=node.outcome or worst.get(node.id, "")) if node.kind in OWNED else node
+            replace(node, outcome=node.outcome or worst.get(node.id, ""))
+            if node.kind in OWNED
+            else node
             for node in graph.nodes
         ),
     )
@@ -55,7 +60,9 @@ def check_outcome(check: CriterionResult, rubric: RubricResult) -> str:
 
 
 def checks_node(graph: Graph) -> str:
-    """The node of the checks; "" if there are several, of which the summary does not tell which answered what."""
+    """The node of the checks; "" if there are several, of which the summary does not tell which
+    answered what.
+    """
     names = [node.id for node in graph.nodes if node.kind == "checks"]
     return names[0] if len(names) == 1 else ""
 

@@ -1,4 +1,6 @@
-"""Whose the lines of a file are, for `vibe-gate blame`: neighbours of one origin together, or one document."""
+"""Whose the lines of a file are, for `vibe-gate blame`: neighbours of one origin together, or one
+document.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,23 @@ _STYLES = {"agent": "cyan", "person": "green", "unknown": "yellow"}
 
 def document(path: str, revision: str, origins: Sequence[LineOrigin]) -> dict[str, Any]:
     """The document of `--json`. `revision` is "" of the working tree."""
-    return {"file": paths.quote(path), "revision": revision, "lines": [plain(origin) for origin in origins]}
+    return {
+        "file": paths.quote(path),
+        "revision": revision,
+        "lines": [plain(origin) for origin in origins],
+    }
 
 
 def text(
-    path: str, revision: str, origins: Sequence[LineOrigin], authors: Mapping[str, str], title: Callable[[str], str]
+    path: str,
+    revision: str,
+    origins: Sequence[LineOrigin],
+    authors: Mapping[str, str],
+    title: Callable[[str], str],
 ) -> Text:
-    """The lines of one origin as one row, in 80 columns. `authors`: by commit its author; `title` of a session."""
+    """The lines of one origin as one row, in 80 columns. `authors`: by commit its author; `title`
+    of a session.
+    """
     shown = Text()
     where = f" at {safe(revision)}" if revision else ""
     shown.append(f"{paths.quote(path)}{where}: {_counts(origins)}\n")
@@ -44,16 +56,22 @@ def text(
         first = some[0]
         shown.append(f"{_span(some):>{width}}  {first.commit[:8] or 'not yet':8}  ", style="dim")
         head, *more = _words(first, authors, title)
-        shown.append(f"{textwrap.shorten(head, 78 - width - 12, placeholder='…')}\n", style=_STYLES[first.by])
+        shown.append(
+            f"{textwrap.shorten(head, 78 - width - 12, placeholder='…')}\n", style=_STYLES[first.by]
+        )
         for line in more:
-            shown.append(f"{'':{width + 12}}{textwrap.shorten(line, 78 - width - 12, placeholder='…')}\n")
+            shown.append(
+                f"{'':{width + 12}}{textwrap.shorten(line, 78 - width - 12, placeholder='…')}\n"
+            )
     if any(origin.by == "unknown" and not origin.why for origin in origins):
         shown.append("unknown: no session was captured at that time\n")
     return shown
 
 
 def _origin(origin: LineOrigin) -> tuple[str, ...]:
-    """Equal for lines of which a row says the same: calls of one tool in one turn are not told apart."""
+    """Equal for lines of which a row says the same: calls of one tool in one turn are not told
+    apart.
+    """
     turn = (origin.session, str(origin.turn), origin.tool)
     return (origin.commit, origin.by, *turn, origin.why, origin.agent, origin.source)
 
@@ -66,7 +84,9 @@ def _span(some: Sequence[LineOrigin]) -> str:
 def _counts(origins: Sequence[LineOrigin]) -> str:
     by: Counter[str] = Counter(origin.by for origin in origins)
     parts = [("agent", "by an agent", "by agents"), ("person", "by a person", "by people")]
-    told = [f"{by[name]:,} {one if by[name] == 1 else many}" for name, one, many in parts if by[name]]
+    told = [
+        f"{by[name]:,} {one if by[name] == 1 else many}" for name, one, many in parts if by[name]
+    ]
     told += [f"{by['unknown']:,} unknown"] if by["unknown"] else []
     return f"{counted(len(origins), 'line')}{', ' if told else ''}{', '.join(told)}"
 
@@ -78,10 +98,14 @@ def _named(origin: LineOrigin, title: Callable[[str], str]) -> str:
     if origin.source == "applied":
         return safe(origin.agent + (f", session {origin.session[:8]}" if origin.session else ""))
     # First that it is a claim: both names are as long as their record likes.
-    return safe(f"{textwrap.shorten(origin.source, MAX_TOOL, placeholder='…')} says: {origin.agent}")
+    return safe(
+        f"{textwrap.shorten(origin.source, MAX_TOOL, placeholder='…')} says: {origin.agent}"
+    )
 
 
-def _words(origin: LineOrigin, authors: Mapping[str, str], title: Callable[[str], str]) -> Iterator[str]:
+def _words(
+    origin: LineOrigin, authors: Mapping[str, str], title: Callable[[str], str]
+) -> Iterator[str]:
     author = safe(authors.get(origin.commit, ""))
     if origin.by == "agent":
         turn = f", turn {origin.turn}" if origin.turn else ""

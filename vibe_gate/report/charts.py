@@ -1,4 +1,6 @@
-"""Figures as bars and sparklines of a terminal, a character a step; a stdout in ASCII gets `_.-=+*%#`."""
+"""Figures as bars and sparklines of a terminal, a character a step; a stdout in ASCII gets
+`_.-=+*%#`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ MOST_NAME, LEAST_BAR, MOST_BAR = 44, 4, 40
 def sparkline(values: Sequence[float]) -> str:
     """A character a value, from nothing to the largest."""
     most = max(values, default=0)
-    return "".join(LEVELS[max(0, round(value / most * 8) - 1)] if value > 0 else " " for value in values)
+    return "".join(
+        LEVELS[max(0, round(value / most * 8) - 1)] if value > 0 else " " for value in values
+    )
 
 
 def bar(value: float, most: float, width: int) -> str:
@@ -33,7 +37,9 @@ def bar(value: float, most: float, width: int) -> str:
 
 
 def stacked(parts: Sequence[tuple[str, int]], width: int) -> list[Text]:
-    """One bar of all parts, each as long as its share; nothing without parts. `key` says which is which."""
+    """One bar of all parts, each as long as its share; nothing without parts. `key` says which is
+    which.
+    """
     whole, text, done = sum(count for _, count in parts), Text(), 0
     columns = min(width, MOST_NAME + MOST_BAR)
     for (name, count), fill in zip(parts, _fills(len(parts)), strict=True):
@@ -46,7 +52,8 @@ def key(parts: Sequence[tuple[str, int]]) -> Text:
     """Numbers and names of the parts, each with what it is drawn with."""
     shown = zip(parts, _fills(len(parts)), strict=True)
     return Text(", ").join(
-        Text.assemble((fill, outcome_colour(name)), f" {count:,} {name}") for (name, count), fill in shown
+        Text.assemble((fill, outcome_colour(name)), f" {count:,} {name}")
+        for (name, count), fill in shown
     )
 
 
@@ -62,10 +69,11 @@ def table(
     style: str = "cyan",
     most: float | None = None,
 ) -> list[Text]:
-    """Rows of a name, its figure as text and as a bar; the names are anybody's. Nothing without rows.
+    """Rows of a name, its figure as text and as a bar; the names are anybody's. Nothing without
+    rows.
 
-    If it is too wide there are no bars, and then names are cut. `most`: what a whole bar stands for, and is then drawn
-    to its end; else it stands for the largest figure.
+    If it is too wide there are no bars, and then names are cut. `most`: what a whole bar stands
+    for, and is then drawn to its end; else it stands for the largest figure.
     """
     if not rows:
         return []

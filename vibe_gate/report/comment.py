@@ -37,7 +37,9 @@ MARKER = marker()
 
 
 def render_comment(report: Report, downgrades: Sequence[str] = ()) -> str:
-    """The comment, `MAX_COMMENT` bytes at most; what does not fit is counted, and said to be where."""
+    """The comment, `MAX_COMMENT` bytes at most; what does not fit is counted, and said to be
+    where.
+    """
     head = f"{marker(report.name)}\n"
     tail = state_line(_state(report)) if report.round.head else ""
     room = MAX_COMMENT - len(head) - len(tail)
@@ -68,9 +70,15 @@ def state_of(body: str) -> RoundState | None:
 
 
 def _blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> list[Block]:
-    """All parts of a document in their order; `held`: findings too that are otherwise only counted."""
+    """All parts of a document in their order; `held`: findings too that are otherwise only
+    counted.
+    """
     summary = report.summary
-    findings = [*finding_blocks(report, held=held), *earlier_finding_blocks(report), changed_files_block(summary)]
+    findings = [
+        *finding_blocks(report, held=held),
+        *earlier_finding_blocks(report),
+        changed_files_block(summary),
+    ]
     facts = [
         *rubric_blocks(summary),
         *policy_blocks(summary),
@@ -81,8 +89,12 @@ def _blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) ->
     return [opening_block(report), replayed_block(report), *findings, *facts]
 
 
-def check_summary_blocks(report: Report, downgrades: Sequence[str], without: Collection[str]) -> list[Block]:
-    """The parts of a check run's summary: what stands at lines (`without`, identities) and diffs are not said again."""
+def check_summary_blocks(
+    report: Report, downgrades: Sequence[str], without: Collection[str]
+) -> list[Block]:
+    """The parts of a check run's summary: what stands at lines (`without`, identities) and diffs
+    are not said again.
+    """
     facts = [
         *rubric_blocks(report.summary),
         *unreviewed_blocks(report.summary),
@@ -94,7 +106,10 @@ def check_summary_blocks(report: Report, downgrades: Sequence[str], without: Col
 
 def _downgrades_block(downgrades: Sequence[str]) -> Block:
     """What could not be posted, in sight: below the folds."""
-    return Block(f"**Not everything was posted:**\n\n{list_first(downgrades, prose)}" if downgrades else "", 0)
+    return Block(
+        f"**Not everything was posted:**\n\n{list_first(downgrades, prose)}" if downgrades else "",
+        0,
+    )
 
 
 MAX_SUMMARY = 1_000_000

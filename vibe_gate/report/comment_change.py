@@ -1,4 +1,6 @@
-"""What a comment says of the change: its files by risk, the gate's own, and what no judge saw. Pure."""
+"""What a comment says of the change: its files by risk, the gate's own, and what no judge saw.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,19 @@ def changed_files_block(summary: Summary) -> Block:
     if len(files) < 2 and not description:
         return Block("")
     rows = [
-        (code(file.path), f"+{file.added:,} −{file.deleted:,}" if not file.binary else "binary", reason)
+        (
+            code(file.path),
+            f"+{file.added:,} −{file.deleted:,}" if not file.binary else "binary",
+            reason,
+        )
         for file, reason in files[:MAX_CHANGED]
     ]
-    omission = f"\n\nFurther files: {len(files) - MAX_CHANGED:,}." if len(files) > MAX_CHANGED else ""
-    text = "\n\n".join(filter(None, [prose(description), table(("File", "Lines", "Look at"), rows) + omission]))
+    omission = (
+        f"\n\nFurther files: {len(files) - MAX_CHANGED:,}." if len(files) > MAX_CHANGED else ""
+    )
+    text = "\n\n".join(
+        filter(None, [prose(description), table(("File", "Lines", "Look at"), rows) + omission])
+    )
     return Block(fold(f"What changed: {counted(len(files), 'file')}, by risk", text), 4)
 
 
@@ -48,23 +58,37 @@ def policy_blocks(summary: Summary) -> Iterator[Block]:
             meaning = f"approved by {html(approver)}"
         text, omitted_lines = cut_lines(_without_names(change.diff), MAX_POLICY_DIFF)
         patch = fence(text, "diff") if text.strip() else "No text to show."
-        omission = f"\n\n{counted(omitted_lines, 'more line')} of this diff." if omitted_lines else ""
+        omission = (
+            f"\n\n{counted(omitted_lines, 'more line')} of this diff." if omitted_lines else ""
+        )
         title = f"{html(change.path)} ({_change_word(change.change_type)}): {meaning}"
-        yield Block(fold(title, patch + omission), 3 if change.level == "block" else 5, "policy changes")
+        yield Block(
+            fold(title, patch + omission), 3 if change.level == "block" else 5, "policy changes"
+        )
 
 
 def _without_names(diff: str) -> str:
-    """The diff without the lines that name its file: its fold does, and git writes octal for letters beyond ASCII."""
+    """The diff without the lines that name its file: its fold does, and git writes octal for
+    letters beyond ASCII.
+    """
     if not diff.startswith("diff --git "):
         return diff
     head, hunks, rest = diff.partition("\n@@ ")
-    lines = [line for line in head.split("\n") if not line.startswith(("diff --git ", "index ", "--- ", "+++ "))]
+    lines = [
+        line
+        for line in head.split("\n")
+        if not line.startswith(("diff --git ", "index ", "--- ", "+++ "))
+    ]
     return "\n".join([*lines, hunks.removeprefix("\n") + rest])
 
 
 def _change_word(change_type: str) -> str:
     """A change's type as a word; what is none of ours is shown as code."""
-    return change_type.replace("_", " ") if change_type in get_args(ChangeType) else html(change_type, 40)
+    return (
+        change_type.replace("_", " ")
+        if change_type in get_args(ChangeType)
+        else html(change_type, 40)
+    )
 
 
 def unreviewed_blocks(summary: Summary) -> Iterator[Block]:
@@ -81,7 +105,9 @@ def unreviewed_blocks(summary: Summary) -> Iterator[Block]:
     for group in groups[:MAX_REASONS]:
         is_told = queries.place_fact(group[0]) == opening
         reason = "" if is_told else f"{prose(queries.fact(group[0].reason), 280)}: "
-        lines.append(f"- {reason}{join_first([code(sentences.place_of(place)) for place in group])}")
+        lines.append(
+            f"- {reason}{join_first([code(sentences.place_of(place)) for place in group])}"
+        )
     if len(groups) > MAX_REASONS:
         lines.append("- for other reasons: see summary.json.")
     yield Block(fold(f"Not judged: {counted(len(places), 'place')}", "\n".join(lines)), 1, "lists")

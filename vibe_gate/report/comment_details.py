@@ -14,13 +14,19 @@ from vibe_gate.report.report import Report
 
 
 def details_block(report: Report) -> Block:
-    """What was reviewed and what it cost, the run and its notes, and how to repeat it or accept a finding."""
+    """What was reviewed and what it cost, the run and its notes, and how to repeat it or accept a
+    finding.
+    """
     summary = report.summary
     if not summary.run_id:
         return Block("")
     change, score = summary.change, queries.score(summary)
     size = f"{counted(len(change.files), 'file')} (+{change.added:,} −{change.deleted:,})"
-    about = link_commit(change.head_commit, report.links) if change.head_commit else code(sentences.key(summary))
+    about = (
+        link_commit(change.head_commit, report.links)
+        if change.head_commit
+        else code(sentences.key(summary))
+    )
     parts = [
         f"Reviewed: {about} against {prose(sentences.gate(summary))}.",
         _cost(report),
@@ -28,7 +34,9 @@ def details_block(report: Report) -> Block:
         list_first(report.notes, prose),
         *_repeat_lines(report),
     ]
-    title = ", ".join(filter(None, ["" if score is None else f"score {score:.2f}", _spent(report), size]))
+    title = ", ".join(
+        filter(None, ["" if score is None else f"score {score:.2f}", _spent(report), size])
+    )
     return Block(fold(f"Details: {title}", "\n\n".join(filter(None, parts))), 1)
 
 

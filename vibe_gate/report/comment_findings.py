@@ -1,4 +1,6 @@
-"""The findings of a comment: this round's with their places and tests, and what became of earlier ones. Pure."""
+"""The findings of a comment: this round's with their places and tests, and what became of earlier
+ones. Pure.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,13 @@ MAX_EQUAL = 5
 """Equal findings whose place is linked."""
 
 
-def finding_blocks(report: Report, *, held: bool = False, without: Collection[str] = ()) -> Iterator[Block]:
+def finding_blocks(
+    report: Report, *, held: bool = False, without: Collection[str] = ()
+) -> Iterator[Block]:
     """The findings of this round, the gravest first, each with its place; equal ones as one item.
 
-    `held`: those too that are otherwise only counted; `without`: the identities of findings to leave out.
+    `held`: those too that are otherwise only counted; `without`: the identities of findings to
+    leave out.
     """
     shown_tests: set[str] = set()
     for title, group in _titled_groups(report.round, held=held):
@@ -49,7 +54,9 @@ def finding_blocks(report: Report, *, held: bool = False, without: Collection[st
 
 
 def _titled_groups(round: Round, *, held: bool) -> list[tuple[str, tuple[Finding, ...]]]:
-    """The findings by the title under which they may stand; what is settled stands in two of these."""
+    """The findings by the title under which they may stand; what is settled stands in two of
+    these.
+    """
     held_back = round.held if held else ()
     groups = [("New findings", round.new), ("Still open", round.open)]
     if round.number == 1:
@@ -82,8 +89,15 @@ def _findings_item(equal_findings: Sequence[Finding], report: Report, *, with_te
     """Equal findings as an item of a list: their places and fingerprints."""
     finding = equal_findings[0]
     summary = report.summary
-    prefixes = [item.fingerprint[: sentences.SHORT_FINGERPRINT] for item in equal_findings if item.fingerprint]
-    sources = [join_first([code(prefix) for prefix in prefixes], 3), queries.basis(finding, summary)]
+    prefixes = [
+        item.fingerprint[: sentences.SHORT_FINGERPRINT]
+        for item in equal_findings
+        if item.fingerprint
+    ]
+    sources = [
+        join_first([code(prefix) for prefix in prefixes], 3),
+        queries.basis(finding, summary),
+    ]
     if finding.criterion != "policy":
         sources.insert(0, code(finding.criterion, 64))
     source = ", ".join(filter(None, sources))
@@ -111,9 +125,15 @@ def test_fold(proof: Proof) -> str:
     if not proof.test:
         return ""
     text, omitted_lines = cut_lines(proof.test, MAX_TEST)
-    omission = f"\n\n{counted(omitted_lines, 'more line')}; the bundle has all of it." if omitted_lines else ""
+    omission = (
+        f"\n\n{counted(omitted_lines, 'more line')}; the bundle has all of it."
+        if omitted_lines
+        else ""
+    )
     test = fence(text, "python" if proof.path.endswith(".py") else "")
-    return fold(f"Test {html(proof.path)}", f"{test}{omission}\n\nTo repeat it: {code(proof.command)}")
+    return fold(
+        f"Test {html(proof.path)}", f"{test}{omission}\n\nTo repeat it: {code(proof.command)}"
+    )
 
 
 def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
@@ -124,7 +144,9 @@ def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
     for line in queries.preventing(look):
         address = ""
         if links:
-            address = links.permalink(line.path, line.line, line.end_line, before=line.side == "before")
+            address = links.permalink(
+                line.path, line.line, line.end_line, before=line.side == "before"
+            )
         yield f"{link(sentences.place_of(line), address)}: {code(line.quote.strip(), 200)}"
 
 
@@ -132,12 +154,18 @@ def _finding_place(finding: Finding, links: Links | None) -> str:
     if not finding.path:
         return "the change"
     before = queries.is_removed(finding)
-    address = links.permalink(finding.path, finding.line, finding.end_line, before=before) if links else ""
+    address = (
+        links.permalink(finding.path, finding.line, finding.end_line, before=before)
+        if links
+        else ""
+    )
     return link(sentences.place_of(finding), address) + (" (removed)" if before else "")
 
 
 def earlier_finding_blocks(report: Report) -> Iterator[Block]:
-    """What was said before and is gone, and since which commit; what nobody fixed; what this run could not look for."""
+    """What was said before and is gone, and since which commit; what nobody fixed; what this run
+    could not look for.
+    """
     groups = {
         "Fixed": report.round.fixed,
         "Not raised again, on lines that did not change": report.round.unraised,
@@ -152,6 +180,8 @@ def _earlier_finding(reported: ReportedFinding, links: Links | None) -> str:
     place = sentences.place(reported.path, reported.line)
     if reported.path:
         links_then = Links(links.server, links.repository, reported.since) if links else None
-        place = link(place, links_then.permalink(reported.path, reported.line) if links_then else "")
+        place = link(
+            place, links_then.permalink(reported.path, reported.line) if links_then else ""
+        )
     since = f"fixed at {link_commit(reported.fixed, links)}: " if reported.fixed else ""
     return f"{since}{place}: {prose(reported.message, 280)} ({code(reported.criterion, 64)})"

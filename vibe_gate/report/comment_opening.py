@@ -38,7 +38,9 @@ def _replayed_line(report: Report) -> str:
         return " ".join(notes)
     figures = " ".join(replays.sentences(totals(rows), report.replayed.budget_usd, prose))
     runs = counted(len(rows), "run")
-    return " ".join([f"**Under the rubrics of this change,** of the last {runs}: {figures}", *notes])
+    return " ".join(
+        [f"**Under the rubrics of this change,** of the last {runs}: {figures}", *notes]
+    )
 
 
 def _headline(report: Report) -> str:
@@ -60,13 +62,17 @@ def _headline(report: Report) -> str:
 def claimed_verdict(report: Report) -> str:
     """The verdict; that it is only claimed, if a job that the change controls says so."""
     verdict = sentences.verdict(report.summary)
-    is_claim = report.claimed and report.summary.exit_code != INCONCLUSIVE  # that nothing is reviewed we say ourselves
+    is_claim = (
+        report.claimed and report.summary.exit_code != INCONCLUSIVE
+    )  # that nothing is reviewed we say ourselves
     return f"{verdict} (claimed)" if is_claim else verdict
 
 
 def unblocked_note(report: Report) -> str:
     """That the verdict does not stop the change, where it would otherwise; else ""."""
-    return "" if report.blocks or report.summary.exit_code == PASS else "does not block (`mode: warn`)"
+    return (
+        "" if report.blocks or report.summary.exit_code == PASS else "does not block (`mode: warn`)"
+    )
 
 
 def _why_line(report: Report) -> str:
@@ -79,13 +85,17 @@ def _why_line(report: Report) -> str:
 
 def deciding_facts(report: Report) -> list[str]:
     """Who let it pass, and why it ended so, as plain text for one line behind the verdict."""
-    reason = _what_decided(report).removeprefix("Passed the ").removesuffix(".").replace(" (must)", "")
+    reason = (
+        _what_decided(report).removeprefix("Passed the ").removesuffix(".").replace(" (must)", "")
+    )
     refuted = sentences.refuted(report.summary) if report.summary.exit_code == PASS else ""
     return list(filter(None, [sentences.passed_by(report.summary), refuted, reason]))
 
 
 def _what_decided(report: Report) -> str:
-    """What decided, and why questions have no answer, as a sentence or two of plain text; "" if there is no more."""
+    """What decided, and why questions have no answer, as a sentence or two of plain text; "" if
+    there is no more.
+    """
     summary = report.summary
     facts = [] if summary.exit_code == INCONCLUSIVE else [sentences.why(summary, sentence=True)]
     if summary.exit_code == FAIL and queries.needs_approval(summary):
@@ -97,7 +107,9 @@ def _what_decided(report: Report) -> str:
 
 
 def _why_undecided(report: Report) -> Iterator[str]:
-    """The undecided criteria with the reason of the first; why judge questions have no answer, and how many."""
+    """The undecided criteria with the reason of the first; why judge questions have no answer, and
+    how many.
+    """
     summary = report.summary
     unanswered_count = sum(result.kind == "judge" for result in queries.unanswered(summary))
     if not unanswered_count or queries.abstained(summary):
@@ -124,7 +136,11 @@ def _waiting(report: Report) -> str:
     if not waiting.questions:
         return ""
     names = join_first([code(id, 64) for id in waiting.questions], 3)
-    how = ' `ask-anyway: "true"` asks all the same.' if report.links and waiting.check != "no-secrets" else ""
+    how = (
+        ' `ask-anyway: "true"` asks all the same.'
+        if report.links and waiting.check != "no-secrets"
+        else ""
+    )
     number = counted(len(waiting.questions), "judge question")
     return f"Not asked until {code(waiting.check, 64)} passes: {number}, {names}.{how}"
 

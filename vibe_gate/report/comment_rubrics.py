@@ -28,7 +28,9 @@ _URGENCY = {"fail": 0, "error": 1, "abstain": 2, "pass": 3, "not_applicable": 4}
 def rubric_blocks(summary: Summary) -> Iterator[Block]:
     """A table of criteria for each rubric: what failed first, what passed last."""
     for rubric in summary.rubrics:
-        results = sorted(rubric.criteria, key=lambda result: (_URGENCY[result.outcome], not result.must))
+        results = sorted(
+            rubric.criteria, key=lambda result: (_URGENCY[result.outcome], not result.must)
+        )
         rows = []
         reason_above = ""
         for result in results[:MAX_ROWS]:
@@ -79,7 +81,9 @@ def _criterion_row(
 
 
 def replayed_block(report: Report) -> Block:
-    """The criteria that came out otherwise when earlier runs were judged again, and the runs that could not be."""
+    """The criteria that came out otherwise when earlier runs were judged again, and the runs that
+    could not be.
+    """
     rows = []
     lost_runs = []
     for row in report.replayed.rows:
@@ -97,8 +101,12 @@ def replayed_block(report: Report) -> Block:
             lost_runs.append(f"{code(row.run_id)}: {prose(row.why)}")
     parts = []
     if rows:
-        omission = f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}." if len(rows) > MAX_ROWS else ""
-        parts.append(table(("Run", "Criterion", "Before and after", "USD"), rows[:MAX_ROWS]) + omission)
+        omission = (
+            f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}." if len(rows) > MAX_ROWS else ""
+        )
+        parts.append(
+            table(("Run", "Criterion", "Before and after", "USD"), rows[:MAX_ROWS]) + omission
+        )
     if lost_runs:
         parts.append(f"Cannot be replayed:\n\n{list_first(lost_runs, str)}")
     if not parts:

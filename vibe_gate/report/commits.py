@@ -19,7 +19,9 @@ _WIDEST = max(map(len, OUTCOMES))
 
 
 def line(row: CommitRow, width: int | None = None) -> str:
-    """One commit: its id, its outcome, its title, and what is to be said of it; cut to the `width` of a terminal."""
+    """One commit: its id, its outcome, its title, and what is to be said of it; cut to the `width`
+    of a terminal.
+    """
     only = "checks only" if row.unasked else ""
     warned = counted(row.warnings, "warning") if row.warnings else ""
     remarks = "".join(f" · {text}" for text in (only, warned, *row.why.splitlines()[:1]) if text)
@@ -27,8 +29,9 @@ def line(row: CommitRow, width: int | None = None) -> str:
 
 
 def table(rows: Sequence[CommitRow], seconds: float) -> Iterator[str]:
-    """What all come to: the commits that did not pass, worst first, what passed by checks only, warnings, and a line of
-    sums. `seconds` that it took."""
+    """What all come to: the commits that did not pass, worst first, what passed by checks only,
+    warnings, and a line of sums. `seconds` that it took.
+    """
     for word in OUTCOMES[:-1]:
         found = [row for row in rows if _word(row) == word]
         if found:
@@ -57,7 +60,11 @@ def _sums(rows: Sequence[CommitRow], seconds: float) -> str:
 
 
 def _word(row: CommitRow) -> str:
-    return "approval" if row.outcome == "pass" and row.exit_code == POLICY_CHANGED else str(row.outcome)
+    return (
+        "approval"
+        if row.outcome == "pass" and row.exit_code == POLICY_CHANGED
+        else str(row.outcome)
+    )
 
 
 def document(row: CommitRow) -> dict[str, Any]:
@@ -66,7 +73,9 @@ def document(row: CommitRow) -> dict[str, Any]:
 
 
 def total(rows: Iterable[CommitRow], exit_code: int, batch: str, seconds: float) -> dict[str, Any]:
-    """The last document of the stream. `usd` is what this command paid, `usd_recorded` what earlier ones did."""
+    """The last document of the stream. `usd` is what this command paid, `usd_recorded` what earlier
+    ones did.
+    """
     every = list(rows)
     counts = Counter(map(_word, every))
     return {

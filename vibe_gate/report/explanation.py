@@ -1,4 +1,6 @@
-"""One finding on one screen: what was asked, what it rests on, what people said, what to do next. Pure."""
+"""One finding on one screen: what was asked, what it rests on, what people said, what to do next.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ Row = tuple[str, str]
 
 
 class Explanation(Struct, frozen=True):
-    """What is known of a finding. `question`: what its criterion asks, "" if that is not known any more.
+    """What is known of a finding. `question`: what its criterion asks, "" if that is not known any
+    more.
 
     `labels` and `overrides`: those of this finding.
     """

@@ -1,4 +1,6 @@
-"""How often the findings of each criterion are right, as people say: what `stats` tells of labels. Pure."""
+"""How often the findings of each criterion are right, as people say: what `stats` tells of labels.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ Found = Mapping[tuple[str, str], set[str]]
 
 
 class CriterionFeedback(Struct, frozen=True):
-    """What people say of a criterion's findings; `found` counts them all. `precision`: of those with a label, right.
+    """What people say of a criterion's findings; `found` counts them all. `precision`: of those
+    with a label, right.
 
     Null without a label.
     """
@@ -41,11 +44,16 @@ def feedback(found: Found, labels: Iterable[Label]) -> list[CriterionFeedback]:
 
 
 WORDS = ("right", "accepted", "overridden", "wrong", "no word yet")
-"""What people said of a finding: accepted is right, and overridden all the same; overridden, without saying which."""
+"""What people said of a finding: accepted is right, and overridden all the same; overridden,
+without saying which.
+"""
 
 
-def words(states: Mapping[tuple[str, str], str], labels: Iterable[Label]) -> dict[tuple[str, str], str]:
-    """What people said of findings, each as RUBRIC/CRITERION and fingerprint: one of WORDS, by the newest label.
+def words(
+    states: Mapping[tuple[str, str], str], labels: Iterable[Label]
+) -> dict[tuple[str, str], str]:
+    """What people said of findings, each as RUBRIC/CRITERION and fingerprint: one of WORDS, by the
+    newest label.
 
     `states`: how the newest run has each ("overridden", "suppressed", "kept").
     """
@@ -55,20 +63,32 @@ def words(states: Mapping[tuple[str, str], str], labels: Iterable[Label]) -> dic
 
 def _word(state: str, label: Label | None) -> str:
     if label is not None:
-        accepted = label.right and (label.source == "override" or state in {"overridden", "suppressed"})
+        accepted = label.right and (
+            label.source == "override" or state in {"overridden", "suppressed"}
+        )
         return "accepted" if accepted else "right" if label.right else "wrong"
     return "overridden" if state in {"overridden", "suppressed"} else "no word yet"
 
 
-def _of(rubric: str, criterion: str, found: set[str], said: Mapping[str, bool]) -> CriterionFeedback:
+def _of(
+    rubric: str, criterion: str, found: set[str], said: Mapping[str, bool]
+) -> CriterionFeedback:
     every, right = len(found | said.keys()), sum(said.values())
     return CriterionFeedback(
-        rubric, criterion, every, right, len(said) - right, every - len(said), share(right, len(said))
+        rubric,
+        criterion,
+        every,
+        right,
+        len(said) - right,
+        every - len(said),
+        share(right, len(said)),
     )
 
 
 def lines(rows: Iterable[CriterionFeedback], width: int = COLUMNS) -> Iterator[str]:
-    """A table for people; nothing without rows. Below 80 columns it has no intervals, and below 60 shorter names."""
+    """A table for people; nothing without rows. Below 80 columns it has no intervals, and below 60
+    shorter names.
+    """
     rubric, names, is_wide = "", min(NAME_COLUMNS, width - COUNT_COLUMNS), width >= COLUMNS
     for row in rows:
         if not rubric:
@@ -78,7 +98,9 @@ def lines(rows: Iterable[CriterionFeedback], width: int = COLUMNS) -> Iterator[s
             yield (rubric := row.rubric)
         name = f"  {row.criterion}"
         name = name if len(name) <= names else name[: names - 1] + "…"
-        counts = "".join(f"{number:>7,}" for number in (row.found, row.right, row.wrong, row.unanswered))
+        counts = "".join(
+            f"{number:>7,}" for number in (row.found, row.right, row.wrong, row.unanswered)
+        )
         yield f"{name:<{names}}{counts}  {_shown(row.precision) if is_wide else ''}".rstrip()
 
 

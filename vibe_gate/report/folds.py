@@ -1,7 +1,9 @@
-"""Which nodes of a graph stand as one: iterations of a loop, and conversations that are alike. Pure.
+"""Which nodes of a graph stand as one: iterations of a loop, and conversations that are alike.
+Pure.
 
-A loop is a stage that is there again, after itself: `fix`, `fix-b`, `fix-c` with what lies between them, and the checks
-and judges of these. Alike are nodes of one name but for its `-b`, `-c`, before and after which the same nodes come.
+A loop is a stage that is there again, after itself: `fix`, `fix-b`, `fix-c` with what lies between
+them, and the checks and judges of these. Alike are nodes of one name but for its `-b`, `-c`, before
+and after which the same nodes come.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from vibe_gate.domain.event import Graph
 from vibe_gate.domain.node_names import repeat_suffix
 
 FEW = 24
-"""Nodes of a graph in which two iterations of a loop have boxes of their own; in a larger one they do not."""
+"""Nodes of a graph in which two iterations of a loop have boxes of their own; in a larger one they
+do not.
+"""
 
 MOST_NODES, MOST_EDGES = 1_000, 4_000
 """Of a graph that is folded. A hostile log has twenty times as many."""
@@ -49,7 +53,8 @@ def is_foldable(graph: Graph) -> bool:
 
 
 def fold_graph(graph: Graph, *, within: str = "") -> tuple[Graph, list[Fold]]:
-    """The graph in which each fold is one node, and the folds; `within`: the kind of the fold that it is the inside of.
+    """The graph in which each fold is one node, and the folds; `within`: the kind of the fold that
+    it is the inside of.
 
     Each node lies in one fold at most; the inside of a loop may have nodes that are alike.
     """
@@ -62,7 +67,9 @@ def fold_graph(graph: Graph, *, within: str = "") -> tuple[Graph, list[Fold]]:
 def names_without_repeats(graph: Graph) -> dict[str, str]:
     """Each node's id without what its being there again added to it (`repeat_suffix`)."""
     ids = dict.fromkeys(node.id for node in graph.nodes)
-    endings = {repeat_suffix(index) for index in range(1, len(ids))}  # so the stage fix-ui is no fix again
+    endings = {
+        repeat_suffix(index) for index in range(1, len(ids))
+    }  # so the stage fix-ui is no fix again
     bases = {}
     for name in ids:
         base, dash, letters = name.rpartition("-")
@@ -78,7 +85,9 @@ def inside(graph: Graph, fold: Fold) -> Graph:
     return replace(graph, nodes=nodes, edges=edges)
 
 
-def owned_nodes(region: Collection[str], kinds: Mapping[str, str], after: Edges, before: Edges) -> Iterator[str]:
+def owned_nodes(
+    region: Collection[str], kinds: Mapping[str, str], after: Edges, before: Edges
+) -> Iterator[str]:
     """The checks and judges that come after nodes of the region alone."""
     sources_left: dict[str, int] = {}
     waiting = list(region)
@@ -141,7 +150,9 @@ def _loops(graph: Graph) -> list[Fold]:
 
 
 def _alike(graph: Graph, loop_nodes: Collection[str]) -> list[Fold]:
-    """Nodes of one name and kind before and after which the same nodes come; none of `loop_nodes`."""
+    """Nodes of one name and kind before and after which the same nodes come; none of
+    `loop_nodes`.
+    """
     after, before = edges_of(graph)
     bases = names_without_repeats(graph)
     families: dict[object, list[str]] = defaultdict(list)

@@ -1,4 +1,6 @@
-"""A run for other programs: SARIF 2.1.0, JUnit XML, GitLab Code Quality. Pure; the same run gives the same bytes."""
+"""A run for other programs: SARIF 2.1.0, JUnit XML, GitLab Code Quality. Pure; the same run gives
+the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from vibe_gate.report.links import Links
 from vibe_gate.report.reported_finding import identity
 from vibe_gate.version import __version__
 
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
 
 MAX_RESULTS = 5_000
 """Of a run; GitHub shows no more."""
@@ -39,7 +43,9 @@ _POLICY_RULE = "Changes of the gate itself, and of what steers agents, diffs or 
 
 
 def sarif(summary: Summary, links: Links | None = None) -> str:
-    """The log as indented JSON with a final newline: the gravest `MAX_RESULTS`, and how many there are besides."""
+    """The log as indented JSON with a final newline: the gravest `MAX_RESULTS`, and how many there
+    are besides.
+    """
     placed = queries.worst_first([finding for finding in summary.findings if finding.path], summary)
     rules = _rules(summary)
     index = {name: number for number, name in enumerate(rules)}
@@ -85,7 +91,11 @@ def _rules(summary: Summary) -> dict[str, dict[str, Any]]:
 
 
 def _rule(criterion: CriterionResult, rubric: str) -> dict[str, Any]:
-    how = "A model judges it, with evidence" if criterion.kind == "judge" else "Deterministic code checks it"
+    how = (
+        "A model judges it, with evidence"
+        if criterion.kind == "judge"
+        else "Deterministic code checks it"
+    )
     binds = "it blocks whatever the score" if criterion.must else "it counts towards the score"
     advises = criterion.trust is not UNSET and not criterion.trust.blocks
     binds = "its fail only advises" if advises else binds
@@ -116,17 +126,25 @@ def _result(finding: Finding, rules: Mapping[str, int], summary: Summary) -> dic
     result: dict[str, Any] = {
         "ruleId": _id(finding.criterion),
         "level": _LEVELS[finding.level],
-        "message": {"text": f"{ended(said)} Counterexample: {_plain(against)}" if against else said},
+        "message": {
+            "text": f"{ended(said)} Counterexample: {_plain(against)}" if against else said
+        },
         "locations": [_location(finding, has_lines=not queries.is_removed(finding))],
         "partialFingerprints": {"vibeGateFinding/v1": name, "primaryLocationLineHash": f"{name}:1"},
         "ruleIndex": rules[_id(finding.criterion)],
     }
     if known := queries.basis(finding, summary):
         proof = finding.proof
-        run = {"proof": proof.status, "test": safe(proof.path), "repeat": safe(proof.command)} if proof else {}
+        run = (
+            {"proof": proof.status, "test": safe(proof.path), "repeat": safe(proof.command)}
+            if proof
+            else {}
+        )
         result["properties"] = {"basis": known, **run}
     if waived := queries.waiver(finding):
-        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": _plain(waived)}]
+        result["suppressions"] = [
+            {"kind": "external", "status": "accepted", "justification": _plain(waived)}
+        ]
     return result
 
 
@@ -158,7 +176,9 @@ def _notifications(summary: Summary, left_out: int) -> Iterable[dict[str, Any]]:
         yield _notification("left-out", "error", text)
     for finding in summary.findings:
         if not finding.path:
-            yield _notification(_id(finding.criterion), _LEVELS[finding.level], _plain(sentences.message(finding)))
+            yield _notification(
+                _id(finding.criterion), _LEVELS[finding.level], _plain(sentences.message(finding))
+            )
     missed = queries.missed(summary)
     for one in missed[:MAX_NOTIFICATIONS]:
         made = _notification("unreviewed", "warning", f"No judge saw this: {_plain(one.reason)}")
@@ -177,7 +197,9 @@ def junit(summary: Summary) -> str:
     suites = [_suite("verdict", [_verdict_case(summary)])]
     for rubric in summary.rubrics:
         suites.append(_suite(rubric.id, [_case(one, rubric, summary) for one in rubric.criteria]))
-    root = ElementTree.Element("testsuites", name="vibe-gate", time=f"{summary.duration_ms / 1000:.3f}")
+    root = ElementTree.Element(
+        "testsuites", name="vibe-gate", time=f"{summary.duration_ms / 1000:.3f}"
+    )
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
     root.extend(suites)
@@ -196,7 +218,9 @@ def _suite(name: str, cases: Sequence[ElementTree.Element]) -> ElementTree.Eleme
     return suite
 
 
-def _testcase(name: str, kind: str = "", type_: str = "", message: str = "", details: str = "") -> ElementTree.Element:
+def _testcase(
+    name: str, kind: str = "", type_: str = "", message: str = "", details: str = ""
+) -> ElementTree.Element:
     case = ElementTree.Element("testcase", name=safe(name))
     if kind:
         said = ElementTree.SubElement(case, kind, type=safe(type_), message=safe(message))
@@ -210,8 +234,12 @@ def _verdict_case(summary: Summary) -> ElementTree.Element:
         case = _testcase("verdict")
         ElementTree.SubElement(case, "system-out").text = safe(said)
         return case
-    whole = "\n".join(sentences.one_line(finding) for finding in summary.findings if not finding.path)
-    return _testcase("verdict", "failure" if summary.exit_code == FAIL else "error", summary.outcome, said, whole)
+    whole = "\n".join(
+        sentences.one_line(finding) for finding in summary.findings if not finding.path
+    )
+    return _testcase(
+        "verdict", "failure" if summary.exit_code == FAIL else "error", summary.outcome, said, whole
+    )
 
 
 def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> ElementTree.Element:
@@ -219,7 +247,10 @@ def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> Eleme
     kind, type_ = _kind(one, rubric, own)
     details = "\n".join(sentences.one_line(finding) for finding in own)
     case = _testcase(one.id, kind, type_, one.reason, details)
-    told = [*(details.split("\n") if own and not kind else ()), sentences.badge(one)]  # raised and refuted
+    told = [
+        *(details.split("\n") if own and not kind else ()),
+        sentences.badge(one),
+    ]  # raised and refuted
     if any(told):
         ElementTree.SubElement(case, "system-out").text = "\n".join(map(safe, filter(None, told)))
     return case
@@ -264,12 +295,21 @@ def gitlab(summary: Summary) -> str:
 
 def _gitlab_finding(finding: Finding) -> dict[str, Any]:
     path = (own_path(finding.path) or safe(finding.path)).lstrip("/") or _ROOT
-    name, severity, lines = safe(finding.criterion), _SEVERITIES[finding.level], queries.lines_after(finding)
+    name, severity, lines = (
+        safe(finding.criterion),
+        _SEVERITIES[finding.level],
+        queries.lines_after(finding),
+    )
     return _gitlab_entry(sentences.message(finding), name, identity(finding), severity, path, lines)
 
 
 def _gitlab_entry(
-    text: str, name: str, fingerprint: str, severity: str, path: str = _ROOT, lines: tuple[int, int] = (1, 1)
+    text: str,
+    name: str,
+    fingerprint: str,
+    severity: str,
+    path: str = _ROOT,
+    lines: tuple[int, int] = (1, 1),
 ) -> dict[str, Any]:
     return {
         "description": text,

@@ -1,4 +1,5 @@
-"""A run's graph as text: a list in topological order, or boxes, layer below layer, with the edges between them.
+"""A run's graph as text: a list in topological order, or boxes, layer below layer, with the edges
+between them.
 
 The same graph gives the same text. `layers` says where nodes stand, here and on the report's page.
 """
@@ -16,7 +17,15 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report.answers import answered
-from vibe_gate.report.layers import MOST_DRAWN, Group, comes_after, in_order, is_cycle, layers_of, place_nodes
+from vibe_gate.report.layers import (
+    MOST_DRAWN,
+    Group,
+    comes_after,
+    in_order,
+    is_cycle,
+    layers_of,
+    place_nodes,
+)
 from vibe_gate.store.result import RunResult
 
 WIDEST = 32
@@ -44,7 +53,9 @@ def graph_of(result: RunResult, summary: Summary | None) -> Graph:
 
 
 def listed(graph: Graph, columns: int) -> list[str]:
-    """A line a node: status, id, kind, agent, outcome, turns, cost, tree, and what it comes directly after."""
+    """A line a node: status, id, kind, agent, outcome, turns, cost, tree, and what it comes
+    directly after.
+    """
     lines = _list_lines(graph, columns, MOST_TEXT)
     if any(len(line) > columns for line in lines):
         lines = _list_lines(graph, columns, WIDEST)
@@ -63,7 +74,9 @@ def _list_lines(graph: Graph, columns: int, widest: int) -> list[str]:
     lines = []
     for group in layers_of(before)[0]:
         cells = [zip(rows[name], widths, strict=True) for name in group]
-        texts = ["  ".join(text.ljust(width) for text, width in row if width).rstrip() for row in cells]
+        texts = [
+            "  ".join(text.ljust(width) for text, width in row if width).rstrip() for row in cells
+        ]
         lines += [f"{rule} cycle", *texts, rule] if is_cycle(group, before) else texts
     return lines
 
@@ -77,7 +90,11 @@ def drawn(graph: Graph, columns: int) -> list[str]:
         return [reason, "", *listed(graph, columns)]
     rows = _placed(graph, columns, columns - 4) or _placed(graph, columns, WIDEST)
     if not rows:
-        return [f"A list: boxes would be wider than {columns} columns.", "", *listed(graph, columns)]
+        return [
+            f"A list: boxes would be wider than {columns} columns.",
+            "",
+            *listed(graph, columns),
+        ]
     canvas = _Canvas()
     try:
         for upper, lower in pairwise([*rows, []]):
@@ -117,7 +134,9 @@ def _shown(text: str, widest: int) -> str:
 
 
 class Box(Struct):
-    """A box in its layer, or, without texts, the place where an edge passes through it. `after`: boxes of the next."""
+    """A box in its layer, or, without texts, the place where an edge passes through it. `after`:
+    boxes of the next.
+    """
 
     texts: list[str] = []
     left: int = 0
@@ -139,7 +158,9 @@ def _placed(graph: Graph, columns: int, widest: int) -> list[list[Box]]:
     """The boxes by layer with their places; none if they do not fit. `widest`: of a text."""
     before, nodes = comes_after(graph), {node.id: node for node in graph.nodes}
     rows = place_nodes(before)
-    boxes = {id(place): Box(_texts(place.group, nodes, before, widest)) for row in rows for place in row}
+    boxes = {
+        id(place): Box(_texts(place.group, nodes, before, widest)) for row in rows for place in row
+    }
     for row in rows:
         own = [boxes[id(place)] for place in row]
         widest = max((len(text) for box in own for text in box.texts), default=0)
@@ -154,7 +175,9 @@ def _placed(graph: Graph, columns: int, widest: int) -> list[list[Box]]:
     return made if all(row[-1].right < columns for row in made) else []
 
 
-def _texts(group: Group, nodes: Mapping[str, Node], before: Mapping[str, Collection[str]], widest: int) -> list[str]:
+def _texts(
+    group: Group, nodes: Mapping[str, Node], before: Mapping[str, Collection[str]], widest: int
+) -> list[str]:
     """What stands in the group's box."""
     texts = ["cycle"] if group and is_cycle(group, before) else []
     for name in group:
@@ -205,21 +228,30 @@ class _Canvas:
         for column in (box.left, box.right):
             self.down(column, top, bottom)
         for row, text in enumerate(box.texts, start=top + 1):
-            self._texts |= {(row, column): char for column, char in enumerate(text, start=box.left + 2)}
+            self._texts |= {
+                (row, column): char for column, char in enumerate(text, start=box.left + 2)
+            }
 
     def lines(self) -> list[str]:
         """Everything, from the top."""
         cells = dict(self._texts)
         for place in self._flat.keys() | self._upright.keys():
             flat, upright = self._flat[place], self._upright[place]
-            cells[place] = _LINES[upright if upright and place not in self._meet else flat | upright]
+            cells[place] = _LINES[
+                upright if upright and place not in self._meet else flat | upright
+            ]
         width = 1 + max((column for _, column in cells), default=0)
-        rows = ("".join(cells.get((row, column), " ") for column in range(width)) for row in range(self.height))
+        rows = (
+            "".join(cells.get((row, column), " ") for column in range(width))
+            for row in range(self.height)
+        )
         return [row.rstrip() for row in rows]
 
 
 class _Bus(Struct):
-    """The line of one source to all that come after it, in one row of the channel between two layers."""
+    """The line of one source to all that come after it, in one row of the channel between two
+    layers.
+    """
 
     source: int
     targets: list[int]
@@ -240,7 +272,9 @@ def _paint(canvas: _Canvas, upper: list[Box], lower: list[Box]) -> None:
             canvas.box(box, top)
         else:
             canvas.down(box.middle, top, bottom)
-    buses = [_Bus(box.middle, [target.middle for target in box.after]) for box in upper if box.after]
+    buses = [
+        _Bus(box.middle, [target.middle for target in box.after]) for box in upper if box.after
+    ]
     tracks = _tracks([bus for bus in buses if bus.targets != [bus.source]])
     canvas.height = bottom + 1 + (tracks + 1 if lower else 0)
     for bus in buses:
@@ -253,10 +287,14 @@ def _paint(canvas: _Canvas, upper: list[Box], lower: list[Box]) -> None:
 
 
 def _tracks(buses: list[_Bus]) -> int:
-    """Give every bus a row from 1 on; how many there are. CycleError: in each order two lines meet wrongly."""
+    """Give every bus a row from 1 on; how many there are. CycleError: in each order two lines meet
+    wrongly.
+    """
     buses.sort(key=lambda bus: bus.ends)
     above = {
-        index: [other for other, one in enumerate(buses) if one is not bus and one.source in bus.targets]
+        index: [
+            other for other, one in enumerate(buses) if one is not bus and one.source in bus.targets
+        ]
         for index, bus in enumerate(buses)
     }
     used: dict[int, list[tuple[int, int]]] = defaultdict(list)

@@ -1,7 +1,9 @@
-"""Where the nodes of a small graph stand: in layers, each ordered by what its nodes are joined with. Pure.
+"""Where the nodes of a small graph stand: in layers, each ordered by what its nodes are joined
+with. Pure.
 
-Of nodes that could come next the one with the lowest id does (Kahn); a node's layer is the length of the longest way to
-it; nodes that come after each other in a circle stand in one place. The same graph gives the same.
+Of nodes that could come next the one with the lowest id does (Kahn); a node's layer is the length
+of the longest way to it; nodes that come after each other in a circle stand in one place. The same
+graph gives the same.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ MOST_DRAWN = 30
 """Nodes of a graph that is drawn; more than these are easier to read as a list."""
 
 SWEEPS = 5
-"""Times that the layers are ordered by their neighbours: down, up, and down at last, so that no tree crosses."""
+"""Times that the layers are ordered by their neighbours: down, up, and down at last, so that no
+tree crosses.
+"""
 
 Group = tuple[str, ...]
 """Nodes that stand in one place: as a rule one, else those of a cycle."""
@@ -43,9 +47,11 @@ class Slot(Struct, eq=False):
 
 
 def comes_after(graph: Graph) -> dict[str, list[str]]:
-    """What each node comes directly after; a gate after its checks and judges, and they after what the gate does.
+    """What each node comes directly after; a gate after its checks and judges, and they after what
+    the gate does.
 
-    A log has them the other way round, as a gate starts them; but it ends, with their verdict, when they have ended.
+    A log has them the other way round, as a gate starts them; but it ends, with their verdict, when
+    they have ended.
     """
     after, before = edges_of(graph)
     kinds = {node.id: node.kind for node in graph.nodes}
@@ -53,13 +59,17 @@ def comes_after(graph: Graph) -> dict[str, list[str]]:
     for gate in (name for name, kind in kinds.items() if kind == "gate"):
         judging = set(owned_nodes([gate], kinds, after, before))
         first_nodes = judging.intersection(after[gate])
-        if len(first_nodes) == 1:  # its checks; several, which no run has, would each come after all that it does
+        if (
+            len(first_nodes) == 1
+        ):  # its checks; several, which no run has, would each come after all that it does
             sources[gate] = [name for name in judging if judging.isdisjoint(after[name])]
             sources[first_nodes.pop()] = before[gate]
     return {name: sorted(names) for name, names in sources.items()}
 
 
-def layers_of(before: Mapping[str, Collection[str]]) -> tuple[dict[Group, int], dict[Group, set[Group]]]:
+def layers_of(
+    before: Mapping[str, Collection[str]],
+) -> tuple[dict[Group, int], dict[Group, set[Group]]]:
     """The groups in topological order, each with its layer; and what each comes directly after."""
     group_of = _groups(before)
     sources: dict[Group, set[Group]] = {group: set() for group in group_of.values()}
@@ -114,11 +124,17 @@ def place_nodes(before: Mapping[str, Collection[str]]) -> list[list[Slot]]:
 
 
 def spread(rows: Sequence[Sequence[Slot]], width: float, gap: float) -> float:
-    """Give each slot its middle, and return the width of all: the fullest layer stands, the others follow it.
+    """Give each slot its middle, and return the width of all: the fullest layer stands, the others
+    follow it.
 
-    `width` is that of a group's box, `gap` lies between slots; an edge that passes needs nothing but the gap.
+    `width` is that of a group's box, `gap` lies between slots; an edge that passes needs nothing
+    but the gap.
     """
-    widest = max(range(len(rows)), key=lambda number: sum(bool(slot.group) for slot in rows[number]), default=0)
+    widest = max(
+        range(len(rows)),
+        key=lambda number: sum(bool(slot.group) for slot in rows[number]),
+        default=0,
+    )
     for row in rows[widest : widest + 1]:
         _move_toward(row, [0.0] * len(row), width, gap)
     for row in reversed(rows[:widest]):
@@ -138,7 +154,9 @@ def _join(upper: Slot, lower: Slot) -> None:
 
 
 def _order_by_neighbours(rows: Sequence[list[Slot]], *, is_down: bool) -> None:
-    """Order each layer by the middle of what its slots are joined with in the layer before, or after."""
+    """Order each layer by the middle of what its slots are joined with in the layer before, or
+    after.
+    """
     for fixed, moved in pairwise(rows if is_down else rows[::-1]):
         for row in (fixed, moved):
             for index, slot in enumerate(row):
@@ -176,7 +194,9 @@ def _width(slot: Slot, width: float) -> float:
 
 
 def _groups(before: Mapping[str, Collection[str]]) -> dict[str, Group]:
-    """Each node's group: the nodes that lead to it and that it leads to (Kosaraju), itself included."""
+    """Each node's group: the nodes that lead to it and that it leads to (Kosaraju), itself
+    included.
+    """
     after: dict[str, list[str]] = {name: [] for name in before}
     for target, sources in before.items():
         for source in sources:
@@ -192,7 +212,9 @@ def _groups(before: Mapping[str, Collection[str]]) -> dict[str, Group]:
 
 
 def _walk(root: str, edges: Mapping[str, Collection[str]], seen: set[str]) -> Iterator[str]:
-    """What `root` leads to and nothing led to before (`seen`, which grows), each after what it leads to itself."""
+    """What `root` leads to and nothing led to before (`seen`, which grows), each after what it
+    leads to itself.
+    """
     if root in seen:
         return
     seen.add(root)

@@ -49,7 +49,9 @@ class LinesBetween(Struct, frozen=True):
         """Whether the finding stands on lines that are new or changed."""
         if not finding.path:
             return bool(self.before)
-        if not finding.line or not self.after.names(finding.path):  # of a file as a whole, or without lines
+        if not finding.line or not self.after.names(
+            finding.path
+        ):  # of a file as a whole, or without lines
             return finding.path in self.before
         last = max(finding.line, finding.end_line)
         return self.after.touches(finding.path, finding.line, last)
@@ -79,7 +81,9 @@ def lines_between(patch: bytes, files: Iterable[FileDiff]) -> LinesBetween:
 
 
 def _file_change(file: FileDiff) -> _ReplacedLines | None:
-    """The change of the file's lines; None of a content that differs without a hunk: it is too large."""
+    """The change of the file's lines; None of a content that differs without a hunk: it is too
+    large.
+    """
     if not file.hunks:
         is_moved = file.after is not None and not file.brought_blob
         return _ReplacedLines(frozenset(), frozenset()) if is_moved else None

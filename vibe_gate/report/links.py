@@ -1,4 +1,6 @@
-"""Addresses on the forge of what a report is about: commits, files with their lines, the job's page."""
+"""Addresses on the forge of what a report is about: commits, files with their lines, the job's
+page.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from vibe_gate.domain import paths
 
 
 class Links(Struct, frozen=True):
-    """Where things are: `server` ("https://github.com"), `repository` ("owner/name"), head and base commit ids.
+    """Where things are: `server` ("https://github.com"), `repository` ("owner/name"), head and base
+    commit ids.
 
     `base` is for lines that the change removed, "" where they cannot be linked;
     `run_url` is the job's page, "" outside of one.
@@ -22,11 +25,17 @@ class Links(Struct, frozen=True):
     run_url: str = ""
     base: str = ""
 
-    def permalink(self, path: str, line: int = 0, end_line: int = 0, *, before: bool = False) -> str:
-        """The lines of a file (shown path) at the head commit, or at the base; "" where that cannot be."""
+    def permalink(
+        self, path: str, line: int = 0, end_line: int = 0, *, before: bool = False
+    ) -> str:
+        """The lines of a file (shown path) at the head commit, or at the base; "" where that cannot
+        be.
+        """
         commit = self.base if before else self.head
         held = paths.unquote(path)
-        if not commit or {"", ".", ".."} & set(held.split("/")):  # no path of git's; a browser would walk up with it
+        if not commit or {"", ".", ".."} & set(
+            held.split("/")
+        ):  # no path of git's; a browser would walk up with it
             return ""
         lines = f"#L{line}" + (f"-L{end_line}" if end_line > line else "") if line else ""
         # Without plain=1 a rendered file (Markdown) has no lines to point at.

@@ -15,11 +15,14 @@ NO_RUNS = "No runs yet; `vibe-gate review` records one."
 NO_MATCHES = "No runs match; `vibe-gate bundles list` shows all runs."
 
 
-def table(entries: Iterable[RunEntry], now: datetime, titles: Mapping[str, str], *, is_screen: bool) -> list[list[str]]:
-    """How long ago, outcome, author, size, findings, run id, the commit's title; a row a run, each cell made visible.
+def table(
+    entries: Iterable[RunEntry], now: datetime, titles: Mapping[str, str], *, is_screen: bool
+) -> list[list[str]]:
+    """How long ago, outcome, author, size, findings, run id, the commit's title; a row a run, each
+    cell made visible.
 
-    `titles` by commit id. A column is as wide as what stands in it. On a screen there are heads first, and run ids are
-    cut to what tells them apart.
+    `titles` by commit id. A column is as wide as what stands in it. On a screen there are heads
+    first, and run ids are cut to what tells them apart.
     """
     runs = list(entries)
     length = _SECOND if len({run.run_id[:_SECOND] for run in runs}) == len(runs) else _RUN
@@ -30,9 +33,11 @@ def table(entries: Iterable[RunEntry], now: datetime, titles: Mapping[str, str],
 
 
 def narrowed(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """The table without the columns that leave no room for the run's id, which other commands take; with its title.
+    """The table without the columns that leave no room for the run's id, which other commands take;
+    with its title.
 
-    `rows` begin with their heads. The size of the change goes first, then findings, then the author.
+    `rows` begin with their heads. The size of the change goes first, then findings, then the
+    author.
     """
     columns = [*_HEADS]
     for spare in ("change", "found", "by"):
@@ -43,9 +48,17 @@ def narrowed(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
 
 
 EXPLAINED_WORDS = (
-    "approval", "checks-only", "nothing", "done", "inconclusive", "error", "running", "incomplete", "corrupt",
+    "approval",
+    "checks-only",
+    "nothing",
+    "done",
+    "inconclusive",
+    "error",
+    "running",
+    "incomplete",
+    "corrupt",
     "foreign",
-)  # fmt: skip
+)
 """The list's words that do not speak for themselves, in the order of its legend."""
 
 
@@ -55,7 +68,9 @@ def legend(entries: Iterable[RunEntry], width: int) -> list[str]:
     parts = ["by: who wrote the change", "found: findings", "run: names it as RUN"]
     parts += [f"{word}: {OUTCOME_WORDS[word].meaning}" for word in EXPLAINED_WORDS if word in words]
     whole = " · ".join(part.replace(" ", _UNBROKEN) for part in parts)
-    lines = textwrap.wrap(whole, max(width, MIN_WIDTH), break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(
+        whole, max(width, MIN_WIDTH), break_long_words=False, break_on_hyphens=False
+    )
     return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
@@ -63,10 +78,18 @@ MIN_WIDTH = 40
 _UNBROKEN = "\xa0"
 
 
-def _cells(entry: RunEntry, length: int | None, now: datetime, titles: Mapping[str, str]) -> tuple[str, ...]:
+def _cells(
+    entry: RunEntry, length: int | None, now: datetime, titles: Mapping[str, str]
+) -> tuple[str, ...]:
     size = f"{counted(entry.files, 'file')} +{entry.added} -{entry.deleted}"
     facts = (entry.author, size, str(entry.findings)) if entry.outcome else ("", "", "")
-    return (_age(entry.run_id, now), outcome(entry), *facts, entry.run_id[:length], title(entry, titles))
+    return (
+        _age(entry.run_id, now),
+        outcome(entry),
+        *facts,
+        entry.run_id[:length],
+        title(entry, titles),
+    )
 
 
 def title(entry: RunEntry, titles: Mapping[str, str]) -> str:
@@ -93,8 +116,9 @@ def _age(run: str, now: datetime) -> str:
 def outcome(entry: RunEntry) -> str:
     """The word of the list: an outcome, or the state of an unsealed run.
 
-    Of a pass, as `sentences.verdict` tells them apart: "approval" if it needs one; "done" of agents whose run had no
-    rubrics; "nothing" if nothing was reviewed, "checks-only" if no judge was asked what the gate asks.
+    Of a pass, as `sentences.verdict` tells them apart: "approval" if it needs one; "done" of agents
+    whose run had no rubrics; "nothing" if nothing was reviewed, "checks-only" if no judge was asked
+    what the gate asks.
     """
     if entry.outcome == "pass" and entry.exit_code == POLICY_CHANGED:
         return "approval"  # which nobody has given
@@ -110,8 +134,12 @@ _HEADS = ("ago", "outcome", "by", "change", "found", "run", "title")
 
 def document(entry: RunEntry) -> dict[str, object]:
     """One run as JSON. What only a verdict tells is null where the run is not sealed."""
-    about = {name: getattr(entry, name) for name in ("run_id", "key", "created_at", "state", "bundle")}
-    verdict: dict[str, object] = {name: getattr(entry, name) for name in ("outcome", "exit_code", "author", "workflow")}
+    about = {
+        name: getattr(entry, name) for name in ("run_id", "key", "created_at", "state", "bundle")
+    }
+    verdict: dict[str, object] = {
+        name: getattr(entry, name) for name in ("outcome", "exit_code", "author", "workflow")
+    }
     verdict |= {
         "rubrics": [{"id": name, "outcome": outcome} for name, outcome in entry.rubrics],
         "change": {name: getattr(entry, name) for name in _IDS},

@@ -35,7 +35,9 @@ MAX_FENCED_LINE = 400
 _NOTE = 400
 """Bytes kept free for each sentence about what was left out."""
 
-_ACTS = re.compile(r"[@#$&<>\\`*_~\[\]|/]|:.|www\.|\b[0-9a-fA-F]{7,}\b|[A-Za-z]-[0-9]", re.IGNORECASE)
+_ACTS = re.compile(
+    r"[@#$&<>\\`*_~\[\]|/]|:.|www\.|\b[0-9a-fA-F]{7,}\b|[A-Za-z]-[0-9]", re.IGNORECASE
+)
 """Within a word: what Markdown or GitHub acts upon; `:` at its end does nothing."""
 
 _WORD = re.compile(r"[(\"']*`[^`]+`[^ `]*|[^ ]+")
@@ -59,7 +61,9 @@ def prose(text: str, limit: int = MAX_PROSE) -> str:
 
 
 def _phrases(text: str) -> Iterable[str]:
-    """Runs of words that are plain or stand in code; what its author put between backticks stands in code, too."""
+    """Runs of words that are plain or stand in code; what its author put between backticks stands
+    in code, too.
+    """
     first = True
     for kind, group in groupby(_WORD.findall(text), _kind):
         words = list(group)
@@ -92,7 +96,9 @@ def _quoted(word: str) -> str:
 
 
 def code(text: str, limit: int = MAX_CODE) -> str:
-    """The text in code, on one line; "" for empty text. No break stands in it, so it cannot leave its place."""
+    """The text in code, on one line; "" for empty text. No break stands in it, so it cannot leave
+    its place.
+    """
     return _span(_cut(safe(_cut(text, 4 * limit)), limit)) if text else ""
 
 
@@ -103,8 +109,13 @@ def _span(text: str) -> str:
 
 
 def fence(text: str, language: str = "", *, whole: bool = False) -> str:
-    """Lines as a block of code; `language` is ours. Long lines are cut, unless the text is wanted `whole`."""
-    lines = [_line(line, None if whole else MAX_FENCED_LINE) for line in text.removesuffix("\n").split("\n")]
+    """Lines as a block of code; `language` is ours. Long lines are cut, unless the text is wanted
+    `whole`.
+    """
+    lines = [
+        _line(line, None if whole else MAX_FENCED_LINE)
+        for line in text.removesuffix("\n").split("\n")
+    ]
     ticks = "`" * max(3, _longest("`", "\n".join(lines)) + 1)
     return "\n".join((ticks + language, *lines, ticks))
 
@@ -112,26 +123,36 @@ def fence(text: str, language: str = "", *, whole: bool = False) -> str:
 def _line(line: str, limit: int | None) -> str:
     kept = line if limit is None or len(line) <= limit else line[:limit]
     visible = "\t".join(safe(part) for part in kept.removesuffix("\r").split("\t"))
-    return visible + (f" … {len(line) - len(kept):,} more characters" if len(kept) < len(line) else "")
+    return visible + (
+        f" … {len(line) - len(kept):,} more characters" if len(kept) < len(line) else ""
+    )
 
 
 def html(text: str, limit: int = MAX_CODE) -> str:
-    """The text within our own HTML, as code: there Markdown is not read, and GitHub looks for mentions all the same."""
+    """The text within our own HTML, as code: there Markdown is not read, and GitHub looks for
+    mentions all the same.
+    """
     return f"<code>{escaped(_cut(safe(_cut(text, 4 * limit)), limit))}</code>"
 
 
 def escaped(text: str) -> str:
     """Our own words within HTML."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    return (
+        text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    )
 
 
 def link(text: str, address: str) -> str:
-    """Code that leads to one of our own addresses (percent-encoded); plain code where there is none."""
+    """Code that leads to one of our own addresses (percent-encoded); plain code where there is
+    none.
+    """
     return f"[{code(text)}]({address})" if address else code(text)
 
 
 def cell(markdown: str) -> str:
-    """Finished inline Markdown as a cell: a `|` in code is escaped for the table, which takes that back."""
+    """Finished inline Markdown as a cell: a `|` in code is escaped for the table, which takes that
+    back.
+    """
     return markdown.replace("|", "\\|")
 
 
@@ -147,7 +168,9 @@ def fold(title: str, body: str) -> str:
 
 
 def cut_lines(text: str, limit: int) -> tuple[str, int]:
-    """The first whole lines that fit `limit` characters, and how many are left out; at least one line is kept."""
+    """The first whole lines that fit `limit` characters, and how many are left out; at least one
+    line is kept.
+    """
     if len(text) <= limit:
         return text, 0
     end = text.rfind("\n", 0, limit)
@@ -161,8 +184,8 @@ def cut_lines(text: str, limit: int) -> tuple[str, int]:
 class Block(Struct, frozen=True):
     """A part of a document that stands or is left out as a whole; its fences and folds are closed.
 
-    `rank`: how soon it is left out (0 last). `what`: what it is, in the plural, for the sentence that counts what
-    was left out; `number` of these it has.
+    `rank`: how soon it is left out (0 last). `what`: what it is, in the plural, for the sentence
+    that counts what was left out; `number` of these it has.
     """
 
     text: str
@@ -174,8 +197,8 @@ class Block(Struct, frozen=True):
 def fit(blocks: Sequence[Block], limit: int, where: str) -> str:
     """The blocks as one document of `limit` bytes (UTF-8) at most, in their order.
 
-    Where not all fit, those of low rank go first, and of equals the last; where the first of a kind is missing, a
-    sentence counts them and says `where` they are.
+    Where not all fit, those of low rank go first, and of equals the last; where the first of a kind
+    is missing, a sentence counts them and says `where` they are.
     """
     blocks = [block for block in blocks if block.text]
     sizes = [len(block.text.encode("utf-8", "replace")) + 2 for block in blocks]

@@ -1,4 +1,6 @@
-"""HTML from texts of others: whatever is not `Html` already is escaped, and nothing invisible stays so."""
+"""HTML from texts of others: whatever is not `Html` already is escaped, and nothing invisible stays
+so.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ class Html(str):
 
 
 def tag(name: str, /, *children: str | None, **attributes: str | float | None) -> Html:
-    """An element. Children that are not Html are escaped, on one line; attributes of None are left out.
+    """An element. Children that are not Html are escaped, on one line; attributes of None are left
+    out.
 
     `class_` is `class`, `data_c` is `data-c`.
     """
@@ -34,7 +37,9 @@ def tag(name: str, /, *children: str | None, **attributes: str | float | None) -
 
 def joined(parts: Iterable[str | None]) -> Html:
     """The parts, one after the other; what is not Html is escaped."""
-    return Html("".join(part if isinstance(part, Html) else escape(safe(part)) for part in parts if part))
+    return Html(
+        "".join(part if isinstance(part, Html) else escape(safe(part)) for part in parts if part)
+    )
 
 
 def block(text: str, **attributes: str) -> Html:
@@ -60,4 +65,8 @@ def and_more(number: int, name: str, **attributes: str) -> Html | None:
 
 def facts(pairs: Iterable[tuple[str, str | None]]) -> Html:
     """A list of names and values; pairs without a value are left out."""
-    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value), class_="facts")
+    return tag(
+        "dl",
+        *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value),
+        class_="facts",
+    )

@@ -1,4 +1,5 @@
-"""What the reader of a comment or of a screen does next, by the verdict and by why there is none. Pure.
+"""What the reader of a comment or of a screen does next, by the verdict and by why there is none.
+Pure.
 
 `next_step` is finished Markdown.
 """
@@ -76,7 +77,9 @@ def _after_pass(summary: Summary) -> str:
 
 def _repair(report: Report) -> str:
     blocking = [finding for finding in report.summary.findings if finding.level == "failure"]
-    if report.summary.change.head_commit and any(finding.criterion == "no-secrets" for finding in blocking):
+    if report.summary.change.head_commit and any(
+        finding.criterion == "no-secrets" for finding in blocking
+    ):
         return (
             "revoke the secret, remove it from the branch's commits (`git rebase -i`; a further commit leaves it "
             "there) and push"
@@ -90,7 +93,8 @@ def _repair(report: Report) -> str:
         return repair
     if not _RANGE.fullmatch(change):
         return repair
-    # The run is the job's, and not in the reader's clone: there the same is reviewed, then repaired.
+    # The run is the job's, and not in the reader's clone: there the same is reviewed, then
+    # repaired.
     return f"{repair}, or repair with {code(f'vibe-gate run fix {change}')}"
 
 
@@ -125,11 +129,15 @@ def _decide(report: Report) -> str:
 
 
 def by_an_agent(summary: Summary) -> str:
-    """How an agent repairs what failed in a run that is stored here; "" if it is not, or no model can be asked."""
+    """How an agent repairs what failed in a run that is stored here; "" if it is not, or no model
+    can be asked.
+    """
     is_keyless = any(isinstance(question.cause, NoKey) for question in summary.unasked)
     if not summary.bundle or summary.workflow != "review" or is_keyless:
         return ""
-    moment = summary.run_id.partition("-")[0]  # enough to find it, and the command stays on one line of 80 columns
+    moment = summary.run_id.partition("-")[
+        0
+    ]  # enough to find it, and the command stays on one line of 80 columns
     return f" (or: vibe-gate run --fix {moment})"
 
 
@@ -143,24 +151,40 @@ def at_a_terminal(summary: Summary) -> str:
 
 
 def why_undecided(summary: Summary) -> str:
-    """Why questions have no answer, in our words: the cause that `next_step` knows a remedy for, else the first."""
+    """Why questions have no answer, in our words: the cause that `next_step` knows a remedy for,
+    else the first.
+    """
     cause = remediable_cause(summary)
     if cause is not None:
         return cause.fact
     for criterion in queries.unanswered(summary):
-        return criterion.cause.fact if criterion.cause is not UNSET else queries.fact(criterion.reason)
+        return (
+            criterion.cause.fact if criterion.cause is not UNSET else queries.fact(criterion.reason)
+        )
     return ""
 
 
 _GRAVEST_FIRST: tuple[type[Coded], ...] = (
-    NoKey, AsksNoModel, DraftWaits, BudgetReached, TimeUsedUp, ModelRefused, NoCredit, ApiStatus, Unreachable, NoForm,
-    TextTooLong, ProgramMissing,
-)  # fmt: skip
+    NoKey,
+    AsksNoModel,
+    DraftWaits,
+    BudgetReached,
+    TimeUsedUp,
+    ModelRefused,
+    NoCredit,
+    ApiStatus,
+    Unreachable,
+    NoForm,
+    TextTooLong,
+    ProgramMissing,
+)
 """Of several causes in a run, the first is the one to mend; others follow."""
 
 
 def _gravest_first(summary: Summary) -> list[Cause]:
-    """The causes for which something is undecided, the one to mend first: errors before what is only open."""
+    """The causes for which something is undecided, the one to mend first: errors before what is
+    only open.
+    """
     errors: list[Cause | UnsetType] = []
     others: list[Cause | UnsetType] = []
     for criterion in queries.unanswered(summary):
@@ -241,9 +265,7 @@ def remedy_in_job(cause: Cause, secrets: str = "Actions") -> str:
         case ApiStatus(status=status) if status != 429 and status < 500:
             return ""
         case Unreachable():
-            return (
-                f"check that this runner reaches the model's API (`ANTHROPIC_BASE_URL`, proxy, firewall), {_THEN_RERUN}"
-            )
+            return f"check that this runner reaches the model's API (`ANTHROPIC_BASE_URL`, proxy, firewall), {_THEN_RERUN}"
         case ApiStatus() | ApiUnavailable() | BrokeOff() | ProcessEnded():
             return f"wait some minutes, {_THEN_RERUN}"
         case NoForm():
@@ -262,7 +284,9 @@ def remedy_in_job(cause: Cause, secrets: str = "Actions") -> str:
 
 
 def remedy_at_terminal(cause: Cause) -> str:
-    """What somebody at a terminal does about a cause that a second review alone cannot change; "" otherwise."""
+    """What somebody at a terminal does about a cause that a second review alone cannot change; ""
+    otherwise.
+    """
     match cause:
         case NoKey():
             return "set ANTHROPIC_API_KEY (in CI from a secret), then review again"

@@ -1,4 +1,6 @@
-"""What is said in place of a verdict: why the job did not review this commit, and what to do. Pure."""
+"""What is said in place of a verdict: why the job did not review this commit, and what to do.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,11 @@ def no_verdict_comment(told: NoVerdict, before: str) -> str:
     state = state_of(before)
     head, tail = f"{marker(told.name)}\n", state_line(state) if state else ""
     opening = Block(f"### vibe-gate{name}: {HEADLINE} · {link_commit(told.head, told.links)}", 0)
-    return head + fit([opening, *_blocks(told)], MAX_COMMENT - len(head) - len(tail), "the job's log") + tail
+    return (
+        head
+        + fit([opening, *_blocks(told)], MAX_COMMENT - len(head) - len(tail), "the job's log")
+        + tail
+    )
 
 
 def no_verdict_check(told: NoVerdict) -> CheckRun:
@@ -58,7 +64,9 @@ def _blocks(told: NoVerdict) -> list[Block]:
     reasons = [f"- {prose(reason)}" for reason in told.reasons[:MAX_REASONS_TOLD]]
     if len(told.reasons) > MAX_REASONS_TOLD:
         reasons.append(f"- and {len(told.reasons) - MAX_REASONS_TOLD:,} more.")
-    opening = f"vibe-gate did not review {link_commit(told.head, told.links)}:\n\n" + "\n".join(reasons)
+    opening = f"vibe-gate did not review {link_commit(told.head, told.links)}:\n\n" + "\n".join(
+        reasons
+    )
     page = f" ({link('the job', told.links.run_url)})" if told.links.run_url else ""
     next_line = f"**Next:** {told.next}{page}. No verdict on an earlier commit counts for this one."
     return [Block(opening, 0), Block(next_line, 0)]

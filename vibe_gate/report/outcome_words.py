@@ -1,6 +1,8 @@
-"""The words for how something came out: of runs, stages, nodes, rubrics, criteria, votes and second looks. One table.
+"""The words for how something came out: of runs, stages, nodes, rubrics, criteria, votes and second
+looks. One table.
 
-Terminals, comments, lists, drawings and pages ask here what a word looks like and means, and which one is worse.
+Terminals, comments, lists, drawings and pages ask here what a word looks like and means, and which
+one is worse.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ OUTCOME_WORDS = {
     "stands": OutcomeWord("bold red", "fail"),
     "incomplete": OutcomeWord("yellow", "error", meaning="ended before its verdict"),
     "cancelled": OutcomeWord("bold yellow", "error"),
-    "inconclusive": OutcomeWord("yellow", "inconclusive", mark="?", meaning="no verdict: a question has no answer"),
+    "inconclusive": OutcomeWord(
+        "yellow", "inconclusive", mark="?", meaning="no verdict: a question has no answer"
+    ),
     "abstain": OutcomeWord("yellow", "inconclusive", mark="?", cell="undecided"),
     "undecided": OutcomeWord("yellow", "inconclusive"),
     "warning": OutcomeWord("yellow", "s3", mark="!"),
@@ -46,7 +50,9 @@ OUTCOME_WORDS = {
     "refuted": OutcomeWord("green", "pass"),
     "done": OutcomeWord("green", "done", meaning="agents without rubrics"),
     # Not compared with others: of lists, of nodes that have not begun, and what does not apply.
-    "approval": OutcomeWord("yellow", "approval", meaning="a pass that changes the gate: a person must approve it"),
+    "approval": OutcomeWord(
+        "yellow", "approval", meaning="a pass that changes the gate: a person must approve it"
+    ),
     "checks-only": OutcomeWord("cyan", "s0", meaning="checks passed, no judge was asked"),
     "corrupt": OutcomeWord("bold red", "s7", meaning="not what was written; see `bundles verify`"),
     "foreign": OutcomeWord("dim", "s7", meaning="no review here wrote it"),

@@ -1,6 +1,8 @@
-"""From a report to what stands on the forge. A verdict goes in and comes out unchanged, whatever the forge says.
+"""From a report to what stands on the forge. A verdict goes in and comes out unchanged, whatever
+the forge says.
 
-    what was said before -> round -> review comments -> check run -> comment, which states what the others could not do
+    what was said before -> round -> review comments -> check run -> comment, which states what the
+    others could not do
 
 Whatever the forge refuses is a downgrade: a sentence in what can still be posted, and
 in the job's own summary. Nothing is said twice, and nothing is written that stands there already.
@@ -57,17 +59,19 @@ MAX_REFUSED = 5
 
 
 def check_name(name: str) -> str:
-    """The name of the check run of a gate; `name` tells several gates of one repository apart, "" if there is one."""
+    """The name of the check run of a gate; `name` tells several gates of one repository apart, ""
+    if there is one.
+    """
     return f"{CHECK_NAME} ({name})" if name else CHECK_NAME
 
 
 class Posting(Struct, frozen=True):
     """What is wanted at the commit `head` and, where there is one, the pull request `number`.
 
-    `suggestions` are suggested changes, posted once. `since` tells of an earlier head which lines changed since then;
-    None where that cannot be told any more. `limits` are sentences about what is known
-    beforehand to be missing. `begun` is the check run that the job began; None: a new one is made. `record` is kept in
-    the check run for later jobs.
+    `suggestions` are suggested changes, posted once. `since` tells of an earlier head which lines
+    changed since then; None where that cannot be told any more. `limits` are sentences about what
+    is known beforehand to be missing. `begun` is the check run that the job began; None: a new one
+    is made. `record` is kept in the check run for later jobs.
     """
 
     head: str
@@ -83,12 +87,16 @@ class Posting(Struct, frozen=True):
 
 
 class Posted(Struct):
-    """What stands where now; "" for what does not. `downgrades`: sentences; `report`: with its round."""
+    """What stands where now; "" for what does not. `downgrades`: sentences; `report`: with its
+    round.
+    """
 
     report: Report
     downgrades: list[str] = []
     remarks: list[str] = []
-    """What is said in the job's summary alone: what was not done changes nothing that people read elsewhere."""
+    """What is said in the job's summary alone: what was not done changes nothing that people read
+    elsewhere.
+    """
     comment_url: str = ""
     check_run_url: str = ""
     at_lines: frozenset[str] = frozenset()
@@ -105,12 +113,16 @@ def post(posting: Posting, forge: Forge | None, report: Report) -> Posted:
     except ForgeError as error:
         if error.status != HTTPStatus.UNAUTHORIZED:
             raise
-        posted.downgrades.append(f"Nothing more was posted: the token (`github-token`) is not accepted. {error}")
+        posted.downgrades.append(
+            f"Nothing more was posted: the token (`github-token`) is not accepted. {error}"
+        )
     return posted
 
 
 def post_no_verdict(posting: Posting, forge: Forge, told: NoVerdict) -> list[str]:
-    """Say that this commit has no verdict where one would stand; sentences about what was refused."""
+    """Say that this commit has no verdict where one would stand; sentences about what was
+    refused.
+    """
     refused = []
     if posting.check_run:
         name, address = check_name(told.name), told.links.run_url
@@ -156,7 +168,9 @@ class _Poster:
         elif number is not None:
             self._read_round(number)
             told = self._posted.report.round
-            if self._posting.suggestions or (self._posting.review_comments and (told.shown or told.fixed)):
+            if self._posting.suggestions or (
+                self._posting.review_comments and (told.shown or told.fixed)
+            ):
                 self._lines(number)
         if self._posting.check_run:
             self._check()
@@ -183,7 +197,9 @@ class _Poster:
         try:
             sticky = self._forge.sticky(number, self._marker)
         except ForgeError as error:
-            self._downgrade("What was said before could not be read, so this counts as a first round", error)
+            self._downgrade(
+                "What was said before could not be read, so this counts as a first round", error
+            )
             return
         self._spoke = sticky is not None
         previous = state_of(sticky.body) if sticky is not None else None
@@ -222,7 +238,9 @@ class _Poster:
         return lines is not None and lines.replaces(seen)
 
     def _lines(self, number: int) -> None:
-        """Comments at lines: new ones in one review; those whose finding is fixed or accepted say so."""
+        """Comments at lines: new ones in one review; those whose finding is fixed or accepted say
+        so.
+        """
         try:
             ours = [one for one in self._forge.review_comments(number) if one.ours]
         except ForgeError as error:
@@ -240,8 +258,9 @@ class _Poster:
     def _review_lines(self, number: int, comments: list[LineComment]) -> list[LineComment]:
         """Post the comments, in one review if GitHub takes them all; those that stand.
 
-        GitHub refuses a review as a whole if one place is not in its own diff, and does not say which. So a refused
-        review is posted again in halves, until what is refused is single comments.
+        GitHub refuses a review as a whole if one place is not in its own diff, and does not say
+        which. So a refused review is posted again in halves, until what is refused is single
+        comments.
         """
         standing: list[LineComment] = []
         refused: list[LineComment] = []
@@ -252,7 +271,10 @@ class _Poster:
                 self._forge.review(number, self._posting.head, tuple(batch))
             except ForgeError as error:
                 if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
-                    self._downgrade("The comments at lines were refused, so their findings stand here only", error)
+                    self._downgrade(
+                        "The comments at lines were refused, so their findings stand here only",
+                        error,
+                    )
                     break
                 reason = error
                 half = len(batch) // 2
@@ -272,11 +294,15 @@ class _Poster:
         said = {finding_of(one.body) for one in own if not is_fixed(one.body)}
         self._posted.at_lines |= said
         report = self._posted.report
-        wanted = [one for one in review_comments(report, report.anchors) if one.fingerprint not in said]
+        wanted = [
+            one for one in review_comments(report, report.anchors) if one.fingerprint not in said
+        ]
         return wanted if len(wanted) <= MAX_COMMENTS else []
 
     def _settle(self, number: int, own: list[Comment]) -> None:
-        """Let each comment say what became of its finding, and resolve its thread or open it again."""
+        """Let each comment say what became of its finding, and resolve its thread or open it
+        again.
+        """
         report = self._posted.report
         fixed = {seen.fingerprint: seen.fixed for seen in report.round.fixed}
         here = {identity(finding): finding for finding in report.round.shown}
@@ -294,13 +320,17 @@ class _Poster:
             self._downgrade("A comment at a line could not be brought up to date", error)
 
     def _set_threads(self, number: int, resolved: Mapping[int, bool]) -> bool:
-        """Resolve threads, or open them again; if it is refused, only the job's summary says so: comments tell it."""
+        """Resolve threads, or open them again; if it is refused, only the job's summary says so:
+        comments tell it.
+        """
         try:
             self._forge.set_threads(number, resolved)
         except ForgeError as error:
             why = THREADS_REFUSED if error.status == HTTPStatus.FORBIDDEN else str(error)
             threads = counted(len(resolved), "thread")
-            self._posted.remarks.append(f"Not resolved, or not opened again: {threads} at lines of the diff. {why}")
+            self._posted.remarks.append(
+                f"Not resolved, or not opened again: {threads} at lines of the diff. {why}"
+            )
             return False
         return True
 
@@ -311,26 +341,36 @@ class _Poster:
         address = report.links.run_url if report.links else ""
         try:
             done = self._forge.check_run(
-                self._posting.head, check_name(report.name), made, details_url=address, begun=self._posting.begun
+                self._posting.head,
+                check_name(report.name),
+                made,
+                details_url=address,
+                begun=self._posting.begun,
             )
         except ForgeError as error:
             self._downgrade("The check run could not be written", error)
             return
         self._posted.check_run_url = done.url
         if done.missing:
-            self._posted.downgrades.append(f"The check run lacks {done.missing} of its annotations: {done.reason}")
+            self._posted.downgrades.append(
+                f"The check run lacks {done.missing} of its annotations: {done.reason}"
+            )
 
     def _comment(self, number: int) -> None:
         if not self._posted.report.summary.run_id and not self._spoke:
             return  # there is nothing to review, and nothing was said that this would put right
         body = render_comment(self._posted.report, tuple(self._posted.downgrades))
         try:
-            self._posted.comment_url = self._forge.put_comment(number, body, marker=self._marker).url
+            self._posted.comment_url = self._forge.put_comment(
+                number, body, marker=self._marker
+            ).url
         except ForgeError as error:
             self._downgrade("The comment could not be posted", error)
 
     def _downgrade(self, what: str, error: ForgeError) -> None:
-        """Note a refusal. ForgeError if the token is not accepted: what is asked next would get the same answer."""
+        """Note a refusal. ForgeError if the token is not accepted: what is asked next would get the
+        same answer.
+        """
         if error.status == HTTPStatus.UNAUTHORIZED:
             raise error
         why = str(error)
@@ -350,8 +390,12 @@ def _refused_places(comments: Sequence[LineComment]) -> str:
     return f"GitHub takes no comments at {', '.join(places)}{rest}, so they stand here only"
 
 
-def _settled(body: str, fixed: Mapping[str, str], here: Mapping[str, Finding], links: Links | None) -> str:
-    """What the comment says now. `fixed`: commits, and `here`: what is still found, by the finding's identity."""
+def _settled(
+    body: str, fixed: Mapping[str, str], here: Mapping[str, Finding], links: Links | None
+) -> str:
+    """What the comment says now. `fixed`: commits, and `here`: what is still found, by the
+    finding's identity.
+    """
     name = finding_of(body)
     if name in fixed:
         return fixed_body(body, fixed[name], links)

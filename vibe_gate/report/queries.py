@@ -1,4 +1,6 @@
-"""What reports ask of a summary: which findings come first, what was not asked, not judged, waived, removed. Pure."""
+"""What reports ask of a summary: which findings come first, what was not asked, not judged, waived,
+removed. Pure.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ MAX_PREVENTING = 5
 
 
 def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
-    """By level, those of criteria that are no `must` last; then the fewest of a kind first: many hide no other."""
+    """By level, those of criteria that are no `must` last; then the fewest of a kind first: many
+    hide no other.
+    """
     alike = Counter((one.level, one.path, one.criterion) for one in findings)
 
     def rank(one: Finding) -> tuple[int, bool, int]:
@@ -41,8 +45,14 @@ def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
 
 
 def shared_error(summary: Summary) -> str:
-    """The one reason for which nothing could be decided (the model's API does not answer); "" if there are more."""
-    reasons = {one.reason if one.kind == "judge" else "" for one in summary.criteria if one.outcome == "error"}
+    """The one reason for which nothing could be decided (the model's API does not answer); "" if
+    there are more.
+    """
+    reasons = {
+        one.reason if one.kind == "judge" else ""
+        for one in summary.criteria
+        if one.outcome == "error"
+    }
     return reasons.pop().removesuffix(".") if len(reasons) == 1 else ""
 
 
@@ -119,7 +129,9 @@ def applies(rubric: RubricResult) -> bool:
 
 
 def has_score(rubric: RubricResult) -> bool:
-    """Whether the score of the rubric says something: there is a verdict, of at least one criterion that counts."""
+    """Whether the score of the rubric says something: there is a verdict, of at least one criterion
+    that counts.
+    """
     counts = any(one.outcome != "not_applicable" and not one.is_advice for one in rubric.criteria)
     return rubric.outcome in ("pass", "fail") and rubric.coverage > 0 and counts
 
@@ -130,12 +142,20 @@ def would_block(summary: Summary) -> list[CriterionResult]:
 
 
 def is_unsteady(criterion: CriterionResult) -> bool:
-    """Whether its judge is known to answer differently when it is asked again, and answered here."""
-    return criterion.trust is not UNSET and criterion.trust.state == "unsteady" and bool(criterion.votes)
+    """Whether its judge is known to answer differently when it is asked again, and answered
+    here.
+    """
+    return (
+        criterion.trust is not UNSET
+        and criterion.trust.state == "unsteady"
+        and bool(criterion.votes)
+    )
 
 
 def score(summary: Summary) -> float | None:
-    """The lowest score of a rubric; None if nothing was decided, or the run ended without pass or fail."""
+    """The lowest score of a rubric; None if nothing was decided, or the run ended without pass or
+    fail.
+    """
     if summary.exit_code not in (PASS, FAIL):
         return None
     return min((rubric.score for rubric in summary.rubrics if has_score(rubric)), default=None)
@@ -143,25 +163,40 @@ def score(summary: Summary) -> float | None:
 
 def recorded(summary: Summary) -> bool:
     """True if a recorded model answered, so that nothing was paid."""
-    return summary.cost.basis == "none" and any(vote.said is not None for vote in asked_votes(summary))
+    return summary.cost.basis == "none" and any(
+        vote.said is not None for vote in asked_votes(summary)
+    )
 
 
 def asked_votes(summary: Summary) -> list[Vote]:
     """The votes of this run, without those of earlier verdicts."""
-    votes = (vote for criterion in summary.criteria if criterion.decided_by != "cache" for vote in criterion.votes)
+    votes = (
+        vote
+        for criterion in summary.criteria
+        if criterion.decided_by != "cache"
+        for vote in criterion.votes
+    )
     return [vote for vote in votes if not vote.turn.startswith(STORE)]
 
 
 def is_waived(rubric: str, criterion: str, findings: Sequence[Finding]) -> bool:
-    """True if every finding of the rubric's criterion is overridden or suppressed; notices fail nothing."""
-    own = [(one.level, waiver(one)) for one in findings if one.criterion == criterion and one.is_of(rubric, criterion)]
+    """True if every finding of the rubric's criterion is overridden or suppressed; notices fail
+    nothing.
+    """
+    own = [
+        (one.level, waiver(one))
+        for one in findings
+        if one.criterion == criterion and one.is_of(rubric, criterion)
+    ]
     return any(who for _, who in own) and all(who or level == "notice" for level, who in own)
 
 
 def waived_ids(rubric: RubricResult, findings: Sequence[Finding]) -> tuple[str, ...]:
     """The failed criteria of the rubric all of whose findings people let pass."""
     failed = [criterion.id for criterion in rubric.criteria if criterion.outcome == "fail"]
-    return tuple(criterion_id for criterion_id in failed if is_waived(rubric.id, criterion_id, findings))
+    return tuple(
+        criterion_id for criterion_id in failed if is_waived(rubric.id, criterion_id, findings)
+    )
 
 
 def waiver(finding: Finding) -> str:
@@ -170,7 +205,8 @@ def waiver(finding: Finding) -> str:
 
 
 def is_overridden(finding: Finding) -> bool:
-    """Whether somebody's override lets the finding pass, rather than what the repository suppresses.
+    """Whether somebody's override lets the finding pass, rather than what the repository
+    suppresses.
 
     An older summary does not say which of the two it was, so there it counts as an override.
     """
@@ -200,8 +236,14 @@ def waiver_grounds(finding: Finding) -> str:
 
 
 def waivers(rubric: str, criterion: str, findings: Sequence[Finding]) -> str:
-    """The waivers of the findings of a rubric's criterion, each once, as the criterion's reason begins with them."""
-    return "; ".join(dict.fromkeys(waiver(one) for one in findings if one.is_of(rubric, criterion) and waiver(one)))
+    """The waivers of the findings of a rubric's criterion, each once, as the criterion's reason
+    begins with them.
+    """
+    return "; ".join(
+        dict.fromkeys(
+            waiver(one) for one in findings if one.is_of(rubric, criterion) and waiver(one)
+        )
+    )
 
 
 def is_approval(finding: Finding) -> bool:
@@ -210,7 +252,9 @@ def is_approval(finding: Finding) -> bool:
 
 
 def approver(summary: Summary) -> str:
-    """Who approved the change of the gate itself, "@login"; "" if that needed no approval, or nobody did."""
+    """Who approved the change of the gate itself, "@login"; "" if that needed no approval, or
+    nobody did.
+    """
     for finding in summary.findings:
         if is_approval(finding) and finding.allowed_by is not UNSET and finding.allowed_by.account:
             return finding.allowed_by.account
@@ -219,7 +263,9 @@ def approver(summary: Summary) -> str:
 
 def needs_approval(summary: Summary) -> bool:
     """Whether it changes the gate itself, and nobody let that pass."""
-    return not summary.policy_let_pass and any(change.level == "block" for change in summary.policy_changes)
+    return not summary.policy_let_pass and any(
+        change.level == "block" for change in summary.policy_changes
+    )
 
 
 def changes(summary: Summary) -> str:
@@ -227,11 +273,21 @@ def changes(summary: Summary) -> str:
 
     The first rubric's: the gate's own come before those of a scope, which are about fewer files.
     """
-    return next((vote.changes for criterion in summary.criteria for vote in criterion.votes if vote.changes), "")
+    return next(
+        (
+            vote.changes
+            for criterion in summary.criteria
+            for vote in criterion.votes
+            if vote.changes
+        ),
+        "",
+    )
 
 
 def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
-    """The changed files and why to look at them: by findings, then changes of the gate, then what no judge saw."""
+    """The changed files and why to look at them: by findings, then changes of the gate, then what
+    no judge saw.
+    """
     found = Counter((one.path, one.level) for one in summary.findings)
     gate = {change.path for change in summary.policy_changes if change.level == "block"}
     unseen = {place.path for place in missed(summary)}
@@ -242,19 +298,28 @@ def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
 
     def reason(file: ChangedFile) -> str:
         failures, warnings, edits, not_judged, _ = risk(file)
-        parts = [counted(failures, "failure") if failures else "", counted(warnings, "warning") if warnings else ""]
-        return ", ".join(filter(None, [*parts, "the gate" if edits else "", "not judged" if not_judged else ""]))
+        parts = [
+            counted(failures, "failure") if failures else "",
+            counted(warnings, "warning") if warnings else "",
+        ]
+        return ", ".join(
+            filter(None, [*parts, "the gate" if edits else "", "not judged" if not_judged else ""])
+        )
 
     return [(file, reason(file)) for file in sorted(summary.change.files, key=risk, reverse=True)]
 
 
 def is_removed(finding: Finding) -> bool:
     """Whether the finding is about lines that the change removed."""
-    return bool(finding.evidence) and all(evidence.side == "before" for evidence in finding.evidence)
+    return bool(finding.evidence) and all(
+        evidence.side == "before" for evidence in finding.evidence
+    )
 
 
 def lines_after(finding: Finding) -> tuple[int, int]:
-    """The first and last line of the finding in the file after the change, the first if it has none there."""
+    """The first and last line of the finding in the file after the change, the first if it has none
+    there.
+    """
     first = 1 if is_removed(finding) else max(finding.line, 1)
     return first, 1 if is_removed(finding) else max(first, finding.end_line)
 
@@ -262,11 +327,20 @@ def lines_after(finding: Finding) -> tuple[int, int]:
 def counterexample(finding: Finding, summary: Summary) -> str:
     """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
     votes = (vote for _, one in sources(finding, summary) for vote in one.votes)
-    return next((vote.counterexample for vote in votes if vote.counterexample and has_evidence(vote, finding)), "")
+    return next(
+        (
+            vote.counterexample
+            for vote in votes
+            if vote.counterexample and has_evidence(vote, finding)
+        ),
+        "",
+    )
 
 
 def basis(finding: Finding, summary: Summary) -> str:
-    """How a judge's finding is known, "executed" or "inferred"; "" of a check's, which code decides."""
+    """How a judge's finding is known, "executed" or "inferred"; "" of a check's, which code
+    decides.
+    """
     if finding.basis is not UNSET:
         return finding.basis
     kinds = {one.kind for _, one in sources(finding, summary)}
@@ -274,7 +348,9 @@ def basis(finding: Finding, summary: Summary) -> str:
 
 
 def advice_behind(finding: Finding, summary: Summary) -> CriterionResult | None:
-    """The criterion that would have blocked with this finding, had its judge earned to block; else None."""
+    """The criterion that would have blocked with this finding, had its judge earned to block; else
+    None.
+    """
     found = sources(finding, summary) if finding.level == "warning" else []
     return next((one for _, one in found if one.would_block is True), None)
 
@@ -286,7 +362,9 @@ def preventing(look: SecondLook) -> tuple[CheckedEvidence, ...]:
 
 def sources(finding: Finding, summary: Summary) -> list[tuple[RubricResult, CriterionResult]]:
     """The criteria that the finding comes from, or may come from, with their rubrics."""
-    name = finding.criterion  # compared first: a run can have a thousand criteria and thousands of findings
+    name = (
+        finding.criterion
+    )  # compared first: a run can have a thousand criteria and thousands of findings
     pairs = [
         (rubric, one)
         for rubric in summary.rubrics

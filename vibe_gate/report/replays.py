@@ -16,12 +16,16 @@ HEADS = ("run", "criterion", "before -> after", "USD")
 
 
 def lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
-    """A line for each criterion that came out otherwise, its findings below, then what all come to."""
+    """A line for each criterion that came out otherwise, its findings below, then what all come
+    to.
+    """
     changed = [(row, one) for row in rows for one in row.shown]
     cells = [HEADS, *(_cells(row, one) for row, one in changed)] if changed else []
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for at, each in enumerate(cells):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(each, widths, strict=True)).rstrip()
+        yield "  ".join(
+            cell.ljust(width) for cell, width in zip(each, widths, strict=True)
+        ).rstrip()
         if at:
             yield from (f"    {text}" for text in findings(changed[at - 1][1]))
     if waiting := sum(row.why == NOT_YET for row in rows):
@@ -49,7 +53,9 @@ def findings(change: CriterionChange) -> Iterator[str]:
         yield f"{place}: {one.message} [{one.fingerprint}]"
 
 
-def sentences(total: ReplayTotals, budget_usd: float = 0.0, show: Callable[[str], str] = str) -> Iterator[str]:
+def sentences(
+    total: ReplayTotals, budget_usd: float = 0.0, show: Callable[[str], str] = str
+) -> Iterator[str]:
     """What the rows come to, for people. `budget_usd`: what all replays might cost; 0: no limit.
 
     `show` prepares the reason of a run that was not judged, which may hold words of others.

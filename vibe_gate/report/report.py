@@ -1,4 +1,6 @@
-"""What is reported about a run on a pull request: the summary, what was said before, and how the job was set up."""
+"""What is reported about a run on a pull request: the summary, what was said before, and how the
+job was set up.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,15 @@ from vibe_gate.report.round import Round
 class Report(Struct, frozen=True):
     """A run as it is told.
 
-    `notes` are the review's sentences. `patch` is the redacted change.patch as text ("" if there is none), `artifact`
-    whether the bundle is uploaded, `number` the pull request's. `name` tells several gates of one repository apart (a
-    matrix); "" if there is one. `review` is the command that repeats the review here, without `vibe-gate review`.
-    `fork`: the pull request is a fork's. `dependabot`: Dependabot started the job. `blocks` is False if the job
-    succeeds whatever the verdict (`mode: warn`). `remarks` are sentences in sight: approvals that do not count.
-    `replayed`: what the change's own rubrics would have said of earlier runs. `claimed`: a job that the change controls
-    says so.
+    `notes` are the review's sentences. `patch` is the redacted change.patch as text ("" if there is
+    none), `artifact` whether the bundle is uploaded, `number` the pull request's. `name` tells
+    several gates of one repository apart (a matrix); "" if there is one. `review` is the command
+    that repeats the review here, without `vibe-gate review`.
+    `fork`: the pull request is a fork's. `dependabot`: Dependabot started the job. `blocks` is
+    False if the job succeeds whatever the verdict (`mode: warn`). `remarks` are sentences in sight:
+    approvals that do not count.
+    `replayed`: what the change's own rubrics would have said of earlier runs. `claimed`: a job that
+    the change controls says so.
     """
 
     summary: Summary

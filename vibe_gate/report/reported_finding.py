@@ -1,4 +1,6 @@
-"""A finding as the reader of a pull request was told it: its name from round to round, and its places. Pure."""
+"""A finding as the reader of a pull request was told it: its name from round to round, and its
+places. Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ MAX_VOTES = 9
 """Votes of one finding; a rubric asks for fewer."""
 
 MAX_PLACES = 4
-"""Places of one finding that are kept: where it is shown, and the first lines that it quotes elsewhere."""
+"""Places of one finding that are kept: where it is shown, and the first lines that it quotes
+elsewhere.
+"""
 
 MAX_SOURCES = 10
 """Rubrics of one finding; gates have fewer that share a criterion's id."""
@@ -34,14 +38,18 @@ Commit = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24})?(?!\n)$")]
 Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(?!\n)$")]
 
 
-class ReportedVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class ReportedVote(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """One answer to the question that a finding is about."""
 
     outcome: Outcome
     reason: Annotated[str, Meta(max_length=MAX_REASON)]
 
 
-class ReportedPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class ReportedPlace(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """Where a finding stood at the head at which it was found last."""
 
     path: Annotated[str, Meta(max_length=4096)] = ""
@@ -52,8 +60,12 @@ class ReportedPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The last line; 0: the first one."""
 
 
-class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A finding as it was said; "" and () where there was no room for what explains it to whoever asks."""
+class ReportedFinding(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A finding as it was said; "" and () where there was no room for what explains it to whoever
+    asks.
+    """
 
     fingerprint: Fingerprint
     criterion: Annotated[str, Meta(max_length=64)]
@@ -80,13 +92,19 @@ class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def places(self) -> tuple[tuple[str, int, int], ...]:
-        """Where it stood when it was found last: path, first and last line, 0 of a file as a whole."""
+        """Where it stood when it was found last: path, first and last line, 0 of a file as a
+        whole.
+        """
         places = self.at or (ReportedPlace(path=self.path, line=self.line),)
-        return tuple((place.path or self.path, place.line, max(place.line, place.end)) for place in places)
+        return tuple(
+            (place.path or self.path, place.line, max(place.line, place.end)) for place in places
+        )
 
 
 def identity(finding: Finding) -> str:
-    """What names a finding from round to round: its fingerprint, or one made of its words and its line."""
+    """What names a finding from round to round: its fingerprint, or one made of its words and its
+    line.
+    """
     if _FINGERPRINT.match(finding.fingerprint):
         return finding.fingerprint
     words = "\0".join((finding.criterion, finding.path, str(finding.line), finding.message))

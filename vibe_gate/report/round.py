@@ -6,8 +6,8 @@
     unraised said before, not found again, and its lines did not change: nobody fixed it
     held     new, but no blocker and on lines that did not change since the last round: counted, not said
 
-`reported_finding` is a finding as it was said, `round_state` what travels to the next round, `round_record` the figures
-of a round and what a log holds of it.
+`reported_finding` is a finding as it was said, `round_state` what travels to the next round,
+`round_record` the figures of a round and what a log holds of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from msgspec.structs import replace
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, Finding, Outcome
 from vibe_gate.report import queries
-from vibe_gate.report.reported_finding import ReportedFinding, identity, reported_again, reported_finding
+from vibe_gate.report.reported_finding import (
+    ReportedFinding,
+    identity,
+    reported_again,
+    reported_finding,
+)
 from vibe_gate.report.round_state import MAX_NUMBER, MAX_SEEN, RoundState
 
 
@@ -38,13 +43,17 @@ class Round(Struct, frozen=True):
     reappeared: frozenset[str] = frozenset()
     """Fingerprints among `new` that were called fixed before."""
     unanswered: tuple[ReportedFinding, ...] = ()
-    """Not found this time, but this run could not tell, or it is about the same commit: nothing was fixed."""
+    """Not found this time, but this run could not tell, or it is about the same commit: nothing was
+    fixed.
+    """
     unraised: tuple[ReportedFinding, ...] = ()
     """Not found this time, although its lines did not change."""
     open_before: tuple[ReportedFinding, ...] = ()
     """What was said before of those in `open`."""
     run: int = 0
-    """The workflow's run that reviewed this head first, as later ones may ask no model; 0 if none did."""
+    """The workflow's run that reviewed this head first, as later ones may ask no model; 0 if none
+    did.
+    """
     usd_before: float = 0.0
     """What `runs_before` earlier runs cost."""
     runs_before: int = 0
@@ -90,7 +99,9 @@ def next_round(
     said before is still there (`answered_by`); `replaced`: whether lines of what was said
     before changed since it was found last. `head` is the full commit id.
     """
-    reported_by_name = {finding.fingerprint: finding for finding in previous.findings} if previous else {}
+    reported_by_name = (
+        {finding.fingerprint: finding for finding in previous.findings} if previous else {}
+    )
     current = {}
     for finding in findings:
         if not queries.is_approval(finding):  # which can lapse
@@ -140,7 +151,9 @@ def next_round(
 
 
 def _persists(reported: ReportedFinding, finding: Finding) -> bool:
-    """Whether what was said before is still there, and not for the first time since it was fixed or refuted."""
+    """Whether what was said before is still there, and not for the first time since it was fixed or
+    refuted.
+    """
     if reported.fixed:
         return False
     return finding.is_refuted or not reported.refuted
@@ -160,16 +173,19 @@ def _missing(
 def answered_by(summary: Summary, previous: RoundState | None) -> Callable[[ReportedFinding], bool]:
     """Whether the run could tell about what was said before, in `previous`.
 
-    It could where every criterion of that name passed or failed, failed with fewer findings than a check keeps and
-    with none about the change as a whole, and nothing of the path was left unreviewed. What was said of the change as
-    a whole, or of a file without that name in the change now, is found again under another fingerprint: such a
-    finding is gone if the criterion passes, or has no finding that is new.
+    It could where every criterion of that name passed or failed, failed with fewer findings than a
+    check keeps and with none about the change as a whole, and nothing of the path was left
+    unreviewed. What was said of the change as a whole, or of a file without that name in the change
+    now, is found again under another fingerprint: such a finding is gone if the criterion passes,
+    or has no finding that is new.
     """
     reported_names = {reported.fingerprint for reported in previous.findings} if previous else set()
     finding_counts = Counter(finding.criterion for finding in summary.findings)
     cut = {criterion for criterion, count in finding_counts.items() if count >= MAX_FINDINGS}
     broken = {finding.criterion for finding in summary.findings if not finding.path} - {"policy"}
-    growing = {finding.criterion for finding in summary.findings if identity(finding) not in reported_names}
+    growing = {
+        finding.criterion for finding in summary.findings if identity(finding) not in reported_names
+    }
     outcomes: dict[str, set[Outcome]] = {"policy": {"pass"}}  # it is decided by paths alone
     judges = set()
     for rubric in summary.rubrics:

@@ -44,7 +44,9 @@ class RoundCounts(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RoundRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A round as those read it who have not the findings themselves, in a page or in a log of events."""
+    """A round as those read it who have not the findings themselves, in a page or in a log of
+    events.
+    """
 
     number: Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
     after: str = ""

@@ -1,7 +1,7 @@
 """What one round of a pull request leaves to the next, packed into a line of a comment. Pure.
 
-Anybody may have written what stands in a comment, so `load_state` takes it for hostile; what it says decides about
-repetition only, never about a verdict.
+Anybody may have written what stands in a comment, so `load_state` takes it for hostile; what it
+says decides about repetition only, never about a verdict.
 """
 
 from __future__ import annotations
@@ -39,10 +39,14 @@ _SHORT_MESSAGE = 60
 """Characters of a message that are kept where whole ones do not fit."""
 
 MAX_EXPLAINED = 4_000
-"""Characters of a state that has votes and quotations; where it would have more, only the job's artifact has them."""
+"""Characters of a state that has votes and quotations; where it would have more, only the job's
+artifact has them.
+"""
 
 MAX_NUMBER = 1_000_000
-"""Rounds that are counted. The number travels in a comment that others may edit: past it, it stays."""
+"""Rounds that are counted. The number travels in a comment that others may edit: past it, it
+stays.
+"""
 
 MAX_SEEN = 10_000
 """Findings of a state. What is more is not remembered, and so is said again."""
@@ -72,7 +76,9 @@ class RoundState(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 def explain_state(state: RoundState, summary: Summary, run: int) -> RoundState:
-    """The state with the run's number and who found its findings; with what decided these, if there is room."""
+    """The state with the run's number and who found its findings; with what decided these, if there
+    is room.
+    """
     findings_by_name = {identity(finding): finding for finding in summary.findings}
     with_sources = []
     with_reasons = []
@@ -101,14 +107,17 @@ def _with_reasons(reported: ReportedFinding, finding: Finding, summary: Summary)
         quote="\n".join(line.quote for line in finding.evidence)[:MAX_QUOTE],
         counterexample=counterexamples[0][:MAX_QUOTE] if counterexamples else "",
         second_look="" if look is UNSET else sentences.second_look(look)[:MAX_QUOTE],
-        votes=tuple(ReportedVote(outcome=vote.outcome, reason=vote.reason[:MAX_REASON]) for vote in votes),
+        votes=tuple(
+            ReportedVote(outcome=vote.outcome, reason=vote.reason[:MAX_REASON]) for vote in votes
+        ),
     )
 
 
 def dump_state(state: RoundState) -> str:
     """The state as one line of base64, `MAX_STATE` characters at most.
 
-    What does not fit is left out: the ends of messages first, then findings, the fixed ones before the others.
+    What does not fit is left out: the ends of messages first, then findings, the fixed ones before
+    the others.
     """
     text = _packed(state)
     open_findings = [finding for finding in state.findings if not finding.fixed]

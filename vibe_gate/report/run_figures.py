@@ -1,4 +1,6 @@
-"""What figures about many runs take of each: an extract of its summary, small enough to keep beside the list. Pure."""
+"""What figures about many runs take of each: an extract of its summary, small enough to keep beside
+the list. Pure.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,17 @@ OTHER = ""
 """In `usd_by_rubric`: a workflow's agents, and its judges that gave no answer."""
 
 FORM = 4
-"""Of the extract: another number for another meaning, so that what is kept of the old one is made anew."""
+"""Of the extract: another number for another meaning, so that what is kept of the old one is made
+anew.
+"""
 
 
 class FoundFinding(Struct, frozen=True, array_like=True):
-    """A finding. `sources` and `advises`: RUBRIC/CRITERION that fail with it, and that would have blocked by it.
+    """A finding. `sources` and `advises`: RUBRIC/CRITERION that fail with it, and that would have
+    blocked by it.
 
-    `state`: "overridden", "suppressed", "refuted" or "kept"; `grounds`: as of `queries.waiver_grounds`.
+    `state`: "overridden", "suppressed", "refuted" or "kept"; `grounds`: as of
+    `queries.waiver_grounds`.
     """
 
     fingerprint: str
@@ -37,10 +43,11 @@ class FoundFinding(Struct, frozen=True, array_like=True):
 
 
 class RunFigures(Struct, frozen=True, array_like=True):
-    """Of one sealed run. `agents` by name; `judged`: RUBRIC/CRITERION that ask a judge; USD by model, rubric and node.
+    """Of one sealed run. `agents` by name; `judged`: RUBRIC/CRITERION that ask a judge; USD by
+    model, rubric and node.
 
-    `hits` and `misses` count criteria. `reused`: KEY/RUN/NODE of the conversations that answered whole rubrics in its
-    place.
+    `hits` and `misses` count criteria. `reused`: KEY/RUN/NODE of the conversations that answered
+    whole rubrics in its place.
     """
 
     agents: tuple[str, ...] = ()
@@ -57,7 +64,12 @@ class RunFigures(Struct, frozen=True, array_like=True):
 
 def run_figures(summary: Summary) -> RunFigures:
     """The extract of a run's summary."""
-    judged = [f"{rubric.id}/{one.id}" for rubric in summary.rubrics for one in rubric.criteria if one.kind == "judge"]
+    judged = [
+        f"{rubric.id}/{one.id}"
+        for rubric in summary.rubrics
+        for one in rubric.criteria
+        if one.kind == "judge"
+    ]
     return RunFigures(
         agents_named(summary.agent_authored.hints),
         summary.cost.by_model,
@@ -65,7 +77,9 @@ def run_figures(summary: Summary) -> RunFigures:
         summary.cost.by_node,
         summary.cache.hits,
         summary.cache.misses,
-        tuple(sorted({place for rubric in summary.rubrics for place in _reused(rubric)})) if summary.cache.hits else (),
+        tuple(sorted({place for rubric in summary.rubrics for place in _reused(rubric)}))
+        if summary.cache.hits
+        else (),
         tuple(judged),
         _findings(summary),
         summary.labels or (),
@@ -94,7 +108,9 @@ def unpacked(text: str) -> RunFigures | None:
 def _findings(summary: Summary) -> tuple[FoundFinding, ...]:
     found = []
     for one in summary.findings:
-        sources = dict.fromkeys(f"{source.rubric}/{source.criterion}" for source in summary.sources(one))
+        sources = dict.fromkeys(
+            f"{source.rubric}/{source.criterion}" for source in summary.sources(one)
+        )
         advises = dict.fromkeys(
             f"{rubric.id}/{criterion.id}"
             for rubric, criterion in queries.sources(one, summary)
@@ -103,7 +119,13 @@ def _findings(summary: Summary) -> tuple[FoundFinding, ...]:
         grounds = queries.waiver_grounds(one)
         found.append(
             FoundFinding(
-                one.fingerprint, one.criterion, one.path, tuple(sources), tuple(advises), _finding_state(one), grounds
+                one.fingerprint,
+                one.criterion,
+                one.path,
+                tuple(sources),
+                tuple(advises),
+                _finding_state(one),
+                grounds,
             )
         )
     return tuple(found)
@@ -123,8 +145,12 @@ def _turns(rubric: RubricResult) -> set[str]:
 
 
 def _usd_by_rubric(summary: Summary) -> dict[str, float]:
-    asked = {turn.split("/")[1]: rubric.id for rubric in summary.rubrics for turn in _turns(rubric)
-             if turn.startswith("nodes/")}  # fmt: skip
+    asked = {
+        turn.split("/")[1]: rubric.id
+        for rubric in summary.rubrics
+        for turn in _turns(rubric)
+        if turn.startswith("nodes/")
+    }
     names = [rubric.id for rubric in summary.rubrics] if summary.workflow == "review" else []
     total: dict[str, float] = {}
     for node, usd in summary.cost.by_node.items():
@@ -134,13 +160,21 @@ def _usd_by_rubric(summary: Summary) -> dict[str, float]:
 
 
 def _rubric_of(node: str, rubrics: Iterable[str]) -> str:
-    """The rubric of a review's judge that gave no answer, by its node's name (a budget was reached, say)."""
-    own = [one for one in rubrics if re.fullmatch(rf"(judge|second-look)-{re.escape(one)}(-[a-z]+)?", node)]
+    """The rubric of a review's judge that gave no answer, by its node's name (a budget was reached,
+    say).
+    """
+    own = [
+        one
+        for one in rubrics
+        if re.fullmatch(rf"(judge|second-look)-{re.escape(one)}(-[a-z]+)?", node)
+    ]
     return max(own, key=len, default=OTHER)
 
 
 def _reused(rubric: RubricResult) -> set[str]:
-    """The conversations of a rubric that were not held again; none if some were: then nothing is saved."""
+    """The conversations of a rubric that were not held again; none if some were: then nothing is
+    saved.
+    """
     turns = _turns(rubric)
     if any(turn.startswith("nodes/") for turn in turns):
         return set()

@@ -1,4 +1,6 @@
-"""The sentences of a verdict, the same on the terminal, in a comment and in a file. Plain text, not yet escaped."""
+"""The sentences of a verdict, the same on the terminal, in a comment and in a file. Plain text, not
+yet escaped.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ MAX_SIGNS = 3
 
 
 def verdict(summary: Summary) -> str:
-    """A few words, the first in capitals: `PASS with 2 warnings`. A confirmed fail that does not block is a warning.
+    """A few words, the first in capitals: `PASS with 2 warnings`. A confirmed fail that does not
+    block is a warning.
 
     `DONE`: a workflow, or one agent, ended well and has no rubrics.
     """
@@ -61,12 +64,16 @@ def verdict(summary: Summary) -> str:
 
 
 def headline(summary: Summary) -> str:
-    """The verdict line that the terminal, hooks, check runs and files share: the verdict and what decided."""
+    """The verdict line that the terminal, hooks, check runs and files share: the verdict and what
+    decided.
+    """
     return f"{verdict(summary)} · {why(summary)}".removesuffix(" · ")
 
 
 def concise(summary: Summary) -> list[str]:
-    """A line for each finding, `path:line: level: message [criterion] [fingerprint]`, and one with the verdict."""
+    """A line for each finding, `path:line: level: message [criterion] [fingerprint]`, and one with
+    the verdict.
+    """
     lines = []
     for one in queries.worst_first(summary.findings, summary):
         where = f"{one.path or '.'}:{one.line}" if one.line else one.path or "."
@@ -90,7 +97,9 @@ def why_by_rubrics(summary: Summary) -> str:
 
 def _decided_by(summary: Summary, *, sentence: bool) -> str:
     if summary.exit_code == POLICY_CHANGED:
-        if summary.trusted.bootstrap and all(change.level == "warn" for change in summary.policy_changes):
+        if summary.trusted.bootstrap and all(
+            change.level == "warn" for change in summary.policy_changes
+        ):
             return f"{gate(summary)}; its own outcome: {summary.outcome}"
         return f"this change edits {edited(summary)}, which controls the gate; everything else: {summary.outcome}"
     if summary.exit_code == INTEGRITY:
@@ -103,7 +112,9 @@ def _decided_by_rubrics(summary: Summary, *, sentence: bool) -> str:
     if not decisive and summary.has_only_agents:  # its stages say what was done
         return "no rubric judged it" if summary.outcome == "pass" else ""
     if not decisive:
-        return {"pass": "no rubric of the gate is for these files", "fail": "a finding blocks"}.get(summary.outcome, "")
+        return {"pass": "no rubric of the gate is for these files", "fail": "a finding blocks"}.get(
+            summary.outcome, ""
+        )
     if summary.outcome == "pass":
         if left := summary.unasked:
             return f"{counted(len(left), 'question')} {left[0].reason}"
@@ -115,15 +126,23 @@ def _decided_by_rubrics(summary: Summary, *, sentence: bool) -> str:
         names = joined(passed) or _none_applies(summary)
         if sentence and passed:
             plural = "s" if len(passed) > 1 else ""
-            names = f"passed the rubric{plural} {names} ({counted(len(summary.change.files), 'file')})"
+            names = (
+                f"passed the rubric{plural} {names} ({counted(len(summary.change.files), 'file')})"
+            )
         above = [] if sentence else [passed_by(summary), refuted(summary)]
         return "; ".join(filter(None, [*above, names])) + skipped
-    causes = "; ".join(f"{rubric.id}: {_cause(rubric, summary.findings, reason=sentence)}" for rubric in decisive)
-    return queries.fact(queries.shared_error(summary)) or (f"rubric {causes}" if sentence else causes)
+    causes = "; ".join(
+        f"{rubric.id}: {_cause(rubric, summary.findings, reason=sentence)}" for rubric in decisive
+    )
+    return queries.fact(queries.shared_error(summary)) or (
+        f"rubric {causes}" if sentence else causes
+    )
 
 
 def advised(summary: Summary) -> str:
-    """How many criteria would have blocked, and which, had their judges earned to block; "" if none."""
+    """How many criteria would have blocked, and which, had their judges earned to block; "" if
+    none.
+    """
     found = queries.would_block(summary)
     names = [f"{one.id} ({why_advice(one)})" for one in found[:MAX_NAMES]]
     more = f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else ""
@@ -147,15 +166,23 @@ def key_advice(summary: Summary) -> tuple[str, ...]:
     """A note that a key is missing, if the gate demands answers that need one."""
     questions = [criterion for criterion in summary.criteria if isinstance(criterion.cause, NoKey)]
     demanded = [criterion for criterion in questions if criterion.outcome == "abstain"]
-    return (KEY_ADVICE.format(questions=counted(len(demanded), "judge question")),) if demanded else ()
+    return (
+        (KEY_ADVICE.format(questions=counted(len(demanded), "judge question")),) if demanded else ()
+    )
 
 
 def badge(criterion: CriterionResult, *, short: bool = False) -> str:
-    """What is known of the criterion's judge; "" if nothing is said. `short`: without the figures at 95 %."""
+    """What is known of the criterion's judge; "" if nothing is said. `short`: without the figures
+    at 95 %.
+    """
     trust = criterion.trust
     if trust is UNSET:
         return ""
-    figures = [f"at most {trust.at_most:.1%} of clean changes blocked" if trust.at_most is not UNSET else ""]
+    figures = [
+        f"at most {trust.at_most:.1%} of clean changes blocked"
+        if trust.at_most is not UNSET
+        else ""
+    ]
     if trust.recall is not UNSET:
         figures.append(f"{trust.recall.low:.0%} to {trust.recall.high:.0%} found")
     at_95 = ", ".join(filter(None, figures))
@@ -166,7 +193,11 @@ def badge(criterion: CriterionResult, *, short: bool = False) -> str:
 def advises(trust: TrustBadge) -> str:
     """That the fail of a judge only advises, and until when."""
     more = max(1, trust.needed - trust.clean) if trust.needed is not UNSET else 0
-    until = f" until {counted(more, 'more clean change')} {'is' if more == 1 else 'are'} labelled" if more else ""
+    until = (
+        f" until {counted(more, 'more clean change')} {'is' if more == 1 else 'are'} labelled"
+        if more
+        else ""
+    )
     return f"only advises{until}"
 
 
@@ -185,11 +216,17 @@ def agent_signs(hints: Sequence[str]) -> str:
 def edited(summary: Summary) -> str:
     """The files that control the gate: the first, and how many more."""
     paths = [change.path for change in summary.policy_changes if change.level == "block"]
-    return (paths[0] + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else "")) if paths else ".vibe-gate"
+    return (
+        (paths[0] + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""))
+        if paths
+        else ".vibe-gate"
+    )
 
 
 def _cause(rubric: RubricResult, findings: Sequence[Finding], *, reason: bool) -> str:
-    """The criteria that decide the outcome; with the `reason` of the first if it has no findings that say it."""
+    """The criteria that decide the outcome; with the `reason` of the first if it has no findings
+    that say it.
+    """
     wanted = {"fail": "fail", "inconclusive": "abstain", "error": "error"}[rubric.outcome]
     verb = {"fail": "failed", "abstain": "undecided", "error": "could not be decided"}[wanted]
     decisive = [one for one in rubric.criteria if one.outcome == wanted]
@@ -202,11 +239,21 @@ def _cause(rubric: RubricResult, findings: Sequence[Finding], *, reason: bool) -
         return _with_reason(named, silent) if reason else named
     if rubric.outcome == "fail":
         threshold = f" of {rubric.pass_threshold:.2f}" if rubric.pass_threshold is not None else ""
-        decided = sum(one.weight for one in rubric.criteria if one.outcome == "pass" or one in found)
-        cost = f": {_names(found)} failed (weight {sum(one.weight for one in found):g} of {decided:g})" if found else ""
+        decided = sum(
+            one.weight for one in rubric.criteria if one.outcome == "pass" or one in found
+        )
+        cost = (
+            f": {_names(found)} failed (weight {sum(one.weight for one in found):g} of {decided:g})"
+            if found
+            else ""
+        )
         return f"score {rubric.score:.2f} is under the threshold{threshold}{cost}"
     left = queries.undecided(rubric)
-    named = f"only {rubric.coverage:.0%} could be decided" if rubric.coverage else "nothing could be decided"
+    named = (
+        f"only {rubric.coverage:.0%} could be decided"
+        if rubric.coverage
+        else "nothing could be decided"
+    )
     return _with_reason(f"{named}, {_names(left)} undecided", left) if reason and left else named
 
 
@@ -254,7 +301,9 @@ def key(summary: Summary) -> str:
 
 
 def outcome(summary: Summary) -> str:
-    """The verdict for programs: the outcome, "needs-approval" of a change of the gate, or "nothing" to review."""
+    """The verdict for programs: the outcome, "needs-approval" of a change of the gate, or "nothing"
+    to review.
+    """
     if not summary.run_id:
         return "nothing"
     return "needs-approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
@@ -281,12 +330,16 @@ def cost(summary: Summary) -> str:
     spent = summary.cost
     if spent.basis == "none":
         return price(summary) + cached
-    read = f" ({spent.cache_read_tokens:,} from the prompt cache)" if spent.cache_read_tokens else ""
+    read = (
+        f" ({spent.cache_read_tokens:,} from the prompt cache)" if spent.cache_read_tokens else ""
+    )
     return f"{price(summary)} · {spent.input_tokens:,} tokens in{read}, {spent.output_tokens:,} out{cached}"
 
 
 def passed_by(summary: Summary) -> str:
-    """Whose word let it pass, and what, in a few words: an approved change of the gate, overridden findings; or ""."""
+    """Whose word let it pass, and what, in a few words: an approved change of the gate, overridden
+    findings; or "".
+    """
     accounts = queries.overriding_accounts(summary)
     approver = queries.approver(summary)
     parts = []
@@ -340,13 +393,17 @@ def place_of(shown: Finding | Unreviewed | CheckedEvidence) -> str:
 
 
 def message(finding: Finding) -> str:
-    """What the finding says, with its place first if that is not there any more: other programs show no such line."""
+    """What the finding says, with its place first if that is not there any more: other programs
+    show no such line.
+    """
     removed = f"(removed: {place_of(finding)}) " if queries.is_removed(finding) else ""
     return safe(removed + said(finding)) or "(no message)"
 
 
 def said(finding: Finding) -> str:
-    """What the finding says; if somebody accepted it, or a second look refuted it, that is a sentence of its own."""
+    """What the finding says; if somebody accepted it, or a second look refuted it, that is a
+    sentence of its own.
+    """
     waived, look = queries.waiver(finding), finding.second_look
     if look is UNSET or look.outcome != "refuted" or waived:
         return _accepted(finding.message, waived)
@@ -354,7 +411,8 @@ def said(finding: Finding) -> str:
 
 
 def reason(rubric: str, criterion: CriterionResult, findings: Sequence[Finding]) -> str:
-    """Why the criterion of the rubric came out so; if somebody accepted its findings, with the waiver as `said`.
+    """Why the criterion of the rubric came out so; if somebody accepted its findings, with the
+    waiver as `said`.
 
     Only the findings tell whether somebody did: a judge can begin its reason with the same words.
     """
@@ -364,7 +422,9 @@ def reason(rubric: str, criterion: CriterionResult, findings: Sequence[Finding])
 
 
 def _accepted(text: str, waived: str) -> str:
-    """`waived` is what the text begins with; of several waivers in any order, so its length says where they end."""
+    """`waived` is what the text begins with; of several waivers in any order, so its length says
+    where they end.
+    """
     said = text[len(waived) :].removeprefix(" | ") or text
     return f"{ended(said)} Accepted: {ended(waived)}" if waived else text
 

@@ -1,7 +1,8 @@
 """A run as a trace: the run, its nodes, turns, requests to the model and tool calls as spans.
 
-Names of attributes are those of OpenTelemetry's conventions for generative AI, and `vibe_gate.*` for what these have no
-name for. Ids are hashes of the run's id, so that the same bundle gives the same trace wherever and whenever it is read.
+Names of attributes are those of OpenTelemetry's conventions for generative AI, and `vibe_gate.*`
+for what these have no name for. Ids are hashes of the run's id, so that the same bundle gives the
+same trace wherever and whenever it is read.
 """
 
 from __future__ import annotations
@@ -29,29 +30,43 @@ if TYPE_CHECKING:
     from vibe_gate.store.session import CapturedCall, TimelineEvent
 
 MAX_NAME, MAX_CONTENT, MAX_PARTS = 200, 10_000, 10
-"""Characters of a name, and with `contents` of one text; texts of one message: a span stays below half a megabyte."""
+"""Characters of a name, and with `contents` of one text; texts of one message: a span stays below
+half a megabyte.
+"""
 
 MAX_COUNT = (1 << 63) - 1
 MAX_MS = MAX_COUNT // 1_000_000
 """Of a time, so that its nanoseconds are a number of 64 bits."""
 
-_TELLING = frozenset({"node.added", "node.status", "edge.added", "turn.started", "turn.completed", "verdict.decided"})
+_TELLING = frozenset(
+    {"node.added", "node.status", "edge.added", "turn.started", "turn.completed", "verdict.decided"}
+)
 
 _UNDECIDED = ("inconclusive", "error")
 
-_PROVIDERS = (("anthropic.claude", "aws.bedrock"), ("claude", "anthropic"), ("gemini", "gcp.gemini"))
-"""Who serves a model, by what its name has; Vertex has an @ before the version. Open models are anybody's."""
+_PROVIDERS = (
+    ("anthropic.claude", "aws.bedrock"),
+    ("claude", "anthropic"),
+    ("gemini", "gcp.gemini"),
+)
+"""Who serves a model, by what its name has; Vertex has an @ before the version. Open models are
+anybody's.
+"""
 
 _TOKENS = {
-    "input": "input", "output": "output", "cache_read": "cache_read.input", "cache_write": "cache_creation.input",
-}  # fmt: skip
+    "input": "input",
+    "output": "output",
+    "cache_read": "cache_read.input",
+    "cache_write": "cache_creation.input",
+}
 """Kinds of tokens, as the conventions name them."""
 
 Data = Mapping[str, Any]
 
 
 async def trace_of(result: RunResult, *, contents: bool = False) -> Trace:
-    """The trace of a run. Prompts, answers, arguments and results of tools, and reasons only with `contents`.
+    """The trace of a run. Prompts, answers, arguments and results of tools, and reasons only with
+    `contents`.
 
     StorageError; IntegrityError: the bundle is not what was sealed.
     """
@@ -69,17 +84,27 @@ async def trace_of(result: RunResult, *, contents: bool = False) -> Trace:
                 data = event.load().get("data")
                 own.append((event, data if isinstance(data, dict) else {}))
     spans = _Spans(text_of(result.about, "run_id"), contents)
-    spans.run(result, summary, first, last, next((e.ts for e, _ in own if e.type == "verdict.decided"), last))
+    spans.run(
+        result,
+        summary,
+        first,
+        last,
+        next((e.ts for e, _ in own if e.type == "verdict.decided"), last),
+    )
     nodes = {node.id: node for node in graph.nodes}
     spans.nodes(nodes, graph.edges, _stays(own))
     started = {event.turn: event.ts for event, _ in own if event.type == "turn.started"}
-    completed = {event.turn: (event.ts, data) for event, data in own if event.type == "turn.completed"}
+    completed = {
+        event.turn: (event.ts, data) for event, data in own if event.type == "turn.completed"
+    }
     for turn in result.turns():
         place = turn.bundle_dir.relative_to(result.bundle_dir).as_posix()
         node_id = place.split("/")[1]
         node = nodes.get(node_id) or Node(id=node_id, kind="")
         ended, data = completed.get(place, (last, {}))
-        spans.turn(turn, _TurnTimes(place, node, started.get(place, first), ended, data), by_turn[place])
+        spans.turn(
+            turn, _TurnTimes(place, node, started.get(place, first), ended, data), by_turn[place]
+        )
     return Trace(_digest(spans.run_id, 32), tuple(spans.made))
 
 
@@ -88,7 +113,9 @@ def _digest(text: str, digits: int) -> str:
 
 
 class _Stay(Struct):
-    """When a node ran, and within which node (None: the run itself). `number`: in the order in which they came."""
+    """When a node ran, and within which node (None: the run itself). `number`: in the order in
+    which they came.
+    """
 
     number: int
     start: int
@@ -98,7 +125,9 @@ class _Stay(Struct):
 
 
 def _stays(events: Iterable[tuple[TimelineEvent, Data]]) -> dict[str, _Stay]:
-    """Nodes by id. What comes after a node that still runs, or in one that does, is part of it: a gate's checks are."""
+    """Nodes by id. What comes after a node that still runs, or in one that does, is part of it: a
+    gate's checks are.
+    """
     stays: dict[str, _Stay] = {}
     within: dict[str, str] = {}
     for event, data in events:
@@ -107,7 +136,9 @@ def _stays(events: Iterable[tuple[TimelineEvent, Data]]) -> dict[str, _Stay]:
             target = text_of(data, "to")
             while source is not None and (source not in stays or stays[source].status != "RUNNING"):
                 source = within.get(source)
-            if source is not None and (target not in stays or stays[source].number < stays[target].number):
+            if source is not None and (
+                target not in stays or stays[source].number < stays[target].number
+            ):
                 within.setdefault(target, source)
         elif event.type != "verdict.decided":
             stay = stays.setdefault(event.node_id, _Stay(len(stays), event.ts, event.ts))
@@ -160,9 +191,11 @@ class _Spans:
         times: tuple[int, int],
         **more: Any,  # noqa: ANN401 - of several types
     ) -> None:
-        """`place` names the span among those of the run, `above` its parent (None of the run itself).
+        """`place` names the span among those of the run, `above` its parent (None of the run
+        itself).
 
-        `times`: start and end in ms. `more`: `attributes`, `told` (those that are contents), and fields of a TraceSpan.
+        `times`: start and end in ms. `more`: `attributes`, `told` (those that are contents), and
+        fields of a TraceSpan.
         """
         start = _within(times[0], MAX_MS)
         error = safe(more.pop("error", ""))[:MAX_NAME]
@@ -185,7 +218,9 @@ class _Spans:
         given = contents if self._contents else {}
         return {name: _text(value) for name, value in given.items() if value not in ("", None, [])}
 
-    def run(self, result: RunResult, summary: Summary | None, start: int, end: int, decided: int) -> None:
+    def run(
+        self, result: RunResult, summary: Summary | None, start: int, end: int, decided: int
+    ) -> None:
         """The run itself, with its verdict's criteria as events."""
         about = result.about
         workflow = summary.workflow if summary else text_of(about, "workflow")
@@ -208,24 +243,41 @@ class _Spans:
             (start, end),
             attributes=attributes,
             error=error,
-            events=() if summary is None else tuple(self._evaluations(summary, _within(decided, MAX_MS))),
+            events=()
+            if summary is None
+            else tuple(self._evaluations(summary, _within(decided, MAX_MS))),
             told={"vibe_gate.prompt": text_of(about, "prompt")},
         )
 
     def _evaluations(self, summary: Summary, at: int) -> Iterator[SpanEvent]:
         for rubric in summary.rubrics:
-            about = {"gen_ai.evaluation.name": rubric.id, "gen_ai.evaluation.score.label": rubric.outcome}
-            yield SpanEvent("gen_ai.evaluation.result", at, about | {"gen_ai.evaluation.score.value": rubric.score})
+            about = {
+                "gen_ai.evaluation.name": rubric.id,
+                "gen_ai.evaluation.score.label": rubric.outcome,
+            }
+            yield SpanEvent(
+                "gen_ai.evaluation.result",
+                at,
+                about | {"gen_ai.evaluation.score.value": rubric.score},
+            )
             for one in rubric.criteria:
                 about = {
                     "gen_ai.evaluation.name": f"{rubric.id}/{one.id}",
                     "gen_ai.evaluation.score.label": one.outcome,
                 }
-                about |= {"vibe_gate.criterion.kind": one.kind, "vibe_gate.criterion.decided_by": one.decided_by}
+                about |= {
+                    "vibe_gate.criterion.kind": one.kind,
+                    "vibe_gate.criterion.decided_by": one.decided_by,
+                }
                 told = self._told({"gen_ai.evaluation.explanation": one.reason})
                 yield SpanEvent("gen_ai.evaluation.result", at, {**about, **told})
 
-    def nodes(self, nodes: Mapping[str, Node], edges: Iterable[tuple[str, str]], stays: Mapping[str, _Stay]) -> None:
+    def nodes(
+        self,
+        nodes: Mapping[str, Node],
+        edges: Iterable[tuple[str, str]],
+        stays: Mapping[str, _Stay],
+    ) -> None:
         """Checks, judges, gates and stages; those that had to end first are linked."""
         self._nodes = nodes
         before: dict[str, list[str]] = defaultdict(list)
@@ -248,7 +300,9 @@ class _Spans:
                 (stay.start, stay.end),
                 attributes=attributes,
                 error=node.status if node.status in ("ERROR", "CANCELLED", "incomplete") else "",
-                after=tuple(self._id("node", source) for source in before[node.id] if source != stay.within),
+                after=tuple(
+                    self._id("node", source) for source in before[node.id] if source != stay.within
+                ),
                 told={"vibe_gate.reason": node.reason},
             )
 
@@ -276,7 +330,11 @@ class _Spans:
             "vibe_gate.cost.usd": metrics.total_cost_usd,
             "vibe_gate.cost.basis": metrics.cost_basis,
         }
-        prompts = [item["content"] for _, item in said if item.get("role") == "user" and text_of(item, "content")]
+        prompts = [
+            item["content"]
+            for _, item in said
+            if item.get("role") == "user" and text_of(item, "content")
+        ]
         self._add(
             (about.place,),
             self._of_node(about.node.id),
@@ -284,15 +342,25 @@ class _Spans:
             (about.start, about.end),
             attributes=attributes,
             error="" if end_kind(status) in ("finished", "stopped") else status,
-            told={"gen_ai.input.messages": [_message("user", [_said(prompt)]) for prompt in prompts[:MAX_PARTS]]},
+            told={
+                "gen_ai.input.messages": [
+                    _message("user", [_said(prompt)]) for prompt in prompts[:MAX_PARTS]
+                ]
+            },
         )
         for request in _requests(said, about.start):
             self._request(about.place, *request)
         self._calls(about.place, turn.tools.all())
 
     def _request(self, place: str, message_id: str, request: _ModelAnswer) -> None:
-        finish = "tool_call" if any(part["type"] == "tool_call" for part in request.parts) else "stop"
-        said = [_message("assistant", request.parts) | {"finish_reason": finish}] if request.parts else []
+        finish = (
+            "tool_call" if any(part["type"] == "tool_call" for part in request.parts) else "stop"
+        )
+        said = (
+            [_message("assistant", request.parts) | {"finish_reason": finish}]
+            if request.parts
+            else []
+        )
         attributes = _tokens(tokens([request.usage])) | {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": provider(request.model),
@@ -358,7 +426,9 @@ def _verdict(summary: Summary) -> dict[str, Any]:
 
 
 def _requests(said: Iterable[tuple[int, Data]], start: int) -> Iterator[tuple[str, _ModelAnswer]]:
-    """The model's answers by message id. Each began when the last thing happened before its first word."""
+    """The model's answers by message id. Each began when the last thing happened before its first
+    word.
+    """
     requests: dict[str, _ModelAnswer] = {}
     for number, (ts, item) in enumerate(said):
         if name := text_of(item, "message_id"):
@@ -380,7 +450,12 @@ def _parts(item: Data) -> Iterator[dict[str, Any]]:
         yield _said(text)
     if tool := text_of(item, "tool"):
         use = safe(text_of(item, "tool_use_id"))[:MAX_NAME]
-        yield {"type": "tool_call", "id": use, "name": safe(tool)[:MAX_NAME], "arguments": _text(item.get("input"))}
+        yield {
+            "type": "tool_call",
+            "id": use,
+            "name": safe(tool)[:MAX_NAME],
+            "arguments": _text(item.get("input")),
+        }
 
 
 def _said(text: str) -> dict[str, Any]:
@@ -396,7 +471,9 @@ def _tokens(known: Mapping[str, int]) -> dict[str, Any]:
 
 
 def provider(model: str) -> str:
-    """Who serves the model, as the conventions name it, by the model's name; "" if that does not tell."""
+    """Who serves the model, as the conventions name it, by the model's name; "" if that does not
+    tell.
+    """
     if "claude" in model and "@" in model:
         return "gcp.vertex_ai"
     return next((name for part, name in _PROVIDERS if part in model.lower()), "")
@@ -409,7 +486,11 @@ def _within(number: int, most: int) -> int:
 def _cut(text: str) -> str:
     """The beginning, in characters that UTF-8 has."""
     whole = text.encode("utf-8", "replace").decode()
-    return whole if len(whole) <= MAX_CONTENT else f"{whole[:MAX_CONTENT]}… ({len(whole):,} characters)"
+    return (
+        whole
+        if len(whole) <= MAX_CONTENT
+        else f"{whole[:MAX_CONTENT]}… ({len(whole):,} characters)"
+    )
 
 
 def _text(value: object) -> str:

@@ -36,14 +36,18 @@ class AuthorRuns(Struct):
 
 
 class Statistics(Struct):
-    """Counts and USD. `outcomes` as `bundles list` names them; `not_counted`: runs without a verdict, by state.
+    """Counts and USD. `outcomes` as `bundles list` names them; `not_counted`: runs without a
+    verdict, by state.
 
-    `usd_at_most`: some model has no listed price. A finding of several runs counts once, as the newest has it.
-    `hits` and `misses` count criteria. `saved_usd` is what the conversations cost whose answers were used again, as far
-    as their runs are still stored; None if that is not known of any. `criteria`: what people say of findings;
-    `usd_per_right`: by rubric, what its judges cost for each finding that is labelled right. `would_have_blocked`: by
-    RUBRIC/CRITERION, findings that would have blocked, had its judge earned to. `outcomes_by_day`: by the day of the
-    run's beginning (UTC). `authors`: "agent" and "human"; `agents`: by name, those whose signs a change bears.
+    `usd_at_most`: some model has no listed price. A finding of several runs counts once, as the
+    newest has it.
+    `hits` and `misses` count criteria. `saved_usd` is what the conversations cost whose answers
+    were used again, as far as their runs are still stored; None if that is not known of any.
+    `criteria`: what people say of findings; `usd_per_right`: by rubric, what its judges cost for
+    each finding that is labelled right. `would_have_blocked`: by RUBRIC/CRITERION, findings that
+    would have blocked, had its judge earned to. `outcomes_by_day`: by the day of the run's
+    beginning (UTC). `authors`: "agent" and "human"; `agents`: by name, those whose signs a change
+    bears.
     """
 
     runs: int = 0
@@ -54,7 +58,9 @@ class Statistics(Struct):
     usd_by_day: dict[str, float] = {}
     usd_by_model: dict[str, float] = {}
     usd_by_rubric: dict[str, float] = {}
-    findings: dict[str, int] = field(default_factory=lambda: {"kept": 0, "overridden": 0, "suppressed": 0})
+    findings: dict[str, int] = field(
+        default_factory=lambda: {"kept": 0, "overridden": 0, "suppressed": 0}
+    )
     hits: int = 0
     misses: int = 0
     saved_usd: float | None = None
@@ -73,10 +79,11 @@ def statistics(
     labels: Iterable[Label] = (),
     since: datetime | None = None,
 ) -> Statistics:
-    """Those of `entries`, newest first. `known`: every run by its place, for what used its answers again.
+    """Those of `entries`, newest first. `known`: every run by its place, for what used its answers
+    again.
 
-    Figures are asked for only of a run that `has_figures`. `labels` and those of the summaries count if their finding
-    is of these runs, or if they were given `since` then.
+    Figures are asked for only of a run that `has_figures`. `labels` and those of the summaries
+    count if their finding is of these runs, or if they were given `since` then.
     """
     total = Statistics()
     found: dict[tuple[str, str], set[str]] = {}
@@ -111,18 +118,27 @@ def statistics(
                 found.setdefault((rubric, criterion), set()).add(finding.fingerprint)
             for name in finding.advises:
                 advised.setdefault(name, set()).add(finding.fingerprint)
-            states.setdefault((finding.fingerprint or entry.run_id, finding.criterion, finding.path), finding.state)
+            states.setdefault(
+                (finding.fingerprint or entry.run_id, finding.criterion, finding.path),
+                finding.state,
+            )
     total.findings |= Counter(states.values())
     total.would_have_blocked = {name: len(names) for name, names in sorted(advised.items())}
     there = {name for names in found.values() for name in names}
-    total.criteria = feedback(found, (one for one in said if not since or one.ts >= since or one.finding in there))
+    total.criteria = feedback(
+        found, (one for one in said if not since or one.ts >= since or one.finding in there)
+    )
     total.usd_per_right = _usd_per_right(total, judged)
     return total
 
 
 def has_figures(entry: RunEntry) -> bool:
-    """Whether the run asked a rubric, cost something or was an agent's: of others the entry says all."""
-    return bool(entry.state == "sealed" and (entry.rubrics or entry.cost_usd or entry.author == "agent"))
+    """Whether the run asked a rubric, cost something or was an agent's: of others the entry says
+    all.
+    """
+    return bool(
+        entry.state == "sealed" and (entry.rubrics or entry.cost_usd or entry.author == "agent")
+    )
 
 
 def _add_run(total: Statistics, entry: RunEntry) -> None:
@@ -173,32 +189,47 @@ def lines(total: Statistics) -> list[str]:
 
 
 def drawn(total: Statistics, columns: int) -> Text:
-    """For a terminal: the figures of `lines` with bars, by day, author and agent, too; at most so wide, from 40 on.
+    """For a terminal: the figures of `lines` with bars, by day, author and agent, too; at most so
+    wide, from 40 on.
 
-    In a narrow one sentences are broken, tables lose their bars, then the intervals, and at last the ends of names.
+    In a narrow one sentences are broken, tables lose their bars, then the intervals, and at last
+    the ends of names.
     """
     width = max(columns, MIN_WIDTH)
     parts = _greatest(total.outcomes)
-    head = Text(f"{counted(total.runs, 'run')}: ").append(charts.key(parts)) if parts else Text("0 runs")
+    head = (
+        Text(f"{counted(total.runs, 'run')}: ").append(charts.key(parts))
+        if parts
+        else Text("0 runs")
+    )
     rows = [*charts.wrapped(head, width), *charts.stacked(parts, width)]
     rows += charts.wrapped(Text("\n".join((*_totals(total)[1:], f"cost: {_cost(total)}"))), width)
     rows += _days(total, width)
     for title, authors in (("author", total.authors), ("agent", total.agents)):
         rows += charts.table(title, "failed, cost", _failed(authors), width, "red", 1.0)
     found = {f"{one.rubric}/{one.criterion}": one.found for one in total.criteria if one.found}
-    rows += charts.table("criterion", "found", _figures(_greatest(found)[:MOST_CRITERIA], ","), width, "red")
+    rows += charts.table(
+        "criterion", "found", _figures(_greatest(found)[:MOST_CRITERIA], ","), width, "red"
+    )
     for title, numbers in (("model", _greatest(total.usd_by_model)), ("rubric", _by_rubric(total))):
         rows += charts.table(title, "USD", _figures(numbers, ".4f"), width)
     said = [charts.fitted(line, width) for line in feedback_lines(total.criteria, width)]
-    rows += [Text(line, "bold" if number == 1 else "") for number, line in enumerate(said)]  # 0: a blank line
-    rows += charts.table("for each right finding of", "USD", _figures(_greatest(total.usd_per_right), ".4f"), width)
+    rows += [
+        Text(line, "bold" if number == 1 else "") for number, line in enumerate(said)
+    ]  # 0: a blank line
+    rows += charts.table(
+        "for each right finding of", "USD", _figures(_greatest(total.usd_per_right), ".4f"), width
+    )
     return Text("\n").join(rows)
 
 
 def _failed(authors: Mapping[str, AuthorRuns]) -> list[tuple[str, str, float]]:
     """By author, those with most runs first."""
     most = sorted(authors.items(), key=lambda item: (-item[1].runs, item[0]))
-    return [(name, f"{one.failed:,} of {one.runs:,}, ${one.usd:.2f}", one.failed / one.runs) for name, one in most]
+    return [
+        (name, f"{one.failed:,} of {one.runs:,}, ${one.usd:.2f}", one.failed / one.runs)
+        for name, one in most
+    ]
 
 
 MIN_WIDTH, MOST_DAYS, MOST_CRITERIA = 40, 56, 10
@@ -219,7 +250,10 @@ def _days(total: Statistics, width: int) -> list[Text]:
         "failed": ([one.get("fail", 0) for one in by_day], "red", "{:,}"),
         "USD": ([total.usd_by_day.get(day, 0.0) for day in days], "cyan", "${:,.4f}"),
     }
-    lines = [Text(), Text(f"by day, {days[0]} to {days[-1]}" if number > 1 else f"on {days[0]}", "bold")]
+    lines = [
+        Text(),
+        Text(f"by day, {days[0]} to {days[-1]}" if number > 1 else f"on {days[0]}", "bold"),
+    ]
     for name, (values, style, figure) in rows.items():
         line = Text.assemble(f"{name:<8}", (charts.sparkline(values), style))
         lines.append(line.append(f"  most {figure.format(max(values))}", "dim"))
@@ -238,14 +272,22 @@ def _totals(total: Statistics) -> list[str]:
     outcomes = ", ".join(f"{times:,} {name}" for name, times in _greatest(total.outcomes))
     text = [f"{counted(total.runs, 'run')}{f': {outcomes}' if outcomes else ''}"]
     if total.not_counted:
-        text.append(f"not counted: {', '.join(f'{times:,} {name}' for name, times in total.not_counted.items())}")
-    text.append("findings: " + ", ".join(f"{times:,} {name}" for name, times in total.findings.items()))
+        text.append(
+            f"not counted: {', '.join(f'{times:,} {name}' for name, times in total.not_counted.items())}"
+        )
+    text.append(
+        "findings: " + ", ".join(f"{times:,} {name}" for name, times in total.findings.items())
+    )
     if total.would_have_blocked:
-        each = ", ".join(f"{number:,} of {name}" for name, number in _greatest(total.would_have_blocked))
+        each = ", ".join(
+            f"{number:,} of {name}" for name, number in _greatest(total.would_have_blocked)
+        )
         text.append(f"would have blocked: {each}")
     if total.hits:
         saved = "" if total.saved_usd is None else f", at least ${total.saved_usd:.4f} saved"
-        text.append(f"from earlier verdicts: {total.hits:,} of {counted(total.hits + total.misses, 'answer')}{saved}")
+        text.append(
+            f"from earlier verdicts: {total.hits:,} of {counted(total.hits + total.misses, 'answer')}{saved}"
+        )
     return text
 
 
@@ -254,7 +296,9 @@ def _cost(total: Statistics) -> str:
 
 
 def _by_rubric(total: Statistics) -> list[tuple[str, float]]:
-    return [(name or "(agents, unanswered judges)", usd) for name, usd in _greatest(total.usd_by_rubric)]
+    return [
+        (name or "(agents, unanswered judges)", usd) for name, usd in _greatest(total.usd_by_rubric)
+    ]
 
 
 def _figures(numbers: Iterable[tuple[str, float]], form: str) -> list[tuple[str, str, float]]:
@@ -269,4 +313,8 @@ def _table(title: str, rows: Sequence[tuple[str, float]]) -> list[str]:
     if not rows:
         return []
     width = max(len(title), *(len(name) for name, _ in rows))
-    return ["", f"{title:<{width}}       USD", *(f"{name:<{width}}  {usd:>8.4f}" for name, usd in rows)]
+    return [
+        "",
+        f"{title:<{width}}       USD",
+        *(f"{name:<{width}}  {usd:>8.4f}" for name, usd in rows),
+    ]

@@ -1,4 +1,5 @@
-"""What checks would write, and what a workflow's agents changed, as suggested changes at the lines of a pull request.
+"""What checks would write, and what a workflow's agents changed, as suggested changes at the lines
+of a pull request.
 
 Pure.
 """
@@ -23,10 +24,14 @@ MAX_SUGGESTIONS = 50
 """Of one review: more bury a pull request, and the patch has all."""
 
 MAX_SUGGESTION = 20_000
-"""Characters of one suggestion: a third of what a comment may have; nobody looks through more before committing it."""
+"""Characters of one suggestion: a third of what a comment may have; nobody looks through more
+before committing it.
+"""
 
 _MARKER = "<!-- vibe-gate:suggestion "
-_MARKED = re.compile(r"(?:<!-- vibe-gate:finding [0-9a-f]{16} -->\s+)?" + _MARKER + r"([0-9a-f]{16}) -->\s")
+_MARKED = re.compile(
+    r"(?:<!-- vibe-gate:finding [0-9a-f]{16} -->\s+)?" + _MARKER + r"([0-9a-f]{16}) -->\s"
+)
 """At the beginning of a comment, or behind the marker of the finding that it is about."""
 
 BY_AGENT = "An agent changed this. Read it before you commit it."
@@ -34,17 +39,23 @@ BY_CHECK = "A check would write this. Read it before you commit it."
 
 
 class Suggestions(Struct, frozen=True):
-    """Comments that suggest what agents changed, and a sentence about where the rest is; "" if nothing changed."""
+    """Comments that suggest what agents changed, and a sentence about where the rest is; "" if
+    nothing changed.
+    """
 
     comments: tuple[LineComment, ...] = ()
     note: str = ""
 
 
-def suggestions(files: tuple[FileDiff, ...], steering: Collection[str], anchors: Anchors, rest: str) -> Suggestions:
-    """A comment for each hunk of text that lies in one hunk of the pull request, `MAX_SUGGESTIONS` at most.
+def suggestions(
+    files: tuple[FileDiff, ...], steering: Collection[str], anchors: Anchors, rest: str
+) -> Suggestions:
+    """A comment for each hunk of text that lies in one hunk of the pull request, `MAX_SUGGESTIONS`
+    at most.
 
-    `files`: what agents changed in the reviewed files. None for a file of `steering` (shown paths), which decides about
-    a gate or steers agents: people write those. `rest` says where all of it is, behind "all of it ".
+    `files`: what agents changed in the reviewed files. None for a file of `steering` (shown paths),
+    which decides about a gate or steers agents: people write those. `rest` says where all of it is,
+    behind "all of it ".
     """
     if not files:
         return Suggestions()
@@ -60,14 +71,18 @@ def comments(
     files: Iterable[FileDiff], steering: Collection[str], anchors: Anchors, lead: str
 ) -> tuple[LineComment, ...]:
     """A comment for each hunk that fits, each once; `lead` says whose it is. See `suggestions`."""
-    hunks = ((file, hunk) for file in files for hunk in file.hunks if file.shown_path not in steering)
+    hunks = (
+        (file, hunk) for file in files for hunk in file.hunks if file.shown_path not in steering
+    )
     made = (_comment(file, hunk, anchors, lead) for file, hunk in hunks)
     once = {one.fingerprint: one for one in made if one is not None}
     return tuple(once.values())[:MAX_SUGGESTIONS]
 
 
 def merged(about: Sequence[LineComment], suggested: Sequence[LineComment]) -> list[LineComment]:
-    """Comments about findings and suggestions, as one comment where a suggestion is about the lines of one finding."""
+    """Comments about findings and suggestions, as one comment where a suggestion is about the lines
+    of one finding.
+    """
     told = list(about)
     for one in suggested:
         first = one.start_line or one.line
@@ -100,13 +115,16 @@ def _comment(file: FileDiff, hunk: Hunk, anchors: Anchors, lead: str) -> LineCom
         return None
     held = f"{file.path}\0{start}\0{end}\0{block}".encode("utf-8", "surrogateescape")
     own = hashlib.sha256(held).hexdigest()[:16]
-    return LineComment(file.path, f"{_MARKER}{own} -->\n{lead}\n\n{block}\n", end, "RIGHT", start, own)
+    return LineComment(
+        file.path, f"{_MARKER}{own} -->\n{lead}\n\n{block}\n", end, "RIGHT", start, own
+    )
 
 
 def _replacement(hunk: Hunk) -> tuple[int, int, bytes]:
     """The lines of the file that the hunk replaces, without context, and what comes in their place.
 
-    What is only added comes with the line before it, or after it: a suggestion replaces a line at least.
+    What is only added comes with the line before it, or after it: a suggestion replaces a line at
+    least.
     """
     lines = hunk.lines
     changed = [index for index, line in enumerate(lines) if line.origin != " "]
@@ -122,12 +140,16 @@ def _replacement(hunk: Hunk) -> tuple[int, int, bytes]:
 def _block(raw: bytes) -> str:
     """The block of Markdown from which GitHub takes exactly these lines; "" if there is none.
 
-    None for other line endings than LF, no newline at the end, bytes that are no text, and characters that hide.
+    None for other line endings than LF, no newline at the end, bytes that are no text, and
+    characters that hide.
     """
     text = raw.decode("utf-8", "surrogateescape")
     if not text:
         return "```suggestion\n```"
     block = fence(text, "suggestion", whole=True)
     return (
-        block if len(text) <= MAX_SUGGESTION and block[block.index("\n") + 1 : block.rindex("\n") + 1] == text else ""
+        block
+        if len(text) <= MAX_SUGGESTION
+        and block[block.index("\n") + 1 : block.rindex("\n") + 1] == text
+        else ""
     )

@@ -1,6 +1,8 @@
-"""Figures as pictures: SVG that stands with scripts off, prints, and is the same bytes for the same figures.
+"""Figures as pictures: SVG that stands with scripts off, prints, and is the same bytes for the same
+figures.
 
-A picture is for the eye and the mouse; the table in its `figure` says the same to keyboards and readers of screens.
+A picture is for the eye and the mouse; the table in its `figure` says the same to keyboards and
+readers of screens.
 `html/app/src/page.css` has the styles, of both themes.
 """
 
@@ -17,7 +19,9 @@ from vibe_gate.domain.interval import Interval
 from vibe_gate.report.markup import Html, joined, table, tag
 
 WIDTH, HEIGHT = 640, 190
-"""Of a picture, in the units of its own that a browser scales; one of rows is as high as its rows."""
+"""Of a picture, in the units of its own that a browser scales; one of rows is as high as its
+rows.
+"""
 
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 22
 """Room around the plot, for ticks."""
@@ -54,14 +58,18 @@ STYLES = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
 
 
 class Series(Struct, frozen=True):
-    """What one colour stands for; `style` is a class of the style sheet: one of STYLES, or an outcome."""
+    """What one colour stands for; `style` is a class of the style sheet: one of STYLES, or an
+    outcome.
+    """
 
     name: str
     style: str
 
 
 class Part(Struct, frozen=True):
-    """A figure of a bar. `shown` is it as text, with its unit; `link` leads to what it counts, "" nowhere."""
+    """A figure of a bar. `shown` is it as text, with its unit; `link` leads to what it counts, ""
+    nowhere.
+    """
 
     value: float
     shown: str
@@ -69,7 +77,8 @@ class Part(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """A bar of parts, one of each series, None where there is no figure; `shown` is what they come to.
+    """A bar of parts, one of each series, None where there is no figure; `shown` is what they come
+    to.
 
     `title`: its name in full, if `name` is short.
     """
@@ -101,7 +110,9 @@ class Dot(Struct, frozen=True):
 
 
 class Span(Struct, frozen=True):
-    """Part of a lane, from `start` to `end` in seconds, in the colour of the series with that index."""
+    """Part of a lane, from `start` to `end` in seconds, in the colour of the series with that
+    index.
+    """
 
     start: float
     end: float
@@ -135,13 +146,23 @@ def columns(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float
 
 
 def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]) -> Html:
-    """A line for each series through the middles of the columns; one without parts is a gap that the lines cross."""
-    most, drawn = _most(_value(part) for bar in bars for part in bar.parts), [_grid(bars, tick, stacked=False)]
+    """A line for each series through the middles of the columns; one without parts is a gap that
+    the lines cross.
+    """
+    most, drawn = (
+        _most(_value(part) for bar in bars for part in bar.parts),
+        [_grid(bars, tick, stacked=False)],
+    )
     step, high = (WIDTH - LEFT - RIGHT) / max(len(bars), 1), HEIGHT - TOP - BOTTOM
     for number, one in enumerate(series):
-        parts = ((at, bar, bar.parts[number]) for at, bar in enumerate(bars) if len(bar.parts) > number)
+        parts = (
+            (at, bar, bar.parts[number]) for at, bar in enumerate(bars) if len(bar.parts) > number
+        )
         there = [(at, bar, part) for at, bar, part in parts if part]
-        places = [(LEFT + (at + MIDDLE) * step, TOP + high - part.value / most * high) for at, _, part in there]
+        places = [
+            (LEFT + (at + MIDDLE) * step, TOP + high - part.value / most * high)
+            for at, _, part in there
+        ]
         points = " ".join(f"{n(x)},{n(y)}" for x, y in places)
         drawn.append(tag("polyline", points=points, class_=f"line {one.style}"))
         for (x, y), (_, bar, part) in zip(places, there, strict=True):
@@ -151,7 +172,9 @@ def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float],
 
 
 def rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Html:
-    """Bars one below the other, with names and figures; `most` is what a whole bar stands for, 0 for the longest."""
+    """Bars one below the other, with names and figures; `most` is what a whole bar stands for, 0
+    for the longest.
+    """
     whole = most or _most(map(_total, bars), nice=False)
     names = _names_width(bar.name for bar in bars)
     shapes, room = list[Html](), WIDTH - names - FIGURE
@@ -198,13 +221,22 @@ def ranges(found: Sequence[Range]) -> Html:
         start, end = names + interval.low * room, names + interval.high * room
         reach = tag("line", x1=n(start), x2=n(end), y1=n(y), y2=n(y), class_="reach")
         dot = tag("circle", cx=n(names + value * room), cy=n(y), r=4.5, class_="s0")
-        shapes.append(titled(joined([reach, dot]), f"{share_range.name}: {share_range.shown}", share_range.link))
+        shapes.append(
+            titled(
+                joined([reach, dot]), f"{share_range.name}: {share_range.shown}", share_range.link
+            )
+        )
     return _svg(len(found) * ROW + BOTTOM, shapes)
 
 
 def dots(found: Sequence[Dot]) -> Html:
     """Shares from 0 to 1 with their intervals, each above its cost, with its name beside it."""
-    marks, base, high, room = ticks(max(one.usd for one in found)), HEIGHT - BOTTOM, HEIGHT - TOP - BOTTOM, WIDTH - LEFT
+    marks, base, high, room = (
+        ticks(max(one.usd for one in found)),
+        HEIGHT - BOTTOM,
+        HEIGHT - TOP - BOTTOM,
+        WIDTH - LEFT,
+    )
     drawn, names = list[Html](), list[tuple[float, float, float]]()
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         y = base - share * high
@@ -212,7 +244,9 @@ def dots(found: Sequence[Dot]) -> Html:
         drawn.append(tag("text", f"{share:.0%}", x=LEFT - 6, y=n(y + 3.5), class_="tick end"))
     across = room * 0.96 / (marks[-1] or 1)  # the last figure stays inside
     for mark in marks:
-        drawn.append(tag("text", f"${mark:g}", x=n(LEFT + mark * across), y=HEIGHT - 6, class_="tick middle"))
+        drawn.append(
+            tag("text", f"${mark:g}", x=n(LEFT + mark * across), y=HEIGHT - 6, class_="tick middle")
+        )
     for one in found:
         x, y = LEFT + one.usd * across, base - one.interval.value * high
         low, top = base - one.interval.low * high, base - one.interval.high * high
@@ -222,7 +256,13 @@ def dots(found: Sequence[Dot]) -> Html:
         start = x - 9 - long if to_left else x + 9
         at = _free(names, start, start + long, y + 4)
         names.append((start, start + long, at))
-        name = tag("text", shown, x=n(x - 9 if to_left else x + 9), y=n(at), class_="end" if to_left else None)
+        name = tag(
+            "text",
+            shown,
+            x=n(x - 9 if to_left else x + 9),
+            y=n(at),
+            class_="end" if to_left else None,
+        )
         reach = tag("line", x1=n(x), x2=n(x), y1=n(low), y2=n(top), class_="reach")
         dot = tag("circle", cx=n(x), cy=n(y), r=4.5, class_="s0")
         drawn.append(titled(joined([reach, dot, name]), f"{one.name}: {one.shown}", one.link))
@@ -230,7 +270,9 @@ def dots(found: Sequence[Dot]) -> Html:
 
 
 def _free(taken: Sequence[tuple[float, float, float]], start: float, end: float, y: float) -> float:
-    """The nearest line for a name from start to end, upwards from the bottom half and downwards from the top half."""
+    """The nearest line for a name from start to end, upwards from the bottom half and downwards
+    from the top half.
+    """
     step = -LINE if y > HEIGHT / 2 else LINE
     while any(start < right and left < end and abs(y - line) < LINE for left, right, line in taken):
         y += step
@@ -243,8 +285,17 @@ def legend(series: Iterable[Series]) -> Html:
     return tag("ul", *made, class_="keys-of")
 
 
-def figure(name: str, title: str, drawn: Html, told: Html | None, heads: Sequence[str], lines: Iterable[Html]) -> Html:
-    """A picture with its title, a legend or a sentence, and the same figures as a table that opens. `name`: its id."""
+def figure(
+    name: str,
+    title: str,
+    drawn: Html,
+    told: Html | None,
+    heads: Sequence[str],
+    lines: Iterable[Html],
+) -> Html:
+    """A picture with its title, a legend or a sentence, and the same figures as a table that opens.
+    `name`: its id.
+    """
     caption = tag("figcaption", tag("h3", title), told)
     figures = tag("details", tag("summary", "Figures"), table(heads, lines, class_="figures"))
     return tag("figure", caption, drawn, figures, id=name, aria_label=title)
@@ -270,7 +321,8 @@ def _most(values: Iterable[float], *, nice: bool = True) -> float:
 
 
 def ticks(most: float) -> list[float]:
-    """Four steps or so of 1, 2 or 5 times a power of ten, from 0 to `most` or just above; 0 alone if that is no figure.
+    """Four steps or so of 1, 2 or 5 times a power of ten, from 0 to `most` or just above; 0 alone
+    if that is no figure.
 
     Costs that a bundle makes up can add up to infinity.
     """
@@ -297,7 +349,9 @@ def _grid(bars: Sequence[Bar], tick: Callable[[float], str], *, stacked: bool = 
     every = max(1, -(-len(bars) * 62 // (WIDTH - LEFT - RIGHT)))
     for at in range(0, len(bars), every):
         x = LEFT + (at + MIDDLE) * step
-        drawn.append(tag("text", cut(bars[at].name, TICK_CHARS), x=n(x), y=HEIGHT - 6, class_="tick middle"))
+        drawn.append(
+            tag("text", cut(bars[at].name, TICK_CHARS), x=n(x), y=HEIGHT - 6, class_="tick middle")
+        )
     return joined(drawn)
 
 
@@ -322,7 +376,9 @@ def titled(drawn: Html, title: str, link: str) -> Html:
 
 
 def _titled_part(drawn: Html, bar: Bar, series: Series, part: Part) -> Html:
-    return titled(drawn, f"{bar.title or bar.name}, {series.name}: {part.shown}", part.link or bar.link)
+    return titled(
+        drawn, f"{bar.title or bar.name}, {series.name}: {part.shown}", part.link or bar.link
+    )
 
 
 def _tick_below(x: float, base: float, text: str) -> Iterator[Html]:
@@ -336,7 +392,9 @@ def _box(x: float, y: float, width: float, height: float, style: str) -> Html:
 
 
 def _svg(height: float, drawn: Iterable[Html]) -> Html:
-    return tag("svg", *drawn, viewBox=f"0 0 {WIDTH} {n(height)}", class_="picture", aria_hidden="true")
+    return tag(
+        "svg", *drawn, viewBox=f"0 0 {WIDTH} {n(height)}", class_="picture", aria_hidden="true"
+    )
 
 
 def cut(text: str, most: int) -> str:

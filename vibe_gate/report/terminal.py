@@ -12,7 +12,14 @@ from rich.text import Text
 from vibe_gate.domain.cause import NoKey, NotAsked
 from vibe_gate.domain.escape import counted, expression, safe
 from vibe_gate.domain.summary import Summary, Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    CriterionResult,
+    Finding,
+    Proof,
+    RubricResult,
+    SecondLook,
+)
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import next_step, queries, sentences
 from vibe_gate.report.outcome_words import outcome_mark
@@ -41,8 +48,8 @@ _URGENCY = {"fail": 0, "error": 0, "abstain": 2, "pass": 4, "not_applicable": 6}
 class ScreenRow(Struct, frozen=True):
     """One row of the screen.
 
-    `rank`: how soon it is left out (0 last). `indent`: columns before its second and further lines. `whole`: never
-    cut; the terminal breaks it (a path that is to be copied).
+    `rank`: how soon it is left out (0 last). `indent`: columns before its second and further lines.
+    `whole`: never cut; the terminal breaks it (a path that is to be copied).
     """
 
     rank: int
@@ -52,22 +59,37 @@ class ScreenRow(Struct, frozen=True):
 
 
 def render(
-    summary: Summary, notes: Sequence[str], width: int, *, every: bool = True, then: str = "", why: str = ""
+    summary: Summary,
+    notes: Sequence[str],
+    width: int,
+    *,
+    every: bool = True,
+    then: str = "",
+    why: str = "",
 ) -> Text:
     """The screen, without a final newline.
 
-    `width` in columns. Without `every`, passed criteria beyond `MOST_CRITERIA` and the least grave findings beyond
-    `MOST_FINDINGS` are only counted. `then`: what to do next, if a review's own sentence does not say it; `why`: what
-    decided, if the summary does not.
+    `width` in columns. Without `every`, passed criteria beyond `MOST_CRITERIA` and the least grave
+    findings beyond `MOST_FINDINGS` are only counted. `then`: what to do next, if a review's own
+    sentence does not say it; `why`: what decided, if the summary does not.
     """
     columns = max(width, MIN_WIDTH)
     error = queries.shared_error(summary)  # the headline says it
-    criteria = [[row] for rubric in summary.rubrics for row in _rubric(rubric, summary.findings, error)]
+    criteria = [
+        [row] for rubric in summary.rubrics for row in _rubric(rubric, summary.findings, error)
+    ]
     told: set[str] = set()
-    findings = [_finding(one, summary, columns, told) for one in queries.worst_first(summary.findings, summary)]
+    findings = [
+        _finding(one, summary, columns, told)
+        for one in queries.worst_first(summary.findings, summary)
+    ]
     most = (len(criteria), MOST_FINDINGS_IN_A_PIPE) if every else (MOST_CRITERIA, MOST_FINDINGS)
     parts = [
-        [line for row in rows for line in ([row.line] if row.whole else _wrap(row.line, columns, row.indent))]
+        [
+            line
+            for row in rows
+            for line in ([row.line] if row.whole else _wrap(row.line, columns, row.indent))
+        ]
         for rows in (
             _head(summary, why),
             _most_urgent(criteria, most[0], "criteria"),
@@ -80,20 +102,26 @@ def render(
 
 def _head(summary: Summary, why: str) -> list[ScreenRow]:
     word, style = _verdict(summary)
-    decided = f" · {why}" if why else sentences.headline(summary).removeprefix(sentences.verdict(summary))
+    decided = (
+        f" · {why}" if why else sentences.headline(summary).removeprefix(sentences.verdict(summary))
+    )
     line = Text.assemble((word, style), safe(decided))
     facts = (_fact("change", _change(summary)), _fact("gate", safe(sentences.gate(summary))))
     return [ScreenRow(0, line), *(ScreenRow(0, fact, LABEL) for fact in facts)]
 
 
 def _verdict(summary: Summary) -> tuple[str, str]:
-    mark, style = {PASS: ("✓", "bold green"), FAIL: ("✗", "bold red"), INTEGRITY: ("!", "bold red")}.get(
-        summary.exit_code, ("!", "bold yellow")
-    )
+    mark, style = {
+        PASS: ("✓", "bold green"),
+        FAIL: ("✗", "bold red"),
+        INTEGRITY: ("!", "bold red"),
+    }.get(summary.exit_code, ("!", "bold yellow"))
     if summary.extent == "nothing":
         mark, style = "·", "bold"
     if summary.exit_code == INCONCLUSIVE:
-        mark, style = ("?", "bold yellow") if summary.outcome == "inconclusive" else ("!", "bold red")
+        mark, style = (
+            ("?", "bold yellow") if summary.outcome == "inconclusive" else ("!", "bold red")
+        )
     return f"{mark} {sentences.verdict(summary)}", style
 
 
@@ -118,20 +146,33 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
             outcome_mark("not_applicable"),
             f"skipped · {shared or 'no criterion applies to this change'}",
         )
-    elif shared and not is_told and queries.has_cause(rubric.criteria[0], NotAsked) and len(rubric.criteria) > 1:
+    elif (
+        shared
+        and not is_told
+        and queries.has_cause(rubric.criteria[0], NotAsked)
+        and len(rubric.criteria) > 1
+    ):
         said += f" · {len(rubric.criteria)} questions {shared}"
         is_told = True
     alike = _shared_badge(rubric)
     said += f" · {alike}" if alike else ""
-    header = ScreenRow(0, Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {safe(said)}"))
-    if is_told or (rubric.outcome == "pass" and all(_is_plain(criterion) for criterion in rubric.criteria)):
+    header = ScreenRow(
+        0, Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {safe(said)}")
+    )
+    if is_told or (
+        rubric.outcome == "pass" and all(_is_plain(criterion) for criterion in rubric.criteria)
+    ):
         return [header]
     widest = min(28, max((cell_len(safe(one.id)) for one in rubric.criteria), default=0))
     below = Counter((finding.criterion, finding.message) for finding in findings)
     rows, before = [header], ""
     for one in rubric.criteria:
         number = below[one.id, one.reason]
-        told = "as above" if one.reason and one.reason == before else sentences.reason(rubric.id, one, findings)
+        told = (
+            "as above"
+            if one.reason and one.reason == before
+            else sentences.reason(rubric.id, one, findings)
+        )
         told = f"{counted(number, 'finding')} below" if number else told
         known = sentences.badge(one, short=True) if _is_judged(one) and not alike else ""
         told = " · ".join(filter(None, [told, known]))
@@ -145,7 +186,11 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
 def _shared_badge(rubric: RubricResult) -> str:
     """The one badge of all judge criteria, if it has no figures: those are of one criterion."""
     badges = {sentences.badge(one, short=True) for one in rubric.criteria if _is_judged(one)}
-    return badges.pop() if len(badges) == 1 and next(iter(badges)).startswith(("uncalibrated", "stale")) else ""
+    return (
+        badges.pop()
+        if len(badges) == 1 and next(iter(badges)).startswith(("uncalibrated", "stale"))
+        else ""
+    )
 
 
 def _is_judged(criterion: CriterionResult) -> bool:
@@ -154,7 +199,9 @@ def _is_judged(criterion: CriterionResult) -> bool:
 
 def _is_plain(criterion: CriterionResult) -> bool:
     """Whether nothing is to be told of it: a check that passed, or what does not apply."""
-    return criterion.outcome == "not_applicable" or (criterion.kind == "check" and criterion.outcome == "pass")
+    return criterion.outcome == "not_applicable" or (
+        criterion.kind == "check" and criterion.outcome == "pass"
+    )
 
 
 def _criterion(criterion: CriterionResult, told: str, waived: bool, *, widest: int) -> ScreenRow:
@@ -175,17 +222,25 @@ def _criterion(criterion: CriterionResult, told: str, waived: bool, *, widest: i
 
 
 def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -> list[ScreenRow]:
-    """Place, criterion and fingerprint; the quoted lines; what is wrong; once, what would go wrong."""
+    """Place, criterion and fingerprint; the quoted lines; what is wrong; once, what would go
+    wrong.
+    """
     mark, style = _LEVELS[finding.level]
     rank = queries.GRAVITY[finding.level]
     place = _path(finding.path) or "the change"
     if finding.line:
         place += f":{finding.line}"
-    name = f"  [{safe(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}]" if finding.fingerprint else ""
+    name = (
+        f"  [{safe(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}]"
+        if finding.fingerprint
+        else ""
+    )
     where = Text.assemble((f"{mark} ", style), (place, "bold"))
     would = " (would have blocked)" if queries.advice_behind(finding, summary) else ""
     known = queries.basis(finding, summary)
-    what = Text.assemble(safe(finding.criterion + would), (name, "dim"), (f"  {known}" if known else "", "dim"))
+    what = Text.assemble(
+        safe(finding.criterion + would), (name, "dim"), (f"  {known}" if known else "", "dim")
+    )
     if cell_len(where.plain) > columns:  # broken, as a place that is cut would lose its line number
         pieces = chop_cells(where.plain, columns)
         if len(pieces) > 4:
@@ -208,10 +263,16 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
 
 
 def _void_proofs(criterion: CriterionResult, rank: int) -> Iterator[ScreenRow]:
-    """The tests that turned fails of an undecided criterion into abstentions: no finding shows them."""
+    """The tests that turned fails of an undecided criterion into abstentions: no finding shows
+    them.
+    """
     told: set[str] = set()
     for vote in criterion.votes:
-        if criterion.outcome == "abstain" and vote.proof is not UNSET and vote.proof.status == "void":
+        if (
+            criterion.outcome == "abstain"
+            and vote.proof is not UNSET
+            and vote.proof.status == "void"
+        ):
             yield from _proof(vote.proof, rank, told)
 
 
@@ -221,11 +282,15 @@ def _proof(proof: Proof, rank: int, told: set[str]) -> Iterator[ScreenRow]:
         told.add(proof.test)
         yield ScreenRow(rank, Text(f"    {safe(sentences.proof(proof))}"))
         if proof.test:
-            yield ScreenRow(rank, Text(f"    repeat: {safe(proof.command)} (the bundle has the test)", "dim"))
+            yield ScreenRow(
+                rank, Text(f"    repeat: {safe(proof.command)} (the bundle has the test)", "dim")
+            )
 
 
 def _second_look(look: SecondLook, rank: int, columns: int, told: set[str]) -> Iterator[ScreenRow]:
-    """What a second look came to, unless the finding says it; the lines that prevent it. Once for all its findings."""
+    """What a second look came to, unless the finding says it; the lines that prevent it. Once for
+    all its findings.
+    """
     sentence = sentences.second_look(look)
     if sentence in told:
         return
@@ -253,7 +318,10 @@ def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[ScreenRow]:
     run = f"{safe(summary.run_id)} · vibe-gate report --open" if summary.bundle else "not recorded"
     facts += [("run", run, ""), *(("note", safe(note), "") for note in notes)]
     rows = [ScreenRow(0, _fact(*fact), LABEL) for fact in facts]
-    return [*rows, ScreenRow(0, _fact("next", safe(then) or _next(summary)), LABEL, whole=bool(then))]
+    return [
+        *rows,
+        ScreenRow(0, _fact("next", safe(then) or _next(summary)), LABEL, whole=bool(then)),
+    ]
 
 
 def _policy(summary: Summary) -> list[str]:
@@ -264,7 +332,9 @@ def _policy(summary: Summary) -> list[str]:
         paths = [f"{_path(each.path)} ({safe(each.change_type)})" for each in changes]
         if paths:
             more = f" and {len(paths) - 2} more" if len(paths) > 2 else ""
-            texts.append(f"{', '.join(paths[:2])}{more}: {sentences.policy_meaning(changes[0], summary)}")
+            texts.append(
+                f"{', '.join(paths[:2])}{more}: {sentences.policy_meaning(changes[0], summary)}"
+            )
     return texts
 
 
@@ -278,7 +348,11 @@ def _unreviewed(summary: Summary) -> str:
     typical = max(by_reason.values(), key=len)[0]
     if typical.reason.removesuffix(".") == queries.shared_error(summary):
         return f"not judged: {place}{others}"
-    why = typical.cause.because if isinstance(typical.cause, NotAsked) else queries.fact(typical.reason)
+    why = (
+        typical.cause.because
+        if isinstance(typical.cause, NotAsked)
+        else queries.fact(typical.reason)
+    )
     return f"not judged: {place}{others} ({_crop(safe(why), MAX_REASON_SHOWN)})"
 
 
@@ -293,9 +367,15 @@ def _next(summary: Summary) -> str:
             return f"read what would have blocked, and say whether it is right: vibe-gate label {name} right|wrong"
         if summary.key.startswith("tree-") and summary.run_id and summary.workflow == "review":
             return "git commit"
-        return "nothing to do; the votes are in the bundle" if queries.judges(summary) and not left else "nothing to do"
+        return (
+            "nothing to do; the votes are in the bundle"
+            if queries.judges(summary) and not left
+            else "nothing to do"
+        )
     if summary.exit_code == FAIL:
-        blocking = [one for one in queries.worst_first(summary.findings, summary) if one.level == "failure"]
+        blocking = [
+            one for one in queries.worst_first(summary.findings, summary) if one.level == "failure"
+        ]
         name = blocking[0].fingerprint[: sentences.SHORT_FINGERPRINT] if blocking else ""
         accept = ""
         if name:
@@ -318,7 +398,9 @@ def _next(summary: Summary) -> str:
 
 
 def _path(path: str) -> str:
-    """The path on one line; spaces in a row are written out, else a terminal that breaks a wide line shows two."""
+    """The path on one line; spaces in a row are written out, else a terminal that breaks a wide
+    line shows two.
+    """
     return _SPACES.sub(lambda run: "".join(f"\\u{ord(space):04x}" for space in run[0]), safe(path))
 
 
@@ -327,11 +409,17 @@ def _fact(label: str, text: str, style: str = "") -> Text:
 
 
 def _most_urgent(blocks: Sequence[Sequence[ScreenRow]], most: int, what: str) -> list[ScreenRow]:
-    """The rows of the `most` blocks of the lowest ranks, in their order, and a last row that counts the others."""
+    """The rows of the `most` blocks of the lowest ranks, in their order, and a last row that counts
+    the others.
+    """
     order = sorted(range(len(blocks)), key=lambda index: (blocks[index][0].rank, index))
     rows = [row for index in sorted(order[:most]) for row in blocks[index]]
     if left := len(order[most:]):
-        where = "vibe-gate report --open, or --json" if what == "findings" else "see summary.json in the bundle"
+        where = (
+            "vibe-gate report --open, or --json"
+            if what == "findings"
+            else "see summary.json in the bundle"
+        )
         rows.append(ScreenRow(0, Text(f"  … and {left:,} more {what}: {where}", "dim")))
     return rows
 
@@ -348,7 +436,9 @@ def _crop(text: str, columns: int) -> str:
 
 
 def _wrap(line: Text, columns: int, indent: int) -> list[Text]:
-    """The line broken between words into lines of at most `columns`; a word that is too long is cut."""
+    """The line broken between words into lines of at most `columns`; a word that is too long is
+    cut.
+    """
     indent = min(indent, columns // 2)
     offsets: list[int] = []
     used, position = 0, 0

@@ -22,7 +22,8 @@ def model_of(said: Iterable[SessionEvent]) -> str:
 def turn_tokens(said: Iterable[SessionEvent]) -> dict[str, int]:
     """The turn's tokens by kind, as far as they are known.
 
-    A turn that ended has a total, which counts each kind that it names; of the others its answers tell.
+    A turn that ended has a total, which counts each kind that it names; of the others its answers
+    tell.
     """
     usages = [item for item in said if item.get("type") == "usage"]
     totals = [usage for usage in usages if "cost" in usage]
@@ -33,7 +34,9 @@ def tokens(usages: Sequence[SessionEvent]) -> dict[str, int]:
     """The sum of these by kind, without the kinds that none of them names."""
     counts = [each for usage in usages if isinstance(each := usage.get("tokens"), dict)]
     return {
-        name: sum(_count(each.get(name)) for each in counts) for name in KINDS if any(name in each for each in counts)
+        name: sum(_count(each.get(name)) for each in counts)
+        for name in KINDS
+        if any(name in each for each in counts)
     }
 
 

@@ -1,4 +1,6 @@
-"""`verify` for people and for programs: one line a commit, what is wrong below it. Pure; all text is escaped."""
+"""`verify` for people and for programs: one line a commit, what is wrong below it. Pure; all text
+is escaped.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus, Status
 from vibe_gate.receipts.verify import Verification
 from vibe_gate.report.sentences import SHORT_ID
 
-MARKS: dict[Status, str] = {"reviewed": "✓", "overridden": "!", "empty": "·", "forged": "✗", "failed": "✗"}
+MARKS: dict[Status, str] = {
+    "reviewed": "✓",
+    "overridden": "!",
+    "empty": "·",
+    "forged": "✗",
+    "failed": "✗",
+}
 """The mark of each status; `?` for the others."""
 
 TITLE = 50
@@ -34,9 +42,17 @@ def lines(found: Verification) -> list[str]:
     counts = Counter(status.status for _, status in found.commits)
     totals = ", ".join(f"{number} {status}" for status, number in counts.most_common())
     gate = f"gate at {found.trusted[:SHORT_ID]}" if found.trusted else "built-in gate"
-    listed = f"signers: {found.signers}" if found.signers else "no allowed_signers file, so signatures are ignored"
+    listed = (
+        f"signers: {found.signers}"
+        if found.signers
+        else "no allowed_signers file, so signatures are ignored"
+    )
     strictly = "; strict: a pass counts only if someone else signed it" if found.strict else ""
-    below = [f"{counted(len(found.commits), 'commit')}: {totals}", f"{gate}; {listed}{strictly}", *remarks]
+    below = [
+        f"{counted(len(found.commits), 'commit')}: {totals}",
+        f"{gate}; {listed}{strictly}",
+        *remarks,
+    ]
     return [*map(safe, table), "", *map(safe, below)]
 
 
@@ -58,7 +74,11 @@ def _row(identity: ChangeIdentity, status: CommitStatus) -> list[str]:
     title = title if len(title) <= TITLE else title[: TITLE - 1] + "…"
     by = f"by {status.match}" if status.match and status.status in GOOD else ""
     head = f"{mark} {identity.commit[:SHORT_ID]}  {status.status:<12} {by:<18} {title}".rstrip()
-    kept = f"kept in worktree {status.found.worktree}" if status.found and status.found.worktree else ""
+    kept = (
+        f"kept in worktree {status.found.worktree}"
+        if status.found and status.found.worktree
+        else ""
+    )
     below = [*_why(status), kept, *(f"note: {note}" for note in status.notes)]
     if status.status not in GOOD:
         below.append(status.place)
@@ -66,12 +86,16 @@ def _row(identity: ChangeIdentity, status: CommitStatus) -> list[str]:
 
 
 def _why(status: CommitStatus) -> list[str]:
-    """The reason, if the status is not all of it; a long one in several lines, and its command in one, to be copied."""
+    """The reason, if the status is not all of it; a long one in several lines, and its command in
+    one, to be copied.
+    """
     if status.why == status.status:
         return []
     if len(status.why) <= COLUMNS or not (command := _COMMAND.search(status.why)):
         return [status.why]
-    reason = textwrap.wrap(status.why[: command.start() + 1], COLUMNS, break_long_words=False, break_on_hyphens=False)
+    reason = textwrap.wrap(
+        status.why[: command.start() + 1], COLUMNS, break_long_words=False, break_on_hyphens=False
+    )
     return [*reason, command["run"]]
 
 
@@ -99,4 +123,8 @@ def _signature(status: CommitStatus) -> dict[str, Any] | None:
     if status.found is None or status.found.receipt is None:
         return None
     signature = status.found.signature
-    return {"state": signature.state, "key": signature.key, "principals": [safe(name) for name in signature.principals]}
+    return {
+        "state": signature.state,
+        "key": signature.key,
+        "principals": [safe(name) for name in signature.principals],
+    }

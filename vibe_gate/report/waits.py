@@ -1,4 +1,6 @@
-"""When a turn waited for a model's API that was overloaded or did not answer, by what its log says. Pure."""
+"""When a turn waited for a model's API that was overloaded or did not answer, by what its log says.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ Period = tuple[int, int]
 
 def waits(events: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Period]:
     """In order; none overlap. `events`: a turn's, each with its time."""
-    return merged((start, end) for ts, event in events for start, end in _told(ts, event) if 0 <= start <= end)
+    return merged(
+        (start, end) for ts, event in events for start, end in _told(ts, event) if 0 <= start <= end
+    )
 
 
 def merged(intervals: Iterable[Period], apart: int = 1) -> list[Period]:
@@ -28,7 +32,9 @@ def merged(intervals: Iterable[Period], apart: int = 1) -> list[Period]:
 
 
 def _told(ts: int, event: Mapping[str, Any]) -> Iterator[Period]:
-    """The gateway's waits, which the turn's total has, or one of the agent's program, which says it before."""
+    """The gateway's waits, which the turn's total has, or one of the agent's program, which says it
+    before.
+    """
     match event:
         case {"type": "usage", "waits": [*told]}:
             for wait in told:

@@ -25,9 +25,21 @@ from vibe_gate.git import Repository
 from vibe_gate.run.changes import TurnChanges
 from vibe_gate.run.kept_session import KeptSession
 from vibe_gate.run.result import OUTCOMES, StageResult
-from vibe_gate.run.stage_request import DATA_RULE, Material, StageRequest, background_sections, handed_over
+from vibe_gate.run.stage_request import (
+    DATA_RULE,
+    Material,
+    StageRequest,
+    background_sections,
+    handed_over,
+)
 from vibe_gate.run.tree import RunTree
-from vibe_gate.sandbox import agent_wall, command_environment_from, hide_process, run_command, wall_lack
+from vibe_gate.sandbox import (
+    agent_wall,
+    command_environment_from,
+    hide_process,
+    run_command,
+    wall_lack,
+)
 from vibe_gate.sessions import SessionMeta
 
 SHOWN_REFUSALS, SHOWN_CHARACTERS = 3, 60
@@ -79,7 +91,9 @@ class AgentTurns:
         self.background: tuple[Material, ...] = ()
         """What agents that write are shown besides."""
         self.private = False
-        """Whether the background, or a session that a turn goes on with, may not leave the clone."""
+        """Whether the background, or a session that a turn goes on with, may not leave the
+        clone.
+        """
         self._gate, self._run, self._model = facts.gate, run, model
         self._commands = command_environment_from(run.environment.variables)
         self._read, self._root, self._progress, self._tick = read, root, progress, tick
@@ -103,8 +117,17 @@ class AgentTurns:
             before = tree.now
             began(before)
             folder, changes = self._folder_of(node, tree, workspace)
-            model = request.model or request.agent.model or self._gate.default_model(self._run.environment)
-            fields = {"agent": request.agent.id, "model": model, "node": node, "private": self.private}
+            model = (
+                request.model
+                or request.agent.model
+                or self._gate.default_model(self._run.environment)
+            )
+            fields = {
+                "agent": request.agent.id,
+                "model": model,
+                "node": node,
+                "private": self.private,
+            }
             with closing(KeptSession(self._run, self._root, folder, earlier, **fields)) as session:
                 turn = self._turn(node, request, tree, folder, model, session, changes)
                 async with self._model.slots:
@@ -115,11 +138,17 @@ class AgentTurns:
                 session.finish(turn_result, result, self._run.redactor.data(result.patch))
         if session.problem:
             self.notes.append(session.problem)
-        self.notes += _refused_calls(node, turn_result.permission_denials, folder, self._run.redactor.text)
+        self.notes += _refused_calls(
+            node, turn_result.permission_denials, folder, self._run.redactor.text
+        )
         return result
 
-    def _folder_of(self, node: str, tree: RunTree, workspace: Path | None) -> tuple[Path, TurnChanges | None]:
-        """Where the agent works: in the run's workspace, whose changes are noted, or in an export."""
+    def _folder_of(
+        self, node: str, tree: RunTree, workspace: Path | None
+    ) -> tuple[Path, TurnChanges | None]:
+        """Where the agent works: in the run's workspace, whose changes are noted, or in an
+        export.
+        """
         if workspace is not None:
             self._model.placeholders[str(workspace)] = "{{workspace}}"
             return workspace, TurnChanges(tree.workspace, tree.now)
@@ -161,7 +190,9 @@ class AgentTurns:
             images=request.pictures(self._read),
             tools=agent.tools,
             disallowed_tools=agent.disallowed_tools,
-            mcp_servers={name: _mcp_server(file.mcp, name, variables) for name in agent.mcp_servers},
+            mcp_servers={
+                name: _mcp_server(file.mcp, name, variables) for name in agent.mcp_servers
+            },
             working=True,
             wall=wall,
             session=session.stored,
@@ -177,7 +208,9 @@ class AgentTurns:
         if held_in(agent, self._gate) == "sandbox":
             return agent_wall(tree.workspace.root, tree.workspace.borrowed, self._commands)
         if agent.level == "sandbox":
-            self.notes.append("An agent ran without a wall: this system has none, and the gate allows it.")
+            self.notes.append(
+                "An agent ran without a wall: this system has none, and the gate allows it."
+            )
         return None
 
     def _watch_of(self, node: str, request: StageRequest) -> Callable[[TurnProgress], object]:
@@ -226,7 +259,9 @@ class AgentTurns:
         elif outcome != "pass":
             reason = run.redactor.text(turn_result.detail)
         if turn_result.status == "budget":
-            limit_usd = min(request.max_cost_usd or request.agent.max_cost_usd or run_limit_usd, run_limit_usd)
+            limit_usd = min(
+                request.max_cost_usd or request.agent.max_cost_usd or run_limit_usd, run_limit_usd
+            )
             run.record.event("budget.reached", node, limit_usd=limit_usd, not_asked=[])
         return StageResult(
             id=request.id,
@@ -290,12 +325,21 @@ def _refused_calls(
     return [f"{node}: {counted(len(calls), 'tool call')} refused: {first_calls}."]
 
 
-def _mcp_server(servers: Mapping[str, McpServer], name: str, variables: Mapping[str, str]) -> Mapping[str, Any]:
+def _mcp_server(
+    servers: Mapping[str, McpServer], name: str, variables: Mapping[str, str]
+) -> Mapping[str, Any]:
     """A server in the CLI's own form. UsageError: gate.toml names no such server."""
     server = servers.get(name)
     if server is None:
         raise UsageError(f"There is no [mcp.{name}] in gate.toml.")
     if server.url is not None:
         return {"type": "http", "url": server.url}
-    server_variables = {variable: variables[variable] for variable in server.env if variable in variables}
-    return {"type": "stdio", "command": server.command, "args": list(server.args), "env": server_variables}
+    server_variables = {
+        variable: variables[variable] for variable in server.env if variable in variables
+    }
+    return {
+        "type": "stdio",
+        "command": server.command,
+        "args": list(server.args),
+        "env": server_variables,
+    }

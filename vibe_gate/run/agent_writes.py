@@ -1,5 +1,6 @@
-"""The writes that agents made of one file: of all that captured sessions and our own agents wrote, those at paths that
-may be the file's."""
+"""The writes that agents made of one file: of all that captured sessions and our own agents wrote,
+those at paths that may be the file's.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +19,16 @@ _WORKTREE = expression(r"(?:^|/)worktrees/[^/]+/")
 
 
 class AgentWrites:
-    """The writes of a file that has had these names in the repository, out of the stores of these working trees."""
+    """The writes of a file that has had these names in the repository, out of the stores of these
+    working trees.
+    """
 
     def __init__(
-        self, roots: Sequence[Path], state: State, digests: captured.LineDigests, names: Collection[str]
+        self,
+        roots: Sequence[Path],
+        state: State,
+        digests: captured.LineDigests,
+        names: Collection[str],
     ) -> None:
         self._roots, self._state, self._digests, self._names = roots, state, digests, set(names)
         self._bases = {name.rpartition("/")[2] for name in names}
@@ -33,7 +40,9 @@ class AgentWrites:
 
     @cached_property
     def applied(self) -> tuple[captured.CapturedWrites, ...]:
-        """Those of our own agents; where sessions of others are not captured, they make nothing a person's."""
+        """Those of our own agents; where sessions of others are not captured, they make nothing a
+        person's.
+        """
         return captured.applied_writes(self._state, self._digests, self._has_such_name)
 
     def _has_such_name(self, path: str) -> bool:
@@ -47,7 +56,9 @@ class AgentWrites:
 
     def chains(self, names: Collection[str]) -> list[Chain]:
         """Those of the writes at paths that may be one of these names."""
-        return [chain for place, chain in self._all_chains.items() if self._names_of(place) & set(names)]
+        return [
+            chain for place, chain in self._all_chains.items() if self._names_of(place) & set(names)
+        ]
 
     def _names_of(self, place: str) -> set[str]:
         """What the path may be in the repository."""
@@ -58,7 +69,9 @@ class AgentWrites:
                 return {inside, _WORKTREE.split(inside)[-1], *names}
         if names:
             return names
-        return {name for top in self._gone_tops for name in _ends(place, top)} | {*_WORKTREE.split(place)[1:][-1:]}
+        return {name for top in self._gone_tops for name in _ends(place, top)} | {
+            *_WORKTREE.split(place)[1:][-1:]
+        }
 
     @cached_property
     def _former_tops(self) -> frozenset[str]:
@@ -72,15 +85,24 @@ class AgentWrites:
 
     @cached_property
     def _root_paths(self) -> list[str]:
-        both = {os.fspath(root) for root in self._roots} | {os.path.realpath(root) for root in self._roots}
+        both = {os.fspath(root) for root in self._roots} | {
+            os.path.realpath(root) for root in self._roots
+        }
         return sorted(both, key=len, reverse=True)
 
-    def like(self, lines: Sequence[str], state: captured.FileState, wanted: Iterable[int]) -> Chain | None:
-        """The writes of the file that has most of these lines, by another name; None if none has half of them."""
+    def like(
+        self, lines: Sequence[str], state: captured.FileState, wanted: Iterable[int]
+    ) -> Chain | None:
+        """The writes of the file that has most of these lines, by another name; None if none has
+        half of them.
+        """
         known = {state[line] for line in wanted if len("".join(lines[line].split())) > 8}
         if not known:
             return None
-        shared = [(len(known.intersection(some[-1].write.left or ())), some) for some in self._other_writes.values()]
+        shared = [
+            (len(known.intersection(some[-1].write.left or ())), some)
+            for some in self._other_writes.values()
+        ]
         most, best = max(shared, key=lambda each: each[0], default=(0, []))
         return Chain(best) if most > len(known) / 2 else None
 
@@ -88,7 +110,9 @@ class AgentWrites:
     def _other_writes(self) -> dict[str, list[AgentWrite]]:
         own = {place for place in self._all_chains if self._names_of(place) & self._names}
         others = captured.writes_in(self._roots, self._digests, lambda path: path not in own)
-        return {place: writes for place, writes in _by_path(others).items() if self._names_of(place)}
+        return {
+            place: writes for place, writes in _by_path(others).items() if self._names_of(place)
+        }
 
 
 def _below_tops(place: str, tops: Collection[str]) -> Iterator[str]:
@@ -114,7 +138,11 @@ def _by_path(sessions: Iterable[captured.CapturedWrites]) -> dict[str, list[Agen
 
 
 def closeness(chain: Chain, version: Version) -> tuple[bool, int]:
-    """How near the states of a chain come to a version: whether it is one of them, and lines in common."""
+    """How near the states of a chain come to a version: whether it is one of them, and lines in
+    common.
+    """
     known = [each for each in chain.writes if each.at < version.latest]
     is_exact = any(version.blob in each.write.blobs for each in known)
-    return is_exact, len(set(version.lines).intersection(known[-1].write.left or ())) if known else 0
+    return is_exact, len(
+        set(version.lines).intersection(known[-1].write.left or ())
+    ) if known else 0

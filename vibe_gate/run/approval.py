@@ -9,21 +9,27 @@ from vibe_gate.errors import ApprovalNeeded
 from vibe_gate.store.recorder import RunRecorder
 
 Approve = Callable[[str, Agent, str, float], bool | None]
-"""Asks a person whether the agent may begin at this node, given its prompt and the USD that the run has cost until now.
+"""Asks a person whether the agent may begin at this node, given its prompt and the USD that the run
+has cost until now.
 
-None: nobody is there, or the answer is left for later."""
+None: nobody is there, or the answer is left for later.
+"""
 
 
 def nobody(node: str, agent: Agent, prompt: str, usd: float) -> None:
     """Nobody is there to be asked."""
 
 
-def approved(approve: Approve, record: RunRecorder, node: str, agent: Agent, prompt: str, usd: float) -> bool:
+def approved(
+    approve: Approve, record: RunRecorder, node: str, agent: Agent, prompt: str, usd: float
+) -> bool:
     """Whether a person lets the agent begin. ApprovalNeeded: nobody is there."""
     record.event("node.status", node, status="BLOCKED", reason="approval")
     answer = approve(node, agent, prompt, usd)
     if answer is None:
         record.close()  # no end is written: the run waits, and can be resumed
         resume = f"`vibe-gate resume {record.run_id} --approve {node}`"
-        raise ApprovalNeeded(f"blocked: {node}. {resume} lets it begin, `--deny {node}` leaves it out.")
+        raise ApprovalNeeded(
+            f"blocked: {node}. {resume} lets it begin, `--deny {node}` leaves it out."
+        )
     return answer

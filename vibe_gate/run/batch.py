@@ -1,7 +1,8 @@
-"""Many tasks, one result each: in this process, in worker processes, or wherever an executor takes them.
+"""Many tasks, one result each: in this process, in worker processes, or wherever an executor takes
+them.
 
-Nothing here knows what a task is. What is done already is found by its record in the store, so that a batch that was
-killed at any point goes on with the same command.
+Nothing here knows what a task is. What is done already is found by its record in the store, so that
+a batch that was killed at any point goes on with the same command.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from contextlib import contextmanager
 from multiprocessing.connection import wait as wait_for_end
 from types import FrameType
@@ -28,7 +36,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 ATTEMPTS = 2
-"""Workers that a task may cost: one that died may have been killed for another's sake, a second one was not."""
+"""Workers that a task may cost: one that died may have been killed for another's sake, a second one
+was not.
+"""
 
 SOON_USED_UP = 0.001
 """USD: with less than this no conversation is begun."""
@@ -48,7 +58,9 @@ class Workers(Struct, frozen=True):
 
 
 class TaskEnd(Struct, Generic[T, R], frozen=True):
-    """A task as it was handed out, and its result; without one, `why` says what happened, as a sentence."""
+    """A task as it was handed out, and its result; without one, `why` says what happened, as a
+    sentence.
+    """
 
     task: T
     result: R | None
@@ -68,15 +80,17 @@ def carried_out(
 ) -> Iterator[TaskEnd[T, R]]:
     """The ends of the tasks, as they come; tasks begin in their order.
 
-    `do` is a function of a module, and tasks and results can be pickled: they may travel. It raises nothing that it
-    can say in its result. `ready` gives a task as it is handed out (with its part of a budget, say), or None if it has
-    to wait until another one has ended; of several that run, one ends. A worker that dies costs its own task alone,
-    which is done once more.
+    `do` is a function of a module, and tasks and results can be pickled: they may travel. It raises
+    nothing that it can say in its result. `ready` gives a task as it is handed out (with its part
+    of a budget, say), or None if it has to wait until another one has ended; of several that run,
+    one ends. A worker that dies costs its own task alone, which is done once more.
     """
     rest, waiting = map(_Attempt, tasks), deque[_Attempt[T]]()
     running: dict[Future[R], _Attempt[T]] = {}
     while True:
-        while len(running) < workers.at_once and (attempt := waiting.popleft() if waiting else next(rest, None)):
+        while len(running) < workers.at_once and (
+            attempt := waiting.popleft() if waiting else next(rest, None)
+        ):
             task = attempt.task if attempt.number > 1 else ready(attempt.task)
             if task is None:
                 waiting.append(attempt)
@@ -110,8 +124,8 @@ def _why(error: BaseException) -> str:
 def local_workers(jobs: int) -> Iterator[Workers]:
     """Workers on this machine: this process for one job, else a process each.
 
-    If the block is left by an exception, Ctrl-C say, each ends its task as a single run ends at Ctrl-C; at a second
-    Ctrl-C they are killed.
+    If the block is left by an exception, Ctrl-C say, each ends its task as a single run ends at
+    Ctrl-C; at a second Ctrl-C they are killed.
     """
     if jobs == 1:
         yield Workers(_InThisProcess(), 1)
@@ -191,7 +205,9 @@ def _new_pool() -> ProcessPoolExecutor:
 
 
 class _Interruption:
-    """Ctrl-C and SIGTERM in a worker: the task that runs is interrupted, once; between tasks there is nothing to do."""
+    """Ctrl-C and SIGTERM in a worker: the task that runs is interrupted, once; between tasks there
+    is nothing to do.
+    """
 
     def __init__(self) -> None:
         self.busy = False
@@ -238,14 +254,17 @@ def _interruptible(do: Callable[..., R], *args: object) -> R:
 
 
 class SharedLimit:
-    """USD that are left for reviews that run side by side; each reserves what it may cost at most."""
+    """USD that are left for reviews that run side by side; each reserves what it may cost at
+    most.
+    """
 
     def __init__(self, usd: float) -> None:
         self._left = usd
         self._running = 0
 
     def reserve(self, most: float) -> float | None:
-        """What the next review may cost: `most`, or when none runs that could leave some over, what is left.
+        """What the next review may cost: `most`, or when none runs that could leave some over, what
+        is left.
 
         None: it has to wait until another one is released.
         """

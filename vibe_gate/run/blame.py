@@ -1,6 +1,8 @@
-"""Whose each line of a file is: git says which commit brought it, its content which write of a captured session.
+"""Whose each line of a file is: git says which commit brought it, its content which write of a
+captured session.
 
-    line -> commit (git blame, white space aside) -> its source (`line_sources`) -> who is named for it (`line_authors`)
+    line -> commit (git blame, white space aside) -> its source (`line_sources`) -> who is named for
+    it (`line_authors`)
 
 A line is an agent's only if a write brought it and it is matched to that write in order.
 """
@@ -45,10 +47,10 @@ def line_origins(
 ) -> tuple[LineOrigin, ...]:
     """Who wrote the lines (from 1; all if there are none) of a file, in order.
 
-    `roots` are the working trees whose stores may keep captured sessions. `revision`: "" for the working tree, or what
-    git takes for a commit, or the id of a tree, which was made on the commit `base` (HEAD if ""). `claims`: of a line
-    that no captured write brought, what an Agent Trace record of its commit says. UsageError: no such file or line, a
-    binary file. RevisionError.
+    `roots` are the working trees whose stores may keep captured sessions. `revision`: "" for the
+    working tree, or what git takes for a commit, or the id of a tree, which was made on the commit
+    `base` (HEAD if ""). `claims`: of a line that no captured write brought, what an Agent Trace
+    record of its commit says. UsageError: no such file or line, a binary file. RevisionError.
     """
     roots = tuple(roots)
     file = _file_to_blame(repository, revision, path, base)
@@ -83,7 +85,11 @@ def _names_in_history(rows: Sequence[BlamedLine]) -> set[str]:
 
 def _file_to_blame(repository: Repository, revision: str, path: str, base: str) -> AskedFile:
     """The file in the commit that is looked at; of files without a commit one is made."""
-    is_tree = bool(_FULL_ID.match(revision)) and repository.has_tree(revision) and not repository.has(revision)
+    is_tree = (
+        bool(_FULL_ID.match(revision))
+        and repository.has_tree(revision)
+        and not repository.has(revision)
+    )
     if revision and not is_tree:
         return AskedFile(repository.resolve(revision), path, is_committed=True)
     tree = revision or repository.snapshot()

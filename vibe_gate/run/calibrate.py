@@ -1,7 +1,9 @@
-"""Calibrate: ask the labelled cases of rubrics, each several times, and count what their judges answered.
+"""Calibrate: ask the labelled cases of rubrics, each several times, and count what their judges
+answered.
 
-Each answer is kept in state.db as soon as it is there. So an interrupted calibration goes on where it was, and one of
-the same cases, rubric, model and versions gives the same figures and pays nothing.
+Each answer is kept in state.db as soon as it is there. So an interrupted calibration goes on where
+it was, and one of the same cases, rubric, model and versions gives the same figures and pays
+nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ from vibe_gate.version import __version__
 class KeptAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one review of a case came to, as state.db keeps it: by judge criterion how it came out.
 
-    `refuted`: criteria that passed because a second look refuted what their votes found. `tokens` and `usd` are of all
-    criteria together, when the model was asked.
+    `refuted`: criteria that passed because a second look refuted what their votes found. `tokens`
+    and `usd` are of all criteria together, when the model was asked.
     """
 
     outcomes: dict[str, Outcome]
@@ -52,7 +54,9 @@ class KeptAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Asking(Struct, frozen=True, eq=False):
-    """One review of a case: its `repeat` counts from 0. `key`: of its answer; "" if that is not kept."""
+    """One review of a case: its `repeat` counts from 0. `key`: of its answer; "" if that is not
+    kept.
+    """
 
     case: Case
     repeat: int
@@ -60,8 +64,9 @@ class Asking(Struct, frozen=True, eq=False):
 
 
 class CriterionMeasure(Struct, frozen=True):
-    """What was measured of a criterion. `tokens` and `usd`: its share of a case's cost, the rubric's divided by its
-    judge criteria; None of fewer than three answers."""
+    """What was measured of a criterion. `tokens` and `usd`: its share of a case's cost, the
+    rubric's divided by its judge criteria; None of fewer than three answers.
+    """
 
     criterion: Criterion
     counts: CriterionBaseline
@@ -81,9 +86,11 @@ class RubricMeasure(Struct, frozen=True):
 
 
 class Calibration(Struct, frozen=True):
-    """The askings of a calibration, and the answers that are known so far; `paid` USD by this one. `model`: the gate's.
+    """The askings of a calibration, and the answers that are known so far; `paid` USD by this one.
+    `model`: the gate's.
 
-    `answers` grows while it runs, one at a time, and `reasons` with it: why an asking has no answer.
+    `answers` grows while it runs, one at a time, and `reasons` with it: why an asking has no
+    answer.
     """
 
     cases: CaseSet
@@ -104,16 +111,25 @@ class Calibration(Struct, frozen=True):
         """How many conversations the missing ones hold at most, without second looks."""
         repeats = Counter(asking.case.name for asking in self.missing)
         cases = {asking.case.name: asking.case for asking in self.missing}
-        return sum(self.cases.conversations(cases[name], self.model) * number for name, number in repeats.items())
+        return sum(
+            self.cases.conversations(cases[name], self.model) * number
+            for name, number in repeats.items()
+        )
 
     @property
     def looks_again(self) -> bool:
         """Whether a fail is put to a second look."""
         asked = {asking.case.file.rubric for asking in self.missing}
-        return any(rubric.second_look != "never" for rubric in self.cases.gate.rubrics if rubric.id in asked)
+        return any(
+            rubric.second_look != "never"
+            for rubric in self.cases.gate.rubrics
+            if rubric.id in asked
+        )
 
     def most_usd(self, max_cost_usd: float | None) -> float:
-        """What it can cost: the gate's limit of a review for each that is missing, or the limit of all together."""
+        """What it can cost: the gate's limit of a review for each that is missing, or the limit of
+        all together.
+        """
         most = len(self.missing) * self.cases.max_cost_usd if self.wire != "replay" else 0.0
         return most if max_cost_usd is None else min(most, max_cost_usd)
 
@@ -129,7 +145,9 @@ class Calibration(Struct, frozen=True):
 
         `tell` hears of each answer. Raises GateError for what no other case would fare better with.
         """
-        budget = _WaitingLimit(float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd)
+        budget = _WaitingLimit(
+            float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd
+        )
         places = asyncio.Semaphore(jobs)
         by_case: dict[str, list[Asking]] = {}
         for asking in self.missing:
@@ -153,11 +171,17 @@ class Calibration(Struct, frozen=True):
         clock: Callable[[], datetime],
         tell: Callable[[Asking], object],
     ) -> None:
-        """Have the workers ask what is missing, `do` being what one does with a task. `tell` hears of each answer."""
-        budget = SharedLimit(float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd)
+        """Have the workers ask what is missing, `do` being what one does with a task. `tell` hears
+        of each answer.
+        """
+        budget = SharedLimit(
+            float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd
+        )
         askings = {(asking.case.name, asking.repeat): asking for asking in self.missing}
         root, wire = self.cases.root, self.wire
-        tasks = [CaseTask(root, name, wire, repeat=repeat, judge="always") for name, repeat in askings]
+        tasks = [
+            CaseTask(root, name, wire, repeat=repeat, judge="always") for name, repeat in askings
+        ]
 
         def ready(task: CaseTask) -> CaseTask | None:
             limit = budget.reserve(self.cases.max_cost_usd)
@@ -216,7 +240,9 @@ class Calibration(Struct, frozen=True):
     def measures(self, now: datetime) -> list[RubricMeasure]:
         """What the answers come to, by rubric in the gate's order."""
         named = {asking.case.file.rubric for asking in self.askings}
-        return [self._measure(rubric, now) for rubric in self.cases.gate.rubrics if rubric.id in named]
+        return [
+            self._measure(rubric, now) for rubric in self.cases.gate.rubrics if rubric.id in named
+        ]
 
     def _measure(self, rubric: Rubric, now: datetime) -> RubricMeasure:
         askings = [asking for asking in self.askings if asking.case.file.rubric == rubric.id]
@@ -225,10 +251,16 @@ class Calibration(Struct, frozen=True):
         for asking in askings:
             if asking.case.name not in undecided:
                 by_case.setdefault(asking.case.name, []).append(asking)
-        answered_cases = [(each[0].case, [self.answers[asking] for asking in each]) for each in by_case.values()]
-        found = (_measure_of(criterion, rubric, answered_cases) for criterion in rubric.judge_criteria)
+        answered_cases = [
+            (each[0].case, [self.answers[asking] for asking in each]) for each in by_case.values()
+        ]
+        found = (
+            _measure_of(criterion, rubric, answered_cases) for criterion in rubric.judge_criteria
+        )
         measures = tuple(filter(None, found))
-        cli = sorted({answer.cli for _, answers in answered_cases for answer in answers if answer.cli})
+        cli = sorted(
+            {answer.cli for _, answers in answered_cases for answer in answers if answer.cli}
+        )
         baseline = Baseline(
             schema=1,
             rubric=rubric.id,
@@ -239,13 +271,17 @@ class Calibration(Struct, frozen=True):
             created_at=iso(now),
             criterion=tuple(measure.counts for measure in measures),
         )
-        return RubricMeasure(rubric, baseline, measures, len({each.case.name for each in askings}), undecided)
+        return RubricMeasure(
+            rubric, baseline, measures, len({each.case.name for each in askings}), undecided
+        )
 
 
 def planned(cases: CaseSet, wire: WireMode, repeats: int | None, now: datetime) -> Calibration:
-    """What is to be asked of the cases, `repeats` times each, with the answers that are kept already.
+    """What is to be asked of the cases, `repeats` times each, with the answers that are kept
+    already.
 
-    None: as often as for the baseline that is there, so that no better measurement is replaced by the way; or once.
+    None: as often as for the baseline that is there, so that no better measurement is replaced by
+    the way; or once.
     """
     askings, answers, model = [], {}, cases.gate.default_model(cases.repository.environment)
     rubrics = {rubric.id: rubric for rubric in cases.gate.rubrics}
@@ -256,7 +292,11 @@ def planned(cases: CaseSet, wire: WireMode, repeats: int | None, now: datetime) 
                 continue
             for repeat in range(repeats or _repeats_before(cases, rubric, model)):
                 asking = Asking(
-                    case, repeat, _key(cases, case, rubric, rubric.judged_by(model), repeat) if wire == "live" else ""
+                    case,
+                    repeat,
+                    _key(cases, case, rubric, rubric.judged_by(model), repeat)
+                    if wire == "live"
+                    else "",
                 )
                 askings.append(asking)
                 if asking.key and (kept := _kept(state, asking.key, now)):
@@ -267,7 +307,9 @@ def planned(cases: CaseSet, wire: WireMode, repeats: int | None, now: datetime) 
 def _repeats_before(cases: CaseSet, rubric: Rubric, model: str) -> int:
     """The repeats of the rubric's baseline, if it is of the same questions and model; else 1."""
     judge = (rubric.id, rubric.digest, rubric.judged_by(model))
-    same = (each for each in cases.gate.baselines if (each.rubric, each.digest, each.model) == judge)
+    same = (
+        each for each in cases.gate.baselines if (each.rubric, each.digest, each.model) == judge
+    )
     return max((one.repeats for each in same for one in each.criterion), default=1)
 
 
@@ -294,13 +336,21 @@ def answered(result: CaseResult) -> tuple[KeptAnswer | None, str]:
 def _measure_of(
     criterion: Criterion, rubric: Rubric, cases: Sequence[tuple[Case, Sequence[KeptAnswer]]]
 ) -> CriterionMeasure | None:
-    labelled = [(clean, answers) for case, answers in cases if (clean := case.is_clean(criterion)) is not None]
+    labelled = [
+        (clean, answers)
+        for case, answers in cases
+        if (clean := case.is_clean(criterion)) is not None
+    ]
     if not labelled:
         return None
     name, share = criterion.id, len(rubric.judge_criteria)
-    final = [LabelledAnswers(clean, tuple(one.outcomes[name] for one in answers)) for clean, answers in labelled]
+    final = [
+        LabelledAnswers(clean, tuple(one.outcomes[name] for one in answers))
+        for clean, answers in labelled
+    ]
     first = [
-        LabelledAnswers(clean, tuple(one.without_second_look(name) for one in answers)) for clean, answers in labelled
+        LabelledAnswers(clean, tuple(one.without_second_look(name) for one in answers))
+        for clean, answers in labelled
     ]
     every = [one for _, answers in labelled for one in answers]
     return CriterionMeasure(
@@ -315,7 +365,14 @@ def _measure_of(
 def _key(cases: CaseSet, case: Case, rubric: Rubric, model: str, repeat: int) -> str:
     """The sha-256 of all that the answer depends on; "" if the case's change cannot be had."""
     sides = cases.sides(case)
-    about = ["calibrate", *sides, rubric.digest, model, TEMPLATE_VERSION, cases.gate.reach(rubric.id)]
+    about = [
+        "calibrate",
+        *sides,
+        rubric.digest,
+        model,
+        TEMPLATE_VERSION,
+        cases.gate.reach(rubric.id),
+    ]
     text = json.dumps([*about, repeat, __version__, sdk_version()])
     return "" if isinstance(sides, str) else hashlib.sha256(text.encode()).hexdigest()
 

@@ -1,4 +1,5 @@
-"""Run labelled cases: each is a review of its rubric in a repository of its own, compared with what it expects.
+"""Run labelled cases: each is a review of its rubric in a repository of its own, compared with what
+it expects.
 
 Rubrics are those of the working tree: a case tests the rubric that is being edited.
 """
@@ -49,7 +50,8 @@ NO_CASSETTE = "record it with `vibe-gate test --wire record`"
 
 
 class CaseResult(Struct, frozen=True):
-    """How a case came out: `reasons` say why it is not ok, one for each criterion; the review, if there was one.
+    """How a case came out: `reasons` say why it is not ok, one for each criterion; the review, if
+    there was one.
 
     `cli`: the version of Claude Code, if a model was asked.
     """
@@ -74,7 +76,9 @@ class CaseResult(Struct, frozen=True):
 
 
 class CaseTask(Struct, frozen=True):
-    """A case to review, of those in the repository around `root`, as `CaseSet.run` has it. It can be pickled."""
+    """A case to review, of those in the repository around `root`, as `CaseSet.run` has it. It can
+    be pickled.
+    """
 
     root: Path
     case: str
@@ -85,7 +89,8 @@ class CaseTask(Struct, frozen=True):
 
 
 class CaseSet(Struct, frozen=True):
-    """The cases of the folder `root`, its files being `tree` when they were read, and `gate` what these define.
+    """The cases of the folder `root`, its files being `tree` when they were read, and `gate` what
+    these define.
 
     `every`: the cases of all parts, of which `cases` may be one.
     """
@@ -119,11 +124,13 @@ class CaseSet(Struct, frozen=True):
         repeat: int = 0,
         judge: JudgeWish = "if checks pass",
     ) -> CaseResult:
-        """Review the case and compare. `max_cost_usd` takes the place of the gate's own limit; `repeat` counts from 0.
+        """Review the case and compare. `max_cost_usd` takes the place of the gate's own limit;
+        `repeat` counts from 0.
         `judge`: whether it is asked if a check fails.
 
-        A recording replaces the cassette only if every expected criterion was decided. Raises GateError: UsageError
-        for a cassette behind a symbolic link, GatewayError for a wire set up wrongly.
+        A recording replaces the cassette only if every expected criterion was decided. Raises
+        GateError: UsageError for a cassette behind a symbolic link, GatewayError for a wire set up
+        wrongly.
         """
         cassette = self._cassette(case, repeat)
         trees = self.sides(case)
@@ -136,11 +143,16 @@ class CaseSet(Struct, frozen=True):
                 definitions="HEAD~2",
                 max_cost_usd=max_cost_usd,
                 judge=judge,
-                wire=Wire(wire, {"live": None, "record": Path(folder, "cassette"), "replay": cassette}[wire]),
+                wire=Wire(
+                    wire,
+                    {"live": None, "record": Path(folder, "cassette"), "replay": cassette}[wire],
+                ),
                 mode=CalibrationMode(),
             )
             with (
-                self.repository.with_trees(Path(folder, "repository"), (self.tree.id, *trees)) as stand_in,
+                self.repository.with_trees(
+                    Path(folder, "repository"), (self.tree.id, *trees)
+                ) as stand_in,
                 open_state(self.repository.common_dir) as own,
                 open_state(stand_in.common_dir) as state,
             ):
@@ -167,7 +179,8 @@ class CaseSet(Struct, frozen=True):
         return CaseResult(case, status, failed or undecided, summary, used, cli)
 
     def conversations(self, case: Case, model: str) -> int:
-        """How many conversations a review of the case holds at most, without second looks; 0 if it cannot be had.
+        """How many conversations a review of the case holds at most, without second looks; 0 if it
+        cannot be had.
 
         `model` is asked where the rubric names none.
         """
@@ -177,10 +190,14 @@ class CaseSet(Struct, frozen=True):
         rubric = next(one for one in self.gate.rubrics if one.id == case.file.rubric)
         with (
             scratch.private_folder("case") as folder,
-            self.repository.with_trees(Path(folder, "repository"), (self.tree.id, *trees)) as stand_in,
+            self.repository.with_trees(
+                Path(folder, "repository"), (self.tree.id, *trees)
+            ) as stand_in,
         ):
             change = stand_in.change(Selection("commit"))
-            facts = Facts(change, self.gate, (rubric,), (Claim("message", CHANGE_MESSAGE),), AgentAuthored())
+            facts = Facts(
+                change, self.gate, (rubric,), (Claim("message", CHANGE_MESSAGE),), AgentAuthored()
+            )
             briefs = briefs_of(questions_of(facts, model), facts, stand_in)
             return sum(len(each.parts) for each in briefs) * rubric.votes
 
@@ -191,9 +208,7 @@ class CaseSet(Struct, frozen=True):
             return _folders(self.tree, case)
         for commit in filter(None, (base, head)):
             if not self.repository.has(commit):
-                return (
-                    f"commit {commit[:12]} is not in this clone; fetch it (in a shallow one: `git fetch --unshallow`)"
-                )
+                return f"commit {commit[:12]} is not in this clone; fetch it (in a shallow one: `git fetch --unshallow`)"
         before = self.repository.tree_of(base)
         patch = self.tree.read(f"{case.folder}/{PATCH}") or b""
         after = self.repository.tree_of(head) if head else self.repository.patched(before, patch)
@@ -202,11 +217,15 @@ class CaseSet(Struct, frozen=True):
         return (before, after) if before != after else f"nothing differs from commit {base[:12]}"
 
     def _cassette(self, case: Case, repeat: int) -> Path:
-        """The folder of the case's recording, or of its repeat. UsageError if a link would lead elsewhere."""
+        """The folder of the case's recording, or of its repeat. UsageError if a link would lead
+        elsewhere.
+        """
         place = self.root.resolve() / case.folder / "cassette"
         place = place / f"repeat-{repeat + 1}" if repeat else place
         if place.resolve() != place:
-            raise UsageError(f"{case.folder}/cassette: a symbolic link is on the way; put the folder itself here.")
+            raise UsageError(
+                f"{case.folder}/cassette: a symbolic link is on the way; put the folder itself here."
+            )
         return place
 
 
@@ -219,11 +238,11 @@ def read_case_set(
     nested: bool = False,
     shard: Shard = WHOLE,
 ) -> Iterator[CaseSet]:
-    """The cases of the repository around `start`, or if `nested` of this folder of it; those of these rubrics, or all.
+    """The cases of the repository around `start`, or if `nested` of this folder of it; those of
+    these rubrics, or all.
 
-    Of them, those whose name is in `shard`.
-    Raises DefinitionError with every mistake in definitions or cases; UsageError for a rubric that no case names, or a
-    folder that git ignores.
+    Of them, those whose name is in `shard`. Raises DefinitionError with every mistake in
+    definitions or cases; UsageError for a rubric that no case names, or a folder that git ignores.
     """
     with open_repository(start, environ) as repository:
         tree, root = repository.tree(repository.snapshot()), repository.root
@@ -235,7 +254,9 @@ def read_case_set(
         gate = load_gate(tree, revision="worktree", origin="trusted") or built_in_gate(tree)
         cases, mistakes = read_cases(tree, gate.rubrics)
         same = [case for case in cases if not case.file.base and len({*_folders(tree, case)}) == 1]
-        mistakes += [Mistake(case.folder, 1, "", "before/ and after/ hold the same files") for case in same]
+        mistakes += [
+            Mistake(case.folder, 1, "", "before/ and after/ hold the same files") for case in same
+        ]
         if mistakes:
             raise DefinitionError(mistakes)
         named = {case.file.rubric for case in cases}
@@ -244,7 +265,14 @@ def read_case_set(
                 advice = did_you_mean(name, sorted(named))
                 raise UsageError(f"no case is about a rubric '{name}'{advice and f'; {advice}'}")
         chosen = tuple(case for case in cases if not rubrics or case.file.rubric in rubrics)
-        yield CaseSet(repository, root, tree, tuple(case for case in chosen if shard.has(case.name)), gate, chosen)
+        yield CaseSet(
+            repository,
+            root,
+            tree,
+            tuple(case for case in chosen if shard.has(case.name)),
+            gate,
+            chosen,
+        )
 
 
 def compare(case: Case, result: RubricResult) -> tuple[tuple[str, ...], tuple[str, ...]]:

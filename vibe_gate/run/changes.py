@@ -1,4 +1,6 @@
-"""What a turn made of its workspace, from the trees before and after it: what the agent did by Bash is in it, too."""
+"""What a turn made of its workspace, from the trees before and after it: what the agent did by Bash
+is in it, too.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ if TYPE_CHECKING:
 
 
 class TurnChanges:
-    """What one turn makes of the workspace: `TurnRequest.change`, called when the session has ended.
+    """What one turn makes of the workspace: `TurnRequest.change`, called when the session has
+    ended.
 
-    Afterwards `after` is the tree that the turn left, kept in the workspace under the turn's name, and `change` what
-    it made of `before`.
+    Afterwards `after` is the tree that the turn left, kept in the workspace under the turn's name,
+    and `change` what it made of `before`.
     """
 
     def __init__(self, workspace: Workspace, before: str) -> None:
@@ -32,13 +35,18 @@ class TurnChanges:
         self.after = workspace.tree()
         self.change = workspace.change(self.before, self.after)
         if record.relative:
-            name = record.relative.removeprefix("nodes/").replace(".", "_")  # a ref's name has rules about dots
+            name = record.relative.removeprefix("nodes/").replace(
+                ".", "_"
+            )  # a ref's name has rules about dots
             workspace.keep(name, self.after)
-        # Contents come before the patch: of a secret whose name is on another line they alone teach the redactor.
+        # Contents come before the patch: of a secret whose name is on another line they alone teach
+        # the redactor.
         files = tuple(self._file(file, record) for file in self.change.files)
         states = TurnGit(before=workspace.state(self.before), after=workspace.state(self.after))
         patch = workspace.repository.patch(self.change) if files else b""
-        return TurnChange(before=self.before, after=self.after, patch=patch, git=states, files=files)
+        return TurnChange(
+            before=self.before, after=self.after, patch=patch, git=states, files=files
+        )
 
     def _file(self, file: FileDiff, record: TurnRecord) -> TurnFile:
         repository = self._workspace.repository

@@ -1,9 +1,11 @@
-"""Workers of a Dask cluster, for what local processes do too (`batch.carried_out`). The only importer of distributed.
+"""Workers of a Dask cluster, for what local processes do too (`batch.carried_out`). The only
+importer of distributed.
 
-Dask hands tasks out, hands those of a dead worker out again, and has a dashboard. What it does not know is here: what a
-worker needs before its first task (`Outfit`), that each task runs in a process of its own, and that the scheduler may
-come back. Whoever reaches a port of Dask's runs anything there, as the user who started it: so "local" has no port, and
-a review that runs code of its change wants TLS (`gate.chosen.refuse_code`).
+Dask hands tasks out, hands those of a dead worker out again, and has a dashboard. What it does not
+know is here: what a worker needs before its first task (`Outfit`), that each task runs in a process
+of its own, and that the scheduler may come back. Whoever reaches a port of Dask's runs anything
+there, as the user who started it: so "local" has no port, and a review that runs code of its change
+wants TLS (`gate.chosen.refuse_code`).
 """
 
 from __future__ import annotations
@@ -33,10 +35,14 @@ from vibe_gate.version import __version__
 R = TypeVar("R")
 
 PATIENCE_S = 60
-"""Seconds in which a scheduler and its first worker have to be there, at the start and after a restart."""
+"""Seconds in which a scheduler and its first worker have to be there, at the start and after a
+restart.
+"""
 
 _QUEUED = 2
-"""Tasks for each thread of the workers: so none waits for its next, and workers that come later find some."""
+"""Tasks for each thread of the workers: so none waits for its next, and workers that come later
+find some.
+"""
 
 _PACKAGE = "vibe-gate"
 
@@ -50,15 +56,19 @@ def cluster_workers(
     about: Callable[[Any], str],
     tell: Callable[[str], object],
 ) -> Iterator[Workers]:
-    """The workers of the scheduler at `address`; "local": `jobs` threads of this process, in its own repository.
+    """The workers of the scheduler at `address`; "local": `jobs` threads of this process, in its
+    own repository.
 
-    `about`: the place of the stored run that a task needs there, "" for none. `tell` hears sentences for people.
-    UsageError: an address that is none, a worker that cannot be used. InfrastructureError: no scheduler, or no worker.
+    `about`: the place of the stored run that a task needs there, "" for none. `tell` hears
+    sentences for people. UsageError: an address that is none, a worker that cannot be used.
+    InfrastructureError: no scheduler, or no worker.
     """
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told here
     with ExitStack() as stack:
-        client = _client(stack.enter_context(_without_ports(jobs)) if address == "local" else address)
+        client = _client(
+            stack.enter_context(_without_ports(jobs)) if address == "local" else address
+        )
         stack.callback(client.close)
         executor = _DaskExecutor(client, outfit, home, about, tell)
         stack.callback(executor.leave)
@@ -66,7 +76,9 @@ def cluster_workers(
 
 
 def _without_ports(jobs: int) -> distributed.LocalCluster:
-    """A scheduler and workers in this process: code that a command runs cannot reach them, nor can other users."""
+    """A scheduler and workers in this process: code that a command runs cannot reach them, nor can
+    other users.
+    """
     made = distributed.LocalCluster(
         n_workers=jobs,
         threads_per_worker=1,
@@ -100,18 +112,24 @@ def _client(address: object) -> distributed.Client:
 
 
 def _require_certificates() -> None:
-    """UsageError without certificates for tls://: a client that has none does not end for two minutes."""
+    """UsageError without certificates for tls://: a client that has none does not end for two
+    minutes.
+    """
     try:
         if distributed.Security().get_connection_args("client").get("ssl_context"):
             return
         why = "Dask has no certificates"
     except OSError as error:
         why = f"Dask's certificates cannot be read ({error.strerror})"
-    raise UsageError(f"--cluster tls://: {why}; name their files in its settings (distributed.comm.tls).")
+    raise UsageError(
+        f"--cluster tls://: {why}; name their files in its settings (distributed.comm.tls)."
+    )
 
 
 class _DaskExecutor(Executor):
-    """Hands tasks to the workers, and takes in what comes back. BrokenExecutor: the scheduler of the task is gone."""
+    """Hands tasks to the workers, and takes in what comes back. BrokenExecutor: the scheduler of
+    the task is gone.
+    """
 
     def __init__(
         self,
@@ -135,11 +153,15 @@ class _DaskExecutor(Executor):
             self._client.wait_for_workers(1, timeout=PATIENCE_S)
         except TimeoutError:
             address = self._client.scheduler.address
-            raise InfrastructureError(f"No worker at {address}; start one with `dask worker {address}`.") from None
+            raise InfrastructureError(
+                f"No worker at {address}; start one with `dask worker {address}`."
+            ) from None
         self._require_fit()
         self._client.register_plugin(self._outfit)
         threads = self._client.nthreads()
-        what = f"{counted(len(threads), 'worker')}, {counted(sum(threads.values()), 'task')} at a time"
+        what = (
+            f"{counted(len(threads), 'worker')}, {counted(sum(threads.values()), 'task')} at a time"
+        )
         has_page = "dashboard" in self._client.scheduler_info()["services"]
         self._tell(f"Cluster: {what}." + f" Dashboard: {self._client.dashboard_link}" * has_page)
         return sum(threads.values())
@@ -151,7 +173,9 @@ class _DaskExecutor(Executor):
         same = [worker for worker, why in reasons.items() if not why]
         if same:  # others may not know what this is
             reasons |= self._client.run(self._outfit.unfit, workers=same, on_error="return")
-        if sentences := [f"The worker {worker} cannot be used: {why}." for worker, why in reasons.items() if why]:
+        if sentences := [
+            f"The worker {worker} cannot be used: {why}." for worker, why in reasons.items() if why
+        ]:
             raise UsageError("\n".join(sorted(sentences)))
 
     def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:  # noqa: ANN401 (as an Executor has it)
@@ -172,7 +196,9 @@ class _DaskExecutor(Executor):
         return future
 
     def _ended(self, future: Future[Any], sent: distributed.Future) -> None:
-        """Hand on how a task ended. Dask calls this in a thread of its own, for one task after the other."""
+        """Hand on how a task ended. Dask calls this in a thread of its own, for one task after the
+        other.
+        """
         self._sent.discard(sent)
         try:
             future.set_result(self._home.take_in(sent.result()))
@@ -185,13 +211,17 @@ class _DaskExecutor(Executor):
             future.set_exception(error)
 
     def _reconnect(self) -> None:
-        """Wait for the scheduler, which knows nothing of us any more. InfrastructureError if it stays away."""
+        """Wait for the scheduler, which knows nothing of us any more. InfrastructureError if it
+        stays away.
+        """
         self._tell("The scheduler is gone; waiting for it and its workers.")
         latest = time.monotonic() + PATIENCE_S
         while self._client.status == "connecting" and time.monotonic() < latest:
             time.sleep(0.1)
         if self._client.status != "running":
-            raise InfrastructureError("The scheduler did not come back. The same command goes on from there.")
+            raise InfrastructureError(
+                "The scheduler did not come back. The same command goes on from there."
+            )
         self._lost = False
         self.equip()
 
@@ -207,20 +237,26 @@ def _other_version(found: object) -> str:
     """Why a worker that answers so about its version cannot be used."""
     if isinstance(found, importlib.metadata.PackageNotFoundError):
         return "vibe-gate is not installed"
-    return "" if found == __version__ else f"vibe-gate {found} is installed, here it is {__version__}"
+    return (
+        "" if found == __version__ else f"vibe-gate {found} is installed, here it is {__version__}"
+    )
 
 
 # At a worker
 
 
 class Outfit(distributed.WorkerPlugin):  # type: ignore[misc]
-    """What a worker has for the tasks of one command: the repository, and a process for each of its threads."""
+    """What a worker has for the tasks of one command: the repository, and a process for each of its
+    threads.
+    """
 
-    def __init__(self, parcel: Parcel | None, unpack: Callable[[Parcel], Unpacked], unfit: Callable[[], str]) -> None:
+    def __init__(
+        self, parcel: Parcel | None, unpack: Callable[[Parcel], Unpacked], unfit: Callable[[], str]
+    ) -> None:
         """`parcel` None: the tasks' repository is on the worker's machine, where the tasks say.
 
-        Called at a worker, so functions of a module, or `partial`s of them: `unpack`, and `unfit`, which says why the
-        worker cannot be used, as a clause.
+        Called at a worker, so functions of a module, or `partial`s of them: `unpack`, and `unfit`,
+        which says why the worker cannot be used, as a clause.
         """
         self.name = f"vibe-gate-{secrets.token_hex(8)}"  # two commands may use a cluster at once
         self.unfit = unfit
@@ -230,7 +266,9 @@ class Outfit(distributed.WorkerPlugin):  # type: ignore[misc]
         self._unpack = unpack
 
     async def setup(self, worker: distributed.Worker) -> None:
-        """Check the worker and unpack. Raises if it cannot be used, so that one which comes later does not join."""
+        """Check the worker and unpack. Raises if it cannot be used, so that one which comes later
+        does not join.
+        """
         self._thread = threading.local()
         self._children: dict[Any, TaskProcess] = {}  # by the key of the task
         self._all: list[TaskProcess] = []
@@ -250,14 +288,20 @@ class Outfit(distributed.WorkerPlugin):  # type: ignore[misc]
 
     def transition(self, key: Any, start: str, finish: str, **kwargs: Any) -> None:  # noqa: ANN401 (as Dask has it)
         """End a task that is not wanted any more: its command was interrupted, or is gone."""
-        if start == "executing" and finish in ("released", "cancelled") and (child := self._children.get(key)):
+        if (
+            start == "executing"
+            and finish in ("released", "cancelled")
+            and (child := self._children.get(key))
+        ):
             child.end()
 
     def carry_out(self, do: Callable[[Any], R], task: RepositoryTask, stored: bytes) -> Delivery[R]:
         """Carry out a task in the process of this thread."""
         child = getattr(self._thread, "child", None)
         if child is None:
-            child = self._thread.child = TaskProcess(self._unpacked.lock if self._unpacked else None)
+            child = self._thread.child = TaskProcess(
+                self._unpacked.lock if self._unpacked else None
+            )
             self._all.append(child)
         key = distributed.get_worker().get_current_task()
         self._children[key] = child
@@ -273,6 +317,8 @@ def _end(outfit: str, dask_worker: distributed.Worker) -> None:
     dask_worker.plugins[outfit].is_over = True
 
 
-def _carry_out(outfit: str, do: Callable[[Any], R], task: RepositoryTask, stored: bytes) -> Delivery[R]:
+def _carry_out(
+    outfit: str, do: Callable[[Any], R], task: RepositoryTask, stored: bytes
+) -> Delivery[R]:
     """The task of Dask."""
     return distributed.get_worker().plugins[outfit].carry_out(do, task, stored)  # type: ignore[no-any-return]

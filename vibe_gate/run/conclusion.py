@@ -22,7 +22,13 @@ from vibe_gate.run.result import StageResult
 from vibe_gate.run.review import Review, changed_since
 from vibe_gate.run.sharing import run_to_share, untold_notes
 from vibe_gate.run.stages import Stages
-from vibe_gate.run.summary import capture_note, make_summary, merge_gate_answers, notes_on, unrecorded_note
+from vibe_gate.run.summary import (
+    capture_note,
+    make_summary,
+    merge_gate_answers,
+    notes_on,
+    unrecorded_note,
+)
 from vibe_gate.run.tree import RunTree
 
 
@@ -53,11 +59,14 @@ class WorkflowRun(Struct, frozen=True, kw_only=True):
     """The file of the patch."""
 
     said: tuple[tuple[str, str], ...] = ()
-    """The last messages of agents that no stage comes after, each with its node, without secrets and without what they
-    repeat of prompts of captured sessions."""
+    """The last messages of agents that no stage comes after, each with its node, without secrets
+    and without what they repeat of prompts of captured sessions.
+    """
 
     steers: tuple[str, ...] = ()
-    """Of what the agents changed, the files that decide about a gate or steer agents, diffs or tests; as shown."""
+    """Of what the agents changed, the files that decide about a gate or steer agents, diffs or
+    tests; as shown.
+    """
 
     applied: bool = False
     """Whether the patch was put into the working tree."""
@@ -66,10 +75,14 @@ class WorkflowRun(Struct, frozen=True, kw_only=True):
     """Whether it was, and the change is that of the index, which has not got it."""
 
     unapplied: GateError | None = None
-    """Why it was not, although that was asked for: the working tree is another one, or git refuses."""
+    """Why it was not, although that was asked for: the working tree is another one, or git
+    refuses.
+    """
 
     problem: str = ""
-    """What went wrong outside of every stage, without secrets: the deadline, or an error of a Python workflow."""
+    """What went wrong outside of every stage, without secrets: the deadline, or an error of a
+    Python workflow.
+    """
 
     def __repr__(self) -> str:  # without the patch, which may be megabytes
         return f"<WorkflowRun {self.outcome} in {self.bundle}>"
@@ -96,7 +109,8 @@ def conclude_run(
 ) -> WorkflowRun:
     """Seal the run, and put its patch into the working tree if that is wanted.
 
-    It is not put there if the run did not pass, or what it made steers agents or decides about a gate.
+    It is not put there if the run did not pass, or what it made steers agents or decides about a
+    gate.
 
     Args:
         workflow: Its id.
@@ -174,8 +188,11 @@ def conclude_run(
     )
 
 
-def _current_verdicts(verdicts: Sequence[RunVerdict], stages: Stages, *, reviewing: bool) -> list[RunVerdict]:
-    """Those that count: about the change as it was given, or else about the files as they are in the end.
+def _current_verdicts(
+    verdicts: Sequence[RunVerdict], stages: Stages, *, reviewing: bool
+) -> list[RunVerdict]:
+    """Those that count: about the change as it was given, or else about the files as they are in
+    the end.
 
     None of the latter takes a fail of another back.
     """
@@ -187,7 +204,9 @@ def _current_verdicts(verdicts: Sequence[RunVerdict], stages: Stages, *, reviewi
 
 
 def _patch_file(stages: Stages, patch: bytes) -> Path | None:
-    """Where people find what the agents changed: in the bundle, else in the git directory; None: nowhere."""
+    """Where people find what the agents changed: in the bundle, else in the git directory; None:
+    nowhere.
+    """
     run, repository = stages.run, stages.trees.own.repository
     recorded = run.record.directory / "made.patch"
     if not run.record.lost or recorded.is_file():
@@ -196,7 +215,9 @@ def _patch_file(stages: Stages, patch: bytes) -> Path | None:
 
 
 def _apply_patch(tree: RunTree, patch: bytes, patch_file: Path) -> GateError | None:
-    """Put the patch into the working tree, whose files must be those that the run began with; why it was not, if so."""
+    """Put the patch into the working tree, whose files must be those that the run began with; why
+    it was not, if so.
+    """
     try:
         tree.repository.apply(patch, tree.start, patch_file)
     except GateError as error:
@@ -205,7 +226,9 @@ def _apply_patch(tree: RunTree, patch: bytes, patch_file: Path) -> GateError | N
 
 
 def _last_messages(stages: Stages, patch: bytes) -> Iterator[tuple[str, str]]:
-    """What agents said last that no stage comes after; the screen that shows it may be the log of a job."""
+    """What agents said last that no stage comes after; the screen that shows it may be the log of a
+    job.
+    """
 
     def change_texts() -> Iterator[str]:
         yield stages.trees.own.repository.patch(stages.facts.change).decode("utf-8", "replace")
@@ -226,7 +249,9 @@ def _outcome_of(
     *,
     reviewing: bool,
 ) -> RunOutcome:
-    """The worst of the verdicts that count and, but for a review, of the stages that no other that ran comes after."""
+    """The worst of the verdicts that count and, but for a review, of the stages that no other that
+    ran comes after.
+    """
     outcomes: list[str] = [verdict.outcome for verdict in current_verdicts]
     if not reviewing:
         latest_nodes = graph.latest()
@@ -236,8 +261,12 @@ def _outcome_of(
     return worst_outcome(outcomes)
 
 
-def _not_judged_again(verdicts: Sequence[RunVerdict], current_verdicts: Sequence[RunVerdict]) -> list[RunVerdict]:
-    """Those about other files that did not pass, and of which a rubric was not asked again about later ones."""
+def _not_judged_again(
+    verdicts: Sequence[RunVerdict], current_verdicts: Sequence[RunVerdict]
+) -> list[RunVerdict]:
+    """Those about other files that did not pass, and of which a rubric was not asked again about
+    later ones.
+    """
     asked_again = {rubric.id for verdict in current_verdicts for rubric in verdict.facts.rubrics}
     last_trees = {}
     for verdict in verdicts:
@@ -262,7 +291,9 @@ def _summary(
     *,
     intact: bool,
 ) -> Summary:
-    """The run's summary: rubrics and findings of the gates that count, the cost of all its stages."""
+    """The run's summary: rubrics and findings of the gates that count, the cost of all its
+    stages.
+    """
     tree = stages.trees.own
     # Of a rubric that was asked twice the worse result counts, so it comes last.
     worst_last = sorted(verdicts, key=lambda verdict: -WORST_FIRST.index(verdict.outcome))
@@ -280,8 +311,12 @@ def _summary(
     )
 
 
-def _issuer(stages: Stages, change: Change, verdicts: Sequence[RunVerdict], summary: Summary) -> ReceiptIssuer | None:
-    """What makes the receipt: of a run whose one gate that counts is about exactly what the run left."""
+def _issuer(
+    stages: Stages, change: Change, verdicts: Sequence[RunVerdict], summary: Summary
+) -> ReceiptIssuer | None:
+    """What makes the receipt: of a run whose one gate that counts is about exactly what the run
+    left.
+    """
     if len(verdicts) != 1 or verdicts[0].outcome != summary.outcome:
         return None
     judged_change = verdicts[0].facts.change

@@ -1,9 +1,11 @@
-"""Review each commit of a range by itself: which commits, what is recorded of them already, one row a commit.
+"""Review each commit of a range by itself: which commits, what is recorded of them already, one row
+a commit.
 
     range -> commits, oldest first -> rows of those that are recorded, tasks for the others -> rows
 
-All runs of one command have the same `batch` in run.json, a digest of what was asked. A commit is done if a sealed run
-of it has this batch: so a command that was killed goes on, and an import from another machine counts.
+All runs of one command have the same `batch` in run.json, a digest of what was asked. A commit is
+done if a sealed run of it has this batch: so a command that was killed goes on, and an import from
+another machine counts.
 """
 
 from __future__ import annotations
@@ -44,10 +46,14 @@ DEFINITIONS = (".vibe-gate", ".claude/agents", ".gitleaks.toml")
 """Of a trusted tree, from which a gate is made."""
 
 MAX_TITLE = 200
-"""Characters of a commit's title in its row: git has no limit, and an author can write megabytes."""
+"""Characters of a commit's title in its row: git has no limit, and an author can write
+megabytes.
+"""
 
 _UNSEEN = "not reviewed yet"
-_OUTSIDE_CI = "its recorded pass does not count in CI (no API key, an override, or a gate that is not merged)"
+_OUTSIDE_CI = (
+    "its recorded pass does not count in CI (no API key, an override, or a gate that is not merged)"
+)
 
 
 class CommitTask(Struct, frozen=True):
@@ -67,7 +73,9 @@ class CommitTask(Struct, frozen=True):
 
 
 class EachPlan(Struct, frozen=True):
-    """What is there to do, oldest first: the rows that are known, and tasks for the other commits."""
+    """What is there to do, oldest first: the rows that are known, and tasks for the other
+    commits.
+    """
 
     known: tuple[CommitRow, ...]
     tasks: tuple[CommitTask, ...]
@@ -77,7 +85,9 @@ class EachPlan(Struct, frozen=True):
 
 
 def commits_of(repository: Repository, selection: Selection, *, merges: bool = True) -> list[str]:
-    """The commits that the right side of a range has and the left has not, oldest first. UsageError for too many."""
+    """The commits that the right side of a range has and the left has not, oldest first. UsageError
+    for too many.
+    """
     left, right = repository.resolve(selection.left), repository.resolve(selection.right)
     found = repository.span(left, right, MAX_COMMITS + 1)
     if len(found) > MAX_COMMITS:
@@ -87,7 +97,9 @@ def commits_of(repository: Repository, selection: Selection, *, merges: bool = T
 
 
 def reversed_range(repository: Repository, selection: Selection) -> str:
-    """What to say about a range without commits whose ends are the wrong way round; "" if they are not."""
+    """What to say about a range without commits whose ends are the wrong way round; "" if they are
+    not.
+    """
     left, right = repository.resolve(selection.left), repository.resolve(selection.right)
     if left == right or not repository.is_ancestor(right, left):
         return ""
@@ -112,12 +124,21 @@ def batch_of(repository: Repository, request: ReviewRequest) -> str:
 
 
 def _definitions(repository: Repository, request: ReviewRequest) -> list[list[str]]:
-    """The ids of what a gate is made of at the trusted revision, and if it has none, or is each commit's parent, at the
-    remote's default branch."""
+    """The ids of what a gate is made of at the trusted revision, and if it has none, or is each
+    commit's parent, at the remote's default branch.
+    """
     trusted = trusted_revision(repository, "", base=request.base, definitions=request.definitions)
-    found = [_of_gate(repository, repository.snapshot() if trusted == WORKTREE else trusted)] if trusted else []
+    found = (
+        [_of_gate(repository, repository.snapshot() if trusted == WORKTREE else trusted)]
+        if trusted
+        else []
+    )
     default = repository.remote_default()
-    return found if default is None or (found and found[0][0]) else [*found, _of_gate(repository, default)]
+    return (
+        found
+        if default is None or (found and found[0][0])
+        else [*found, _of_gate(repository, default)]
+    )
 
 
 def _of_gate(repository: Repository, revision: str) -> list[str]:
@@ -178,23 +199,30 @@ def newest_run(bundles: Bundles, commit: str, batch: str, *, in_ci: bool) -> Bat
     return none
 
 
-def recorded(repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str) -> Iterator[CommitRow]:
-    """A row for each of these commits of what the batch has recorded by now, the newest run of each that counts."""
+def recorded(
+    repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str
+) -> Iterator[CommitRow]:
+    """A row for each of these commits of what the batch has recorded by now, the newest run of each
+    that counts.
+    """
     for commit in commits:
         title = title_of(repository, commit)
         run = newest_run(bundles, commit, batch, in_ci=repository.environment.in_ci)
         yield (
             _recorded(commit, title, run.summary)
             if run.summary
-            else (_unchanged(repository, commit, title) or _missing(commit, title, run.fault or _UNSEEN))
+            else (
+                _unchanged(repository, commit, title)
+                or _missing(commit, title, run.fault or _UNSEEN)
+            )
         )
 
 
 def counts_here(summary: Summary, *, in_ci: bool) -> bool:
     """Whether the same request would come out so here.
 
-    In CI no question is left out for want of a key, no override of a clone counts, and a gate that is not merged yet
-    needs approval.
+    In CI no question is left out for want of a key, no override of a clone counts, and a gate that
+    is not merged yet needs approval.
     """
     if summary.exit_code != PASS or not in_ci:
         return True
@@ -205,25 +233,37 @@ def counts_here(summary: Summary, *, in_ci: bool) -> bool:
 
 
 def is_settled(summary: Summary, *, has_key: bool) -> bool:
-    """Whether another try would ask no more: neither an error, nor a budget, a deadline, a key stood in the way."""
+    """Whether another try would ask no more: neither an error, nor a budget, a deadline, a key
+    stood in the way.
+    """
     if summary.exit_code == INTEGRITY:
         return False
     if summary.exit_code == INCONCLUSIVE and any(_is_open(one) for one in summary.criteria):
         return False
-    return not has_key or not any(queries.has_cause(criterion, NoKey) for criterion in summary.criteria)
+    return not has_key or not any(
+        queries.has_cause(criterion, NoKey) for criterion in summary.criteria
+    )
 
 
 def _is_open(criterion: CriterionResult) -> bool:
     """Whether it lacks an answer: judges who cannot tell, or do not agree, have given theirs."""
-    left_open = criterion.unanswered or (criterion.kind == "check" and criterion.outcome == "abstain")
+    left_open = criterion.unanswered or (
+        criterion.kind == "check" and criterion.outcome == "abstain"
+    )
     return left_open or criterion.outcome == "error"
 
 
 def _unchanged(repository: Repository, commit: str, title: str) -> CommitRow | None:
     """The row of a commit that changes no file, which no run is about."""
     parents = repository.parents(commit)
-    if parents and repository.has(parents[0]) and repository.tree_of(parents[0]) == repository.tree_of(commit):
-        return CommitRow(commit=commit, title=title, outcome="pass", exit_code=PASS, headline="NOTHING TO REVIEW")
+    if (
+        parents
+        and repository.has(parents[0])
+        and repository.tree_of(parents[0]) == repository.tree_of(commit)
+    ):
+        return CommitRow(
+            commit=commit, title=title, outcome="pass", exit_code=PASS, headline="NOTHING TO REVIEW"
+        )
     return None
 
 
@@ -253,7 +293,8 @@ async def commit_row(
     *,
     clock: Callable[[], datetime],
 ) -> CommitRow:
-    """Review one commit, unless another command has done so by now; one that is at it is waited for.
+    """Review one commit, unless another command has done so by now; one that is at it is waited
+    for.
 
     Whatever is wrong with a commit is its row's, so that the others go on.
     """
@@ -275,18 +316,23 @@ async def commit_row(
                 progress=unheard,
                 state=state,
             )
-            return _shared(await walk, task, f"reviewed again: {earlier.fault}" if earlier.fault else "")
+            return _shared(
+                await walk, task, f"reviewed again: {earlier.fault}" if earlier.fault else ""
+            )
     except GateError as error:
         return not_reviewed(task, error.exit_code, str(error))
 
 
 def not_reviewed(task: CommitTask, exit_code: int, why: str) -> CommitRow:
     """The row of a commit that has no verdict."""
-    return CommitRow(commit=task.commit, title=task.title, outcome="error", exit_code=exit_code, why=why)
+    return CommitRow(
+        commit=task.commit, title=task.title, outcome="error", exit_code=exit_code, why=why
+    )
 
 
 def _shared(review: Review, task: CommitTask, again: str) -> CommitRow:
-    """The row of a review, its run uploaded to the shared store if there is one; what failed is said once a worker.
+    """The row of a review, its run uploaded to the shared store if there is one; what failed is
+    said once a worker.
 
     `again`: why what was recorded did not count.
     """

@@ -15,7 +15,8 @@ from vibe_gate.store.result import RunResult
 class AgentExecution:
     """An agent at work. `await` gives its turn's RunResult; asyncio.gather takes it as it is.
 
-    Awaiting raises what a watcher raised, with the turn's RunResult as its `result`, and GateErrors.
+    Awaiting raises what a watcher raised, with the turn's RunResult as its `result`, and
+    GateErrors.
     """
 
     def __init__(self, begin: Callable[[list[Watcher], Stop], Awaitable[WorkflowRun]]) -> None:
@@ -28,27 +29,35 @@ class AgentExecution:
         try:
             self._task = asyncio.get_running_loop().create_task(self._carried_out(begin))
         except RuntimeError:
-            raise UsageError("run_agent needs a running event loop: call it inside of `async def`.") from None
+            raise UsageError(
+                "run_agent needs a running event loop: call it inside of `async def`."
+            ) from None
 
     def __await__(self) -> Generator[object, None, RunResult]:
         return self._task.__await__()
 
     def watch(self, watcher: Watcher) -> AgentExecution:
-        """Call `watcher` with each step of the agent before it goes on; what it raises stops the agent."""
+        """Call `watcher` with each step of the agent before it goes on; what it raises stops the
+        agent.
+        """
         self._watchers.append(watcher)
         return self
 
     def abort(self, reason: str) -> None:
         """Stop the agent within one tool call; its status is "aborted", and its bundle whole."""
         self._stop.abort(reason)
-        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody need await it now
+        self._task.add_done_callback(
+            lambda task: task.cancelled() or task.exception()
+        )  # nobody need await it now
 
     @property
     def done(self) -> bool:
         """Whether it has ended."""
         return self._task.done()
 
-    async def _carried_out(self, begin: Callable[[list[Watcher], Stop], Awaitable[WorkflowRun]]) -> RunResult:
+    async def _carried_out(
+        self, begin: Callable[[list[Watcher], Stop], Awaitable[WorkflowRun]]
+    ) -> RunResult:
         self.run = await begin(self._watchers, self._stop)
         (stage,) = self.run.results
         self.result = stage.result if stage.bundle else None
@@ -56,5 +65,7 @@ class AgentExecution:
             stage.error.result = self.result  # type: ignore[attr-defined]
             raise stage.error
         if self.result is None:
-            raise StorageError(" ".join(self.run.review.notes) or "The agent's turn was not recorded.")
+            raise StorageError(
+                " ".join(self.run.review.notes) or "The agent's turn was not recorded."
+            )
         return self.result

@@ -1,4 +1,6 @@
-"""The facts of a run: its change and gate, what the author says, and who the author was, looked up once."""
+"""The facts of a run: its change and gate, what the author says, and who the author was, looked up
+once.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def facts_of(
     commits = repository.commits(change)
     if mode.pending_message is not None and not change.head_commit:
         commits = (repository.pending_commit(mode.pending_message),)
-    authored = Authorship(repository, world.environment.agents, world.state, unread=unread).of(change, commits)
+    authored = Authorship(repository, world.environment.agents, world.state, unread=unread).of(
+        change, commits
+    )
     messages = [commit.message.strip() for commit in reversed(commits)]
     claims = [Claim("message", "\n\n".join(messages))]
     claims += _claims(change, gate, rubrics, request, repository, world)
@@ -46,7 +50,8 @@ def facts_of(
     if not mode.tries_judge:
         trust = badges(gate, world.state.labels.all(), gate.default_model(world.environment))
     tests = None
-    # A labelled case is judged in a stand-in that has no environment, and as it was recorded on another machine.
+    # A labelled case is judged in a stand-in that has no environment, and as it was recorded on
+    # another machine.
     if mode.runs_commands and not mode.tries_judge:
         tests = _tests(change, gate, repository)
     return Facts(
@@ -69,7 +74,9 @@ def _claims(
     repository: Repository,
     world: World,
 ) -> Iterator[Claim]:
-    """What is looked up only if a rubric sees it; of a workflow, whose stages name rubrics later, any of the gate."""
+    """What is looked up only if a rubric sees it; of a workflow, whose stages name rubrics later,
+    any of the gate.
+    """
     seeing_rubrics = rubrics or (*gate.rubrics, *map(offered_rubric, OFFERED))
     seen_kinds = {kind for rubric in seeing_rubrics for kind in rubric.sees}
     if "prompt" in seen_kinds and not request.mode.tries_judge:
@@ -84,10 +91,11 @@ def _claims(
 def what_was_asked(
     change: Change, gate: Gate, repository: Repository, state: State, redact: Callable[[str], str]
 ) -> Claim:
-    """What people asked for in the captured sessions that wrote the change, as a judge is shown it; "" if not known.
+    """What people asked for in the captured sessions that wrote the change, as a judge is shown it;
+    "" if not known.
 
-    Where no session was captured: what notes say that the gate lets people share. These alone are not private: of a
-    session that was captured here, whoever pushes decides.
+    Where no session was captured: what notes say that the gate lets people share. These alone are
+    not private: of a session that was captured here, whoever pushes decides.
     """
     roots = repository.capture_roots()
     prompts = prompts_behind(change.files, state.captured_blobs.last_writes(), roots)
@@ -106,8 +114,8 @@ def _tests(change: Change, gate: Gate, repository: Repository) -> ProofEnvironme
 
 
 def catch_up(repository: Repository, world: World) -> str:
-    """Write into the store and state.db what happened since the last run: what captured sessions of agents did, and the
-    commits that hooks marked as coming and git has made since.
+    """Write into the store and state.db what happened since the last run: what captured sessions of
+    agents did, and the commits that hooks marked as coming and git has made since.
 
     Returns why not all events of sessions could be read, as a sign of agents, or "".
     """

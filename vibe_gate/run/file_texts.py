@@ -1,4 +1,6 @@
-"""The versions of a file that `blame` reads: a few of them at a time, however long the history is."""
+"""The versions of a file that `blame` reads: a few of them at a time, however long the history
+is.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _BINARY_WITHIN = 8_000
 """Bytes of a file within which git looks for a NUL."""
 
 _REWRITTEN_BYTES = bytes([*range(9, 14), *range(28, 33), *range(128, 256)]) + b"'\","
-"""What `matching.bare` and `matching.loosened` leave out or replace, or bytes that may be part of it."""
+"""What `matching.bare` and `matching.loosened` leave out or replace, or bytes that may be part of
+it.
+"""
 
 
 class FileText:
@@ -37,7 +41,8 @@ class FileText:
         return tuple(captured.text_lines(self._content.decode("utf-8", "replace")))
 
     def may_have_any(self, lines: Iterable[str]) -> bool:
-        """Whether one of the lines may stand in the text, in one piece or as a formatter rewrote it.
+        """Whether one of the lines may stand in the text, in one piece or as a formatter rewrote
+        it.
 
         True of some lines that do not; a False spares matching the whole text.
         """

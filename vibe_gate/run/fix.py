@@ -1,9 +1,11 @@
-"""Repairing what a stored run found: the change that the repair begins with, and what its agents are shown besides.
+"""Repairing what a stored run found: the change that the repair begins with, and what its agents
+are shown besides.
 
-    run -> the reviewed trees, or the files as they are by now -> the workflow `fix`, gated by the run's rubrics
+    run -> the reviewed trees, or the files as they are by now -> the workflow `fix`, gated by the
+    run's rubrics
 
-Its agents are shown the change, and the sessions in which it was made: captured ones of other programs, by the contents
-that they wrote, and those of our own agents.
+Its agents are shown the change, and the sessions in which it was made: captured ones of other
+programs, by the contents that they wrote, and those of our own agents.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ SHOWN_POLICY_FILES = 3
 
 
 class Repair(Struct, frozen=True):
-    """What the repair of a stored run begins with. `remark`: a sentence if these are not the reviewed files, or ""."""
+    """What the repair of a stored run begins with. `remark`: a sentence if these are not the
+    reviewed files, or "".
+    """
 
     run: StoredRun
     change: Change
@@ -72,7 +76,9 @@ def nothing_to_fix(summary: Summary) -> str:
 
 def approval_needed(summary: Summary) -> str:
     """What a run with exit code 4 waits for, as a clause for people."""
-    names = listed(dict.fromkeys(change.path for change in summary.policy_changes), SHOWN_POLICY_FILES)
+    names = listed(
+        dict.fromkeys(change.path for change in summary.policy_changes), SHOWN_POLICY_FILES
+    )
     return (
         f"run {summary.run_id} needs a person's approval, because the change edits the gate ({names}): ask a "
         "maintainer, or run `vibe-gate override policy --reason TEXT`"
@@ -80,10 +86,11 @@ def approval_needed(summary: Summary) -> str:
 
 
 def repair_of(repository: Repository, run_id: str, now: datetime) -> Repair:
-    """The repair of the run. StorageError, IntegrityError, RevisionError: it is not here, or its change cannot be had.
+    """The repair of the run. StorageError, IntegrityError, RevisionError: it is not here, or its
+    change cannot be had.
 
-    It begins with the reviewed files. If these were not committed, and are neither in the index nor in the working tree
-    any more, it begins with the working tree as it is now.
+    It begins with the reviewed files. If these were not committed, and are neither in the index nor
+    in the working tree any more, it begins with the working tree as it is now.
     """
     provenance = Provenance(now, repository.tracked_in_store())
     entry = next(iter(Bundles(repository.store_root, provenance).find(run=run_id)), None)
@@ -118,7 +125,9 @@ def patch_of(repository: Repository, change: Change) -> str:
     return without_middle(repository.patch(change).decode("utf-8", "replace"), MAX_PATCH)
 
 
-def how_it_was_made(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[Material]:
+def how_it_was_made(
+    repository: Repository, change: Change, run: RunContext, of: str
+) -> Iterator[Material]:
     """The sessions that made the change. `of`: the run that is fixed, "" if none is.
 
     What cannot be read is left out. It may not leave the clone.
@@ -138,7 +147,9 @@ def _captured(repository: Repository, change: Change, run: RunContext) -> Iterat
         if text:
             name = f"{captures.agent_title(session)}, session {captures.own_id(session)[:8]}"
             asked = tuple(turn.prompt for turn in turns)
-            yield Material(f"How the change was made: {name}", without_middle(text, MAX_SESSION), asked)
+            yield Material(
+                f"How the change was made: {name}", without_middle(text, MAX_SESSION), asked
+            )
 
 
 def _turns(turns: Iterable[captured.CapturedTurn], until: int) -> Iterator[str]:
@@ -156,14 +167,19 @@ def _call(call: captured.CapturedToolCall) -> str:
 
 
 def _own(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[Material]:
-    """The sessions of our own agents whose turns left the reviewed files, or are part of the run that is fixed.
+    """The sessions of our own agents whose turns left the reviewed files, or are part of the run
+    that is fixed.
 
     Those that did not begin in this clone are left out.
     """
     bundles = Bundles(repository.store_root, Provenance(run.clock(), repository.tracked_in_store()))
     sessions = sessions_of(run)
     for meta in filter(sessions.is_begun, sessions.all()):
-        last = [at for at, turn in enumerate(meta.turns, 1) if turn.after == change.after or (of and turn.run == of)]
+        last = [
+            at
+            for at, turn in enumerate(meta.turns, 1)
+            if turn.after == change.after or (of and turn.run == of)
+        ]
         logs = []
         for turn in meta.turns[: last[-1]] if last else ():
             with suppress(GateError):

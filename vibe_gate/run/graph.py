@@ -14,7 +14,9 @@ from vibe_gate.store.recorder import RunRecorder
 
 
 class StageGraph:
-    """Nodes and results, each written down when it comes. `after`: by node, the nodes that it comes directly after."""
+    """Nodes and results, each written down when it comes. `after`: by node, the nodes that it comes
+    directly after.
+    """
 
     def __init__(self, record: RunRecorder, progress: Progress) -> None:
         self.results: list[StageResult] = []
@@ -54,14 +56,21 @@ class StageGraph:
         self.results.append(result)
         trees = {"before": result.before, "after": result.after}
         self._record.event(
-            "node.status", result.node, status=status, reason=result.reason, outcome=result.shown, **trees
+            "node.status",
+            result.node,
+            status=status,
+            reason=result.reason,
+            outcome=result.shown,
+            **trees,
         )
         parts = [result.shown, how, f"${usd:.4f}" if usd else "", result.reason]
         self._progress(result.node, " · ".join(filter(None, parts)))
         return result
 
     def latest(self) -> tuple[str, ...]:
-        """The nodes that have ended and that no other that has ended comes after, past those that were skipped, too."""
+        """The nodes that have ended and that no other that has ended comes after, past those that
+        were skipped, too.
+        """
         ended = [result.node for result in self.results]
         passed = self.before(*ended)
         return tuple(node for node in ended if node not in passed)
@@ -78,12 +87,16 @@ class StageGraph:
         return passed
 
     def last_gate(self, node: str, rubrics: Collection[str]) -> str:
-        """The node of the last gate before this one that asked one of these rubrics; "" if none did."""
+        """The node of the last gate before this one that asked one of these rubrics; "" if none
+        did.
+        """
         before = self.before(node)
         asked = (
             one.node
             for one in reversed(self.results)
-            if one.node in before and one.verdict and any(each.id in rubrics for each in one.verdict.rubrics)
+            if one.node in before
+            and one.verdict
+            and any(each.id in rubrics for each in one.verdict.rubrics)
         )
         return next(asked, "")
 
@@ -93,8 +106,12 @@ class StageGraph:
         return {one.node: one.id for one in self.results if one.node in before and one.status}
 
     def unfinished(self, node: str, reason: str) -> None:
-        """Say why a loop ended without passing, at the last node of its last iteration, which began with `node`."""
-        at = max(at for at, one in enumerate(self.results) if node in (one.node, *self.before(one.node)))
+        """Say why a loop ended without passing, at the last node of its last iteration, which began
+        with `node`.
+        """
+        at = max(
+            at for at, one in enumerate(self.results) if node in (one.node, *self.before(one.node))
+        )
         result = self.results[at]
         told = f"{reason}: {result.reason}" if result.reason else reason
         outcome = "inconclusive" if result.passed else result.outcome

@@ -1,6 +1,8 @@
-"""Find commits of a range that are worth a label: those that a later one reverted or repaired, and long-lived ones.
+"""Find commits of a range that are worth a label: those that a later one reverted or repaired, and
+long-lived ones.
 
-What is found is a guess. A person looks at each, and says whether it is a defective change or a clean one.
+What is found is a guess. A person looks at each, and says whether it is a defective change or a
+clean one.
 """
 
 from __future__ import annotations
@@ -49,7 +51,15 @@ MAX_CLEAN = 60
 
 LEAST_CLEAN = 20
 
-_ASIDE = ("**/test/**", "**/tests/**", "**/testing/**", "**/docs/**", "**/doc/**", "**/examples/**", "**/example/**")
+_ASIDE = (
+    "**/test/**",
+    "**/tests/**",
+    "**/testing/**",
+    "**/docs/**",
+    "**/doc/**",
+    "**/examples/**",
+    "**/example/**",
+)
 
 _REVERTS = expression(r"\bThis reverts commit ([0-9a-f]{7,40})\b")
 _NAMES = expression(
@@ -58,7 +68,9 @@ _NAMES = expression(
 )
 """A commit by its id: in a trailer `Fixes:`, or in a sentence about what it broke."""
 
-_FIX = expression(r"(?i)\b(?:fix(?:e[sd]|ing)?|bug|regression|broken?|crash(?:es)?|incorrect|wrong|repairs?)\b")
+_FIX = expression(
+    r"(?i)\b(?:fix(?:e[sd]|ing)?|bug|regression|broken?|crash(?:es)?|incorrect|wrong|repairs?)\b"
+)
 _NOT_CODE = expression(
     r"(?i)\b(?:typos?|docs?|docstrings?|documentation|readme|changelog|spelling|comments?|version|merge|"
     r"lint(?:ing|er)?|flake8|pyflakes|pep ?8|isort|import order|ruff|black|style|format(?:ting)?|"
@@ -73,7 +85,9 @@ _NO_STATEMENT = expression(
 
 
 class Proposal(Struct, frozen=True):
-    """A commit to be labelled: `date` in UTC, why, and the commit that says so ("" of a clean one)."""
+    """A commit to be labelled: `date` in UTC, why, and the commit that says so ("" of a clean
+    one).
+    """
 
     commit: str
     base: str
@@ -100,11 +114,19 @@ class _Candidate(Struct, frozen=True):
         return bool(_FIX.search(self.title)) and not _NOT_CODE.search(self.title)
 
 
-def proposals(repository: Repository, base: str, head: str, tell: Callable[[str], object]) -> list[Proposal]:
-    """What to label of the commits that `head` has and `base` has not (full ids; "": nothing), newest first."""
+def proposals(
+    repository: Repository, base: str, head: str, tell: Callable[[str], object]
+) -> list[Proposal]:
+    """What to label of the commits that `head` has and `base` has not (full ids; "": nothing),
+    newest first.
+    """
     own = _commits(repository, base, head)
     tell(f"{counted(len(own), 'commit')}: who was reverted, or named by a fix")
-    reverts = {each.id for each in own.values() if _REVERTS.search(each.message) or each.title.startswith('Revert "')}
+    reverts = {
+        each.id
+        for each in own.values()
+        if _REVERTS.search(each.message) or each.title.startswith('Revert "')
+    }
     named = dict(_named(own))
     code = repository.changes_of(list(named))
     # A revert that was itself reverted has repaired nothing.
@@ -120,10 +142,14 @@ def proposals(repository: Repository, base: str, head: str, tell: Callable[[str]
         found = replaced.soonest(fix, files)
         if found and found[0] not in blamed and found[0] not in reverts:
             blamed[found[0]] = (fix.id, found[1])
-    suspects = [_proposal(own[name], "suspect", reason, own[by]) for name, (by, reason) in blamed.items()]
+    suspects = [
+        _proposal(own[name], "suspect", reason, own[by]) for name, (by, reason) in blamed.items()
+    ]
     wanted = min(max(2 * len(suspects), LEAST_CLEAN), MAX_CLEAN)
     never = blamed.keys() | reverts | replaced.ever
-    candidates = [each for each in own.values() if each.id not in never and not _NOT_CODE.search(each.title)]
+    candidates = [
+        each for each in own.values() if each.id not in never and not _NOT_CODE.search(each.title)
+    ]
     tell("long-lived commits")
     clean = _clean(repository, candidates, head, wanted)
     return sorted([*suspects, *clean], key=lambda one: (one.date, one.commit), reverse=True)
@@ -135,7 +161,9 @@ def _commits(repository: Repository, base: str, head: str) -> dict[str, _Candida
     for name in repository.span(base, head):
         parents = repository.parents(name)
         if len(parents) == 1 and repository.has(parents[0]):
-            found[name] = _Candidate(name, parents[0], repository.committed_at(name), repository.commit(name).message)
+            found[name] = _Candidate(
+                name, parents[0], repository.committed_at(name), repository.commit(name).message
+            )
     return found
 
 
@@ -162,7 +190,9 @@ class _Replaced:
         self.ever: set[str] = set()
 
     def soonest(self, fix: _Candidate, files: Sequence[FileDiff]) -> tuple[str, str] | None:
-        """The commit of whose code the fix replaces most, if it is young, with the reason; None if there is none."""
+        """The commit of whose code the fix replaces most, if it is young, with the reason; None if
+        there is none.
+        """
         if sum(file.added + file.deleted for file in files) > MAX_FIX:
             return None
         wrote: Counter[str] = Counter()
@@ -171,7 +201,9 @@ class _Replaced:
                 blamed = self._repository.blame(fix.base, file.old_name, lines, self._base)
                 wrote.update(name for name in blamed.values() if name in self._own)
         self.ever.update(wrote)
-        young = [name for name in wrote if SAME_DAY_S <= fix.at - self._own[name].at <= SOON_DAYS * DAY_S]
+        young = [
+            name for name in wrote if SAME_DAY_S <= fix.at - self._own[name].at <= SOON_DAYS * DAY_S
+        ]
         if not young:
             return None
         most = max(young, key=lambda name: (wrote[name], self._own[name].at))
@@ -179,7 +211,9 @@ class _Replaced:
         return most, f"{counted(wrote[most], 'line')} replaced {counted(days, 'day')} later by"
 
 
-def _with_code(repository: Repository, commits: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, list[FileDiff]]]:
+def _with_code(
+    repository: Repository, commits: Sequence[_Candidate]
+) -> Iterator[tuple[_Candidate, list[FileDiff]]]:
     """Each commit with the code that it changes."""
     for start in range(0, len(commits), AT_ONCE):
         some = commits[start : start + AT_ONCE]
@@ -208,7 +242,9 @@ def _removed(file: FileDiff) -> list[int]:
     return numbers
 
 
-def _clean(repository: Repository, candidates: Sequence[_Candidate], head: str, wanted: int) -> list[Proposal]:
+def _clean(
+    repository: Repository, candidates: Sequence[_Candidate], head: str, wanted: int
+) -> list[Proposal]:
     """Commits of a year and more whose lines still stand, spread over the range."""
     end = repository.committed_at(head)
     old = [each for each in candidates if end - each.at >= LONG_DAYS * DAY_S]
@@ -218,7 +254,9 @@ def _clean(repository: Repository, candidates: Sequence[_Candidate], head: str, 
         share = sum(line in standing for line in added) / max(len(added), 1)
         if len(added) in CLEAN_LINES and share >= STILL_THERE:
             years = (end - each.at) / (365 * DAY_S)
-            reason = f"{share:.0%} of its {counted(len(added), 'line')} stand after {years:.1f} years"
+            reason = (
+                f"{share:.0%} of its {counted(len(added), 'line')} stand after {years:.1f} years"
+            )
             found.append(_proposal(each, "clean", reason))
         if len(found) == wanted:
             break
@@ -226,10 +264,14 @@ def _clean(repository: Repository, candidates: Sequence[_Candidate], head: str, 
 
 
 def _standing(repository: Repository, head: str) -> frozenset[bytes]:
-    """The statements of all code at the end of the range: files move, and formatters rewrite white space and quotes."""
+    """The statements of all code at the end of the range: files move, and formatters rewrite white
+    space and quotes.
+    """
     tree = repository.tree(head)
     files = (tree.read(path) or b"" for path in tree.list("") if _is_code(path))
-    return frozenset(line for content in files for line in map(_normal, content.splitlines()) if line)
+    return frozenset(
+        line for content in files for line in map(_normal, content.splitlines()) if line
+    )
 
 
 def _added(file: FileDiff) -> Iterator[bytes]:
@@ -240,13 +282,17 @@ def _added(file: FileDiff) -> Iterator[bytes]:
 
 
 def _normal(line: bytes) -> bytes:
-    """A statement without what formatters change; b"" of a line that says nothing of what code does."""
+    """A statement without what formatters change; b"" of a line that says nothing of what code
+    does.
+    """
     plain = b"".join(line.split()).replace(b"'", b'"').rstrip(b",")
     return b"" if _NO_STATEMENT.match(line) or len(plain) < SHORTEST else plain
 
 
 def _spread(commits: Sequence[_Candidate]) -> list[_Candidate]:
-    """The commits in an order in which every beginning is spread over all of them, the same each time."""
+    """The commits in an order in which every beginning is spread over all of them, the same each
+    time.
+    """
     return sorted(commits, key=lambda each: each.id)  # ids are as good as random
 
 

@@ -75,7 +75,9 @@ class KeptSession:
             return
         if self._mirror.hold(self._id).turns != earlier.turns:
             self._mirror.close()
-            raise StorageError(f"The session {earlier.id} was just used by another process; try again.")
+            raise StorageError(
+                f"The session {earlier.id} was just used by another process; try again."
+            )
         if fields["private"] > earlier.private:
             self._mirror.change(self._id, private=True)
         last = earlier.turns[-1].last if earlier.turns else ""
@@ -104,7 +106,9 @@ class KeptSession:
             self.problem = f"The conversation of {result.node} is not kept whole: {error}"
 
     def _keep_patch(self, name: str, patch: bytes) -> None:
-        """Keep the patch that made a tree; of a tree that an earlier turn made, that turn's stays."""
+        """Keep the patch that made a tree; of a tree that an earlier turn made, that turn's
+        stays.
+        """
         meta = self._mirror.hold(self._id)
         if not self._sessions.kept(meta, name):
             self._mirror.keep(self._id, name, patch)
@@ -133,7 +137,9 @@ def go_on(sessions: Sessions, meta: SessionMeta, tree: RunTree, resumed_run: str
         return ""
     patches: dict[str, tuple[str, bytes]] = {}
     for turn in meta.turns:
-        if turn.before != turn.after and turn.after not in patches:  # a later turn has no patch of its own there
+        if (
+            turn.before != turn.after and turn.after not in patches
+        ):  # a later turn has no patch of its own there
             patches[turn.after] = (turn.before, sessions.kept(meta, f"{turn.after}.patch"))
     if tree.rebuild(last_tree, patches, known_trees):
         return ""

@@ -55,7 +55,9 @@ class AuthorLookup:
         self._turn_at = lru_cache(None)(self._find_turn)
 
     def name_author(self, row: BlamedLine, source: LineSource) -> LineOrigin:
-        """Who wrote the line: an agent by its write or by a record, a person, or nobody that is known."""
+        """Who wrote the line: an agent by its write or by a record, a person, or nobody that is
+        known.
+        """
         commit = "" if self._file.is_uncommitted(row.commit) else row.commit
         if source.write is not None:
             return self._origin_of_write(row.line, commit, source.write)

@@ -90,7 +90,9 @@ class LineSources:
         """By line of the rows, which are of this file, where it comes from."""
         return self._sources(rows, self._file.commit, self._file.path, 0)
 
-    def _sources(self, rows: Iterable[BlamedLine], commit: str, path: str, steps: int) -> dict[int, LineSource]:
+    def _sources(
+        self, rows: Iterable[BlamedLine], commit: str, path: str, steps: int
+    ) -> dict[int, LineSource]:
         """The sources of lines of the file at `path` in `commit`, by their numbers there."""
         text = self._texts.text(commit, path)
         blamed_lines = text.lines if text else ()
@@ -111,7 +113,9 @@ class LineSources:
                 sources[row.line] = source_by_number[row.number - 1]
         return sources
 
-    def _sources_in_commit(self, row: BlamedLine, contents: dict[int, str], steps: int) -> dict[int, LineSource]:
+    def _sources_in_commit(
+        self, row: BlamedLine, contents: dict[int, str], steps: int
+    ) -> dict[int, LineSource]:
         """The sources of lines that a commit brought into a file, by their numbers there (from 0).
 
         `contents` has the text of each, white space aside.
@@ -125,7 +129,9 @@ class LineSources:
 
     # Lines that a commit did not write
 
-    def _inherited_sources(self, row: BlamedLine, contents: dict[int, str], steps: int) -> dict[int, LineSource]:
+    def _inherited_sources(
+        self, row: BlamedLine, contents: dict[int, str], steps: int
+    ) -> dict[int, LineSource]:
         """Of lines that the commit moved, reformatted or restored, the sources that they had."""
         sources: dict[int, LineSource] = {}
         for commit, path in self._versions_carried_from(row):
@@ -134,7 +140,9 @@ class LineSources:
                 continue
             old_numbers = self._old_numbers(row, commit, path, old)
             carried_numbers = {
-                number: old_numbers[number] for number in contents.keys() - sources.keys() if number in old_numbers
+                number: old_numbers[number]
+                for number in contents.keys() - sources.keys()
+                if number in old_numbers
             }
             if not carried_numbers:
                 continue
@@ -146,7 +154,9 @@ class LineSources:
         return sources
 
     def _versions_carried_from(self, row: BlamedLine) -> Iterator[tuple[str, str]]:
-        """Versions from which the commit may have carried lines: the one before, and what it restored."""
+        """Versions from which the commit may have carried lines: the one before, and what it
+        restored.
+        """
         if row.before:
             yield row.before, row.before_path
         if self._file.is_uncommitted(row.commit):
@@ -158,10 +168,13 @@ class LineSources:
             if parent and self._repository.has(parent):
                 yield parent, row.path
 
-    def _old_numbers(self, row: BlamedLine, commit: str, path: str, old: FileText) -> dict[int, int]:
+    def _old_numbers(
+        self, row: BlamedLine, commit: str, path: str, old: FileText
+    ) -> dict[int, int]:
         """By line of the row's version the line of an older one that it was.
 
-        Lines that are in the same place in the version before the commit are left out: git knows of them.
+        Lines that are in the same place in the version before the commit are left out: git knows of
+        them.
         """
         new = self._texts.text(row.commit, row.path)
         if new is None:
@@ -176,7 +189,9 @@ class LineSources:
 
     # From a commit's lines to writes
 
-    def _find_writes(self, row: BlamedLine, numbers: Collection[int]) -> tuple[dict[int, AgentWrite], str]:
+    def _find_writes(
+        self, row: BlamedLine, numbers: Collection[int]
+    ) -> tuple[dict[int, AgentWrite], str]:
         """The writes that brought these lines, by line; and why others may be an agent's, or ""."""
         if not numbers:
             return {}, ""
@@ -215,7 +230,9 @@ class LineSources:
     def _lost_events(self) -> tuple[float, ...]:
         """When an event of an agent was lost; one that the guard could not judge was kept."""
         gaps = captures.gaps(self._state)
-        return tuple(moment.timestamp() for moment, reason in gaps if not reason.startswith("guard: "))
+        return tuple(
+            moment.timestamp() for moment, reason in gaps if not reason.startswith("guard: ")
+        )
 
     def _moments(self, commit: str) -> tuple[float, ...]:
         """When the commit may have been made: by its author's clock, as earlier forms, at last."""
@@ -236,7 +253,9 @@ class LineSources:
     def _without_typed_again(
         self, row: BlamedLine, state: captured.FileState, writes: dict[int, AgentWrite]
     ) -> dict[int, AgentWrite]:
-        """Without the runs of lines of one write that a commit after it had, and this one's parent not."""
+        """Without the runs of lines of one write that a commit after it had, and this one's parent
+        not.
+        """
         since = min((write.at for write in writes.values()), default=math.inf)
         for version in self._versions_between(row, since):
             if not writes:
@@ -251,7 +270,11 @@ class LineSources:
                 if writes[run[0]].at < until and all(old_numbers[number] >= 0 for number in run):
                     retyped_numbers.update(run)
             if retyped_numbers and self._is_before(version, row):
-                writes = {number: write for number, write in writes.items() if number not in retyped_numbers}
+                writes = {
+                    number: write
+                    for number, write in writes.items()
+                    if number not in retyped_numbers
+                }
         return writes
 
     def _is_before(self, version: FileAt, row: BlamedLine) -> bool:
@@ -261,7 +284,9 @@ class LineSources:
         """Versions of the file that may be earlier ones, committed since then, the newest first."""
         if since == math.inf:
             return []
-        positions = [number for number, version in enumerate(self._history) if version.commit == row.commit]
+        positions = [
+            number for number, version in enumerate(self._history) if version.commit == row.commit
+        ]
         start = positions[0] + 1 if positions else 0
         earlier_versions: list[FileAt] = []
         for version in self._history[start:]:
@@ -299,5 +324,7 @@ def _runs_of_write(writes: dict[int, AgentWrite]) -> list[list[int]]:
 
 
 def _end_of_second(second: int) -> float:
-    """No later write can be in a commit of that second; any write can be in a commit without a date (0)."""
+    """No later write can be in a commit of that second; any write can be in a commit without a date
+    (0).
+    """
     return second + SAME_SECOND if second else math.inf

@@ -1,4 +1,6 @@
-"""Lines of a version of a file, traced back through the states that captured writes left and found: pure."""
+"""Lines of a version of a file, traced back through the states that captured writes left and found:
+pure.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ class AgentWrite(Struct, frozen=True):
 
 
 class TracedState(Struct, frozen=True):
-    """A file's lines as a write left them, or the last one of which that is known, and of each the write that brought
-    it, None for those of others. `write` is the one that is asked about."""
+    """A file's lines as a write left them, or the last one of which that is known, and of each the
+    write that brought it, None for those of others. `write` is the one that is asked about.
+    """
 
     write: AgentWrite
     lines: FileState = ()
@@ -39,8 +42,9 @@ class TracedState(Struct, frozen=True):
 
 
 class Chain:
-    """The writes of one file in one place, oldest first, and their times. Whose lines each left is worked out when it
-    is asked for: of a line in an early commit nothing later is."""
+    """The writes of one file in one place, oldest first, and their times. Whose lines each left is
+    worked out when it is asked for: of a line in an early commit nothing later is.
+    """
 
     def __init__(self, writes: Iterable[AgentWrite]) -> None:
         self.writes = tuple(writes)
@@ -58,15 +62,18 @@ class Chain:
         return self._states[number]
 
     def forms(self, until: int) -> Mapping[int, Sequence[int]]:
-        """By digest the writes that brought the line, or brackets of it in the form that formatters do not change, by
-        their number, rising: at least those before `until`."""
+        """By digest the writes that brought the line, or brackets of it in the form that formatters
+        do not change, by their number, rising: at least those before `until`.
+        """
         if until:
             self.state(until - 1)
         return self._forms
 
 
 def _after(last: TracedState | None, each: AgentWrite) -> TracedState:
-    """Whose the lines are that a write left. What it found there, and none before it left, was typed in between."""
+    """Whose the lines are that a write left. What it found there, and none before it left, was
+    typed in between.
+    """
     left, before = each.write.left, each.write.before
     if left is None:
         return TracedState(each) if last is None else TracedState(each, last.lines, last.owners)
@@ -100,8 +107,9 @@ def _picked(
 
 
 class Version(Struct, frozen=True):
-    """A version of the file: its lines, its blob id, and when it may have been made (seconds since 1970), the likeliest
-    first."""
+    """A version of the file: its lines, its blob id, and when it may have been made (seconds since
+    1970), the likeliest first.
+    """
 
     lines: FileState
     blob: str
@@ -113,9 +121,12 @@ class Version(Struct, frozen=True):
         return max(self.moments)
 
 
-def written(chain: Chain, version: Version, wanted: Collection[int], loose: Loose) -> dict[int, AgentWrite]:
-    """By line (from 0) of those wanted the write that brought it. `loose`: of numbers of lines, by loose digest the
-    span that has it."""
+def written(
+    chain: Chain, version: Version, wanted: Collection[int], loose: Loose
+) -> dict[int, AgentWrite]:
+    """By line (from 0) of those wanted the write that brought it. `loose`: of numbers of lines, by
+    loose digest the span that has it.
+    """
     found: dict[int, AgentWrite] = {}
     known = chain.forms(bisect_left(chain.times, version.latest))
     forms = {digest: span for digest, span in loose(wanted).items() if digest in known}
@@ -125,7 +136,8 @@ def written(chain: Chain, version: Version, wanted: Collection[int], loose: Loos
         found |= {line: owner for line in left if (owner := owners[line]) is not None}
         left -= found.keys()
         if start + 1 < len(chain.times) and chain.times[start + 1] < version.latest:
-            # What the next write found there, and no write until then has left, was typed in between.
+            # What the next write found there, and no write until then has left, was typed in
+            # between.
             came = matches(chain.writes[start + 1].write.before or (), version.lines)
             left -= {line for line in left if came[line] >= 0}
     return found | dict(_in_another_form(chain, version, left, forms))
@@ -142,7 +154,9 @@ def _starts(chain: Chain, version: Version) -> Iterator[int]:
 def _in_another_form(
     chain: Chain, version: Version, wanted: Collection[int], forms: Mapping[int, tuple[int, int]]
 ) -> Iterator[tuple[int, AgentWrite]]:
-    """Lines that a formatter made of those that a write brought: of the last such write before the version."""
+    """Lines that a formatter made of those that a write brought: of the last such write before the
+    version.
+    """
     until = bisect_left(chain.times, version.latest)
     known = chain.forms(until)
     found: list[tuple[int, int, int]] = []
@@ -158,7 +172,9 @@ def _in_another_form(
 
 
 def is_untold(chain: Chain, since: float, until: float) -> bool:
-    """Whether a write within this time is known, but not what it changed: what it left, or what it found."""
+    """Whether a write within this time is known, but not what it changed: what it left, or what it
+    found.
+    """
     for number in range(bisect_left(chain.times, since), bisect_left(chain.times, until)):
         write = chain.writes[number].write
         if write.left is None:

@@ -2,8 +2,8 @@
 
     repository, state.db -> Parcel -> a repository of the worker's machine -> Delivery -> this store
 
-A worker's machine has one repository for a command, whatever processes work there: what one of them was answered, the
-next one knows, also after a process was killed.
+A worker's machine has one repository for a command, whatever processes work there: what one of them
+was answered, the next one knows, also after a process was killed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Parcel(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The same for the same content."""
-        content = hashlib.sha256(repr((self.copy.links, self.copy.settings, self.copy.has_files)).encode())
+        content = hashlib.sha256(
+            repr((self.copy.links, self.copy.settings, self.copy.has_files)).encode()
+        )
         for part in (self.copy.bundle, self.state):
             content.update(hashlib.sha256(part).digest())
         return content.hexdigest()[:16]
@@ -74,7 +76,9 @@ class Delivery(Struct, Generic[R], frozen=True):
 
 
 def parcel_of(repository: Repository, *, files: bool) -> Parcel:
-    """What workers need; with `files` those of the working tree, too. UsageError, InfrastructureError."""
+    """What workers need; with `files` those of the working tree, too. UsageError,
+    InfrastructureError.
+    """
     with open_state(repository.common_dir) as state:
         return Parcel(repository.copy(files=files), state.file.copied())
 
@@ -95,16 +99,21 @@ class Unpacked:
             self._folder = place / parcel.name
             self.root = self._folder / "repository"
             self.lock = place / f"{parcel.name}.lock"
-            self._descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            self._descriptor = os.open(
+                self.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+            )
             self._hold(parcel, environ)
             _remove_abandoned(place)
         except OSError as error:
-            raise InfrastructureError(f"no repository could be made for the tasks: {error}.") from error
+            raise InfrastructureError(
+                f"no repository could be made for the tasks: {error}."
+            ) from error
 
     def _hold(self, parcel: Parcel, environ: Mapping[str, str]) -> None:
         """Have the folder ready, and a shared lock of it.
 
-        Nobody waits for the lock alone: whoever has made the folder keeps it shared as long as the command takes.
+        Nobody waits for the lock alone: whoever has made the folder keeps it shared as long as the
+        command takes.
         """
         while True:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
@@ -119,17 +128,23 @@ class Unpacked:
                 time.sleep(random.uniform(0.02, 0.1))  # noqa: S311  so that two do not meet again
 
     def _make(self, parcel: Parcel, environ: Mapping[str, str]) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)  # of a worker that was killed while it made it
+        shutil.rmtree(
+            self._folder, ignore_errors=True
+        )  # of a worker that was killed while it made it
         self.root.mkdir(0o700, parents=True)
         parcel.copy.write(self.root, environ)
-        with open_repository(self.root, environ) as repository, open_state(repository.common_dir) as state:
+        with (
+            open_repository(self.root, environ) as repository,
+            open_state(repository.common_dir) as state,
+        ):
             if parcel.state:
                 state.file.begin_with(parcel.state)
         (self._folder / "ready").touch()
 
     def close(self, *, delete: bool) -> None:
-        """Let go of the folder. `delete`: the command has ended, so delete it when all others have let go, which takes
-        them a moment."""
+        """Let go of the folder. `delete`: the command has ended, so delete it when all others have
+        let go, which takes them a moment.
+        """
         latest = time.monotonic() + _PATIENCE_S if delete else 0
         while time.monotonic() < latest:
             with suppress(OSError):
@@ -142,7 +157,8 @@ class Unpacked:
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Delete what no process uses and a command left that could not end: a scheduler may come back within a day.
+    """Delete what no process uses and a command left that could not end: a scheduler may come back
+    within a day.
 
     The locks stay: a process may be about to take one.
     """
@@ -157,13 +173,19 @@ def _own_folder(folder: Path) -> Path:
     """The folder, made if it is missing. OSError if others may write into it."""
     folder.mkdir(0o700, exist_ok=True)
     found = folder.lstat()
-    if found.st_uid != os.getuid() or not folder.is_dir() or folder.is_symlink() or found.st_mode & 0o077:
+    if (
+        found.st_uid != os.getuid()
+        or not folder.is_dir()
+        or folder.is_symlink()
+        or found.st_mode & 0o077
+    ):
         raise PermissionError(f"{folder} is not this user's alone; delete it")
     return folder
 
 
 def deliver(do: Callable[[T], R], root: Path, task: T, stored: bytes) -> Delivery[R]:
-    """Carry out the task in the repository at `root`. The run that it makes is packed, and goes with the result.
+    """Carry out the task in the repository at `root`. The run that it makes is packed, and goes
+    with the result.
 
     `stored`: the archive of the stored run that it is about; b"" for none.
     """
@@ -173,7 +195,9 @@ def deliver(do: Callable[[T], R], root: Path, task: T, stored: bytes) -> Deliver
     match result:
         case object(bundle=str(bundle)) if bundle:
             archive = _export(root, Provenance(_LATER), bundle)
-            shutil.rmtree(root / bundle, ignore_errors=True)  # ten thousand runs do not fill the disk
+            shutil.rmtree(
+                root / bundle, ignore_errors=True
+            )  # ten thousand runs do not fill the disk
             return Delivery(result, archive)
         case _:
             return Delivery(result)
@@ -183,7 +207,9 @@ def deliver(do: Callable[[T], R], root: Path, task: T, stored: bytes) -> Deliver
 
 
 class Home(Struct, frozen=True):
-    """The repository whose command this is, `root` its top. `tracked`: what git tracks of its store."""
+    """The repository whose command this is, `root` its top. `tracked`: what git tracks of its
+    store.
+    """
 
     root: Path
     tracked: Collection[str]
@@ -191,12 +217,15 @@ class Home(Struct, frozen=True):
     now: Callable[[], datetime]
 
     def send(self, place: str) -> bytes:
-        """The archive of the stored run at `<key>/<run id>`, which a task is about. IntegrityError, StorageError."""
+        """The archive of the stored run at `<key>/<run id>`, which a task is about. IntegrityError,
+        StorageError.
+        """
         return _export(self.root, Provenance(self.now(), self.tracked), f"{STORE}/{place}")
 
     def take_in(self, delivery: Delivery[R]) -> R:
-        """Bring the run that a task made into the store, and count what it cost on this day. It is there already
-        if it was made on this machine. IntegrityError, StorageError."""
+        """Bring the run that a task made into the store, and count what it cost on this day. It is
+        there already if it was made on this machine. IntegrityError, StorageError.
+        """
         if not delivery.archive:
             return delivery.result
         _import(self.root, Provenance(self.now(), self.tracked), delivery.archive)

@@ -31,7 +31,9 @@ from vibe_gate.store.state import State, open_state
 from vibe_gate.store.store import open_store
 
 
-def world_around(repository: Repository, clock: Callable[[], datetime], state: State | None = None) -> World:
+def world_around(
+    repository: Repository, clock: Callable[[], datetime], state: State | None = None
+) -> World:
     """The world of a run in this repository; `state` if its shared state is open already."""
     environment = repository.environment
     redactor = Redactor(environment.variables)
@@ -65,13 +67,16 @@ def open_run(
     else:
         place = {"worktree": world.worktree} if world.worktree else {}
         record = world.store.begin(key, world.clock(), about(facts, {**more, **place}))
-        world.state.begun.note_run(record.run_id, world.worktree, resume_request(record.about() or {}))
+        world.state.begun.note_run(
+            record.run_id, world.worktree, resume_request(record.about() or {})
+        )
     return RunContext(**asdict(world), record=record, deadline=deadline, meter=meter)
 
 
 @contextmanager
 def recording(run: RunContext, facts: Facts, *, cleans: bool = True) -> Iterator[None]:
-    """Carry out a run in this block. Interrupted or broken, what was written stays, marked, and is never a verdict.
+    """Carry out a run in this block. Interrupted or broken, what was written stays, marked, and is
+    never a verdict.
 
     `cleans`: the store afterwards, if that is due.
     """
@@ -81,16 +86,22 @@ def recording(run: RunContext, facts: Facts, *, cleans: bool = True) -> Iterator
         run.record.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
         raise
     if cleans and not run.record.lost:
-        with suppress(InfrastructureError):  # a store that cannot be cleaned is no reason to lose a verdict
+        with suppress(
+            InfrastructureError
+        ):  # a store that cannot be cleaned is no reason to lose a verdict
             if run.store.clean_if_due(facts.gate.file.retention) is not None:
                 scratch.remove_abandoned()
 
 
-def keep_contents(repository: Repository, change: Change, run: RunContext, *, named: bool = True) -> None:
-    """The change itself goes into the bundle first: whatever happens later, it says what was reviewed.
+def keep_contents(
+    repository: Repository, change: Change, run: RunContext, *, named: bool = True
+) -> None:
+    """The change itself goes into the bundle first: whatever happens later, it says what was
+    reviewed.
 
-    A workflow names the contents of the change that it ends with, which its agents may have added to.
-    Contents come before the patch: of a secret whose name is on another line they alone teach the redactor.
+    A workflow names the contents of the change that it ends with, which its agents may have added
+    to. Contents come before the patch: of a secret whose name is on another line they alone teach
+    the redactor.
     """
     sides: list[tuple[Side, FileVersion, str]] = []
     for file in change.files:
@@ -98,7 +109,9 @@ def keep_contents(repository: Repository, change: Change, run: RunContext, *, na
             sides.append(("before", file.before, paths.quote(file.old_name) if named else ""))
         if file.after is not None:
             sides.append(("after", file.after, file.shown_path if named else ""))
-    contents = repository.read_all(version for _, version, _ in sides if version.size <= LARGEST_CONTENT)
+    contents = repository.read_all(
+        version for _, version, _ in sides if version.size <= LARGEST_CONTENT
+    )
     for side, version, path in sides:
         if version.size > LARGEST_CONTENT:
             run.record.large_content(side, repository.digest(version), version.size, path)
@@ -107,18 +120,32 @@ def keep_contents(repository: Repository, change: Change, run: RunContext, *, na
     run.record.patch(repository.patch(change))
 
 
-def issuer_of(verdict: RunVerdict, summary: Summary, repository: Repository, run: RunContext) -> ReceiptIssuer:
+def issuer_of(
+    verdict: RunVerdict, summary: Summary, repository: Repository, run: RunContext
+) -> ReceiptIssuer:
     """What makes the receipt of a run with this summary when it is sealed."""
     facts, policy = verdict.facts, verdict.impact.fingerprint
     return ReceiptIssuer(
-        repository, facts.change, facts.gate, run, summary, verdict.answers, policy, verdict.waivers, []
+        repository,
+        facts.change,
+        facts.gate,
+        run,
+        summary,
+        verdict.answers,
+        policy,
+        verdict.waivers,
+        [],
     )
 
 
-def seal(summary: Summary, waivers: Sequence[Waiver], issuer: ReceiptIssuer | None, run: RunContext) -> Summary:
+def seal(
+    summary: Summary, waivers: Sequence[Waiver], issuer: ReceiptIssuer | None, run: RunContext
+) -> Summary:
     """Write the verdict down; the summary comes back as it may be shown."""
     run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
     for waiver in waivers:
         run.record.event("override.recorded", **plain(waiver))
     written = run.record.seal(summary, issuer.make if issuer else None)
-    return written or replace(unredacted_fields.redacted_summary(summary, run.redactor.value), bundle="")
+    return written or replace(
+        unredacted_fields.redacted_summary(summary, run.redactor.value), bundle=""
+    )

@@ -1,9 +1,12 @@
-"""Judge a stored run again: what would another rubric, or another model, have said of the same change?
+"""Judge a stored run again: what would another rubric, or another model, have said of the same
+change?
 
-    run -> the same two trees, by their ids -> a review that posts nothing, has no receipt and counts as none
+    run -> the same two trees, by their ids -> a review that posts nothing, has no receipt and
+    counts as none
         -> what came out otherwise, by criterion
 
-Where nothing changed nothing is asked: answers of the shared state count, and those of the stored run itself.
+Where nothing changed nothing is asked: answers of the shared state count, and those of the stored
+run itself.
 """
 
 from __future__ import annotations
@@ -77,7 +80,9 @@ FORMAT = 1
 
 
 class ReplayPlan(Struct, frozen=True):
-    """What is there to do: the rows that an earlier command recorded, and tasks for the other runs."""
+    """What is there to do: the rows that an earlier command recorded, and tasks for the other
+    runs.
+    """
 
     known: tuple[ReplayRow, ...]
     tasks: tuple[ReplayTask, ...]
@@ -116,7 +121,10 @@ def planned(
         labels = state.labels.all()
     for entry in runs:
         task = ReplayTask(repository.root, entry.run_id, entry.key, request, trial)
-        done = next((run.summary for run in bundles.in_batch(replay_key(entry.run_id), trial.batch.digest)), None)
+        done = next(
+            (run.summary for run in bundles.in_batch(replay_key(entry.run_id), trial.batch.digest)),
+            None,
+        )
         if done is None or not is_settled(done, has_key=has_key):
             tasks.append(task)
             continue
@@ -134,8 +142,8 @@ def planned(
 class StoredRun(Struct, frozen=True):
     """A sealed run as it is stored, after every file of it and its receipt were compared.
 
-    `questions`: by rubric, the keys of what judges answered in it. `redacted`: whether a secret was replaced in what is
-    stored.
+    `questions`: by rubric, the keys of what judges answered in it. `redacted`: whether a secret was
+    replaced in what is stored.
     """
 
     entry: RunEntry
@@ -165,7 +173,9 @@ async def replay_row(
     limit = task.request.max_cost_usd
     if limit is not None and limit < SOON_USED_UP:
         cause = BudgetReached(limit_usd=limit)
-        return ReplayRow(run_id=task.run_id, about=task.key, why="the budget is used up", cause=cause)
+        return ReplayRow(
+            run_id=task.run_id, about=task.key, why="the budget is used up", cause=cause
+        )
     try:
         with open_state(repository.common_dir) as state:
             stored = stored_run(repository, task, clock())
@@ -174,7 +184,9 @@ async def replay_row(
             chosen = rubrics_for(gate, change, task.request.rubrics)
             require_message(stored, change, chosen)
             _require_prompts(stored, change, chosen, gate, repository, state)
-            left_out = {one.id for one in chosen if one.has_command and not task.trial.runs_commands}
+            left_out = {
+                one.id for one in chosen if one.has_command and not task.trial.runs_commands
+            }
             recall = partial(recall_answers, stored, repository)
             walk = review_in(
                 repository,
@@ -192,12 +204,16 @@ async def replay_row(
 
 
 def _gate(repository: Repository, change: Change, task: ReplayTask, gates: dict[str, Gate]) -> Gate:
-    """The gate of the definitions that were named; of the change itself, or the built-in one, where they are none."""
+    """The gate of the definitions that were named; of the change itself, or the built-in one, where
+    they are none.
+    """
     batch = task.trial.batch.digest
     if batch in gates:
         return gates[batch]
     gate = gate_for(repository, change, base=None, definitions=task.request.definitions)
-    if gate.origin == "trusted":  # the same for each change; a snapshot for each would take longer than its checks
+    if (
+        gate.origin == "trusted"
+    ):  # the same for each change; a snapshot for each would take longer than its checks
         gates[batch] = gate
     return gate
 
@@ -208,7 +224,9 @@ def not_replayed(task: ReplayTask, why: str) -> ReplayRow:
 
 
 def stored_run(repository: Repository, task: ReplayTask, now: datetime) -> StoredRun:
-    """The run of the task. StorageError, IntegrityError, UsageError: it cannot be replayed, and why."""
+    """The run of the task. StorageError, IntegrityError, UsageError: it cannot be replayed, and
+    why.
+    """
     found = sealed_run(repository, RunEntry(task.run_id, task.key), now)
     if found.summary.workflow != WORKFLOW:
         raise UsageError("it is the run of a workflow, whose agents would work again")
@@ -227,7 +245,9 @@ def sealed_run(repository: Repository, entry: RunEntry, now: datetime) -> Stored
     if about.get("schema") != FORMAT:
         raise StorageError(f"it has format {about.get('schema')}, and this version reads {FORMAT}")
     sealed = bundles.documents(entry)
-    return StoredRun(entry, bundles.receipted(entry), about, _questions(sealed), _is_redacted(sealed))
+    return StoredRun(
+        entry, bundles.receipted(entry), about, _questions(sealed), _is_redacted(sealed)
+    )
 
 
 def _questions(sealed: SealedDocuments) -> Mapping[str, str]:
@@ -241,7 +261,9 @@ def _is_redacted(sealed: SealedDocuments) -> bool:
 
 
 def stored_change(repository: Repository, stored: StoredRun) -> Change:
-    """The very change that was reviewed: the same two trees, by their ids. StorageError if they cannot be had."""
+    """The very change that was reviewed: the same two trees, by their ids. StorageError if they
+    cannot be had.
+    """
     known = stored.summary.change
     before, after = _trees(repository, stored)
     change = repository.between(before, after)
@@ -258,7 +280,9 @@ def stored_change(repository: Repository, stored: StoredRun) -> Change:
 
 
 def _trees(repository: Repository, stored: StoredRun) -> tuple[str, str]:
-    """The trees before and after the change, one of them made from the other by the stored patch if need be."""
+    """The trees before and after the change, one of them made from the other by the stored patch if
+    need be.
+    """
     change = stored.summary.change
     before, after = change.before, change.after
     here = repository.has_tree(before), repository.has_tree(after)
@@ -273,12 +297,18 @@ def _trees(repository: Repository, stored: StoredRun) -> tuple[str, str]:
     if repository.patched(known, _patch(repository, stored.entry), reverse=not here[0]) == wanted:
         return before, after
     if stored.redacted:
-        raise StorageError("secrets were redacted from what is stored of its files, and git has them no more")
-    raise StorageError("its stored patch does not give the reviewed files (contents over 10 MB are not kept)")
+        raise StorageError(
+            "secrets were redacted from what is stored of its files, and git has them no more"
+        )
+    raise StorageError(
+        "its stored patch does not give the reviewed files (contents over 10 MB are not kept)"
+    )
 
 
 def _patch(repository: Repository, entry: RunEntry) -> bytes:
-    sections = (file.patch() for file in read_bundle(repository.store_root / entry.bundle).files.changed())
+    sections = (
+        file.patch() for file in read_bundle(repository.store_root / entry.bundle).files.changed()
+    )
     return "".join(sections).encode("utf-8", "surrogateescape")
 
 
@@ -292,29 +322,43 @@ def require_message(stored: StoredRun, change: Change, rubrics: Iterable[Rubric]
 
 
 def _require_prompts(
-    stored: StoredRun, change: Change, rubrics: Iterable[Rubric], gate: Gate, repository: Repository, state: State
+    stored: StoredRun,
+    change: Change,
+    rubrics: Iterable[Rubric],
+    gate: Gate,
+    repository: Repository,
+    state: State,
 ) -> None:
-    """UsageError if a rubric sees what was asked for, which the run's judge was shown, and nothing here has it."""
+    """UsageError if a rubric sees what was asked for, which the run's judge was shown, and nothing
+    here has it.
+    """
     seeing = next((rubric.id for rubric in rubrics if "prompt" in rubric.sees), "")
     shown = stored.about.get("shown")
     was_shown = isinstance(shown, dict) and "prompt" in shown
     if seeing and was_shown and not what_was_asked(change, gate, repository, state, str).text:
-        raise UsageError(f"rubric {seeing} sees what was asked for, and no captured session here has it any more")
+        raise UsageError(
+            f"rubric {seeing} sees what was asked for, and no captured session here has it any more"
+        )
 
 
 # What it was answered
 
 
-def recall_answers(stored: StoredRun, repository: Repository, facts: Facts, run: RunContext) -> None:
-    """Let the shared state of this run give what the stored run was answered, if it is the answer to the same.
+def recall_answers(
+    stored: StoredRun, repository: Repository, facts: Facts, run: RunContext
+) -> None:
+    """Let the shared state of this run give what the stored run was answered, if it is the answer
+    to the same.
 
-    The receipt names the questions by their keys; of a rubric with two questions, one of which shows the author's
-    message, it names one, and the votes are not told apart.
+    The receipt names the questions by their keys; of a rubric with two questions, one of which
+    shows the author's message, it names one, and the votes are not told apart.
     """
     if (gate := _gate_then(stored, repository, facts)) is None:
         return
     rubrics = tuple(rubric for rubric in gate.rubrics if rubric.id in stored.questions)
-    questions = questions_of(replace(facts, gate=gate, rubrics=rubrics), gate.default_model(run.environment))
+    questions = questions_of(
+        replace(facts, gate=gate, rubrics=rubrics), gate.default_model(run.environment)
+    )
     for question in questions:
         alone = sum(other.rubric.id == question.rubric.id for other in questions) == 1
         if alone and stored.questions[question.rubric.id] == question.key:
@@ -322,7 +366,9 @@ def recall_answers(stored: StoredRun, repository: Repository, facts: Facts, run:
 
 
 def _gate_then(stored: StoredRun, repository: Repository, facts: Facts) -> Gate | None:
-    """The gate in force then, if it can be read here, else that of now, which may have the same rubrics."""
+    """The gate in force then, if it can be read here, else that of now, which may have the same
+    rubrics.
+    """
     trusted = stored.summary.trusted
     if trusted.bootstrap or not repository.has(trusted.revision):
         return facts.gate
@@ -333,8 +379,15 @@ def _gate_then(stored: StoredRun, repository: Repository, facts: Facts) -> Gate 
 
 
 def answers_to(question: RubricQuestion, stored: StoredRun) -> dict[str, dict[str, Any]]:
-    """The stored run's votes on the question, and its second looks at them, as the shared state keeps them by key."""
-    results = (one for rubric in stored.summary.rubrics if rubric.id == question.rubric.id for one in rubric.criteria)
+    """The stored run's votes on the question, and its second looks at them, as the shared state
+    keeps them by key.
+    """
+    results = (
+        one
+        for rubric in stored.summary.rubrics
+        if rubric.id == question.rubric.id
+        for one in rubric.criteria
+    )
     judged = {one.id: one.votes for one in results if one.kind == "judge"}
     return dict(_votes(question, judged, stored)) | dict(_looks(question, judged))
 
@@ -352,12 +405,16 @@ def _votes(
         vote = CastVote(
             by_criterion={name: replace(one, second_look=UNSET) for name, one in cast.items()},
             model=model,
-            unreviewed=tuple(one for one in stored.summary.unreviewed if question.rubric.id in one.rubrics),
+            unreviewed=tuple(
+                one for one in stored.summary.unreviewed if question.rubric.id in one.rubrics
+            ),
         )
         yield keys[model], plain(vote.keep_for_later(stored.entry.bundle))
 
 
-def _looks(question: RubricQuestion, judged: Mapping[str, Sequence[Vote]]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _looks(
+    question: RubricQuestion, judged: Mapping[str, Sequence[Vote]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     rubric = question.rubric
     models = [model for model in (question.model_of(1), rubric.fallback) if model]
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
@@ -369,5 +426,7 @@ def _looks(question: RubricQuestion, judged: Mapping[str, Sequence[Vote]]) -> It
                 continue
             bare = [replace(vote, second_look=UNSET) for vote in votes]
             prompt = look_prompt(criterion, bare, "")
-            key = look_key(prompt, trees=question.about, models=models, tools=TOOLS, versions=versions)
+            key = look_key(
+                prompt, trees=question.about, models=models, tools=TOOLS, versions=versions
+            )
             yield key, plain(look)

@@ -25,9 +25,15 @@ OUTCOMES: Mapping[EndKind, RunOutcome] = {"finished": "pass", "limit": "inconclu
 """Of a stage by how its agent's session ended; "error" for any other end."""
 
 CONDITIONS: Mapping[str, StageOutcome] = {
-    "passed": "pass", "failed": "fail", "inconclusive": "inconclusive", "error": "error", "skipped": "skipped",
-}  # fmt: skip
-"""What `when` says of a stage, and the outcome that it means; "changed" and "unchanged" are about its trees."""
+    "passed": "pass",
+    "failed": "fail",
+    "inconclusive": "inconclusive",
+    "error": "error",
+    "skipped": "skipped",
+}
+"""What `when` says of a stage, and the outcome that it means; "changed" and "unchanged" are about
+its trees.
+"""
 
 
 class Todos(list[TurnTodo]):
@@ -42,10 +48,11 @@ class Todos(list[TurnTodo]):
 class StageResult(Struct, frozen=True, kw_only=True):
     """One run of a stage: of an agent, of rubrics, or of a TOML stage with `until`, which has both.
 
-    `node` is its place in the run's graph. `before` and `after` are tree ids of the workspace. Of an agent: `status`
-    and `reason` say how its session ended, `message` is its last one, `answer` fills the schema it was given, `patch`
-    is what it changed. Of rubrics: `verdict`. `error` is what a watcher raised. `lacks` is shown in place of a
-    pass: "unchanged" of an agent with tools that edit, "nothing" of rubrics by which nothing was reviewed.
+    `node` is its place in the run's graph. `before` and `after` are tree ids of the workspace. Of
+    an agent: `status` and `reason` say how its session ended, `message` is its last one, `answer`
+    fills the schema it was given, `patch` is what it changed. Of rubrics: `verdict`. `error` is
+    what a watcher raised. `lacks` is shown in place of a pass: "unchanged" of an agent with tools
+    that edit, "nothing" of rubrics by which nothing was reviewed.
     """
 
     id: str
@@ -91,7 +98,9 @@ class StageResult(Struct, frozen=True, kw_only=True):
 
     @property
     def result(self) -> RunResult:
-        """What the agent's turn did, from its bundle. StorageError: no agent ran, or nothing could be recorded."""
+        """What the agent's turn did, from its bundle. StorageError: no agent ran, or nothing could
+        be recorded.
+        """
         if self.bundle is None:
             raise StorageError(f"The stage {self.node} has no recorded turn.")
         return read_bundle(self.bundle)
@@ -118,8 +127,14 @@ class Used(Struct, frozen=True):
 
 
 async def used_in(result: RunResult) -> Used:
-    """What the agents and judges of a run used; of a replayed one, when it was recorded. StorageError."""
-    events = [event async for event in result.timeline.events() if event.source == "sdk" and event.type == "usage"]
+    """What the agents and judges of a run used; of a replayed one, when it was recorded.
+    StorageError.
+    """
+    events = [
+        event
+        async for event in result.timeline.events()
+        if event.source == "sdk" and event.type == "usage"
+    ]
     used = [event.load() for event in events]
     models = [str(answer["model"]) for answer in used if "model" in answer]
     totals = [answer for answer in used if "basis" in answer]  # one a turn, when it was settled

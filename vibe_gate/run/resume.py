@@ -1,4 +1,6 @@
-"""Going on with a run that died: what its stages had come to is given again while they are asked the same."""
+"""Going on with a run that died: what its stages had come to is given again while they are asked
+the same.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class KeptRequest(Struct, frozen=True, kw_only=True):
     fix: str = ""
 
     def require_model(self) -> None:
-        """ValueError: the model is a word that the agent's command line would take for something else."""
+        """ValueError: the model is a word that the agent's command line would take for something
+        else.
+        """
         try:
             if self.model is not None:
                 model_name(self.model)
@@ -55,7 +59,9 @@ class KeptRequest(Struct, frozen=True, kw_only=True):
 
     def review(self, **more: Any) -> ReviewRequest:  # noqa: ANN401
         """The review's request; `more` as of ReviewRequest."""
-        return ReviewRequest(self.selection, **{name: getattr(self, name) for name in LIMITS}, **more)
+        return ReviewRequest(
+            self.selection, **{name: getattr(self, name) for name in LIMITS}, **more
+        )
 
 
 class KeptTrees(Struct, frozen=True, kw_only=True):
@@ -79,20 +85,28 @@ class KeptRun(Struct, frozen=True, kw_only=True):
 
     def require_same(self, change: Change, gate: Gate) -> None:
         """InfrastructureError: the run would be about something else now."""
-        if (change.key, change.before, change.after) != (self.key, self.change.before, self.change.after):
+        if (change.key, change.before, change.after) != (
+            self.key,
+            self.change.before,
+            self.change.after,
+        ):
             raise InfrastructureError(
                 f"Run {self.run_id} is about {self.key[:17]}, tree {self.change.after[:12]}; the change is "
                 f"{change.key[:17]}, tree {change.after[:12]} now. Bring its commit and files back, or begin a new run."
             )
         if dict(gate.digests) != self.definitions:
             names = sorted(set(gate.digests) ^ set(self.definitions.items()))
-            raise InfrastructureError(f"Run {self.run_id} began with other definitions: {names[0][0]} differs.")
+            raise InfrastructureError(
+                f"Run {self.run_id} began with other definitions: {names[0][0]} differs."
+            )
 
 
 def kept_run(run: RunEntry, about: Mapping[str, Any], begun: BegunRun | None) -> KeptRun:
-    """The run to go on with. Nothing of its run.json (`about`) is believed: `begun` is what this clone noted.
+    """The run to go on with. Nothing of its run.json (`about`) is believed: `begun` is what this
+    clone noted.
 
-    IntegrityError: it did not begin in this clone, or its run.json was changed. UsageError: it is not a workflow's.
+    IntegrityError: it did not begin in this clone, or its run.json was changed. UsageError: it is
+    not a workflow's.
     """
     if begun is None:
         raise IntegrityError(
@@ -100,7 +114,9 @@ def kept_run(run: RunEntry, about: Mapping[str, Any], begun: BegunRun | None) ->
             "prompt would run with your key. Begin a run of your own: `vibe-gate run`."
         )
     if not begun.request:
-        raise UsageError(f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. Begin it again.")
+        raise UsageError(
+            f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. Begin it again."
+        )
     noted = _noted(begun)
     changed = [name for name in RESUMED_FIELDS if about.get(name) != noted.get(name)]
     if changed or run.key != noted.get("key"):
@@ -128,7 +144,13 @@ def _noted(begun: BegunRun) -> dict[str, Any]:
 
 
 async def given_again(
-    id: str, node: str, agent: str, asked: tuple[str, str], kept: EndedStage, tree: RunTree, bundle: Path
+    id: str,
+    node: str,
+    agent: str,
+    asked: tuple[str, str],
+    kept: EndedStage,
+    tree: RunTree,
+    bundle: Path,
 ) -> StageResult:
     """The result that the stage had; `asked` are the digests of its agent and its prompt.
 

@@ -46,7 +46,14 @@ from vibe_gate.report import sentences
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
 from vibe_gate.run.sharing import UnsharedRun, run_to_share, share_answers, untold_notes
-from vibe_gate.run.summary import answered_questions, capture_note, notes_on, nothing, summary_of, unrecorded_note
+from vibe_gate.run.summary import (
+    answered_questions,
+    capture_note,
+    notes_on,
+    nothing,
+    summary_of,
+    unrecorded_note,
+)
 from vibe_gate.store import captured
 from vibe_gate.store.state import State
 
@@ -87,12 +94,16 @@ class Review(Struct, frozen=True):
 
     @property
     def outcome(self) -> RunOutcome:
-        """pass, fail, inconclusive or error; a pass can still need a person's approval (exit code 4)."""
+        """pass, fail, inconclusive or error; a pass can still need a person's approval (exit code
+        4).
+        """
         return self.summary.outcome
 
     @property
     def headline(self) -> str:
-        """The verdict and what decided, as the first line of `vibe-gate review` says it: `PASS (checks only) · ...`."""
+        """The verdict and what decided, as the first line of `vibe-gate review` says it: `PASS
+        (checks only) · ...`.
+        """
         return safe(sentences.headline(self.summary))
 
     @property
@@ -112,8 +123,9 @@ class Review(Struct, frozen=True):
 
     @property
     def bundle(self) -> RunResult | None:
-        """All that was recorded, opened now and read as it is asked for; None if there was nothing to review, or
-        nothing could be recorded. StorageError."""
+        """All that was recorded, opened now and read as it is asked for; None if there was nothing
+        to review, or nothing could be recorded. StorageError.
+        """
         if not self.summary.bundle:
             return None
         from vibe_gate.store.result import read_bundle  # hooks open no bundle
@@ -144,8 +156,8 @@ async def review(
 ) -> Review:
     """Review one change of the repository around `start`.
 
-    Raises GateError: UsageError and its kinds for what cannot be understood, GatewayError for a wire that is set up
-    wrongly. A model that cannot be reached is no error but an outcome.
+    Raises GateError: UsageError and its kinds for what cannot be understood, GatewayError for a
+    wire that is set up wrongly. A model that cannot be reached is no error but an outcome.
     """
     with open_repository(start, environ) as repository:
         return await review_in(repository, request, clock=clock, progress=progress, meter=meter)
@@ -161,9 +173,11 @@ async def review_in(
     state: State | None = None,
     stored: StoredChange | None = None,
 ) -> Review:
-    """Review a change in a repository that is open already, with its shared state if that is open, too.
+    """Review a change in a repository that is open already, with its shared state if that is open,
+    too.
 
-    `stored`: a change that was reviewed before takes the place of what the request selects, and its gate.
+    `stored`: a change that was reviewed before takes the place of what the request selects, and its
+    gate.
     """
     mode = request.mode
     began_at = time.monotonic()
@@ -182,14 +196,18 @@ async def review_in(
         facts = facts_of(change, gate, rubrics, request, repository, world, unread)
         deadline = Deadline(began_at, request.deadline_s or gate.file.budget.deadline_s)
         run = open_run(facts, world, deadline, more=mode.about, meter=meter)
-    with recording(run, facts, cleans=mode.batch is None):  # a batch must find again what it has made
+    with recording(
+        run, facts, cleans=mode.batch is None
+    ):  # a batch must find again what it has made
         with run.deadline.interrupting():
             keep_contents(repository, change, run)
             if stored:
                 stored.recall(facts, run)
         find_changes = partial(changed_since, repository)
         with closing(ModelAccess(run, request, gate)) as model:
-            verdict = await reach_verdict(facts, request, repository, run, progress, find_changes, model)
+            verdict = await reach_verdict(
+                facts, request, repository, run, progress, find_changes, model
+            )
         with run.deadline.interrupting():
             progress("seal", "writing the verdict")
             decided = summary_of(verdict, run)
@@ -216,16 +234,22 @@ async def review_in(
     )
 
 
-def _gate_of(repository: Repository, change: Change, request: ReviewRequest, stored: StoredChange | None) -> Gate:
+def _gate_of(
+    repository: Repository, change: Change, request: ReviewRequest, stored: StoredChange | None
+) -> Gate:
     """The gate in force, its judges replaced by the model on trial if there is one."""
     base, definitions = request.base, request.definitions
-    gate = stored.gate if stored else gate_for(repository, change, base=base, definitions=definitions)
+    gate = (
+        stored.gate if stored else gate_for(repository, change, base=base, definitions=definitions)
+    )
     judge_model = request.mode.judge_model
     return gate.judged_by(judge_model) if judge_model else gate
 
 
 def _rubrics_of(gate: Gate, change: Change, request: ReviewRequest) -> tuple[Rubric, ...]:
-    """The rubrics to ask. UsageError: one that is named is not there, or one runs code where none may run."""
+    """The rubrics to ask. UsageError: one that is named is not there, or one runs code where none
+    may run.
+    """
     mode = request.mode
     rubrics = rubrics_for(gate, change, request.rubrics)
     if not mode.runs_commands:
@@ -244,10 +268,11 @@ async def reach_verdict(
     changed_since: Callable[[Change], Sequence[str]],
     model: ModelAccess,
 ) -> RunVerdict:
-    """Between facts and their verdict: checks, then judges if they are needed. Each gate of a workflow does the same.
+    """Between facts and their verdict: checks, then judges if they are needed. Each gate of a
+    workflow does the same.
 
-    `changed_since` gives the paths at which index or working tree hold something else now. `model` is opened if a
-    judge has to be asked; all stages of a workflow share it.
+    `changed_since` gives the paths at which index or working tree hold something else now. `model`
+    is opened if a judge has to be asked; all stages of a workflow share it.
     """
     change, gate = facts.change, facts.gate
     job = request.forge or ForgeJob()
@@ -256,7 +281,9 @@ async def reach_verdict(
         is_in_ci = run.environment.in_ci
         impact = policy_impact(repository, change, gate, in_ci=is_in_ci)
         today = run.clock().date()
-        waivers = waivers_in_force(run.state, gate, impact, today, job.accepted, job.find_approval, in_ci=is_in_ci)
+        waivers = waivers_in_force(
+            run.state, gate, impact, today, job.accepted, job.find_approval, in_ci=is_in_ci
+        )
         check_count = sum(len(rubric.check_criteria) for rubric in facts.rubrics)
         progress("checks", f"{counted(len(change.files), 'file')}, {counted(check_count, 'check')}")
         checks = run_checks(
@@ -293,7 +320,9 @@ async def reach_verdict(
 
 
 def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:
-    """What agents did: those of the stages before this gate, and captured sessions that wrote files of the change."""
+    """What agents did: those of the stages before this gate, and captured sessions that wrote files
+    of the change.
+    """
     authors = []
     for session_id in writers(facts.change.files, run.state.captured_blobs.sessions_by_blob()):
         session = captured.session_in(repository.store_root, session_id)
@@ -308,7 +337,11 @@ def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[C
 
 
 def _reused(
-    request: ReviewRequest, facts: Facts, checks: CheckResults, repository: Repository, run: RunContext
+    request: ReviewRequest,
+    facts: Facts,
+    checks: CheckResults,
+    repository: Repository,
+    run: RunContext,
 ) -> Answers | None:
     """A pass that somebody else signed for exactly this question, if the request takes one over."""
     if request.forge is None or request.force:
@@ -321,7 +354,9 @@ def _reused(
 
 
 def changed_since(repository: Repository, change: Change) -> tuple[str, ...]:
-    """The paths at which the index or working tree, if it was reviewed, is not the reviewed tree any more."""
+    """The paths at which the index or working tree, if it was reviewed, is not the reviewed tree
+    any more.
+    """
     if change.kind == "worktree":
         tree = change.after if repository.still_holds(change.after) else repository.snapshot()
     elif change.kind == "staged":

@@ -4,7 +4,8 @@
     no commits    it is the last one before, upon the same commit, of index or working tree as this one is, that was
                   about other contents; a changed file is in both
 
-Whatever is less plain is no round: nothing is called fixed because another change was reviewed in between.
+Whatever is less plain is no round: nothing is called fixed because another change was reviewed in
+between.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ MOST_LOOKED_AT = 20
 """Earlier runs whose bundles are opened."""
 
 
-def round_before(result: RunResult, entries: Sequence[RunEntry], repository: Repository) -> RoundRecord | None:
-    """What became of the findings of the round before; None if there was none, or neither found anything.
+def round_before(
+    result: RunResult, entries: Sequence[RunEntry], repository: Repository
+) -> RoundRecord | None:
+    """What became of the findings of the round before; None if there was none, or neither found
+    anything.
 
     `entries`: runs, the newest first. StorageError, IntegrityError: the run itself cannot be read.
     """
@@ -39,11 +43,14 @@ def round_before(result: RunResult, entries: Sequence[RunEntry], repository: Rep
     root, head = result.bundle_dir.parents[2], summary.change.head_commit
     earlier = islice(_candidates(summary, entries), MOST_LOOKED_AT)
     with suppress(GateError):  # of an earlier run that is damaged nothing is told
-        entry = _of_commits(head, earlier, repository) if head else _of_snapshots(result, earlier, root)
+        entry = (
+            _of_commits(head, earlier, repository) if head else _of_snapshots(result, earlier, root)
+        )
         if entry is None or not (head or _paths(summary).intersection(entry.paths)):
             return None
         before = read_bundle(root / entry.bundle)
-        # What a model said that was shown what stays in this clone does not get into the page of a run without.
+        # What a model said that was shown what stays in this clone does not get into the page of a
+        # run without.
         is_shown_the_same = before.about.get("shown") == result.about.get("shown")
         if is_shown_the_same and asks_the_same(then := before.summary, summary):
             told = told_since(then, summary)
@@ -58,7 +65,11 @@ def _candidates(summary: Summary, entries: Sequence[RunEntry]) -> Iterator[RunEn
         return
     for entry in entries:
         is_upon = (entry.workflow, entry.base_commit) == (WORKFLOW, change.base_commit)
-        is_alike = is_upon and bool(entry.head_commit) == bool(change.head_commit) and entry.after != change.after
+        is_alike = (
+            is_upon
+            and bool(entry.head_commit) == bool(change.head_commit)
+            and entry.after != change.after
+        )
         if is_alike and entry.run_id < summary.run_id and entry.outcome in ("pass", "fail"):
             yield entry
 
@@ -68,13 +79,18 @@ def _of_commits(head: str, earlier: Iterator[RunEntry], repository: Repository) 
     if not repository.has(head):
         return None
     names = ((entry, entry.head_commit) for entry in earlier)
-    return next((one for one, old in names if repository.has(old) and repository.is_ancestor(old, head)), None)
+    return next(
+        (one for one, old in names if repository.has(old) and repository.is_ancestor(old, head)),
+        None,
+    )
 
 
 def _of_snapshots(result: RunResult, earlier: Iterator[RunEntry], root: Path) -> RunEntry | None:
     """The last one of index or working tree, as this one is."""
     kinds = (_kind(result), "")
-    return next((entry for entry in earlier if _kind(read_bundle(root / entry.bundle)) in kinds), None)
+    return next(
+        (entry for entry in earlier if _kind(read_bundle(root / entry.bundle)) in kinds), None
+    )
 
 
 def _kind(result: RunResult) -> str:
@@ -89,14 +105,17 @@ def _paths(summary: Summary) -> set[str]:
 
 def asks_the_same(earlier: Summary, summary: Summary) -> bool:
     """Whether both asked the same rubrics, and both asked judges or neither did."""
-    rubrics, others = ({(one.id, one.digest) for one in each.rubrics} for each in (earlier, summary))
+    rubrics, others = (
+        {(one.id, one.digest) for one in each.rubrics} for each in (earlier, summary)
+    )
     return rubrics == others and bool(earlier.unasked) == bool(summary.unasked)
 
 
 def told_since(earlier: Summary, summary: Summary) -> RoundRecord:
     """What became of the findings of the earlier review.
 
-    A file that is no longer part of uncommitted work may just not be staged: nothing of it is called fixed.
+    A file that is no longer part of uncommitted work may just not be staged: nothing of it is
+    called fixed.
     """
     before = first_round(earlier.findings, earlier.change.after).state
     decided, paths = answered_by(summary, before), _paths(summary)

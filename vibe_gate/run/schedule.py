@@ -13,7 +13,9 @@ from vibe_gate.run.workflow import Workflow
 
 
 async def scheduled(file: WorkflowFile, wf: Workflow) -> None:
-    """Run the stages; those that nothing lies between run in parallel, as far as the workspace allows."""
+    """Run the stages; those that nothing lies between run in parallel, as far as the workspace
+    allows.
+    """
     ended: dict[str, asyncio.Future[StageResult]] = {}
     for rule in file.stage:
         ended[rule.id] = asyncio.get_running_loop().create_future()
@@ -43,11 +45,15 @@ def _why_not(rule: StageRule, needed: dict[str, StageResult]) -> str:
     if well < rule.required:
         missing = [name for name in rule.needs if not needed[name].passed and name not in named]
         return f"{', '.join(missing)} did not pass"
-    wrong = [f"{stage}.{what}" for stage, what in rule.conditions if not needed[stage].fulfils(what)]
+    wrong = [
+        f"{stage}.{what}" for stage, what in rule.conditions if not needed[stage].fulfils(what)
+    ]
     return f"not {', '.join(wrong)}" if wrong else ""
 
 
-async def _once(rule: StageRule, after: list[str], context: list[StageResult], wf: Workflow) -> StageResult:
+async def _once(
+    rule: StageRule, after: list[str], context: list[StageResult], wf: Workflow
+) -> StageResult:
     return await wf.stage(
         rule.id,
         agent=rule.agent,
@@ -64,7 +70,9 @@ async def _once(rule: StageRule, after: list[str], context: list[StageResult], w
 async def _until(
     rule: StageRule, until: UntilRule, after: list[str], context: list[StageResult], wf: Workflow
 ) -> StageResult:
-    """The stage, again and again, until its rubrics pass: each time it is told their last verdict."""
+    """The stage, again and again, until its rubrics pass: each time it is told their last
+    verdict.
+    """
     verdicts: list[StageResult] = []
 
     async def body() -> StageResult:
@@ -81,8 +89,17 @@ async def _until(
     done = await wf.until(passes, body, max_iterations=until.max_iterations)
     last = done.last
     deciding = verdicts[-1] if verdicts and last.passed else last
-    reason = "" if done.converged else f"{done.reason} after {len(done.results)} of {until.max_iterations}"
+    reason = (
+        ""
+        if done.converged
+        else f"{done.reason} after {len(done.results)} of {until.max_iterations}"
+    )
     return replace(
-        last, node=deciding.node, outcome=deciding.outcome, reason=reason, before=done.results[0].before,
-        verdict=deciding.verdict, lacks=deciding.lacks,
-    )  # fmt: skip
+        last,
+        node=deciding.node,
+        outcome=deciding.outcome,
+        reason=reason,
+        before=done.results[0].before,
+        verdict=deciding.verdict,
+        lacks=deciding.lacks,
+    )

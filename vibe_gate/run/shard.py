@@ -13,7 +13,9 @@ _FORM = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
 
 
 class Shard(Struct, frozen=True):
-    """Part `number` (from 1) of `count`. Which part a task is in depends on its name and `count` alone."""
+    """Part `number` (from 1) of `count`. Which part a task is in depends on its name and `count`
+    alone.
+    """
 
     number: int = 1
     count: int = 1
@@ -23,7 +25,9 @@ class Shard(Struct, frozen=True):
 
     def has(self, name: str) -> bool:
         """Whether the task with this name (a commit or run id, a case's name) is in this part."""
-        return int.from_bytes(hashlib.sha256(name.encode()).digest()) % self.count == self.number - 1
+        return (
+            int.from_bytes(hashlib.sha256(name.encode()).digest()) % self.count == self.number - 1
+        )
 
 
 WHOLE = Shard()

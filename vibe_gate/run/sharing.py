@@ -1,5 +1,5 @@
-"""The store that a team shares, as a run uses it: named by the gate at the trusted revision, and used by who has the
-team's key. Nothing of it is loaded where the gate names none.
+"""The store that a team shares, as a run uses it: named by the gate at the trusted revision, and
+used by who has the team's key. Nothing of it is loaded where the gate names none.
 """
 
 from __future__ import annotations
@@ -45,10 +45,12 @@ class UnsharedRun(Struct, frozen=True):
 
 
 def share_answers(gate: Gate, request: ReviewRequest, repository: Repository, world: World) -> str:
-    """Let the run share answers, if the gate names a store and this environment has the key; "", or why not.
+    """Let the run share answers, if the gate names a store and this environment has the key; "", or
+    why not.
 
-    Without a key nothing is said but in CI, where a secret may have been forgotten: not everybody is of the team. A
-    replay shares nothing: its definitions are whichever the user named. Nor does what cassettes answer.
+    Without a key nothing is said but in CI, where a secret may have been forgotten: not everybody
+    is of the team. A replay shares nothing: its definitions are whichever the user named. Nor does
+    what cassettes answer.
     """
     if world.state.shared is not None:  # by an earlier review of this process
         world.state.shared.begin()
@@ -75,20 +77,25 @@ def share_answers(gate: Gate, request: ReviewRequest, repository: Repository, wo
 
 
 def run_to_share(summary: Summary, repository: Repository, world: World) -> UnsharedRun | None:
-    """The run as it is to be uploaded; None if no store is shared, of checks alone about uncommitted work, and of one
-    that stays here."""
+    """The run as it is to be uploaded; None if no store is shared, of checks alone about
+    uncommitted work, and of one that stays here.
+    """
     shared = world.state.shared
     if shared is None or not summary.bundle or not is_evidence(summary.key, summary.cost.basis):
         return None
     if not _may_leave(summary, repository, world):
         return None
-    return UnsharedRun(summary, repository.store_root, repository.tracked_in_store(), shared, world.clock)
+    return UnsharedRun(
+        summary, repository.store_root, repository.tracked_in_store(), shared, world.clock
+    )
 
 
 def _may_leave(summary: Summary, repository: Repository, world: World) -> bool:
     from vibe_gate.store.bundles import Bundles  # few gates have a store
 
-    bundles = Bundles(repository.store_root, Provenance(world.clock(), repository.tracked_in_store()))
+    bundles = Bundles(
+        repository.store_root, Provenance(world.clock(), repository.tracked_in_store())
+    )
     return bundles.may_leave(RunEntry(summary.run_id, summary.key))
 
 

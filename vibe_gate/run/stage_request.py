@@ -108,7 +108,9 @@ class Material(Struct, frozen=True):
 
 
 def handed_over(context: Context, nonce: str) -> Iterator[str]:
-    """A section for each result: last message, todos, verdict and patch, as far as there are any."""
+    """A section for each result: last message, todos, verdict and patch, as far as there are
+    any.
+    """
     for result in context if isinstance(context, Sequence) else (context,):
         name = result.id if isinstance(result, StageResult) else "before"
         parts = [f"{title}:\n\n{_data(text, nonce)}" for title, text in _parts(result) if text]
@@ -175,4 +177,6 @@ def _grounds(failed: CriterionResult) -> Iterator[str]:
 
 
 def _data(text: str, nonce: str) -> str:
-    return fence("\n".join("| " + escape.show_text(line) for line in text.rstrip("\n").split("\n")), nonce)
+    return fence(
+        "\n".join("| " + escape.show_text(line) for line in text.rstrip("\n").split("\n")), nonce
+    )

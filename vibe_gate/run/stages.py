@@ -38,13 +38,13 @@ from vibe_gate.run.summary import summary_of
 from vibe_gate.run.tree import RunTree, RunTrees
 from vibe_gate.sessions import SessionMeta
 
-_NO_CASSETTE = (
-    "A cassette would keep the sessions that the agent is shown, which stay in this clone: leave out --wire record."
-)
+_NO_CASSETTE = "A cassette would keep the sessions that the agent is shown, which stay in this clone: leave out --wire record."
 
 
 class Stages:
-    """The stages of one run: `graph` says what has run, `trees` hold the files, `model` is the way to the model."""
+    """The stages of one run: `graph` says what has run, `trees` hold the files, `model` is the way
+    to the model.
+    """
 
     def __init__(
         self,
@@ -71,7 +71,9 @@ class Stages:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Carry stages out in this block; afterwards workspaces stay only as far as somebody goes on from them."""
+        """Carry stages out in this block; afterwards workspaces stay only as far as somebody goes
+        on from them.
+        """
         done = False
         try:
             yield
@@ -113,13 +115,17 @@ class Stages:
         return self._ended(result, "DONE")
 
     def _tell_round(self, node: str, verdict: RunVerdict, summary: Summary) -> None:
-        """Write down what became of the findings of the last gate before it that asked one of its rubrics."""
+        """Write down what became of the findings of the last gate before it that asked one of its
+        rubrics.
+        """
         rubric_ids = {rubric.id for rubric in verdict.rubrics}
         last = self.graph.last_gate(node, rubric_ids)
         previous = self._rounds[last].state if last else None
         redact = self.run.redactor.text
         # A placeholder may be longer than what it stands for.
-        findings = [replace(finding, message=short(redact(finding.message))) for finding in verdict.findings]
+        findings = [
+            replace(finding, message=short(redact(finding.message))) for finding in verdict.findings
+        ]
         current_round = next_round(
             previous,
             findings,
@@ -134,7 +140,14 @@ class Stages:
     def _facts_now(self, node: str, rubrics: tuple[Rubric, ...], tree: RunTree) -> Facts:
         """The facts of the change as agents left it."""
         authored, agents = self.authored(tree), self.graph.agents_before(node)
-        return replace(self.facts, change=tree.current, rubrics=rubrics, authored=authored, stage=node, agents=agents)
+        return replace(
+            self.facts,
+            change=tree.current,
+            rubrics=rubrics,
+            authored=authored,
+            stage=node,
+            agents=agents,
+        )
 
     def authored(self, tree: RunTree) -> AgentAuthored:
         """Who wrote the change as it is now: an agent, if one of the run added to it."""
@@ -147,7 +160,9 @@ class Stages:
         """One turn of an agent."""
         agent, run = request.agent, self.run
         if agent.writes and agent.level == "none":
-            raise UsageError(f'The agent {agent.id} has tools that write, so its isolation cannot be "none".')
+            raise UsageError(
+                f'The agent {agent.id} has tools that write, so its isolation cannot be "none".'
+            )
         node = self.graph.add(
             request.id,
             request.after,
@@ -163,11 +178,19 @@ class Stages:
         if recorded is not None:
             async with tree.reading():
                 digests = agent.digest, prompt
-                result = await given_again(request.id, node, agent.id, digests, recorded, tree, run.record.directory)
+                result = await given_again(
+                    request.id, node, agent.id, digests, recorded, tree, run.record.directory
+                )
             return self._ended(_with_lack(result, agent), _node_status(result), "recorded")
-        if self._approve and not approved(self._approve, run.record, node, agent, request.prompt, self.model.cost.usd):
+        if self._approve and not approved(
+            self._approve, run.record, node, agent, request.prompt, self.model.cost.usd
+        ):
             denied = StageResult(
-                id=request.id, node=node, outcome="inconclusive", reason="a person denied it", agent=agent.id
+                id=request.id,
+                node=node,
+                outcome="inconclusive",
+                reason="a person denied it",
+                agent=agent.id,
             )
             return self._ended(denied, "CANCELLED")
 
@@ -182,7 +205,9 @@ class Stages:
         """A stage that is not run."""
         return self.graph.skipped(id, after, why, kind)
 
-    def _session_to_go_on(self, request: StageRequest, tree: RunTree, *, is_recorded: bool) -> SessionMeta | None:
+    def _session_to_go_on(
+        self, request: StageRequest, tree: RunTree, *, is_recorded: bool
+    ) -> SessionMeta | None:
         """The session to go on with, after its files are there. UsageError, StorageError.
 
         `is_recorded`: this run's turn of it had ended when the run died.
@@ -198,7 +223,9 @@ class Stages:
         return meta
 
     def keep_private(self) -> None:
-        """Keep the run in this clone, as an agent is shown sessions that may not leave it. UsageError."""
+        """Keep the run in this clone, as an agent is shown sessions that may not leave it.
+        UsageError.
+        """
         if self.model.wire.mode == "record":
             raise UsageError(_NO_CASSETTE)
         self.run.record.describe(shown={"session": PRIVATE})
@@ -209,7 +236,9 @@ class Stages:
 
 
 def _with_lack(result: StageResult, agent: Agent) -> StageResult:
-    """The result with what it lacks: an agent that is to edit files and leaves them as they were has done nothing."""
+    """The result with what it lacks: an agent that is to edit files and leaves them as they were
+    has done nothing.
+    """
     return result if result.changed or not agent.edits else replace(result, lacks="unchanged")
 
 

@@ -1,4 +1,6 @@
-"""What a run's documents say: run.json when it begins, summary.json when it ends, notes for people."""
+"""What a run's documents say: run.json when it begins, summary.json when it ends, notes for
+people.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ def posted_summary(
 
 
 def answered_questions(verdict: RunVerdict) -> dict[str, str]:
-    """The text of each question that has votes, by `<rubric>/<criterion>`: of this run, or of an earlier one."""
+    """The text of each question that has votes, by `<rubric>/<criterion>`: of this run, or of an
+    earlier one.
+    """
     texts = {}
     for rubric in verdict.facts.rubrics:
         for criterion in rubric.judge_criteria:
@@ -132,7 +136,9 @@ def gate_answers(verdict: RunVerdict) -> GateAnswers:
 
 
 def merge_gate_answers(verdicts: Iterable[RunVerdict]) -> GateAnswers:
-    """What several gates answered; of a rubric, a finding or a file that several have, the last one's."""
+    """What several gates answered; of a rubric, a finding or a file that several have, the last
+    one's.
+    """
     rubrics: dict[str, RubricResult] = {}
     findings: dict[str | Finding, Finding] = {}
     policy_changes: dict[str, PolicyChange] = {}
@@ -237,8 +243,12 @@ def make_summary(
     )
 
 
-def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: Answers) -> tuple[Unreviewed, ...]:
-    """Everything that judges were not shown, with the reason: silence about it would look like approval."""
+def unreviewed(
+    change: Change, rubrics: Sequence[Rubric], answers: Answers
+) -> tuple[Unreviewed, ...]:
+    """Everything that judges were not shown, with the reason: silence about it would look like
+    approval.
+    """
     criteria = [criterion for rubric in rubrics for criterion in rubric.judge_criteria]
     concerned_files: list[FileDiff] = []
     other_files: list[FileDiff] = []
@@ -248,7 +258,10 @@ def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: Answers) -> t
     if answers.silence and not concerned_files:
         return _whole_files(change.files, answers.silence)
     if answers.silence:
-        return (*_whole_files(concerned_files, answers.silence), *_whole_files(other_files, Unconcerned()))
+        return (
+            *_whole_files(concerned_files, answers.silence),
+            *_whole_files(other_files, Unconcerned()),
+        )
     return (*_missed_lines(answers), *_whole_files(other_files, Unconcerned()))
 
 

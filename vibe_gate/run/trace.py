@@ -1,7 +1,9 @@
-"""Agent Trace records of commits, of the lines that captured sessions wrote; and their place in git notes.
+"""Agent Trace records of commits, of the lines that captured sessions wrote; and their place in git
+notes.
 
-What a record says is what `blame` says of the lines that a commit brought. It has no prompt, and nothing that a tool
-returned. The same commit gives the same record, byte for byte, as long as nothing more is known of it.
+What a record says is what `blame` says of the lines that a commit brought. It has no prompt, and
+nothing that a tool returned. The same commit gives the same record, byte for byte, as long as
+nothing more is known of it.
 """
 
 from __future__ import annotations
@@ -63,37 +65,52 @@ class _SessionModels:
         self._models: dict[str, tuple[captured.CapturedModel, ...]] = {}
 
     def talk(self, origin: LineOrigin) -> _Talk:
-        """The conversation that a line belongs to, with the model that its session named last before."""
+        """The conversation that a line belongs to, with the model that its session named last
+        before.
+        """
         if origin.session not in self._models:
             self._models[origin.session] = captured.models_of(self.roots, origin.session)
         named = [one.model for one in self._models[origin.session] if iso(one.at) <= origin.at]
         return _Talk(origin.session, model_id(named[-1]) if named else "")
 
 
-def records_of(repository: Repository, roots: Iterable[Path], commits: Sequence[str]) -> Iterator[TraceRecord]:
-    """The records of these commits (full ids), in their order; none of one that brought no line of a session.
+def records_of(
+    repository: Repository, roots: Iterable[Path], commits: Sequence[str]
+) -> Iterator[TraceRecord]:
+    """The records of these commits (full ids), in their order; none of one that brought no line of
+    a session.
 
     `roots` are the working trees whose stores may keep captured sessions.
     """
     sessions = _SessionModels(roots)
-    changes = repository.changes_of([commit for commit in commits if not _is_clean_merge(repository, commit)])
+    changes = repository.changes_of(
+        [commit for commit in commits if not _is_clean_merge(repository, commit)]
+    )
     for commit, change in changes.items():
-        origins = {file.path: _own_lines(repository, sessions.roots, commit, file) for file in change.files}
+        origins = {
+            file.path: _own_lines(repository, sessions.roots, commit, file) for file in change.files
+        }
         own = {path: found for path, found in origins.items() if found}
         if own:
             tree = repository.tree(commit)
-            files = [_traced(path, found, lines(tree.read(path) or b""), sessions) for path, found in own.items()]
+            files = [
+                _traced(path, found, lines(tree.read(path) or b""), sessions)
+                for path, found in own.items()
+            ]
             yield _record(commit, files, [one for found in own.values() for one in found])
 
 
 def up_to_date(repository: Repository, clock: Callable[[], datetime]) -> tuple[Path, ...]:
-    """Fold what sessions did until now into the store; the working trees whose stores may keep sessions."""
+    """Fold what sessions did until now into the store; the working trees whose stores may keep
+    sessions.
+    """
     catch_up(repository, world_around(repository, clock))
     return repository.capture_roots()
 
 
 def keep(repository: Repository, record: TraceRecord) -> bool:
-    """Add the record to its commit's note, in the place of ours if it has one; whether that changed it. StorageError.
+    """Add the record to its commit's note, in the place of ours if it has one; whether that changed
+    it. StorageError.
 
     The records of other tools stay, byte for byte.
     """
@@ -114,21 +131,29 @@ def has_own(repository: Repository, commit: str) -> bool:
 
 
 def _note(repository: Repository, commit: str) -> bytes:
-    """The commit's note, b"" without one. StorageError: it is too large to be read, and so to be added to."""
+    """The commit's note, b"" without one. StorageError: it is too large to be read, and so to be
+    added to.
+    """
     if not (note := repository.note_ids(NOTES).get(commit)):
         return b""
     if (text := repository.note_texts([note]).get(note)) is None:
-        raise StorageError(f"The note on {commit[:12]} in refs/notes/{NOTES} is too large to be read.")
+        raise StorageError(
+            f"The note on {commit[:12]} in refs/notes/{NOTES} is too large to be read."
+        )
     return text
 
 
 def _is_clean_merge(repository: Repository, commit: str) -> bool:
-    """Whether all its lines are those of its parents. Of more than two parents git makes no other merge."""
+    """Whether all its lines are those of its parents. Of more than two parents git makes no other
+    merge.
+    """
     parents = len(repository.parents(commit))
     return parents > 2 or (parents == 2 and repository.is_clean_merge(commit))
 
 
-def _own_lines(repository: Repository, roots: tuple[Path, ...], commit: str, file: FileDiff) -> list[LineOrigin]:
+def _own_lines(
+    repository: Repository, roots: tuple[Path, ...], commit: str, file: FileDiff
+) -> list[LineOrigin]:
     """Of the lines that the commit brought into a file, those that a captured session wrote."""
     brought = [
         line
@@ -146,11 +171,15 @@ def _own_lines(repository: Repository, roots: tuple[Path, ...], commit: str, fil
     return [one for one in origins if one.source == CAPTURED and one.commit == commit]
 
 
-def _traced(path: str, origins: Sequence[LineOrigin], rows: Sequence[bytes], sessions: _SessionModels) -> TracedFile:
+def _traced(
+    path: str, origins: Sequence[LineOrigin], rows: Sequence[bytes], sessions: _SessionModels
+) -> TracedFile:
     by_talk: dict[_Talk, list[int]] = {}
     for origin in origins:
         by_talk.setdefault(sessions.talk(origin), []).append(origin.line)
-    return TracedFile(path, tuple(_conversation(talk, numbers, rows) for talk, numbers in by_talk.items()))
+    return TracedFile(
+        path, tuple(_conversation(talk, numbers, rows) for talk, numbers in by_talk.items())
+    )
 
 
 def _conversation(talk: _Talk, numbers: Sequence[int], rows: Sequence[bytes]) -> TracedConversation:
@@ -161,7 +190,9 @@ def _conversation(talk: _Talk, numbers: Sequence[int], rows: Sequence[bytes]) ->
 
 
 def _urn(session: str) -> str:
-    """The session as a URI: nobody else can look it up, but two files with one URI are of one conversation."""
+    """The session as a URI: nobody else can look it up, but two files with one URI are of one
+    conversation.
+    """
     try:
         return uuid.UUID(captures.own_id(session)).urn
     except ValueError:

@@ -13,7 +13,8 @@ from vibe_gate.git import Repository, Workspace, open_repository
 
 
 class RunTree:
-    """One repository's files in a run. `start` is the tree it began with, `now` the one that the last writer left.
+    """One repository's files in a run. `start` is the tree it began with, `now` the one that the
+    last writer left.
 
     `writers`: the ids of the run's agents that changed them.
     """
@@ -55,15 +56,18 @@ class RunTree:
             return
         after = self.workspace.patched(self.now, patch)
         if not after:
-            raise UsageError("The patch does not fit the workspace: its files changed since the run that made it.")
+            raise UsageError(
+                "The patch does not fit the workspace: its files changed since the run that made it."
+            )
         self.workspace.restore(after)
         self.now = after
 
     def begin_at(self, tree: str, run_id: str, known: Collection[str]) -> bool:
-        """Begin with the tree that the run `run_id` left, or this one itself before it died; whether it is here.
+        """Begin with the tree that the run `run_id` left, or this one itself before it died;
+        whether it is here.
 
-        What agents change is then compared with the user's files, if these are one of the `known` trees; else with
-        `tree`, so that no patch takes back what the user did meanwhile.
+        What agents change is then compared with the user's files, if these are one of the `known`
+        trees; else with `tree`, so that no patch takes back what the user did meanwhile.
         """
         if tree == self.start:
             return True
@@ -88,8 +92,11 @@ class RunTree:
         self._begun_with(tree, known)
         return True
 
-    def rebuild(self, tree: str, patches: Mapping[str, tuple[str, bytes]], known: Collection[str]) -> bool:
-        """Begin with a tree made by patches: each tree by the one before it, and what leads there; whether that works.
+    def rebuild(
+        self, tree: str, patches: Mapping[str, tuple[str, bytes]], known: Collection[str]
+    ) -> bool:
+        """Begin with a tree made by patches: each tree by the one before it, and what leads there;
+        whether that works.
 
         A patch that redaction changed leads elsewhere.
         """
@@ -111,7 +118,9 @@ class RunTree:
             self.start = tree
 
     def left(self, after: str, agent: str, *, readable: bool) -> None:
-        """The agent left this tree. Not `readable`: the workspace holds other files, and is made anew for the next."""
+        """The agent left this tree. Not `readable`: the workspace holds other files, and is made
+        anew for the next.
+        """
         if after != self.now and agent not in self.writers:
             self.writers += (agent,)
         self.now, self._stale = after, not readable
@@ -127,9 +136,11 @@ class RunTree:
         return self.workspace.change(self.change.before, self.now) if self.written else self.change
 
     def leave(self, *, done: bool) -> str:
-        """Let go of the workspace; it is kept if the run can be resumed, its trees if sessions go on from them.
+        """Let go of the workspace; it is kept if the run can be resumed, its trees if sessions go
+        on from them.
 
-        Returns why it could not be deleted, "" if it was: a process that an agent left may still write there.
+        Returns why it could not be deleted, "" if it was: a process that an agent left may still
+        write there.
         """
         if self._workspace is None:
             return ""
@@ -173,7 +184,9 @@ class RunTree:
 
 
 class RunTrees:
-    """The files of a run: those of its own repository (`own`), and of others that stages name as their workspace."""
+    """The files of a run: those of its own repository (`own`), and of others that stages name as
+    their workspace.
+    """
 
     def __init__(self, repository: Repository, change: Change, run_id: str) -> None:
         self.own = RunTree(repository, change, run_id)
@@ -185,7 +198,9 @@ class RunTrees:
         """The files of that repository in this run; the run's own without one."""
         if workspace is None or workspace.resolve() in self._by_root:
             return self._by_root[workspace.resolve()] if workspace else self.own
-        repository = self._open.enter_context(open_repository(workspace, self.own.repository.environment.variables))
+        repository = self._open.enter_context(
+            open_repository(workspace, self.own.repository.environment.variables)
+        )
         if repository.root not in self._by_root:
             change = repository.change(Selection("worktree"))
             self._by_root[repository.root] = RunTree(repository, change, self._run_id)

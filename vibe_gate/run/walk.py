@@ -1,10 +1,11 @@
-"""THE WALK of a workflow: a change comes in, stages run, a verdict and a patch go out. Read review.py first.
+"""THE WALK of a workflow: a change comes in, stages run, a verdict and a patch go out. Read
+review.py first.
 
     request -> Change -> Gate at the trusted revision -> plan: TOML, Python, one agent
             -> facts -> stages, each a node -> outcome of the last ones -> Summary, sealed -> applied, if wanted
 
-A stage is an agent's turn or a gate (checks, then judges, as in a review). Agents that write share one workspace; the
-user's files are touched by `--apply` alone.
+A stage is an agent's turn or a gate (checks, then judges, as in a review). Agents that write share
+one workspace; the user's files are touched by `--apply` alone.
 """
 
 from __future__ import annotations
@@ -55,13 +56,16 @@ from vibe_gate.store import captured
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
-    """What a face asks for: the workflow `workflow` of the gate, its agent `agent`, or what `plan` makes of the gate.
+    """What a face asks for: the workflow `workflow` of the gate, its agent `agent`, or what `plan`
+    makes of the gate.
 
-    The agent is asked `prompt`, and goes on with the session `session` if that is given. `gate`: in force in place of
-    the one at the trusted revision. `model` is for stages that name none. `interactive`: a person is asked before each
-    agent. `apply`: put what the agents changed into the working tree, if the run passes and nothing of it steers agents
-    or decides about a gate. `reviewing`: the verdict is about the change as it was given, whatever agents made of it.
-    `resumed`: the run that is gone on with. `fix`: the id of a stored run, whose change and rubrics it is about.
+    The agent is asked `prompt`, and goes on with the session `session` if that is given. `gate`: in
+    force in place of the one at the trusted revision. `model` is for stages that name none.
+    `interactive`: a person is asked before each agent. `apply`: put what the agents changed into
+    the working tree, if the run passes and nothing of it steers agents or decides about a gate.
+    `reviewing`: the verdict is about the change as it was given, whatever agents made of it.
+    `resumed`: the run that is gone on with. `fix`: the id of a stored run, whose change and rubrics
+    it is about.
     """
 
     review: ReviewRequest
@@ -93,19 +97,24 @@ async def run_workflow(
 ) -> WorkflowRun:
     """Run a workflow about a change of the repository around `start`.
 
-    `meter` hears what it costs; `tick` hears of every step of an agent; `approve` asks a person; `began` is told the
-    run's id. Raises GateError: UsageError and its kinds for what cannot be understood, GatewayError without a way to
-    the model, ApprovalNeeded.
+    `meter` hears what it costs; `tick` hears of every step of an agent; `approve` asks a person;
+    `began` is told the run's id. Raises GateError: UsageError and its kinds for what cannot be
+    understood, GatewayError without a way to the model, ApprovalNeeded.
     """
     began_at = time.monotonic()
     with open_repository(start, environ) as repository:
         progress("change", "reading the change")
-        with Deadline(began_at, request.review.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
+        with Deadline(began_at, request.review.deadline_s or Budget().deadline_s).interrupting(
+            grace_s=0
+        ):
             repair = repair_of(repository, request.fix, clock()) if request.fix else None
             if repair is None:
                 change = repository.change(request.review.selection)
             else:
-                change, request = repair.change, replace(request, review=repair.review(request.review))
+                change, request = (
+                    repair.change,
+                    replace(request, review=repair.review(request.review)),
+                )
                 _require_same_files(request, repair, repository)
             base, definitions = request.review.base, request.review.definitions
             gate = request.gate or gate_for(repository, change, base=base, definitions=definitions)
@@ -126,14 +135,24 @@ async def run_workflow(
         await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
         asks = (approve or nobody) if request.interactive else None
         stages = Stages(
-            facts, run, repository, request.review, progress=progress, tick=tick, approve=asks, files=plan.files
+            facts,
+            run,
+            repository,
+            request.review,
+            progress=progress,
+            tick=tick,
+            approve=asks,
+            files=plan.files,
         )
         with recording(run, facts), stages.open():
             keep_contents(repository, change, run, named=False)
             _set_background(request, repair, stages)
             problem = await _carried_out(plan, stages, request)
             if repair is not None and problem is None and _examined_nothing(stages):
-                problem = "inconclusive", f"No rubric of run {request.fix} applies to your files as they are now."
+                problem = (
+                    "inconclusive",
+                    f"No rubric of run {request.fix} applies to your files as they are now.",
+                )
             progress("seal", "writing the verdict")
             workflow_run = conclude_run(
                 plan.id,
@@ -150,7 +169,8 @@ async def run_workflow(
 
 
 def _require_model(request: RunRequest, plan: Plan, environment: Environment) -> None:
-    """GatewayError: an agent of the plan could not ask its model, so no run is made that could not go on.
+    """GatewayError: an agent of the plan could not ask its model, so no run is made that could not
+    go on.
 
     A run that waits for a person first can be resumed when there is a key.
     """
@@ -161,7 +181,9 @@ def _require_model(request: RunRequest, plan: Plan, environment: Environment) ->
 
 
 def _require_same_files(request: RunRequest, repair: Repair, repository: Repository) -> None:
-    """UsageError: what the repair makes could not be put into the working tree, so that nothing is paid for that."""
+    """UsageError: what the repair makes could not be put into the working tree, so that nothing is
+    paid for that.
+    """
     if request.apply and not repository.still_holds(repair.change.after):
         raise UsageError(
             f"--apply needs the files that run {request.fix} reviewed, and your working tree has others. Leave it out; "
@@ -170,16 +192,24 @@ def _require_same_files(request: RunRequest, repair: Repair, repository: Reposit
 
 
 def _examined_nothing(stages: Stages) -> bool:
-    """Whether there were gates, and nothing that they ask applied to the change: for a repair that is no pass."""
+    """Whether there were gates, and nothing that they ask applied to the change: for a repair that
+    is no pass.
+    """
     verdicts = [result.verdict for result in stages.graph.results if result.verdict]
-    criteria = [one for verdict in verdicts for rubric in verdict.rubrics for one in rubric.criteria]
+    criteria = [
+        one for verdict in verdicts for rubric in verdict.rubrics for one in rubric.criteria
+    ]
     return bool(criteria) and not any(one.is_examined for one in criteria)
 
 
 def _set_background(request: RunRequest, repair: Repair | None, stages: Stages) -> None:
-    """Show the agents of a repair what is known of the change; take over what the run that is fixed was answered."""
+    """Show the agents of a repair what is known of the change; take over what the run that is fixed
+    was answered.
+    """
     run, facts, repository = stages.run, stages.facts, stages.trees.own.repository
-    if request.workflow != FIX or (repair is None and any(one.id == FIX for one in facts.gate.workflows)):
+    if request.workflow != FIX or (
+        repair is None and any(one.id == FIX for one in facts.gate.workflows)
+    ):
         return
     sessions = [*how_it_was_made(repository, facts.change, run, request.fix)]
     if sessions:
@@ -200,13 +230,17 @@ def _writes(stages: Stages) -> Iterator[captured.AppliedWrite]:
     for result in stages.graph.results:
         if not result.agent or not result.changed:
             continue
-        with suppress(GateError):  # in another repository, or in a clone that is gone: who wrote it is not known then
+        with suppress(
+            GateError
+        ):  # in another repository, or in a clone that is gone: who wrote it is not known then
             change, before = repository.between(before, result.after), result.after
             for file in change.files:
                 if file.after is not None and file.is_read:
                     old, new = (_text(repository, one) for one in (file.before, file.after))
                     path = str(repository.root / file.path)
-                    yield captured.AppliedWrite(result.agent, result.session_id, path, old, new, file.after.blob)
+                    yield captured.AppliedWrite(
+                        result.agent, result.session_id, path, old, new, file.after.blob
+                    )
 
 
 def _text(repository: Repository, version: FileVersion | None) -> str:
@@ -214,14 +248,26 @@ def _text(repository: Repository, version: FileVersion | None) -> str:
 
 
 def _opened(
-    request: RunRequest, plan: Plan, facts: Facts, world: World, deadline: Deadline, meter: Meter | None
+    request: RunRequest,
+    plan: Plan,
+    facts: Facts,
+    world: World,
+    deadline: Deadline,
+    meter: Meter | None,
 ) -> RunContext:
     """The run, with a new bundle, or with that of the run that is gone on with."""
     mode, resumed = "interactive" if request.interactive else "auto", request.resumed
-    about: dict[str, Any] = {"workflow": plan.id, "mode": mode, "prompt": plan.prompt, "isolation": plan.isolation}
+    about: dict[str, Any] = {
+        "workflow": plan.id,
+        "mode": mode,
+        "prompt": plan.prompt,
+        "isolation": plan.isolation,
+    }
     if request.plan is None:  # else an agent of a script, which nobody could give again
         about["request"] = _kept(request)
-    run = open_run(facts, world, deadline, more=about, resume=resumed.run_id if resumed else "", meter=meter)
+    run = open_run(
+        facts, world, deadline, more=about, resume=resumed.run_id if resumed else "", meter=meter
+    )
     if resumed is not None and resumed.mode != mode:
         run.record.event("run.mode_changed", mode=mode)
     return run
@@ -241,13 +287,22 @@ def one_agent(
     patch: bytes = b"",
     **how: Any,  # noqa: ANN401  fields of StageRequest
 ) -> Callable[[Gate], Plan]:
-    """One agent on its own, of the gate if an id names it; `patch` is put into the files before it begins."""
+    """One agent on its own, of the gate if an id names it; `patch` is put into the files before it
+    begins.
+    """
 
     def plan(gate: Gate) -> Plan:
         found = agent if isinstance(agent, Agent) else agent_named(gate, agent)
         asked = StageRequest(id=found.id, agent=found, prompt=prompt, **how)
         steps, isolation = (lambda wf: wf.stages.run_agent_stage(asked)), held_in(found, gate)
-        return Plan(id=found.id, steps=steps, prompt=prompt, isolation=isolation, patch=patch, asks_agents=True)
+        return Plan(
+            id=found.id,
+            steps=steps,
+            prompt=prompt,
+            isolation=isolation,
+            patch=patch,
+            asks_agents=True,
+        )
 
     return plan
 
@@ -257,7 +312,9 @@ def _plan(request: RunRequest, gate: Gate, change: Change) -> Plan:
     if request.plan is not None:
         return request.plan(gate)
     if request.agent:
-        return one_agent(request.agent, request.prompt, model=request.model, resume=request.session)(gate)
+        return one_agent(
+            request.agent, request.prompt, model=request.model, resume=request.session
+        )(gate)
     rubrics = rubrics_for(gate, change, request.review.rubrics) if request.workflow == FIX else ()
     found, agents = workflow_named(gate, request.workflow, [one.id for one in rubrics]), gate.agents
     if found.file is None:
@@ -265,7 +322,9 @@ def _plan(request: RunRequest, gate: Gate, change: Change) -> Plan:
     else:
         asks_agents = any(rule.agent for rule in found.file.stage)
         steps = partial(scheduled, found.file)
-        plan = Plan(id=found.id, steps=steps, timeout_s=found.file.timeout_s, asks_agents=asks_agents)
+        plan = Plan(
+            id=found.id, steps=steps, timeout_s=found.file.timeout_s, asks_agents=asks_agents
+        )
         agents = tuple(agent_named(gate, rule.agent) for rule in found.file.stage if rule.agent)
     isolation, files = _isolation(agents, gate), dict(found.files)
     return replace(plan, prompt=f"workflow: {found.id}", isolation=isolation, files=files)
@@ -277,8 +336,12 @@ def _isolation(agents: Iterable[Agent], gate: Gate) -> Isolation:
     return "clone" if "clone" in levels else "sandbox" if levels else "none"
 
 
-async def _carried_out(plan: Plan, stages: Stages, request: RunRequest) -> tuple[RunOutcome, str] | None:
-    """Run the steps; what went wrong outside of every stage: the deadline, or an error of a Python workflow."""
+async def _carried_out(
+    plan: Plan, stages: Stages, request: RunRequest
+) -> tuple[RunOutcome, str] | None:
+    """Run the steps; what went wrong outside of every stage: the deadline, or an error of a Python
+    workflow.
+    """
     defaults = Defaults(request.model or plan.defaults.model, plan.defaults.workspace)
     deadline = stages.run.deadline
     try:
@@ -290,7 +353,9 @@ async def _carried_out(plan: Plan, stages: Stages, request: RunRequest) -> tuple
     except GateError as error:
         if not (request.session and isinstance(error, StorageError)) or request.resumed is not None:
             raise
-        return "error", str(error)  # another process has the session: this run has ended, and is not resumed
+        return "error", str(
+            error
+        )  # another process has the session: this run has ended, and is not resumed
     except Exception as error:
         if not plan.path:
             raise

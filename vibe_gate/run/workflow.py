@@ -1,4 +1,6 @@
-"""`wf`, with which a workflow is written: in TOML by the schedule, in Python by its author; and the source of those."""
+"""`wf`, with which a workflow is written: in TOML by the schedule, in Python by its author; and the
+source of those.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from vibe_gate.store.result import read_bundle
 
 
 class Defaults(Struct):
-    """What stages take that name none of their own: the model, and another repository to work in."""
+    """What stages take that name none of their own: the model, and another repository to work
+    in.
+    """
 
     model: str | None = None
     workspace: str | Path | None = None
@@ -61,7 +65,9 @@ class StageTools(Struct, frozen=True):
     def all(self) -> list[StageCall]:
         """Every call with its stage, in the order of the stages."""
         recorded = [result for result in self._results if result.bundle]
-        return [StageCall(result.id, call) for result in recorded for call in result.result.tools.all()]
+        return [
+            StageCall(result.id, call) for result in recorded for call in result.result.tools.all()
+        ]
 
 
 class Workflow:
@@ -105,16 +111,21 @@ class Workflow:
     ) -> StageResult:
         """Run a stage: an agent's turn, or the rubrics on the change as it is now.
 
-        `context` are results whose message, todos, patch and verdict are handed over. How an agent's session ended is
-        the result's outcome; an error of `watch` is raised, with the result as its `result`. `after`: nodes that it
-        comes after, in place of all that have ended. UsageError: no such agent or rubric, nothing to do.
+        `context` are results whose message, todos, patch and verdict are handed over. How an
+        agent's session ended is the result's outcome; an error of `watch` is raised, with the
+        result as its `result`. `after`: nodes that it comes after, in place of all that have ended.
+        UsageError: no such agent or rubric, nothing to do.
         """
         nodes = self.stages.graph.latest() if after is None else tuple(after)
         where = self._workspace(workspace)
         if agent is None:
-            return await self.stages.run_gate_stage(id, self._rubrics(rubrics), nodes, self.stages.trees.of(where))
+            return await self.stages.run_gate_stage(
+                id, self._rubrics(rubrics), nodes, self.stages.trees.of(where)
+            )
         if rubrics:
-            raise UsageError(f"The stage {id} has an agent and rubrics; use wf.judge for the rubrics.")
+            raise UsageError(
+                f"The stage {id} has an agent and rubrics; use wf.judge for the rubrics."
+            )
         asked = StageRequest(
             id=id,
             agent=self._agent(agent),
@@ -146,8 +157,12 @@ class Workflow:
         id: str | None = None,
         after: Sequence[str] | None = None,
     ) -> StageResult:
-        """Hold the change, as it is after `result`, against rubrics; `.passed` and `.verdict` say how it came out."""
-        return await self.stage(id or f"{result.id}-judge", rubrics=rubrics, workspace=workspace, after=after)
+        """Hold the change, as it is after `result`, against rubrics; `.passed` and `.verdict` say
+        how it came out.
+        """
+        return await self.stage(
+            id or f"{result.id}-judge", rubrics=rubrics, workspace=workspace, after=after
+        )
 
     async def until(
         self,
@@ -158,13 +173,16 @@ class Workflow:
     ) -> Until:
         """Repeat `body` until `predicate` holds for its result.
 
-        It ends as "passed"; "capped" after `max_iterations`; "stalled" when an iteration changed no file;
-        "oscillating" when it left a tree that was there before. Only the first is a pass: else the last stage's node
-        has the reason, and no stage that passed stands at the loop's end.
+        It ends as "passed"; "capped" after `max_iterations`; "stalled" when an iteration changed no
+        file; "oscillating" when it left a tree that was there before. Only the first is a pass:
+        else the last stage's node has the reason, and no stage that passed stands at the loop's
+        end.
         """
         done = await self._repeated(predicate, body, max_iterations)
         if done.results and not done.converged:
-            self.stages.graph.unfinished(done.last.node, f"{done.reason} after {len(done.results)} of {max_iterations}")
+            self.stages.graph.unfinished(
+                done.last.node, f"{done.reason} after {len(done.results)} of {max_iterations}"
+            )
         return done
 
     async def _repeated(
@@ -190,14 +208,22 @@ class Workflow:
         return Until(tuple(results), False, "capped")
 
     def _agent(self, agent: Agent | str) -> Agent:
-        return agent if isinstance(agent, Agent) else chosen.agent_named(self.stages.facts.gate, agent)
+        return (
+            agent if isinstance(agent, Agent) else chosen.agent_named(self.stages.facts.gate, agent)
+        )
 
     def _rubrics(self, rubrics: Sequence[Rubric | str]) -> tuple[Rubric, ...]:
         """The rubrics; those of the gate for the change if none is named."""
         gate, change = self.stages.facts.gate, self.stages.trees.own.current
         named = tuple(one for one in rubrics if isinstance(one, str))
-        known = {one.id: one for one in chosen.rubrics_for(gate, change, named)} if named or not rubrics else {}
-        return tuple(known[one] if isinstance(one, str) else one for one in rubrics) or tuple(known.values())
+        known = (
+            {one.id: one for one in chosen.rubrics_for(gate, change, named)}
+            if named or not rubrics
+            else {}
+        )
+        return tuple(known[one] if isinstance(one, str) else one for one in rubrics) or tuple(
+            known.values()
+        )
 
     def _workspace(self, workspace: str | Path | None) -> Path | None:
         chosen = workspace if workspace is not None else self.defaults.workspace
@@ -210,9 +236,9 @@ Steps = Callable[[Workflow], Awaitable[object]]
 class Plan(Struct, frozen=True, kw_only=True):
     """What a run carries out: of a workflow in TOML or in Python, of one agent or of one gate.
 
-    `timeout_s`: for the whole run. run.json says its `prompt` and `isolation`. `path` is that of a Python source;
-    `files` are those of the trusted revision that stages name, if they were read already. `patch` is put into the
-    user's files before it begins.
+    `timeout_s`: for the whole run. run.json says its `prompt` and `isolation`. `path` is that of a
+    Python source; `files` are those of the trusted revision that stages name, if they were read
+    already. `patch` is put into the user's files before it begins.
     """
 
     id: str
@@ -225,21 +251,31 @@ class Plan(Struct, frozen=True, kw_only=True):
     files: Mapping[str, bytes] = field(default_factory=dict)
     patch: bytes = b""
     asks_agents: bool = False
-    """Whether it has a stage of an agent; False of a Python workflow, which nobody knows before it runs."""
+    """Whether it has a stage of an agent; False of a Python workflow, which nobody knows before it
+    runs.
+    """
 
 
 def workflow(
-    id: str, *, timeout: float | None = None, model: str | None = None, workspace: str | Path | None = None
+    id: str,
+    *,
+    timeout: float | None = None,
+    model: str | None = None,
+    workspace: str | Path | None = None,
 ) -> Callable[[Steps], Plan]:
     """Declare the function below as the workflow `id`: `async def steps(wf)`.
 
     `timeout`: seconds for the whole run. `model` and `workspace` are for stages that name none.
     """
-    return lambda steps: Plan(id=id, steps=steps, timeout_s=timeout, defaults=Defaults(model, workspace))
+    return lambda steps: Plan(
+        id=id, steps=steps, timeout_s=timeout, defaults=Defaults(model, workspace)
+    )
 
 
 def load(definition: WorkflowDefinition) -> Plan:
-    """The workflow that the source declares, run in this process. DefinitionError, with the line, if there is none."""
+    """The workflow that the source declares, run in this process. DefinitionError, with the line,
+    if there is none.
+    """
     module = ModuleType(f"vibe_gate_workflow_{definition.digest[:16]}")
     module.__file__ = definition.path
     sys.modules[module.__name__] = module  # dataclasses and annotations look their module up
@@ -258,6 +294,10 @@ def load(definition: WorkflowDefinition) -> Plan:
 def place_of(error: Exception, path: str) -> str:
     """The error with the line of the workflow's source where it was raised."""
     lines = [error.lineno] if isinstance(error, SyntaxError) else []
-    lines += [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    lines += [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == path
+    ]
     line = lines[-1] if lines else 1
     return f"{path}:{line}: {type(error).__name__}: {error}"

@@ -16,7 +16,8 @@ from vibe_gate.store.worktree_move import move_worktree_store
 
 
 def move_worktree_stores(repository: Repository, state: State, now: datetime) -> None:
-    """Move what linked worktrees keep into the store of all; the repository's remarks say what was moved.
+    """Move what linked worktrees keep into the store of all; the repository's remarks say what was
+    moved.
 
     Where the worktrees are is noted, too: paths of captured writes are below them.
     """
@@ -27,7 +28,9 @@ def move_worktree_stores(repository: Repository, state: State, now: datetime) ->
     state.worktree_tops.note(names)
     for top in repository.worktrees_with_stores():
         try:
-            moved = move_worktree_store(top, repository.store_root, repository.tracked_in_store(), state)
+            moved = move_worktree_store(
+                top, repository.store_root, repository.tracked_in_store(), state
+            )
         except StorageError as error:
             repository.add_remark(str(error))
             continue
@@ -44,7 +47,9 @@ def move_worktree_stores(repository: Repository, state: State, now: datetime) ->
 def _remark_of_left(reasons: Sequence[str], worktree: str) -> str:
     """What stays in a worktree, and why."""
     counts = ", ".join(f"{count} {reason}" for reason, count in sorted(Counter(reasons).items()))
-    items = "1 run or session stays" if len(reasons) == 1 else f"{len(reasons)} runs and sessions stay"
+    items = (
+        "1 run or session stays" if len(reasons) == 1 else f"{len(reasons)} runs and sessions stay"
+    )
     return (
         f"{items} in worktree {worktree} ({counts}); `git worktree remove` would delete what stays there. "
         "The next command tries again."

@@ -36,9 +36,15 @@ from vibe_gate.sandbox.command_environment import (
 )
 
 __all__ = [
-    "CommandEnvironment", "CommandLimits", "CommandResult", "agent_wall", "command_environment_from", "hide_process",
-    "run_command", "wall_lack",
-]  # fmt: skip
+    "CommandEnvironment",
+    "CommandLimits",
+    "CommandResult",
+    "agent_wall",
+    "command_environment_from",
+    "hide_process",
+    "run_command",
+    "wall_lack",
+]
 
 KEPT_OUTPUT = 64 * 1024
 """Bytes of the output's end that are kept: what a person reads of a failed run; the rest is counted
@@ -93,7 +99,11 @@ class CommandLimits(Struct, frozen=True):
     @property
     def order(self) -> dict[str, Any]:
         """What the launcher is told."""
-        limits = {"memory": self.memory_mb << 20, "disk": self.disk_mb << 20, "processes": self.processes}
+        limits = {
+            "memory": self.memory_mb << 20,
+            "disk": self.disk_mb << 20,
+            "processes": self.processes,
+        }
         return {"offline": True, "limits": limits}
 
 
@@ -143,7 +153,12 @@ def run_command(
     failure = str(answer.get("failure", "" if "code" in answer else "it could not be ended"))
     exit_code = None if failure else int(answer["code"])
     return CommandResult(
-        exit_code, tail.text(), failure, _since(started), lacks=str(answer.get("lacks", "")), dropped=tail.dropped
+        exit_code,
+        tail.text(),
+        failure,
+        _since(started),
+        lacks=str(answer.get("lacks", "")),
+        dropped=tail.dropped,
     )
 
 
@@ -182,8 +197,16 @@ def wall_lack() -> str:
     if sys.platform != "linux":
         return "it is not Linux"
     if (abi := launcher.landlock_abi()) < LEAST_ABI:
-        return f"Landlock's version is {abi}, not {LEAST_ABI} or newer" if abi else "its kernel has no Landlock"
-    return "" if platform.machine() in launcher.FILTERED else "system calls cannot be filtered on its processor"
+        return (
+            f"Landlock's version is {abi}, not {LEAST_ABI} or newer"
+            if abi
+            else "its kernel has no Landlock"
+        )
+    return (
+        ""
+        if platform.machine() in launcher.FILTERED
+        else "system calls cannot be filtered on its processor"
+    )
 
 
 def _carry_out(
@@ -226,7 +249,9 @@ def _carry_out(
     return answer
 
 
-def _is_late(process: subprocess.Popen[bytes], timeout_s: float, cancelled: Callable[[], bool]) -> bool:
+def _is_late(
+    process: subprocess.Popen[bytes], timeout_s: float, cancelled: Callable[[], bool]
+) -> bool:
     """Wait for the process; whether it is still there, after its time or when nobody wants it any
     more.
     """

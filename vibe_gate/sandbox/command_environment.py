@@ -15,22 +15,74 @@ from pathlib import Path
 from msgspec import Struct
 
 SYSTEM = (
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/snap", "/gnu/store",
-    "/home/linuxbrew/.linuxbrew", "/var/lib/gems", "/proc", "/sys", "/dev/fd",
-)  # fmt: skip
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix/store",
+    "/snap",
+    "/gnu/store",
+    "/home/linuxbrew/.linuxbrew",
+    "/var/lib/gems",
+    "/proc",
+    "/sys",
+    "/dev/fd",
+)
 """Programs, libraries, settings of the machine."""
 
 TOOL_HOMES = (
-    ".pyenv", ".rbenv", ".nodenv", ".goenv", ".jenv", ".asdf", ".nvm", ".fnm", ".volta", ".bun", ".deno", ".sdkman",
-    ".rustup", ".cargo/bin", ".dotnet", ".ghcup", ".juliaup", ".linuxbrew", ".local/bin", ".local/lib", ".local/pipx",
-    ".local/share/uv", ".local/share/pipx", ".local/share/mise", ".local/share/fnm", ".local/share/pnpm",
-    "go/bin", "sdk", "miniconda3", "anaconda3", "miniforge3",
-)  # fmt: skip
+    ".pyenv",
+    ".rbenv",
+    ".nodenv",
+    ".goenv",
+    ".jenv",
+    ".asdf",
+    ".nvm",
+    ".fnm",
+    ".volta",
+    ".bun",
+    ".deno",
+    ".sdkman",
+    ".rustup",
+    ".cargo/bin",
+    ".dotnet",
+    ".ghcup",
+    ".juliaup",
+    ".linuxbrew",
+    ".local/bin",
+    ".local/lib",
+    ".local/pipx",
+    ".local/share/uv",
+    ".local/share/pipx",
+    ".local/share/mise",
+    ".local/share/fnm",
+    ".local/share/pnpm",
+    "go/bin",
+    "sdk",
+    "miniconda3",
+    "anaconda3",
+    "miniforge3",
+)
 """Folders of a home that hold programs and no credentials (so not all of ~/.cargo, which has a
 registry's token).
 """
 
-BESIDE_PROGRAMS = ("lib", "lib32", "lib64", "libexec", "share", "include", "etc", "pyvenv.cfg", "conda-meta")
+BESIDE_PROGRAMS = (
+    "lib",
+    "lib32",
+    "lib64",
+    "libexec",
+    "share",
+    "include",
+    "etc",
+    "pyvenv.cfg",
+    "conda-meta",
+)
 """What programs of PREFIX/bin read below PREFIX."""
 
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -38,13 +90,17 @@ DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _PASSED_NAMES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
 _CLOSED_NAMES = ("HOME", "GITHUB_WORKSPACE", "RUNNER_TEMP")
-"""Variables that name folders which are never opened as a whole, nor any folder that they lie in."""
+"""Variables that name folders which are never opened as a whole, nor any folder that they lie
+in.
+"""
 
 _PROGRAM_FOLDERS = ("bin", "sbin", "condabin", "Scripts")
 
 
 class CommandEnvironment(Struct, frozen=True):
-    """What was found in this program's environment for the commands that it runs behind the wall."""
+    """What was found in this program's environment for the commands that it runs behind the
+    wall.
+    """
 
     variables: Mapping[str, str]
     """What commands see of it: PATH, LANG, LC_ALL, LC_CTYPE and TZ, as far as they are set."""

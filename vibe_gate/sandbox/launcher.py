@@ -1,10 +1,13 @@
-"""Runs one command behind a wall, and ends everything it started; run by path, with the standard library only.
+"""Runs one command behind a wall, and ends everything it started; run by path, with the standard
+library only.
 
-    python -I -S launcher.py '{"argv": [...], "read": [...], "write": [...], "unix_sockets": false, "report": FD}'
-    python -I -S launcher.py '{"read": [...], "write": [...], "unix_sockets": false}' PROGRAM ARGUMENT...
+    python -I -S launcher.py '{"argv": [...], "read": [...], "write": [...], "unix_sockets": false,
+    "report": FD}' python -I -S launcher.py '{"read": [...], "write": [...], "unix_sockets": false}'
+    PROGRAM ARGUMENT...
 
-Two processes: this one stays outside, adopts whatever the command leaves behind and ends it; its child builds the wall
-around itself, which nobody takes down again, and becomes the command. What holds without any privilege (Linux):
+Two processes: this one stays outside, adopts whatever the command leaves behind and ends it; its
+child builds the wall around itself, which nobody takes down again, and becomes the command. What
+holds without any privilege (Linux):
 
     no new privileges   sudo and other set-uid programs give nothing
     Landlock            files: only what is listed; no look into, and no signal to, processes outside of the wall
@@ -12,13 +15,13 @@ around itself, which nobody takes down again, and becomes the command. What hold
                         no limits set for other processes (that of processor time kills)
     capabilities        where it runs as root: only those that change files
 
-The order may say {"offline": true} (no socket of any kind, no shared memory or queue) and give "limits": {"memory":
-bytes, "disk": bytes, "processes": number}, of all processes together. Whatever goes over one ends, and FD gets a
-failure.
+The order may say {"offline": true} (no socket of any kind, no shared memory or queue) and give
+"limits": {"memory": bytes, "disk": bytes, "processes": number}, of all processes together. Whatever
+goes over one ends, and FD gets a failure.
 
-FD gets lines of JSON: {"lacks": what this system has no wall for}, {"failure": why it was not started}, and at the end
-{"code": ...} as in `subprocess`. Without FD, as in the second form, the exit code is the command's, and why it was not
-started goes to stderr.
+FD gets lines of JSON: {"lacks": what this system has no wall for}, {"failure": why it was not
+started}, and at the end {"code": ...} as in `subprocess`. Without FD, as in the second form, the
+exit code is the command's, and why it was not started goes to stderr.
 """
 
 from __future__ import annotations
@@ -52,7 +55,9 @@ SCOPED_ABI = 6
 """The version of Landlock (Linux 6.12) that keeps signals and abstract sockets inside."""
 
 WATCH_S = 0.05
-"""Seconds between two looks at what a command with limits uses: 50 MB more on a fast disk, some dozens of processes."""
+"""Seconds between two looks at what a command with limits uses: 50 MB more on a fast disk, some
+dozens of processes.
+"""
 
 _TICK_S = 0.02
 _NO_REPORT = -1
@@ -61,7 +66,16 @@ _NO_REPORT = -1
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP = 1, 4, 22, 24
 _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVS, _CAP_AMBIENT, _AMBIENT_CLEAR = 36, 38, 47, 4
 _CAPABILITIES = 0x20080522
-_KEPT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 10)  # chown, dac_override, fowner, fsetid, kill, setgid, setuid, net_bind
+_KEPT_CAPABILITIES = (
+    0,
+    1,
+    3,
+    4,
+    5,
+    6,
+    7,
+    10,
+)  # chown, dac_override, fowner, fsetid, kill, setgid, setuid, net_bind
 _LAST_CAPABILITY = 63
 
 # landlock(7): the same numbers on every architecture; access bits by the ABI that brought them
@@ -76,7 +90,12 @@ _MAKE_DEVICES = 1 << 6 | 1 << 11
 _SCOPED_SOCKETS, _SCOPED_SIGNALS = 1 << 0, 1 << 1
 
 FILTERED = {
-    "x86_64": (0xC000003E, 41, 302, (425, 426, 427, 248, 249, 250)),  # io_uring_*, add_key, request_key, keyctl
+    "x86_64": (
+        0xC000003E,
+        41,
+        302,
+        (425, 426, 427, 248, 249, 250),
+    ),  # io_uring_*, add_key, request_key, keyctl
     "aarch64": (0xC00000B7, 198, 261, (425, 426, 427, 217, 218, 219)),
 }
 """seccomp(2): architecture -> (its number, socket, prlimit64, calls that do not exist here)."""
@@ -85,7 +104,9 @@ _SHARED = {
     "x86_64": (29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241),
     "aarch64": (180, 181, *range(186, 197)),
 }
-"""shm*, sem*, msg* and mq_*: what they make outlives the processes, and other services' is as near."""
+"""shm*, sem*, msg* and mq_*: what they make outlives the processes, and other services' is as
+near.
+"""
 
 _FAMILIES = (2, 10, 16)  # AF_INET, AF_INET6, AF_NETLINK (name look-ups ask for the interfaces)
 _AF_UNIX = 1
@@ -99,7 +120,9 @@ _TERMINALS = "/dev/pts"
 
 
 def main(order: dict[str, Any]) -> int:
-    """Run the command to its end. 0 if how it ended stands in the report, else the code that a shell would give."""
+    """Run the command to its end. 0 if how it ended stands in the report, else the code that a
+    shell would give.
+    """
     report = order.get("report", _NO_REPORT)
     if report != _NO_REPORT:
         os.set_inheritable(report, False)
@@ -134,7 +157,9 @@ _WAITED = {signal.SIGCHLD, signal.SIGTERM}
 
 
 def _settle_in() -> int:
-    """Adopt orphans, end with the gate, hear no signal that others send; gives Landlock's ABI, 0 for none."""
+    """Adopt orphans, end with the gate, hear no signal that others send; gives Landlock's ABI, 0
+    for none.
+    """
     if sys.platform != "linux":
         return 0
     _prctl(_SET_PDEATHSIG, signal.SIGTERM)
@@ -142,8 +167,9 @@ def _settle_in() -> int:
     _prctl(_SET_DUMPABLE, 0)
     abi = landlock_abi()
     if abi >= SCOPED_ABI and _prctl(_SET_NO_NEW_PRIVS, 1) == 0:
-        # A domain of our own: `kill(-1)` then means those we started and nobody else, all of them at one instant.
-        # Moving files between folders is what every domain forbids unless it is told.
+        # A domain of our own: `kill(-1)` then means those we started and nobody else, all of them
+        # at one instant. Moving files between folders is what every domain forbids unless it is
+        # told.
         ruleset = _ruleset(_REFER, _SCOPED_SIGNALS)
         _allow(ruleset, "/", _REFER)
         _must(_call(_RESTRICT_SELF, ruleset, 0))
@@ -171,7 +197,9 @@ def _become(order: dict[str, Any], abi: int, report: int, launcher: int) -> None
 
 
 def _wall(order: dict[str, Any], abi: int) -> str:
-    """Build all of it; returns, in words, what this system lacks for it. OSError if a part exists and does not hold."""
+    """Build all of it; returns, in words, what this system lacks for it. OSError if a part exists
+    and does not hold.
+    """
     if sys.platform != "linux":
         return "there is none on this system"
     _prctl(_SET_PDEATHSIG, signal.SIGKILL)
@@ -211,7 +239,9 @@ def _enclose(read: list[str], write: list[str], abi: int) -> None:
 
 
 def _own_terminals() -> tuple[str, ...]:
-    """The folder of terminals if none is open: those that appear are the command's own (tests of terminals)."""
+    """The folder of terminals if none is open: those that appear are the command's own (tests of
+    terminals).
+    """
     try:
         taken = [terminal for terminal in Path(_TERMINALS).iterdir() if terminal.name.isdigit()]
     except OSError:
@@ -239,7 +269,9 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Of root's powers those that change files and owners stay; mounting, tracing, modules, raw devices go."""
+    """Of root's powers those that change files and owners stay; mounting, tracing, modules, raw
+    devices go.
+    """
     header = struct.pack("=Ii", _CAPABILITIES, 0)
     capabilities = ctypes.create_string_buffer(24)
     if _libc.capget(header, capabilities):
@@ -250,7 +282,9 @@ def _drop_capabilities() -> None:
         return
     for number in range(_LAST_CAPABILITY + 1):
         if number not in _KEPT_CAPABILITIES:
-            _prctl(_CAPBSET_DROP, number)  # refused for numbers that the kernel does not know, and without setpcap
+            _prctl(
+                _CAPBSET_DROP, number
+            )  # refused for numbers that the kernel does not know, and without setpcap
     _prctl(_CAP_AMBIENT, _AMBIENT_CLEAR)
     remaining = struct.pack("=6I", effective & kept_bits, permitted & kept_bits, 0, 0, 0, 0)
     _must(_libc.capset(header, remaining))
@@ -280,7 +314,9 @@ def _threads_of_user() -> int:
 
 
 def _filter_calls(families: tuple[int, ...], *, offline: bool = False) -> bool:
-    """Only sockets of these families; no calls that go around a filter. False if this system has no filter."""
+    """Only sockets of these families; no calls that go around a filter. False if this system has no
+    filter.
+    """
     machine = platform.machine()
     if machine not in FILTERED or sys.maxsize < 1 << 32:
         return False
@@ -294,9 +330,16 @@ def _filter_calls(families: tuple[int, ...], *, offline: bool = False) -> bool:
 
 
 def _program(
-    machine: int, socket: int, prlimit: int, absent: tuple[int, ...], families: tuple[int, ...], refusal: int
+    machine: int,
+    socket: int,
+    prlimit: int,
+    absent: tuple[int, ...],
+    families: tuple[int, ...],
+    refusal: int,
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Classic BPF over `struct seccomp_data`: the call's number at 0, architecture at 4, first argument at 16."""
+    """Classic BPF over `struct seccomp_data`: the call's number at 0, architecture at 4, first
+    argument at 16.
+    """
     no_call, refused = _ERRNO | errno.ENOSYS, _ERRNO | refusal
     yield _LOAD, 0, 0, 4
     yield _EQUAL, 1, 0, machine
@@ -365,7 +408,9 @@ class _Processes:
         self._empty = False
 
     def attend(self, over: Callable[[], str] | None = None) -> bool:
-        """Wait until the command has ended (True), we are told to end it, or it is `over` a limit."""
+        """Wait until the command has ended (True), we are told to end it, or it is `over` a
+        limit.
+        """
         while self.status is None:
             if self._reap() or self.status is not None:
                 continue
@@ -435,7 +480,9 @@ def _heard(seconds: float | None) -> int:
 
 
 def _descendants(pid: int, enough: int = sys.maxsize) -> list[int]:
-    """The processes below `pid`, or more than `enough` of them; [] if the system does not show them."""
+    """The processes below `pid`, or more than `enough` of them; [] if the system does not show
+    them.
+    """
     descendants: list[int] = []
     unvisited = [pid]
     while unvisited and len(descendants) <= enough:
@@ -458,13 +505,17 @@ def _prctl(option: int, value: int, argument: bytes | None = None) -> int:
 
 
 def _call(number: int, *values: int | bytes | None) -> int:
-    arguments = [ctypes.c_long(value) if isinstance(value, int) else value for value in (number, *values)]
+    arguments = [
+        ctypes.c_long(value) if isinstance(value, int) else value for value in (number, *values)
+    ]
     return int(_libc.syscall(*arguments))
 
 
 def _must(returned: int) -> int:
     if returned < 0:
-        raise OSError(ctypes.get_errno(), f"the wall does not hold: {os.strerror(ctypes.get_errno())}")
+        raise OSError(
+            ctypes.get_errno(), f"the wall does not hold: {os.strerror(ctypes.get_errno())}"
+        )
     return returned
 
 

@@ -1,7 +1,9 @@
-"""The door to secrets: `find` names those in a text, a `Redactor` replaces them wherever a text enters.
+"""The door to secrets: `find` names those in a text, a `Redactor` replaces them wherever a text
+enters.
 
-The rules are a table (`rules.py`); `decoding` undoes what hides a secret, `published` tells ciphertexts, hashes and the
-like apart, `redaction` knows what of an environment is secret, `allowlist` what other scanners' lists allow.
+The rules are a table (`rules.py`); `decoding` undoes what hides a secret, `published` tells
+ciphertexts, hashes and the like apart, `redaction` knows what of an environment is secret,
+`allowlist` what other scanners' lists allow.
 """
 
 from vibe_gate.secrets.allowlist import FILE as GITLEAKS_FILE

@@ -1,8 +1,9 @@
-"""Allowlists that other scanners have: gitleaks' `.gitleaks.toml`, and comments that allow the secret of a line.
+"""Allowlists that other scanners have: gitleaks' `.gitleaks.toml`, and comments that allow the
+secret of a line.
 
-They say what people accepted; redaction does not ask them. gitleaks' expressions are in the grammar of RE2, which the
-engine of pydantic (Rust's `regex`) takes, in linear time. Python's `re` would reject some of them, and the text of a
-change could make it run for ever.
+They say what people accepted; redaction does not ask them. gitleaks' expressions are in the grammar
+of RE2, which the engine of pydantic (Rust's `regex`) takes, in linear time. Python's `re` would
+reject some of them, and the text of a change could make it run for ever.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _NEXT_LINE = expression(r"pragma:\s?allowlist\s+nextline\s+secret")
 
 
 class _AllowTable(Struct, frozen=True):
-    """One table of gitleaks: what it has of paths, expressions and words must match, one kind of them or all."""
+    """One table of gitleaks: what it has of paths, expressions and words must match, one kind of
+    them or all.
+    """
 
     paths: tuple[Callable[[str], bool], ...]
     regexes: tuple[Callable[[str], bool], ...]
@@ -46,7 +49,9 @@ class _AllowTable(Struct, frozen=True):
 
 
 class Allowlist(Struct, frozen=True):
-    """What a `.gitleaks.toml` allows everywhere; `ignored` says why a part of it is not honoured, "" if all is."""
+    """What a `.gitleaks.toml` allows everywhere; `ignored` says why a part of it is not honoured,
+    "" if all is.
+    """
 
     entries: tuple[_AllowTable, ...] = ()
     ignored: str = ""
@@ -57,15 +62,22 @@ class Allowlist(Struct, frozen=True):
 
 
 def read_allowlist(content: bytes) -> Allowlist:
-    """The allowlist of a `.gitleaks.toml`. What cannot be read allows nothing, nor do `commits` and lists of rules."""
+    """The allowlist of a `.gitleaks.toml`. What cannot be read allows nothing, nor do `commits` and
+    lists of rules.
+    """
     if len(content) > MAX_BYTES or max(map(len, content.split(b"\n"))) > MAX_LINE:
         return Allowlist(ignored=f"{FILE} is too large; it is not honoured.")
     try:
         document = tomllib.loads(content.decode())
         tables = [*_tables(document.get("allowlists")), *_tables([document.get("allowlist", {})])]
         everywhere = [table for table in tables if not table.get("targetRules")]
-        if sum(len(table.get(key, ())) for table in everywhere for key in ("paths", "regexes")) > MAX_EXPRESSIONS:
-            return Allowlist(ignored=f"{FILE} has more than {MAX_EXPRESSIONS:,} expressions; it is not honoured.")
+        if (
+            sum(len(table.get(key, ())) for table in everywhere for key in ("paths", "regexes"))
+            > MAX_EXPRESSIONS
+        ):
+            return Allowlist(
+                ignored=f"{FILE} has more than {MAX_EXPRESSIONS:,} expressions; it is not honoured."
+            )
         return Allowlist(tuple(map(_allow_table, everywhere)))
     except (ValueError, TypeError, AttributeError, RecursionError):
         return Allowlist(ignored=f"{FILE} cannot be read; it is not honoured.")
@@ -96,7 +108,8 @@ def _allow_table(table: dict[str, Any]) -> _AllowTable:
 
 
 def allowing_comment(lines: Sequence[str], number: int) -> tuple[str, ...]:
-    """The lines that a comment needs to allow a secret in line `number` (from 1): that one, or the one above and it.
+    """The lines that a comment needs to allow a secret in line `number` (from 1): that one, or the
+    one above and it.
 
     () if no comment allows it.
     """

@@ -1,11 +1,14 @@
 r"""Decoded views: text that travels inside other text, with the way back to where it stood.
 
-Programs write a secret as `\u0067hp_...` in JSON, as `%67hp_...` in a URL, with a colour in it, in base64 or in UTF-16.
-`views` gives the text without one such encoding; each view knows which span of the scanned text stands for a span of
-its own. What hides a secret on purpose, in encodings of encodings or in spellings of its own, is not decoded.
+Programs write a secret as `\u0067hp_...` in JSON, as `%67hp_...` in a URL, with a colour in it, in
+base64 or in UTF-16.
+`views` gives the text without one such encoding; each view knows which span of the scanned text
+stands for a span of its own. What hides a secret on purpose, in encodings of encodings or in
+spellings of its own, is not decoded.
 
-The text is UTF-8 seen as Latin-1, and hostile: every step is linear, and views are of a bounded size. Only what is near
-an escape is in a view, so text without any costs one search, and the way back is made only if something was found.
+The text is UTF-8 seen as Latin-1, and hostile: every step is linear, and views are of a bounded
+size. Only what is near an escape is in a view, so text without any costs one search, and the way
+back is made only if something was found.
 """
 
 from __future__ import annotations
@@ -24,11 +27,17 @@ from msgspec import Struct
 from vibe_gate.domain.escape import expression
 
 REACH = 4096
-"""Characters around an escape in which a secret could be broken by it; a line's end is nearer as a rule."""
+"""Characters around an escape in which a secret could be broken by it; a line's end is nearer as a
+rule.
+"""
 BLOCK = 1 << 19
-"""Characters after which a view ends, so that a megabyte of escapes is never held several times over."""
+"""Characters after which a view ends, so that a megabyte of escapes is never held several times
+over.
+"""
 OVERLAP = 24_000
-"""Characters that two views of one long line share: more than the longest secret (a private key)."""
+"""Characters that two views of one long line share: more than the longest secret (a private
+key).
+"""
 SEPARATOR = "<\0<"
 """Between parts that do not touch: no rule for a secret crosses it."""
 
@@ -116,7 +125,8 @@ def _joined(parts: Iterable[DecodedPart]) -> Iterator[DecodedView]:
 
 
 _COLOUR = r"\[[0-9;?]{0,40}[A-Za-z]"
-# Each alternative begins with a character of its own, so that the search jumps from one of these to the next.
+# Each alternative begins with a character of its own, so that the search jumps from one of these to
+# the next.
 _ESCAPE = expression(
     # JSON, also in JSON, where each level doubles the backslashes.
     rf"\\{{1,8}}(?:u001[bB]{_COLOUR}|u[0-9A-Fa-f]{{4}}|[nrtbf\"'/])"
@@ -126,7 +136,9 @@ _ESCAPE = expression(
 )
 _GOES_ON = "(goes on)"
 _ROW_BREAK = expression(r"(?:\n|\\{1,8}n) {4}\(goes on\) [ +-]\|")
-"""Where a judge is shown the rest of a long line (`judging.brief`): what stands on both sides is one text."""
+"""Where a judge is shown the rest of a long line (`judging.brief`): what stands on both sides is
+one text.
+"""
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
@@ -142,7 +154,9 @@ def _decode_split_rows(text: str) -> Iterator[DecodedPart]:
 def _undone_around(text: str, escape: re.Pattern[str]) -> Iterator[DecodedPart]:
     for low, high in _windows(text, escape):
         decoded = escape.sub(lambda match: _undone(match[0]), text[low:high])
-        yield DecodedPart(decoded, functools.partial(_pieces_of_escapes, text[low:high], low, escape))
+        yield DecodedPart(
+            decoded, functools.partial(_pieces_of_escapes, text[low:high], low, escape)
+        )
 
 
 def _pieces_of_escapes(text: str, low: int, escape: re.Pattern[str]) -> Iterator[Piece]:
@@ -155,9 +169,11 @@ def _pieces_of_escapes(text: str, low: int, escape: re.Pattern[str]) -> Iterator
 
 
 def _windows(text: str, escape: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Stretches of text with everything that an escape could break: their lines, REACH at most; in order.
+    """Stretches of text with everything that an escape could break: their lines, REACH at most; in
+    order.
 
-    Stretches that touch are one as long as it is no longer than BLOCK; after that they share OVERLAP.
+    Stretches that touch are one as long as it is no longer than BLOCK; after that they share
+    OVERLAP.
     """
     low = high = 0
     match = escape.search(text)
@@ -196,7 +212,9 @@ def _undone(escape: str) -> str:
 
 
 CODED = 27
-"""Characters from which a run is decoded: base64 of the shortest known format (20 characters), without its padding."""
+"""Characters from which a run is decoded: base64 of the shortest known format (20 characters),
+without its padding.
+"""
 _BEGINNING = 15
 """Characters of text that base64 must begin with to be taken for coded text."""
 _INSIDE = bytes(range(0x80, 0xC0))
@@ -229,7 +247,9 @@ def _decode_base64(text: str) -> Iterator[DecodedPart]:
                 lines = [line, *_lines_below(text, line)]
                 reached = lines[-1].end
                 decoded = "".join(line.decoded for line in lines)
-                yield DecodedPart(decoded, functools.partial(_pieces_of_groups, lines, 3, 4, len(decoded)))
+                yield DecodedPart(
+                    decoded, functools.partial(_pieces_of_groups, lines, 3, 4, len(decoded))
+                )
                 break
 
 
@@ -245,7 +265,9 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _beginnings(text: str, start: int, end: int) -> Iterator[int]:
-    """Offsets at which encoded text may begin: the run's start, behind a hunk's mark, a path's last part."""
+    """Offsets at which encoded text may begin: the run's start, behind a hunk's mark, a path's last
+    part.
+    """
     if text[start - 1 : start] == "\\":
         start += 1  # the letter of an escaped line break
     yield start
@@ -259,7 +281,8 @@ def _beginnings(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _text_in_base64(run: str) -> str:
-    """The beginning of what a run encodes that is UTF-8 without control characters; "" if its first bytes are not.
+    """The beginning of what a run encodes that is UTF-8 without control characters; "" if its first
+    bytes are not.
 
     The first bytes tell most: those of a hash are not text.
     """
@@ -298,13 +321,18 @@ def _text_of(data: bytes) -> str:
 
 
 def _lines_below(text: str, line: _CodedLine) -> Iterator[_CodedLine]:
-    """The lines below that continue an encoded text, while each decodes to its end and ends with a whole group."""
+    """The lines below that continue an encoded text, while each decodes to its end and ends with a
+    whole group.
+    """
     while len(line.decoded) * 4 == (line.end - line.start) * 3:
         match = _NEXT_LINE.match(text, line.end)
         if match is None:
             return
         # A `+` or `-` is a hunk's mark if one stands before the line above, too.
-        is_mark = match.end(1) < match.start(2) or text[max(0, line.start - 1) : line.start] in ("+", "-")
+        is_mark = match.end(1) < match.start(2) or text[max(0, line.start - 1) : line.start] in (
+            "+",
+            "-",
+        )
         start = match.start(2 if is_mark else 1)
         decoded = _text_of(_bytes_of(text[start : match.end()].translate(_TO_STANDARD)))
         if not decoded:
@@ -313,8 +341,12 @@ def _lines_below(text: str, line: _CodedLine) -> Iterator[_CodedLine]:
         yield line
 
 
-def _pieces_of_groups(lines: list[_CodedLine], per_group: int, width: int, size: int) -> Iterator[Piece]:
-    """Pieces of `size` characters; each `per_group` of them come from `width` characters of the text."""
+def _pieces_of_groups(
+    lines: list[_CodedLine], per_group: int, width: int, size: int
+) -> Iterator[Piece]:
+    """Pieces of `size` characters; each `per_group` of them come from `width` characters of the
+    text.
+    """
     for line in lines:
         for start in range(line.start, line.end, width):
             length = min(per_group, size)
@@ -331,4 +363,6 @@ def _decode_utf16(text: str) -> Iterator[DecodedPart]:
         return
     for match in _WIDE.finditer(text):
         line = _CodedLine(*match.span(), match[0][::2])
-        yield DecodedPart(line.decoded, functools.partial(_pieces_of_groups, [line], 1, 2, len(line.decoded)))
+        yield DecodedPart(
+            line.decoded, functools.partial(_pieces_of_groups, [line], 1, 2, len(line.decoded))
+        )

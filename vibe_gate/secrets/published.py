@@ -1,7 +1,8 @@
-"""What looks like a secret and is made to be published: ciphertexts, hashes, public keys, documented keys.
+"""What looks like a secret and is made to be published: ciphertexts, hashes, public keys,
+documented keys.
 
-A form counts only as a whole: its salt, its length, its alphabet and its closing bracket. What merely begins like one
-may be a secret behind a prefix, and is reported.
+A form counts only as a whole: its salt, its length, its alphabet and its closing bracket. What
+merely begins like one may be a secret behind a prefix, and is reported.
 """
 
 from __future__ import annotations
@@ -25,14 +26,18 @@ _PUBLISHED_TOKEN = expression(
     r"|(?:next(?:_p|P)age|NextPage|continuation|nextSync)(?:_t|T)oken|public(?:_t|-t|T)oken)"
     r"|[?&](?:page|next|continuation)(?:_t|T)oken)\Z"
 )
-"""The whole name of a token that every page or answer shows. In capitals it is a setting: CSRF_TOKEN, FB_PAGE_TOKEN."""
+"""The whole name of a token that every page or answer shows. In capitals it is a setting:
+CSRF_TOKEN, FB_PAGE_TOKEN.
+"""
 
 _ENCRYPTED_NAME = expression(
     r"(?<![A-Za-z])(?<!not[-_])(?<!non[-_])(?i:encrypted|sealed|hashed)[-_]?"
     r"(?:(?!(?i:cookie|session|secret|jwt))[A-Za-z0-9]{1,12}[-_]?)?"  # a secret of these encrypts others
     r"(?i:pass|pwd|secret|token|credential|key)\Z"
 )
-_ENCRYPTED_TAIL = expression(r"(?:\A|[-_.])(?i:encrypted|ciphertext|crypted|sealed|hashed)\Z|\A(?:Encrypted|Hashed)\Z")
+_ENCRYPTED_TAIL = expression(
+    r"(?:\A|[-_.])(?i:encrypted|ciphertext|crypted|sealed|hashed)\Z|\A(?:Encrypted|Hashed)\Z"
+)
 _MARKED_BASE64 = expression(
     r"(?=[A-Za-z0-9]{0,200}[+/=])(?:[A-Za-z0-9+/]{4}){6,}[A-Za-z0-9+/]{2}(?:[A-Za-z0-9+/]|=)=\Z"
 )
@@ -46,7 +51,9 @@ _ID_TAIL = expression(
 )
 _ID = expression(r"[0-9A-Fa-f:-]{8,200}\Z")
 _IMAGE_TAIL = expression(r"(?i:\A[-_.]?image)\Z")
-_IMAGE = expression(r"[a-z0-9.-]{1,100}(?::[0-9]{2,5})?/[a-z0-9._/-]{1,200}[:@][A-Za-z0-9_.:-]{1,200}\Z")
+_IMAGE = expression(
+    r"[a-z0-9.-]{1,100}(?::[0-9]{2,5})?/[a-z0-9._/-]{1,200}[:@][A-Za-z0-9_.:-]{1,200}\Z"
+)
 _PUBLIC_FILE_TAIL = expression(r"(?i:\.pub)\Z")
 
 _HEX_DIGEST = r"(?:[0-9a-f]{128}|[0-9a-f]{96}|[0-9a-f]{64}|[0-9a-f]{56}|[0-9a-f]{40}|[0-9a-f]{32})"
@@ -54,7 +61,9 @@ _DIGEST_NAME = expression(
     r"(?<![a-z0-9_])(?:[a-z]{1,20}-)?(?:checksum|digest|fingerprint|hash|integrity|md5|sha-?[0-9]{1,3})s?"
     r"/[a-z0-9_./-]{0,60}\Z"
 )
-"""Before a secret's name: what stands there is the digest of one, as in Helm's `checksum/secret`."""
+"""Before a secret's name: what stands there is the digest of one, as in Helm's
+`checksum/secret`.
+"""
 _DIGEST = expression(_HEX_DIGEST + r"\Z")
 
 _PREFIXED_DIGEST = (
@@ -108,9 +117,7 @@ _CRYPT = (
     r"|\$y\$[./A-Za-z0-9]{1,9}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}"
 )
 _BCRYPT = r"\$\$?2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{53}"
-_ARGON2 = (
-    r"\$argon2(?:id|i|d)\$v=[0-9]{1,3}\$m=[0-9]{1,9},t=[0-9]{1,9},p=[0-9]{1,9}\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{22,}"
-)
+_ARGON2 = r"\$argon2(?:id|i|d)\$v=[0-9]{1,3}\$m=[0-9]{1,9},t=[0-9]{1,9},p=[0-9]{1,9}\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{22,}"
 _PASSWORD_HASH = expression(
     rf"(?:(?:\{{[a-z0-9-]{{2,20}}\}})?(?:{_CRYPT}|{_BCRYPT}|{_ARGON2})"
     rf"|bcrypt(?:_sha256)?\$(?:{_BCRYPT})|argon2[:$]?(?:{_ARGON2})"
@@ -126,7 +133,9 @@ _PASSWORD_HASH = expression(
     + _BASE64
     + r"|AQAAAA[EI]AA[A-Za-z0-9+/]{3}AAAAE[A-Za-z0-9+/]{65}==)\Z"  # ASP.NET Identity
 )
-"""Whole hashes of passwords: an algorithm, a salt, and a hash of the length that the algorithm has."""
+"""Whole hashes of passwords: an algorithm, a salt, and a hash of the length that the algorithm
+has.
+"""
 
 _SEALED = "encryptedData"
 _SEALED_MAPPING = expression(
@@ -157,7 +166,9 @@ _DOCUMENTED_DIGESTS = frozenset(
         "70541e07fd4f900b66e289f5be55c85f9bef1def4924a5b0c518c45ea1688c12",
     }
 )
-"""SHA-256 of keys that a program's documentation gives to everybody. As text they would be findings here."""
+"""SHA-256 of keys that a program's documentation gives to everybody. As text they would be findings
+here.
+"""
 
 _DOCUMENTED_CLAIMS = frozenset(
     {
@@ -166,7 +177,9 @@ _DOCUMENTED_CLAIMS = frozenset(
         "9cad21446b79d6b1604a6f3e50d15769c94a1b6ed0f3f49ebf871f7ecca7fdb8",
     }
 )
-"""SHA-256 of the part with the claims in tokens of jwt.io, whatever signs them: they say nothing else."""
+"""SHA-256 of the part with the claims in tokens of jwt.io, whatever signs them: they say nothing
+else.
+"""
 
 _MAX_TOKEN = 4_000
 """Characters of the longest JSON Web Token that is read."""
@@ -187,7 +200,9 @@ _PACKAGE_DIGEST = expression(
     r"|[A-Za-z0-9+/]{86}==)\Z"
 )
 """Values that package managers write: digests, and versions with where they are used."""
-_SECRETS_NAME = expression(r"(?i:passw|passphrase|pwd|secret|credential|(?:api|access|private|auth)[-_. ]?key)")
+_SECRETS_NAME = expression(
+    r"(?i:passw|passphrase|pwd|secret|credential|(?:api|access|private|auth)[-_. ]?key)"
+)
 _NAME_REACH = 200
 """Characters before a value in which its name is looked for."""
 
@@ -197,7 +212,9 @@ def is_package_digest(path: str, text: str, start: int, end: int) -> bool:
 
     A value under a name such as DB_PASSWORD is none, whatever the file is called.
     """
-    if PurePosixPath(path).name.lower() not in LOCK_FILES or not _PACKAGE_DIGEST.match(text[start:end]):
+    if PurePosixPath(path).name.lower() not in LOCK_FILES or not _PACKAGE_DIGEST.match(
+        text[start:end]
+    ):
         return False
     lines = text[max(0, start - _NAME_REACH) : start].split("\n")
     return _SECRETS_NAME.search("\n".join(lines[-2:])) is None
@@ -224,7 +241,9 @@ def names_published_value(name: str, tail: str, value: str) -> bool:
 
 
 def is_published_value(value: str) -> bool:
-    """Whether the value is a ciphertext, a password's hash, a public key or a digest by its whole form."""
+    """Whether the value is a ciphertext, a password's hash, a public key or a digest by its whole
+    form.
+    """
     if _PUBLISHED_VALUE.match(value) or _PASSWORD_HASH.match(value):
         return True
     if value.startswith(_TRANSIT):
@@ -253,10 +272,15 @@ def _size_of(value: str) -> int:
 
 
 def sealed_spans(text: str) -> list[tuple[int, int]]:
-    """Where the mappings `encryptedData` of SealedSecrets stand in a text of YAML or JSON, in order."""
+    """Where the mappings `encryptedData` of SealedSecrets stand in a text of YAML or JSON, in
+    order.
+    """
     if _SEALED not in text:
         return []
-    spans = (match.span("values" if match["values"] else "members") for match in _SEALED_MAPPING.finditer(text))
+    spans = (
+        match.span("values" if match["values"] else "members")
+        for match in _SEALED_MAPPING.finditer(text)
+    )
     return [span for span in spans if span[0] >= 0]
 
 
@@ -269,7 +293,9 @@ def is_sealed(spans: list[tuple[int, int]], text: str, start: int, end: int) -> 
 
 
 def is_documented_value(value: str) -> bool:
-    """Whether a program's documentation gives this value to everybody: a whole key, or a whole token's claims."""
+    """Whether a program's documentation gives this value to everybody: a whole key, or a whole
+    token's claims.
+    """
     if _digest_of(value) in _DOCUMENTED_DIGESTS:
         return True
     parts = value[:_MAX_TOKEN].split(".") if value.startswith("eyJ") else []

@@ -1,15 +1,17 @@
 """Redaction: nothing secret is written to a bundle, a cassette or a forge.
 
 Two nets. *Known values*: what the environment holds as a secret (`known_values`), in the forms in
-which it travels (plain, base64 at each alignment, hex, URL-encoded, JSON-escaped). *Known forms*: `scan`.
+which it travels (plain, base64 at each alignment, hex, URL-encoded, JSON-escaped). *Known forms*:
+`scan`.
 
 A secret becomes `[redacted:KIND:TAG]`, the same in every run and on every machine, so redacted
 contents still deduplicate and cassettes still match. TAG is 8 hex digits of a sha-256, which tells
 nothing about a random value of 20 characters or more; a shorter one could be guessed against it, so
 there the TAG is computed from the KIND alone.
 
-A value whose name is on a line above can be recognised in the file alone: a patch, a report and a judge's rows put
-marks between the two. So a value that `data` finds that way is a known value afterwards.
+A value whose name is on a line above can be recognised in the file alone: a patch, a report and a
+judge's rows put marks between the two. So a value that `data` finds that way is a known value
+afterwards.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from vibe_gate.secrets import scan
 from vibe_gate.secrets.scan import SecretMatch
 
 MIN_TAGGED = 20
-"""Characters from which a placeholder may tell secrets apart: fewer could be guessed against 32 bits of a hash."""
+"""Characters from which a placeholder may tell secrets apart: fewer could be guessed against 32
+bits of a hash.
+"""
 MAX_NAMED = 500
 """Characters of a JSON value up to which its name is considered together with it."""
 
@@ -53,7 +57,9 @@ class Redactor:
         # What a limit has cut: half of a value and more, at the end or before the dots that say so.
         # A value that is not text may be too short, or empty, once bytes at its ends are stripped.
         plain = [_plain(secret) for secret in known]
-        self._beginnings = {text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE}
+        self._beginnings = {
+            text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE
+        }
         self._learned: dict[str, SecretMatch] = {}
         self._clean: set[tuple[str, bool, int]] = set()
         self._found: Counter[str] = Counter()
@@ -75,12 +81,14 @@ class Redactor:
     def text(self, text: str) -> str:
         """`text` with placeholders for its secrets.
 
-        It is searched as UTF-8 seen as Latin-1, as bytes are, so that a value has one placeholder in both.
+        It is searched as UTF-8 seen as Latin-1, as bytes are, so that a value has one placeholder
+        in both.
         """
         return self._redact(text) if text.isascii() else as_characters(self._redact(as_bytes(text)))
 
     def data(self, data: bytes) -> bytes:
-        """`data`, in any encoding, with placeholders for its secrets; the same object if it holds none.
+        """`data`, in any encoding, with placeholders for its secrets; the same object if it holds
+        none.
 
         A value whose name is on a line above is replaced in every later text, too.
         """
@@ -108,7 +116,9 @@ class Redactor:
         return value if redacted == written else redacted
 
     def _members(self, value: Mapping[Any, Any]) -> dict[object, object]:
-        """The object with redacted keys and values; keys that become equal are numbered: ` (2)`, ` (3)`."""
+        """The object with redacted keys and values; keys that become equal are numbered: ` (2)`, `
+        (3)`.
+        """
         # The name in {"name": "API_KEY", "value": ...} says what the value is.
         named = {"value": value.get("name", value.get("key"))}
         numbers: Counter[object] = Counter()
@@ -123,7 +133,9 @@ class Redactor:
         return redacted
 
     def _member(self, key: object, item: object) -> object:
-        """The value of a key; a random-looking text under a secret's name is a secret by its name."""
+        """The value of a key; a random-looking text under a secret's name is a secret by its
+        name.
+        """
         if not (isinstance(key, str) and isinstance(item, str)) or len(item) > MAX_NAMED:
             return self.value(item)
         head, seen = as_bytes(f'"{key}": "'), as_bytes(item)
@@ -141,8 +153,12 @@ class Redactor:
                 self._learn(text, match)
         return _replaced(text, matches)
 
-    def _find(self, text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> list[SecretMatch]:
-        """`find_seen`; a document names the same paths and words again and again, so short ones are remembered."""
+    def _find(
+        self, text: str, also: Callable[[str], Iterable[SecretMatch]] | None
+    ) -> list[SecretMatch]:
+        """`find_seen`; a document names the same paths and words again and again, so short ones are
+        remembered.
+        """
         asked = (text, also is None, len(self._learned))
         if asked in self._clean:
             return []
@@ -155,7 +171,12 @@ class Redactor:
     def _learn(self, text: str, match: SecretMatch) -> None:
         written = text[match.start : match.end]
         lead = text[max(0, match.start - MAX_LEAD) : match.start].rpartition("\n")
-        if match.kind not in scan.BY_NAME or scan.has_name(lead[2]) or "\n" in written or len(written) < MIN_VALUE:
+        if (
+            match.kind not in scan.BY_NAME
+            or scan.has_name(lead[2])
+            or "\n" in written
+            or len(written) < MIN_VALUE
+        ):
             return
         with self._lock:
             if len(self._learned) < MAX_LEARNED:
@@ -191,7 +212,9 @@ class Redactor:
 def placeholder(kind: str, secret: str) -> str:
     """What is written for a secret of that kind."""
     hashed = secret if len(secret) >= MIN_TAGGED else ""
-    tag = hashlib.sha256(f"vibe-gate redaction\0{kind}\0{hashed}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    tag = hashlib.sha256(
+        f"vibe-gate redaction\0{kind}\0{hashed}".encode("utf-8", "surrogatepass")
+    ).hexdigest()[:8]
     return f"[redacted:{kind}:{tag}]"
 
 
@@ -201,7 +224,9 @@ def as_bytes(text: str) -> str:
 
 
 def as_characters(seen: str) -> str:
-    """The inverse of `as_bytes`. Bytes that are not UTF-8 become U+FFFD, so that the result can always be written."""
+    """The inverse of `as_bytes`. Bytes that are not UTF-8 become U+FFFD, so that the result can
+    always be written.
+    """
     raw = seen.encode("latin-1")
     try:
         return raw.decode("utf-8", "surrogatepass")
@@ -251,7 +276,10 @@ def _forms(secret: str) -> set[str]:
     """How a secret may be written, but for what `decoding` undoes."""
     raw, plain = _raw(secret), _plain(secret)
     percent = quote(raw, safe="")
-    escaped = {json.dumps(plain, ensure_ascii=False)[1:-1], json.dumps(secret, ensure_ascii=True)[1:-1]}
+    escaped = {
+        json.dumps(plain, ensure_ascii=False)[1:-1],
+        json.dumps(secret, ensure_ascii=True)[1:-1],
+    }
     forms = {plain, *escaped, *(text.replace("/", "\\/") for text in escaped)}
     forms |= {percent, percent.replace("%20", "+"), quote(raw, safe="/")}
     forms |= {raw.hex(), raw.hex().upper(), base64.b32encode(raw).decode("ascii").rstrip("=")}
@@ -262,7 +290,8 @@ def _forms(secret: str) -> set[str]:
 
 
 def _base64_core(raw: bytes, shift: int) -> set[str]:
-    """The characters of base64 that depend on `raw` alone, when it starts `shift` bytes into a group of three.
+    """The characters of base64 that depend on `raw` alone, when it starts `shift` bytes into a
+    group of three.
 
     If nothing follows `raw` the last one and the padding do, too.
     """
@@ -274,9 +303,9 @@ def _base64_core(raw: bytes, shift: int) -> set[str]:
     return cores | {core.replace("+", "-").replace("/", "_") for core in cores}
 
 
-# Known values: what of an environment is secret, by its variables' names and by what their values look like.
-# A value is not always the secret itself: it comes with a line's end, in quotes, behind `Bearer `, in a JSON
-# document, in an address, or in many lines of which a text may show one.
+# Known values: what of an environment is secret, by its variables' names and by what their values
+# look like. A value is not always the secret itself: it comes with a line's end, in quotes, behind
+# `Bearer `, in a JSON document, in an address, or in many lines of which a text may show one.
 
 MIN_VALUE = 8
 """Characters of an environment's value below which it is too common to be searched for."""
@@ -294,9 +323,12 @@ _SECRET_NAME = expression(
     re.IGNORECASE,
 )
 _NEAR_SECRET_NAME = expression(
-    r"(?:\A|_)(?:AUTH|PASS|PW|JWT|SAS|OTP|TOTP)_|SIGNATURE\Z|(?:\A|_)(?:SEED|BASIC|OTP)\Z", re.IGNORECASE
+    r"(?:\A|_)(?:AUTH|PASS|PW|JWT|SAS|OTP|TOTP)_|SIGNATURE\Z|(?:\A|_)(?:SEED|BASIC|OTP)\Z",
+    re.IGNORECASE,
 )
-"""A name of which much is harmless (AUTH_MODE, JWT_ISSUER): there a value counts that looks random."""
+"""A name of which much is harmless (AUTH_MODE, JWT_ISSUER): there a value counts that looks
+random.
+"""
 _NOT_SECRET_NAME = expression(
     r"\A(?:PWD|OLDPWD|SSH_AUTH_SOCK|XAUTHORITY|KEYBOARD\w*|\w*_(?:FILE|PATH|DIR|HOME|SOCK|NAME|URL_PREFIX)|COLORTERM|"
     r"\w*KEYRING\w*|\w*MAX_\w*TOKENS|TOKENIZERS_PARALLELISM|"
@@ -306,16 +338,32 @@ _NOT_SECRET_NAME = expression(
 _PLAIN_PATH = expression(r"[~.]?/[a-z0-9._/-]*|/\S+\.[a-z]{1,5}")
 _ADDRESS = expression(r"://[^\s/:@]{0,200}:(?P<password>[^\s/]{1,1000})@")
 _TRIVIAL = frozenset(
-    {"password", "changeme", "disabled", "required", "optional", "undefined", "localhost", "anonymous"}
+    {
+        "password",
+        "changeme",
+        "disabled",
+        "required",
+        "optional",
+        "undefined",
+        "localhost",
+        "anonymous",
+    }
 )
-_SCHEME = expression(r"(?:[A-Za-z-]{1,40}:\s{0,9})?(?:Bearer|Basic|Token|ApiKey)\s{1,9}(?P<rest>\S.*)", re.IGNORECASE)
-_SETTING = expression(r"(?:\A|[;&?,\s])(?:export )?(?P<name>[A-Za-z_][\w.-]{0,60}) ?= ?(?P<value>[^\s;&]{8,4000})")
+_SCHEME = expression(
+    r"(?:[A-Za-z-]{1,40}:\s{0,9})?(?:Bearer|Basic|Token|ApiKey)\s{1,9}(?P<rest>\S.*)", re.IGNORECASE
+)
+_SETTING = expression(
+    r"(?:\A|[;&?,\s])(?:export )?(?P<name>[A-Za-z_][\w.-]{0,60}) ?= ?(?P<value>[^\s;&]{8,4000})"
+)
 
 
 def known_values(environ: Mapping[str, str]) -> list[str]:
     """The secrets of an environment, each once."""
-    held = [part for name, value in environ.items() if _is_secret(name, value) for part in _parts(value)]
-    # The password in an address is a secret of its own, as a client's error names it, whatever the variable's name.
+    held = [
+        part for name, value in environ.items() if _is_secret(name, value) for part in _parts(value)
+    ]
+    # The password in an address is a secret of its own, as a client's error names it, whatever the
+    # variable's name.
     passwords = [
         found["password"]
         for value in environ.values()
@@ -342,7 +390,9 @@ def _is_rare(value: str) -> bool:
 
 
 def _is_word(password: str, address: str) -> bool:
-    """Whether the password is too common to be searched for: `postgres://postgres:postgres@db/`, or one plain word."""
+    """Whether the password is too common to be searched for: `postgres://postgres:postgres@db/`, or
+    one plain word.
+    """
     return address.lower().count(password.lower()) > 1 or (
         password.isalpha() and password.islower() and len(password) < 12
     )
@@ -355,12 +405,16 @@ def _parts(value: str) -> list[str]:
         plain = plain[1:-1].strip()
     if scheme := _SCHEME.fullmatch(plain):
         plain = scheme["rest"].strip()
-    found = dict.fromkeys([plain, *_coded(plain), *_leaves(plain), *_settings(plain), *_lines(plain)])
+    found = dict.fromkeys(
+        [plain, *_coded(plain), *_leaves(plain), *_settings(plain), *_lines(plain)]
+    )
     return list(found)[:MAX_PARTS]
 
 
 def _coded(value: str) -> Iterator[str]:
-    """The password in base64 of `user:password`, as in a header, and what a document holds that is kept in base64."""
+    """The password in base64 of `user:password`, as in a header, and what a document holds that is
+    kept in base64.
+    """
     if not re.fullmatch(r"[A-Za-z0-9+/_-]{12,100000}={0,2}", value):
         return
     with contextlib.suppress(ValueError):
@@ -386,18 +440,31 @@ def _leaves(value: str) -> Iterator[str]:
         elif isinstance(item, list):
             waiting += [(name, child) for child in item]
         elif isinstance(item, str):
-            is_random = len(item) >= MIN_LEAF and "://" not in item and "@" not in item and scan.looks_random(item)
-            if is_random or (_SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name) and "://" not in item):
+            is_random = (
+                len(item) >= MIN_LEAF
+                and "://" not in item
+                and "@" not in item
+                and scan.looks_random(item)
+            )
+            if is_random or (
+                _SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name) and "://" not in item
+            ):
                 yield item.strip()
             yield from _lines(item)
 
 
 def _settings(value: str) -> Iterator[str]:
-    """What a connection string or a file of settings gives to secrets' names, and secrets of known formats."""
+    """What a connection string or a file of settings gives to secrets' names, and secrets of known
+    formats.
+    """
     if value[:1] in ("{", "[") or not ({*value} & {*"=:"}):
         return
     for setting in _SETTING.finditer(value):
-        if _SECRET_NAME.search(setting["name"]) or setting["name"].lower() in ("sig", "password", "pwd"):
+        if _SECRET_NAME.search(setting["name"]) or setting["name"].lower() in (
+            "sig",
+            "password",
+            "pwd",
+        ):
             yield setting["value"].strip("\"'")
     for match in scan.find(value):
         if match.kind != "url-password":  # of which `known_values` knows more
@@ -405,7 +472,9 @@ def _settings(value: str) -> Iterator[str]:
 
 
 def _lines(value: str) -> Iterator[str]:
-    """Lines of a value that look random: a text may show one of them alone, or put something between them."""
+    """Lines of a value that look random: a text may show one of them alone, or put something
+    between them.
+    """
     lines = value.split("\n")
     if len(lines) < 2:
         return

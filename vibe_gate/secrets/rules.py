@@ -1,4 +1,5 @@
-"""Secrets that are known by their form, or by what stands before them: the table that `scan` goes by.
+"""Secrets that are known by their form, or by what stands before them: the table that `scan` goes
+by.
 
 A table of Python, because reading one of TOML took each commit longer than all of its checks.
 """
@@ -16,16 +17,21 @@ class Rule(Struct, frozen=True):
     """One kind of secret. Texts are searched for the keywords; what stands there must match."""
 
     kind: str
-    """The name in findings and placeholders. Of two kinds in one place the first one of the table counts."""
+    """The name in findings and placeholders. Of two kinds in one place the first one of the table
+    counts.
+    """
     keywords: tuple[str, ...]
     """Literals that a match begins with: only a text that has one is searched."""
     regex: str
-    r"""What follows the keyword; its group `value` is the secret, else keyword and regex together are.
+    r"""What follows the keyword; its group `value` is the secret, else keyword and regex together
+    are.
 
     Bounded or possessive wherever something that can fail follows: the text is hostile.
     """
     positive: str
-    """A text with one such secret; `{word:20}` stands for 20 random letters and digits (`tests/secrets/samples.py`)."""
+    """A text with one such secret; `{word:20}` stands for 20 random letters and digits
+    (`tests/secrets/samples.py`).
+    """
     negative: str
     """A text that looks like it and has none."""
     border: str = "A-Za-z0-9"
@@ -37,15 +43,20 @@ class Rule(Struct, frozen=True):
     entropy: float = 0
     """Shannon bits a character that the value has at least, and one digit."""
     proof: Literal["", "password", "random", "mixed", "login", "basic"] = ""
-    """What the value must be: no sample of documentation (`user` and `host` told), something that looks random, that
-    and letters and digits that change often, that and no name in words, base64 of user:password. Placeholders (xxxx,
-    your-, ${...}) never count."""
+    """What the value must be: no sample of documentation (`user` and `host` told), something that
+    looks random, that and letters and digits that change often, that and no name in words, base64
+    of user:password. Placeholders (xxxx, your-, ${...}) never count.
+    """
     test: str = ""
-    """An expression that a value matches which its provider gives out for tests: found, but a notice."""
+    """An expression that a value matches which its provider gives out for tests: found, but a
+    notice.
+    """
     harmless: Literal["", "documented example", "identifier"] = ""
     """Why what matches is a notice, too; a documented example need not look random."""
     cut: str = ""
-    """An expression for the beginning of a secret that a length limit has cut; ten characters follow it."""
+    """An expression for the beginning of a secret that a length limit has cut; ten characters
+    follow it.
+    """
 
 
 RULES: tuple[Rule, ...] = (
@@ -1799,7 +1810,17 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(  # YAML's `name: |`, TOML's three quotes, Go's `name string =`, Python's `name = (`, a variable of Terraform
         "secret-assignment",
-        keywords=("assword", "ASSWORD", "ecret", "ECRET", "oken", "OKEN", "api_key", "API_KEY", "piKey"),
+        keywords=(
+            "assword",
+            "ASSWORD",
+            "ecret",
+            "ECRET",
+            "oken",
+            "OKEN",
+            "api_key",
+            "API_KEY",
+            "piKey",
+        ),
         border="",
         regex=r"""(?:_key|_KEY|Key)?(?:[ \t]{0,4}:[ \t]{1,4}[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}|[ \t]{0,4}=[ \t]{0,4}(?:'{3}|"{3})\s{0,40}|[ \t]{1,4}string[ \t]{0,4}=[ \t]{0,4}["`]|[ \t]{0,4}=[ \t]{0,4}\(\s{1,40}["']|"[ \t]{0,4}\{[^{}]{0,400}?default[ \t]{0,9}=[ \t]{0,9}")(?P<value>[^\s"'`<>]{12,400})""",
         proof="random",
@@ -1864,7 +1885,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secret-assignment",
-        keywords=tuple(f"{quote}{pipe}ConvertTo-SecureString" for quote in "'\"" for pipe in (" | ", "|")),
+        keywords=tuple(
+            f"{quote}{pipe}ConvertTo-SecureString" for quote in "'\"" for pipe in (" | ", "|")
+        ),
         border="",
         before=r"""(?<=["'])[^\s"']{8,60}""",
         regex="",

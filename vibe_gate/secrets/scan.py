@@ -1,4 +1,5 @@
-"""Secrets in text: the table of known forms (`rules.py`), private keys, and values under a secret's name.
+"""Secrets in text: the table of known forms (`rules.py`), private keys, and values under a secret's
+name.
 
 Shared by the check `no-secrets` and by redaction. The scanned text is hostile, so every rule is
 linear: its expression starts with a literal, which the search jumps to, and everything before a
@@ -40,9 +41,9 @@ from vibe_gate.secrets.rules import RULES, Rule
 class SecretMatch(Struct, frozen=True):
     """One secret: `text[start:end]` is the value itself, without its name or quotes.
 
-    `value` is how it reads: without the escapes, or out of the base64, in which it was found. `harmless` says why it
-    needs no revoking: its provider gives it out as a "test key", or as a "documented example", or it is an "identifier"
-    that opens nothing alone.
+    `value` is how it reads: without the escapes, or out of the base64, in which it was found.
+    `harmless` says why it needs no revoking: its provider gives it out as a "test key", or as a
+    "documented example", or it is an "identifier" that opens nothing alone.
     """
 
     kind: str
@@ -57,7 +58,8 @@ SHORTEST = 11
 
 
 def find(text: str) -> list[SecretMatch]:
-    """Every secret in `text`, in order and without overlaps; overlapping ones become one, under the named form.
+    """Every secret in `text`, in order and without overlaps; overlapping ones become one, under the
+    named form.
 
     Secrets inside of base64, escapes and the like count as well (see `decoding`): there the
     match is all that stands for the value.
@@ -68,7 +70,9 @@ def find(text: str) -> list[SecretMatch]:
     return _in_characters(raw, find_seen(raw.decode("latin-1")))
 
 
-def find_seen(text: str, also: Callable[[str], Iterable[SecretMatch]] | None = None) -> list[SecretMatch]:
+def find_seen(
+    text: str, also: Callable[[str], Iterable[SecretMatch]] | None = None
+) -> list[SecretMatch]:
     """`find` for text that is UTF-8, or any bytes, seen as Latin-1.
 
     `also` looks for more in the same readings of the text; what it finds comes before every form.
@@ -81,7 +85,10 @@ def find_seen(text: str, also: Callable[[str], Iterable[SecretMatch]] | None = N
             start, end = view.origin(match.start, match.end)
             matches.append(replace(match, start=start, end=end))
     matches = _without_sealed(text, matches)
-    return _apart(text, matches if text.isascii() else [_with_whole_characters(text, match) for match in matches])
+    return _apart(
+        text,
+        matches if text.isascii() else [_with_whole_characters(text, match) for match in matches],
+    )
 
 
 def _without_sealed(text: str, matches: list[SecretMatch]) -> list[SecretMatch]:
@@ -90,18 +97,24 @@ def _without_sealed(text: str, matches: list[SecretMatch]) -> list[SecretMatch]:
     if not spans:
         return matches
     return [
-        match for match in matches if match.kind not in BY_NAME or not is_sealed(spans, text, match.start, match.end)
+        match
+        for match in matches
+        if match.kind not in BY_NAME or not is_sealed(spans, text, match.start, match.end)
     ]
 
 
 def mask(value: str) -> str:
-    """What may be shown of a secret: at most a quarter of it, to recognise it by; of a private key its first line."""
+    """What may be shown of a secret: at most a quarter of it, to recognise it by; of a private key
+    its first line.
+    """
     begin = _PEM_MARK.match(value)
     return (begin[0] if begin else value[: min(4, len(value) // 4)]) + "..."
 
 
 def preview(kind: str, value: str) -> str:
-    """How a secret of this kind begins: what all of its form do, such as `sk_live_...`; else what `mask` shows."""
+    """How a secret of this kind begins: what all of its form do, such as `sk_live_...`; else what
+    `mask` shows.
+    """
     rules = [rule for rule in RULES if rule.kind == kind]
     begins = [keyword for rule in rules for keyword in rule.keywords if value.startswith(keyword)]
     begins += [begin[0] for rule in rules if rule.cut and (begin := re.match(rule.cut, value))]
@@ -110,7 +123,9 @@ def preview(kind: str, value: str) -> str:
 
 
 def looks_random(value: str) -> bool:
-    """Whether a value without its name may be a secret: letters and digits as no word, name or sentence has them."""
+    """Whether a value without its name may be a secret: letters and digits as no word, name or
+    sentence has them.
+    """
     return (
         any(map(str.isdigit, value))
         and any(map(str.isalpha, value))
@@ -128,12 +143,16 @@ _PREFERRED, _LAST = ("private-key",), ("aws-secret-key", "secret-assignment")
 
 @functools.cache
 def _ranks() -> dict[str, int]:
-    """The rank of each kind: if two kinds match the same text, the one of the lower rank names the match."""
+    """The rank of each kind: if two kinds match the same text, the one of the lower rank names the
+    match.
+    """
     by_form = [rule.kind for rule in RULES if rule.kind not in _LAST]
     return {kind: rank for rank, kind in enumerate(dict.fromkeys([*_PREFERRED, *by_form, *_LAST]))}
 
 
-def _matches(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> Iterator[SecretMatch]:
+def _matches(
+    text: str, also: Callable[[str], Iterable[SecretMatch]] | None
+) -> Iterator[SecretMatch]:
     if also is not None:
         yield from also(text)
     yield from _private_keys(text)
@@ -160,20 +179,33 @@ def _united(text: str, first: SecretMatch, second: SecretMatch) -> SecretMatch:
         return replace(first, start=start, end=end)
     if second.harmless and not first.harmless and _adds_nothing(text, second, first):
         return replace(second, start=start, end=end)
-    best = min(first, second, key=lambda match: (_ranks().get(match.kind, -1), -len(match.value), match.value))
+    best = min(
+        first,
+        second,
+        key=lambda match: (_ranks().get(match.kind, -1), -len(match.value), match.value),
+    )
     harmless = best.harmless if first.harmless and second.harmless else ""
     return replace(best, start=start, end=end, harmless=harmless)
 
 
 _BY_SURROUNDINGS = frozenset(
-    {"secret-assignment", "aws-secret-key", "url-password", "bearer-token", "basic-auth", "azure-storage-key"}
+    {
+        "secret-assignment",
+        "aws-secret-key",
+        "url-password",
+        "bearer-token",
+        "basic-auth",
+        "azure-storage-key",
+    }
 )
 """Kinds of values that only what stands around them tells."""
 _SHORTEST_SECRET = 8
 
 
 def _adds_nothing(text: str, harmless_match: SecretMatch, other_match: SecretMatch) -> bool:
-    """Whether a match by a name or the like is about a harmless form alone, and about no secret beside it."""
+    """Whether a match by a name or the like is about a harmless form alone, and about no secret
+    beside it.
+    """
     if other_match.kind not in _BY_SURROUNDINGS:
         return False
     before = text[other_match.start : harmless_match.start]
@@ -191,14 +223,22 @@ _CUT_ESCAPE = expression(r"\\(?:u[0-9A-Fa-f]{0,4}|[\"\\/bfnrt])\Z")
 
 
 def _with_whole_escapes(text: str, match: SecretMatch) -> SecretMatch:
-    """The match with the whole of an escape that it would cut: what is left of JSON must stay JSON."""
+    """The match with the whole of an escape that it would cut: what is left of JSON must stay
+    JSON.
+    """
     start, end = match.start, match.end
     head = _CUT_ESCAPE.search(text, max(0, start - 6), min(len(text), start + 1))
-    if head and head.end() > start and not _backslashes(text[max(0, head.start() - 64) : head.start()]) % 2:
+    if (
+        head
+        and head.end() > start
+        and not _backslashes(text[max(0, head.start() - 64) : head.start()]) % 2
+    ):
         start = head.start()
     if _backslashes(text[start:end]) % 2:
         end = min(len(text), end + (5 if text[end : end + 1] == "u" else 1))
-    return match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
+    return (
+        match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
+    )
 
 
 def _backslashes(text: str) -> int:
@@ -206,15 +246,23 @@ def _backslashes(text: str) -> int:
 
 
 def _with_whole_characters(text: str, match: SecretMatch) -> SecretMatch:
-    """The match with the whole of a UTF-8 character that it would cut: text that is UTF-8 stays UTF-8."""
+    """The match with the whole of a UTF-8 character that it would cut: text that is UTF-8 stays
+    UTF-8.
+    """
     start, end = _border(text, match.start, -1), _border(text, match.end, 1)
-    return match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
+    return (
+        match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
+    )
 
 
 def _border(text: str, position: int, step: int) -> int:
     """`position`, or where the UTF-8 character that it is inside of begins (-1) or ends (1)."""
     for _ in range(3):
-        if not position or text[position - 1] < "\x80" or not "\x80" <= text[position : position + 1] <= "\xbf":
+        if (
+            not position
+            or text[position - 1] < "\x80"
+            or not "\x80" <= text[position : position + 1] <= "\xbf"
+        ):
             break
         position += step
     return position
@@ -270,7 +318,9 @@ def _of_rule(text: str, rule: Rule, regex: re.Pattern[str]) -> Iterator[SecretMa
         value = text[start:end]
         if rule.harmless == "documented example" or _is_proved(rule, match, value):
             is_test = rule.test and re.search(rule.test, value)
-            yield SecretMatch(rule.kind, start, end, harmless="test key" if is_test else rule.harmless)
+            yield SecretMatch(
+                rule.kind, start, end, harmless="test key" if is_test else rule.harmless
+            )
 
 
 def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
@@ -294,13 +344,19 @@ def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
 
 
 def _is_placeholder(value: str) -> bool:
-    """Whether a value is a reference or a sample by a word in it, and not random without that word."""
+    """Whether a value is a reference or a sample by a word in it, and not random without that
+    word.
+    """
     lowered = value.lower()
-    return bool(_BLANK.search(lowered)) or (bool(_PLACEHOLDER.search(lowered)) and not _hides_secret(value))
+    return bool(_BLANK.search(lowered)) or (
+        bool(_PLACEHOLDER.search(lowered)) and not _hides_secret(value)
+    )
 
 
 def _hides_secret(value: str) -> bool:
-    """Whether what is left of a value without words of samples is random: such a word makes no secret harmless."""
+    """Whether what is left of a value without words of samples is random: such a word makes no
+    secret harmless.
+    """
     rest = _SAMPLE_PART.sub(" ", _DOCUMENTED.sub(" ", value))
     return any(_is_real(run) and not _is_ordinary(run) for run in _REST.findall(rest))
 
@@ -318,10 +374,27 @@ _SAFE_HOSTS = frozenset({"localhost", "127.0.0.1", "host", "hostname", "foo", "b
 _SAFE_DOMAINS = ("example.com", "example.org", "example.net", ".test", ".invalid", ".example")
 _PASSWORD_PARTS = expression(r"(?:%[0-9a-f]{2}|[^a-z0-9])+|[0-9]+\Z")
 _SAFE_PASSWORDS = frozenset(
-    {"password", "foo", "bar", "baz", "foobar", "pass", "passwd", "pwd", "secret", "user", "token", "test", "pw", "key"}
+    {
+        "password",
+        "foo",
+        "bar",
+        "baz",
+        "foobar",
+        "pass",
+        "passwd",
+        "pwd",
+        "secret",
+        "user",
+        "token",
+        "test",
+        "pw",
+        "key",
+    }
 )
 _RANDOM_LENGTH = 16
-_SAMPLE_WORDS = frozenset({"a", "an", "another", "my", "new", "old", "other", "some", "the", "username", "wrong"})
+_SAMPLE_WORDS = frozenset(
+    {"a", "an", "another", "my", "new", "old", "other", "some", "the", "username", "wrong"}
+)
 """Words beside those of `_SAFE_PASSWORDS`, as in `other-password`."""
 
 
@@ -330,7 +403,9 @@ def _is_nowhere(host: str) -> bool:
 
 
 def _is_real(password: str) -> bool:
-    """Whether a password counts although its host is a placeholder, such as localhost or example.com."""
+    """Whether a password counts although its host is a placeholder, such as localhost or
+    example.com.
+    """
     return len(password) >= _RANDOM_LENGTH and looks_random(password)
 
 
@@ -353,16 +428,21 @@ _PASSWORD = expression(r"pass?(?:word|wort|wd|wrd)")
 
 
 def _is_spelled_password(lowered: str) -> bool:
-    """Whether a password is the word "password" in one of its spellings (`P@ssw0rd1!`), and nothing random."""
+    """Whether a password is the word "password" in one of its spellings (`P@ssw0rd1!`), and nothing
+    random.
+    """
     word = _PASSWORD.search(lowered.translate(_SPELLINGS))
     if word is None:
         return False
     return not (looks_random(lowered[: word.start()]) or looks_random(lowered[word.end() :]))
 
 
-# A truncated secret does not have its whole form: its beginning counts if a mark of truncation follows.
+# A truncated secret does not have its whole form: its beginning counts if a mark of truncation
+# follows.
 CUTS = expression(r"…|\xe2\x80\xa6|\.{3,}+|<\0<|\Z")
-_CUT_MARK = expression(r"(?:\xe2\x80\xa6|\.\.\.|<\0<)")  # without the end, for which a search must look everywhere
+_CUT_MARK = expression(
+    r"(?:\xe2\x80\xa6|\.\.\.|<\0<)"
+)  # without the end, for which a search must look everywhere
 _TOKEN_BEFORE = expression(r"[A-Za-z0-9_-]{10}", re.ASCII)
 
 
@@ -371,7 +451,9 @@ def _cut_rules() -> tuple[re.Pattern[str], dict[str, str]]:
     """What the beginning of a cut secret looks like, and the kinds by the expression's groups."""
     leads = {f"k{number}": rule for number, rule in enumerate(RULES) if rule.cut}
     names = "|".join(f"(?P<{name}>{rule.cut})" for name, rule in leads.items())
-    regex = re.compile(rf"(?<![A-Za-z0-9])(?:{names})(?P<rest>[A-Za-z0-9_.-]{{10,300}})\Z", re.ASCII)
+    regex = re.compile(
+        rf"(?<![A-Za-z0-9])(?:{names})(?P<rest>[A-Za-z0-9_.-]{{10,300}})\Z", re.ASCII
+    )
     return regex, {name: rule.kind for name, rule in leads.items()}
 
 
@@ -385,13 +467,18 @@ def _cut_short(text: str) -> Iterator[SecretMatch]:
         if match is None or _WORDS.match(match[0]) or _is_placeholder(match[0]):
             continue
         if any(map(str.isdigit, match["rest"])):
-            yield SecretMatch(next(kinds_of[name] for name in kinds_of if match[name]), match.start(), end)
+            yield SecretMatch(
+                next(kinds_of[name] for name in kinds_of if match[name]), match.start(), end
+            )
 
 
-# Private keys in PEM, whatever stands before or behind each of their lines: a log, a blame, a hunk, a program.
-# A line of a key is a run of base64 of one width, no further than GAP from the one before.
+# Private keys in PEM, whatever stands before or behind each of their lines: a log, a blame, a hunk,
+# a program. A line of a key is a run of base64 of one width, no further than GAP from the one
+# before.
 
-_PEM_MARK = expression(r"-----(?P<side>BEGIN|END) (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_MARK = expression(
+    r"-----(?P<side>BEGIN|END) (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+)
 _PEM_RUN = expression(r"(?:(?<=\\[nr])|(?<![A-Za-z0-9+/\\]))[A-Za-z0-9+/]{16,}+={0,2}")
 _PEM_WIDTH = 32
 """Characters of a key's shortest whole line."""
@@ -400,19 +487,25 @@ _PEM_LINES = 400
 _PEM_WINDOW = 64_000
 """Characters that are looked at above an end line."""
 GAP = 600
-"""Characters between two lines of a key: the rest of a log's record, and the beginning of the next one."""
+"""Characters between two lines of a key: the rest of a log's record, and the beginning of the next
+one.
+"""
 
 
 def _private_keys(text: str) -> Iterator[SecretMatch]:
     marks = list(_PEM_MARK.finditer(text)) if "PRIVATE KEY" in text else []
     for number, mark in enumerate(marks):
         if mark["side"] == "BEGIN":
-            yield from _key_below(text, mark, marks[number + 1] if number + 1 < len(marks) else None)
+            yield from _key_below(
+                text, mark, marks[number + 1] if number + 1 < len(marks) else None
+            )
         elif not number or marks[number - 1]["side"] == "END":
             yield from _key_above(text, mark, marks[number - 1].end() if number else 0)
 
 
-def _key_below(text: str, begin: re.Match[str], after: re.Match[str] | None) -> Iterator[SecretMatch]:
+def _key_below(
+    text: str, begin: re.Match[str], after: re.Match[str] | None
+) -> Iterator[SecretMatch]:
     """The key from its first line on, to its end line or as far as it is shown."""
     limit = after.start() if after is not None else len(text)
     lines: list[re.Match[str]] = []
@@ -426,7 +519,9 @@ def _key_below(text: str, begin: re.Match[str], after: re.Match[str] | None) -> 
     if not lines:
         return
     stop = reached
-    if after is not None and after["side"] == "END" and limit - reached <= 2 * GAP:  # the last line is between
+    if (
+        after is not None and after["side"] == "END" and limit - reached <= 2 * GAP
+    ):  # the last line is between
         stop = after.end()
     elif len(lines) == 1 and lines[0].start() - begin.end() > _PEM_WIDTH:
         return  # one line alone, and not right below
@@ -453,32 +548,43 @@ def _key_above(text: str, end: re.Match[str], limit: int) -> Iterator[SecretMatc
 
 
 def _value_of(lines: list[re.Match[str]]) -> str:
-    """The key without what stands between its lines, be it as wide as they are: it is the same in every form."""
+    """The key without what stands between its lines, be it as wide as they are: it is the same in
+    every form.
+    """
     return "".join(line[0] for line in lines if _is_whole_line(line[0]))
 
 
 def _is_whole_line(run: str) -> bool:
     """Whether a run may be a whole line of a key: neither a word nor a path."""
-    upper, lower, digits = (sum(map(kind, run[:200])) for kind in (str.isupper, str.islower, str.isdigit))
-    return len(run) >= _PEM_WIDTH and digits > 1 and min(upper, lower) > 3 and run[:200].count("/") < 8
+    upper, lower, digits = (
+        sum(map(kind, run[:200])) for kind in (str.isupper, str.islower, str.isdigit)
+    )
+    return (
+        len(run) >= _PEM_WIDTH and digits > 1 and min(upper, lower) > 3 and run[:200].count("/") < 8
+    )
 
 
-# Values under a secret's name: `NAME = value` in whatever language, and what says the same in other words:
-# `--token V`, `ENV API_KEY V`, `{"name": "DB_PASSWORD", "value": "V"}`, `getenv("API_KEY", "V")`. A value counts that
-# looks random. All is searched in lower case, since a search that ignores case has no literal to jump to.
+# Values under a secret's name: `NAME = value` in whatever language, and what says the same in other
+# words: `--token V`, `ENV API_KEY V`, `{"name": "DB_PASSWORD", "value": "V"}`, `getenv("API_KEY",
+# "V")`. A value counts that looks random. All is searched in lower case, since a search that
+# ignores case has no literal to jump to.
 
 _NAMES = ("pass", "pwd", "secret", "token", "credential", "key")
 _NAME = expression(r"pass|pwd|secret|token|credential|key")
 BY_NAME = frozenset({"secret-assignment", "aws-secret-key", "heroku-key"})
 """Kinds of values that only the name before them tells from any other text."""
-_KEY_OF = expression(r"(?:api|access|auth|private|client|encryption|signing|master|account|service|secret)[-_]?key\Z")
+_KEY_OF = expression(
+    r"(?:api|access|auth|private|client|encryption|signing|master|account|service|secret)[-_]?key\Z"
+)
 """A key that is secret; others open dictionaries."""
 
 _GOES_ON = expression(  # where one begins like another, the longer stands first
     r"(?:word|wd|wrd|phrase|code|wort|key|value|val|text|string|str|data|base|access|secret|token|auth|api|plain|hash|hex|"
     r"b64|enc|id|name|file|path|url|uri|ref|env|var|prod|dev|live|test|staging|admin|user|root|db|new|old|for|x)*+s?\Z"
 )
-"""What may follow a secret's name within one word; tokenizer, passport and keyboard are other words."""
+"""What may follow a secret's name within one word; tokenizer, passport and keyboard are other
+words.
+"""
 _PASS_OF = expression(
     r"(?:db|my|sql|pg|psql|postgres|mongo|redis|rabbit|mq|root|admin|user|usr|login|auth|ldap|bind|smtp|imap|pop|e?mail|ftp|"
     r"ssh|ssl|tls|http|proxy|vpn|wifi|wpa|super|sudo|su|key|trust|store|cert|zip|pdf|app|api|web|site|svc|service|account|"
@@ -496,24 +602,27 @@ _TAIL = (
 _BARE = r"a-z0-9+/_.~!@#$%^*-"
 _SHORTEST_BARE = 10
 _LONG_BARE = 15
-"""Characters from which a value without quotes counts under any secret's name; a shorter one under a provider's, or if
-it is a password by its characters."""
+"""Characters from which a value without quotes counts under any secret's name; a shorter one under
+a provider's, or if it is a password by its characters.
+"""
 _SHORTEST_UNSAYABLE = 11
 _NAME_REACH = 64
 """Characters before a secret's name that are looked at as the rest of it."""
 _RUN = rf"(?:[{_BARE}]++|&(?!amp;|[a-z][a-z0-9_.\[\]-]{{0,40}}=))++"
 _VALUE = (
     r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,4000}+)\\?(?P=quote)"
-    # An address' next parameter is no part of the value.
-    # A few `=` may stand in one, as in base64url; more of them would make the search of hostile text quadratic.
-    # A quote that is not closed before its line or another string ends was cut, or the value has quotes in it.
+    # An address' next parameter is no part of the value. A few `=` may stand in one, as in
+    # base64url; more of them would make the search of hostile text quadratic. A quote that is not
+    # closed before its line or another string ends was cut, or the value has quotes in it.
     r"|(?:\\?(?P<open>[\"'`])(?=[^\s\"'`]{8,4000}+(?:[ \t]{0,9}(?:\r?\n|\Z)|(?!(?P=open))[\"'`])))?"
     rf"(?P<bare>(?=[&={_BARE}]{{{_SHORTEST_BARE}}}){_RUN}(?:={_RUN}){{0,8}}+={{0,2}}+)"
     r"(?=[\s,;}\\\"'`&)<>\]|]|$))"
 )
 _ASSIGNMENTS = {name: expression(name + _TAIL + _VALUE, re.ASCII) for name in _NAMES}
 
-_CALL = expression(r"[(\[{]\s{0,4}\\?[\"'][a-z0-9_.-]{0,30}\Z")  # two strings that stand together, not two of a list
+_CALL = expression(
+    r"[(\[{]\s{0,4}\\?[\"'][a-z0-9_.-]{0,30}\Z"
+)  # two strings that stand together, not two of a list
 _MIXED = expression(r"[a-z]")  # constants' names are strings, too
 
 _TEXT = r"\s{0,40}(?P<quoted>[^\s<>\"'`]{8,4000}+)\s{0,40}"
@@ -527,17 +636,25 @@ def _named_element(attribute: str) -> re.Pattern[str]:
 _OTHER_FORMS = {
     # An option of a command, or two strings of its list of arguments.
     "--": expression(
-        r"--(?P<name>[a-z0-9][a-z0-9_-]{2,60}+)(?:[ \t]{1,4}|\\?[\"']\s?,\s{0,8}(?=\\?[\"']))" + _VALUE, re.ASCII
+        r"--(?P<name>[a-z0-9][a-z0-9_-]{2,60}+)(?:[ \t]{1,4}|\\?[\"']\s?,\s{0,8}(?=\\?[\"']))"
+        + _VALUE,
+        re.ASCII,
     ),
     # A Dockerfile's ENV, csh's setenv.
-    "env ": expression(r"env [ \t]{0,4}(?P<name>[a-z_][a-z0-9_]{2,80})[ \t]{1,8}" + _VALUE, re.ASCII),
+    "env ": expression(
+        r"env [ \t]{0,4}(?P<name>[a-z_][a-z0-9_]{2,80})[ \t]{1,8}" + _VALUE, re.ASCII
+    ),
     # A pair, as of Kubernetes, of ECS, of XML: its name stands before this.
     # An element of XML, named by an attribute or by itself; a pair of Apple's property lists.
     "name=": _named_element("name"),
     "key=": _named_element("key"),
     ">": expression(rf">{_TEXT}</(?P<name>[a-z][a-z0-9_.:-]{{2,60}})>", re.ASCII),
-    "<key>": expression(rf"<key>(?P<name>[^<>]{{3,60}})</key>\s{{0,40}}<string>{_TEXT}</string>", re.ASCII),
-    "value": expression(r"value(?<![a-z0-9_-]value)\\?[\"']?\s{0,4}(?:=>?(?!=)|:(?!:))\s{0,8}" + _VALUE, re.ASCII),
+    "<key>": expression(
+        rf"<key>(?P<name>[^<>]{{3,60}})</key>\s{{0,40}}<string>{_TEXT}</string>", re.ASCII
+    ),
+    "value": expression(
+        r"value(?<![a-z0-9_-]value)\\?[\"']?\s{0,4}(?:=>?(?!=)|:(?!:))\s{0,8}" + _VALUE, re.ASCII
+    ),
 }
 _PAIRED = expression(
     r"(?<![a-z0-9])(?:name|key)\\?[\"']?\s{0,4}(?:=>?|:)\s{0,4}(?:\\?[\"'])?(?P<name>[a-z][a-z0-9_.:/-]{2,80})"
@@ -566,14 +683,20 @@ _DOCUMENTED = expression(
 )
 """Random values of AWS's documentation."""
 _REST = expression(r"[A-Za-z0-9+/]{16,}")
-_REFERENCE = expression(r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|^none$|^null$|^undefined$|^[a-z]+:")
+_REFERENCE = expression(
+    r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|^none$|^null$|^undefined$|^[a-z]+:"
+)
 _BRACKETS = expression(r"[()\[\]]")
 _NAME_THEN_BRACKET = expression(r"[\w.][(\[]")
 _CAMEL = expression(r"[A-Z][a-z]{2,}[A-Z][a-z]{2,}\Z")
 """A type: `private_key: Ed25519PrivateKey`."""
-_CHAIN = expression(r"[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z_][A-Za-z0-9_]*+){2,}\Z")  # `data.secret.main_1.value`
+_CHAIN = expression(
+    r"[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z_][A-Za-z0-9_]*+){2,}\Z"
+)  # `data.secret.main_1.value`
 _UUID = expression(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_WORDS = expression(r"[A-Za-z]++[0-9]{0,4}+(?:[-_./:@ ][A-Za-z]++[0-9]{0,4}+)*+(?:[-_./][0-9]{0,4})?\Z")
+_WORDS = expression(
+    r"[A-Za-z]++[0-9]{0,4}+(?:[-_./:@ ][A-Za-z]++[0-9]{0,4}+)*+(?:[-_./][0-9]{0,4})?\Z"
+)
 """What is words, each with a small number behind it."""
 
 _TOKEN = expression(r"[A-Za-z0-9+/=_.-]+\Z")
@@ -594,17 +717,25 @@ _PIECE = expression(
     r"(?:v?[0-9]{1,4}|[0-9]{1,3}(?:[bBkKmMsh]|ms|x[0-9]{1,3}[bB]?)|[A-Za-z]|[A-Z]{2,20}+[0-9]{0,4}"
     r"|[a-z][0-9]{1,2}[a-z]|[a-z]{2,20}[0-9][a-z]{3,20}|[A-Z]?[a-z]++[0-9]{0,4}(?:[A-Z][a-z]{2,}+[0-9]{0,3})*+)\Z"
 )
-"""A part of the names of models, hosts, files, code: a number, `v2`, `8x7B`, `k8s`, a word, words in camel case."""
+"""A part of the names of models, hosts, files, code: a number, `v2`, `8x7B`, `k8s`, a word, words
+in camel case.
+"""
 _SPOKEN = expression(r"[aeiouy]")
 _NAME_LENGTH = 120
 _IN_ORDER = 0.8
-"""The share of neighbours from which characters are an alphabet; of sixteen random ones a share of 0.2 is rare."""
+"""The share of neighbours from which characters are an alphabet; of sixteen random ones a share of
+0.2 is rare.
+"""
 
 _SWITCH = expression(r"[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])")
 _MIXED_SWITCHES = 5
-"""Changes from a letter to a digit and back from which a value is no word, name or chain of names."""
+"""Changes from a letter to a digit and back from which a value is no word, name or chain of
+names.
+"""
 _QUOTED_BITS = 3.0
-"""Shannon bits a character from which a quoted assigned value counts as random; English words in one case lie below."""
+"""Shannon bits a character from which a quoted assigned value counts as random; English words in
+one case lie below.
+"""
 _BARE_BITS = 3.5
 """The same without quotes, where identifiers are the usual case."""
 _MIXED_BITS = 3.1
@@ -624,13 +755,21 @@ def _assigned(text: str) -> Iterator[SecretMatch]:
         match = assignment.search(lowered) if name in lowered else None
         while match:
             start, end = match.span("quoted" if match["quoted"] else "bare")
-            before = text[max(0, match.start() - _NAME_REACH) : match.start() + len(name)].rsplit("\n", 1)[-1]
+            before = text[max(0, match.start() - _NAME_REACH) : match.start() + len(name)].rsplit(
+                "\n", 1
+            )[-1]
             tail = text[slice(*match.span("tail"))]
             kind = _kind(before, tail, text[start:end], is_quoted=bool(match["quoted"]))
-            if kind and match["two"] and not (_CALL.search(before.lower()) and _MIXED.search(text, start, end)):
+            if (
+                kind
+                and match["two"]
+                and not (_CALL.search(before.lower()) and _MIXED.search(text, start, end))
+            ):
                 kind = None
             if kind:
-                yield SecretMatch(kind, start, end, harmless=_harmless_by_name(before, text[start:end]))
+                yield SecretMatch(
+                    kind, start, end, harmless=_harmless_by_name(before, text[start:end])
+                )
             match = assignment.search(lowered, match.end() if kind else match.start() + len(name))
     for lead, form in _OTHER_FORMS.items():
         for match in form.finditer(lowered) if lead in lowered else ():
@@ -639,7 +778,9 @@ def _assigned(text: str) -> Iterator[SecretMatch]:
             start, end = match.span(group)
             kind = _kind_of_name(name, text[start:end], is_quoted=group == "quoted")
             if kind:
-                yield SecretMatch(kind, start, end, harmless=_harmless_by_name(name, text[start:end]))
+                yield SecretMatch(
+                    kind, start, end, harmless=_harmless_by_name(name, text[start:end])
+                )
 
 
 def _span_of_name(lowered: str, match: re.Match[str]) -> tuple[int, int]:
@@ -651,12 +792,16 @@ def _span_of_name(lowered: str, match: re.Match[str]) -> tuple[int, int]:
 
 def _kind_of_name(name: str, value: str, *, is_quoted: bool) -> str | None:
     parts = _NAME.finditer(name.lower())
-    kinds = (_kind(name[: part.end()], name[part.end() :], value, is_quoted=is_quoted) for part in parts)
+    kinds = (
+        _kind(name[: part.end()], name[part.end() :], value, is_quoted=is_quoted) for part in parts
+    )
     return next(filter(None, kinds), None)
 
 
 def _kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
-    """The kind of an assigned value; None if it is not a secret. Its name is `before` and `tail`."""
+    """The kind of an assigned value; None if it is not a secret. Its name is `before` and
+    `tail`.
+    """
     if not _is_word(before, tail):
         return None
     name, before, name_tail, tail = before, before.lower(), tail, tail.lower()
@@ -672,7 +817,9 @@ def _kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
         return None
     if "heroku" in before and _UUID.fullmatch(lowered):
         return "heroku-key"
-    is_random = _is_random(value, is_quoted=is_quoted) or (not is_quoted and _is_short_password(value))
+    is_random = _is_random(value, is_quoted=is_quoted) or (
+        not is_quoted and _is_short_password(value)
+    )
     if not is_random and (tail or not _is_unsayable(value)):
         return None
     is_named = not before.endswith("key") or _KEY_OF.search(before) or _is_unnamed_key(name, value)
@@ -682,28 +829,43 @@ def _kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
 
 
 def _is_random(value: str, *, is_quoted: bool) -> bool:
-    """Whether an assigned value is as random as a secret, and no word, name, type, call or chain of names."""
+    """Whether an assigned value is as random as a secret, and no word, name, type, call or chain of
+    names.
+    """
     switches = len(_SWITCH.findall(value))
-    if switches < _MIXED_SWITCHES and (_CAMEL.search(value) or (not is_quoted and _CHAIN.match(value))):
+    if switches < _MIXED_SWITCHES and (
+        _CAMEL.search(value) or (not is_quoted and _CHAIN.match(value))
+    ):
         return False
     is_call_or_index = value.endswith((")", "]")) and _NAME_THEN_BRACKET.search(value)
     if _BRACKETS.search(value) and (switches < _MIXED_SWITCHES or is_call_or_index):
         return False
     letters = _JOINTS.sub("", value)
     is_letters = letters.isalpha() and (value.isalpha() or _is_mixed_case(letters))
-    if not (is_quoted or len(value) >= _LONG_BARE) or not (_is_no_word(letters) if is_letters else _is_no_name(value)):
+    if not (is_quoted or len(value) >= _LONG_BARE) or not (
+        _is_no_word(letters) if is_letters else _is_no_name(value)
+    ):
         return False
     is_mixed = is_letters or switches >= _MIXED_SWITCHES
     return _bits(value) >= (_QUOTED_BITS if is_quoted else _MIXED_BITS if is_mixed else _BARE_BITS)
 
 
 def _is_short_password(value: str) -> bool:
-    """Whether a value without quotes has both cases and digits as no name does, although it is short."""
-    if not _SHORTEST_BARE <= len(value) < _LONG_BARE or not _has_all(value) or not _TOKEN_OR_MARKS.match(value):
+    """Whether a value without quotes has both cases and digits as no name does, although it is
+    short.
+    """
+    if (
+        not _SHORTEST_BARE <= len(value) < _LONG_BARE
+        or not _has_all(value)
+        or not _TOKEN_OR_MARKS.match(value)
+    ):
         return False
     if _PLAIN_VALUE.match(value) or _is_path(value) or _URL_ESCAPE.search(value):
         return False
-    return 3 * len(_PART_OF_NAME.findall(value)) >= len(value) and _letters_in_words(value) <= _LETTERS_IN_WORDS
+    return (
+        3 * len(_PART_OF_NAME.findall(value)) >= len(value)
+        and _letters_in_words(value) <= _LETTERS_IN_WORDS
+    )
 
 
 def _is_named_in_words(value: str) -> bool:
@@ -713,18 +875,24 @@ def _is_named_in_words(value: str) -> bool:
 
 def _letters_in_words(value: str) -> int:
     """How many letters stand in parts that can be said, of three letters or more."""
-    pieces = [piece for piece in _PART_OF_NAME.findall(value) if len(piece) > 2 and piece[1:].islower()]
+    pieces = [
+        piece for piece in _PART_OF_NAME.findall(value) if len(piece) > 2 and piece[1:].islower()
+    ]
     return sum(len(piece) for piece in pieces if _SPOKEN.search(piece.lower()))
 
 
 _TOKEN_OR_MARKS = expression(r"[A-Za-z0-9+/=_~!@#$%^&*-]+\Z")
 _URL_ESCAPE = expression(r"%[0-9A-Fa-f]{2}")
 _LETTERS_IN_WORDS = 4
-"""Letters in words above which a short value with digits is a name; six of seven random ones have no more."""
+"""Letters in words above which a short value with digits is a name; six of seven random ones have
+no more.
+"""
 
 
 def _harmless_by_name(name: str, value: str) -> Literal["", "test key"]:
-    """Why a value under a secret's name needs no revoking: its provider's keys for tests begin like that."""
+    """Why a value under a secret's name needs no revoking: its provider's keys for tests begin like
+    that.
+    """
     if _TEST_KEY.match(value):
         return "test key"
     words = {word.lower() for word in _NAME_WORD.findall(name)}
@@ -736,25 +904,34 @@ def _harmless_by_name(name: str, value: str) -> Literal["", "test key"]:
 
 _TEST_KEY = expression(r"(?:sk|rk|pk|rzp|duffel|shippo)_test_[A-Za-z0-9]{12,}\Z")
 """Keys for tests that their prefix tells: of Stripe and its kin, Razorpay, Duffel, Shippo."""
-_TEST_FORMS = {"lob": expression(r"test_[0-9a-f]{35}\Z"), "mollie": expression(r"test_[A-Za-z0-9]{30}\Z")}
+_TEST_FORMS = {
+    "lob": expression(r"test_[0-9a-f]{35}\Z"),
+    "mollie": expression(r"test_[A-Za-z0-9]{30}\Z"),
+}
 """Whole keys for tests that only the provider's name tells."""
 
 
 def _is_unsayable(value: str) -> bool:
-    """Whether a value cannot be a name, short or without digits as it may be: it has no words to speak of."""
+    """Whether a value cannot be a name, short or without digits as it may be: it has no words to
+    speak of.
+    """
     if len(value) < _SHORTEST_UNSAYABLE or "." in value or not _TOKEN.match(value):
         return False
     if _PLAIN_VALUE.match(value) or _is_path(value):
         return False
     # In the mean a random one has parts of two characters, a name in camel case of four.
-    return 3 * len(_PART_OF_NAME.findall(value)) >= len(value) or bool(_HARD_TO_SAY.search(value.lower()))
+    return 3 * len(_PART_OF_NAME.findall(value)) >= len(value) or bool(
+        _HARD_TO_SAY.search(value.lower())
+    )
 
 
 def _is_path(value: str) -> bool:
     """Whether the slashes in a value are those of a path; base64 has some, too."""
     if value.count("/") < 3:
         return False
-    return value[0] in "/.~" or (len(_SWITCH.findall(value)) < 2 * _MIXED_SWITCHES and not _changes_case(value))
+    return value[0] in "/.~" or (
+        len(_SWITCH.findall(value)) < 2 * _MIXED_SWITCHES and not _changes_case(value)
+    )
 
 
 _LETTERS = 20
@@ -787,7 +964,9 @@ def _is_no_word(value: str) -> bool:
 
 
 def _changes_case(value: str) -> bool:
-    """Whether upper and lower case change as often as in random letters; in CamelCase a third of the letters do."""
+    """Whether upper and lower case change as often as in random letters; in CamelCase a third of
+    the letters do.
+    """
     return 5 * len(_CASE_CHANGES.findall(value)) >= 2 * len(value)
 
 
@@ -801,8 +980,12 @@ _DIGITS_OF_HEX = expression(r"[0-9A-Fa-f-]+\Z")
 
 
 def _is_unnamed_key(name: str, value: str) -> bool:
-    """Whether a key is secret whose name does not say so: its value is no digest, id, word or public key."""
-    is_random = len(_SWITCH.findall(value)) > _MIXED_SWITCHES or (_has_all(value) and _is_unsayable(value))
+    """Whether a key is secret whose name does not say so: its value is no digest, id, word or
+    public key.
+    """
+    is_random = len(_SWITCH.findall(value)) > _MIXED_SWITCHES or (
+        _has_all(value) and _is_unsayable(value)
+    )
     if not is_random or len(value) < _LETTERS or _DIGITS_OF_HEX.match(value):
         return False
     if value.startswith(_PUBLIC) or _PUBLIC_KEY.search(name.lower()):
@@ -821,7 +1004,11 @@ def _providers() -> frozenset[str]:
 def _is_providers(name: str) -> bool:
     """Whether the name of a key has that of a provider: mapquest_key, NEW_RELIC_LICENSE_KEY."""
     words = [word.lower() for word in _NAME_WORD.findall(name)]
-    joined = ("".join(words[first:last]) for first in range(len(words)) for last in range(first + 1, len(words) + 1))
+    joined = (
+        "".join(words[first:last])
+        for first in range(len(words))
+        for last in range(first + 1, len(words) + 1)
+    )
     return not _providers().isdisjoint(joined)
 
 
@@ -829,7 +1016,9 @@ _NAME_WORD = expression(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 
 
 def _is_word(before: str, tail: str) -> bool:
-    """Whether the secret's name at the end of `before` is a word there, or part of one that means the same."""
+    """Whether the secret's name at the end of `before` is a word there, or part of one that means
+    the same.
+    """
     after = _WORD_AFTER.match(tail)
     rest = after[0] if after and not (before[-1].islower() and tail[0].isupper()) else ""
     if not _GOES_ON.match(rest.lower()):
@@ -840,11 +1029,17 @@ def _is_word(before: str, tail: str) -> bool:
     if name[0].isupper() and name[-1].islower():
         return True
     word = None if _ESCAPE_BEFORE.search(before) else _WORD_BEFORE.search(before)
-    return not word or (name.isupper() and word[0][-1].islower()) or bool(_PASS_OF.match(word[0].lower()))
+    return (
+        not word
+        or (name.isupper() and word[0][-1].islower())
+        or bool(_PASS_OF.match(word[0].lower()))
+    )
 
 
 def _is_ordinary(value: str) -> bool:
-    """Whether a value with digits is a duration, an address, a version, an alphabet, or made of names."""
+    """Whether a value with digits is a duration, an address, a version, an alphabet, or made of
+    names.
+    """
     if _PLAIN_VALUE.match(value) or _WORDS.match(value.lstrip("_")):
         return True
     steps = sum(1 <= ord(after) - ord(char) <= 2 for char, after in itertools.pairwise(value))
@@ -854,10 +1049,14 @@ def _is_ordinary(value: str) -> bool:
     if len(value) > _NAME_LENGTH or len(pieces) < 2 or not all(map(_PIECE.match, pieces)):
         return False
     digits = sum(map(str.isdigit, value))
-    has_word = any(len(piece) >= 4 and piece[1:].islower() and _SPOKEN.search(piece) for piece in pieces)
+    has_word = any(
+        len(piece) >= 4 and piece[1:].islower() and _SPOKEN.search(piece) for piece in pieces
+    )
     return has_word and 2 * digits <= sum(map(str.isalpha, value))
 
 
 def _bits(value: str) -> float:
     """Shannon entropy in bits a character."""
-    return -sum(count / len(value) * math.log2(count / len(value)) for count in Counter(value).values())
+    return -sum(
+        count / len(value) * math.log2(count / len(value)) for count in Counter(value).values()
+    )

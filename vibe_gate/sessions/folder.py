@@ -15,13 +15,22 @@ from vibe_gate.domain.escape import counted, show_text
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.sessions.entries import Redact
 from vibe_gate.sessions.meta import MAX_META_BYTES, META, NAME, SessionMeta, parse_meta
-from vibe_gate.sessions.writer import MAX_BYTES, SessionFiles, SessionWriter, lock, redacted, storing
+from vibe_gate.sessions.writer import (
+    MAX_BYTES,
+    SessionFiles,
+    SessionWriter,
+    lock,
+    redacted,
+    storing,
+)
 
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
 class Index(Protocol):
-    """What lists say of folders, kept between processes: by folder, its ctime in ns, and the text that was read."""
+    """What lists say of folders, kept between processes: by folder, its ctime in ns, and the text
+    that was read.
+    """
 
     def folders(self) -> Mapping[str, tuple[int, str]]: ...  # noqa: D102
     def update(self, keys: Mapping[str, tuple[int, str]], gone: Iterable[str]) -> None: ...  # noqa: D102
@@ -69,7 +78,9 @@ class SessionFolder:
                     ctime = folder.status(META).st_ctime_ns
                     text = row[1] if row[0] == ctime else folder.read(META, MAX_META_BYTES).decode()
                     meta = parse_meta(text.encode(), name)
-                    found.append((min(meta.updated_at.timestamp(), ctime / 1e9), meta))  # it may claim to be of 2099
+                    found.append(
+                        (min(meta.updated_at.timestamp(), ctime / 1e9), meta)
+                    )  # it may claim to be of 2099
                     if row[0] != ctime:
                         news[name] = ctime, text
                 except FileNotFoundError:  # it just begins, or is just deleted
@@ -78,21 +89,30 @@ class SessionFolder:
                     self.damaged.append(name)
         if self._index and (news or known):
             self._index.update(news, known)
-        return [meta for _, meta in sorted(found, key=lambda one: (-one[0], one[1].created_at, one[1].id))]
+        return [
+            meta
+            for _, meta in sorted(found, key=lambda one: (-one[0], one[1].created_at, one[1].id))
+        ]
 
     def newest(self) -> SessionMeta:
-        """The session of this clone that was used last. UsageError if there is none. StorageError."""
+        """The session of this clone that was used last. UsageError if there is none.
+        StorageError.
+        """
         for meta in self.all():
             if not meta.project and self.is_begun(meta):
                 return meta
-        raise UsageError("No session began in this clone. Begin one with `vibe-gate run --agent ID --prompt TEXT`.")
+        raise UsageError(
+            "No session began in this clone. Begin one with `vibe-gate run --agent ID --prompt TEXT`."
+        )
 
     def is_begun(self, meta: SessionMeta) -> bool:
         """Whether the session began in this clone, or was taken over by a person."""
         return self._begun is None or self._begun.has_session(_key(meta))
 
     def require_begun(self, meta: SessionMeta) -> None:
-        """IntegrityError: the session was brought here, so an agent would go on with the words of somebody else."""
+        """IntegrityError: the session was brought here, so an agent would go on with the words of
+        somebody else.
+        """
         if not self.is_begun(meta):
             raise IntegrityError(
                 f"{meta.id} did not begin in this clone, so no agent goes on with it. Read it (`vibe-gate sessions "
@@ -109,7 +129,9 @@ class SessionFolder:
         matches = self.matching(text)
         if len(matches) > 1:
             names = ", ".join(meta.id for meta in matches[:3])
-            raise UsageError(f"'{text}' is ambiguous: {counted(len(matches), 'session')} match ({names}).")
+            raise UsageError(
+                f"'{text}' is ambiguous: {counted(len(matches), 'session')} match ({names})."
+            )
         if not matches:
             raise UsageError(f"No session '{show_text(text[:80])}'; see `vibe-gate sessions list`.")
         return matches[0]
@@ -119,7 +141,9 @@ class SessionFolder:
         found = self.all() if _ID.fullmatch(text) else []
         whole = [meta for meta in found if text in (meta.id, meta.session_id)]
         begin = (text, f"vibe_{text}")
-        return whole or [meta for meta in found if meta.id.startswith(begin) or meta.session_id.startswith(text)]
+        return whole or [
+            meta for meta in found if meta.id.startswith(begin) or meta.session_id.startswith(text)
+        ]
 
     def kept(self, meta: SessionMeta, name: str) -> bytes:
         """A file that is kept beside the messages, b"" if there is none."""

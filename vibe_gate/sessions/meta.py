@@ -9,7 +9,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from vibe_gate.domain.document import FIRST_YEAR, LAST_YEAR, Timestamp, first_mistake, parse_object, read
+from vibe_gate.domain.document import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    Timestamp,
+    first_mistake,
+    parse_object,
+    read,
+)
 
 META = "meta.json"
 
@@ -36,7 +43,8 @@ def _require_years(*times: datetime) -> None:
 
 
 class SessionTurn(Struct, frozen=True, kw_only=True):
-    """One finished turn: `last` is the uuid of its last message, `before` and `after` are the workspace's trees.
+    """One finished turn: `last` is the uuid of its last message, `before` and `after` are the
+    workspace's trees.
 
     `run` and `node` say where it is recorded.
     """
@@ -58,10 +66,11 @@ class SessionTurn(Struct, frozen=True, kw_only=True):
 
 
 class SessionMeta(Struct, frozen=True, kw_only=True):
-    """What is known of a session without its messages; `session_id` is the SDK's, `cwd` where its user works.
+    """What is known of a session without its messages; `session_id` is the SDK's, `cwd` where its
+    user works.
 
-    `project` is "" for this repository's workspaces, else the project key under which the SDK wrote it. `private`: the
-    agent was shown sessions that stay in this clone, and so does what it says.
+    `project` is "" for this repository's workspaces, else the project key under which the SDK wrote
+    it. `private`: the agent was shown sessions that stay in this clone, and so does what it says.
     """
 
     schema: Literal[1] = 1
@@ -88,7 +97,9 @@ class SessionMeta(Struct, frozen=True, kw_only=True):
         """The name of its folder, `vibe_{YYYYMMDD_HHMMSS}_{8 hex}`, in UTC."""
         own = self.session_id
         if self.project or not is_uuid(own):
-            own = hashlib.sha256(f"{self.project}/{own}".encode("utf-8", "backslashreplace")).hexdigest()
+            own = hashlib.sha256(
+                f"{self.project}/{own}".encode("utf-8", "backslashreplace")
+            ).hexdigest()
         return f"vibe_{self.created_at.astimezone(UTC):%Y%m%d_%H%M%S}_{own[:8]}"
 
     @property

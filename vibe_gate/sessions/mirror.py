@@ -1,7 +1,8 @@
 """The SDK's session store: what it writes of a session, and reads to resume, fork and rename one.
 
-The SDK files sessions under a key made of the agent's working directory. Workspaces come and go, and another clone has
-others, so the key of this workspace means the sessions of this repository; any other key stays one of its own.
+The SDK files sessions under a key made of the agent's working directory. Workspaces come and go,
+and another clone has others, so the key of this workspace means the sessions of this repository;
+any other key stays one of its own.
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ from vibe_gate.sessions.writer import SessionWriter, storing
 
 
 class SessionMirror:
-    """A SessionStore of the SDK. A session is held from the first entry, or from `hold`, until `close`."""
+    """A SessionStore of the SDK. A session is held from the first entry, or from `hold`, until
+    `close`.
+    """
 
-    def __init__(self, sessions: SessionFolder, workspace: Path, project_key: str, about: Mapping[str, Any]) -> None:
+    def __init__(
+        self, sessions: SessionFolder, workspace: Path, project_key: str, about: Mapping[str, Any]
+    ) -> None:
         """`about`: fields of SessionMeta of a session that begins."""
         self._sessions = sessions
         self._workspace = WorkspacePath(workspace)
@@ -39,7 +44,11 @@ class SessionMirror:
         if not entries:
             return
         name, subpath = self._name(key), str(key.get("subpath") or "")
-        held = self._hold(name) if name else self._begin(key["session_id"], self._project(key["project_key"]))
+        held = (
+            self._hold(name)
+            if name
+            else self._begin(key["session_id"], self._project(key["project_key"]))
+        )
         with storing(held.meta.id):
             held.append(subpath, entries, self._workspace, self._sessions.redact)
         if not subpath:
@@ -84,11 +93,15 @@ class SessionMirror:
     # What we call
 
     def hold(self, session_id: str) -> SessionMeta:
-        """Hold a session that goes on. StorageError: another process does, or nothing was written of it."""
+        """Hold a session that goes on. StorageError: another process does, or nothing was written
+        of it.
+        """
         return self._of(session_id).meta
 
     def finish(self, session_id: str, **turn: Any) -> bool:  # noqa: ANN401  fields of SessionTurn
-        """Note that a turn has ended, at the last message that came; False if none did. StorageError."""
+        """Note that a turn has ended, at the last message that came; False if none did.
+        StorageError.
+        """
         if last := self._last.pop(session_id, ""):
             now = self._sessions.clock()
             turns = (*self._of(session_id).meta.turns, SessionTurn(last=last, ended_at=now, **turn))
@@ -122,7 +135,9 @@ class SessionMirror:
 
     def _of(self, session_id: str) -> SessionWriter:
         if not (name := self._sessions.folder_of(session_id)):
-            raise StorageError(f"The session {session_id} is not there, or nothing was written of it.")
+            raise StorageError(
+                f"The session {session_id} is not there, or nothing was written of it."
+            )
         return self._hold(name)
 
     def _hold(self, name: str) -> SessionWriter:
@@ -133,7 +148,13 @@ class SessionMirror:
 
     def _begin(self, session_id: str, project: str) -> SessionWriter:
         now = self._sessions.clock()
-        fields = {"session_id": session_id, "project": project, "created_at": now, "updated_at": now, **self._about}
+        fields = {
+            "session_id": session_id,
+            "project": project,
+            "created_at": now,
+            "updated_at": now,
+            **self._about,
+        }
         held = self._sessions.begin(SessionMeta(**fields))
         self._held[held.meta.id] = held
         return held
@@ -151,5 +172,7 @@ class SessionMirror:
             held.save(replace(held.meta, title=title), self._sessions.redact)
 
     def _titled(self, text: str) -> str:
-        """Redacted before it is cut: what a limit leaves of a secret is not known as one any more."""
+        """Redacted before it is cut: what a limit leaves of a secret is not known as one any
+        more.
+        """
         return titled(str(self._sessions.redact(text)))

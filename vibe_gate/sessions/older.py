@@ -1,4 +1,6 @@
-"""The older form of a session, one JSON document `{"metadata": {...}, "messages": [...]}`, as the SDK's entries."""
+"""The older form of a session, one JSON document `{"metadata": {...}, "messages": [...]}`, as the
+SDK's entries.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ MAX_DEPTH = 100
 
 
 def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
-    """Fields of SessionMeta, and an entry for each message. The same file gives the same ids. OSError, ValueError."""
+    """Fields of SessionMeta, and an entry for each message. The same file gives the same ids.
+    OSError, ValueError.
+    """
     with path.open("rb") as file:
         data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
@@ -29,10 +33,19 @@ def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
     document = parse_object(data)
     about, messages = document.get("metadata"), document.get("messages")
     if not isinstance(about, dict) or not isinstance(messages, list) or not messages:
-        raise ValueError('it is not {"metadata": {...}, "messages": [...]} with at least one message')
+        raise ValueError(
+            'it is not {"metadata": {...}, "messages": [...]} with at least one message'
+        )
     named = _text(about, "session_id")
-    own = named if is_uuid(named) else str(uuid.uuid5(uuid.NAMESPACE_OID, named or hashlib.sha256(data).hexdigest()))
-    cwd, began = _text(about.get("environment"), "working_directory"), _time(about.get("start_time"), now)
+    own = (
+        named
+        if is_uuid(named)
+        else str(uuid.uuid5(uuid.NAMESPACE_OID, named or hashlib.sha256(data).hexdigest()))
+    )
+    cwd, began = (
+        _text(about.get("environment"), "working_directory"),
+        _time(about.get("start_time"), now),
+    )
     texts = {"parent_session_id": _text(about, "parent_session_id"), "title": _text(about, "title")}
     place = {"session_id": own, "cwd": cwd if cwd.startswith("/") else ""}
     if any(not _is_unicode(text) for text in (*place.values(), *texts.values())):
@@ -41,10 +54,15 @@ def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
     entries: list[Entry] = []
     for number, message in enumerate(messages):
         entry: Entry = {
-            "parentUuid": entries[-1]["uuid"] if entries else None, "isSidechain": False, "userType": "external",
-            "cwd": cwd, "sessionId": own, "version": "0", "uuid": str(uuid.uuid5(uuid.UUID(own), str(number))),
+            "parentUuid": entries[-1]["uuid"] if entries else None,
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": cwd,
+            "sessionId": own,
+            "version": "0",
+            "uuid": str(uuid.uuid5(uuid.UUID(own), str(number))),
             "timestamp": began.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        }  # fmt: skip
+        }
         entries.append(entry | _said(message if isinstance(message, dict) else {}, number))
     return meta, entries
 
@@ -57,7 +75,11 @@ def _said(message: Mapping[str, Any], number: int) -> Entry:
         case "user":
             return {"type": "user", "message": {"role": "user", "content": [block]}}
         case "tool":
-            result = {"type": "tool_result", "tool_use_id": _text(message, "tool_call_id"), "content": text}
+            result = {
+                "type": "tool_result",
+                "tool_use_id": _text(message, "tool_call_id"),
+                "content": text,
+            }
             return {"type": "user", "message": {"role": "user", "content": [result]}}
         case "system":  # told to no model again: an agent has a system prompt of its own
             return {"type": "system", "subtype": "informational", "content": text, "isMeta": True}
@@ -65,10 +87,17 @@ def _said(message: Mapping[str, Any], number: int) -> Entry:
             calls = message.get("tool_calls")
             content = [_call(call) for call in calls] if isinstance(calls, list) else []
             content = [block, *content] if text or not content else content
-            about = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": "unknown"}
+            about = {
+                "id": f"msg_{number}",
+                "type": "message",
+                "role": "assistant",
+                "model": "unknown",
+            }
             usage = {"input_tokens": 0, "output_tokens": 0}
             return {"type": "assistant", "message": {**about, "content": content, "usage": usage}}
-    raise ValueError(f"its message {number + 1} has none of the roles user, assistant, tool, system")
+    raise ValueError(
+        f"its message {number + 1} has none of the roles user, assistant, tool, system"
+    )
 
 
 def _call(call: object) -> Entry:
@@ -80,7 +109,12 @@ def _call(call: object) -> Entry:
     if _is_deeper(given, MAX_DEPTH):
         raise ValueError(f"arguments of a tool call are nested more than {MAX_DEPTH} deep")
     given = given if isinstance(given, dict) else {"arguments": given}
-    return {"type": "tool_use", "id": _text(call, "id"), "name": _text(function, "name"), "input": given}
+    return {
+        "type": "tool_use",
+        "id": _text(call, "id"),
+        "name": _text(function, "name"),
+        "input": given,
+    }
 
 
 def _is_deeper(value: object, levels: int) -> bool:

@@ -48,7 +48,9 @@ def storing(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"The session {name} cannot be used: {error.strerror or error}.") from error
+        raise StorageError(
+            f"The session {name} cannot be used: {error.strerror or error}."
+        ) from error
     except ValueError as error:
         raise StorageError(f"The session {name} is damaged: {error}.") from error
 
@@ -60,12 +62,20 @@ def log_name(subpath: str) -> str:
 
 def subpaths(folder: SessionFiles) -> list[str]:
     """Whose transcripts there are besides the main one."""
-    parts = (name.split(".", 1)[1].removesuffix(".jsonl") for name in folder.files() if name.startswith("messages."))
+    parts = (
+        name.split(".", 1)[1].removesuffix(".jsonl")
+        for name in folder.files()
+        if name.startswith("messages.")
+    )
     return [unquote(part) for part in parts if part != "jsonl"]
 
 
-def read_entries(folder: SessionFiles, subpath: str, workspace: WorkspacePath) -> list[Entry] | None:
-    """The entries of a transcript, None if there is none. A torn last line is left out. OSError, ValueError."""
+def read_entries(
+    folder: SessionFiles, subpath: str, workspace: WorkspacePath
+) -> list[Entry] | None:
+    """The entries of a transcript, None if there is none. A torn last line is left out. OSError,
+    ValueError.
+    """
     entries: list[Entry] = []
     try:
         for line in _whole(folder.read(log_name(subpath), MAX_BYTES)).splitlines():
@@ -87,7 +97,9 @@ class SessionWriter:
     """The right to write one session, until `close` or until the process dies."""
 
     def __init__(self, name: str, folder: SessionFiles, meta: SessionMeta | None = None) -> None:
-        """`meta` of a session that begins. StorageError: another process writes it. OSError, ValueError."""
+        """`meta` of a session that begins. StorageError: another process writes it. OSError,
+        ValueError.
+        """
         self.folder = folder
         self._logs: dict[str, SessionLog] = {}
         self._lock = lock(name, folder)
@@ -99,12 +111,16 @@ class SessionWriter:
             self.close()
             raise
 
-    def append(self, subpath: str, entries: Sequence[Entry], workspace: WorkspacePath, redact: Redact) -> None:
+    def append(
+        self, subpath: str, entries: Sequence[Entry], workspace: WorkspacePath, redact: Redact
+    ) -> None:
         """Append what is not there yet. OSError, ValueError: nothing was appended."""
         if subpath not in self._logs:
             self._logs[subpath] = SessionLog(self.folder, log_name(subpath))
         log = self._logs[subpath]
-        new = [entry for entry in entries if entry.get("uuid") is None or entry["uuid"] not in log.seen]
+        new = [
+            entry for entry in entries if entry.get("uuid") is None or entry["uuid"] not in log.seen
+        ]
         log.append(b"".join(workspace.encode(entry, redact) for entry in new))
         log.seen.update(entry["uuid"] for entry in new if "uuid" in entry)
 
@@ -133,7 +149,9 @@ def redacted(meta: SessionMeta, redact: Redact) -> SessionMeta:
 
 
 class SessionLog:
-    """One log open for appending; a torn last line is cut first, or the next one would be lost with it."""
+    """One log open for appending; a torn last line is cut first, or the next one would be lost with
+    it.
+    """
 
     def __init__(self, folder: SessionFiles, name: str) -> None:
         self.descriptor = folder.appending(name)
@@ -159,7 +177,9 @@ class SessionLog:
 
 
 def lock(name: str, folder: SessionFiles) -> int:
-    """The locked file of a session; close it to unlock. StorageError if another process has it. OSError."""
+    """The locked file of a session; close it to unlock. StorageError if another process has it.
+    OSError.
+    """
     descriptor = folder.appending(LOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -171,7 +191,9 @@ def lock(name: str, folder: SessionFiles) -> int:
         holder = os.pread(descriptor, 32, 0).strip().decode("ascii", "replace")
         os.close(descriptor)
         who = f"process {holder}" if holder.isdecimal() else "another process"
-        raise StorageError(f"The session {name} is in use by {who}; wait for it, or end it.") from None
+        raise StorageError(
+            f"The session {name} is in use by {who}; wait for it, or end it."
+        ) from None
     except BaseException:
         os.close(descriptor)
         raise

@@ -1,4 +1,5 @@
-"""The store, `.vibe-artifacts`: runs recorded as they go, sealed last, read back with their hashes. And state.db.
+"""The store, `.vibe-artifacts`: runs recorded as they go, sealed last, read back with their hashes.
+And state.db.
 
 Other rooms import these modules, and no others (a contract in pyproject.toml):
 

@@ -1,6 +1,8 @@
-"""Answers of models that were paid for, by the digest of their question (hex): of this clone, and of the team.
+"""Answers of models that were paid for, by the digest of their question (hex): of this clone, and
+of the team.
 
-Whoever can write the git directory can write answers, which is why a verdict that must bind is decided in CI.
+Whoever can write the git directory can write answers, which is why a verdict that must bind is
+decided in CI.
 """
 
 from __future__ import annotations
@@ -61,8 +63,9 @@ class AnswerCache:
             self._table.put(rows)
 
     def recall(self, answers: Mapping[str, dict[str, Any]]) -> None:
-        """Give these, too, for keys without an answer, as long as this is open. Nothing of them is written: they come
-        from a bundle, which somebody else may have made."""
+        """Give these, too, for keys without an answer, as long as this is open. Nothing of them is
+        written: they come from a bundle, which somebody else may have made.
+        """
         self._recalled |= answers
 
     def get(self, key: str, now: datetime) -> dict[str, Any] | None:
@@ -76,10 +79,17 @@ class AnswerCache:
             return None
         return answer if isinstance(answer, dict) else None
 
-    def put(self, key: str, answer: Mapping[str, Any], now: datetime, shown: Mapping[str, str] | None = None) -> str:
+    def put(
+        self,
+        key: str,
+        answer: Mapping[str, Any],
+        now: datetime,
+        shown: Mapping[str, str] | None = None,
+    ) -> str:
         """Keep an answer, and share it if there is a shared store and it may leave.
 
-        `shown`: what the model was shown, as `leaving.may_leave` takes it. "", or why it could not be kept.
+        `shown`: what the model was shown, as `leaving.may_leave` takes it. "", or why it could not
+        be kept.
         """
         if key in self._recalled:
             return ""
@@ -91,37 +101,50 @@ class AnswerCache:
         return problem
 
     def push(self, shared: SharedStore) -> tuple[int, int]:
-        """Share the answers that could not be shared when they were given; how many were, and how many are left."""
+        """Share the answers that could not be shared when they were given; how many were, and how
+        many are left.
+        """
         rows = self._table.unshared()
         shared_keys = [key for key, at, answer in rows if shared.put(key, json.loads(answer), at)]
         self._table.mark_shared(shared_keys)
         return len(shared_keys), len(rows) - len(shared_keys)
 
     def pack(self, secret: str) -> bytes:
-        """The newest answers for another machine, behind a code that nobody makes without `secret`; b"" if none."""
+        """The newest answers for another machine, behind a code that nobody makes without `secret`;
+        b"" if none.
+        """
         rows = self._table.newest(MAX_PACKED)
         body = json.dumps(rows).encode()
         return _code(body, secret) + body if rows else b""
 
     def unpack(self, packed: bytes, secret: str) -> bool:
-        """Begin anew with packed answers; False, and with none, if their code is not of `secret`."""
+        """Begin anew with packed answers; False, and with none, if their code is not of
+        `secret`.
+        """
         size = len(_code(b"", secret))
         is_genuine = hmac.compare_digest(packed[:size], _code(packed[size:], secret))
         rows: list[AnswerRow] = json.loads(packed[size:]) if is_genuine else []
         self._table.replace_all(rows)
         return is_genuine
 
-    def claim(self, keys: Iterable[str], seconds: float = 0.0, private: Collection[str] = ()) -> bool:
-        """Be the only one who asks these questions until `release`; False if another run asks one just now.
+    def claim(
+        self, keys: Iterable[str], seconds: float = 0.0, private: Collection[str] = ()
+    ) -> bool:
+        """Be the only one who asks these questions until `release`; False if another run asks one
+        just now.
 
-        A claim is a locked file, so it ends with the process; in a shared store it ends after `seconds` at the latest.
-        Nothing of `private` keys goes there. Does not wait. True also if no claim can be made: then a question may be
-        paid for twice.
+        A claim is a locked file, so it ends with the process; in a shared store it ends after
+        `seconds` at the latest. Nothing of `private` keys goes there. Does not wait. True also if
+        no claim can be made: then a question may be paid for twice.
         """
         keys = sorted(set(keys))
         claimed_keys: list[str] = []
         try:
-            folder = Folder.at(Path(self._folder).parent).folder(FOLDER, create=True).folder(CLAIMS, create=True)
+            folder = (
+                Folder.at(Path(self._folder).parent)
+                .folder(FOLDER, create=True)
+                .folder(CLAIMS, create=True)
+            )
             for key in keys:
                 self._claims[key] = Lock(folder, key)
                 claimed_keys.append(key)
@@ -130,7 +153,9 @@ class AnswerCache:
             return False
         except OSError:
             pass
-        if self._shared is None or self._shared.claim([key for key in keys if key not in private], seconds):
+        if self._shared is None or self._shared.claim(
+            [key for key in keys if key not in private], seconds
+        ):
             return True
         self.release(keys)
         return False

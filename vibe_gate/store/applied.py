@@ -1,6 +1,7 @@
 """What agents of our own wrote into the working tree: patches of runs that `--apply` put there.
 
-Kept in state.db, each write as a line of `writes.jsonl` that needs none before it: no text, digests alone.
+Kept in state.db, each write as a line of `writes.jsonl` that needs none before it: no text, digests
+alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from vibe_gate.store.writes import FileWrite
 
 
 class AppliedWrite(Struct, frozen=True):
-    """A file as the turn of an agent found and left it: absolute path, texts, blob id. `session` is the SDK's id."""
+    """A file as the turn of an agent found and left it: absolute path, texts, blob id. `session` is
+    the SDK's id.
+    """
 
     agent: str
     session: str
@@ -28,19 +31,27 @@ class AppliedWrite(Struct, frozen=True):
     blob: str
 
 
-def note_applied(state: State, writes: Iterable[AppliedWrite], at: datetime, redact: Callable[[Any], Any]) -> None:
+def note_applied(
+    state: State, writes: Iterable[AppliedWrite], at: datetime, redact: Callable[[Any], Any]
+) -> None:
     """Note them, in their order. If the state cannot be written, `State.problem` says so."""
     key = state.line_key.read_or_make()
     rows = []
     for applied in writes:
-        write = FileWrite(applied.path, "", "", applied.before, applied.after, frozenset({applied.blob}))
+        write = FileWrite(
+            applied.path, "", "", applied.before, applied.after, frozenset({applied.blob})
+        )
         line = WriteLog(LineDigests(key) if key else None, redact).line(write, at)
         rows.append((redact(applied.agent), applied.session, line))
     state.applied_lines.append(rows)
 
 
-def applied_writes(state: State, digests: LineDigests, is_wanted: Callable[[str], bool]) -> tuple[CapturedWrites, ...]:
-    """The writes to paths that are wanted, oldest first; `agent` is the id of an agent of the gate."""
+def applied_writes(
+    state: State, digests: LineDigests, is_wanted: Callable[[str], bool]
+) -> tuple[CapturedWrites, ...]:
+    """The writes to paths that are wanted, oldest first; `agent` is the id of an agent of the
+    gate.
+    """
     wanted_writes = []
     for agent, session, line in state.applied_lines.all():
         write = WriteReader(digests.id).write(line)

@@ -1,7 +1,8 @@
 """Runs into one archive and out of one: a tar.gz of run directories that `tar xzf` opens.
 
-Reading trusts nothing. Only regular files with names that a bundle may have are taken (folders are passed over), what
-is unpacked is counted as it comes, and every run is verified aside before it is moved in.
+Reading trusts nothing. Only regular files with names that a bundle may have are taken (folders are
+passed over), what is unpacked is counted as it comes, and every run is verified aside before it is
+moved in.
 """
 
 from __future__ import annotations
@@ -26,7 +27,14 @@ from vibe_gate.store.artifacts import open_store_folder, store_folder
 from vibe_gate.store.bundle import digest, parse_events
 from vibe_gate.store.checking import Audit, verify_store
 from vibe_gate.store.contents import GZIP_OVERHEAD
-from vibe_gate.store.folder import LOCK, Folder, close_descriptor, make_durable, temporary_name, write_all
+from vibe_gate.store.folder import (
+    LOCK,
+    Folder,
+    close_descriptor,
+    make_durable,
+    temporary_name,
+    write_all,
+)
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, lines
 from vibe_gate.store.names import part_of, walk
 
@@ -34,17 +42,24 @@ MAX_BYTES = 8 << 30
 """Unpacked, of a whole archive."""
 
 MAX_RATIO = 200
-"""Unpacked to packed bytes, above FREE_BYTES; gzip cannot pack logs and sources of real runs further."""
+"""Unpacked to packed bytes, above FREE_BYTES; gzip cannot pack logs and sources of real runs
+further.
+"""
 
 FREE_BYTES = 64 << 20
 MAX_MEMBERS = 500_000
 MAX_HEADER = 4 << 10
-"""Bytes of what stands before a file: its header, and the extended ones that say its name. Before Python 3.11.10
-`tarfile` takes seconds for a larger one that is made for it (CVE-2024-6232)."""
+"""Bytes of what stands before a file: its header, and the extended ones that say its name. Before
+Python 3.11.10 `tarfile` takes seconds for a larger one that is made for it (CVE-2024-6232).
+"""
 
 MAX_LOG_BYTES = 2 << 30
 
-_LIMITS = {"document": MAX_DOCUMENT_BYTES, "content": LARGEST_CONTENT + GZIP_OVERHEAD, "attached": LARGEST_CONTENT}
+_LIMITS = {
+    "document": MAX_DOCUMENT_BYTES,
+    "content": LARGEST_CONTENT + GZIP_OVERHEAD,
+    "attached": LARGEST_CONTENT,
+}
 """Bytes of a file by its part; a mark is empty, logs and texts have at most MAX_LOG_BYTES."""
 
 _LEVEL = 6
@@ -52,35 +67,52 @@ _CHUNK = 1 << 17
 _NOT_AN_ARCHIVE = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError)
 
 
-def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], target: Path) -> int:
-    """Write `runs` into the new file `target`, oldest first, each verified before; returns its size in bytes.
+def export_runs(
+    root: Path, provenance: Provenance, runs: Collection[RunEntry], target: Path
+) -> int:
+    """Write `runs` into the new file `target`, oldest first, each verified before; returns its size
+    in bytes.
 
-    Equal runs give equal bytes. UsageError: a run is being written or never began, or `target` exists. IntegrityError:
-    a run is corrupt or foreign. StorageError.
+    Equal runs give equal bytes. UsageError: a run is being written or never began, or `target`
+    exists. IntegrityError: a run is corrupt or foreign. StorageError.
     """
     shown = paths.quote(str(target))
     chosen = sorted(runs, key=lambda run: (run.run_id, run.key))
     store = open_store_folder(root)
     if store is None or not chosen:
-        raise UsageError("There is no run to export; `vibe-gate bundles list` shows those that there are.")
+        raise UsageError(
+            "There is no run to export; `vibe-gate bundles list` shows those that there are."
+        )
     if os.path.lexists(target):
         raise UsageError(f"{shown} exists already; name another file.")
     try:
         if not target.parent.is_dir():
-            raise UsageError(f"{shown} cannot be written: there is no folder {paths.quote(str(target.parent))}.")
+            raise UsageError(
+                f"{shown} cannot be written: there is no folder {paths.quote(str(target.parent))}."
+            )
         problems = verify_store(root, provenance, chosen).problems
         if wrong := _first_wrong(problems):
             raise IntegrityError(f"{wrong}. It was not exported; `bundles verify` has more.")
-        if running := next((problem.place for problem in problems if problem.state == "running"), None):
-            raise UsageError(f"{paths.quote(running)} is still running; export it when it has ended.")
-        unbegun = next((run.place for run in chosen if not _has_begun(store.below(run.place))), None)
-        unsealed = next((run.place for run in chosen if not store.below(run.place).has(names.SUMMARY)), None)
+        if running := next(
+            (problem.place for problem in problems if problem.state == "running"), None
+        ):
+            raise UsageError(
+                f"{paths.quote(running)} is still running; export it when it has ended."
+            )
+        unbegun = next(
+            (run.place for run in chosen if not _has_begun(store.below(run.place))), None
+        )
+        unsealed = next(
+            (run.place for run in chosen if not store.below(run.place).has(names.SUMMARY)), None
+        )
     except OSError as error:
         raise StorageError(f"{shown} was not written: {error}.") from error
     if unbegun is not None:
         raise UsageError(f"{unbegun} never began: there is nothing of it to export.")
     if unsealed is not None:
-        raise UsageError(f"{unsealed} did not end, and only runs that ended are exported; tar packs its folder.")
+        raise UsageError(
+            f"{unsealed} did not end, and only runs that ended are exported; tar packs its folder."
+        )
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
         with temporary.open("xb") as file:
@@ -90,7 +122,9 @@ def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], 
             size = file.tell()
         temporary.rename(target)
     except FileNotFoundError as error:
-        raise StorageError(f"{shown} was not written: a run was removed meanwhile; export again.") from error
+        raise StorageError(
+            f"{shown} was not written: a run was removed meanwhile; export again."
+        ) from error
     except (OSError, ValueError) as error:
         raise StorageError(f"{shown} was not written: {error}.") from error
     finally:
@@ -99,7 +133,9 @@ def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], 
 
 
 def _first_wrong(problems: Collection[Problem]) -> str:
-    """The first place that is corrupt or foreign, and why; "" if none is. StorageError: one cannot be read."""
+    """The first place that is corrupt or foreign, and why; "" if none is. StorageError: one cannot
+    be read.
+    """
     for problem in sorted(problems, key=lambda problem: problem.what != "unreadable"):
         why = f"{paths.quote(problem.place)}: {problem.why}"
         if problem.what == "unreadable":
@@ -121,7 +157,9 @@ def _has_begun(bundle: Folder) -> bool:
 def _pack(store: Folder, runs: Collection[RunEntry], file: BinaryIO) -> None:
     """OSError; ValueError: a file changed while it was read."""
     with (
-        gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0) as packed,
+        gzip.GzipFile(
+            filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0
+        ) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
     ):
         for run in runs:
@@ -144,14 +182,18 @@ def import_runs(root: Path, provenance: Provenance, archive: Path) -> Imported:
     try:
         file = archive.open("rb")
     except OSError as error:
-        raise UsageError(f"{paths.quote(str(archive))} cannot be read: {error.strerror}.") from error
+        raise UsageError(
+            f"{paths.quote(str(archive))} cannot be read: {error.strerror}."
+        ) from error
     try:
         with file, _aside(store_folder(root, lambda: provenance.tracked)) as (store, stage):
             runs = _unpack(file, stage)
             _verify(stage, runs, provenance)
             return _move_in(store, stage, runs)
     except OSError as error:
-        raise StorageError(f"The import stopped, and can be begun again: {error.strerror or error}.") from error
+        raise StorageError(
+            f"The import stopped, and can be begun again: {error.strerror or error}."
+        ) from error
 
 
 @contextlib.contextmanager
@@ -170,7 +212,9 @@ def _aside(store: Folder) -> Iterator[tuple[Folder, Folder]]:
 
 
 def _unpack(file: BinaryIO, stage: Folder) -> list[RunEntry]:
-    """Write the archive's files at `<key>/<run id>/<name>` in `stage`; returns the runs. IntegrityError, OSError."""
+    """Write the archive's files at `<key>/<run id>/<name>` in `stage`; returns the runs.
+    IntegrityError, OSError.
+    """
     found: dict[tuple[str, str], set[str]] = {}
     seen: set[str] = set()
     try:
@@ -178,7 +222,9 @@ def _unpack(file: BinaryIO, stage: Folder) -> list[RunEntry]:
         for info in _members(stream):
             key, run_id, inside = _place_of(info)
             if info.name.casefold() in seen:
-                raise _refused(f"{paths.quote(info.name)} is in it twice, or differs from another name only in case")
+                raise _refused(
+                    f"{paths.quote(info.name)} is in it twice, or differs from another name only in case"
+                )
             seen.add(info.name.casefold())
             if inside != names.KEEP:  # what stays here is decided here
                 found.setdefault((key, run_id), set()).add(inside)
@@ -189,14 +235,20 @@ def _unpack(file: BinaryIO, stage: Folder) -> list[RunEntry]:
         raise _refused("it holds no runs")
     for (key, run_id), held in found.items():
         if not {names.RUN, names.EVENTS} <= held or not _has_begun(stage.below(f"{key}/{run_id}")):
-            raise _refused(f"the run {key}/{run_id} has no {names.RUN}, or no {names.EVENTS} that begins")
+            raise _refused(
+                f"the run {key}/{run_id} has no {names.RUN}, or no {names.EVENTS} that begins"
+            )
         if names.SUMMARY not in held:
-            raise _refused(f"the run {key}/{run_id} did not end, and only runs that ended are imported")
+            raise _refused(
+                f"the run {key}/{run_id} did not end, and only runs that ended are imported"
+            )
     return [RunEntry(run_id, key, "incomplete") for key, run_id in sorted(found)]
 
 
 def _place_of(info: tarfile.TarInfo) -> tuple[str, str, str]:
-    """Key, run id and name in the bundle. IntegrityError if it is not a file that a bundle may have."""
+    """Key, run id and name in the bundle. IntegrityError if it is not a file that a bundle may
+    have.
+    """
     key, _, rest = info.name.partition("/")
     run_id, _, inside = rest.partition("/")
     part = part_of(inside)
@@ -211,7 +263,9 @@ def _place_of(info: tarfile.TarInfo) -> tuple[str, str, str]:
 
 
 def _members(stream: _Stream) -> Iterator[tarfile.TarInfo]:
-    """Everything but folders; `stream` stands before its bytes. Nothing but zeros may follow the last."""
+    """Everything but folders; `stream` stands before its bytes. Nothing but zeros may follow the
+    last.
+    """
     stream.expect(MAX_HEADER)
     with tarfile.open(fileobj=stream, mode="r:", encoding="utf-8", errors="strict") as tar:
         for _ in range(MAX_MEMBERS):
@@ -248,7 +302,9 @@ def _write(stage: Folder, info: tarfile.TarInfo, stream: _Stream) -> None:
 
 
 class _Stream(gzip.GzipFile):
-    """The unpacked bytes of an archive: never more at once than `expect` allows, nor in all than its size allows."""
+    """The unpacked bytes of an archive: never more at once than `expect` allows, nor in all than
+    its size allows.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(fileobj=file, mode="rb")
@@ -256,7 +312,9 @@ class _Stream(gzip.GzipFile):
         self._expected = 0
 
     def expect(self, size: int) -> None:
-        """Allow so many bytes from here on. IntegrityError if that would be too many in all: none of them is read."""
+        """Allow so many bytes from here on. IntegrityError if that would be too many in all: none
+        of them is read.
+        """
         if self.tell() + size > self._most:
             raise self._too_many()
         self._expected = size
@@ -266,7 +324,9 @@ class _Stream(gzip.GzipFile):
         self._expected = MAX_BYTES
 
     def _too_many(self) -> IntegrityError:
-        return _refused(f"it unpacks to more than {self._most:,} bytes, which is too much for an archive of its size")
+        return _refused(
+            f"it unpacks to more than {self._most:,} bytes, which is too much for an archive of its size"
+        )
 
     def read(self, size: int | None = -1) -> bytes:
         if size is None or not 0 <= size <= self._expected:
@@ -320,12 +380,20 @@ def _is_here(store: Folder, stage: Folder, run: RunEntry) -> bool:
 
 
 def _fingerprint(bundle: Folder) -> list[str]:
-    """sha-256 of the documents that say what the run is; the summary has the digests of all others."""
-    return [digest(bundle, name) for name in (names.RUN, names.EVENTS, names.SUMMARY) if bundle.has(name)]
+    """sha-256 of the documents that say what the run is; the summary has the digests of all
+    others.
+    """
+    return [
+        digest(bundle, name)
+        for name in (names.RUN, names.EVENTS, names.SUMMARY)
+        if bundle.has(name)
+    ]
 
 
 def _other(run: RunEntry) -> IntegrityError:
-    return _refused(f"another run is here as {run.place}, with other content; `bundles verify` looks at it")
+    return _refused(
+        f"another run is here as {run.place}, with other content; `bundles verify` looks at it"
+    )
 
 
 def _refused(why: str) -> IntegrityError:

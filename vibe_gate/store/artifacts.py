@@ -1,4 +1,6 @@
-"""The folder `.vibe-artifacts` itself: opened to be read, or made to be written, unless git tracks what is in it."""
+"""The folder `.vibe-artifacts` itself: opened to be read, or made to be written, unless git tracks
+what is in it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def unreadable(error: Exception) -> StorageError:
 
 
 def store_folder(root: Path, tracked: Callable[[], Collection[str]] = tuple) -> Folder:
-    """The store's folder, made if it is missing, ignoring itself. OSError; StorageError: nothing may be written."""
+    """The store's folder, made if it is missing, ignoring itself. OSError; StorageError: nothing
+    may be written.
+    """
     if (root / STORE).exists():
         require_untracked(tracked())
     try:
@@ -73,7 +77,9 @@ def _ignores_itself(folder: Folder) -> bool:
 
 @contextlib.contextmanager
 def lock_store(store: Folder) -> Iterator[None]:
-    """One process at a time moves or deletes whole runs of a store: a second one waits for the first."""
+    """One process at a time moves or deletes whole runs of a store: a second one waits for the
+    first.
+    """
     fcntl.flock(store.fileno(), fcntl.LOCK_EX)  # gone with the process, however it ends
     try:
         yield

@@ -1,8 +1,9 @@
-"""Where a bundle is that is read, and what its seal vouches for. Every byte of a bundle is somebody else's.
+"""Where a bundle is that is read, and what its seal vouches for. Every byte of a bundle is somebody
+else's.
 
-Nothing is followed out of the folder that the user named, documents and lines have a largest size, and what a sealed
-run vouches for is compared while it is read. Digests alone do not tell a forged summary: whoever changes it can compute
-them anew. The receipt does.
+Nothing is followed out of the folder that the user named, documents and lines have a largest size,
+and what a sealed run vouches for is compared while it is read. Digests alone do not tell a forged
+summary: whoever changes it can compute them anew. The receipt does.
 """
 
 from __future__ import annotations
@@ -80,14 +81,17 @@ class BundleLocation(Struct, frozen=True):
         return self.parsed(name, data, parse)
 
     def parsed(self, name: str, data: S, parse: Callable[[S], T]) -> T:
-        """What `parse` makes of data of the file `name`. IntegrityError if it does not understand them."""
+        """What `parse` makes of data of the file `name`. IntegrityError if it does not understand
+        them.
+        """
         try:
             return parse(data)
         except (ValueError, RecursionError, AttributeError, TypeError) as error:
             raise corrupt(self.path(name), reason(error)) from error
 
     def lines(self, name: str) -> Iterator[tuple[int, bytes]]:
-        """The whole lines of a log with their offsets, streamed; compared with the seal after the last one.
+        """The whole lines of a log with their offsets, streamed; compared with the seal after the
+        last one.
 
         A torn last line is left out; a log that was not begun has no lines.
         StorageError, IntegrityError.
@@ -109,9 +113,14 @@ class BundleLocation(Struct, frozen=True):
         self.compare(name, seen.hexdigest())
 
     def records(self, name: str) -> Iterator[tuple[Record, Reload]]:
-        """The lines of a log as objects, each with the way to read it again. Errors as of `lines`."""
+        """The lines of a log as objects, each with the way to read it again. Errors as of
+        `lines`.
+        """
         for offset, line in self.lines(name):
-            yield self.parsed(name, line, parse_object), partial(self._again, name, offset, len(line), hash(line))
+            yield (
+                self.parsed(name, line, parse_object),
+                partial(self._again, name, offset, len(line), hash(line)),
+            )
 
     def _again(self, name: str, offset: int, size: int, mark: int) -> Record:
         line = self.read_at(name, offset, size)
@@ -131,7 +140,10 @@ class BundleLocation(Struct, frozen=True):
         """IntegrityError if a sealed run vouches for other bytes."""
         if self.digests is not None and self.digests.get(name) != digest:
             known = name in self.digests
-            raise corrupt(self.path(name), "it was changed after sealing" if known else "it was added after sealing")
+            raise corrupt(
+                self.path(name),
+                "it was changed after sealing" if known else "it was added after sealing",
+            )
 
     def state(self) -> BundleState:
         """As `state_of`. StorageError."""
@@ -142,7 +154,9 @@ class BundleLocation(Struct, frozen=True):
         return BundleLocation(self.root, "", None)
 
     def events(self) -> Iterator[Event]:
-        """A run's events. StorageError; IntegrityError for a line that is not an event, and for too many of them."""
+        """A run's events. StorageError; IntegrityError for a line that is not an event, and for too
+        many of them.
+        """
         try:
             yield from parse_events(line for _, line in self.lines(names.EVENTS))
         except ValueError as error:
@@ -150,7 +164,8 @@ class BundleLocation(Struct, frozen=True):
 
 
 def locate(directory: Path) -> BundleLocation:
-    """The bundle in `directory`: a run's, or a turn's. A turn is read through its run if it lies in one.
+    """The bundle in `directory`: a run's, or a turn's. A turn is read through its run if it lies in
+    one.
 
     StorageError: there is no bundle.
     """
@@ -163,7 +178,8 @@ def locate(directory: Path) -> BundleLocation:
 
 
 def turns_of(run: BundleLocation) -> Callable[[str, str], BundleLocation]:
-    """Gives the locations of a run's turns by node id and turn; what the run vouches for is read once for all of them.
+    """Gives the locations of a run's turns by node id and turn; what the run vouches for is read
+    once for all of them.
 
     The names come from a log, so they are checked before they become folders: IntegrityError.
     """
@@ -173,7 +189,9 @@ def turns_of(run: BundleLocation) -> Callable[[str, str], BundleLocation]:
         inside = f"nodes/{node_id}/{turn}"
         if not names.is_turn(inside):
             raise corrupt(run.path(names.EVENTS), "it names a node or turn that cannot be a folder")
-        return BundleLocation(run.root, inside, None if vouched is None else _below(vouched, inside + "/"))
+        return BundleLocation(
+            run.root, inside, None if vouched is None else _below(vouched, inside + "/")
+        )
 
     return location
 
@@ -202,7 +220,9 @@ def _digests(run: BundleLocation, document: dict[str, Any]) -> dict[str, str]:
 
 def _below(digests: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Of the files that lie directly in the folder `prefix`."""
-    own = ((name[len(prefix) :], digest) for name, digest in digests.items() if name.startswith(prefix))
+    own = (
+        (name[len(prefix) :], digest) for name, digest in digests.items() if name.startswith(prefix)
+    )
     return {name: digest for name, digest in own if "/" not in name}
 
 
@@ -222,7 +242,8 @@ def read_whole(folder: Folder, name: str) -> bytes:
 def parse_events(written: Iterable[bytes]) -> Iterator[Event]:
     """The events of a run's log.
 
-    ValueError, with the number of the line, for one that is not an event, and for more than any run has.
+    ValueError, with the number of the line, for one that is not an event, and for more than any run
+    has.
     """
     for number, line in enumerate(written, start=1):
         if number > MAX_EVENTS:
@@ -251,11 +272,16 @@ def require_possible(summary: Summary) -> None:
 
 
 def digests(bundle: Folder) -> dict[str, str]:
-    """sha-256 by name relative to the bundle: the run's own files, and every file of every turn but its contents.
+    """sha-256 by name relative to the bundle: the run's own files, and every file of every turn but
+    its contents.
 
     Contents under `files/` are named by their hash. OSError.
     """
-    return {entry.name: digest(entry.folder, entry.base) for entry in names.walk(bundle) if entry.is_vouched}
+    return {
+        entry.name: digest(entry.folder, entry.base)
+        for entry in names.walk(bundle)
+        if entry.is_vouched
+    }
 
 
 def digest(folder: Folder, name: str) -> str:
@@ -265,7 +291,8 @@ def digest(folder: Folder, name: str) -> str:
 
 
 def seal_fault(entry: names.Entry, vouched: str | None) -> str:
-    """What is wrong with a file whose sha-256 should be `vouched` (None: it should not be there); "" if nothing.
+    """What is wrong with a file whose sha-256 should be `vouched` (None: it should not be there);
+    "" if nothing.
 
     OSError.
     """
@@ -277,7 +304,8 @@ def seal_fault(entry: names.Entry, vouched: str | None) -> str:
 def receipt_fault(raw: bytes, document: Mapping[str, Any], files: Mapping[str, str]) -> str:
     """What is wrong with receipt.json; "" if nothing. Signatures are not checked.
 
-    `document` is the summary as it is stored, without `digests`; `files` the digests without the receipt's own.
+    `document` is the summary as it is stored, without `digests`; `files` the digests without the
+    receipt's own.
     """
     try:
         return receipt.contradiction(receipt.parse(raw).receipt, document, files)
@@ -300,9 +328,11 @@ def sealed_summary(run: BundleLocation) -> Summary:
 
 
 def receipted_summary(run: Folder) -> Summary:
-    """The summary of a sealed run, after its receipt, if it has one, and run.json were compared, not the other files.
+    """The summary of a sealed run, after its receipt, if it has one, and run.json were compared,
+    not the other files.
 
-    For thousands of runs of which no other file is used. OSError; ValueError: why it is not what was sealed.
+    For thousands of runs of which no other file is used. OSError; ValueError: why it is not what
+    was sealed.
     """
     document = read_object(run, names.SUMMARY)
     files = document.pop("digests", None)
@@ -313,7 +343,11 @@ def receipted_summary(run: Folder) -> Summary:
     if (sealed := files.pop(names.RECEIPT, None)) is not None:
         raw = run.read(names.RECEIPT, receipt.MAX_BYTES)
         changed = hashlib.sha256(raw).hexdigest() != sealed
-        if why := f"{names.RECEIPT} was changed after sealing" if changed else receipt_fault(raw, document, files):
+        if (
+            why := f"{names.RECEIPT} was changed after sealing"
+            if changed
+            else receipt_fault(raw, document, files)
+        ):
             raise ValueError(why)
     return read_summary(document)
 
@@ -330,11 +364,17 @@ def rebuilt_graph(run: Folder, vouched: Mapping[str, str]) -> bytes | None:
 
 
 def documents_of(run: BundleLocation) -> SealedDocuments:
-    """A sealed run's documents as they are stored, after every file was compared. StorageError, IntegrityError."""
+    """A sealed run's documents as they are stored, after every file was compared. StorageError,
+    IntegrityError.
+    """
     bare = run.bare()
     folder = bare.folder()
     if (state := state_of(folder)) != "sealed":
-        what = "is still running" if state == "running" else "is incomplete: it ended before its verdict"
+        what = (
+            "is still running"
+            if state == "running"
+            else "is incomplete: it ended before its verdict"
+        )
         raise StorageError(f"The run in {_shown(bare.root)} {what}; there is no outcome to show.")
     document = bare.document(names.SUMMARY, parse_object)
     files = _digests(bare, document)
@@ -351,9 +391,13 @@ def documents_of(run: BundleLocation) -> SealedDocuments:
                 raise corrupt(bare.path(entry.name), why)
         vouching = folder.read(names.RECEIPT, receipt.MAX_BYTES) if names.RECEIPT in files else None
         if names.GRAPH in missing and rebuilt_graph(folder, files) is not None:
-            del missing[names.GRAPH]  # the events say the same, byte for byte; `bundles repair` writes it again
+            del missing[
+                names.GRAPH
+            ]  # the events say the same, byte for byte; `bundles repair` writes it again
     except OSError as error:
-        raise corrupt(Path(error.filename or bare.root), error.strerror or "it cannot be read") from error
+        raise corrupt(
+            Path(error.filename or bare.root), error.strerror or "it cannot be read"
+        ) from error
     if missing:
         raise corrupt(bare.path(min(missing)), "it is missing")
     bare.parsed(names.SUMMARY, document, read_summary)
@@ -362,7 +406,9 @@ def documents_of(run: BundleLocation) -> SealedDocuments:
 
 
 def state_of(bundle: Folder, run: Folder | None = None) -> BundleState:
-    """`sealed` has a summary, `running` a living writer, `incomplete` neither. OSError. `run`: that of a turn."""
+    """`sealed` has a summary, `running` a living writer, `incomplete` neither. OSError. `run`: that
+    of a turn.
+    """
     if not bundle.has(names.SUMMARY):
         if Lock.is_held(run or bundle):
             return "running"
@@ -378,12 +424,16 @@ def open_folder(root: Path) -> Folder:
     except OSError as error:
         raise StorageError(f"{_shown(root)} cannot be opened: {error.strerror}.") from error
     except ValueError as error:  # "/", or a NUL
-        raise StorageError(f"{_shown(root)} cannot be opened: no bundle can have that name.") from error
+        raise StorageError(
+            f"{_shown(root)} cannot be opened: no bundle can have that name."
+        ) from error
 
 
 def reason(error: Exception) -> str:
     """Why a document was refused, in a few words."""
-    if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) or not isinstance(error, ValueError):
+    if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) or not isinstance(
+        error, ValueError
+    ):
         return "it is not a document of vibe-gate"
     return first_mistake(error)
 

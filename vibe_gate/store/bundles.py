@@ -1,4 +1,6 @@
-"""The runs of one working tree: listed, found, read. What else is done with them: gc, checking, repair, archive."""
+"""The runs of one working tree: listed, found, read. What else is done with them: gc, checking,
+repair, archive.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,9 @@ if TYPE_CHECKING:
 class Bundles:
     """The recorded runs of one working tree.
 
-    `provenance` tells foreign runs; if git tracks files of the store nothing is written. `index`, if there is one,
-    makes lists quick. Methods raise StorageError if the store cannot be read or written.
+    `provenance` tells foreign runs; if git tracks files of the store nothing is written. `index`,
+    if there is one, makes lists quick. Methods raise StorageError if the store cannot be read or
+    written.
     """
 
     def __init__(self, root: Path, provenance: Provenance, index: RunIndex | None = None) -> None:
@@ -47,15 +50,27 @@ class Bundles:
         self.provenance = provenance
         self.index = index
 
-    def find(self, limit: int | None = None, *, replays: bool = False, **conditions: Unpack[Wanted]) -> list[RunEntry]:
-        """The runs that meet all conditions, newest first, at most `limit`; all else as of `find_bundles`."""
-        return find_bundles(self.root, self.provenance, self.index, limit, replays=replays, **conditions)
+    def find(
+        self, limit: int | None = None, *, replays: bool = False, **conditions: Unpack[Wanted]
+    ) -> list[RunEntry]:
+        """The runs that meet all conditions, newest first, at most `limit`; all else as of
+        `find_bundles`.
+        """
+        return find_bundles(
+            self.root, self.provenance, self.index, limit, replays=replays, **conditions
+        )
 
     def summary(self, entry: RunEntry) -> Summary | None:
-        """The stored summary of a sealed run, believed as a list believes it; None if it cannot be read any more."""
+        """The stored summary of a sealed run, believed as a list believes it; None if it cannot be
+        read any more.
+        """
         store = open_store_folder(self.root)
         try:
-            return None if store is None else read_summary(read_object(store.below(entry.place), names.SUMMARY))
+            return (
+                None
+                if store is None
+                else read_summary(read_object(store.below(entry.place), names.SUMMARY))
+            )
         except (OSError, ValueError):
             return None
 
@@ -72,7 +87,8 @@ class Bundles:
         raise UsageError(f"There is no run {run_id} of {key}.")
 
     def in_batch(self, key: str, batch: str) -> Iterator[BatchRun]:
-        """The key's sealed runs that belong to this batch, newest first, each read as by `receipted`.
+        """The key's sealed runs that belong to this batch, newest first, each read as by
+        `receipted`.
 
         Opens no other key's runs. Foreign ones are left out.
         """
@@ -82,7 +98,12 @@ class Bundles:
         except OSError:  # there is none of it
             return
         for name in reversed(runs.folders() if runs else []):
-            if is_run_id(name) and not self.provenance.foreign(key, name) and runs and _is_of_batch(runs, name, batch):
+            if (
+                is_run_id(name)
+                and not self.provenance.foreign(key, name)
+                and runs
+                and _is_of_batch(runs, name, batch)
+            ):
                 try:
                     yield BatchRun(self.receipted(RunEntry(name, key)))
                 except (IntegrityError, StorageError) as error:
@@ -90,24 +111,30 @@ class Bundles:
 
     @contextmanager
     def alone(self, key: str) -> Iterator[None]:
-        """Of several processes that do something about this key in such a block, one at a time does.
+        """Of several processes that do something about this key in such a block, one at a time
+        does.
 
         The lock is the folder's, and ends with the process. If it cannot be made nobody waits.
         """
         with suppress(OSError, StorageError):
-            folder = store_folder(self.root, lambda: self.provenance.tracked).folder(key, create=True)
+            folder = store_folder(self.root, lambda: self.provenance.tracked).folder(
+                key, create=True
+            )
             fcntl.flock(folder.fileno(), fcntl.LOCK_EX)
         yield  # the folder is closed, and its lock gone, when this is left
 
     def documents(self, entry: RunEntry) -> SealedDocuments:
-        """A sealed run's summary, digests and receipt as they are stored, after every file was compared.
+        """A sealed run's summary, digests and receipt as they are stored, after every file was
+        compared.
 
-        StorageError: the run is not sealed, or cannot be read. IntegrityError: it is not what was sealed.
+        StorageError: the run is not sealed, or cannot be read. IntegrityError: it is not what was
+        sealed.
         """
         return documents_of(BundleLocation(self.root / entry.bundle, "", None))
 
     def receipted(self, entry: RunEntry) -> Summary:
-        """The summary of a sealed run, if its receipt (a replay has none) and its place do not contradict it.
+        """The summary of a sealed run, if its receipt (a replay has none) and its place do not
+        contradict it.
 
         Other files are not compared. Errors as of `documents`.
         """
@@ -125,7 +152,9 @@ class Bundles:
         return summary
 
     def is_kept(self, entry: RunEntry) -> bool:
-        """Whether `.vibe-keep`, in the run's folder or its key's, protects the run from cleaning."""
+        """Whether `.vibe-keep`, in the run's folder or its key's, protects the run from
+        cleaning.
+        """
         store = open_store_folder(self.root)
         try:
             return store is not None and is_kept(store, entry)
@@ -133,7 +162,9 @@ class Bundles:
             raise unreadable(error) from error
 
     def may_leave(self, entry: RunEntry) -> bool:
-        """Whether the run may leave this clone: no model was shown what people asked an agent for here."""
+        """Whether the run may leave this clone: no model was shown what people asked an agent for
+        here.
+        """
         store = open_store_folder(self.root)
         try:
             about = {} if store is None else read_object(store.below(entry.place), names.RUN)
@@ -162,7 +193,9 @@ class Bundles:
         return self.root / STORE / names.REPORTS
 
     def keep_report(self, name: str, data: bytes) -> Path:
-        """Write a report beside the runs and return its path; one of that name is replaced. StorageError."""
+        """Write a report beside the runs and return its path; one of that name is replaced.
+        StorageError.
+        """
         try:
             folder = Folder.at(self.root).folder(STORE).folder(names.REPORTS, create=True)
             folder.place(name, data)

@@ -1,8 +1,8 @@
-"""What captured sessions say, read back: what people asked and agents did, out of their redacted events (`captures`
-writes them), and the lines that they wrote (`captured_writes`).
+"""What captured sessions say, read back: what people asked and agents did, out of their redacted
+events (`captures` writes them), and the lines that they wrote (`captured_writes`).
 
-A session's events lie in the store of the working tree in which vibe-gate folded them, so those of one session may be
-spread over several stores.
+A session's events lie in the store of the working tree in which vibe-gate folded them, so those of
+one session may be spread over several stores.
 """
 
 from __future__ import annotations
@@ -44,11 +44,32 @@ if TYPE_CHECKING:
     from vibe_gate.store.database.run_index import RunIndex
 
 __all__ = [
-    "AppliedWrite", "CapturedHead", "CapturedModel", "CapturedPrompt", "CapturedSession",
-    "CapturedToolCall", "CapturedTurn", "CapturedWrites", "FileState", "LineDigests", "StoredWrite",
-    "any_in", "applied_writes", "delete", "digests_of", "first_line", "heads", "matching",
-    "models_of", "note_applied", "prompts_of", "session_in", "text_lines", "turns_of", "writes_in",
-]  # fmt: skip
+    "AppliedWrite",
+    "CapturedHead",
+    "CapturedModel",
+    "CapturedPrompt",
+    "CapturedSession",
+    "CapturedToolCall",
+    "CapturedTurn",
+    "CapturedWrites",
+    "FileState",
+    "LineDigests",
+    "StoredWrite",
+    "any_in",
+    "applied_writes",
+    "delete",
+    "digests_of",
+    "first_line",
+    "heads",
+    "matching",
+    "models_of",
+    "note_applied",
+    "prompts_of",
+    "session_in",
+    "text_lines",
+    "turns_of",
+    "writes_in",
+]
 
 _KIND_WITHIN = 200
 """Bytes of a line within which the kind of its event stands."""
@@ -85,7 +106,9 @@ class CapturedToolCall(Struct, frozen=True):
 
 
 class CapturedTurn(Struct, frozen=True):
-    """A turn of a captured session. `turn` 0 is what stands before the first prompt: it has no `prompt`."""
+    """A turn of a captured session. `turn` 0 is what stands before the first prompt: it has no
+    `prompt`.
+    """
 
     turn: int
     at: datetime
@@ -94,9 +117,11 @@ class CapturedTurn(Struct, frozen=True):
 
 
 class CapturedHead(Struct, frozen=True):
-    """What lists say of a captured session: `id` is its folder's name, `asked` the first line of its first prompt.
+    """What lists say of a captured session: `id` is its folder's name, `asked` the first line of
+    its first prompt.
 
-    `agent` is a key of `AGENTS`, `title` what people call that agent; `files` counts the paths that it wrote.
+    `agent` is a key of `AGENTS`, `title` what people call that agent; `files` counts the paths that
+    it wrote.
     `damaged` events are not known.
     """
 
@@ -134,43 +159,58 @@ class _Asked(Struct, frozen=True, order=True):
 def prompts_of(roots: Iterable[Path], session: str) -> tuple[CapturedPrompt, ...]:
     """What was asked in the session, oldest first, out of the stores of these working trees.
 
-    Damaged events, stores that cannot be read and sessions that are not there are left out. An event that two stores
-    have, because folding was interrupted, counts once.
+    Damaged events, stores that cannot be read and sessions that are not there are left out. An
+    event that two stores have, because folding was interrupted, counts once.
     """
     agent = agent_of(session)
     events = _events_of(roots, session, _of_kind(AGENTS[agent].prompt))
     asked = {one for event in events for one in _asked_by(event, agent)}
     return tuple(
-        CapturedPrompt(one.agent, session, turn, one.at, one.text) for turn, one in enumerate(sorted(asked), start=1)
+        CapturedPrompt(one.agent, session, turn, one.at, one.text)
+        for turn, one in enumerate(sorted(asked), start=1)
     )
 
 
 def models_of(roots: Iterable[Path], session: str) -> tuple[CapturedModel, ...]:
-    """The models that events of the session name, oldest first; few agents tell theirs, and not at every event."""
+    """The models that events of the session name, oldest first; few agents tell theirs, and not at
+    every event.
+    """
     # Within a JSON text the quotes would be escaped.
     events = _events_of(roots, session, lambda line: b'"model":"' in line)
     named = ((event.ts, event.data.get("model")) for event in events)
-    return tuple(sorted({CapturedModel(at, model) for at, model in named if isinstance(model, str)}))
+    return tuple(
+        sorted({CapturedModel(at, model) for at, model in named if isinstance(model, str)})
+    )
 
 
 def turns_of(roots: Iterable[Path], session: str) -> tuple[CapturedTurn, ...]:
-    """The session turn by turn, out of the stores of these working trees; what is damaged is left out."""
+    """The session turn by turn, out of the stores of these working trees; what is damaged is left
+    out.
+    """
     roots, agent = tuple(roots), agent_of(session)
     prompts = prompts_of(roots, session)
     calls: list[list[CapturedToolCall]] = [[] for _ in range(len(prompts) + 1)]
     began = [prompt.at for prompt in prompts]
     started, ended = (_of_kind(kind) for kind in (AGENTS[agent].started, AGENTS[agent].ended))
-    events = _events_of(roots, session, lambda line: ended(line) or (started(line) and b'"refused":' in line))
-    for call in sorted((call for event in events for call in _call_by(event, agent)), key=lambda call: call.at):
+    events = _events_of(
+        roots, session, lambda line: ended(line) or (started(line) and b'"refused":' in line)
+    )
+    for call in sorted(
+        (call for event in events for call in _call_by(event, agent)), key=lambda call: call.at
+    ):
         calls[bisect_right(began, call.at)].append(call)
     before = [CapturedTurn(0, calls[0][0].at, "", tuple(calls[0]))] if calls[0] else []
-    return (*before, *(CapturedTurn(one.turn, one.at, one.text, tuple(calls[one.turn])) for one in prompts))
+    return (
+        *before,
+        *(CapturedTurn(one.turn, one.at, one.text, tuple(calls[one.turn])) for one in prompts),
+    )
 
 
 def heads(root: Path, index: RunIndex | None = None) -> list[CapturedHead]:
     """The captured sessions in the store of this working tree, that which went on last first.
 
-    Those that cannot be read are left out. `index` keeps what was read, so that only what is new is.
+    Those that cannot be read are left out. `index` keeps what was read, so that only what is new
+    is.
     """
     known = dict(index.folders()) if index else {}
     found: list[CapturedHead] = []
@@ -192,7 +232,9 @@ def heads(root: Path, index: RunIndex | None = None) -> list[CapturedHead]:
 
 
 def matching(heads: Iterable[CapturedHead], text: str) -> list[CapturedHead]:
-    """The sessions with this id, or those whose id begins so: the folder's name, its last part, or the session's id."""
+    """The sessions with this id, or those whose id begins so: the folder's name, its last part, or
+    the session's id.
+    """
     every = list(heads)
     whole = [head for head in every if text in (head.id, head.session, head.own_id)]
     return whole or [head for head in every if any(name.startswith(text) for name in _names(head))]
@@ -216,7 +258,9 @@ def _head(name: str, place: Folder) -> CapturedHead:
     meta = read_meta(place)
     agent = agent_of(meta.session_id)
     asking, ended = (_of_kind(kind) for kind in (AGENTS[agent].prompt, AGENTS[agent].ended))
-    prompts = sorted(asked for event in _events_in(place, meta, asking) for asked in _asked_by(event, agent))
+    prompts = sorted(
+        asked for event in _events_in(place, meta, asking) for asked in _asked_by(event, agent)
+    )
     calls = (call for event in _events_in(place, meta, ended) for call in _call_by(event, agent))
     files = {path for call in calls for path in call.paths}
     return CapturedHead(
@@ -250,7 +294,9 @@ def any_in(roots: Iterable[Path]) -> bool:
 
 
 class CapturedSession(Struct, frozen=True):
-    """What a captured session did until now: its tool calls, its list of todos; `damaged` events are not known."""
+    """What a captured session did until now: its tool calls, its list of todos; `damaged` events
+    are not known.
+    """
 
     calls: tuple[ToolCall, ...]
     todos: tuple[TurnTodo, ...]
@@ -258,7 +304,9 @@ class CapturedSession(Struct, frozen=True):
 
 
 def session_in(root: Path, session: str) -> CapturedSession | None:
-    """The captured session of that id in the working tree `root`; None if it is not there or cannot be read."""
+    """The captured session of that id in the working tree `root`; None if it is not there or cannot
+    be read.
+    """
     marks: list[HookMark] = []
     todos: list[TurnTodo] = []
     changes = TodoChanges()
@@ -272,7 +320,9 @@ def session_in(root: Path, session: str) -> CapturedSession | None:
             mark = _mark(len(marks), data, AGENTS[agent_of(session)])
             marks.append(mark)
             if mark.hook == "PostToolUse":
-                for change in changes.of(mark.tool_name, data.get("tool_input"), data.get("tool_response")):
+                for change in changes.of(
+                    mark.tool_name, data.get("tool_input"), data.get("tool_response")
+                ):
                     todos = todos_after(todos, change)
     except (OSError, ValueError, LookupError):
         return None
@@ -280,14 +330,22 @@ def session_in(root: Path, session: str) -> CapturedSession | None:
 
 
 def _mark(seq: int, data: Mapping[str, object], agent: AgentEvents) -> HookMark:
-    """The event by Claude Code's name for its kind; an agent that numbers no calls tells of each once."""
-    hook, tool, used = (str(data.get(name, "")) for name in ("hook_event_name", "tool_name", "tool_use_id"))
+    """The event by Claude Code's name for its kind; an agent that numbers no calls tells of each
+    once.
+    """
+    hook, tool, used = (
+        str(data.get(name, "")) for name in ("hook_event_name", "tool_name", "tool_use_id")
+    )
     name = {agent.started: "PreToolUse", agent.ended: "PostToolUse"}.get(hook, hook)
     return HookMark(seq, seq, name, used or f"call {seq}", tool)
 
 
-def _events_of(roots: Iterable[Path], session: str, is_wanted: Callable[[bytes], bool]) -> Iterator[KeptEvent]:
-    """The events of a session in these working trees whose line is wanted; what cannot be read is left out."""
+def _events_of(
+    roots: Iterable[Path], session: str, is_wanted: Callable[[bytes], bool]
+) -> Iterator[KeptEvent]:
+    """The events of a session in these working trees whose line is wanted; what cannot be read is
+    left out.
+    """
     for root in roots:
         with contextlib.suppress(OSError, ValueError):
             for place, meta in find_sessions(Folder.at(root).below(CAPTURES_FOLDER), session):
@@ -295,7 +353,9 @@ def _events_of(roots: Iterable[Path], session: str, is_wanted: Callable[[bytes],
                     yield from _events_in(place, meta, is_wanted)
 
 
-def _events_in(place: Folder, meta: CaptureMeta, is_wanted: Callable[[bytes], bool]) -> Iterator[KeptEvent]:
+def _events_in(
+    place: Folder, meta: CaptureMeta, is_wanted: Callable[[bytes], bool]
+) -> Iterator[KeptEvent]:
     for line in finished(place, EVENTS, meta.bytes):
         if is_wanted(line):
             with contextlib.suppress(ValueError):

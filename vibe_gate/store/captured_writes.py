@@ -12,7 +12,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import parse_object, read, text_of
-from vibe_gate.store.captures import CAPTURES_FOLDER, EVENTS, CaptureMeta, KeptEvent, agent_of, finished, read_meta
+from vibe_gate.store.captures import (
+    CAPTURES_FOLDER,
+    EVENTS,
+    CaptureMeta,
+    KeptEvent,
+    agent_of,
+    finished,
+    read_meta,
+)
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.state import State
 from vibe_gate.store.stored_writes import WRITES, LineDigests, StoredWrite, WriteReader
@@ -22,8 +30,8 @@ from vibe_gate.store.writes import SETTLING_S
 class CapturedWrites(Struct, frozen=True):
     """The writes of one captured session that one working tree keeps, oldest first.
 
-    `agent` is a key of `AGENTS`. `damaged`: lines that say nothing. `cwd`: the folder in which the session began, in
-    a working tree of the repository; "" if that is not known.
+    `agent` is a key of `AGENTS`. `damaged`: lines that say nothing. `cwd`: the folder in which the
+    session began, in a working tree of the repository; "" if that is not known.
     """
 
     agent: str
@@ -42,9 +50,11 @@ def digests_of(state: State) -> LineDigests:
 def writes_in(
     roots: Iterable[Path], digests: LineDigests, is_wanted: Callable[[str], bool]
 ) -> tuple[CapturedWrites, ...]:
-    """What every captured session in the stores of these working trees wrote to paths that are wanted.
+    """What every captured session in the stores of these working trees wrote to paths that are
+    wanted.
 
-    Sessions that wrote none of them are there, too. What cannot be read is left out, or has no states.
+    Sessions that wrote none of them are there, too. What cannot be read is left out, or has no
+    states.
     """
     found = []
     for root in roots:
@@ -81,12 +91,16 @@ def _began_in(place: Folder, meta: CaptureMeta) -> str:
 
 
 def _without_later_settling(writes: Sequence[StoredWrite]) -> list[StoredWrite]:
-    """The writes; what lay on the disk soon after one is not what it left if the next one had been by then."""
+    """The writes; what lay on the disk soon after one is not what it left if the next one had been
+    by then.
+    """
     next_write_at: dict[str, datetime] = {}
     newest_first = []
     for write in reversed(writes):
         following_at = next_write_at.get(write.path)
         next_write_at[write.path] = write.at
-        is_too_soon = following_at is not None and (following_at - write.at).total_seconds() <= SETTLING_S
+        is_too_soon = (
+            following_at is not None and (following_at - write.at).total_seconds() <= SETTLING_S
+        )
         newest_first.append(replace(write, settled=None) if is_too_soon else write)
     return newest_first[::-1]

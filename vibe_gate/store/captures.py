@@ -6,11 +6,11 @@ The agent's hook leaves raw events, private and not redacted (it has no time for
     events.ndjson    what the hook appends to; renamed before it is read
     taken-<ms>-<id>  being folded; deleted when that is done
 
-The next run of vibe-gate folds it: ids of the blobs that the agent wrote go to the shared state, the events go,
-redacted, to `.vibe-artifacts/captures/<name>/` as events.jsonl and meta.json, and the raw events are deleted.
-meta.json is written last and says up to which byte events.jsonl is finished and which events were folded last, so
-that what a killed process left is done again. A session's name says whose it is, and `writes` how its events
-are read.
+The next run of vibe-gate folds it: ids of the blobs that the agent wrote go to the shared state,
+the events go, redacted, to `.vibe-artifacts/captures/<name>/` as events.jsonl and meta.json, and
+the raw events are deleted. meta.json is written last and says up to which byte events.jsonl is
+finished and which events were folded last, so that what a killed process left is done again. A
+session's name says whose it is, and `writes` how its events are read.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ MAX_AGE = timedelta(days=30)
 MAX_GAPS_BYTES = 64 << 10
 
 PATIENCE_S = 2.0
-"""Another process that folds, or captures, is waited for; one that holds a lock longer does not run."""
+"""Another process that folds, or captures, is waited for; one that holds a lock longer does not
+run.
+"""
 
 _UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may have made it"
 
@@ -70,9 +72,9 @@ _UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may ha
 class CaptureMeta(Struct, frozen=True, kw_only=True):
     """meta.json of a captured session.
 
-    `session_id` is the session's name, as `agent_of` reads it; `bytes` is how far events.jsonl is finished,
-    `folded` the file of raw events that was folded last. `writes_bytes` is how far writes.jsonl is
-    finished.
+    `session_id` is the session's name, as `agent_of` reads it; `bytes` is how far events.jsonl is
+    finished, `folded` the file of raw events that was folded last. `writes_bytes` is how far
+    writes.jsonl is finished.
     """
 
     schema: Literal[1] = 1
@@ -88,7 +90,9 @@ class CaptureMeta(Struct, frozen=True, kw_only=True):
     folded: str = ""
 
     def with_event(self, event: CapturedEvent | None, size: int, damaged: int) -> CaptureMeta:
-        """The same and an event whose line has `size` bytes; None: a line of the spool that is no event."""
+        """The same and an event whose line has `size` bytes; None: a line of the spool that is no
+        event.
+        """
         counted: dict[str, object] = {"damaged": self.damaged + damaged}
         if event is not None:
             counted |= {
@@ -96,7 +100,8 @@ class CaptureMeta(Struct, frozen=True, kw_only=True):
                 "updated_at": max(self.updated_at, event.at),
                 "events": self.events + 1,
                 "bytes": self.bytes + size,
-                "ended": event.kind == "SessionEnd" or (self.ended and event.kind != "SessionStart"),
+                "ended": event.kind == "SessionEnd"
+                or (self.ended and event.kind != "SessionStart"),
             }
         return replace(self, **counted)
 
@@ -113,12 +118,15 @@ def read_meta(folder: Folder) -> CaptureMeta:
     return read(CaptureMeta, read_object(folder, META))
 
 
-def fold(state: State, captures_folder: Folder | None, redact: TextRedactor, now: datetime) -> tuple[int, str]:
-    """Fold every session with news; how many events that were, and why not all could be read, as a hint, or "".
+def fold(
+    state: State, captures_folder: Folder | None, redact: TextRedactor, now: datetime
+) -> tuple[int, str]:
+    """Fold every session with news; how many events that were, and why not all could be read, as a
+    hint, or "".
 
-    `captures_folder` is `.vibe-artifacts/captures`; None if nothing can be written: then the written blobs are noted
-    and the raw events wait. Never raises for what it finds there. Another process that folds at the same time is
-    waited for, and after `PATIENCE_S` left to it.
+    `captures_folder` is `.vibe-artifacts/captures`; None if nothing can be written: then the
+    written blobs are noted and the raw events wait. Never raises for what it finds there. Another
+    process that folds at the same time is waited for, and after `PATIENCE_S` left to it.
     """
     writer = None
     if captures_folder is not None:
@@ -136,7 +144,8 @@ def note_written(state: State, now: datetime) -> str:
 
 
 def agent_of(session: str) -> str:
-    """The agent of a captured session, a key of `AGENTS`, by the session's name: `<agent>.<its id>`, or the id alone.
+    """The agent of a captured session, a key of `AGENTS`, by the session's name: `<agent>.<its
+    id>`, or the id alone.
 
     The ids of Claude Code's sessions stand alone; a dot is in no id (`spool.SAFE`).
     """
@@ -160,7 +169,9 @@ def session_title(session: str) -> str:
 
 
 def find_session(captures_folder: Folder, session: str) -> tuple[Folder, CaptureMeta]:
-    """The folder with all that was folded of the session. LookupError: there is none. OSError, ValueError."""
+    """The folder with all that was folded of the session. LookupError: there is none. OSError,
+    ValueError.
+    """
     for folder, meta in find_sessions(captures_folder, session):
         with contextlib.suppress(OSError):
             if not meta.bytes or folder.status(EVENTS).st_size >= meta.bytes:
@@ -169,7 +180,9 @@ def find_session(captures_folder: Folder, session: str) -> tuple[Folder, Capture
 
 
 def finished(place: Folder, name: str, until: int) -> Iterator[bytes]:
-    """The lines of a file up to that byte: what comes behind them is written at this moment, or again. OSError."""
+    """The lines of a file up to that byte: what comes behind them is written at this moment, or
+    again. OSError.
+    """
     size = 0
     for line in lines(place, name):
         size += len(line)
@@ -179,7 +192,9 @@ def finished(place: Folder, name: str, until: int) -> Iterator[bytes]:
 
 
 def find_sessions(captures_folder: Folder, session: str) -> Iterator[tuple[Folder, CaptureMeta]]:
-    """The folders that have events of the session: one, or more if what was left in one was damaged. OSError."""
+    """The folders that have events of the session: one, or more if what was left in one was
+    damaged. OSError.
+    """
     for name in captures_folder.folders():
         if name.split("_", 3)[-1].startswith(_short_id(session)):
             with contextlib.suppress(OSError, ValueError):
@@ -209,7 +224,9 @@ def gaps(state: State) -> list[tuple[datetime, str]]:
 
 
 def _fold_all(state: State, writer: _CaptureWriter | None, now: datetime) -> tuple[int, str]:
-    """Fold the raw events of all sessions; how many, and the hint why not all could be read, or ""."""
+    """Fold the raw events of all sessions; how many, and the hint why not all could be read, or
+    "".
+    """
     path = Path(state.folder) / SPOOLS
     if not path.is_dir():
         return 0, ""
@@ -221,7 +238,9 @@ def _fold_all(state: State, writer: _CaptureWriter | None, now: datetime) -> tup
         with locked(spools.appending(LOCK), until):
             for session in spools.folders():
                 try:
-                    count += _fold_session(spools.folder(session), session, state, writer, now, until)
+                    count += _fold_session(
+                        spools.folder(session), session, state, writer, now, until
+                    )
                     age_s = now.timestamp() - spools.status(session).st_mtime
                     if age_s > MAX_AGE.total_seconds():
                         spools.remove_folder(session)
@@ -234,7 +253,12 @@ def _fold_all(state: State, writer: _CaptureWriter | None, now: datetime) -> tup
 
 
 def _fold_session(
-    spool: Folder, session: str, state: State, writer: _CaptureWriter | None, now: datetime, until: float
+    spool: Folder,
+    session: str,
+    state: State,
+    writer: _CaptureWriter | None,
+    now: datetime,
+    until: float,
 ) -> int:
     """Fold the raw events of one session; how many. OSError for what waits."""
     if spool.has(SPOOL_EVENTS):
@@ -254,7 +278,9 @@ def _fold_session(
 
 
 def _note_blobs(state: State, session: str, events: Iterable[CapturedEvent | None]) -> None:
-    """Note what the events wrote, and in which worktrees; twice is once. OSError if the state does not take it."""
+    """Note what the events wrote, and in which worktrees; twice is once. OSError if the state does
+    not take it.
+    """
     written_at: dict[str, int] = {}
     tops: set[str] = set()
     for event in events:
@@ -262,7 +288,9 @@ def _note_blobs(state: State, session: str, events: Iterable[CapturedEvent | Non
             continue
         if event.worktree:
             tops.add(event.worktree)
-        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # a hostile event
+        with contextlib.suppress(
+            ValueError, TypeError, LookupError, RecursionError
+        ):  # a hostile event
             written_at |= dict.fromkeys(blobs_of(event), int(event.at.timestamp() * 1000))
     state.worktree_tops.note(tops)
     problem = state.captured_blobs.note(session, written_at) if written_at else ""
@@ -286,7 +314,8 @@ class _CaptureWriter(Struct, frozen=True):
     state: State
 
     def append_events(self, session: str, spool: Folder, spool_name: str) -> int:
-        """Append the events of a file of the spool to the session's; once, even if it is interrupted.
+        """Append the events of a file of the spool to the session's; once, even if it is
+        interrupted.
 
         How many they are. OSError.
         """
@@ -312,8 +341,12 @@ class _CaptureWriter(Struct, frozen=True):
         _write_meta(folder, replace(meta, folded=spool_name))
         return meta.events - earlier_count
 
-    def _session_folder(self, session: str, spool: Folder, spool_name: str) -> tuple[Folder, CaptureMeta]:
-        """The session's folder. If its files are not what was left there, it stays, and another one is begun."""
+    def _session_folder(
+        self, session: str, spool: Folder, spool_name: str
+    ) -> tuple[Folder, CaptureMeta]:
+        """The session's folder. If its files are not what was left there, it stays, and another one
+        is begun.
+        """
         with contextlib.suppress(LookupError):
             return find_session(self.folder, session)
         agent = agent_of(session)
@@ -323,21 +356,29 @@ class _CaptureWriter(Struct, frozen=True):
         if self.folder.has(name):  # another session's: ids that begin with the time are common
             name += f"-{secrets.token_hex(4)}"
         folder = self.folder.make(name)
-        meta = CaptureMeta(agent=agent, session_id=session, started_at=began_at, updated_at=began_at)
+        meta = CaptureMeta(
+            agent=agent, session_id=session, started_at=began_at, updated_at=began_at
+        )
         _write_meta(folder, meta)
         return folder, meta
 
     def _encode_event(self, event: CapturedEvent) -> tuple[bytes, int]:
-        """The event as a line, and 0; if it cannot be kept, one that says why, and 1: it costs no other event."""
+        """The event as a line, and 0; if it cannot be kept, one that says why, and 1: it costs no
+        other event.
+        """
         try:
             data = self.redact.value(dict(event.data))
-            line = encode_line({"ts": iso(event.at), "type": self.redact.value(event.kind), "data": data})
+            line = encode_line(
+                {"ts": iso(event.at), "type": self.redact.value(event.kind), "data": data}
+            )
             if len(line) > MAX_LINE_BYTES:
                 raise OverflowError
         except (OSError, GateError):
             raise
         except Exception as error:  # noqa: BLE001  hostile events may raise anything; a message may quote a secret
-            reason = "nested too deeply" if isinstance(error, RecursionError) else type(error).__name__
+            reason = (
+                "nested too deeply" if isinstance(error, RecursionError) else type(error).__name__
+            )
             return encode_line({"ts": iso(event.at), "type": "", "data": {"left_out": reason}}), 1
         return line, 0
 
@@ -354,7 +395,9 @@ def _write_meta(folder: Folder, meta: CaptureMeta) -> None:
 
 
 def _read_events(spool: Folder, spool_name: str, agent: str) -> Iterator[CapturedEvent | None]:
-    """The events of a file of the spool; None for a line that is none, or has more values than a reader takes."""
+    """The events of a file of the spool; None for a line that is none, or has more values than a
+    reader takes.
+    """
     with open(spool.reading(spool_name), "rb") as file:
         while line := file.readline(MAX_LINE_BYTES):
             try:

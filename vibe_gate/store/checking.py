@@ -1,7 +1,8 @@
-"""Everything that is wrong with a store, in one go. Reads only; what runs or is unfinished is not wrong.
+"""Everything that is wrong with a store, in one go. Reads only; what runs or is unfinished is not
+wrong.
 
-A file of a sealed run is right if its digest is, and what it names must be there. Of an unfinished run the names of
-the files, the contents and the torn ends of logs are looked at.
+A file of a sealed run is right if its digest is, and what it names must be there. Of an unfinished
+run the names of the files, the contents and the torn ends of logs are looked at.
 """
 
 from __future__ import annotations
@@ -41,8 +42,12 @@ MAX_PROBLEMS = 20_000
 _UNFINISHED = "unfinished file of a writer that ended"
 
 
-def verify_store(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None) -> Verified:
-    """Check the store below `root`: all of it, or some of its runs only. StorageError if it cannot be read."""
+def verify_store(
+    root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None
+) -> Verified:
+    """Check the store below `root`: all of it, or some of its runs only. StorageError if it cannot
+    be read.
+    """
     store = open_store_folder(root)
     if store is None:
         return Verified(0, 0, ())
@@ -58,7 +63,9 @@ def verify_store(root: Path, provenance: Provenance, runs: Collection[RunEntry] 
                 content_count += audit.contents
                 problems += audit.problems
     except OSError as error:
-        raise StorageError(f"{error.filename or STORE} cannot be read: {error.strerror}.") from error
+        raise StorageError(
+            f"{error.filename or STORE} cannot be read: {error.strerror}."
+        ) from error
     problems.sort(key=lambda problem: (problem.place, problem.what))
     return Verified(run_count, content_count, tuple(problems))
 
@@ -80,7 +87,13 @@ def _audit_run(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit 
         return None
     except OSError as error:
         audit.problems = [
-            Problem("corrupt", "unreadable", entry.place, f"cannot be read: {error.strerror}", entry.place)
+            Problem(
+                "corrupt",
+                "unreadable",
+                entry.place,
+                f"cannot be read: {error.strerror}",
+                entry.place,
+            )
         ]
     foreign = provenance.foreign(entry.key, entry.run_id)
     is_running = [problem.state for problem in audit.problems[:1]] == ["running"]
@@ -90,9 +103,11 @@ def _audit_run(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit 
 
 
 class Audit:
-    """Everything that is wrong with one run: its files, its contents; of a sealed one its seal, receipt and references.
+    """Everything that is wrong with one run: its files, its contents; of a sealed one its seal,
+    receipt and references.
 
-    `problems` are in the order of the files, contents after others; `contents` counts the contents that were hashed.
+    `problems` are in the order of the files, contents after others; `contents` counts the contents
+    that were hashed.
     """
 
     def __init__(self, key: str, run_id: str) -> None:
@@ -104,8 +119,12 @@ class Audit:
         self._is_sealed = False
         self._sealed_digests: dict[str, str] | None = None  # until the seal was read
         self._present_names: set[str] = set()
-        self._content_faults: dict[str, str] = {}  # contents that are not what their names say, and why
-        self._referenced_contents: set[str] = set()  # contents without suffixes, that events and turns' summaries name
+        self._content_faults: dict[
+            str, str
+        ] = {}  # contents that are not what their names say, and why
+        self._referenced_contents: set[str] = (
+            set()
+        )  # contents without suffixes, that events and turns' summaries name
 
     def check(self, bundle: Folder) -> None:
         """Look at the run in `bundle`; a running one is left alone. OSError."""
@@ -117,7 +136,10 @@ class Audit:
         if not self._is_sealed:
             receipted = f"{names.SUMMARY} is missing: it was deleted, or the run ended right after its receipt"
             self._note_problem(
-                "incomplete", "run", "", receipted if bundle.has(names.RECEIPT) else "it ended before its verdict"
+                "incomplete",
+                "run",
+                "",
+                receipted if bundle.has(names.RECEIPT) else "it ended before its verdict",
             )
         elif names.SUMMARY in bundle.files():
             with self._reading(names.SUMMARY):
@@ -156,7 +178,9 @@ class Audit:
 
     def _note_problem(self, state: ProblemState, what: ProblemKind, name: str, fault: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(Problem(state, what, f"{self._run}/{name}" if name else self._run, fault, self._run))
+            self.problems.append(
+                Problem(state, what, f"{self._run}/{name}" if name else self._run, fault, self._run)
+            )
 
     def _check_seal(self, bundle: Folder) -> None:
         document = read_object(bundle, names.SUMMARY)
@@ -164,7 +188,9 @@ class Audit:
         if not isinstance(vouched, dict):
             raise ValueError("it vouches for no files")
         self._sealed_digests = {name: str(sha256) for name, sha256 in vouched.items()}
-        files = {name: sha256 for name, sha256 in self._sealed_digests.items() if name != names.RECEIPT}
+        files = {
+            name: sha256 for name, sha256 in self._sealed_digests.items() if name != names.RECEIPT
+        }
         summary = read_summary(document)
         if (summary.run_id, summary.key) != (self._run_id, self._key):
             raise ValueError("it belongs to another run")
@@ -176,7 +202,9 @@ class Audit:
     def _check_entry(self, entry: Entry) -> None:
         if entry.is_temporary:
             self._note_problem("untidy", "temporary", entry.name, _UNFINISHED)
-        elif not entry.is_file or (entry.part is None and entry.name not in (self._sealed_digests or ())):
+        elif not entry.is_file or (
+            entry.part is None and entry.name not in (self._sealed_digests or ())
+        ):
             self._note_problem("corrupt", "entry", entry.name, "no bundle has such a file")
         elif entry.part == "content":
             self.contents += 1
@@ -184,18 +212,24 @@ class Audit:
                 self._content_faults[entry.name] = why
         elif entry.part == "attached":
             if digest(entry.folder, entry.base) != entry.base:
-                self._note_problem("corrupt", "entry", entry.name, "its bytes do not match the hash in its name")
+                self._note_problem(
+                    "corrupt", "entry", entry.name, "its bytes do not match the hash in its name"
+                )
         else:
             self._note_references(entry)
 
     def _note_references(self, entry: Entry) -> None:
-        """The contents that the run's events or a turn's summary name. OSError, ValueError: neither can be read."""
+        """The contents that the run's events or a turn's summary name. OSError, ValueError: neither
+        can be read.
+        """
         if entry.name == names.EVENTS:
             for event in parse_events(lines(entry.folder, entry.base)):
                 name = event.data.get("artifact") if event.type == "artifact.written" else None
                 if isinstance(name, str) and part_of(name) == "content":
                     self._referenced_contents.add(_unsuffixed(name))
-        elif entry.part == "document" and entry.base == names.SUMMARY and entry.name != names.SUMMARY:
+        elif (
+            entry.part == "document" and entry.base == names.SUMMARY and entry.name != names.SUMMARY
+        ):
             for file in read(TurnSummary, read_object(entry.folder, entry.base)).files:
                 for side, content in (("before", file.before), ("after", file.after)):
                     if content is not None and content.size <= LARGEST_CONTENT:
@@ -207,12 +241,20 @@ class Audit:
         contents = {_unsuffixed(name) for name in self._present_names if part_of(name) == "content"}
         for name in sorted(self._referenced_contents - contents):
             self._note_problem("corrupt", "missing", name, "it was kept, and is missing")
-        turns = {name.rpartition("/")[0] for name in self._present_names if names.is_turn(name.rpartition("/")[0])}
+        turns = {
+            name.rpartition("/")[0]
+            for name in self._present_names
+            if names.is_turn(name.rpartition("/")[0])
+        }
         for turn in sorted(turns):
             if f"{turn}/{names.SUMMARY}" not in self._present_names:
-                self._note_problem("incomplete", "turn", turn, "the turn has no summary: its session did not end")
+                self._note_problem(
+                    "incomplete", "turn", turn, "the turn has no summary: its session did not end"
+                )
 
 
 def _unsuffixed(content: str) -> str:
-    """The place of a content by its hash alone, as turns' summaries have it; a node's id may have dots."""
+    """The place of a content by its hash alone, as turns' summaries have it; a node's id may have
+    dots.
+    """
     return content[: content.rindex("/") + 65]

@@ -1,7 +1,7 @@
 """Codes that tell what this team wrote into its shared store from all else that lies there.
 
-They are made from a secret that the team shares, and hold for one address: what was written elsewhere with the same
-secret, or stands under another name, does not count.
+They are made from a secret that the team shares, and hold for one address: what was written
+elsewhere with the same secret, or stands under another name, does not count.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ class Codes:
     """The codes of one store."""
 
     def __init__(self, url: str, secret: str) -> None:
-        self._key = hmac.digest(secret.encode(), f"vibe-gate store 1\0{url.rstrip('/')}".encode(), "sha256")
+        self._key = hmac.digest(
+            secret.encode(), f"vibe-gate store 1\0{url.rstrip('/')}".encode(), "sha256"
+        )
 
     def code(self, name: str, body: bytes = b"") -> str:
         """The code of what stands under a name."""
@@ -35,6 +37,8 @@ class Codes:
         return self.code(name, body).encode() + b"\n" + body
 
     def body(self, name: str, data: bytes) -> bytes | None:
-        """What was written under the name; None if it is not what somebody with the secret wrote there."""
+        """What was written under the name; None if it is not what somebody with the secret wrote
+        there.
+        """
         head, body = data[: _SIZE + 1], data[_SIZE + 1 :]
         return body if hmac.compare_digest(head, self.code(name, body).encode() + b"\n") else None

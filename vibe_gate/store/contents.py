@@ -1,7 +1,7 @@
 """Contents of files in a bundle, each stored once a side under the sha-256 of its bytes.
 
-A name is `<sha-256>.txt` or `.bin`, with `.gz` behind it if the content is larger than 10 KiB: then the file is
-a gzip without a time, so that equal contents give equal files.
+A name is `<sha-256>.txt` or `.bin`, with `.gz` behind it if the content is larger than 10 KiB: then
+the file is a gzip without a time, so that equal contents give equal files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _GZIP = 31  # zlib's number for "gzip, largest window"
 
 
 class TextRedactor(Protocol):
-    """Replaces secrets by placeholders; whoever opens the store hands one in. Nothing is written before it."""
+    """Replaces secrets by placeholders; whoever opens the store hands one in. Nothing is written
+    before it.
+    """
 
     def text(self, text: str, /) -> str:
         """Text without secrets."""
@@ -76,7 +78,9 @@ def encode(name: str, data: bytes) -> bytes:
 
 
 def decode(name: str, raw: bytes) -> bytes | None:
-    """The content of a file, by its name; None: not a whole gzip, or more than LARGEST_CONTENT bytes."""
+    """The content of a file, by its name; None: not a whole gzip, or more than LARGEST_CONTENT
+    bytes.
+    """
     if not name.endswith(".gz"):
         return raw if len(raw) <= LARGEST_CONTENT else None
     unpacker = zlib.decompressobj(_GZIP)
@@ -84,7 +88,9 @@ def decode(name: str, raw: bytes) -> bytes | None:
         data = unpacker.decompress(raw, LARGEST_CONTENT + 1)
     except zlib.error:
         return None
-    return data if unpacker.eof and not unpacker.unused_data and len(data) <= LARGEST_CONTENT else None
+    return (
+        data if unpacker.eof and not unpacker.unused_data and len(data) <= LARGEST_CONTENT else None
+    )
 
 
 def read_content(folder: Folder, name: str) -> bytes | None:
@@ -119,10 +125,12 @@ def _is_text(data: bytes) -> bool:
 
 
 class Kept(Struct, frozen=True):
-    """A content of a bundle. `name` is its file relative to the bundle, "" if it was too large to keep.
+    """A content of a bundle. `name` is its file relative to the bundle, "" if it was too large to
+    keep.
 
-    `sha256` and `size` are those of the redacted bytes; of the bytes themselves if they were too large, for
-    those are neither redacted nor written. What is too large only with its placeholders is not written either.
+    `sha256` and `size` are those of the redacted bytes; of the bytes themselves if they were too
+    large, for those are neither redacted nor written. What is too large only with its placeholders
+    is not written either.
     """
 
     sha256: str
@@ -161,15 +169,23 @@ class Contents:
 # A patch's binary sections are deflated and in base85, so a redactor does not see what is in them.
 
 REDACTED_SECTION = b"[redacted:binary-patch]\n"
-"""In place of a section's data: such a patch cannot be applied, nor could it be with a placeholder inside."""
+"""In place of a section's data: such a patch cannot be applied, nor could it be with a placeholder
+inside.
+"""
 
-_SECTION = re.compile(rb"^(?P<head>(?:literal|delta) [0-9]{1,12}\n)(?P<data>(?:[A-Za-z][!-~]{5,65}\n)+)", re.MULTILINE)
+_SECTION = re.compile(
+    rb"^(?P<head>(?:literal|delta) [0-9]{1,12}\n)(?P<data>(?:[A-Za-z][!-~]{5,65}\n)+)", re.MULTILINE
+)
 
 
 def redacted_patch(patch: bytes, redact: Callable[[bytes], bytes]) -> bytes:
-    """`patch` without secrets, and without the binary sections that hold one or are too large to look at."""
+    """`patch` without secrets, and without the binary sections that hold one or are too large to
+    look at.
+    """
     if b"\nGIT binary patch\n" in patch:
-        patch = _SECTION.sub(lambda match: match["head"] + _kept_section(match["data"], redact), patch)
+        patch = _SECTION.sub(
+            lambda match: match["head"] + _kept_section(match["data"], redact), patch
+        )
     return redact(patch)
 
 
@@ -183,9 +199,13 @@ def _kept_section(data: bytes, redact: Callable[[bytes], bytes]) -> bytes:
 
 
 def _unpacked(data: bytes) -> bytes | None:
-    """What git packed: each line is a length (A-Z 1-26, a-z 27-52) and base85; at most one byte above the limit."""
+    """What git packed: each line is a length (A-Z 1-26, a-z 27-52) and base85; at most one byte
+    above the limit.
+    """
     try:
-        packed = b"".join(base64.b85decode(line[1:])[: _length(line[0])] for line in data.splitlines())
+        packed = b"".join(
+            base64.b85decode(line[1:])[: _length(line[0])] for line in data.splitlines()
+        )
         return zlib.decompressobj().decompress(packed, LARGEST_CONTENT + 1)
     except (ValueError, zlib.error):
         return None

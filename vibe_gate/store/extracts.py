@@ -1,4 +1,6 @@
-"""Extracts of summaries, kept in the repository's state: so figures about many runs read each summary once."""
+"""Extracts of summaries, kept in the repository's state: so figures about many runs read each
+summary once.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_extracts(bundles: Bundles, form: int, make: Callable[[Summary], str]) -> Iterator[Extracts]:
-    """Texts that `make` makes of summaries, each once: the index keeps those that are made in this block."""
+def open_extracts(
+    bundles: Bundles, form: int, make: Callable[[Summary], str]
+) -> Iterator[Extracts]:
+    """Texts that `make` makes of summaries, each once: the index keeps those that are made in this
+    block.
+    """
     extracts = Extracts(bundles, form, make)
     yield extracts
     extracts.keep()
 
 
 class Extracts:
-    """Texts that are made of summaries. `form` is that of the texts: those that are kept in another are made anew.
+    """Texts that are made of summaries. `form` is that of the texts: those that are kept in another
+    are made anew.
 
     A text counts as long as its run's folder has the ctime that it had, which no program can set.
     """
@@ -43,7 +50,9 @@ class Extracts:
         self._made: dict[str, tuple[int, str]] = {}
 
     def __call__(self, entry: RunEntry) -> str:
-        """The text of a sealed run; "" if its summary cannot be read any more, or is not for keeping."""
+        """The text of a sealed run; "" if its summary cannot be read any more, or is not for
+        keeping.
+        """
         place = entry.place
         try:
             ctime = os.lstat(self._store + place).st_ctime_ns

@@ -1,7 +1,8 @@
-"""The changed files of a sealed run or turn, by its bundle alone; contents and patches are read on request.
+"""The changed files of a sealed run or turn, by its bundle alone; contents and patches are read on
+request.
 
-`FileChange` here is what a bundle says of a file: one section of the stored patch, and the two stored
-contents. The domain's `FileChange` is what git says of one, with the hunks that judges see.
+`FileChange` here is what a bundle says of a file: one section of the stored patch, and the two
+stored contents. The domain's `FileChange` is what git says of one, with the hunks that judges see.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class StoredContent(Struct, frozen=True):
         return data
 
     def stream(self) -> BinaryIO:
-        """The content as an open binary file, after its hash was compared. StorageError, IntegrityError."""
+        """The content as an open binary file, after its hash was compared. StorageError,
+        IntegrityError.
+        """
         return io.BytesIO(self.bytes())
 
 
@@ -79,7 +82,9 @@ _ContentsByPath: TypeAlias = dict[tuple[str, str], deque[StoredContent]]
 
 
 def stored(bundle: BundleLocation, side: Side, sha256: str) -> bytes | None:
-    """The content of that hash on one side, None if the bundle has none. StorageError, IntegrityError."""
+    """The content of that hash on one side, None if the bundle has none. StorageError,
+    IntegrityError.
+    """
     path = bundle.path(f"files/{side}/{sha256}")
     try:
         folder = bundle.folder().below(f"files/{side}")
@@ -97,7 +102,9 @@ def stored(bundle: BundleLocation, side: Side, sha256: str) -> bytes | None:
 
 
 class StoredPatch:
-    """The patch of a bundle, but for its lines: read once, when the first of its files is asked about."""
+    """The patch of a bundle, but for its lines: read once, when the first of its files is asked
+    about.
+    """
 
     __slots__ = ("_bundle", "_name", "_sections_by_path")
 
@@ -107,7 +114,9 @@ class StoredPatch:
         self._sections_by_path: dict[str, list[patches.Section]] | None = None
 
     def of(self, file: FileChange) -> bytes:
-        """The file's section; the two halves of a changed type as one. StorageError: there is none. IntegrityError."""
+        """The file's section; the two halves of a changed type as one. StorageError: there is none.
+        IntegrityError.
+        """
         if self._sections_by_path is None:
             self._sections_by_path = self._read_sections()
         halves = 2 if file.change_type == "type_changed" else 1
@@ -156,10 +165,11 @@ class LineStats(Struct, frozen=True):
 
 
 class FileChange(Struct, frozen=True):
-    """One changed file. Paths are as shown (`paths.quote`): safe to print, and themselves unless git would quote them.
+    """One changed file. Paths are as shown (`paths.quote`): safe to print, and themselves unless
+    git would quote them.
 
-    `before` is None for an added file, `after` for a deleted one. `old_path` is None but for a rename.
-    Two files whose paths hold secrets may have one path here: they are two all the same.
+    `before` is None for an added file, `after` for a deleted one. `old_path` is None but for a
+    rename. Two files whose paths hold secrets may have one path here: they are two all the same.
     """
 
     path: str
@@ -198,13 +208,13 @@ class FileChange(Struct, frozen=True):
     def patch(self, format: Literal["unified", "json"] = "unified") -> str | dict[str, Any]:
         r"""The file's section of the stored patch, as git wrote it.
 
-        "unified": `git apply` takes it, binary files included (as `GIT binary patch`).
-        Bytes that are not UTF-8 are lone surrogates in it: write it with
-        `patch.encode("utf-8", "surrogateescape")`, and nowhere as text with newlines translated.
-        "json": `path`, `old_path`, `change_type`, `binary`, `added`, `deleted` and
-        `hunks`, each with `old_start`, `old_lines`, `new_start`, `new_lines` and
-        `lines` of `origin` (" ", "+" or "-"), `text` and `newline`; no hunks for a binary file.
-        StorageError: the bundle has no patch of the file. IntegrityError. UsageError for another format.
+        "unified": `git apply` takes it, binary files included (as `GIT binary patch`). Bytes that
+        are not UTF-8 are lone surrogates in it: write it with `patch.encode("utf-8",
+        "surrogateescape")`, and nowhere as text with newlines translated. "json": `path`,
+        `old_path`, `change_type`, `binary`, `added`, `deleted` and `hunks`, each with `old_start`,
+        `old_lines`, `new_start`, `new_lines` and `lines` of `origin` (" ", "+" or "-"), `text` and
+        `newline`; no hunks for a binary file. StorageError: the bundle has no patch of the file.
+        IntegrityError. UsageError for another format.
         """
         if format not in {"unified", "json"}:
             raise UsageError(f'A patch is "unified" or "json", not {format!r:.40}.')
@@ -232,7 +242,8 @@ class Files(Struct, frozen=True):
         return f"<Files {listed((f'{file.change_type} {file.path}' for file in self._all), 10) or 'none changed'}>"
 
     def changed(self, *globs: str) -> list[FileChange]:
-        """All of them, in the order of the patch; with globs, those that match one by their name before or after.
+        """All of them, in the order of the patch; with globs, those that match one by their name
+        before or after.
 
         Globs are `src/**`, `*.py`, as in rubrics (`paths.matches`).
         """
@@ -244,7 +255,9 @@ class Files(Struct, frozen=True):
         return len(self._all)
 
     def get(self, path: str) -> FileChange | None:
-        """The (first) file changed at `path` on its after side (before side, if deleted); as held or as shown."""
+        """The (first) file changed at `path` on its after side (before side, if deleted); as held
+        or as shown.
+        """
         return next((file for file in self._all if file.path in {path, paths.quote(path)}), None)
 
     def filter(self, glob: str | Sequence[str]) -> list[FileChange]:
@@ -266,7 +279,9 @@ def of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> Files:
         before = _stored(file.before, bundle, "before")
         after = _stored(file.after, bundle, "after")
         number = count_by_path[file.path]
-        changes.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, number))
+        changes.append(
+            FileChange(file.path, file.change_type, file.old_path, before, after, patch, number)
+        )
         count_by_path[file.path] += 1
     return Files(tuple(changes))
 
@@ -276,7 +291,9 @@ def _stored(content: Content | None, bundle: BundleLocation, side: Side) -> Stor
 
 
 def of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> Files:
-    """The files of a sealed run's change; its event log says which content each has. StorageError, IntegrityError."""
+    """The files of a sealed run's change; its event log says which content each has. StorageError,
+    IntegrityError.
+    """
     contents = _contents_by_path(bundle)
     patch = StoredPatch(bundle, names.PATCH)
     count_by_path: Counter[str] = Counter()
@@ -288,7 +305,9 @@ def of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> Files:
         if file.change_type != "deleted":
             after = _next_content(contents, "after", file.path)
         number = count_by_path[file.path]
-        changes.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, number))
+        changes.append(
+            FileChange(file.path, file.change_type, file.old_path, before, after, patch, number)
+        )
         count_by_path[file.path] += 1
     return Files(tuple(changes))
 
@@ -300,13 +319,18 @@ def _next_content(contents: _ContentsByPath, side: Side, path: str) -> StoredCon
 
 
 def _contents_by_path(bundle: BundleLocation) -> _ContentsByPath:
-    """The contents that a run's event log names, by side and shown path, in the order of the files."""
+    """The contents that a run's event log names, by side and shown path, in the order of the
+    files.
+    """
     contents: _ContentsByPath = {}
     for event in bundle.events():
         match event.type, event.data:
             case "artifact.written", {
-                "side": "before" | "after" as side, "path": str(path), "sha256": str(sha256), "size": int(size),
-            }:  # fmt: skip
+                "side": "before" | "after" as side,
+                "path": str(path),
+                "sha256": str(sha256),
+                "size": int(size),
+            }:
                 content = StoredContent(sha256, size, bundle, side)
                 contents.setdefault((side, path), deque()).append(content)
     return contents

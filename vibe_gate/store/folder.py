@@ -1,4 +1,5 @@
-"""A directory held open by descriptor: names below it are single components, symlinks are never followed.
+"""A directory held open by descriptor: names below it are single components, symlinks are never
+followed.
 
 A reviewed repository may have committed anything at all under `.vibe-artifacts`:
 a link to a file of the user, a FIFO, a directory in the place of a file. Every step
@@ -43,7 +44,9 @@ class Folder:
 
     @classmethod
     def at(cls, path: Path) -> Folder:
-        """The directory at a path that the user named (links on the way to it are the user's own)."""
+        """The directory at a path that the user named (links on the way to it are the user's
+        own).
+        """
         return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), path)
 
     def __del__(self) -> None:
@@ -61,7 +64,9 @@ class Folder:
         return self.folder(name)
 
     def below(self, place: str, create: bool = False) -> Folder:
-        """The directory at `a/b/c` below this one ("": this one); `create` makes what is missing."""
+        """The directory at `a/b/c` below this one ("": this one); `create` makes what is
+        missing.
+        """
         folder = self
         for name in filter(None, place.split("/")):
             folder = folder.folder(name, create)
@@ -102,7 +107,9 @@ class Folder:
         return self._regular(name, self._open(name, _READ_FILE))
 
     def appending(self, name: str) -> int:
-        """A descriptor of the regular file `name`, made if missing, for reading, appending and locking."""
+        """A descriptor of the regular file `name`, made if missing, for reading, appending and
+        locking.
+        """
         return self._regular(name, self._open(name, _APPEND_FILE))
 
     def read(self, name: str, limit: int = -1) -> bytes:
@@ -123,15 +130,18 @@ class Folder:
             finally:
                 os.close(descriptor)
         except BaseException as error:  # interrupted, too
-            if descriptor >= 0 or not isinstance(error, (OSError, ValueError)):  # else what has the name is another's
+            if descriptor >= 0 or not isinstance(
+                error, (OSError, ValueError)
+            ):  # else what has the name is another's
                 self.remove(name)
             raise
 
     def place(self, name: str, data: bytes, barrier: Callable[[], None] | None = None) -> None:
         """The file `name` with these bytes, whole or not at all; what had that name is replaced.
 
-        `barrier` brings the bytes, and whatever must be on the disk before the name is, to the disk; it is called
-        while the name is temporary. With it the name is on the disk, too, when this returns.
+        `barrier` brings the bytes, and whatever must be on the disk before the name is, to the
+        disk; it is called while the name is temporary. With it the name is on the disk, too, when
+        this returns.
         """
         temporary = temporary_name()
         try:
@@ -159,7 +169,9 @@ class Folder:
         shutil.rmtree(name, dir_fd=self._descriptor)
 
     def size(self, name: str) -> int:
-        """The bytes of all regular files below the folder `name`; links are not followed. OSError."""
+        """The bytes of all regular files below the folder `name`; links are not followed.
+        OSError.
+        """
         total = 0
         for _, _, files, opened in os.fwalk(name, dir_fd=self._descriptor, onerror=_raise):
             for file in files:
@@ -173,7 +185,9 @@ class Folder:
         return self._descriptor
 
     def sync(self, name: str = "") -> None:
-        """The file `name`, or the names in this directory, are on the disk when this returns. OSError."""
+        """The file `name`, or the names in this directory, are on the disk when this returns.
+        OSError.
+        """
         descriptor = self.reading(name) if name else os.dup(self._descriptor)
         try:
             os.fsync(descriptor)
@@ -197,7 +211,9 @@ class Folder:
 
 
 def close_descriptor(descriptor: int) -> None:
-    """Close a descriptor whose work is done; a late error of the disk is reported by fsync, not here."""
+    """Close a descriptor whose work is done; a late error of the disk is reported by fsync, not
+    here.
+    """
     with contextlib.suppress(OSError):
         os.close(descriptor)
 
@@ -219,21 +235,27 @@ def _raise(error: OSError) -> None:
 
 
 def make_durable(folder: Folder) -> None:
-    """Everything below `folder` but its lock is on the disk when this returns, names included. OSError.
+    """Everything below `folder` but its lock is on the disk when this returns, names included.
+    OSError.
 
-    A file system brings files that are synced side by side to the disk in one go; one by one each takes milliseconds.
+    A file system brings files that are synced side by side to the disk in one go; one by one each
+    takes milliseconds.
     """
     entries = folder.entries()
     files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     _sync_side_by_side(folder, [name for name in files if name != LOCK])
     for entry in entries:
-        if entry.is_dir(follow_symlinks=False):  # a bundle may have more folders than a process may open at once
+        if entry.is_dir(
+            follow_symlinks=False
+        ):  # a bundle may have more folders than a process may open at once
             make_durable(folder.folder(entry.name))
     folder.sync()
 
 
 def _sync_side_by_side(folder: Folder, names: list[str]) -> None:
-    """Sync the files, some at once. By plain threads: a pool is a tenth of what a commit without a judge loads."""
+    """Sync the files, some at once. By plain threads: a pool is a tenth of what a commit without a
+    judge loads.
+    """
     errors: list[OSError] = []
 
     def sync(some: list[str]) -> None:

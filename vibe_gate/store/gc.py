@@ -1,7 +1,8 @@
 """Which bundles are deleted: by their recorded age, and the oldest while the disk is too full.
 
-A run is first renamed into `trash/`, so that nobody ever sees half of one, and then removed. `.vibe-keep` in its
-folder, or in its key's, keeps it. A run whose lock is held is being written and is left alone; so is a foreign one.
+A run is first renamed into `trash/`, so that nobody ever sees half of one, and then removed.
+`.vibe-keep` in its folder, or in its key's, keeps it. A run whose lock is held is being written and
+is left alone; so is a foreign one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from vibe_gate.store.runs import bare_entries, is_kept, require_time
 MB = 1_000_000
 
 FRESH = timedelta(hours=1)
-"""A full disk takes no run that is younger: whoever waits for its verdict must be able to look at it."""
+"""A full disk takes no run that is younger: whoever waits for its verdict must be able to look at
+it.
+"""
 
 _FOR_EVER = 365_000
 """Days, a thousand years: what is to stay longer stays; dates end before a million years do."""
@@ -48,9 +51,9 @@ def clean_bundles(
 ) -> Cleaned:
     """Delete the runs below `root` that are too old, or the oldest while the disk is too full.
 
-    The limits are by default those of a gate without `[retention]`. With `provenance`, foreign runs stay.
-    UsageError: a limit that is not a number from 0 on, a `now` without a time zone, before 1970 or after 9000.
-    StorageError: the store cannot be read, or git tracks files of it.
+    The limits are by default those of a gate without `[retention]`. With `provenance`, foreign runs
+    stay. UsageError: a limit that is not a number from 0 on, a `now` without a time zone, before
+    1970 or after 9000. StorageError: the store cannot be read, or git tracks files of it.
     """
     require_time("now", now)
     if not FIRST_YEAR <= now.year <= LAST_YEAR:
@@ -67,13 +70,18 @@ def clean_bundles(
 
 
 def clean_store(
-    root: Path, rules: Retention, now: datetime, dry_run: bool = False, provenance: Provenance | None = None
+    root: Path,
+    rules: Retention,
+    now: datetime,
+    dry_run: bool = False,
+    provenance: Provenance | None = None,
 ) -> Cleaned:
     """Delete the runs below `root` that `rules` give up. With `dry_run` only say which.
 
     Ages are counted from the time in the run id. Of what is left, the oldest go while less than
-    `min_free_disk_mb` is free. Captured sessions go by age alone, a month later. With `provenance`, foreign runs
-    stay. StorageError: the store cannot be read, or `provenance` says that git tracks files of it.
+    `min_free_disk_mb` is free. Captured sessions go by age alone, a month later. With `provenance`,
+    foreign runs stay. StorageError: the store cannot be read, or `provenance` says that git tracks
+    files of it.
     """
     if provenance is not None and not dry_run:
         require_untracked(provenance.tracked)
@@ -89,7 +97,9 @@ def clean_store(
         raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
 
 
-def _cleaned(store: Folder, rules: Retention, now: datetime, known: Provenance, dry_run: bool) -> Cleaned:
+def _cleaned(
+    store: Folder, rules: Retention, now: datetime, known: Provenance, dry_run: bool
+) -> Cleaned:
     deleted: list[str] = []
     gone: list[str] = []
     errors: list[str] = []
@@ -121,7 +131,9 @@ def _cleaned(store: Folder, rules: Retention, now: datetime, known: Provenance, 
 
 
 def _captured_before(store: Folder, before: datetime) -> Iterator[tuple[str, int]]:
-    """Captured sessions that were last added to before then and are not kept, with their sizes in bytes."""
+    """Captured sessions that were last added to before then and are not kept, with their sizes in
+    bytes.
+    """
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         captures = store.folder(names.CAPTURES)
         for name in captures.folders():
@@ -133,7 +145,9 @@ def _captured_before(store: Folder, before: datetime) -> Iterator[tuple[str, int
 
 @contextlib.contextmanager
 def _noting(errors: list[str], what: str) -> Iterator[None]:
-    """What cannot be deleted is said, and the rest is still cleaned; what is gone meanwhile is no error."""
+    """What cannot be deleted is said, and the rest is still cleaned; what is gone meanwhile is no
+    error.
+    """
     try:
         yield
     except FileNotFoundError:
@@ -143,7 +157,9 @@ def _noting(errors: list[str], what: str) -> Iterator[None]:
 
 
 def _given_up(store: Folder, entry: RunEntry, dry_run: bool) -> int | None:
-    """Remove the run under its own lock and say how many bytes it had; None if somebody writes or keeps it. OSError."""
+    """Remove the run under its own lock and say how many bytes it had; None if somebody writes or
+    keeps it. OSError.
+    """
     key = store.folder(entry.key)
     bundle = key.folder(entry.run_id)
     if is_kept(store, entry) or state_of(bundle) == "running":

@@ -1,4 +1,6 @@
-"""JSON documents and NDJSON logs: whole lines, appended by one write under a lock, numbered without gaps."""
+"""JSON documents and NDJSON logs: whole lines, appended by one write under a lock, numbered without
+gaps.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ _ONE_LINE = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=rep
 
 
 def encode_line(value: dict[str, Any]) -> bytes:
-    """A line of a log, or a whole document: ASCII JSON, no control character, direction mark or lone surrogate raw.
+    """A line of a log, or a whole document: ASCII JSON, no control character, direction mark or
+    lone surrogate raw.
 
     What JSON does not know is written as its repr. Indented, a summary would take a third more.
     """
@@ -66,7 +69,9 @@ class Log:
         self._size = 0
 
     def append(self, *lines: Callable[[int], dict[str, Any]]) -> int:
-        """Append what each of `lines` makes of its seq, by one write; the last seq. OSError: nothing was appended."""
+        """Append what each of `lines` makes of its seq, by one write; the last seq. OSError:
+        nothing was appended.
+        """
         with self._lock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             try:
@@ -124,7 +129,9 @@ def _seq(line: bytes) -> int:
 
 
 def whole_lines(descriptor: int, size: int) -> tuple[int, bytes]:
-    """How many bytes of the file are whole lines, and the last of these lines (b"" if there is none)."""
+    """How many bytes of the file are whole lines, and the last of these lines (b"" if there is
+    none).
+    """
     window = _TAIL
     while True:
         start = max(0, size - window)
@@ -137,7 +144,8 @@ def whole_lines(descriptor: int, size: int) -> tuple[int, bytes]:
 
 
 def lines(folder: Folder, name: str, seen: Callable[[bytes], object] = len) -> Iterator[bytes]:
-    """The whole lines of a log, streamed; a torn last line is left out. OSError; ValueError for an endless line.
+    """The whole lines of a log, streamed; a torn last line is left out. OSError; ValueError for an
+    endless line.
 
     `seen` is called with every line, a torn one too: a digest's `update`, say.
     """

@@ -1,4 +1,6 @@
-"""Names and times of the store: run ids, which names a bundle may hold, and what each of them is."""
+"""Names and times of the store: run ids, which names a bundle may hold, and what each of them
+is.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,9 @@ VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, MADE, OUTPUT, RECEIPT)
 """The run's own files whose digests its summary holds."""
 
 Part = Literal["document", "log", "text", "content", "attached", "mark"]
-"""What a file is: JSON, NDJSON, plain bytes, a content under `files/`, bytes attached to an annotation, or an empty
-file that says something by being there."""
+"""What a file is: JSON, NDJSON, plain bytes, a content under `files/`, bytes attached to an
+annotation, or an empty file that says something by being there.
+"""
 
 _RUN_FILES: dict[str, Part] = {
     RUN: "document",
@@ -76,7 +79,9 @@ _TURN_FILES: dict[str, Part] = {
 }
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _TURN = re.compile(rf"nodes/{_FOLDER_NAME.pattern}/turn-[0-9]{{3,9}}")
-_CONTENT = re.compile(rf"(?:{_TURN.pattern}/)?files/(?:before|after)/[0-9a-f]{{64}}\.(?:txt|bin)(?:\.gz)?")
+_CONTENT = re.compile(
+    rf"(?:{_TURN.pattern}/)?files/(?:before|after)/[0-9a-f]{{64}}\.(?:txt|bin)(?:\.gz)?"
+)
 _TEST = re.compile(rf"{TESTS}/{_FOLDER_NAME.pattern}")
 _ATTACHMENT = re.compile(rf"{ATTACHED}/[0-9a-f]{{64}}")
 _FOLDERS = re.compile(
@@ -116,12 +121,16 @@ def milliseconds(now: datetime) -> int:
 def as_folder_name(name: str, what: str) -> str:
     """`name`, which becomes a folder; ValueError if it could leave its place or be mistaken."""
     if _FOLDER_NAME.fullmatch(name) is None:
-        raise ValueError(f"{name!r} cannot be {what}: letters, digits, '.', '_' and '-' only, at most 128")
+        raise ValueError(
+            f"{name!r} cannot be {what}: letters, digits, '.', '_' and '-' only, at most 128"
+        )
     return name
 
 
 def is_key(name: str) -> bool:
-    """Whether a folder of the store may hold runs: no own folder, not even on a disk that ignores case."""
+    """Whether a folder of the store may hold runs: no own folder, not even on a disk that ignores
+    case.
+    """
     return _FOLDER_NAME.fullmatch(name) is not None and name.casefold() not in OWN_FOLDERS
 
 
@@ -131,7 +140,9 @@ def is_turn(name: str) -> bool:
 
 
 def part_of(name: str) -> Part | None:
-    """What the file `name`, relative to its run's folder, is; None: no bundle has a file of that name."""
+    """What the file `name`, relative to its run's folder, is; None: no bundle has a file of that
+    name.
+    """
     if "/" not in name:
         return _RUN_FILES.get(name)
     if _CONTENT.fullmatch(name):
@@ -145,7 +156,9 @@ def part_of(name: str) -> Part | None:
 
 
 class Entry(Struct, frozen=True):
-    """One name below a bundle's folder. `folder` is open and holds it as `base`; `is_file`: it is a regular file."""
+    """One name below a bundle's folder. `folder` is open and holds it as `base`; `is_file`: it is a
+    regular file.
+    """
 
     name: str
     folder: Folder
@@ -171,9 +184,11 @@ class Entry(Struct, frozen=True):
 
 
 def walk(bundle: Folder, inside: str = "") -> Iterator[Entry]:
-    """Everything below a run's folder but the folders that belong there; strange folders are not entered. OSError.
+    """Everything below a run's folder but the folders that belong there; strange folders are not
+    entered. OSError.
 
-    Sorted in each folder, so that two walks give the same. Use each entry before the next one: its folder closes.
+    Sorted in each folder, so that two walks give the same. Use each entry before the next one: its
+    folder closes.
     """
     for entry in bundle.entries():
         name = f"{inside}{entry.name}"

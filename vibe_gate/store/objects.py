@@ -1,7 +1,8 @@
 """ObjectStorage of a bucket or a folder, by their names. The only importer of obstore.
 
-No call takes longer than it is given, and what it raises never quotes an address, which may hold a signature.
-A symbolic link in a folder is not followed: its writer would choose which other files are listed, read and deleted.
+No call takes longer than it is given, and what it raises never quotes an address, which may hold a
+signature. A symbolic link in a folder is not followed: its writer would choose which other files
+are listed, read and deleted.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ _BEING_WRITTEN = re.compile(r".*#[0-9]+")
 
 
 class StoreUnavailable(StorageError):
-    """A store that cannot be used, and why, as a clause. `denied`: it is there, but does not allow this."""
+    """A store that cannot be used, and why, as a clause. `denied`: it is there, but does not allow
+    this.
+    """
 
     def __init__(self, why: str, *, denied: bool = False) -> None:
         super().__init__(why)
@@ -55,7 +58,9 @@ class StoreUnavailable(StorageError):
 
 
 class StoredObject(Struct, frozen=True):
-    """An object as a list of its store shows it; `size` in bytes, `modified` by the store's clock."""
+    """An object as a list of its store shows it; `size` in bytes, `modified` by the store's
+    clock.
+    """
 
     name: str
     size: int
@@ -66,7 +71,9 @@ class ObjectStorage:
     """The objects below one address. Every method raises StoreUnavailable."""
 
     def __init__(self, url: str, environ: Mapping[str, str], seconds: float) -> None:
-        """`seconds`: of one call. obstore itself reads credentials and endpoints in the process's environment."""
+        """`seconds`: of one call. obstore itself reads credentials and endpoints in the process's
+        environment.
+        """
         self._seconds = seconds
         self._root = Path(url.removeprefix(FILE)) if url.startswith(FILE) else None
         self._store = _bounded(lambda: _opened(url, environ, seconds), seconds)
@@ -91,7 +98,10 @@ class ObjectStorage:
     def create(self, name: str, data: bytes | Path) -> bool:
         """Write a new object; False if there is one of this name, which stays as it is."""
         try:
-            self._call(name, lambda: obstore.put(self._store, name, data, mode="create", use_multipart=False))
+            self._call(
+                name,
+                lambda: obstore.put(self._store, name, data, mode="create", use_multipart=False),
+            )
         except exceptions.AlreadyExistsError:
             return False
         return True
@@ -110,10 +120,16 @@ class ObjectStorage:
         self._call(name, delete)
 
     def listed(self, folder: str, after: str = "") -> list[StoredObject]:
-        """Every object below a folder, by name; `after`: only those whose names are greater. Opens none."""
+        """Every object below a folder, by name; `after`: only those whose names are greater. Opens
+        none.
+        """
 
         def every() -> list[StoredObject]:
-            objects = _listed(self._store, folder, after) if self._root is None else _files(self._root, folder)
+            objects = (
+                _listed(self._store, folder, after)
+                if self._root is None
+                else _files(self._root, folder)
+            )
             return sorted((one for one in objects if one.name > after), key=lambda one: one.name)
 
         return self._call(folder, every)
@@ -141,7 +157,9 @@ class ObjectStorage:
 
 
 class _Begun:
-    """What a thread does that nobody has to wait for: a program may end while it waits for an answer."""
+    """What a thread does that nobody has to wait for: a program may end while it waits for an
+    answer.
+    """
 
     def __init__(self, action: Callable[[], Any]) -> None:
         self._action = action
@@ -181,7 +199,9 @@ def _told(error: BaseException) -> BaseException:
     status = " ".join(filter(None, (_first(_STATUS, text), _first(_CODE, text))))
     if isinstance(error, exceptions.InvalidPathError):  # of one such name no list comes
         name = paths.quote(_first(_OBJECT, text))
-        return StoreUnavailable(f"an object there has a name that cannot be read, delete it: {name}")
+        return StoreUnavailable(
+            f"an object there has a name that cannot be read, delete it: {name}"
+        )
     if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
         return StoreUnavailable(f"access is denied{f': {status}' if status else ''}", denied=True)
     if number := getattr(error, "errno", None) or _first(_ERRNO, text):
@@ -206,7 +226,9 @@ def _why(error: BaseException) -> str:
     if "169.254.169.254" in text or "metadata" in text:
         return "no credentials in the environment"
     return (
-        "obstore cannot open it; see its address and the environment" if isinstance(error, ValueError) else "no answer"
+        "obstore cannot open it; see its address and the environment"
+        if isinstance(error, ValueError)
+        else "no answer"
     )
 
 
@@ -227,7 +249,9 @@ def _files(root: Path, folder: str) -> Iterator[StoredObject]:
     """The files below a folder, but for names that obstore would not open, and so never gave."""
 
     def fail(error: OSError) -> None:
-        if not isinstance(error, FileNotFoundError):  # just deleted, or nothing was written there yet
+        if not isinstance(
+            error, FileNotFoundError
+        ):  # just deleted, or nothing was written there yet
             raise error
 
     for path, _, files in os.walk(root / folder, onerror=fail):
@@ -236,17 +260,28 @@ def _files(root: Path, folder: str) -> Iterator[StoredObject]:
             with suppress(FileNotFoundError):
                 found = os.lstat(f"{root}/{name}")
                 if stat.S_ISREG(found.st_mode) and name.isprintable():
-                    yield StoredObject(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+                    yield StoredObject(
+                        name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC)
+                    )
 
 
 def _opened(url: str, environ: Mapping[str, str], seconds: float) -> ObjectStore:
     if url.startswith(FILE):
-        if not Path(url.removeprefix(FILE)).is_dir():  # a share that is not mounted, say: none is made in its place
+        if not Path(
+            url.removeprefix(FILE)
+        ).is_dir():  # a share that is not mounted, say: none is made in its place
             raise StoreUnavailable("there is no such folder")
         return from_url(url)
-    plain = any(environ.get(name, "").lower() in ("1", "true") for name in ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP"))
+    plain = any(
+        environ.get(name, "").lower() in ("1", "true")
+        for name in ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP")
+    )
     return from_url(
         url,
-        client_options={"timeout": f"{seconds + 1:g}s", "connect_timeout": f"{CONNECT_S}s", "allow_http": plain},
+        client_options={
+            "timeout": f"{seconds + 1:g}s",
+            "connect_timeout": f"{CONNECT_S}s",
+            "allow_http": plain,
+        },
         retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=seconds)},
     )

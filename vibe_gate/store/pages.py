@@ -1,7 +1,7 @@
 """A folder with the pages of many runs: an index, and a page of each run below `runs/`.
 
-Nothing of others is written over: the folder was empty when the first page came, or has our mark. Links below it are
-not followed.
+Nothing of others is written over: the folder was empty when the first page came, or has our mark.
+Links below it are not followed.
 """
 
 from __future__ import annotations
@@ -31,13 +31,19 @@ ALL = "all"
 INDEX, RUNS, MARK = "index.html", "runs", ".vibe-gate-site"
 
 _DIGITS = 16
-"""Hex digits of a run's place: whoever makes a bundle chooses its key, and of few digits finds one that agrees."""
+"""Hex digits of a run's place: whoever makes a bundle chooses its key, and of few digits finds one
+that agrees.
+"""
 
 
-def open_pages(bundles: Bundles, path: Path | None = None, known: Iterable[RunEntry] = ()) -> PagesFolder:
-    """A folder for the pages of many runs, made if it is missing; None: beside the runs, `reports/all`.
+def open_pages(
+    bundles: Bundles, path: Path | None = None, known: Iterable[RunEntry] = ()
+) -> PagesFolder:
+    """A folder for the pages of many runs, made if it is missing; None: beside the runs,
+    `reports/all`.
 
-    `known`: all runs, of which several may have one id. UsageError: it has files of others. StorageError.
+    `known`: all runs, of which several may have one id. UsageError: it has files of others.
+    StorageError.
     """
     try:
         if path is not None:
@@ -54,8 +60,9 @@ class PagesFolder:
     """The folder, open. Methods raise StorageError if it cannot be read or written."""
 
     def __init__(self, folder: Folder, root: Path, known: Iterable[RunEntry] = ()) -> None:
-        """UsageError: there are files of others. `root`: the working tree with the store; `known`: all runs, of which
-        several may have one id: what is imported may have any."""
+        """UsageError: there are files of others. `root`: the working tree with the store; `known`:
+        all runs, of which several may have one id: what is imported may have any.
+        """
         self._folder = folder
         self._root = root
         self._times = Counter(entry.run_id for entry in known)
@@ -71,7 +78,10 @@ class PagesFolder:
             # Who may look into the folder may read the pages.
             self._mode = os.fstat(folder.fileno()).st_mode & 0o777
             os.fchmod(self._runs.fileno(), self._mode)
-            self._pages = {entry.name: entry.stat(follow_symlinks=False).st_mtime_ns for entry in self._runs.entries()}
+            self._pages = {
+                entry.name: entry.stat(follow_symlinks=False).st_mtime_ns
+                for entry in self._runs.entries()
+            }
         except OSError as error:
             raise unwritable(folder.path, error) from error
 
@@ -94,7 +104,9 @@ class PagesFolder:
         """Whether the run has a page, and nothing was added to the run since."""
         written = self._pages.get(self._name(entry))
         try:
-            return written is not None and written >= os.lstat(self._root / entry.bundle).st_mtime_ns
+            return (
+                written is not None and written >= os.lstat(self._root / entry.bundle).st_mtime_ns
+            )
         except OSError:
             return written is not None
 
@@ -113,7 +125,11 @@ class PagesFolder:
         self._put(self._folder, INDEX, text)
 
     def _name(self, entry: RunEntry) -> str:
-        its_own = f"-{sha256(entry.place.encode()).hexdigest()[:_DIGITS]}" if self._times[entry.run_id] > 1 else ""
+        its_own = (
+            f"-{sha256(entry.place.encode()).hexdigest()[:_DIGITS]}"
+            if self._times[entry.run_id] > 1
+            else ""
+        )
         return f"{entry.run_id}{its_own}.html"
 
     def _put(self, folder: Folder, name: str, text: str) -> None:

@@ -20,7 +20,14 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import digests, parse_events, require_possible
-from vibe_gate.store.contents import Contents, CountingRedactor, Kept, digest_of, redacted_patch, tally
+from vibe_gate.store.contents import (
+    Contents,
+    CountingRedactor,
+    Kept,
+    digest_of,
+    redacted_patch,
+    tally,
+)
 from vibe_gate.store.folder import Folder, make_durable
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, Log, encode_line, lines
 from vibe_gate.store.recording import RecordingStatus, never_fails
@@ -31,7 +38,9 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], datetime]
 Attest = Callable[[Mapping[str, Any], Mapping[str, str]], bytes]
-"""Makes receipt.json from the sealed summary (redacted, without its digests) and the digests; must not raise."""
+"""Makes receipt.json from the sealed summary (redacted, without its digests) and the digests; must
+not raise.
+"""
 
 _LINES_AT_ONCE = 256  # of contents: so many files are in a killed run before its log names them
 
@@ -48,11 +57,14 @@ class RunParts:
 class RunRecorder:
     """Writes one run's bundle; a context manager that abandons what was not sealed.
 
-    No method fails, however recording fails: from then on all of them do nothing, and `lost` says why. What interrupts
-    the review, its deadline for one, passes through all but `seal`. Safe for several threads.
+    No method fails, however recording fails: from then on all of them do nothing, and `lost` says
+    why. What interrupts the review, its deadline for one, passes through all but `seal`. Safe for
+    several threads.
     """
 
-    def __init__(self, root: Path, key: str, run_id: str, parts: RunParts | None, status: RecordingStatus) -> None:
+    def __init__(
+        self, root: Path, key: str, run_id: str, parts: RunParts | None, status: RecordingStatus
+    ) -> None:
         self.run_id = run_id
         self.relative = f"{STORE}/{key}/{run_id}" if parts else ""
         self.directory = root / STORE / key / run_id
@@ -79,7 +91,14 @@ class RunRecorder:
         return read_bundle(self.directory)
 
     @never_fails
-    def event(self, parts: RunParts, /, type: EventType, node_id: str | None = None, **data: Any) -> None:  # noqa: ANN401
+    def event(
+        self,
+        parts: RunParts,
+        /,
+        type: EventType,
+        node_id: str | None = None,
+        **data: Any,  # noqa: ANN401
+    ) -> None:
         """Append one event to the run's log; node.added only once a node."""
         if type == "node.added":
             if node_id in self._nodes:
@@ -104,12 +123,18 @@ class RunRecorder:
 
     @never_fails
     def counterexample(self, parts: RunParts, name: str, test: bytes, printed: bytes) -> None:
-        """Keep a test that a fail brought, and what its runs printed, as counterexamples/NAME and NAME.log."""
+        """Keep a test that a fail brought, and what its runs printed, as counterexamples/NAME and
+        NAME.log.
+        """
         folder = parts.folder.folder(names.TESTS, create=True)
         for file, data in ((name, test), (f"{name}.log", printed)):
             safe = parts.redact.data(data)
             folder.place(names.as_folder_name(file, "a test's name"), safe)
-            about = {"artifact": f"{names.TESTS}/{file}", "sha256": digest_of(safe), "size": len(safe)}
+            about = {
+                "artifact": f"{names.TESTS}/{file}",
+                "sha256": digest_of(safe),
+                "size": len(safe),
+            }
             self._append(parts, "artifact.written", None, about)
 
     @never_fails
@@ -124,7 +149,9 @@ class RunRecorder:
         return kept.sha256
 
     @never_fails
-    def large_content(self, parts: RunParts, side: Side, sha256: str, size: int, path: str = "") -> None:
+    def large_content(
+        self, parts: RunParts, side: Side, sha256: str, size: int, path: str = ""
+    ) -> None:
         """Name one side of a changed file that is above the size limit; `path` as of `content`."""
         self._prepare_content(parts, side, Kept(sha256, size, ""), path)
 
@@ -154,10 +181,13 @@ class RunRecorder:
         self._turns_of[node_id] += 1
         number = self._turns_of[node_id]
         self._begin_turn(node_id, number)
-        return self.begun_turn(node_id, number) or TurnRecorder(self.run_id, node_id, number, None, self._status)
+        return self.begun_turn(node_id, number) or TurnRecorder(
+            self.run_id, node_id, number, None, self._status
+        )
 
     def seal(self, summary: Summary, attest: Attest | None = None) -> Summary | None:
-        """Append run.completed, write graph, sessions.json and the receipt, and summary.json last, durably.
+        """Append run.completed, write graph, sessions.json and the receipt, and summary.json last,
+        durably.
 
         Returns the summary as it was written, without secrets; None if the run is not recorded.
         """
@@ -171,7 +201,9 @@ class RunRecorder:
         return written
 
     def abandon(self, reason: str) -> None:
-        """Mark the run as ended without a verdict: run.completed with `incomplete`, and never a summary."""
+        """Mark the run as ended without a verdict: run.completed with `incomplete`, and never a
+        summary.
+        """
         self._abandon(reason)
         self.close()
 
@@ -191,10 +223,17 @@ class RunRecorder:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if not self._status.closed:
-            reason = "the review ended without a verdict" if kind is None else f"the review ended by {kind.__name__}"
+            reason = (
+                "the review ended without a verdict"
+                if kind is None
+                else f"the review ended by {kind.__name__}"
+            )
             self.abandon("interrupted" if kind is KeyboardInterrupt else reason)
 
     def _place(self, parts: RunParts, name: str, safe: bytes) -> None:
@@ -202,7 +241,9 @@ class RunRecorder:
         about = {"artifact": name, "sha256": digest_of(safe), "size": len(safe)}
         self._append(parts, "artifact.written", None, about)
 
-    def _append(self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
+    def _append(
+        self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]
+    ) -> None:
         self._prepare(parts, type, node_id, data)
         self._flush(parts)
 
@@ -213,18 +254,30 @@ class RunRecorder:
     _flushed = never_fails(_flush)
 
     def _prepare_content(self, parts: RunParts, side: Side, kept: Kept, path: str) -> None:
-        about = {"artifact": kept.name, "sha256": kept.sha256, "size": kept.size, "side": side, "path": path}
+        about = {
+            "artifact": kept.name,
+            "sha256": kept.sha256,
+            "size": kept.size,
+            "side": side,
+            "path": path,
+        }
         self._prepare(parts, "artifact.written", None, about)
         if len(self._prepared) >= _LINES_AT_ONCE:
             self._flush(parts)
 
-    def _prepare(self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
+    def _prepare(
+        self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]
+    ) -> None:
         ts = iso(parts.clock())
-        safe = unredacted_fields.redacted(data, unredacted_fields.EVENT.get(type, {}), parts.redact.value)
+        safe = unredacted_fields.redacted(
+            data, unredacted_fields.EVENT.get(type, {}), parts.redact.value
+        )
 
         def line(seq: int) -> dict[str, Any]:
             if seq > MAX_EVENTS:
-                raise OSError(errno.EFBIG, f"{names.EVENTS} would have more than {MAX_EVENTS:,} events")
+                raise OSError(
+                    errno.EFBIG, f"{names.EVENTS} would have more than {MAX_EVENTS:,} events"
+                )
             head = {"seq": seq, "ts": ts, "type": type, "run_id": self.run_id}
             return head | ({} if node_id is None else {"node_id": node_id}) | {"data": safe}
 
@@ -248,7 +301,12 @@ class RunRecorder:
         folder = parts.folder.below(f"nodes/{node_id}/{name}")
 
         def completed(turn: TurnRecorder, about: Mapping[str, Any]) -> None:
-            self._append(parts, "turn.completed", node_id, {"turn": name, "session_id": turn.session_id, **about})
+            self._append(
+                parts,
+                "turn.completed",
+                node_id,
+                {"turn": name, "session_id": turn.session_id, **about},
+            )
 
         turn_parts = TurnParts(folder, parts.redact.part(), parts.clock, completed)
         turn = TurnRecorder(self.run_id, node_id, number, turn_parts, self._status)
@@ -264,7 +322,9 @@ class RunRecorder:
         document = plain(written)
         events = list(parse_events(lines(parts.folder, names.EVENTS)))
         parts.folder.place(names.GRAPH, fold(events).to_json().encode())
-        safe = unredacted_fields.redacted(_sessions(events), unredacted_fields.SESSIONS, parts.redact.value)
+        safe = unredacted_fields.redacted(
+            _sessions(events), unredacted_fields.SESSIONS, parts.redact.value
+        )
         parts.folder.place(names.SESSIONS, encode_line(safe))
         document["redacted"] = tally(parts.redact)
         vouched = digests(parts.folder)
@@ -279,7 +339,8 @@ class RunRecorder:
 
     @never_fails
     def _abandon(self, parts: RunParts, reason: str) -> None:
-        # An interrupt may come right after the seal: what is sealed must not be written to any more.
+        # An interrupt may come right after the seal: what is sealed must not be written to any
+        # more.
         if not parts.folder.has(names.SUMMARY):
             self._append(parts, "run.completed", None, {"status": "incomplete", "reason": reason})
 
@@ -294,7 +355,9 @@ def _sessions(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def _readable(name: str, data: bytes, limit: int) -> bytes:
-    """The document, if readers take one of its size; OSError: a run that they would refuse is not sealed."""
+    """The document, if readers take one of its size; OSError: a run that they would refuse is not
+    sealed.
+    """
     if b"\\ud" in data:  # readers refuse half a surrogate pair
         json.dumps(json.loads(data), ensure_ascii=False).encode()
     try:

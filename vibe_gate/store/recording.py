@@ -19,9 +19,10 @@ P = ParamSpec("P")
 class RecordingStatus:
     """Whether a run can still be recorded: one failure ends the recording, never the review.
 
-    A full disk or a read-only directory says nothing about the change, nor does a text that nobody thought of.
-    `lost` is None, or the sentence that says why nothing more is recorded. Shared by the recorders of one run;
-    `lock` is held while any of them writes or closes.
+    A full disk or a read-only directory says nothing about the change, nor does a text that nobody
+    thought of.
+    `lost` is None, or the sentence that says why nothing more is recorded. Shared by the recorders
+    of one run; `lock` is held while any of them writes or closes.
     """
 
     def __init__(self, lost: str | None = None) -> None:
@@ -31,7 +32,9 @@ class RecordingStatus:
 
 
 class Recording(Protocol):
-    """What a run's recorder and a turn's have in common; `_parts` is None for one that was never open, or is closed."""
+    """What a run's recorder and a turn's have in common; `_parts` is None for one that was never
+    open, or is closed.
+    """
 
     _status: RecordingStatus
     _parts: Any
@@ -40,8 +43,11 @@ class Recording(Protocol):
 R = TypeVar("R", bound=Recording)
 
 
-def never_fails(write: Callable[Concatenate[R, Any, P], T]) -> Callable[Concatenate[R, P], T | None]:
-    """Hand the recorder's open files to its method; None if that fails, and ever after. One thread at a time.
+def never_fails(
+    write: Callable[Concatenate[R, Any, P], T],
+) -> Callable[Concatenate[R, P], T | None]:
+    """Hand the recorder's open files to its method; None if that fails, and ever after. One thread
+    at a time.
 
     GateError: what interrupts the review, its deadline for one.
     """
@@ -54,7 +60,9 @@ def never_fails(write: Callable[Concatenate[R, Any, P], T]) -> Callable[Concaten
                 return None
             try:
                 return write(self, self._parts, *args, **kwargs)
-            except Exception as error:  # hostile texts may raise anything; a review must not fail by them
+            except (
+                Exception
+            ) as error:  # hostile texts may raise anything; a review must not fail by them
                 if isinstance(error, GateError) and not isinstance(error, StorageError):
                     raise  # the run's deadline interrupts whatever is being done
                 status.lost = sentence(error)

@@ -1,4 +1,6 @@
-"""A run whose writer died, opened again: torn lines cut, cut turns sealed as what they are, counting goes on."""
+"""A run whose writer died, opened again: torn lines cut, cut turns sealed as what they are,
+counting goes on.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def reopen(
         folder = store.below(f"{key}/{run_id}")
         lock = Lock(folder)
     except BlockingIOError:
-        raise StorageError(f"Run {run_id} is being written by another process; wait for its end.") from None
+        raise StorageError(
+            f"Run {run_id} is being written by another process; wait for its end."
+        ) from None
     except OSError as error:
         raise StorageError(f"Run {run_id} cannot be opened: {error.strerror}.") from error
     try:
@@ -60,7 +64,9 @@ def _gone_on(parts: RunParts, root: Path, key: str, run_id: str, spent_usd: floa
     events = _events(parts.folder, run_id)
     kept = {event.data.get("artifact") for event in events}
     for entry in names.walk(parts.folder):
-        if entry.is_temporary or (entry.part == "content" and entry.name not in kept and _is_torn(parts.folder, entry)):
+        if entry.is_temporary or (
+            entry.part == "content" and entry.name not in kept and _is_torn(parts.folder, entry)
+        ):
             entry.folder.remove(entry.base)
     added = {event.node_id or "": None for event in events if event.type == "node.added"}
     run = RunRecorder(root, key, run_id, parts, RecordingStatus())
@@ -91,7 +97,9 @@ def _events(folder: Folder, run_id: str) -> list[Event]:
     try:
         return list(parse_events(lines(folder, names.EVENTS)))
     except ValueError as error:
-        raise IntegrityError(f"Run {run_id} cannot be resumed: {names.EVENTS} is corrupt: {error}.") from error
+        raise IntegrityError(
+            f"Run {run_id} cannot be resumed: {names.EVENTS} is corrupt: {error}."
+        ) from error
 
 
 class _RecordedTurn(Struct):
@@ -110,8 +118,14 @@ class _RecordedTurn(Struct):
 
 def _turns(folder: Folder, events: list[Event], run: RunRecorder) -> Iterator[_RecordedTurn]:
     """Every turn that has a folder; one that was not said to have begun is said so now."""
-    begun = {(event.node_id, event.data["turn"]) for event in events if event.type == "turn.started"}
-    ended = {(event.node_id, event.data["turn"]): event.data for event in events if event.type == "turn.completed"}
+    begun = {
+        (event.node_id, event.data["turn"]) for event in events if event.type == "turn.started"
+    }
+    ended = {
+        (event.node_id, event.data["turn"]): event.data
+        for event in events
+        if event.type == "turn.completed"
+    }
     for node_id in folder.folder("nodes").folders() if folder.has("nodes") else ():
         for name in folder.below(f"nodes/{node_id}").folders():
             if not names.is_turn(f"nodes/{node_id}/{name}"):
@@ -127,9 +141,13 @@ def _turns(folder: Folder, events: list[Event], run: RunRecorder) -> Iterator[_R
 
 
 def _read(folder: Folder, turn: _RecordedTurn) -> None:
-    """What the turn's logs say; lines that are none are passed over, as the tokens of a cut turn are an estimate."""
+    """What the turn's logs say; lines that are none are passed over, as the tokens of a cut turn
+    are an estimate.
+    """
     turn.events, turn.hooks = (_objects(folder, name) for name in (names.EVENTS, names.HOOKS))
-    turn.session_id = next((str(hook["session_id"]) for hook in turn.hooks if hook.get("session_id")), "")
+    turn.session_id = next(
+        (str(hook["session_id"]) for hook in turn.hooks if hook.get("session_id")), ""
+    )
     for event in turn.events:
         tokens = event.get("tokens")
         if event.get("type") != "usage" or not isinstance(tokens, dict):
@@ -138,7 +156,10 @@ def _read(folder: Folder, turn: _RecordedTurn) -> None:
         if "basis" not in event:  # of one answer; the total of a turn names no model
             model = str(event.get("model") or "")
             before = turn.by_model.get(model, (0, 0))
-            used, made = (value if isinstance(value := tokens.get(name), int) else 0 for name in ("input", "output"))
+            used, made = (
+                value if isinstance(value := tokens.get(name), int) else 0
+                for name in ("input", "output")
+            )
             turn.by_model[model] = (before[0] + used, before[1] + made)
 
 

@@ -1,4 +1,6 @@
-"""Tidies a store and moves what is corrupt aside. Nothing is deleted, and no seal is made or changed."""
+"""Tidies a store and moves what is corrupt aside. Nothing is deleted, and no seal is made or
+changed.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,13 @@ from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
 
 
-def repair_store(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None) -> Repaired:
+def repair_store(
+    root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None
+) -> Repaired:
     """Repair the store below `root`, or only some of its runs.
 
-    StorageError if something cannot be read or moved, or git tracks files of the store; what was done until then is
-    right, and repairing again goes on.
+    StorageError if something cannot be read or moved, or git tracks files of the store; what was
+    done until then is right, and repairing again goes on.
     """
     require_untracked(provenance.tracked)
     audit = verify_store(root, provenance, runs)
@@ -34,15 +38,27 @@ def repair_store(root: Path, provenance: Provenance, runs: Collection[RunEntry] 
             audit = verify_store(root, provenance, runs)
         moved = tuple(_moved(store, audit.problems, quarantine))
     except OSError as error:
-        raise StorageError(f"{error.filename or STORE}: {error.strerror}; the repair stopped there.") from error
+        raise StorageError(
+            f"{error.filename or STORE}: {error.strerror}; the repair stopped there."
+        ) from error
     has_moved = bool(moved) or (store.path / quarantine).is_dir()
-    return Repaired(mended + moved, verify_store(root, provenance, runs), quarantine if has_moved else "")
+    return Repaired(
+        mended + moved, verify_store(root, provenance, runs), quarantine if has_moved else ""
+    )
 
 
-def _with_graphs_again(store: Folder, problems: Sequence[Problem], quarantine: str) -> Iterator[Mended]:
-    """Write a lost or damaged graph.json again, if the run's events give the bytes that were sealed. OSError."""
+def _with_graphs_again(
+    store: Folder, problems: Sequence[Problem], quarantine: str
+) -> Iterator[Mended]:
+    """Write a lost or damaged graph.json again, if the run's events give the bytes that were
+    sealed. OSError.
+    """
     for problem in problems:
-        if problem.state not in WRONG or not problem.run or problem.place != f"{problem.run}/{names.GRAPH}":
+        if (
+            problem.state not in WRONG
+            or not problem.run
+            or problem.place != f"{problem.run}/{names.GRAPH}"
+        ):
             continue
         run = store.below(problem.run)
         if Lock.is_held(run):
@@ -51,13 +67,17 @@ def _with_graphs_again(store: Folder, problems: Sequence[Problem], quarantine: s
         if data is None:
             continue
         if run.has(names.GRAPH):
-            run.move(names.GRAPH, store.below(f"{quarantine}/{problem.run}", create=True), names.GRAPH)
+            run.move(
+                names.GRAPH, store.below(f"{quarantine}/{problem.run}", create=True), names.GRAPH
+            )
         run.place(names.GRAPH, data)
         yield Mended(problem, f"made again from {names.EVENTS}")
 
 
 def _sealed_graph(run: Folder) -> bytes | None:
-    """The bytes that the run's seal names, made of its events; None if they cannot be made. OSError."""
+    """The bytes that the run's seal names, made of its events; None if they cannot be made.
+    OSError.
+    """
     try:
         digests = read_object(run, names.SUMMARY).get("digests")
     except ValueError:
@@ -66,17 +86,30 @@ def _sealed_graph(run: Folder) -> bytes | None:
 
 
 def _moved(store: Folder, problems: Sequence[Problem], quarantine: str) -> Iterator[Mended]:
-    """Move temporary files and what is wrong, a run as a whole, to the place in `quarantine` that it had. OSError.
+    """Move temporary files and what is wrong, a run as a whole, to the place in `quarantine` that
+    it had. OSError.
 
     What cannot be read now may be read tomorrow, and stays.
     """
-    wrong = {problem.run or problem.place: problem for problem in problems[::-1] if problem.state in WRONG}
-    unreadable = {problem.run or problem.place for problem in problems if problem.what == "unreadable"}
+    wrong = {
+        problem.run or problem.place: problem
+        for problem in problems[::-1]
+        if problem.state in WRONG
+    }
+    unreadable = {
+        problem.run or problem.place for problem in problems if problem.what == "unreadable"
+    }
     untidy = {problem.place: problem for problem in problems if problem.what == "temporary"}
-    untidy = {place: problem for place, problem in untidy.items() if (problem.run or place) not in wrong}
+    untidy = {
+        place: problem for place, problem in untidy.items() if (problem.run or place) not in wrong
+    }
     for place, problem in (wrong | untidy).items():
-        if (problem.run or place) in unreadable or (problem.run and Lock.is_held(store.below(problem.run))):
+        if (problem.run or place) in unreadable or (
+            problem.run and Lock.is_held(store.below(problem.run))
+        ):
             continue
         parent, _, name = place.rpartition("/")
         store.below(parent).move(name, store.below(f"{quarantine}/{parent}", create=True), name)
-        yield Mended(problem, "moved to quarantine" + (", the whole run" if place == problem.run else ""))
+        yield Mended(
+            problem, "moved to quarantine" + (", the whole run" if place == problem.run else "")
+        )

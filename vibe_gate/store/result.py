@@ -1,8 +1,10 @@
-"""What an agent's run did, rebuilt from its bundle alone: `read_bundle(directory)` gives a `RunResult`.
+"""What an agent's run did, rebuilt from its bundle alone: `read_bundle(directory)` gives a
+`RunResult`.
 
-A bundle is a whole run's folder (`.vibe-artifacts/<key>/<run id>`) or one turn's in it (`nodes/<node id>/turn-001`),
-sealed or not, here or copied anywhere. Opening looks at the summary; everything is read on request, compared with the
-run's seal and with the hashes of the contents, and not kept.
+A bundle is a whole run's folder (`.vibe-artifacts/<key>/<run id>`) or one turn's in it
+(`nodes/<node id>/turn-001`), sealed or not, here or copied anywhere. Opening looks at the summary;
+everything is read on request, compared with the run's seal and with the hashes of the contents, and
+not kept.
 """
 
 from __future__ import annotations
@@ -42,8 +44,12 @@ from vibe_gate.store.turn_summary import HookCaptureStatus, TurnMetrics, TurnSum
 
 Letter = Literal["A", "M", "D", "R", "T"]
 _LETTERS: dict[ChangeType, Letter] = {
-    "added": "A", "modified": "M", "deleted": "D", "renamed": "R", "type_changed": "T",
-}  # fmt: skip
+    "added": "A",
+    "modified": "M",
+    "deleted": "D",
+    "renamed": "R",
+    "type_changed": "T",
+}
 
 MAX_MESSAGE_CHARACTERS = 10_000
 """Of an annotation."""
@@ -60,14 +66,18 @@ class NameStatus(Struct, frozen=True):
 
 
 class Attachment(Struct, frozen=True):
-    """What an annotation shows beside its message: bytes (redacted before they are kept) and their type."""
+    """What an annotation shows beside its message: bytes (redacted before they are kept) and their
+    type.
+    """
 
     body: bytes
     content_type: str = "text/plain"
 
 
 class Annotation(Struct, frozen=True):
-    """One remark. `ts` in milliseconds; `turn` as in a message; `attachment`: content_type, sha256, size, name."""
+    """One remark. `ts` in milliseconds; `turn` as in a message; `attachment`: content_type, sha256,
+    size, name.
+    """
 
     message: str
     type: str
@@ -77,7 +87,9 @@ class Annotation(Struct, frozen=True):
 
 
 class Git(Struct, frozen=True):
-    """The repository before and after (HEAD, and whether anything was uncommitted); None if it is not known."""
+    """The repository before and after (HEAD, and whether anything was uncommitted); None if it is
+    not known.
+    """
 
     before: GitState | None
     after: GitState | None
@@ -90,11 +102,17 @@ class Git(Struct, frozen=True):
 
     def diff_summary(self) -> list[NameStatus]:
         """What changed, as `git diff --name-status` says it."""
-        return [NameStatus(file.path, _LETTERS[file.change_type], file.old_path) for file in self._files.changed()]
+        return [
+            NameStatus(file.path, _LETTERS[file.change_type], file.old_path)
+            for file in self._files.changed()
+        ]
 
 
 def read_bundle(
-    directory: Path | str | RunEntry, *, redact: TextRedactor | None = None, clock: Callable[[], datetime] = _NOW
+    directory: Path | str | RunEntry,
+    *,
+    redact: TextRedactor | None = None,
+    clock: Callable[[], datetime] = _NOW,
 ) -> RunResult:
     """The run or the turn whose bundle is `directory`, from disk alone.
 
@@ -117,7 +135,9 @@ class RunResult:
 
     __slots__ = ("_bundle", "_clock", "_redact", "state")
 
-    def __init__(self, bundle: BundleLocation, redact: TextRedactor | None, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, bundle: BundleLocation, redact: TextRedactor | None, clock: Callable[[], datetime]
+    ) -> None:
         self._bundle = bundle
         self._redact = redact
         self._clock = clock
@@ -136,14 +156,18 @@ class RunResult:
 
     @property
     def complete(self) -> bool:
-        """Whether the bundle was sealed. Of one that was not, everything is what was recorded until now."""
+        """Whether the bundle was sealed. Of one that was not, everything is what was recorded until
+        now.
+        """
         return self.state == "sealed"
 
     @property
     def status(self) -> str:
-        """How the agent's session ended: done, answered, timeout, budget, max_turns, refused, max_tokens, api_error ...
+        """How the agent's session ended: done, answered, timeout, budget, max_turns, refused,
+        max_tokens, api_error ...
 
-        Of a run: of the first of its turns that did not end well, else "done". Of a bundle that is not sealed: `state`.
+        Of a run: of the first of its turns that did not end well, else "done". Of a bundle that is
+        not sealed: `state`.
         """
         if not self.complete:
             return self.state
@@ -167,7 +191,9 @@ class RunResult:
         return self
 
     def _failed_turn(self) -> TurnSummary | None:
-        """The summary of the first turn whose session did not end well; earlier versions wrote no status."""
+        """The summary of the first turn whose session did not end well; earlier versions wrote no
+        status.
+        """
         for turn in self.turns() if self.is_run else [self]:
             if not turn.complete:
                 continue
@@ -178,7 +204,8 @@ class RunResult:
 
     @property
     def summary(self) -> Summary:
-        """The verdict of a sealed run, after every file of it was compared with the seal and the receipt.
+        """The verdict of a sealed run, after every file of it was compared with the seal and the
+        receipt.
 
         StorageError: the run is not finished, so there is no verdict, or this is one turn of a run.
         """
@@ -192,7 +219,9 @@ class RunResult:
         return self._bundle.bare().document(names.RUN, parse_object)
 
     def graph(self) -> Graph:
-        """The run's graph, folded from its events. IntegrityError also if they give more than any run's."""
+        """The run's graph, folded from its events. IntegrityError also if they give more than any
+        run's.
+        """
         try:
             return fold(self._bundle.bare().events())
         except ValueError as error:
@@ -200,7 +229,9 @@ class RunResult:
 
     @property
     def metrics(self) -> TurnMetrics:
-        """Tokens, USD, milliseconds, tool calls, changed files; None is "not known", as most is until the seal."""
+        """Tokens, USD, milliseconds, tool calls, changed files; None is "not known", as most is
+        until the seal.
+        """
         if self.complete and not self.is_run:
             return self._turn_summary().metrics
         calls = len(self.tools.all())
@@ -244,7 +275,9 @@ class RunResult:
             return Git(known.before, known.after, self.files)
         change = self._run_summary().change
         before = GitState(head=change.base_commit, dirty=False)
-        after = GitState(head=change.head_commit or change.base_commit, dirty=not change.head_commit)
+        after = GitState(
+            head=change.head_commit or change.base_commit, dirty=not change.head_commit
+        )
         return Git(before, after, self.files)
 
     @property
@@ -257,13 +290,17 @@ class RunResult:
         return files.of_turn(self._bundle, self._turn_summary().files)
 
     def content(self, sha256: str) -> bytes:
-        """A stored content by its sha-256 in hex, of either side; a run's turns are looked through, too.
+        """A stored content by its sha-256 in hex, of either side; a run's turns are looked through,
+        too.
 
         StorageError: the bundle has none of that hash. IntegrityError: its bytes have another.
         """
         if files.SHA256.fullmatch(sha256) is not None:
             for bundle in (self._bundle, *self._turn_bundles()):
-                before, after = files.stored(bundle, "before", sha256), files.stored(bundle, "after", sha256)
+                before, after = (
+                    files.stored(bundle, "before", sha256),
+                    files.stored(bundle, "after", sha256),
+                )
                 if (data := before if after is None else after) is not None:
                     return data
         raise StorageError(f"The bundle has no content with the hash {sha256[:64]!r}.")
@@ -284,15 +321,21 @@ class RunResult:
 
     @property
     def hook_capture_status(self) -> HookCaptureStatus:
-        """Whether hooks saw every tool call start and end, and what is missing; of a run, over all its turns."""
+        """Whether hooks saw every tool call start and end, and what is missing; of a run, over all
+        its turns.
+        """
         if not self.is_run:
             unfinished = HookCaptureStatus(complete=False, warnings=("the turn is not finished",))
             return self._turn_summary().hook_capture_status if self.complete else unfinished
         found = [(turn._bundle.inside, turn.hook_capture_status) for turn in self.turns()]
         return HookCaptureStatus(
             complete=self.complete and all(status.complete for _, status in found),
-            missing_events=tuple(f"{turn}: {event}" for turn, status in found for event in status.missing_events),
-            warnings=tuple(f"{turn}: {warning}" for turn, status in found for warning in status.warnings),
+            missing_events=tuple(
+                f"{turn}: {event}" for turn, status in found for event in status.missing_events
+            ),
+            warnings=tuple(
+                f"{turn}: {warning}" for turn, status in found for warning in status.warnings
+            ),
         )
 
     def turns(self) -> list[RunResult]:
@@ -302,26 +345,41 @@ class RunResult:
         return [RunResult(bundle, self._redact, self._clock) for bundle in self._turn_bundles()]
 
     def log(self, node: str = "") -> str:
-        """The readable transcript: a turn's, or those of all turns of a run (of one node), each under its folder."""
+        """The readable transcript: a turn's, or those of all turns of a run (of one node), each
+        under its folder.
+        """
         if self.is_run:
-            turns = [turn for turn in self.turns() if not node or turn._bundle.inside.split("/")[1] == node]
+            turns = [
+                turn
+                for turn in self.turns()
+                if not node or turn._bundle.inside.split("/")[1] == node
+            ]
             return "".join(f"==== {turn._bundle.inside}\n{turn.log()}" for turn in turns)
         if not self._bundle.has(names.TURN_LOG):
             return ""
         return self._bundle.document(names.TURN_LOG, bytes.decode)
 
-    def annotate(self, message: str, type: str = "notice", attachment: Attachment | None = None) -> None:
-        """Append a remark to the run's `annotations.ndjson`. No seal covers it and none is broken by it.
+    def annotate(
+        self, message: str, type: str = "notice", attachment: Attachment | None = None
+    ) -> None:
+        """Append a remark to the run's `annotations.ndjson`. No seal covers it and none is broken
+        by it.
 
         It is redacted first. UsageError: longer than 10,000 characters, more than
         10,000,000 bytes attached, or the bundle was read without `redact`.
         """
         if self._redact is None:
-            raise UsageError("Pass `redact` to read_bundle to annotate: what is written is redacted first.")
+            raise UsageError(
+                "Pass `redact` to read_bundle to annotate: what is written is redacted first."
+            )
         if not (isinstance(message, str) and isinstance(type, str)):
-            raise UsageError(f"An annotation's message and type are texts, not {message!r:.40} and {type!r:.40}.")
+            raise UsageError(
+                f"An annotation's message and type are texts, not {message!r:.40} and {type!r:.40}."
+            )
         if len(message) > MAX_MESSAGE_CHARACTERS:
-            raise UsageError(f"An annotation has at most {MAX_MESSAGE_CHARACTERS:,} characters; attach the rest.")
+            raise UsageError(
+                f"An annotation has at most {MAX_MESSAGE_CHARACTERS:,} characters; attach the rest."
+            )
         record = {
             "ts": names.milliseconds(self._clock()),
             "type": self._redact.text(type),
@@ -331,7 +389,9 @@ class RunResult:
         try:
             _append(self._bundle, record, attachment, self._redact)
         except OSError as error:
-            raise StorageError(f"The annotation was not written: {error.strerror or error}.") from error
+            raise StorageError(
+                f"The annotation was not written: {error.strerror or error}."
+            ) from error
 
     def annotations(self) -> list[Annotation]:
         """The remarks, oldest first; a run's include those on its turns."""
@@ -340,13 +400,19 @@ class RunResult:
     @property
     def is_run(self) -> bool:
         """Whether this is a whole run's bundle, and not one turn's."""
-        return not self._bundle.inside and (self._bundle.has(names.RUN) or self._bundle.has(names.GRAPH))
+        return not self._bundle.inside and (
+            self._bundle.has(names.RUN) or self._bundle.has(names.GRAPH)
+        )
 
     def _run_summary(self) -> Summary:
-        return self._bundle.bare().document(names.SUMMARY, lambda data: read_summary(parse_object(data)))
+        return self._bundle.bare().document(
+            names.SUMMARY, lambda data: read_summary(parse_object(data))
+        )
 
     def _turn_summary(self) -> TurnSummary:
-        return self._bundle.document(names.SUMMARY, lambda data: read(TurnSummary, parse_object(data)))
+        return self._bundle.document(
+            names.SUMMARY, lambda data: read(TurnSummary, parse_object(data))
+        )
 
     def _turn_bundles(self) -> list[BundleLocation]:
         if not self.is_run:
@@ -357,17 +423,23 @@ class RunResult:
         return [turn(node, name) for node, name in once]
 
 
-# Annotations are beside the sealed files, those on a turn in its run's folder, too: no seal covers them.
+# Annotations are beside the sealed files, those on a turn in its run's folder, too: no seal covers
+# them.
 
 
 def _append(
-    bundle: BundleLocation, record: dict[str, Any], attachment: Attachment | None, redact: TextRedactor
+    bundle: BundleLocation,
+    record: dict[str, Any],
+    attachment: Attachment | None,
+    redact: TextRedactor,
 ) -> None:
     folder = open_folder(bundle.root)
     if attachment is not None:
         body = attachment.body
         if len(body) > LARGEST_CONTENT or len(body := redact.data(body)) > LARGEST_CONTENT:
-            raise UsageError(f"An attachment has at most {LARGEST_CONTENT:,} bytes, placeholders included.")
+            raise UsageError(
+                f"An attachment has at most {LARGEST_CONTENT:,} bytes, placeholders included."
+            )
         sha256 = digest_of(body)
         folder.folder(names.ATTACHED, create=True).place(sha256, body)
         record["attachment"] = {
@@ -389,4 +461,10 @@ def _annotations(bundle: BundleLocation) -> Iterator[Annotation]:
             case {"message": str(message), "type": str(type), "ts": int(ts), "turn": str(turn)}:
                 if bundle.inside in {"", turn}:
                     attachment = record.get("attachment")
-                    yield Annotation(message, type, ts, turn, attachment if isinstance(attachment, dict) else None)
+                    yield Annotation(
+                        message,
+                        type,
+                        ts,
+                        turn,
+                        attachment if isinstance(attachment, dict) else None,
+                    )

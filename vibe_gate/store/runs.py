@@ -1,8 +1,8 @@
 """Runs of a store: what is there, as entries of a list that opens no bundle whose entry is known.
 
-The index in the repository's state keeps the entries of each key's folder with that folder's ctime, which no program
-can set. A folder that was changed since is read again, and so is one with a run that is not sealed, for a seal does
-not change it. Without an index every summary is read.
+The index in the repository's state keeps the entries of each key's folder with that folder's ctime,
+which no program can set. A folder that was changed since is read again, and so is one with a run
+that is not sealed, for a seal does not change it. Without an index every summary is read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple, replace
 
 from vibe_gate.domain import nearest, paths
-from vibe_gate.domain.bundles import CHANGE_IDS, MATCHES, OUTCOMES, REPLAY, STATES, RunEntry, Wanted, is_run_id
+from vibe_gate.domain.bundles import (
+    CHANGE_IDS,
+    MATCHES,
+    OUTCOMES,
+    REPLAY,
+    STATES,
+    RunEntry,
+    Wanted,
+    is_run_id,
+)
 from vibe_gate.errors import UsageError
 from vibe_gate.store import names
 from vibe_gate.store.artifacts import open_store_folder, unreadable
@@ -34,10 +43,15 @@ if TYPE_CHECKING:
     from vibe_gate.store.database.run_index import RunIndex
 
 RACY_NS = 50_000_000
-"""A folder whose ctime was younger when it was seen is read again: five ticks of the slowest kernel clock."""
+"""A folder whose ctime was younger when it was seen is read again: five ticks of the slowest kernel
+clock.
+"""
 
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_CHOICES: dict[str, tuple[str, ...]] = {"outcome": (*OUTCOMES, "sealed", *STATES), "author": ("agent", "human")}
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "outcome": (*OUTCOMES, "sealed", *STATES),
+    "author": ("agent", "human"),
+}
 
 
 def find_bundles(
@@ -49,13 +63,14 @@ def find_bundles(
     replays: bool = False,
     **conditions: Unpack[Wanted],
 ) -> list[RunEntry]:
-    """The runs below `root` (the top of the working tree) that meet all conditions, newest first, at most `limit`.
+    """The runs below `root` (the top of the working tree) that meet all conditions, newest first,
+    at most `limit`.
 
-    An empty id finds nothing. With `replays`, those that judged a stored run again are among them. With `provenance`,
-    runs that no review here wrote are "foreign" and have no outcome.
-    StorageError: the store cannot be read. UsageError: no such folder, a value that cannot be meant (a `since` that is
-    not a datetime or has no time zone, anything else that is no text, an id that is not whole, an outcome or an author
-    that no run can have), or a word that it does not take.
+    An empty id finds nothing. With `replays`, those that judged a stored run again are among them.
+    With `provenance`, runs that no review here wrote are "foreign" and have no outcome.
+    StorageError: the store cannot be read. UsageError: no such folder, a value that cannot be meant
+    (a `since` that is not a datetime or has no time zone, anything else that is no text, an id that
+    is not whole, an outcome or an author that no run can have), or a word that it does not take.
     """
     check_conditions(conditions)
     store = open_store_folder(Path(root))
@@ -78,7 +93,9 @@ def check_conditions(conditions: Wanted) -> None:
     if unknown_words:
         word = min(unknown_words)
         near = nearest(word, Wanted.__annotations__)
-        raise UsageError(f"find_bundles takes no {word!r}{f'; did you mean {near!r}?' if near else '.'}")
+        raise UsageError(
+            f"find_bundles takes no {word!r}{f'; did you mean {near!r}?' if near else '.'}"
+        )
     for name, value in conditions.items():
         if name in MATCHES and value and _ID.fullmatch(str(value)) is None:
             raise UsageError(f"{name} is a whole id of 40 or 64 hex digits, not {value!r:.80}.")
@@ -108,7 +125,9 @@ def _mark_foreign(entries: list[RunEntry], provenance: Provenance | None) -> lis
 
 
 def meets_conditions(run: RunEntry, conditions: Wanted) -> bool:
-    """Whether the run meets all conditions. An unsealed run has no outcome, and of its change only the key is known."""
+    """Whether the run meets all conditions. An unsealed run has no outcome, and of its change only
+    the key is known.
+    """
     if "run" in conditions and run.run_id != conditions["run"]:
         return False
     if "since" in conditions and run.run_id < names.stamp(conditions["since"])[:-1]:
@@ -140,7 +159,9 @@ def is_kept(store: Folder, entry: RunEntry) -> bool:
 
 
 def bare_entries(store: Folder) -> list[RunEntry]:
-    """Every run of the store, the newest first, by its folders' names alone: nothing is read. OSError."""
+    """Every run of the store, the newest first, by its folders' names alone: nothing is read.
+    OSError.
+    """
     entries = []
     for key in filter(names.is_key, store.folders()):
         with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
@@ -149,10 +170,13 @@ def bare_entries(store: Folder) -> list[RunEntry]:
     return sorted(entries, reverse=True)
 
 
-def _read_entries(store: Folder, index: RunIndex | None, limit: int | None, *, replays: bool) -> list[RunEntry]:
+def _read_entries(
+    store: Folder, index: RunIndex | None, limit: int | None, *, replays: bool
+) -> list[RunEntry]:
     """The newest runs, among others; replays if they are wanted.
 
-    What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares digests.
+    What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares
+    digests.
     """
     indexed = {} if index is None else index.folders()
     settled_ns = time.time_ns() - RACY_NS  # the file system's clock is this one
@@ -174,7 +198,8 @@ def _read_entries(store: Folder, index: RunIndex | None, limit: int | None, *, r
             if runs and ctime < settled_ns and is_final:
                 changed[key] = ctime, _encode_entries(runs)
             entries += runs
-    # What the index says of a key begins with the newest run: the greatest texts have the newest runs.
+    # What the index says of a key begins with the newest run: the greatest texts have the newest
+    # runs.
     for data, key in sorted(unchanged, reverse=True)[:limit]:
         entries += _decode_entries(key, data) or _read_key(store.folder(key), key)
     deleted_keys = indexed.keys() - keys
@@ -184,7 +209,9 @@ def _read_entries(store: Folder, index: RunIndex | None, limit: int | None, *, r
 
 
 def _encode_entries(runs: list[RunEntry]) -> str:
-    """Sealed runs of one key as the index has them: rows of all fields but key and state, the newest run first."""
+    """Sealed runs of one key as the index has them: rows of all fields but key and state, the
+    newest run first.
+    """
     rows = []
     for run in sorted(runs, reverse=True):
         run_id, _key, _state, *fields = astuple(run)
@@ -193,7 +220,9 @@ def _encode_entries(runs: list[RunEntry]) -> str:
 
 
 def _decode_entries(key: str, data: str) -> list[RunEntry] | None:
-    """The sealed runs of a key as the index has them; None if that is damaged, or has other fields."""
+    """The sealed runs of a key as the index has them; None if that is damaged, or has other
+    fields.
+    """
     entries = []
     try:
         for row in json.loads(data):
@@ -223,7 +252,9 @@ def read_entry(key: Folder, bare: RunEntry) -> RunEntry:
         summary = read_summary(read_object(bundle, names.SUMMARY))
         return entry_of_summary(bare, summary)
     except FileNotFoundError:
-        bundle = key.folder(bare.run_id)  # a cleaner may have it: what is missing is only the first that went
+        bundle = key.folder(
+            bare.run_id
+        )  # a cleaner may have it: what is missing is only the first that went
         return replace(bare, state="running" if Lock.is_held(bundle) else "incomplete")
     except (OSError, ValueError):
         return bare

@@ -1,8 +1,8 @@
 """What an agent said and did, by a bundle: its messages, its tool calls, and all events by time.
 
-What is held of a line of a log is a head of it, and the way to read the line again (`load`). Calls are put together
-from hook events by `tool_use_id` only: parallel calls of one tool end in any order, so neither names nor times say
-which end belongs to which start.
+What is held of a line of a log is a head of it, and the way to read the line again (`load`). Calls
+are put together from hook events by `tool_use_id` only: parallel calls of one tool end in any
+order, so neither names nor times say which end belongs to which start.
 """
 
 from __future__ import annotations
@@ -25,17 +25,22 @@ Role = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 
 SUMMARY_CHARACTERS = 120
-"""Of a message's summary (the seed's figure), as read; what is not visible is written out and takes more."""
+"""Of a message's summary (the seed's figure), as read; what is not visible is written out and takes
+more.
+"""
 
 CallState = Literal["completed", "failed", "denied", "missing-post", "orphan-post", "in-progress"]
-"""How a call ended: with PostToolUse, with PostToolUseFailure, by refusal of its permission; `missing-post` without an
-end, `orphan-post` without a start, `in-progress` without an end in a bundle that is not finished."""
+"""How a call ended: with PostToolUse, with PostToolUseFailure, by refusal of its permission;
+`missing-post` without an end, `orphan-post` without a start, `in-progress` without an end in a
+bundle that is not finished.
+"""
 
 _SUBAGENT_TOOLS = frozenset({"Agent", "Task"})
 
 
 class Message(Struct, frozen=True):
-    """One message. `summary` is its first 120 characters on one line, or the tool and its input; `ts` in milliseconds.
+    """One message. `summary` is its first 120 characters on one line, or the tool and its input;
+    `ts` in milliseconds.
 
     `turn` is the folder of the message's turn in its run, "" if the bundle is a turn's own.
     """
@@ -56,7 +61,9 @@ def messages_of(turn: BundleLocation) -> Iterator[Message]:
     for event, line in turn.records(names.EVENTS):
         if event.get("type") == "message":
             role: Role = next((known for known in ROLES if known == event.get("role")), "system")
-            yield Message(role, escape.show_text(_summary(event)), _number(event, "ts"), turn.inside, line)
+            yield Message(
+                role, escape.show_text(_summary(event)), _number(event, "ts"), turn.inside, line
+            )
 
 
 def _summary(event: Record) -> str:
@@ -83,7 +90,8 @@ class CapturedCall(Struct, frozen=True):
 
     `ok`: it ended well. `agent_id` names the subagent that made the call, "" for the
     main one; `parent_tool_use_id` the call that started that subagent, "" if not known.
-    `hook_ref` counts lines of hooks.ndjson from 0; `turn` is the folder of the call's turn in its run.
+    `hook_ref` counts lines of hooks.ndjson from 0; `turn` is the folder of the call's turn in its
+    run.
     """
 
     name: str
@@ -104,18 +112,24 @@ class CapturedCall(Struct, frozen=True):
         return f"<CapturedCall {escape.safe(self.name)} {self.state}>"
 
     def input(self) -> Any:  # noqa: ANN401 - any JSON
-        """The tool's input as its hook had it, None if no hook was captured. StorageError, IntegrityError."""
+        """The tool's input as its hook had it, None if no hook was captured. StorageError,
+        IntegrityError.
+        """
         line = self._start or self._end
         return line().get("tool_input") if line else None
 
     @property
     def cwd(self) -> str:
-        """Where the agent was when it made the call, "" if no hook said it. StorageError, IntegrityError."""
+        """Where the agent was when it made the call, "" if no hook said it. StorageError,
+        IntegrityError.
+        """
         line = self._start or self._end
         return text_of(line(), "cwd") if line else ""
 
     def response(self) -> Any:  # noqa: ANN401 - any JSON
-        """The tool's response, or its error as text; None without an end. StorageError, IntegrityError."""
+        """The tool's response, or its error as text; None without an end. StorageError,
+        IntegrityError.
+        """
         end = self._end() if self._end else {}
         return end.get("tool_response", end.get("error"))
 
@@ -164,14 +178,18 @@ class _HookLine(Struct, frozen=True):
 
 
 def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[CapturedCall]:
-    """The calls of one turn. `missing` are the events that its summary misses, None while it has no summary."""
+    """The calls of one turn. `missing` are the events that its summary misses, None while it has no
+    summary.
+    """
     hooks = list(_hooks(turn))
     calls, _ = correlate((hook.mark for hook in hooks), ())
     parents = {hook.started_agent: hook.mark.tool_use_id for hook in hooks if hook.started_agent}
     denied = _denied(turn) if missing is None else frozenset()
     found = []
     for call in calls:
-        start, end = (None if seq is None else hooks[seq] for seq in (call.hook_ref.pre, call.hook_ref.post))
+        start, end = (
+            None if seq is None else hooks[seq] for seq in (call.hook_ref.pre, call.hook_ref.post)
+        )
         first = start or end
         assert first is not None, "a call has a start or an end"
         used = first.mark.tool_use_id
@@ -207,7 +225,9 @@ def _denied(turn: BundleLocation) -> frozenset[str]:
     for event, _ in turn.records(names.EVENTS):
         denials = event.get("permission_denials") if event.get("type") == "result" else None
         if isinstance(denials, list):
-            denied.update(str(denial.get("tool_use_id")) for denial in denials if isinstance(denial, dict))
+            denied.update(
+                str(denial.get("tool_use_id")) for denial in denials if isinstance(denial, dict)
+            )
     return frozenset(denied)
 
 
@@ -217,16 +237,19 @@ def _hooks(turn: BundleLocation) -> Iterator[_HookLine]:
         mark = HookMark(number, _number(event, "ts"), hook, used, tool)
         response = event.get("tool_response") if tool in _SUBAGENT_TOOLS else None
         started = text_of(response, "agentId") if isinstance(response, dict) else ""
-        yield _HookLine(mark, line, text_of(event, "agent_id"), text_of(event, "parent_tool_use_id"), started)
+        yield _HookLine(
+            mark, line, text_of(event, "agent_id"), text_of(event, "parent_tool_use_id"), started
+        )
 
 
 class TimelineEvent(Struct, frozen=True):
     """One event. `ts` in milliseconds since 1970, `seq` its number in its log, `type` what it is.
 
-    `source` says which log: "run" (node.status ...), "sdk" (message, usage, todo ...) or "hook" (PreToolUse ...).
-    `turn` is the folder of its turn in the run, "" in a turn's own timeline. A message has a `role`, a hook the
-    `agent_id` of the subagent that it happened in, an event of a run a `node_id`. `text` is the beginning
-    of a message, on one line and as it was recorded.
+    `source` says which log: "run" (node.status ...), "sdk" (message, usage, todo ...) or "hook"
+    (PreToolUse ...).
+    `turn` is the folder of its turn in the run, "" in a turn's own timeline. A message has a
+    `role`, a hook the `agent_id` of the subagent that it happened in, an event of a run a
+    `node_id`. `text` is the beginning of a message, on one line and as it was recorded.
     """
 
     source: Literal["run", "sdk", "hook"]
@@ -248,15 +271,19 @@ class TimelineEvent(Struct, frozen=True):
 
 
 class Timeline(Struct, frozen=True):
-    """The events of a run or a turn, by time. Every iteration reads the logs anew, and holds a head of each event."""
+    """The events of a run or a turn, by time. Every iteration reads the logs anew, and holds a head
+    of each event.
+    """
 
     _run: BundleLocation | None
     _turns: tuple[BundleLocation, ...]
 
     async def events(self) -> AsyncIterator[TimelineEvent]:
-        """Every event by `ts`; at the same time run before SDK before hooks; each log in its own order.
+        """Every event by `ts`; at the same time run before SDK before hooks; each log in its own
+        order.
 
-        An event that is dated before one above it in its log comes right after that one. StorageError, IntegrityError.
+        An event that is dated before one above it in its log comes right after that one.
+        StorageError, IntegrityError.
         """
         heads: list[tuple[int, TimelineEvent]] = []
         for log in self._logs():
@@ -286,18 +313,24 @@ def _of_run(bundle: BundleLocation) -> Iterator[TimelineEvent]:
         node_id, data = text_of(event, "node_id"), event.get("data")
         turn = text_of(data, "turn") if isinstance(data, dict) else ""
         place = f"nodes/{node_id}/{turn}" if turn else ""
-        yield TimelineEvent("run", _number(event, "seq"), ts, text_of(event, "type"), place, line, node_id=node_id)
+        yield TimelineEvent(
+            "run", _number(event, "seq"), ts, text_of(event, "type"), place, line, node_id=node_id
+        )
 
 
 def _of_turn(turn: BundleLocation, source: Literal["sdk", "hook"]) -> Iterator[TimelineEvent]:
-    name, kind, tool = (names.EVENTS, "type", "tool") if source == "sdk" else (names.HOOKS, "hook", "tool_name")
+    name, kind, tool = (
+        (names.EVENTS, "type", "tool") if source == "sdk" else (names.HOOKS, "hook", "tool_name")
+    )
     for event, line in turn.records(name):
         seq, ts = event.get("seq"), event.get("ts")
         if not (isinstance(seq, int) and isinstance(ts, int)):
             raise corrupt(turn.path(name), "a line is not an event")
         texts = {other: text_of(event, other) for other in ("tool_use_id", "role", "agent_id")}
         texts["text"] = _summary(event) if event.get("type") == "message" else ""
-        yield TimelineEvent(source, seq, ts, text_of(event, kind), turn.inside, line, text_of(event, tool), **texts)
+        yield TimelineEvent(
+            source, seq, ts, text_of(event, kind), turn.inside, line, text_of(event, tool), **texts
+        )
 
 
 def _number(event: Record, name: str) -> int:

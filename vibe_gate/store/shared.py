@@ -1,12 +1,14 @@
-"""A store that a team shares: a bucket, or a folder that all can reach. Docs: docs/guides/shared-store.md.
+"""A store that a team shares: a bucket, or a folder that all can reach. Docs:
+docs/guides/shared-store.md.
 
     answers/<code>        what a model answered, under a code of its question
     claims/<code>/<n>     who asks a question now, and until when; n + 1 takes over from one whose time is up
     runs/...              sealed runs (`shared_runs`)
     labels/...            what people say of findings
 
-Nothing is believed because it is there, but for its code (`coded`). Everything is written by create-if-absent. A review
-waits PATIENCE_S in all; if the store cannot be used, the review goes on without it, and `told` has one sentence.
+Nothing is believed because it is there, but for its code (`coded`). Everything is written by
+create-if-absent. A review waits PATIENCE_S in all; if the store cannot be used, the review goes on
+without it, and `told` has one sentence.
 """
 
 from __future__ import annotations
@@ -48,10 +50,14 @@ PATIENCE_S = 15.0
 """That a review waits for the store in all."""
 
 UPLOAD_S = 10.0
-"""That the upload of a run may take at the end of a review; later `bundles push` has LONG_CALL_S."""
+"""That the upload of a run may take at the end of a review; later `bundles push` has
+LONG_CALL_S.
+"""
 
 MAX_AT_ONCE = 32 << 20
-"""Bytes of a run that is packed and uploaded while somebody waits; packing takes a second for 20 MB."""
+"""Bytes of a run that is packed and uploaded while somebody waits; packing takes a second for 20
+MB.
+"""
 
 OFF_S = 60.0
 """That a process with many reviews goes without a store that failed."""
@@ -61,7 +67,9 @@ POLL_S = 1.0
 """Between two looks whether a claim of another machine has ended."""
 
 MAX_CLAIM = timedelta(days=1)
-"""A claim is for the rest of a review's deadline, a day at most; one for longer is of a clock that is wrong."""
+"""A claim is for the rest of a review's deadline, a day at most; one for longer is of a clock that
+is wrong.
+"""
 
 MAX_TAKEN_OVER = 20
 """Claims that end while one is made."""
@@ -75,7 +83,9 @@ MAX_ANSWER_AGE_S = 90 * 86_400
 
 NO_OBSTORE = "obstore is not installed (pip install 'vibe-gate[store]')"
 NO_KEY = "The shared store {url} is not used: " + KEY + " is not set."
-SHORT_KEY = "The shared store {url} is not used: " + KEY + f" has fewer than {LEAST_SECRET} characters."
+SHORT_KEY = (
+    "The shared store {url} is not used: " + KEY + f" has fewer than {LEAST_SECRET} characters."
+)
 
 
 class SharedAnswer(Struct, frozen=True, kw_only=True):
@@ -142,7 +152,9 @@ class SharedStore:
         self._altered_names.clear()
         if not altered_names:
             return remarks
-        objects = f"{counted(len(altered_names), 'object')} in {self.url} (first {altered_names[0]})"
+        objects = (
+            f"{counted(len(altered_names), 'object')} in {self.url} (first {altered_names[0]})"
+        )
         return (*remarks, f"{objects}: altered, or not written with this {KEY}; not used.")
 
     def runs(self, root: Path, provenance: Provenance, seconds: float = LONG_CALL_S) -> SharedRuns:
@@ -171,7 +183,9 @@ class SharedStore:
         key_by_name = {self._codes.name("answers", key): key for key in keys}
         if not key_by_name:
             return {}
-        objects = self._attempt(lambda: self._objects.get_all(key_by_name, MAX_ANSWER_BYTES), dict[str, bytes]())
+        objects = self._attempt(
+            lambda: self._objects.get_all(key_by_name, MAX_ANSWER_BYTES), dict[str, bytes]()
+        )
         answers: dict[str, SharedAnswer] = {}
         for name, data in objects.items():
             answer = self._answer(name, key_by_name[name], data)
@@ -180,7 +194,9 @@ class SharedStore:
         return answers
 
     def _answer(self, name: str, key: str, data: bytes) -> SharedAnswer | None:
-        """The answer that the object holds; None if it is too old, or does not count, which `told` says."""
+        """The answer that the object holds; None if it is too old, or does not count, which `told`
+        says.
+        """
         body = self._codes.body(name, data)
         try:
             answer = None if body is None else decode(SharedAnswer, body)
@@ -193,7 +209,9 @@ class SharedStore:
         return answer if age_s < MAX_ANSWER_AGE_S else None
 
     def put(self, key: str, answer: Mapping[str, Any], created_at: float) -> bool:
-        """Share an answer; whether it is there now. One that is there and does not count, or differs, is replaced."""
+        """Share an answer; whether it is there now. One that is there and does not count, or
+        differs, is replaced.
+        """
         name = self._codes.name("answers", key)
         new_answer = SharedAnswer(key=key, created_at=created_at, answer=dict(answer))
         new_data = self._codes.coded(name, to_json(new_answer).encode())
@@ -213,7 +231,8 @@ class SharedStore:
     # Claims
 
     def claim(self, keys: Iterable[str], seconds: float) -> bool:
-        """Be the only machine that asks these questions for so long, or until `release`; False if another one asks.
+        """Be the only machine that asks these questions for so long, or until `release`; False if
+        another one asks.
 
         True also if the store cannot be used: then a question may be paid for twice.
         """
@@ -268,7 +287,9 @@ class SharedStore:
         return claim is not None and now < claim.until < now + MAX_CLAIM
 
     def release(self, keys: Iterable[str]) -> None:
-        """Give up claims; of each the oldest first, so that a new one begins only when ours is going."""
+        """Give up claims; of each the oldest first, so that a new one begins only when ours is
+        going.
+        """
         for key in keys:
             for name in self._claim_names.pop(key, ()):
                 self._attempt(partial(self._delete, name), None, writing=True)
@@ -329,7 +350,9 @@ class SharedStore:
     # Runs
 
     def upload(self, root: Path, tracked: Collection[str], summary: Summary) -> bool:
-        """Upload a run that was just sealed; whether it is there now. `tracked` as of `Provenance`."""
+        """Upload a run that was just sealed; whether it is there now. `tracked` as of
+        `Provenance`.
+        """
         self._patience_left_s = UPLOAD_S
         provenance, run = (
             Provenance(self._clock(), tracked),
@@ -337,7 +360,9 @@ class SharedStore:
         )
         size = sum(path.stat().st_size for path in (root / run.bundle).rglob("*") if path.is_file())
         if size > MAX_AT_ONCE:
-            problem = f"Run {run.run_id} has {size // 1_000_000} MB: too much to upload while you wait"
+            problem = (
+                f"Run {run.run_id} has {size // 1_000_000} MB: too much to upload while you wait"
+            )
             self._remarks.append(f"{problem}; `vibe-gate bundles push` uploads it.")
             return False
 
@@ -362,7 +387,9 @@ class SharedStore:
         return ObjectStorage(self.url, self._environ, seconds)
 
     def _attempt(self, action: Callable[[], T], otherwise: T, *, writing: bool = False) -> T:
-        """What `action` gives; `otherwise` if the store cannot be used, or `writing` there is not allowed."""
+        """What `action` gives; `otherwise` if the store cannot be used, or `writing` there is not
+        allowed.
+        """
         began_at = self._seconds()
         if began_at < self._off_until or (writing and self._is_read_only):
             return otherwise

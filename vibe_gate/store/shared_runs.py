@@ -1,7 +1,8 @@
 """Sealed runs in a shared store: `runs/<run id>.<key>/<facts>/<sha-256>.<code>.tar.gz`.
 
-The name has all that a list shows, the digest of the archive, and a code of the two: so a list opens no object, and
-what is fetched is what was uploaded, or is named. The archive is that of `bundles export`.
+The name has all that a list shows, the digest of the archive, and a code of the two: so a list
+opens no object, and what is fetched is what was uploaded, or is named. The archive is that of
+`bundles export`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ ANSWER_DAYS, CLAIM_DAYS = 90, 2
 
 
 class StoreUnusable(StorageError):
-    """The shared store at `url` cannot be used; `why` as a clause, `denied` as of `objects.StoreUnavailable`."""
+    """The shared store at `url` cannot be used; `why` as a clause, `denied` as of
+    `objects.StoreUnavailable`.
+    """
 
     def __init__(self, url: str, error: StorageError) -> None:
         self.why, self.denied = str(error), bool(getattr(error, "denied", False))
@@ -75,7 +78,8 @@ class SharedRun(Struct, frozen=True):
 
 
 class SharedRuns(Bundles):
-    """The runs of a shared store; `root` has those that are uploaded, or takes those that are fetched.
+    """The runs of a shared store; `root` has those that are uploaded, or takes those that are
+    fetched.
 
     Methods raise StorageError with a sentence.
     """
@@ -94,24 +98,36 @@ class SharedRuns(Bundles):
         self._codes = codes
         self._objects = objects
 
-    def find(self, limit: int | None = None, *, replays: bool = False, **conditions: Unpack[Wanted]) -> list[RunEntry]:
-        """As of `Bundles`, by the names of objects alone. No replay is uploaded. UsageError: a path is wanted, which no
-        name has."""
+    def find(
+        self, limit: int | None = None, *, replays: bool = False, **conditions: Unpack[Wanted]
+    ) -> list[RunEntry]:
+        """As of `Bundles`, by the names of objects alone. No replay is uploaded. UsageError: a path
+        is wanted, which no name has.
+        """
         check_conditions(conditions)
         if "path" in conditions:
-            raise UsageError("--path looks into runs, and a list of the shared store opens none; omit one of the two.")
+            raise UsageError(
+                "--path looks into runs, and a list of the shared store opens none; omit one of the two."
+            )
         since = names.stamp(conditions["since"])[:-1] if "since" in conditions else ""
-        return [run.entry for run in self.found(since=since) if meets_conditions(run.entry, conditions)][:limit]
+        return [
+            run.entry for run in self.found(since=since) if meets_conditions(run.entry, conditions)
+        ][:limit]
 
     def found(self, *, since: str = "") -> list[SharedRun]:
-        """Every run there, newest first, each once, and foreign ones, unless the team has a run of this id: so nobody
-        without the key makes a run ambiguous. `since`: a run id's beginning."""
+        """Every run there, newest first, each once, and foreign ones, unless the team has a run of
+        this id: so nobody without the key makes a run ambiguous. `since`: a run id's beginning.
+        """
         runs = self._found(since)
         genuine = {run.entry.run_id for run in runs if run.entry.state == "sealed"}
-        return [run for run in runs if run.entry.state == "sealed" or run.entry.run_id not in genuine]
+        return [
+            run for run in runs if run.entry.state == "sealed" or run.entry.run_id not in genuine
+        ]
 
     def _found(self, since: str = "") -> list[SharedRun]:
-        objects = self._said(partial(self._objects.listed, RUNS, f"{RUNS}/{since}" if since else ""))
+        objects = self._said(
+            partial(self._objects.listed, RUNS, f"{RUNS}/{since}" if since else "")
+        )
         seen = dict[RunEntry, SharedRun]()
         for run in filter(None, map(self._run, objects)):
             seen.setdefault(run.entry, run)
@@ -127,7 +143,9 @@ class SharedRuns(Bundles):
         facts, _, ending = about.rpartition("/")
         digest, _, code = ending.removesuffix(ENDING).partition(".")
         foreign = SharedRun(RunEntry(run_id, key, "foreign"), stored.name, stored.size, "")
-        if not hmac.compare_digest(code.encode(), _code(place, facts, digest, self._codes).encode()):
+        if not hmac.compare_digest(
+            code.encode(), _code(place, facts, digest, self._codes).encode()
+        ):
             return foreign
         try:
             return SharedRun(_entry(run_id, key, facts), stored.name, stored.size, digest)
@@ -139,19 +157,26 @@ class SharedRuns(Bundles):
         return False
 
     def upload(self, run: RunEntry) -> bool:
-        """Upload a sealed run of the store below `root`; False if it is there. IntegrityError: it is not sound."""
+        """Upload a sealed run of the store below `root`; False if it is there. IntegrityError: it
+        is not sound.
+        """
         with scratch.private_folder("run") as folder:
             archive = folder / f"run{ENDING}"
             size = export_runs(self.root, self.provenance, [run], archive)
             if size > MAX_BYTES:
-                raise StorageError(f"{run.run_id} has {size:,} bytes; at most {MAX_BYTES:,} are uploaded.")
+                raise StorageError(
+                    f"{run.run_id} has {size:,} bytes; at most {MAX_BYTES:,} are uploaded."
+                )
             with archive.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            return self._said(partial(self._objects.create, object_name(run, digest, self._codes), archive))
+            return self._said(
+                partial(self._objects.create, object_name(run, digest, self._codes), archive)
+            )
 
     def fetch(self, entries: Iterable[RunEntry]) -> None:
-        """Bring runs into the store below `root`. IntegrityError, when the others are there: some are not what was
-        uploaded."""
+        """Bring runs into the store below `root`. IntegrityError, when the others are there: some
+        are not what was uploaded.
+        """
         wanted = {entry.place: entry.run_id for entry in entries}
         wrong = list[str]()
         for run in self.found(since=min(wanted.values(), default="")) if wanted else ():
@@ -185,7 +210,11 @@ class SharedRuns(Bundles):
                 done = import_runs(root, Provenance(self.provenance.now), archive)
             except IntegrityError as error:
                 return str(error).rstrip(".")
-        return "" if {*done.runs, *done.already} == {run.entry.place} else "its object holds another run"
+        return (
+            ""
+            if {*done.runs, *done.already} == {run.entry.place}
+            else "its object holds another run"
+        )
 
     def export(self, runs: Collection[RunEntry], target: Path) -> int:
         """As `export_runs`, of runs that are fetched first."""
@@ -193,7 +222,9 @@ class SharedRuns(Bundles):
         return export_runs(self.root, self.provenance, runs, target)
 
     def verify(self, runs: Collection[RunEntry] | None = None) -> Verified:
-        """What is wrong with all that is there, or some runs: each is fetched, checked, and deleted here again."""
+        """What is wrong with all that is there, or some runs: each is fetched, checked, and deleted
+        here again.
+        """
         wanted = None if runs is None else {run.place for run in runs}
         problems, checked, others = list[Problem](), 0, 0
         for run in self._found():
@@ -219,12 +250,17 @@ class SharedRuns(Bundles):
             yield from sorted(self._said(partial(self._objects.get_all, part, 4 << 20)).items())
 
     def clean(self, rules: Retention, dry_run: bool = False) -> Cleaned:
-        """Delete runs that are older than `rules` allow, by their ids; old answers and claims by the store's clock.
+        """Delete runs that are older than `rules` allow, by their ids; old answers and claims by
+        the store's clock.
 
         What is foreign stays: it may be another team's, or no object of a store at all.
         """
         last = names.stamp(self.provenance.now - timedelta(days=rules.max_age_days))
-        gone = [run for run in reversed(self.found()) if run.entry.state == "sealed" and run.entry.run_id < last]
+        gone = [
+            run
+            for run in reversed(self.found())
+            if run.entry.state == "sealed" and run.entry.run_id < last
+        ]
         old = [("runs", run.entry.run_id, run.name, run.size) for run in gone]
         old += [("answers", "", *one) for one in self._old("answers", ANSWER_DAYS)]
         old += [("claims", "", *one) for one in self._old("claims", CLAIM_DAYS)]
@@ -239,14 +275,18 @@ class SharedRuns(Bundles):
             deleted[folder].append(run_id)
             freed += size
         answers, claims = len(deleted["answers"]), len(deleted["claims"])
-        return Cleaned(tuple(deleted["runs"]), freed / 1e6, tuple(errors), answers=answers, claims=claims)
+        return Cleaned(
+            tuple(deleted["runs"]), freed / 1e6, tuple(errors), answers=answers, claims=claims
+        )
 
     def _old(self, folder: str, days: int) -> list[tuple[str, int]]:
         """Names and sizes of what the team wrote there so long ago."""
         oldest = self.provenance.now - timedelta(days=days)
         listed = self._said(partial(self._objects.listed, folder))
         sizes = {one.name: one.size for one in listed if one.modified < oldest}
-        genuine = (name for name, data in self._read([*sizes]) if self._codes.body(name, data) is not None)
+        genuine = (
+            name for name, data in self._read([*sizes]) if self._codes.body(name, data) is not None
+        )
         return [(name, sizes[name]) for name in genuine]
 
     def _said(self, action: Callable[[], T]) -> T:
@@ -268,14 +308,22 @@ def _code(place: str, facts: str, digest: str, codes: Codes) -> str:
 
 def _facts(run: RunEntry) -> str:
     """What a list says of a run, but for the changed paths, as folders of a name."""
-    kept = [value for name, value in zip(RunEntry.__struct_fields__, astuple(run), strict=True) if name in _FACTS]
+    kept = [
+        value
+        for name, value in zip(RunEntry.__struct_fields__, astuple(run), strict=True)
+        if name in _FACTS
+    ]
     packed = _packed(kept)
     if len(packed) > MAX_NAME:
-        packed = _packed([() if name == "rubrics" else value for name, value in zip(_FACTS, kept, strict=True)])
+        packed = _packed(
+            [() if name == "rubrics" else value for name, value in zip(_FACTS, kept, strict=True)]
+        )
     return "/".join(packed[start : start + _PART] for start in range(0, len(packed), _PART))
 
 
-_FACTS = tuple(name for name in RunEntry.__struct_fields__ if name not in ("run_id", "key", "state", "paths"))
+_FACTS = tuple(
+    name for name in RunEntry.__struct_fields__ if name not in ("run_id", "key", "state", "paths")
+)
 
 
 def _packed(kept: list[object]) -> str:
@@ -284,8 +332,12 @@ def _packed(kept: list[object]) -> str:
 
 
 def _entry(run_id: str, key: str, facts: str) -> RunEntry:
-    """The entry that a genuine name tells of, without what later versions append. ValueError, TypeError, zlib.error."""
+    """The entry that a genuine name tells of, without what later versions append. ValueError,
+    TypeError, zlib.error.
+    """
     packed = facts.replace("/", "")
     kept = json.loads(zlib.decompress(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))))
     about = dict(zip(_FACTS, kept, strict=False))
-    return RunEntry(run_id=run_id, key=key, **about | {"rubrics": tuple(map(tuple, about["rubrics"]))})
+    return RunEntry(
+        run_id=run_id, key=key, **about | {"rubrics": tuple(map(tuple, about["rubrics"]))}
+    )

@@ -1,4 +1,6 @@
-"""What several processes share, `<common git dir>/vibe-gate/state.db`, as one value: `open_state`."""
+"""What several processes share, `<common git dir>/vibe-gate/state.db`, as one value:
+`open_state`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def open_state(common_dir: str | os.PathLike[str], patience_s: float = PATIENCE_S) -> State:
-    """The shared state of the repository with this common git directory. Nothing is opened before it is asked.
+    """The shared state of the repository with this common git directory. Nothing is opened before
+    it is asked.
 
     A file that is locked is waited for as long as `patience_s`.
     """
@@ -31,8 +34,8 @@ def open_state(common_dir: str | os.PathLike[str], patience_s: float = PATIENCE_
 class State:
     """The tables. Threads may share it; close it, or use it as a context manager.
 
-    Only records, overrides and labels that are not written raise; for all else `problem` says that this process
-    writes nothing there.
+    Only records, overrides and labels that are not written raise; for all else `problem` says that
+    this process writes nothing there.
     """
 
     def __init__(self, common_dir: str, patience_s: float) -> None:

@@ -32,14 +32,17 @@ _IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that somethin
 
 
 def open_store(
-    root: Path, redact: CountingRedactor, clock: Clock, tracked: Callable[[], Collection[str]] = tuple
+    root: Path,
+    redact: CountingRedactor,
+    clock: Clock,
+    tracked: Callable[[], Collection[str]] = tuple,
 ) -> Store:
     """The store below `root`, the top of the working tree; made on first use, ignoring itself.
 
-    `tracked` asks git which files of the store it tracks; it is called if there is a store already. If the store
-    cannot be written (read-only, full, tracked by git, or a link or .gitignore that a hostile repository has
-    committed in its place), it opens all the same, and its runs are unrecorded: nothing in a repository may
-    keep a verdict from being reported.
+    `tracked` asks git which files of the store it tracks; it is called if there is a store already.
+    If the store cannot be written (read-only, full, tracked by git, or a link or .gitignore that a
+    hostile repository has committed in its place), it opens all the same, and its runs are
+    unrecorded: nothing in a repository may keep a verdict from being reported.
     """
     try:
         return Store(root, store_folder(root, tracked), redact, clock)
@@ -50,7 +53,9 @@ def open_store(
 class Store:
     """Begins runs. Safe for several processes at once."""
 
-    def __init__(self, root: Path, folder: Folder | str, redact: CountingRedactor, clock: Clock) -> None:
+    def __init__(
+        self, root: Path, folder: Folder | str, redact: CountingRedactor, clock: Clock
+    ) -> None:
         """`folder`: the store's, or the sentence that says why nothing can be written."""
         self.root = root
         self._folder = folder
@@ -58,17 +63,20 @@ class Store:
         self._clock = clock
 
     def begin(self, key: str, now: datetime, about: Mapping[str, Any]) -> RunRecorder:
-        """Start a run of the change `key` (commit, or `tree-<tree>`): its folder, run.json, run.created.
+        """Start a run of the change `key` (commit, or `tree-<tree>`): its folder, run.json,
+        run.created.
 
-        `about` is what run.json says besides schema, run_id, key and created_at. A
-        run that cannot be recorded begins all the same, with `lost` set. What interrupts it, its deadline for one, is
-        raised.
+        `about` is what run.json says besides schema, run_id, key and created_at. A run that cannot
+        be recorded begins all the same, with `lost` set. What interrupts it, its deadline for one,
+        is raised.
         """
         if not names.is_key(names.as_folder_name(key, "the key of a change")):
             raise ValueError(f"{key!r} is a name of the store itself")
         try:
             recorder = self._begin(self._opened(), key, now, about)
-        except Exception as error:  # as in RecordingStatus: a run that cannot be recorded is no failure
+        except (
+            Exception
+        ) as error:  # as in RecordingStatus: a run that cannot be recorded is no failure
             if isinstance(error, GateError) and not isinstance(error, StorageError):
                 raise  # the run's deadline, say
             run_id = names.run_id(now, key.encode(), 0)
@@ -77,22 +85,28 @@ class Store:
         return recorder
 
     def reopen(self, key: str, run_id: str, spent_usd: float = 0.0) -> RunRecorder:
-        """Go on with a run whose writer died, in its own bundle; `earlier` of what comes back says what it came to.
+        """Go on with a run whose writer died, in its own bundle; `earlier` of what comes back says
+        what it came to.
 
-        `spent_usd` is what the run cost until now: what its turns do not account for is its cut turns'. UsageError: the
-        run is sealed. StorageError: its writer lives, or it cannot be written. IntegrityError: its log is corrupt.
+        `spent_usd` is what the run cost until now: what its turns do not account for is its cut
+        turns'. UsageError: the run is sealed. StorageError: its writer lives, or it cannot be
+        written. IntegrityError: its log is corrupt.
         """
         return reopen(self.root, self._opened(), key, run_id, self._redact, self._clock, spent_usd)
 
     def captures(self) -> Folder | None:
-        """The folder of captured sessions, made if it is missing; None if nothing can be written."""
+        """The folder of captured sessions, made if it is missing; None if nothing can be
+        written.
+        """
         try:
             return self._opened(names.CAPTURES)
         except StorageError:
             return None
 
     def sessions(self) -> Folder:
-        """The folder of our agents' conversations, made if it is missing. StorageError if nothing can be written."""
+        """The folder of our agents' conversations, made if it is missing. StorageError if nothing
+        can be written.
+        """
         return self._opened(names.CONVERSATIONS)
 
     def _opened(self, name: str = "") -> Folder:
@@ -107,8 +121,8 @@ class Store:
     def clean_if_due(self, rules: Retention) -> Cleaned | None:
         """Delete what `rules` give up, if that was not done for a day; None if it was not due.
 
-        For after a review, never before one: creating files right after a mass delete is 30-40 times slower on
-        ext4 for a minute. StorageError.
+        For after a review, never before one: creating files right after a mass delete is 30-40
+        times slower on ext4 for a minute. StorageError.
         """
         if isinstance(self._folder, str) or not self._is_due(self._folder):
             return None
@@ -123,11 +137,15 @@ class Store:
     def _is_due(self, folder: Folder) -> bool:
         try:
             last = datetime.fromisoformat(folder.read(names.CLEANED, 64).decode().strip())
-            return not timedelta() <= self._clock() - last < CLEAN_EVERY  # a time to come is of another clock
+            return (
+                not timedelta() <= self._clock() - last < CLEAN_EVERY
+            )  # a time to come is of another clock
         except (OSError, ValueError, TypeError):
             return True
 
-    def _begin(self, store: Folder, key: str, now: datetime, about: Mapping[str, Any]) -> RunRecorder:
+    def _begin(
+        self, store: Folder, key: str, now: datetime, about: Mapping[str, Any]
+    ) -> RunRecorder:
         redact = self._redact.part()
         safe = unredacted_fields.redacted(dict(about), unredacted_fields.ABOUT, redact.value)
         run_id, folder, lock = _claim_run(store, key, now, encode_line(safe))

@@ -1,8 +1,10 @@
-"""What is stored of each write of a captured session, so that its lines can be found again: `writes.jsonl`.
+"""What is stored of each write of a captured session, so that its lines can be found again:
+`writes.jsonl`.
 
-No text: of each line 8 bytes of a keyed hash, white space aside. The key lies in state.db, so that nobody who has the
-store alone can try what a line may have been. A file's states before and after a write are stored as differences from
-the state that was last known; a reader begins anew at a line that says `fresh`.
+No text: of each line 8 bytes of a keyed hash, white space aside. The key lies in state.db, so that
+nobody who has the store alone can try what a line may have been. A file's states before and after a
+write are stored as differences from the state that was last known; a reader begins anew at a line
+that says `fresh`.
 """
 
 from __future__ import annotations
@@ -55,11 +57,13 @@ class StoredWrite(Struct, frozen=True):
     settled: FileState | None = None
     """The lines that a formatter made of them at once; None if it is not known that one did."""
     same: Mapping[int, int] = MappingProxyType({})
-    """Lines that were there before and stand elsewhere, or in another form: by line of what the write left, that of
-    `before`."""
+    """Lines that were there before and stand elsewhere, or in another form: by line of what the
+    write left, that of `before`.
+    """
     joined: frozenset[int] = frozenset()
-    """Digests of the lines, and of the brackets over several lines, that the write brought, as `LineDigests.loose`
-    makes them."""
+    """Digests of the lines, and of the brackets over several lines, that the write brought, as
+    `LineDigests.loose` makes them.
+    """
 
     @property
     def left(self) -> FileState | None:
@@ -106,8 +110,9 @@ class LineDigests:
         return tuple([digests[line] if line in digests else self._digest(line) for line in lines])
 
     def loose(self, lines: Sequence[str], numbers: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """Digests that stay when a formatter breaks lines or changes quotes, of the lines with these numbers (from 0)
-        and the brackets around them: by digest the span from its first line to before the one after its last.
+        """Digests that stay when a formatter breaks lines or changes quotes, of the lines with
+        these numbers (from 0) and the brackets around them: by digest the span from its first line
+        to before the one after its last.
 
         Short ones, which stand everywhere, are left out.
         """
@@ -155,7 +160,9 @@ class WriteLog:
     """Makes the lines of writes.jsonl, of the events that are folded at once."""
 
     def __init__(self, digests: LineDigests | None, redact: Callable[[Any], Any]) -> None:
-        """`digests`: None if the clone has no key; then no states are stored. `redact` takes any JSON."""
+        """`digests`: None if the clone has no key; then no states are stored. `redact` takes any
+        JSON.
+        """
         self._digests = digests
         self._redact = redact
         self._last_states: dict[str, FileState] = {}
@@ -180,7 +187,9 @@ class WriteLog:
             return encode_line(plain(_Row(**about, key="")))
         return encode_line(plain(self._row_with_states(about, write, self._digests)))
 
-    def _row_with_states(self, about: Mapping[str, Any], write: FileWrite, digests: LineDigests) -> _Row:
+    def _row_with_states(
+        self, about: Mapping[str, Any], write: FileWrite, digests: LineDigests
+    ) -> _Row:
         settled_text = None if write.settled is None else write.settled.decode("utf-8", "replace")
         last_state = self._last_states.get(write.path)
         before = _digest_text(digests, write.before)
@@ -220,8 +229,12 @@ def _digest_text(digests: LineDigests, text: str | None) -> FileState | None:
     return None if text is None else digests.of_text(text)
 
 
-def _new_loose_digests(digests: LineDigests, text: str, before: FileState, after: FileState) -> set[int]:
-    """Loose digests of what is in `after` and was not before, but for those that its lines have anyway."""
+def _new_loose_digests(
+    digests: LineDigests, text: str, before: FileState, after: FileState
+) -> set[int]:
+    """Loose digests of what is in `after` and was not before, but for those that its lines have
+    anyway.
+    """
     new_numbers = [number for number, match in enumerate(matches(before, after)) if match < 0]
     line_digests = {after[number] for number in new_numbers}
     return digests.loose(text_lines(text), new_numbers).keys() - line_digests
@@ -298,8 +311,9 @@ class WriteReader:
         self._last_states: dict[str, FileState] = {}
 
     def write(self, line: bytes) -> StoredWrite | None:
-        """The write; without states if they cannot be told. None: the line is damaged, and states before it are lost
-        to those after it."""
+        """The write; without states if they cannot be told. None: the line is damaged, and states
+        before it are lost to those after it.
+        """
         try:
             row = decode(_Row, line)
             before, after, settled = self._states(row)
@@ -325,7 +339,9 @@ class WriteReader:
         return write
 
     def _states(self, row: _Row) -> list[FileState | None]:
-        """The states before and after the write and after a formatter, each made of the last one that is known."""
+        """The states before and after the write and after a formatter, each made of the last one
+        that is known.
+        """
         base = () if row.fresh else self._last_states.get(row.path)
         if base is None or row.key != self._key_id:
             return [None, None, None]

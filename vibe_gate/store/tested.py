@@ -1,4 +1,6 @@
-"""What a run was for a test: a line of its annotations, which no seal covers; the test ends after the run is sealed."""
+"""What a run was for a test: a line of its annotations, which no seal covers; the test ends after
+the run is sealed.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,29 @@ def read_tested_run(bundles: Bundles, entry: RunEntry) -> TestedRun | None:
         return None  # most runs: ten thousand are asked at once
     try:
         bundle = Folder.at(bundles.root).folder(STORE).below(entry.place)
-        notes = [record[TYPE] for record in map(parse_object, lines(bundle, names.ANNOTATIONS)) if TYPE in record]
+        notes = [
+            record[TYPE]
+            for record in map(parse_object, lines(bundle, names.ANNOTATIONS))
+            if TYPE in record
+        ]
         return read(TestedRun, notes[-1]) if notes else None
     except (OSError, ValueError):
         return None
 
 
 def note_tested_run(bundles: Bundles, entry: RunEntry, run: TestedRun, at: datetime) -> None:
-    """Append what the recorded run was for a test to its annotations; `run` is redacted. StorageError."""
+    """Append what the recorded run was for a test to its annotations; `run` is redacted.
+    StorageError.
+    """
     times = f", repetition {run.repetition}" if run.repetition > 1 else ""
     message = f"{run.test}{times}: {run.result}"
-    about = {"ts": names.milliseconds(at), "type": TYPE, "message": message, "turn": "", TYPE: to_builtins(run)}
+    about = {
+        "ts": names.milliseconds(at),
+        "type": TYPE,
+        "message": message,
+        "turn": "",
+        TYPE: to_builtins(run),
+    }
     require_untracked(bundles.provenance.tracked)
     try:
         bundle = Folder.at(bundles.root).folder(STORE).below(entry.place)

@@ -1,4 +1,6 @@
-"""One turn of an agent's session: the SDK's stream and the hooks as they come, the summary at its end."""
+"""One turn of an agent's session: the SDK's stream and the hooks as they come, the summary at its
+end.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,28 @@ from vibe_gate.store.contents import Contents, CountingRedactor, TextRedactor, r
 from vibe_gate.store.folder import Folder, close_descriptor, write_all
 from vibe_gate.store.log import Log, encode_line
 from vibe_gate.store.recording import RecordingStatus, never_fails
-from vibe_gate.store.turn_summary import HookMark, TurnMetrics, TurnSummary, correlate, count, todos_after
+from vibe_gate.store.turn_summary import (
+    HookMark,
+    TurnMetrics,
+    TurnSummary,
+    correlate,
+    count,
+    todos_after,
+)
 
 if TYPE_CHECKING:
     from vibe_gate.domain.wire import TurnResult
 
-_NAMES = ("type", "role", "tool", "hook", "hook_event_name", "tool_name", "tool_use_id", "session_id")
+_NAMES = (
+    "type",
+    "role",
+    "tool",
+    "hook",
+    "hook_event_name",
+    "tool_name",
+    "tool_use_id",
+    "session_id",
+)
 """What is kept of an event that cannot be kept whole."""
 
 _SAID = ("content", "text", "thinking", "input", "result", "subtype")
@@ -40,7 +58,11 @@ class TurnParts:
     """What a recorded turn writes with."""
 
     def __init__(
-        self, folder: Folder, redact: CountingRedactor, clock: Callable[[], datetime], completed: Completed
+        self,
+        folder: Folder,
+        redact: CountingRedactor,
+        clock: Callable[[], datetime],
+        completed: Completed,
     ) -> None:
         self.folder, self.redact, self.clock, self.completed = folder, redact, clock, completed
         self.contents = Contents(folder, redact)
@@ -57,7 +79,12 @@ class TurnRecorder:
     """
 
     def __init__(
-        self, run_id: str, node_id: str, number: int, parts: TurnParts | None, status: RecordingStatus
+        self,
+        run_id: str,
+        node_id: str,
+        number: int,
+        parts: TurnParts | None,
+        status: RecordingStatus,
     ) -> None:
         self.node_id = node_id
         self.number = number
@@ -71,9 +98,11 @@ class TurnRecorder:
 
     @never_fails
     def event(self, parts: TurnParts, data: Mapping[str, Any]) -> None:
-        """Append one message, usage, todo ... of the SDK's stream; its own `ts` is kept if it has one.
+        """Append one message, usage, todo ... of the SDK's stream; its own `ts` is kept if it has
+        one.
 
-        Pieces of a message do not belong here: a secret that is cut in two is not found. Append whole messages.
+        Pieces of a message do not belong here: a secret that is cut in two is not found. Append
+        whole messages.
         """
         safe = _redacted(parts.redact, data, unredacted_fields.STREAM)
         ts = _ts(safe, parts.clock)
@@ -91,15 +120,21 @@ class TurnRecorder:
         ts = _ts(safe, parts.clock)
         own = {"ts": ts, "hook": hook, "tool_use_id": tool_use_id}
         seq = parts.hooks.append(lambda seq: {"seq": seq, **own} | safe | {"seq": seq, **own})
-        self._marks.append(HookMark(seq, ts, hook, tool_use_id, escape.show_text(text_of(safe, "tool_name"))))
+        self._marks.append(
+            HookMark(seq, ts, hook, tool_use_id, escape.show_text(text_of(safe, "tool_name")))
+        )
 
     @never_fails
     def content(self, parts: TurnParts, side: Side, data: bytes) -> Content:
-        """Keep one side of a file that the agent changed; hash and size for `TurnFile`, None if not recorded."""
+        """Keep one side of a file that the agent changed; hash and size for `TurnFile`, None if not
+        recorded.
+        """
         kept = parts.contents.keep(side, data)
         return Content(sha256=kept.sha256, size=kept.size)
 
-    def restore(self, events: Iterable[Mapping[str, Any]], hooks: Iterable[Mapping[str, Any]]) -> None:
+    def restore(
+        self, events: Iterable[Mapping[str, Any]], hooks: Iterable[Mapping[str, Any]]
+    ) -> None:
         """Take up what an earlier process recorded of this turn, and cut torn lines."""
         self._cut()
         for seq, hook in enumerate(hooks):
@@ -136,8 +171,12 @@ class TurnRecorder:
         if change.patch:
             parts.folder.place(names.TURN_PATCH, redacted_patch(change.patch, parts.redact.data))
         denied = (str(denial.get("tool_use_id", "")) for denial in result.permission_denials)
-        calls, capture = correlate(self._marks, frozenset(escape.show_text(parts.redact.text(call)) for call in denied))
-        if result.status == "interrupted":  # what it did after its last recorded event, no hook told
+        calls, capture = correlate(
+            self._marks, frozenset(escape.show_text(parts.redact.text(call)) for call in denied)
+        )
+        if (
+            result.status == "interrupted"
+        ):  # what it did after its last recorded event, no hook told
             warnings = (*capture.warnings, f"cut off: {escape.show_text(result.detail)}")
             capture = replace(capture, complete=False, warnings=warnings)
         metrics = TurnMetrics(
@@ -168,12 +207,20 @@ class TurnRecorder:
         parts.folder.place(names.SUMMARY, encode_line(safe))
         trees = {"before": change.before, "after": change.after} if change.after else {}
         parts.completed(
-            self, {"status": result.status, **trees, "usd": 0.0 if result.cost.replayed else result.cost.usd}
+            self,
+            {
+                "status": result.status,
+                **trees,
+                "usd": 0.0 if result.cost.replayed else result.cost.usd,
+            },
         )
 
 
-def _redacted(redact: TextRedactor, data: Mapping[str, Any], own: unredacted_fields.Own = False) -> dict[str, Any]:
-    """The event without secrets; its names if the rest cannot be kept: a session goes on, and says what is missing.
+def _redacted(
+    redact: TextRedactor, data: Mapping[str, Any], own: unredacted_fields.Own = False
+) -> dict[str, Any]:
+    """The event without secrets; its names if the rest cannot be kept: a session goes on, and says
+    what is missing.
 
     A model can nest a tool's input as deep as it likes, and write what no redactor was tried with.
     """
@@ -204,15 +251,23 @@ def readable(event: Mapping[str, Any], ts: int) -> str:
     """
     if event.get("type") in ("system", "usage"):
         return ""
-    who = " ".join(text_of(event, name) for name in ("type", "role", "tool") if text_of(event, name))
+    who = " ".join(
+        text_of(event, name) for name in ("type", "role", "tool") if text_of(event, name)
+    )
     told = next((event[name] for name in _SAID if event.get(name) not in (None, "")), None)
     if told is None:
-        told = {name: value for name, value in event.items() if name not in _IN_THE_HEAD and value != ""}
-    if isinstance(told, list) and all(isinstance(block, dict) and text_of(block, "text") for block in told):
+        told = {
+            name: value for name, value in event.items() if name not in _IN_THE_HEAD and value != ""
+        }
+    if isinstance(told, list) and all(
+        isinstance(block, dict) and text_of(block, "text") for block in told
+    ):
         told = "\n".join(block["text"] for block in told)
     said = told if isinstance(told, str) else json.dumps(told, default=repr, ensure_ascii=False)
     seconds, milliseconds = divmod(ts, 1000)
-    clock = f"{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{milliseconds:03d}"
+    clock = (
+        f"{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{milliseconds:03d}"
+    )
     return f"{clock} {escape.show_text(who)}: {escape.show_block(said)}\n"
 
 

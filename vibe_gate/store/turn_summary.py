@@ -1,6 +1,7 @@
 """`summary.json` of a turn: what it used, its tool calls, its todos, in the seed's names exactly.
 
-Tool calls are put together from hook events by `tool_use_id` only: parallel calls of one tool end in any order.
+Tool calls are put together from hook events by `tool_use_id` only: parallel calls of one tool end
+in any order.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from vibe_gate.domain.turn import TODO_STATUSES, SeedModel, TodoStatus, TurnFile
 
 
 class TurnMetrics(SeedModel, frozen=True, kw_only=True):
-    """What the turn used. Tokens, USD, milliseconds, counts; None is "not known" and left out of the file.
+    """What the turn used. Tokens, USD, milliseconds, counts; None is "not known" and left out of
+    the file.
 
     `cost_basis` "unknown": the USD are the most that it may have cost.
     """
@@ -51,7 +53,9 @@ class HookRef(SeedModel, frozen=True, kw_only=True):
 
 
 class ToolCall(SeedModel, frozen=True, kw_only=True):
-    """One tool call. Times are milliseconds since 1970; no `ended_at`: it was denied, or its end was not captured."""
+    """One tool call. Times are milliseconds since 1970; no `ended_at`: it was denied, or its end
+    was not captured.
+    """
 
     name: str
     ok: bool
@@ -87,7 +91,9 @@ class Redacted(SeedModel, frozen=True, kw_only=True):
 
 
 class TurnSummary(SeedModel, frozen=True, kw_only=True):
-    """The document. `test_id` is `<run id>/<node id>/<turn>`, `status` and `detail` say how the session ended."""
+    """The document. `test_id` is `<run id>/<node id>/<turn>`, `status` and `detail` say how the
+    session ended.
+    """
 
     schema: Literal[1] = 1
     test_id: str
@@ -118,7 +124,9 @@ _ENDS = {"PostToolUse": True, "PostToolUseFailure": False}
 """Hook events that end a tool call, and whether the call succeeded."""
 
 
-def correlate(marks: Iterable[HookMark], denied: Collection[str]) -> tuple[tuple[ToolCall, ...], HookCaptureStatus]:
+def correlate(
+    marks: Iterable[HookMark], denied: Collection[str]
+) -> tuple[tuple[ToolCall, ...], HookCaptureStatus]:
     """Tool calls in the order in which they started, and what of them is missing.
 
     A start without an end is a failed call, and a missing event unless it was denied.
@@ -148,7 +156,9 @@ def correlate(marks: Iterable[HookMark], denied: Collection[str]) -> tuple[tuple
         calls.append((first.seq, _call(start, end, first)))
     calls.sort(key=lambda call: call[0])
     status = HookCaptureStatus(
-        complete=not missing and not warnings, missing_events=tuple(missing), warnings=tuple(warnings)
+        complete=not missing and not warnings,
+        missing_events=tuple(missing),
+        warnings=tuple(warnings),
     )
     return tuple(call for _, call in calls), status
 
@@ -168,7 +178,9 @@ def count(changes: Iterable[ChangeType]) -> FileStats:
     """Changed files by kind of change; a changed type counts as modified."""
     kinds = Counter(changes)
     counts = {"added": kinds["added"], "deleted": kinds["deleted"], "renamed": kinds["renamed"]}
-    return FileStats(**counts, modified=kinds["modified"] + kinds["type_changed"], total=kinds.total())
+    return FileStats(
+        **counts, modified=kinds["modified"] + kinds["type_changed"], total=kinds.total()
+    )
 
 
 def todos_after(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> list[TurnTodo]:

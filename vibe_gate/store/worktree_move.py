@@ -1,4 +1,6 @@
-"""The store of a linked worktree, moved into the store of all working trees before git removes the worktree."""
+"""The store of a linked worktree, moved into the store of all working trees before git removes the
+worktree.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,16 @@ class MovedItems(Struct, frozen=True):
     """Why runs and sessions stay there, a clause for each."""
 
 
-def move_worktree_store(top: Path, root: Path, tracked: Collection[str], state: State) -> MovedItems:
-    """Move all runs and sessions from the store in a linked worktree's `top` into the store in `root`.
+def move_worktree_store(
+    top: Path, root: Path, tracked: Collection[str], state: State
+) -> MovedItems:
+    """Move all runs and sessions from the store in a linked worktree's `top` into the store in
+    `root`.
 
-    Nothing is replaced, no link is followed, and what a process is writing stays until the next time. A store that
-    belongs to neither the user nor the owner of `root` stays as it is. StorageError: the store in `root` cannot be
-    written, or git tracks files of it, which `tracked` lists.
+    Nothing is replaced, no link is followed, and what a process is writing stays until the next
+    time. A store that belongs to neither the user nor the owner of `root` stays as it is.
+    StorageError: the store in `root` cannot be written, or git tracks files of it, which `tracked`
+    lists.
     """
     require_untracked(tracked)
     source = open_store_folder(top)
@@ -79,7 +85,9 @@ def _moved(source: Folder, target: Folder) -> MovedItems:
                 os.rmdir(key, dir_fd=folder.fileno())
     for name in (names.CAPTURES, names.CONVERSATIONS):
         if name in source.folders():
-            moved, reasons = _move_sessions(source.folder(name), target.folder(name, create=True), target)
+            moved, reasons = _move_sessions(
+                source.folder(name), target.folder(name, create=True), target
+            )
             sessions += moved
             left_reasons += reasons
     return MovedItems(runs, sessions, tuple(left_reasons))
@@ -90,7 +98,9 @@ _IS_THERE = "already there"
 
 
 def _move_runs(source: Folder, target: Folder, store: Folder) -> tuple[int, list[str]]:
-    """Move the runs of one key, and its mark that they are to be kept; how many, and why others stay."""
+    """Move the runs of one key, and its mark that they are to be kept; how many, and why others
+    stay.
+    """
     moved = 0
     reasons = list[str]()
     if names.KEEP in source.files() and not target.has(names.KEEP):
@@ -106,7 +116,9 @@ def _move_runs(source: Folder, target: Folder, store: Folder) -> tuple[int, list
 
 
 def _move_sessions(source: Folder, target: Folder, store: Folder) -> tuple[int, list[str]]:
-    """Move sessions; a captured one whose name is taken gets another. How many, and why others stay."""
+    """Move sessions; a captured one whose name is taken gets another. How many, and why others
+    stay.
+    """
     moved = 0
     reasons = list[str]()
     for name in source.folders():
@@ -131,7 +143,8 @@ def _reason_of(error: OSError) -> str:
 def _move_unused(source: Folder, name: str, target: Folder, new_name: str, store: Folder) -> bool:
     """Move a folder; whether it was moved, False if another process did so.
 
-    BlockingIOError if a process is writing it, FileExistsError if the target has such a folder, OSError.
+    BlockingIOError if a process is writing it, FileExistsError if the target has such a folder,
+    OSError.
     """
     if target.has(new_name):
         raise FileExistsError(new_name)
@@ -157,7 +170,10 @@ def _move_folder(source: Folder, name: str, target: Folder, new_name: str, store
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        trash, unfinished = store.folder(names.TRASH, create=True), f"{new_name}.{secrets.token_hex(4)}"
+        trash, unfinished = (
+            store.folder(names.TRASH, create=True),
+            f"{new_name}.{secrets.token_hex(4)}",
+        )
         _copy_files(source.folder(name), trash.make(unfinished))
         trash.move(unfinished, target, new_name)
         source.remove_folder(name)
@@ -169,6 +185,9 @@ def _copy_files(source: Folder, target: Folder) -> None:
         if entry.is_dir(follow_symlinks=False):
             _copy_files(source.folder(entry.name), target.make(entry.name))
             continue
-        with open(source.reading(entry.name), "rb") as original, open(target.appending(entry.name), "ab") as copy:
+        with (
+            open(source.reading(entry.name), "rb") as original,
+            open(target.appending(entry.name), "ab") as copy,
+        ):
             while chunk := original.read(_COPIED_BYTES):
                 copy.write(chunk)

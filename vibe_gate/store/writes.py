@@ -1,7 +1,9 @@
-"""What the hook events of each known agent say: which are prompts, and which tool calls wrote files.
+"""What the hook events of each known agent say: which are prompts, and which tool calls wrote
+files.
 
-`AGENTS` is the one place that knows how an agent's events are spelled. Whole texts of a file are known only where the
-agent tells them; the blob ids are all that git may have stored for the file after the call.
+`AGENTS` is the one place that knows how an agent's events are spelled. Whole texts of a file are
+known only where the agent tells them; the blob ids are all that git may have stored for the file
+after the call.
 """
 
 from __future__ import annotations
@@ -19,16 +21,22 @@ from msgspec import Struct, field
 from vibe_gate.store.folder import Folder
 
 MAX_FILE_BYTES = 10 << 20
-"""Of a file whose content is read back from disk, and letters that an edit may lead to: a bundle keeps none larger."""
+"""Of a file whose content is read back from disk, and letters that an edit may lead to: a bundle
+keeps none larger.
+"""
 
 MAX_FILES = 2_000
-"""Files of one call whose lines are followed: a patch may name any number, and the next command folds it."""
+"""Files of one call whose lines are followed: a patch may name any number, and the next command
+folds it.
+"""
 
 MAX_HUNKS = 200
 """Hunks of one file by which its text before a call is worked out."""
 
 SETTLING_S = 2.0
-"""A file that changed no later than this after a call is still the agent's (formatters run as hooks, too)."""
+"""A file that changed no later than this after a call is still the agent's (formatters run as
+hooks, too).
+"""
 
 CLAUDE = "claude"
 """The agent of a session whose name says no other."""
@@ -43,7 +51,9 @@ class CapturedEvent(Struct, frozen=True):
     agent: str = CLAUDE
     """A key of `AGENTS`."""
     worktree: str = ""
-    """The top of the linked worktree in which the agent was; "" in the main one, or if that is not known."""
+    """The top of the linked worktree in which the agent was; "" in the main one, or if that is not
+    known.
+    """
 
     @property
     def kind(self) -> str:
@@ -58,14 +68,17 @@ class FileWrite(Struct, frozen=True):
     tool: str
     tool_use_id: str
     before: str | None
-    """The whole text before the call; "" of a new file, None if the event does not have it. Some agents give all line
-    ends as LF."""
+    """The whole text before the call; "" of a new file, None if the event does not have it. Some
+    agents give all line ends as LF.
+    """
     after: str | None
     """The whole text after the call, as `before`."""
     blobs: frozenset[str]
     """The ids that git may give to what the call left."""
     settled: bytes | None = None
-    """What lay on the disk right after the call, formatters included, if nothing has changed it since."""
+    """What lay on the disk right after the call, formatters included, if nothing has changed it
+    since.
+    """
 
 
 class _PatchedLines(Struct, frozen=True):
@@ -76,7 +89,9 @@ class _PatchedLines(Struct, frozen=True):
 
 
 class _WrittenFile(Struct, frozen=True):
-    """What a call's event says of one file: its path, and its text before and after, None if it does not have them."""
+    """What a call's event says of one file: its path, and its text before and after, None if it
+    does not have them.
+    """
 
     path: str
     before: str | None = None
@@ -111,9 +126,11 @@ def prompt_of(event: CapturedEvent) -> str | None:
 
 
 def writes_of(event: CapturedEvent) -> tuple[FileWrite, ...]:
-    """The files that the call wrote; one call of some tools writes several. () of an event that tells of none.
+    """The files that the call wrote; one call of some tools writes several. () of an event that
+    tells of none.
 
-    Reads the file back, if nothing has changed it since; of more than `MAX_FILES` in one call no text is told.
+    Reads the file back, if nothing has changed it since; of more than `MAX_FILES` in one call no
+    text is told.
     """
     tool = _text(event.data, "tool_name") or ""
     files = _files_of(event)
@@ -172,7 +189,9 @@ def _write(file: _WrittenFile, event: CapturedEvent, tool: str) -> FileWrite:
 
 
 def _write_of_many(file: _WrittenFile, event: CapturedEvent, tool: str) -> FileWrite:
-    """A file of a call that wrote very many: where it is, and the ids that git may give to its content."""
+    """A file of a call that wrote very many: where it is, and the ids that git may give to its
+    content.
+    """
     path = os.path.join(_text(event.data, "cwd") or "/", file.path)  # noqa: PTH118
     contents = _as_stored(file.after) if file.after else iter(())
     blobs = frozenset(blob_id(content) for content in contents)
@@ -189,7 +208,9 @@ def _path_of(file: _WrittenFile, event: CapturedEvent) -> Path:
 
 
 def _text_before(text: str, hunks: tuple[_PatchedLines, ...]) -> str | None:
-    """The text of which the hunks made this one; None if they do not fit, or fit in several places."""
+    """The text of which the hunks made this one; None if they do not fit, or fit in several
+    places.
+    """
     padded = "\n" + text.replace("\r\n", "\n").removesuffix("\n") + "\n"
     parts: list[str] = []
     start = 0
@@ -204,7 +225,9 @@ def _text_before(text: str, hunks: tuple[_PatchedLines, ...]) -> str | None:
     return None if len(hunks) > MAX_HUNKS else "".join(parts)[1:]
 
 
-def _claude_write(tool_input: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[_WrittenFile, ...]:
+def _claude_write(
+    tool_input: Mapping[str, Any], response: Mapping[str, Any]
+) -> tuple[_WrittenFile, ...]:
     before = _text(response, "originalFile")
     if response.get("type") == "create":
         before = ""
@@ -212,7 +235,9 @@ def _claude_write(tool_input: Mapping[str, Any], response: Mapping[str, Any]) ->
     return _at("file_path", tool_input, before, after)
 
 
-def _claude_edit(tool_input: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[_WrittenFile, ...]:
+def _claude_edit(
+    tool_input: Mapping[str, Any], response: Mapping[str, Any]
+) -> tuple[_WrittenFile, ...]:
     # What the response has is what was done: the user may have changed the proposal.
     original = _text(response, "originalFile")
     old = _text(response, "oldString")
@@ -227,7 +252,9 @@ def _claude_edit(tool_input: Mapping[str, Any], response: Mapping[str, Any]) -> 
 
 
 def _structured_patch(response: Mapping[str, Any]) -> tuple[_PatchedLines, ...]:
-    """The hunks that Claude Code tells of an edit. In a subagent it tells nothing else of the file."""
+    """The hunks that Claude Code tells of an edit. In a subagent it tells nothing else of the
+    file.
+    """
     hunks = response.get("structuredPatch")
     patched: list[_PatchedLines] = []
     for hunk in hunks if isinstance(hunks, list) else ():
@@ -239,13 +266,17 @@ def _structured_patch(response: Mapping[str, Any]) -> tuple[_PatchedLines, ...]:
 
 
 def _patched_lines(lines: Iterable[str]) -> _PatchedLines:
-    """Of lines that begin with " ", "-" or "+", as in a patch; what else stands there is no line of the file."""
+    """Of lines that begin with " ", "-" or "+", as in a patch; what else stands there is no line of
+    the file.
+    """
     old = tuple(line[1:] for line in lines if line[:1] in (" ", "-"))
     new = tuple(line[1:] for line in lines if line[:1] in (" ", "+"))
     return _PatchedLines(old, new)
 
 
-def _edited(original: str | None, old: str | None, new: str | None, *, everywhere: bool) -> str | None:
+def _edited(
+    original: str | None, old: str | None, new: str | None, *, everywhere: bool
+) -> str | None:
     if original is None or old is None or new is None or old not in original:
         return None
     if not old:
@@ -256,7 +287,9 @@ def _edited(original: str | None, old: str | None, new: str | None, *, everywher
     return original.replace(old, new, times)
 
 
-def _claude_multi_edit(tool_input: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[_WrittenFile, ...]:
+def _claude_multi_edit(
+    tool_input: Mapping[str, Any], response: Mapping[str, Any]
+) -> tuple[_WrittenFile, ...]:
     original = _text(response, "originalFile")
     if original is None:
         original = _text(response, "originalFileContents")
@@ -266,11 +299,15 @@ def _claude_multi_edit(tool_input: Mapping[str, Any], response: Mapping[str, Any
         if not isinstance(edit, dict):
             return _at("file_path", tool_input, original)
         everywhere = edit.get("replace_all") is True
-        after = _edited(after, _text(edit, "old_string"), _text(edit, "new_string"), everywhere=everywhere)
+        after = _edited(
+            after, _text(edit, "old_string"), _text(edit, "new_string"), everywhere=everywhere
+        )
     return _at("file_path", tool_input, original, after, _structured_patch(response))
 
 
-def _claude_notebook(tool_input: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[_WrittenFile, ...]:
+def _claude_notebook(
+    tool_input: Mapping[str, Any], response: Mapping[str, Any]
+) -> tuple[_WrittenFile, ...]:
     # It leaves out both for a notebook that is too large.
     before, after = _text(response, "original_file"), _text(response, "updated_file")
     return _at("notebook_path", tool_input, before or None, after or None)
@@ -286,7 +323,9 @@ def _gemini_file(_: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[_Wr
 
 
 def _codex_patch(tool_input: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_WrittenFile, ...]:
-    """A patch tells the whole text of a file that it adds, and what it changes in a file that it updates."""
+    """A patch tells the whole text of a file that it adds, and what it changes in a file that it
+    updates.
+    """
     parts_of: dict[str, list[list[str]]] = {}
     added_paths = set()
     path = ""
@@ -307,7 +346,9 @@ def _codex_patch(tool_input: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_
             parts_of[path].append([])
         elif path:
             parts_of[path][-1].append(line)
-    return tuple(_patched_file(path, parts, path in added_paths) for path, parts in parts_of.items())
+    return tuple(
+        _patched_file(path, parts, path in added_paths) for path, parts in parts_of.items()
+    )
 
 
 def _patched_file(path: str, parts: list[list[str]], is_new: bool) -> _WrittenFile:

@@ -1,4 +1,5 @@
-"""`vibe-gate action`: a pull request's job. What the runner says comes in here; verdict, comment and outputs go out.
+"""`vibe-gate action`: a pull request's job. What the runner says comes in here; verdict, comment
+and outputs go out.
 
 inputs        what the workflow asks for
 event         what happened, from the runner's event file

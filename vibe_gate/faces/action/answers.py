@@ -1,7 +1,7 @@
 """Judges' answers that travel between jobs in a file, which action.yml keeps in the Actions cache.
 
-Any step of a pull request's jobs can write that cache, so the file counts only with a code made from the model's API
-key, which the change cannot know. A fork's job takes and leaves none.
+Any step of a pull request's jobs can write that cache, so the file counts only with a code made
+from the model's API key, which the change cannot know. A fork's job takes and leaves none.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ LEAST_SECRET = 20
 MAX_BYTES = 16 << 20
 """Several times what the kept answers need."""
 
-REFUSED = (
-    "The answers of earlier jobs were not used: they were not made with this job's API key. Judges were asked again."
-)
+REFUSED = "The answers of earlier jobs were not used: they were not made with this job's API key. Judges were asked again."
 
 
 def signing_key(environ: Mapping[str, str]) -> str:
@@ -32,9 +30,13 @@ def signing_key(environ: Mapping[str, str]) -> str:
 
 
 class TravellingAnswers:
-    """The file of one job, and its clone's answers. `VIBE_GATE_ANSWERS` names the file; without it nothing travels."""
+    """The file of one job, and its clone's answers. `VIBE_GATE_ANSWERS` names the file; without it
+    nothing travels.
+    """
 
-    def __init__(self, runner: Runner, environ: Mapping[str, str], common_dir: Path, *, fork: bool) -> None:
+    def __init__(
+        self, runner: Runner, environ: Mapping[str, str], common_dir: Path, *, fork: bool
+    ) -> None:
         secret, place = signing_key(environ), environ.get("VIBE_GATE_ANSWERS", "")
         self._file = Path(place) if place and not fork and secret else None
         self._secret = secret
@@ -43,7 +45,8 @@ class TravellingAnswers:
         self._brought = b""
 
     def bring(self) -> str:
-        """Let the clone have the file's answers and no others, which other steps could have put there.
+        """Let the clone have the file's answers and no others, which other steps could have put
+        there.
 
         "", or a sentence about a file that does not count.
         """
@@ -55,7 +58,9 @@ class TravellingAnswers:
         return "" if genuine or not self._brought else REFUSED
 
     def keep(self) -> None:
-        """Leave the answers for the next job, and say in the output `answers` that there are new ones."""
+        """Leave the answers for the next job, and say in the output `answers` that there are new
+        ones.
+        """
         if self._file is None:
             return
         with open_state(self._common_dir) as state:

@@ -1,4 +1,5 @@
-"""Who lets something pass: changes of the gate by an approving review of exactly this commit, findings by comments.
+"""Who lets something pass: changes of the gate by an approving review of exactly this commit,
+findings by comments.
 
 Both by people with write access who are none of the change's authors.
 """
@@ -29,8 +30,12 @@ MOST_TOLD = 5
 _GITHUB = {"noreply@github.com": "web-flow"}
 """Who commits what people merge or edit on GitHub's pages."""
 
-_CO_AUTHOR = re.compile(r"^[ \t]*co-authored-by[ \t]*:[^\n]*?<[ \t]*([^<>\n]+?)[ \t]*>", re.I | re.M)
-_NO_REPLY = re.compile(r"(?:(\d{1,15})\+)?([a-z0-9_-]{1,100}(?:\[bot\])?)@users\.noreply\.[a-z0-9.-]+\Z", re.I)
+_CO_AUTHOR = re.compile(
+    r"^[ \t]*co-authored-by[ \t]*:[^\n]*?<[ \t]*([^<>\n]+?)[ \t]*>", re.I | re.M
+)
+_NO_REPLY = re.compile(
+    r"(?:(\d{1,15})\+)?([a-z0-9_-]{1,100}(?:\[bot\])?)@users\.noreply\.[a-z0-9.-]+\Z", re.I
+)
 
 
 class Approvals:
@@ -39,7 +44,9 @@ class Approvals:
     `commits` reads all commits of the change; () if there are too many, or they are not here.
     """
 
-    def __init__(self, forge: Forge | None, trigger: Trigger, commits: Callable[[], Sequence[Commit]]) -> None:
+    def __init__(
+        self, forge: Forge | None, trigger: Trigger, commits: Callable[[], Sequence[Commit]]
+    ) -> None:
         self._forge = forge
         self._trigger = trigger
         self._commits = commits
@@ -55,11 +62,15 @@ class Approvals:
         try:
             return self._look(self._forge, self._number)
         except ForgeError as error:
-            self.notes.append(f"Whether the change of the gate is approved could not be read: {error}")
+            self.notes.append(
+                f"Whether the change of the gate is approved could not be read: {error}"
+            )
             return None
 
     def overrides(self) -> tuple[Waiver, ...]:
-        """The findings that people accepted of this head commit, by comments that stand as they were answered."""
+        """The findings that people accepted of this head commit, by comments that stand as they
+        were answered.
+        """
         if self._forge is None or self._number is None:
             return ()
         try:
@@ -69,7 +80,9 @@ class Approvals:
             return ()
 
     def _overrides(self, forge: Forge, number: int) -> tuple[Waiver, ...]:
-        """The overrides that count; the others are noted, each finding once, and not where one of them counts."""
+        """The overrides that count; the others are noted, each finding once, and not where one of
+        them counts.
+        """
         waivers: list[Waiver] = []
         refused: dict[str, list[str]] = {}
         requests = list(accepted(forge.comments(number), self._pull(forge, number)[1]))
@@ -80,11 +93,15 @@ class Approvals:
                 refused.setdefault(reason, []).append(request.finding)
                 continue
             by = f"@{request.comment.author}"
-            waiver = Waiver(finding=request.finding, reason=request.reason, by=by, expires=None, local=True)
+            waiver = Waiver(
+                finding=request.finding, reason=request.reason, by=by, expires=None, local=True
+            )
             waivers.append(waiver)
         settled = {waiver.finding for waiver in waivers}
         for reason, findings in refused.items():
-            open_findings = [finding for finding in dict.fromkeys(findings) if finding not in settled]
+            open_findings = [
+                finding for finding in dict.fromkeys(findings) if finding not in settled
+            ]
             settled |= set(open_findings)
             if open_findings:
                 names = ", ".join(finding[:8] for finding in open_findings)
@@ -108,7 +125,9 @@ class Approvals:
         return self._trigger.number or self._trigger.queued
 
     def _pull(self, forge: Forge, number: int) -> tuple[str, str]:
-        """The pull request's author and head: people speak of its commit, not of the merge group's."""
+        """The pull request's author and head: people speak of its commit, not of the merge
+        group's.
+        """
         if self._trigger.number is not None:
             return self._trigger.author, self._trigger.head
         pull = forge.pull(number)
@@ -141,11 +160,15 @@ class Approvals:
             told = [f"@{each.login} ({each.flaw})" for each in reversed(found)]  # the newest first
             more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
             many = counted(len(found), "approval does", "approvals do")
-            self.notes += [f"{many} not count: {'; '.join(told[:MOST_TOLD])}{more}."] if told else []
+            self.notes += (
+                [f"{many} not count: {'; '.join(told[:MOST_TOLD])}{more}."] if told else []
+            )
             self.notes += [f"Changes are requested by {against}."] if against else []
             return None
         if against:
-            self.notes.append(f"The approval by @{counting[0]} does not count while {against} asks for changes.")
+            self.notes.append(
+                f"The approval by @{counting[0]} does not count while {against} asks for changes."
+            )
             return None
         reason = f"their review of {head[:12]} approves it"
         return Waiver(finding="policy-", reason=reason, by=f"@{counting[0]}", expires=None)
@@ -153,7 +176,12 @@ class Approvals:
 
 def _known(listed: Sequence[PullCommit]) -> dict[str, str]:
     """Logins by address, as far as GitHub lists them."""
-    return _GITHUB | {address.lower(): login for one in listed for address, login in one.people if address and login}
+    return _GITHUB | {
+        address.lower(): login
+        for one in listed
+        for address, login in one.people
+        if address and login
+    }
 
 
 class Accounts(Struct, frozen=True):
@@ -168,14 +196,17 @@ class Accounts(Struct, frozen=True):
 
 
 def accounts_of(commits: Iterable[Commit], known: Mapping[str, str]) -> Accounts:
-    """Everybody whom the commits name: authors, committers, co-authors. `known`: logins by address in lower case.
+    """Everybody whom the commits name: authors, committers, co-authors. `known`: logins by address
+    in lower case.
 
-    A commit names people by address only. GitHub's own addresses say the account; others are known if GitHub
-    lists a commit with that address.
+    A commit names people by address only. GitHub's own addresses say the account; others are known
+    if GitHub lists a commit with that address.
     """
     parts: dict[str, str] = {}
     for commit in commits:
-        parts |= {address.strip().lower(): "a co-author" for address in _CO_AUTHOR.findall(commit.message)}
+        parts |= {
+            address.strip().lower(): "a co-author" for address in _CO_AUTHOR.findall(commit.message)
+        }
     for commit in commits:
         wrote = (commit.author_email, commit.committer_email)
         parts |= {address.strip().lower(): WROTE for address in wrote}

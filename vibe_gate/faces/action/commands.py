@@ -1,8 +1,9 @@
 """`/vibe-gate` in a comment of a pull request: what a person with write access asks of its gate.
 
-Everybody who sees a public pull request can comment on it. So of the event only the comment's number counts: whose it
-is, what it says, whether it was edited and what its author may do, GitHub's API says. Nothing is checked out, there is
-no key, and nothing is reviewed here: the gate's own job runs again, and reads the overrides itself.
+Everybody who sees a public pull request can comment on it. So of the event only the comment's
+number counts: whose it is, what it says, whether it was edited and what its author may do, GitHub's
+API says. Nothing is checked out, there is no key, and nothing is reviewed here: the gate's own job
+runs again, and reads the overrides itself.
 """
 
 from __future__ import annotations
@@ -35,15 +36,23 @@ SHORTEST = 4
 """Characters of a fingerprint that name a finding, as for `vibe-gate override`."""
 
 _REVIEWS = ("pull_request", "pull_request_review")
-"""Events whose runs review a pull request. A run of anything else (a deployment, say) is never run again."""
+"""Events whose runs review a pull request. A run of anything else (a deployment, say) is never run
+again.
+"""
 
 _ANSWER = "<!-- vibe-gate:answer "
-_RECORD = re.compile(_ANSWER + r"(\d{1,16}) ([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,99}) -->\s")
-"""The first line of an answer to an override: the comment that asked, the head commit, the findings."""
+_RECORD = re.compile(
+    _ANSWER + r"(\d{1,16}) ([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,99}) -->\s"
+)
+"""The first line of an answer to an override: the comment that asked, the head commit, the
+findings.
+"""
 
 
 class CommentCommand(Struct, frozen=True):
-    """What a comment asks. `findings`: beginnings of fingerprints, separated by commas in the comment."""
+    """What a comment asks. `findings`: beginnings of fingerprints, separated by commas in the
+    comment.
+    """
 
     verb: str
     findings: tuple[str, ...] = ()
@@ -56,11 +65,15 @@ def command_of(body: str) -> CommentCommand | None:
     if given[:1] != [COMMAND]:
         return None
     verb, findings, reason = (*given[1:], "", "", "")[:3]
-    return CommentCommand(verb, tuple(filter(None, findings.replace("`", "").split(","))), short(reason))
+    return CommentCommand(
+        verb, tuple(filter(None, findings.replace("`", "").split(","))), short(reason)
+    )
 
 
 class Accepted(Struct, frozen=True):
-    """A finding that somebody accepted; `comment` None: what was answered does not stand there any more."""
+    """A finding that somebody accepted; `comment` None: what was answered does not stand there any
+    more.
+    """
 
     finding: str
     comment: Comment | None
@@ -77,7 +90,12 @@ def accepted(comments: Iterable[Comment], head: str) -> Iterator[Accepted]:
         asked = known.get(int(record[1]))
         command = command_of(asked.body) if asked is not None and stands(asked) else None
         for finding in record[3].split(","):
-            if command is None or command.verb != "override" or not command.reason or not _names(command, finding):
+            if (
+                command is None
+                or command.verb != "override"
+                or not command.reason
+                or not _names(command, finding)
+            ):
                 yield Accepted(finding, None)
             else:
                 yield Accepted(finding, asked, command.reason)
@@ -130,7 +148,9 @@ class _PermittedCommand(Struct, frozen=True):
 
 
 class _Answer(Struct, frozen=True):
-    """What is answered; `accepts`: findings that may pass; `again`: the gate's job runs again, and a line says so."""
+    """What is answered; `accepts`: findings that may pass; `again`: the gate's job runs again, and
+    a line says so.
+    """
 
     text: str = ""
     accepts: tuple[str, ...] = ()
@@ -138,14 +158,17 @@ class _Answer(Struct, frozen=True):
 
 
 def obey(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
-    """React to the comment of this event and answer it; who may not ask gets a reaction that says no.
+    """React to the comment of this event and answer it; who may not ask gets a reaction that says
+    no.
 
     UsageError without a token; ForgeError.
     """
     if not inputs.github_token:
         raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
     number = trigger.number or 0
-    with open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ) as forge:
+    with open_forge(
+        runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ
+    ) as forge:
         comments = {comment.id: comment for comment in forge.comments(number)}
         comment = comments.get(trigger.comment or 0)
         command = command_of(comment.body) if comment else None
@@ -161,20 +184,31 @@ def obey(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
             _react(forge, comment, "-1")
             return _ignored(runner, "it stands on no open pull request")
         _react(forge, comment, "eyes")
-        told = [_GateComment(each, state) for each in comments.values() if each.ours and (state := state_of(each.body))]
+        told = [
+            _GateComment(each, state)
+            for each in comments.values()
+            if each.ours and (state := state_of(each.body))
+        ]
         links = runner.links(trigger.repository, pull.head_sha)
         asked = _PermittedCommand(runner, forge, comment, command, pull, links, tuple(told))
         answer = _ANSWERS.get(command.verb, _usage)(asked)
         if answer.accepts:
             _post(asked, answer)  # before the gate runs again, which reads it
-        _post(asked, replace(answer, text=f"{answer.text}\n\n{_run_again(asked)}") if answer.again else answer)
+        _post(
+            asked,
+            replace(answer, text=f"{answer.text}\n\n{_run_again(asked)}")
+            if answer.again
+            else answer,
+        )
     return PASS
 
 
 def _post(asked: _PermittedCommand, answer: _Answer) -> None:
     marker = f"{_ANSWER}{asked.comment.id} "
     record = f"{asked.pull.head_sha} {','.join(answer.accepts)} " if answer.accepts else ""
-    asked.forge.put_comment(asked.pull.number, f"{marker}{record}-->\n{answer.text.strip()}\n", marker=marker)
+    asked.forge.put_comment(
+        asked.pull.number, f"{marker}{record}-->\n{answer.text.strip()}\n", marker=marker
+    )
 
 
 def _react(forge: Forge, comment: Comment, content: Reaction) -> None:
@@ -189,9 +223,18 @@ def _ignored(runner: Runner, why: str) -> int:
 
 _HELP = (
     (f"`{COMMAND} review`", "runs the gate's job again for the newest commit"),
-    (f"`{COMMAND} explain FINDING`", "answers with its quoted lines, its votes and how to accept it; asks no model"),
-    (f"`{COMMAND} override FINDING REASON`", "accepts it for this commit, records who and why, runs the job again"),
-    (f"`{COMMAND} right FINDING` or `wrong FINDING`", "says whether the finding is right, which measures the judge"),
+    (
+        f"`{COMMAND} explain FINDING`",
+        "answers with its quoted lines, its votes and how to accept it; asks no model",
+    ),
+    (
+        f"`{COMMAND} override FINDING REASON`",
+        "accepts it for this commit, records who and why, runs the job again",
+    ),
+    (
+        f"`{COMMAND} right FINDING` or `wrong FINDING`",
+        "says whether the finding is right, which measures the judge",
+    ),
 )
 """What each command does."""
 
@@ -229,7 +272,9 @@ def _rerun(asked: _PermittedCommand) -> str:
         if run.event not in _REVIEWS or run.head_sha != asked.pull.head_sha:
             return f"Run {number} is not about {head}, so it is not run again. Re-run the gate's job by hand."
         if not run.completed:
-            return f"The gate is still running on {head}. When it has ended, write `{COMMAND} review`."
+            return (
+                f"The gate is still running on {head}. When it has ended, write `{COMMAND} review`."
+            )
         asked.forge.rerun(number)
     address = asked.runner.links(asked.links.repository, asked.links.head, run=runs[-1]).run_url
     return f"The gate reviews {head} again: {link(f'run {runs[-1]}', address)}."
@@ -237,19 +282,27 @@ def _rerun(asked: _PermittedCommand) -> str:
 
 def _explain(asked: _PermittedCommand) -> _Answer:
     found = _found(asked, asked.told)
-    return _Answer("\n\n---\n\n".join(_explained(one, asked.links) for one in found) or _unknown(asked))
+    return _Answer(
+        "\n\n---\n\n".join(_explained(one, asked.links) for one in found) or _unknown(asked)
+    )
 
 
 def _override(asked: _PermittedCommand) -> _Answer:
     if asked.comment.author.lower() == asked.pull.author.lower():
-        return _Answer("The author of a pull request cannot accept its findings. Ask somebody else with write access.")
+        return _Answer(
+            "The author of a pull request cannot accept its findings. Ask somebody else with write access."
+        )
     if not asked.command.reason:
         return _Answer(f"The reason is missing: `{COMMAND} override FINDING REASON`.")
     head = link_commit(asked.pull.head_sha, asked.links)
     if not asked.current:
-        return _Answer(f"The gate has not reviewed {head} yet. Wait for its comment about that commit.")
+        return _Answer(
+            f"The gate has not reviewed {head} yet. Wait for its comment about that commit."
+        )
     if any(one.comment.updated >= asked.comment.created for one in asked.current):
-        return _Answer(f"The gate's comment changed after yours: it is about {head} now. Look at it and write again.")
+        return _Answer(
+            f"The gate's comment changed after yours: it is about {head} now. Look at it and write again."
+        )
     found = _found(asked, asked.current)
     if len(found) != len(asked.command.findings):
         return _Answer(_unknown(asked))
@@ -288,15 +341,23 @@ _ANSWERS: dict[str, Callable[[_PermittedCommand], _Answer]] = {
 
 def _found(asked: _PermittedCommand, told: Iterable[_GateComment]) -> list[ReportedFinding]:
     """The findings that the command names and that are not fixed, each once."""
-    return named_by(asked.command, (seen for one in told for seen in one.state.findings if not seen.fixed))
+    return named_by(
+        asked.command, (seen for one in told for seen in one.state.findings if not seen.fixed)
+    )
 
 
 def named_by(command: CommentCommand, reported: Iterable[ReportedFinding]) -> list[ReportedFinding]:
-    """The findings that the command names, each once; none for a name that fits no finding or several."""
+    """The findings that the command names, each once; none for a name that fits no finding or
+    several.
+    """
     said = {seen.fingerprint: seen for seen in reported}
     found = []
     for name in command.findings:
-        fits = [seen for seen in said.values() if len(name) >= SHORTEST and seen.fingerprint.startswith(name)]
+        fits = [
+            seen
+            for seen in said.values()
+            if len(name) >= SHORTEST and seen.fingerprint.startswith(name)
+        ]
         found += fits if len(fits) == 1 else []
     return list({seen.fingerprint: seen for seen in found}.values())
 
@@ -318,11 +379,16 @@ def _explained(seen: ReportedFinding, links: Links) -> str:
     parts += [] if any(one.reason == seen.message for one in seen.votes) else [prose(seen.message)]
     parts += [f"Quoted from the change:\n\n{fence(seen.quote)}"] if seen.quote else []
     parts += [f"Counterexample: {prose(seen.counterexample)}"] if seen.counterexample else []
-    votes = "\n".join(f"- {one.outcome.replace('_', ' ')}: {prose(one.reason) or 'no reason'}" for one in seen.votes)
+    votes = "\n".join(
+        f"- {one.outcome.replace('_', ' ')}: {prose(one.reason) or 'no reason'}"
+        for one in seen.votes
+    )
     parts += [f"Votes:\n\n{votes}"] if votes else []
     parts += [prose(seen.second_look)] if seen.second_look else []
     if not seen.votes and not seen.quote:
-        parts += ["The comment keeps no more about it; `report.html` in the artifact of the gate's job has the rest."]
+        parts += [
+            "The comment keeps no more about it; `report.html` in the artifact of the gate's job has the rest."
+        ]
     name = seen.fingerprint[: sentences.SHORT_FINGERPRINT]
     accepts = f"Accept it for the newest commit: `{COMMAND} override {name} REASON`."
     accepts += f" If it is wrong, say so: `{COMMAND} wrong {name} REASON`."

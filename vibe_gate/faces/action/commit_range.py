@@ -1,4 +1,6 @@
-"""Which commits an event asks to compare, and that they are here: a checkout may be too shallow to have them."""
+"""Which commits an event asks to compare, and that they are here: a checkout may be too shallow to
+have them.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,11 @@ DEEPER = "Set `fetch-depth: 0` at actions/checkout."
 
 
 class CommitRange(Struct, frozen=True):
-    """What is compared: the commits `before`..`head`; definitions are read at `trusted` (None: as a review finds it).
+    """What is compared: the commits `before`..`head`; definitions are read at `trusted` (None: as a
+    review finds it).
 
-    `repeat` is the range for `vibe-gate review` in a clone; `notes` say what was decided on the way. `before` "" with a
-    note: there is nothing to review.
+    `repeat` is the range for `vibe-gate review` in a clone; `notes` say what was decided on the
+    way. `before` "" with a note: there is nothing to review.
     """
 
     before: str
@@ -43,13 +46,19 @@ BY_HAND = ("workflow_dispatch", "schedule")
 """Events that are about no change of their own."""
 
 
-def range_of(repository: Repository, trigger: Trigger, inputs: Inputs, credentials: Credentials) -> CommitRange:
-    """The commits of an event, or those between the inputs `base` and `head`, revisions; "" for the event's own.
+def range_of(
+    repository: Repository, trigger: Trigger, inputs: Inputs, credentials: Credentials
+) -> CommitRange:
+    """The commits of an event, or those between the inputs `base` and `head`, revisions; "" for the
+    event's own.
 
-    UsageError if they are not here and cannot be fetched, or if the event has a head of its own to review.
+    UsageError if they are not here and cannot be fetched, or if the event has a head of its own to
+    review.
     """
     if inputs.head and trigger.kind not in BY_HAND:
-        raise UsageError(f"The input head is for {' and '.join(BY_HAND)}: what this event brought is reviewed here.")
+        raise UsageError(
+            f"The input head is for {' and '.join(BY_HAND)}: what this event brought is reviewed here."
+        )
     if inputs.head:
         head = _Checkout(repository, trigger, credentials).named(inputs.head, "head")
         trigger = trigger.model_copy(update={"head": head})
@@ -73,9 +82,11 @@ def range_of(repository: Repository, trigger: Trigger, inputs: Inputs, credentia
 
 
 def _proposed(checkout: _Checkout, trigger: Trigger) -> CommitRange:
-    """What a pull request brings to its base branch as that is now, with the definitions of the branch's tip.
+    """What a pull request brings to its base branch as that is now, with the definitions of the
+    branch's tip.
 
-    The event names a commit of the branch too, but that is often the tip of when the pull request was opened.
+    The event names a commit of the branch too, but that is often the tip of when the pull request
+    was opened.
     """
     base = checkout.base_tip()
     proposed = checkout.since_parting(base.tip)
@@ -85,7 +96,9 @@ def _proposed(checkout: _Checkout, trigger: Trigger) -> CommitRange:
 
 
 def _pushed(checkout: _Checkout, trigger: Trigger) -> CommitRange:
-    """What a push brought: from the commit that was there before, if that is still known and part of history."""
+    """What a push brought: from the commit that was there before, if that is still known and part
+    of history.
+    """
     repository, before = checkout.repository, trigger.base
     on_default = trigger.branch == f"refs/heads/{trigger.default_branch}"
     if before:
@@ -97,12 +110,16 @@ def _pushed(checkout: _Checkout, trigger: Trigger) -> CommitRange:
     reason = _why_parted(before, is_known=is_known)
     if not on_default:
         parted = checkout.since_parting(checkout.default())
-        note = f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {reason}."
+        note = (
+            f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {reason}."
+        )
     elif is_known:
         parted = checkout.since_parting(before)
         note = f"Reviewed from where the old and the new history part: {reason}."
     else:
-        raise UsageError(f"Nothing is known to compare with: {reason}. Run the gate with the input `base`.")
+        raise UsageError(
+            f"Nothing is known to compare with: {reason}. Run the gate with the input `base`."
+        )
     return replace(parted, notes=(*parted.notes, note))
 
 
@@ -137,7 +154,9 @@ class _Checkout:
 
     def reach(self, *commits: str) -> str:
         """Try to have the commits; "" or why one is missing."""
-        return self.repository.fetch(commits, lambda: all(map(self.repository.has, commits)), self._credentials)
+        return self.repository.fetch(
+            commits, lambda: all(map(self.repository.has, commits)), self._credentials
+        )
 
     def need(self, *commits: str) -> None:
         """Have the commits, or say what to set."""
@@ -159,16 +178,22 @@ class _Checkout:
                 f"Where {left[:SHORT]} and {right[:SHORT]} parted cannot be told in this checkout, and fetching more "
                 f"did not help. {DEEPER}{DETAILS}{ended(paths.quote(stopped))}"
             )
-        return CommitRange(before, right, left, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks)
+        return CommitRange(
+            before, right, left, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks
+        )
 
     def named(self, revision: str, what: str = "base") -> str:
-        """The commit that an id is, or a branch as the remote has it, or a tag if the remote has no such branch."""
+        """The commit that an id is, or a branch as the remote has it, or a tag if the remote has no
+        such branch.
+        """
         branch = _BRANCH.match(revision)
         if _COMMIT.match(revision):
             self.reach(revision)
         elif branch:  # what a runner of one's own has of it may be old
             self.repository.fetch_branch(branch[1], self._credentials)
-        found = ("" if _COMMIT.match(revision) else self._resolved(_remote(revision))) or self._resolved(revision)
+        found = (
+            "" if _COMMIT.match(revision) else self._resolved(_remote(revision))
+        ) or self._resolved(revision)
         if found:
             return found
         raise UsageError(
@@ -180,7 +205,9 @@ class _Checkout:
         if found := self._default:
             return found
         name = paths.quote(self._trigger.default_branch or "?")
-        raise UsageError(f"The default branch {name} is not in this checkout, and could not be fetched. {DEEPER}")
+        raise UsageError(
+            f"The default branch {name} is not in this checkout, and could not be fetched. {DEEPER}"
+        )
 
     @cached_property
     def _default(self) -> str:
@@ -193,7 +220,8 @@ class _Checkout:
         return self._default or None
 
     def base_tip(self) -> BaseTip:
-        """The tip of the pull request's base branch: as the remote has it, or else the newest that is known here.
+        """The tip of the pull request's base branch: as the remote has it, or else the newest that
+        is known here.
 
         UsageError if there is a remote, and nothing that it gave says where the branch is.
         """
@@ -215,7 +243,9 @@ class _Checkout:
         return BaseTip(self._trigger.base)
 
     def _merged_into(self) -> str:
-        """The first parent of the commit by which GitHub merged the pull request for this job; "" without one."""
+        """The first parent of the commit by which GitHub merged the pull request for this job; ""
+        without one.
+        """
         merge, head = self._trigger.merge, self._trigger.head
         if not merge or not self.repository.has(merge):
             return ""
@@ -231,7 +261,9 @@ class _Checkout:
     def _parting(self, left: str) -> tuple[str, str]:
         """Where a commit and the head parted, or "" and why more history could not be fetched."""
         commits = (left, self._trigger.head)
-        stopped = self.repository.fetch(commits, lambda: bool(self._merge_base(*commits)), self._credentials)
+        stopped = self.repository.fetch(
+            commits, lambda: bool(self._merge_base(*commits)), self._credentials
+        )
         return self._merge_base(*commits), stopped
 
     def _merge_base(self, left: str, right: str) -> str:

@@ -1,4 +1,5 @@
-"""What happened, from the runner's event file: read for its shape only, and trusted for no more than it says.
+"""What happened, from the runner's event file: read for its shape only, and trusted for no more
+than it says.
 
 A fork decides what many of its strings are, so nothing of them is used but commit
 ids, numbers and names of a known form; what else there is, is ignored.
@@ -12,7 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import UsageError
@@ -20,7 +28,15 @@ from vibe_gate.errors import UsageError
 NOBODY = "0" * 40
 """GitHub's commit id for a missing commit."""
 
-Kind = Literal["pull_request", "merge_group", "push", "workflow_dispatch", "schedule", "workflow_run", "issue_comment"]
+Kind = Literal[
+    "pull_request",
+    "merge_group",
+    "push",
+    "workflow_dispatch",
+    "schedule",
+    "workflow_run",
+    "issue_comment",
+]
 
 CommitId = Annotated[
     str,
@@ -28,7 +44,9 @@ CommitId = Annotated[
     AfterValidator(lambda commit: "" if commit == NOBODY else commit),
 ]
 Number = Annotated[int, Field(gt=0, lt=1 << 53)]
-FullName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}$")]
+FullName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}$")
+]
 Login = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}(?:\[bot\])?$")]
 Ref = Annotated[str, StringConstraints(max_length=1000)]
 
@@ -37,13 +55,15 @@ _QUEUED = re.compile(r"/pr-([1-9][0-9]{0,10})-[^/]*\Z")
 
 
 class Trigger(BaseModel):
-    """What the job is about. `base` and `head` are commit ids as the event names them, "" if it does not.
+    """What the job is about. `base` and `head` are commit ids as the event names them, "" if it
+    does not.
 
-    `number`, `author`, `fork` and `draft` are the pull request's; `reviewed`: by a review of it; of a merge group
-    `queued` is the number in its ref. `branch` is the pushed or dispatched ref, of a pull request the branch that it
-    is to be merged into. `merge` is the commit by which GitHub merged a pull request for this job. `run` and `origin`
-    belong to a `workflow_run`: the other run, and the repository its head came from. `comment` and `said` are a
-    comment's number and text.
+    `number`, `author`, `fork` and `draft` are the pull request's; `reviewed`: by a review of it; of
+    a merge group `queued` is the number in its ref. `branch` is the pushed or dispatched ref, of a
+    pull request the branch that it is to be merged into. `merge` is the commit by which GitHub
+    merged a pull request for this job. `run` and `origin` belong to a `workflow_run`: the other
+    run, and the repository its head came from. `comment` and `said` are a comment's number and
+    text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -68,7 +88,10 @@ class Trigger(BaseModel):
     @property
     def fork(self) -> bool:
         """Whether the head is another repository's, or one's that is gone."""
-        return self.kind in ("pull_request", "workflow_run") and self.origin.casefold() != self.repository.casefold()
+        return (
+            self.kind in ("pull_request", "workflow_run")
+            and self.origin.casefold() != self.repository.casefold()
+        )
 
     @property
     def queued(self) -> int | None:
@@ -134,24 +157,33 @@ _REFUSED = (
 
 
 def read_event(environ: Mapping[str, str]) -> Trigger:
-    """The trigger of this job. UsageError: an unsupported event, or a file that is not what GitHub writes."""
+    """The trigger of this job. UsageError: an unsupported event, or a file that is not what GitHub
+    writes.
+    """
     name, place = environ.get("GITHUB_EVENT_NAME", ""), environ.get("GITHUB_EVENT_PATH", "")
     if not name or not place:
         missing = "GITHUB_EVENT_PATH" if name else "GITHUB_EVENT_NAME"
         raise UsageError(f"{missing} is not set: this command is for a job of GitHub Actions.")
     if name not in _PLACES:
-        why = _REFUSED if name == "pull_request_target" else f"it can be {', '.join(sorted(_PLACES))}"
+        why = (
+            _REFUSED if name == "pull_request_target" else f"it can be {', '.join(sorted(_PLACES))}"
+        )
         raise UsageError(f"The gate does not run on the event {paths.quote(name[:80])}: {why}.")
     try:
         event = json.loads(Path(place).read_bytes())
     except OSError as error:
-        raise UsageError(f"The event file {paths.quote(place)} cannot be read: {error.strerror}.") from error
+        raise UsageError(
+            f"The event file {paths.quote(place)} cannot be read: {error.strerror}."
+        ) from error
     except (ValueError, RecursionError):
         raise UsageError("The event file is no JSON, so it is not what GitHub writes.") from None
     around: dict[str, object] = {"GITHUB_SHA": environ.get("GITHUB_SHA")}
     if name == "schedule":  # GitHub promises no payload; it always is about the default branch
         branch = environ.get("GITHUB_REF", "").removeprefix("refs/heads/")
-        around["repository"] = {"full_name": environ.get("GITHUB_REPOSITORY"), "default_branch": branch}
+        around["repository"] = {
+            "full_name": environ.get("GITHUB_REPOSITORY"),
+            "default_branch": branch,
+        }
     trigger = _trigger(name, event | around if isinstance(event, dict) else {})
     expected = environ.get("GITHUB_REPOSITORY", trigger.repository)
     if expected.casefold() != trigger.repository.casefold():
@@ -162,7 +194,10 @@ def read_event(environ: Mapping[str, str]) -> Trigger:
 
 
 def _trigger(name: str, event: Mapping[str, object]) -> Trigger:
-    values: dict[str, object] = {"kind": name.removesuffix("_review"), "reviewed": name == "pull_request_review"}
+    values: dict[str, object] = {
+        "kind": name.removesuffix("_review"),
+        "reviewed": name == "pull_request_review",
+    }
     places = _REPOSITORY | _PLACES[name]
     for field, place in places.items():
         value = _at(event, place)
@@ -173,7 +208,9 @@ def _trigger(name: str, event: Mapping[str, object]) -> Trigger:
     except ValidationError as error:
         name = str(error.errors(include_url=False, include_input=False)[0]["loc"][0])
         what = "missing" if values[name] is None else f"not {_FORMS.get(name, 'text')}"
-        raise UsageError(f"The event file is not what GitHub writes: {places[name]} is {what}.") from None
+        raise UsageError(
+            f"The event file is not what GitHub writes: {places[name]} is {what}."
+        ) from None
 
 
 def _at(event: object, place: str) -> object:

@@ -1,8 +1,9 @@
-"""What a pull request's rubrics would have said of earlier runs: replayed for the comment, within a budget of its own.
+"""What a pull request's rubrics would have said of earlier runs: replayed for the comment, within a
+budget of its own.
 
-A job begins with no earlier run. They come from the store that a team shares, or a step before puts bundles into the
-checkout's store, or into the folder of the input `replay-from`. Whoever can upload an artifact can have written those,
-so they are shown and decide nothing.
+A job begins with no earlier run. They come from the store that a team shares, or a step before puts
+bundles into the checkout's store, or into the folder of the input `replay-from`. Whoever can upload
+an artifact can have written those, so they are shown and decide nothing.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ def replay_history(
         wire=read_wire(repository.environment.variables),
     )
     batch = Batch(replay_batch(repository, request, ""))
-    trial = ReplayTrial(batch, runs_commands=False)  # nobody has approved what the change brings to be run
+    trial = ReplayTrial(
+        batch, runs_commands=False
+    )  # nobody has approved what the change brings to be run
     _fetch(repository, runs, credentials)
     budget_usd = inputs.replay_max_cost_usd
     rows = tuple(_rows(repository, runs, request, trial, budget_usd, clock))
@@ -100,7 +103,9 @@ def _rows(
     left_usd: float,
     clock: Callable[[], datetime],
 ) -> Iterable[ReplayRow]:
-    """A row for each run, the newest first, one after the other: a deadline interrupts by signals."""
+    """A row for each run, the newest first, one after the other: a deadline interrupts by
+    signals.
+    """
     ends, gates = time.monotonic() + LONGEST_S, dict[str, Gate]()
     for run in reversed(list(runs)):
         left_s = ends - time.monotonic()
@@ -115,7 +120,9 @@ def _rows(
 
 
 def _import(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
-    """Bring the runs of the folder's archives into the store; a sentence about those that were refused."""
+    """Bring the runs of the folder's archives into the store; a sentence about those that were
+    refused.
+    """
     if folder is None:
         return ()
     archives = sorted((*folder.glob("*.tar.gz"), *folder.glob("*/*.tar.gz")))[-MAX_ARCHIVES:]
@@ -127,11 +134,17 @@ def _import(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
             refused.append(str(error))
     if not archives:
         return ("The folder of `replay-from` holds no archive (bundle.tar.gz).",)
-    return (f"{counted(len(refused), 'archive')} refused, the first: {refused[0]}",) if refused else ()
+    return (
+        (f"{counted(len(refused), 'archive')} refused, the first: {refused[0]}",) if refused else ()
+    )
 
 
 def _bring(
-    bundles: Bundles, url: str, number: int, variables: Mapping[str, str], clock: Callable[[], datetime]
+    bundles: Bundles,
+    url: str,
+    number: int,
+    variables: Mapping[str, str],
+    clock: Callable[[], datetime],
 ) -> tuple[str, ...]:
     """Bring the last runs of the shared store; a sentence if that failed."""
     from vibe_gate.store.shared import SharedStore  # few gates name one
@@ -147,8 +160,14 @@ def _bring(
 
 
 def _fetch(repository: Repository, runs: Iterable[RunEntry], credentials: Credentials) -> None:
-    """Have the commits of the runs here, as far as the remote gives them; without, the row says what is missing."""
+    """Have the commits of the runs here, as far as the remote gives them; without, the row says
+    what is missing.
+    """
     for run in runs:
         commits = [name for name in (run.head_commit, run.base_commit) if name]
         with suppress(GateError):
-            repository.fetch(commits, lambda commits=commits: all(map(repository.has, commits)), credentials)  # type: ignore[misc]
+            repository.fetch(
+                commits,
+                lambda commits=commits: all(map(repository.has, commits)),  # type: ignore[misc]
+                credentials,
+            )

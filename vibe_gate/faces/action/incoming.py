@@ -1,7 +1,8 @@
-"""What another job uploaded, read without trust: whoever opened the pull request may have written every byte of it.
+"""What another job uploaded, read without trust: whoever opened the pull request may have written
+every byte of it.
 
-One plain file of bounded size, no link, a strict model; other files are not opened. What it says is a claim; number,
-head and repository of the pull request are never taken from it.
+One plain file of bounded size, no link, a strict model; other files are not opened. What it says is
+a claim; number, head and repository of the pull request are never taken from it.
 """
 
 from __future__ import annotations
@@ -44,9 +45,13 @@ def incoming(folder: Path, redactor: Redactor) -> list[Summary]:
         places = sorted(islice(folder.iterdir(), MAX_ARTIFACTS + 1))
         are_folders = all(stat.S_ISDIR(place.lstat().st_mode) for place in places)
     except OSError as error:
-        raise UsageError(f"The artifact {paths.quote(str(folder))} cannot be read: {error.strerror}.") from error
+        raise UsageError(
+            f"The artifact {paths.quote(str(folder))} cannot be read: {error.strerror}."
+        ) from error
     if not places or not are_folders:
-        raise UsageError(f"{paths.quote(str(folder))} holds no artifact of the gate: there is no summary.json.")
+        raise UsageError(
+            f"{paths.quote(str(folder))} holds no artifact of the gate: there is no summary.json."
+        )
     if len(places) > MAX_ARTIFACTS:
         raise _refused(folder, f"it holds more than {MAX_ARTIFACTS} artifacts")
     return [_read(place, redactor) for place in places]
@@ -63,7 +68,9 @@ def _read(folder: Path, redactor: Redactor) -> Summary:
 def _bytes(folder: Path) -> bytes:
     """The content of summary.json; links, pipes and files that are too large are refused."""
     try:
-        with open(os.open(folder / "summary.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        with open(
+            os.open(folder / "summary.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb"
+        ) as file:
             is_plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
             raw = file.read(MAX_SUMMARY + 1) if is_plain else b""
     except FileNotFoundError:
@@ -88,9 +95,13 @@ def _summary(folder: Path, document: Mapping[str, object]) -> Summary:
     checks = {
         "its run id is malformed": is_run_id(summary.run_id),
         "it names no commit": bool(_COMMIT.match(commit)) and summary.key == commit,
-        "its outcome and its exit code disagree": not impossible(summary.outcome, summary.exit_code),
+        "its outcome and its exit code disagree": not impossible(
+            summary.outcome, summary.exit_code
+        ),
         f"it has more than {MAX_FINDINGS:,} findings": len(findings) <= MAX_FINDINGS,
-        "a fingerprint in it is malformed": all(_FINGERPRINT.match(finding.fingerprint) for finding in findings),
+        "a fingerprint in it is malformed": all(
+            _FINGERPRINT.match(finding.fingerprint) for finding in findings
+        ),
         "it has a key that no summary has": holds_all(summary, said),
     }
     for sentence, holds in checks.items():

@@ -67,7 +67,9 @@ class Inputs(BaseModel):
 
     @property
     def name(self) -> str:
-        """The rubrics that this job was narrowed to: its name among other jobs at the same pull request."""
+        """The rubrics that this job was narrowed to: its name among other jobs at the same pull
+        request.
+        """
         return ",".join(self.rubrics)
 
 
@@ -99,10 +101,14 @@ def inputs_of(environ: Mapping[str, str]) -> Inputs:
 
 
 def right_inputs(environ: Mapping[str, str]) -> Inputs:
-    """The inputs, with the default in place of what is wrong: where it can be said that an input is."""
+    """The inputs, with the default in place of what is wrong: where it can be said that an input
+    is.
+    """
     given = _given(environ)
     wrong = _wrong(given)
-    return Inputs.model_validate({name: value for name, value in given.items() if name not in wrong})
+    return Inputs.model_validate(
+        {name: value for name, value in given.items() if name not in wrong}
+    )
 
 
 def _given(environ: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,9 @@ MAX_TEXT = 20_000
 
 
 class ClosedIssues:
-    """The review calls this if a rubric sees the issues. `notes` say why there are none, if that failed."""
+    """The review calls this if a rubric sees the issues. `notes` say why there are none, if that
+    failed.
+    """
 
     def __init__(self, forge: Forge | None, trigger: Trigger) -> None:
         self._forge = forge
@@ -31,6 +33,12 @@ class ClosedIssues:
         except ForgeError as error:
             self.notes.append(f"The issues that the pull request closes could not be read: {error}")
             return ""
-        text = "\n\n".join(f"#{one.number}: {one.title}\n\n{one.body}".rstrip() for one in found).replace("\r\n", "\n")
+        text = "\n\n".join(
+            f"#{one.number}: {one.title}\n\n{one.body}".rstrip() for one in found
+        ).replace("\r\n", "\n")
         left_out = len(text) - MAX_TEXT
-        return text if left_out <= 0 else f"{text[:MAX_TEXT]}\n[{counted(left_out, 'character')} left out here]"
+        return (
+            text
+            if left_out <= 0
+            else f"{text[:MAX_TEXT]}\n[{counted(left_out, 'character')} left out here]"
+        )

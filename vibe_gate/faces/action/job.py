@@ -1,4 +1,6 @@
-"""The story of `vibe-gate action`: what happened -> what is compared -> review -> post -> outputs and exit code."""
+"""The story of `vibe-gate action`: what happened -> what is compared -> review -> post -> outputs
+and exit code.
+"""
 
 from __future__ import annotations
 
@@ -89,8 +91,9 @@ DEPENDABOT = "dependabot[bot]"
 """Jobs that it starts get the secrets of the page Dependabot, not those of the page Actions."""
 
 UPLOADED = ("summary.json", "receipt.json", "run.json", "events.ndjson", "made.patch")
-"""Files of a bundle that hold no content of the repository but what a finding quotes, and what agents changed;
-`artifact: full` adds it all."""
+"""Files of a bundle that hold no content of the repository but what a finding quotes, and what
+agents changed; `artifact: full` adds it all.
+"""
 
 FILES = {"report": "report.md", "sarif": "vibe-gate.sarif"}
 """Output of the step -> the file whose path it is."""
@@ -100,11 +103,15 @@ _MARKUP = re.compile(r"[`*]")
 LOG_WIDTH = 400
 """Columns of a log: it has no width to fit, so no reason (280 characters) is cut."""
 
-FORK = "The pull request comes from a fork: its job gets no secrets, and a token that may only read."
+FORK = (
+    "The pull request comes from a fork: its job gets no secrets, and a token that may only read."
+)
 
 
 class _Job(Struct, frozen=True):
-    """One job: its runner, inputs and trigger, the compared commits, and where its files are written."""
+    """One job: its runner, inputs and trigger, the compared commits, and where its files are
+    written.
+    """
 
     runner: Runner
     inputs: Inputs
@@ -160,7 +167,11 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         environ["ANTHROPIC_API_KEY"] = inputs.anthropic_api_key
     credentials = Credentials(runner.server_url, inputs.github_token)
     token, name = inputs.github_token, trigger.repository
-    forges = open_forge(runner.api_url, token, name, environ=runner.environ) if token else contextlib.nullcontext()
+    forges = (
+        open_forge(runner.api_url, token, name, environ=runner.environ)
+        if token
+        else contextlib.nullcontext()
+    )
     with forges as forge:
         trigger = _with_base_of_now(forge, trigger)
         with open_repository(runner.start, environ) as repository:
@@ -179,7 +190,17 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
             return INCONCLUSIVE, _leave(runner, inputs, check)
         check.begin(forge, inputs, trigger, compared.head)
         job = _Job(
-            runner, inputs, trigger, forge, check, credentials, environ, compared, store_root, runner.temp(), draft
+            runner,
+            inputs,
+            trigger,
+            forge,
+            check,
+            credentials,
+            environ,
+            compared,
+            store_root,
+            runner.temp(),
+            draft,
         )
         approvals = Approvals(forge, trigger, partial(_commits, job))
         issues = ClosedIssues(forge, trigger)
@@ -192,15 +213,23 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         finally:
             answers.keep()
         standing = _standing(job, done, accepted)
-        look_result = look(done, standing, forge) if trigger.reviewed else Look(done.summary, posts=True)
-        remarks = tuple(filter(None, [refusal, *approvals.notes, *issues.notes, label_failure, look_result.remark]))
+        look_result = (
+            look(done, standing, forge) if trigger.reviewed else Look(done.summary, posts=True)
+        )
+        remarks = tuple(
+            filter(
+                None, [refusal, *approvals.notes, *issues.notes, label_failure, look_result.remark]
+            )
+        )
         code = look_result.summary.exit_code
         if look_result.stands is not None:
             commands = _stays(job, look_result.summary, look_result.stands, remarks)
         else:
             record = ""
             if look_result.posts:
-                record = standing.record(look_result.summary) if look_result.is_newest else LOOK_ONLY
+                record = (
+                    standing.record(look_result.summary) if look_result.is_newest else LOOK_ONLY
+                )
             commands = _tell(job, look_result.summary, done, made, remarks, record, replayed)
         for note in done.unshared.upload() if done.unshared else ():
             runner.command("warning", f"vibe-gate: {note}")
@@ -208,22 +237,32 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
 
 
 def _with_base_of_now(forge: Forge | None, trigger: Trigger) -> Trigger:
-    """The trigger with the base branch that the pull request has now: a job that is run again has the event of then."""
+    """The trigger with the base branch that the pull request has now: a job that is run again has
+    the event of then.
+    """
     if forge is None or trigger.kind != "pull_request" or trigger.number is None:
         return trigger
     try:
         branch = forge.pull(trigger.number).base_ref
     except ForgeError:  # what is posted tells of it
         return trigger
-    return trigger if branch == trigger.branch else trigger.model_copy(update={"branch": branch, "merge": ""})
+    return (
+        trigger
+        if branch == trigger.branch
+        else trigger.model_copy(update={"branch": branch, "merge": ""})
+    )
 
 
 def _fetch_records(repository: Repository, compared: CommitRange, credentials: Credentials) -> None:
-    """Fetch the git notes that the base's gate lets count: receipts of listed signers, and prompts."""
+    """Fetch the git notes that the base's gate lets count: receipts of listed signers, and
+    prompts.
+    """
     if not compared.head:
         return
     if repository.tree(compared.trusted or compared.before).read(SIGNERS) is not None:
-        repository.fetch_notes(NOTES, credentials)  # a pass that a listed signer shared is not paid for again
+        repository.fetch_notes(
+            NOTES, credentials
+        )  # a pass that a listed signer shared is not paid for again
     if _shares_prompts(repository, compared):
         repository.fetch_notes(PROMPTS, credentials)
 
@@ -238,7 +277,9 @@ def _shares_prompts(repository: Repository, compared: CommitRange) -> bool:
 
 
 def _draft(forge: Forge | None, inputs: Inputs, trigger: Trigger) -> bool:
-    """Whether judges wait because the pull request is a draft; a job that is run again has the event of then."""
+    """Whether judges wait because the pull request is a draft; a job that is run again has the
+    event of then.
+    """
     if inputs.drafts == "review" or not trigger.draft or trigger.number is None:
         return False
     if trigger.reviewed and inputs.drafts != "skip":  # a look asks no judge
@@ -250,7 +291,9 @@ def _draft(forge: Forge | None, inputs: Inputs, trigger: Trigger) -> bool:
 
 
 def _leave(runner: Runner, inputs: Inputs, check: JobCheck) -> str:
-    """Say that a draft is not reviewed; returns workflow commands to print. The job is red: nothing was reviewed."""
+    """Say that a draft is not reviewed; returns workflow commands to print. The job is red: nothing
+    was reviewed.
+    """
     waits = "vibe-gate leaves it alone (input drafts: skip)"
     if inputs.drafts != "skip":
         waits = f"the workflow {inputs.workflow} runs when it is ready"
@@ -274,10 +317,16 @@ def _commits(job: _Job) -> tuple[Commit, ...]:
 
 
 def _read_labels(common_dir: Path, forge: Forge | None, trigger: Trigger, inputs: Inputs) -> str:
-    """Have the shared state know what people say of findings of this pull request; a sentence if that failed."""
+    """Have the shared state know what people say of findings of this pull request; a sentence if
+    that failed.
+    """
     number = trigger.number or trigger.queued
     try:
-        said = labels_at(forge, number, inputs.name) if forge is not None and number is not None else ()
+        said = (
+            labels_at(forge, number, inputs.name)
+            if forge is not None and number is not None
+            else ()
+        )
         open_state(common_dir).labels.put_from_forge(said)
     except (ForgeError, StorageError) as error:
         return f"What people say of findings could not be read: {error}"
@@ -290,13 +339,17 @@ def _standing(job: _Job, done: Review, accepted: Sequence[Waiver]) -> Standing:
     number = job.trigger.number
     pull = f"{job.trigger.repository}#{number or 0}"
     given_for = about(pull, done, job.inputs, model, accepted, job.runner.clock().date())
-    return Standing(job.runner, job.inputs, job.compared.head, given_for, signing_key(job.environ), number)
+    return Standing(
+        job.runner, job.inputs, job.compared.head, given_for, signing_key(job.environ), number
+    )
 
 
 def _review(
     job: _Job, approvals: Approvals, accepted: tuple[Waiver, ...], issues: ClosedIssues
 ) -> tuple[Review, WorkflowRun | None]:
-    """The review, and the workflow's run if it was one's; a look because of a review runs no workflow."""
+    """The review, and the workflow's run if it was one's; a look because of a review runs no
+    workflow.
+    """
     workflow = job.inputs.workflow != "review"
     request = ReviewRequest(
         selection=Selection("range", job.compared.before, job.compared.head),
@@ -304,7 +357,9 @@ def _review(
         judge=_judge_wish(job),
         base=job.compared.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
-        forge=ForgeJob(approvals, accepted, issues, shows_repairs=job.suggests and job.inputs.review_comments),
+        forge=ForgeJob(
+            approvals, accepted, issues, shows_repairs=job.suggests and job.inputs.review_comments
+        ),
         wire=read_wire(job.environ),
         mode=_mode(job),
     )
@@ -336,7 +391,9 @@ def _mode(job: _Job) -> Mode:
 
 
 def _replayed(job: _Job, done: Review) -> Replayed:
-    """What the change's own rubrics would have said of earlier runs, if that is wanted and it edits them."""
+    """What the change's own rubrics would have said of earlier runs, if that is wanted and it edits
+    them.
+    """
     summary, trigger = done.summary, job.trigger
     waits = trigger.number is None or trigger.fork or trigger.reviewed or job.draft
     if not job.inputs.replay or waits or not summary.run_id or not edits_rubrics(summary):
@@ -358,15 +415,22 @@ def _replayed(job: _Job, done: Review) -> Replayed:
 
 
 def _run(job: _Job, request: ReviewRequest) -> WorkflowRun:
-    """Review with a workflow: its rubric stages give the verdict; what its agents made is suggested."""
+    """Review with a workflow: its rubric stages give the verdict; what its agents made is
+    suggested.
+    """
     asked = RunRequest(review=request, workflow=job.inputs.workflow, reviewing=True)
     start, clock = job.runner.start, job.runner.clock
     with progress.shown(job.environ, of_workflow=True) as display:
-        return progress.run(run_workflow(asked, start=start, environ=job.environ, clock=clock, progress=display.show))
+        return progress.run(
+            run_workflow(
+                asked, start=start, environ=job.environ, clock=clock, progress=display.show
+            )
+        )
 
 
 def _stays(job: _Job, summary: Summary, stood: StandingVerdict, remarks: tuple[str, ...]) -> str:
-    """Say in log, summary and outputs that the verdict before stays; nothing is posted, as nothing changed.
+    """Say in log, summary and outputs that the verdict before stays; nothing is posted, as nothing
+    changed.
 
     Returns what to print.
     """
@@ -383,8 +447,12 @@ def _stays(job: _Job, summary: Summary, stood: StandingVerdict, remarks: tuple[s
     ]
     text = "\n\n".join(told) + f"\n{_times(job)}"
     job.runner.summarize(text)
-    written = _written(job, {"report": text})  # the score and all findings are what judges said, who are not asked
-    job.runner.output(verdict=sentences.outcome(summary), cost_usd="0", run=summary.run_id, **written)
+    written = _written(
+        job, {"report": text}
+    )  # the score and all findings are what judges said, who are not asked
+    job.runner.output(
+        verdict=sentences.outcome(summary), cost_usd="0", run=summary.run_id, **written
+    )
     log = [f"{verdict} · the verdict of run {stood.run} stands: {stood.url}", *remarks]
     return stopped("\n".join(map(safe, log)), f"vibe-gate-{secrets.token_hex(16)}")
 
@@ -398,16 +466,15 @@ def _tell(
     record: str,
     replayed: Replayed,
 ) -> str:
-    """Everything that people and later steps read of the review; returns workflow commands to print.
+    """Everything that people and later steps read of the review; returns workflow commands to
+    print.
 
     Args:
-        job: The job.
-        summary: What the job says of the review, which may be another verdict than the run's own.
-        done: The review.
-        made: The workflow's run, if it was one's.
-        remarks: Sentences for people.
-        record: Kept in its check run; "": the review has fewer answers than another one and must not replace its words.
-        replayed: What earlier runs came to under the change's own rubrics.
+        job: The job. summary: What the job says of the review, which may be another verdict than
+        the run's own. done: The review. made: The workflow's run, if it was one's. remarks:
+        Sentences for people. record: Kept in its check run; "": the review has fewer answers than
+        another one and must not replace its words. replayed: What earlier runs came to under the
+        change's own rubrics.
     """
     bundle = job.store_root / summary.bundle if summary.bundle else None
     notes = (*job.compared.notes, *done.notes)
@@ -439,18 +506,28 @@ def _tell(
 
 
 def _is_uploaded(job: _Job) -> bool:
-    """Whether a later step of action.yml uploads the run; a workflow that calls this command has none."""
+    """Whether a later step of action.yml uploads the run; a workflow that calls this command has
+    none.
+    """
     return job.inputs.artifact != "none" and bool(job.environ.get("VIBE_GATE_BEGAN"))
 
 
 def _told_of(replayed: Replayed) -> tuple[str, ...]:
     """What the log says of replays."""
-    return (*(replays.sentences(totals(replayed.rows), replayed.budget_usd) if replayed.rows else ()), *replayed.notes)
+    return (
+        *(replays.sentences(totals(replayed.rows), replayed.budget_usd) if replayed.rows else ()),
+        *replayed.notes,
+    )
 
 
 def _times(job: _Job) -> str:
-    """What the job spent its time on, as its summary's last line; step.sh says how long installing took."""
-    installed, began = job.environ.get("VIBE_GATE_READY", ""), job.environ.get("VIBE_GATE_BEGAN", "")
+    """What the job spent its time on, as its summary's last line; step.sh says how long installing
+    took.
+    """
+    installed, began = (
+        job.environ.get("VIBE_GATE_READY", ""),
+        job.environ.get("VIBE_GATE_BEGAN", ""),
+    )
     if not began.isdecimal():  # not a step of action.yml
         return ""
     took = job.runner.clock().timestamp() - int(began)
@@ -475,7 +552,9 @@ def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
 
 
 def _offered(job: _Job, done: Review, made: WorkflowRun | None, told: Report) -> Suggestions:
-    """What checks would write, or what the workflow's agents changed, as far as it fits the pull request's lines."""
+    """What checks would write, or what the workflow's agents changed, as far as it fits the pull
+    request's lines.
+    """
     if made is None and job.suggests and job.inputs.review_comments and done.gate is not None:
         steers = {file.shown_path for file in steering(done.gate, done.repairs)}
         repairs = comments(done.repairs, steers, told.anchors, BY_CHECK)
@@ -510,11 +589,18 @@ def _posting(job: _Job, offered: Suggestions, record: str) -> Posting:
 
 
 def _commands(posted: Posted) -> str:
-    """Workflow commands if no check run can show findings at their lines, and each downgrade as a warning."""
+    """Workflow commands if no check run can show findings at their lines, and each downgrade as a
+    warning.
+    """
     if posted.check_run_url and not posted.downgrades:
         return ""
     shown = map(identity, posted.report.round.shown) if posted.check_run_url else posted.at_lines
-    return commands(posted.report, f"vibe-gate-{secrets.token_hex(16)}", tuple(posted.downgrades), frozenset(shown))
+    return commands(
+        posted.report,
+        f"vibe-gate-{secrets.token_hex(16)}",
+        tuple(posted.downgrades),
+        frozenset(shown),
+    )
 
 
 def _written(job: _Job, texts: Mapping[str, str]) -> dict[str, str]:
@@ -565,7 +651,10 @@ def _keep(job: _Job, report: Report, bundle: Path | None) -> list[str]:
                 shutil.copyfile(bundle / name, job.folder / name)
         if full:
             with open_repository(job.runner.start, job.environ) as repository:
-                bundles = Bundles(repository.store_root, Provenance(job.runner.clock(), repository.tracked_in_store()))
+                bundles = Bundles(
+                    repository.store_root,
+                    Provenance(job.runner.clock(), repository.tracked_in_store()),
+                )
                 runs = bundles.find(run=bundle.name)
                 export_runs(bundles.root, bundles.provenance, runs, job.folder / "bundle.tar.gz")
     except (OSError, GateError) as error:

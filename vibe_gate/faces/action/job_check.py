@@ -1,4 +1,6 @@
-"""What GitHub shows of a job that has no verdict: a check run in progress, and why there will be none."""
+"""What GitHub shows of a job that has no verdict: a check run in progress, and why there will be
+none.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ REVIEWED = ("pull_request", "merge_group", "push")
 
 
 CANCEL = (signal.SIGINT, signal.SIGTERM)
-"""What the runner sends when a job is cancelled, the second 7.5 s after the first; it kills 2.5 s later."""
+"""What the runner sends when a job is cancelled, the second 7.5 s after the first; it kills 2.5 s
+later.
+"""
 
 
 READY = (
@@ -44,17 +48,26 @@ class JobCheck:
         self._head = self._name = ""
 
     def begin(self, forge: Forge | None, inputs: Inputs, trigger: Trigger, head: str) -> None:
-        """Show on the commit that it is being reviewed. A refusal is told by what posts the verdict."""
+        """Show on the commit that it is being reviewed. A refusal is told by what posts the
+        verdict.
+        """
         if forge is None or not inputs.check_run or trigger.reviewed:
             return
         self._head, self._name = head, check_name(inputs.name)
-        page, record = self._runner.links(trigger.repository, head).run_url, no_verdict(trigger.number)
+        page, record = (
+            self._runner.links(trigger.repository, head).run_url,
+            no_verdict(trigger.number),
+        )
         title, text = "Review in progress", "The verdict of the job replaces this."
         with suppress(ForgeError), _uncancelled():
-            self.begun = forge.begin_check_run(head, self._name, title, text, record=record, details_url=page)
+            self.begun = forge.begin_check_run(
+                head, self._name, title, text, record=record, details_url=page
+            )
 
     def abandon(self, *, cancelled: bool) -> None:
-        """Complete the check run of a job that is cancelled, or that ends by a bug. The comment stays as it is."""
+        """Complete the check run of a job that is cancelled, or that ends by a bug. The comment
+        stays as it is.
+        """
         if self.begun is None:
             return
         run = CheckRun("ERROR", "The job ended without a verdict; its log says why.", "", "failure")
@@ -67,8 +80,8 @@ class JobCheck:
     def refuse(self, reasons: str, *, blocks: bool, draft: bool = False) -> list[str]:
         """Say in check run and comment why the job did not review, in place of an earlier verdict.
 
-        `reasons` are lines. `draft`: it was not to review, so a comment is changed but none is made. Returns sentences
-        about what GitHub refused.
+        `reasons` are lines. `draft`: it was not to review, so a comment is changed but none is
+        made. Returns sentences about what GitHub refused.
         """
         try:
             inputs, trigger = _about(self._runner)
@@ -76,10 +89,23 @@ class JobCheck:
             if not head or trigger.reviewed or not inputs.github_token:
                 return []
             links = self._runner.links(trigger.repository, head)
-            told = NoVerdict(head, tuple(reasons.splitlines()) or ("stopped.",), inputs.name, links, blocks=blocks)
+            told = NoVerdict(
+                head,
+                tuple(reasons.splitlines()) or ("stopped.",),
+                inputs.name,
+                links,
+                blocks=blocks,
+            )
             told = replace(told, next=READY, quiet=True) if draft else told
             record = no_verdict(trigger.number)
-            posting = Posting(head, trigger.number, inputs.comment, inputs.check_run, begun=self.begun, record=record)
+            posting = Posting(
+                head,
+                trigger.number,
+                inputs.comment,
+                inputs.check_run,
+                begun=self.begun,
+                record=record,
+            )
             with _forge(self._runner, inputs, trigger) as forge:
                 return post_no_verdict(posting, forge, told)
         except GateError:  # the event or the token is what is wrong
@@ -88,7 +114,9 @@ class JobCheck:
 
 @contextmanager
 def _uncancelled() -> Iterator[None]:
-    """Let the signals of a cancelled job wait: a check run whose number is not known yet could not be completed."""
+    """Let the signals of a cancelled job wait: a check run whose number is not known yet could not
+    be completed.
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, CANCEL)
     try:
         yield
@@ -101,4 +129,6 @@ def _about(runner: Runner) -> tuple[Inputs, Trigger]:
 
 
 def _forge(runner: Runner, inputs: Inputs, trigger: Trigger) -> Forge:
-    return open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ)
+    return open_forge(
+        runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ
+    )

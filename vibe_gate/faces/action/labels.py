@@ -1,7 +1,9 @@
-"""What people say of findings in a pull request: `/vibe-gate right` or `wrong` in a comment, a thumb at a line.
+"""What people say of findings in a pull request: `/vibe-gate right` or `wrong` in a comment, a
+thumb at a line.
 
-The comments and reactions are the store: each run reads them again, so what was deleted or edited, or whose author has
-lost write access, counts no more. What a finding is about says the gate's own comment. A label changes no verdict.
+The comments and reactions are the store: each run reads them again, so what was deleted or edited,
+or whose author has lost write access, counts no more. What a finding is about says the gate's own
+comment. A label changes no verdict.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class _Said(Struct, frozen=True):
 
 
 def labels_at(forge: Forge, number: int, name: str) -> tuple[Label, ...]:
-    """What people with write access say of the findings of the gate of this name, in the order of its places.
+    """What people with write access say of the findings of the gate of this name, in the order of
+    its places.
 
     ForgeError.
     """
@@ -50,16 +53,24 @@ def labels_at(forge: Forge, number: int, name: str) -> tuple[Label, ...]:
     )
 
 
-def _in_comments(comments: tuple[Comment, ...], known: Mapping[str, ReportedFinding]) -> Iterator[_Said]:
+def _in_comments(
+    comments: tuple[Comment, ...], known: Mapping[str, ReportedFinding]
+) -> Iterator[_Said]:
     for comment in comments:
         command = command_of(comment.body)
         right = label_of(command) if command is not None and stands(comment) else None
         if command is None or right is None:
             continue
         word = Word(
-            ts=comment.created_at, right=right, reason=command.reason, by=f"@{comment.author}", source="command"
+            ts=comment.created_at,
+            right=right,
+            reason=command.reason,
+            by=f"@{comment.author}",
+            source="command",
         )
-        yield from (_Said(word, comment.account, seen) for seen in named_by(command, known.values()))
+        yield from (
+            _Said(word, comment.account, seen) for seen in named_by(command, known.values())
+        )
 
 
 def _in_thumbs(forge: Forge, number: int, known: Mapping[str, ReportedFinding]) -> Iterator[_Said]:
@@ -71,5 +82,7 @@ def _in_thumbs(forge: Forge, number: int, known: Mapping[str, ReportedFinding]) 
             if thumb.person:
                 by = f"@{thumb.login}"
                 yield _Said(
-                    Word(ts=thumb.created_at, right=thumb.up, reason="", by=by, source="reaction"), thumb.account, seen
+                    Word(ts=thumb.created_at, right=thumb.up, reason="", by=by, source="reaction"),
+                    thumb.account,
+                    seen,
                 )

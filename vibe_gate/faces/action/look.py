@@ -1,4 +1,6 @@
-"""What a look at a pull request comes to: a job that a review of it starts asks no model, so it may lack answers."""
+"""What a look at a pull request comes to: a job that a review of it starts asks no model, so it may
+lack answers.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,9 @@ class Look(Struct, frozen=True):
     """The verdict that stays, as nothing changed; None if there is none, or it does not."""
 
     posts: bool = False
-    """Whether it replaces what was posted: it has every answer that it needs, or what was posted says something else
-    than the job."""
+    """Whether it replaces what was posted: it has every answer that it needs, or what was posted
+    says something else than the job.
+    """
 
     remark: str = ""
     """A sentence, or ""."""
@@ -44,7 +47,8 @@ class Look(Struct, frozen=True):
 
 
 def look(done: Review, standing: Standing, forge: Forge | None) -> Look:
-    """Decide what a review can change; for answers that are not here, ask for the verdict that stands.
+    """Decide what a review can change; for answers that are not here, ask for the verdict that
+    stands.
 
     What is posted must not say pass while the job fails, nor the other way round.
     """
@@ -56,7 +60,11 @@ def look(done: Review, standing: Standing, forge: Forge | None) -> Look:
     if posted_pass is None or posted_pass is is_pass:
         return result
     stood = result.stands
-    remark = f"The verdict of run {stood.run} stands; its check run has the findings: {stood.url}" if stood else ""
+    remark = (
+        f"The verdict of run {stood.run} stands; its check run has the findings: {stood.url}"
+        if stood
+        else ""
+    )
     return replace(result, stands=None, posts=True, is_newest=False, remark=remark or result.remark)
 
 
@@ -85,12 +93,18 @@ def _look(done: Review, standing: Standing, forge: Forge | None) -> Look:
 
 
 def lacks_answers(summary: Summary, *causes: type[Coded]) -> bool:
-    """Whether a judge question has no answer for one of these causes: a look asks no model, its job has no key."""
-    return any(queries.has_cause(criterion, *(causes or LOOK_CAUSES)) for criterion in summary.criteria)
+    """Whether a judge question has no answer for one of these causes: a look asks no model, its job
+    has no key.
+    """
+    return any(
+        queries.has_cause(criterion, *(causes or LOOK_CAUSES)) for criterion in summary.criteria
+    )
 
 
 def only_approvals(done: Review, workflow: str) -> Review:
-    """A look at a verdict that is a workflow's, whose agents would ask a model: approvals of the gate's changes."""
+    """A look at a verdict that is a workflow's, whose agents would ask a model: approvals of the
+    gate's changes.
+    """
     summary = done.summary
     if not summary.run_id:  # there is nothing to review
         return done
@@ -102,17 +116,23 @@ def only_approvals(done: Review, workflow: str) -> Review:
     return replace(done, summary=posted, repairs=())
 
 
-def _with_standing_outcome(summary: Summary, stood: StandingVerdict, *, needs_approval: bool) -> Summary:
+def _with_standing_outcome(
+    summary: Summary, stood: StandingVerdict, *, needs_approval: bool
+) -> Summary:
     """The look under the outcome of a standing verdict that is no pass."""
     intact = stood.exit_code != INTEGRITY
-    verdict = keep_standing_outcome(stood.outcome, summary.rubrics, needs_approval=needs_approval, intact=intact)
+    verdict = keep_standing_outcome(
+        stood.outcome, summary.rubrics, needs_approval=needs_approval, intact=intact
+    )
     return posted_summary(summary, verdict)
 
 
 def _completed(done: Review, stood: StandingVerdict, *, needs_approval: bool) -> Summary:
     """The look with its missing answers as a standing pass had them."""
     summary = done.summary
-    waived_ids = {rubric.id: queries.waived_ids(rubric, summary.findings) for rubric in summary.rubrics}
+    waived_ids = {
+        rubric.id: queries.waived_ids(rubric, summary.findings) for rubric in summary.rubrics
+    }
     verdict = complete_by_standing_pass(
         done.gate.rubrics if done.gate else (),
         summary.rubrics,
@@ -120,5 +140,7 @@ def _completed(done: Review, stood: StandingVerdict, *, needs_approval: bool) ->
         PassedInRun(run=stood.run),
         needs_approval=needs_approval,
     )
-    unreviewed = tuple(place for place in summary.unreviewed if not isinstance(place.cause, LOOK_CAUSES))
+    unreviewed = tuple(
+        place for place in summary.unreviewed if not isinstance(place.cause, LOOK_CAUSES)
+    )
     return posted_summary(summary, verdict, unreviewed=unreviewed)

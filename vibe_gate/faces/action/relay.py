@@ -1,4 +1,6 @@
-"""`post --from-artifact`: a job with rights posts what a job without them reviewed, as that job's claim."""
+"""`post --from-artifact`: a job with rights posts what a job without them reviewed, as that job's
+claim.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def relay(runner: Runner, folder: Path) -> int:
 def _relay(runner: Runner, folder: Path) -> int:
     inputs, trigger = inputs_of(runner.environ), read_event(runner.environ)
     if trigger.kind != "workflow_run" or trigger.run is None:
-        raise UsageError("--from-artifact is for a job on workflow_run: only there GitHub says whose artifact it is.")
+        raise UsageError(
+            "--from-artifact is for a job on workflow_run: only there GitHub says whose artifact it is."
+        )
     if not inputs.github_token:
         raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
     code = PASS
@@ -47,7 +51,9 @@ def _relay(runner: Runner, folder: Path) -> int:
                 f"The artifact is about {summary.change.head_commit[:12]}, the run that made it about "
                 f"{trigger.head[:12]}: it is not posted."
             )
-    with open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ) as forge:
+    with open_forge(
+        runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ
+    ) as forge:
         pull = _pull(runner, inputs, trigger, forge)
         for summary in summaries:
             summary_inputs = inputs
@@ -60,12 +66,15 @@ def _relay(runner: Runner, folder: Path) -> int:
 
 
 def _narrowed(summary: Summary) -> tuple[str, ...]:
-    """The rubrics of this artifact, by which each job of a matrix gets its own comment and check run."""
+    """The rubrics of this artifact, by which each job of a matrix gets its own comment and check
+    run.
+    """
     return tuple(rubric.id for rubric in summary.rubrics if is_identifier(rubric.id))[:10]
 
 
 def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pull:
-    """The open pull request that the other run was about, as this repository lists it. UsageError, ForgeError.
+    """The open pull request that the other run was about, as this repository lists it. UsageError,
+    ForgeError.
 
     Its head is the event's commit, in the event's repository and branch: anybody can open another
     pull request with the same commit, from a repository of their own.
@@ -73,10 +82,18 @@ def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pul
     numbers = [pull.number for pull in forge.pulls_of(trigger.head)]
     if not numbers and trigger.fork and trigger.origin:
         # GitHub lists a fork's commit only in the fork; each pull request is then looked up here.
-        with open_forge(runner.api_url, inputs.github_token, trigger.origin, environ=runner.environ) as other:
+        with open_forge(
+            runner.api_url, inputs.github_token, trigger.origin, environ=runner.environ
+        ) as other:
             numbers = [pull.number for pull in other.pulls_of(trigger.head)]
-    pulls = [pull for number in dict.fromkeys(numbers) if (pull := forge.pull_if_any(number)) is not None]
-    found = [pull for pull in pulls if pull.state == "open" and pull.head_sha == trigger.head and _is_of(pull, trigger)]
+    pulls = [
+        pull for number in dict.fromkeys(numbers) if (pull := forge.pull_if_any(number)) is not None
+    ]
+    found = [
+        pull
+        for pull in pulls
+        if pull.state == "open" and pull.head_sha == trigger.head and _is_of(pull, trigger)
+    ]
     if len(found) != 1:
         how = "No open pull request has" if not found else f"{len(found)} open pull requests have"
         raise UsageError(
@@ -91,7 +108,9 @@ def _is_of(pull: Pull, trigger: Trigger) -> bool:
     return pull.origin.casefold() == trigger.origin.casefold() and pull.head_ref == trigger.branch
 
 
-def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, claim: Summary) -> Posted:
+def _post(
+    runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, claim: Summary
+) -> Posted:
     credentials = Credentials(runner.server_url, inputs.github_token)
     posting = Posting(
         head=trigger.head,

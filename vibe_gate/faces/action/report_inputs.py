@@ -1,4 +1,6 @@
-"""What a report for a forge takes from a clone: the run's change, and which lines changed since an earlier round."""
+"""What a report for a forge takes from a clone: the run's change, and which lines changed since an
+earlier round.
+"""
 
 from __future__ import annotations
 

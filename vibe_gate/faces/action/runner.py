@@ -1,4 +1,6 @@
-"""What the runner gives a job, and how the job speaks to it: outputs, job summary, workflow commands."""
+"""What the runner gives a job, and how the job speaks to it: outputs, job summary, workflow
+commands.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ class Runner:
     """One job. `say` writes to its log, where workflow commands are read."""
 
     def __init__(
-        self, environ: Mapping[str, str], start: Path, clock: Callable[[], datetime], say: Callable[[str], None]
+        self,
+        environ: Mapping[str, str],
+        start: Path,
+        clock: Callable[[], datetime],
+        say: Callable[[str], None],
     ) -> None:
         self.environ = environ
         self.start = start
@@ -43,10 +49,14 @@ class Runner:
         return (self.environ.get("GITHUB_SERVER_URL") or SERVER_URL).rstrip("/")
 
     def links(self, repository: str, head: str, base: str = "", run: int | None = None) -> Links:
-        """Addresses of what a report is about, with the page of a run: of this job's by default, "" outside of one."""
+        """Addresses of what a report is about, with the page of a run: of this job's by default, ""
+        outside of one.
+        """
         number = str(run or self.environ.get("GITHUB_RUN_ID", ""))
         page = f"{self.server_url}/{repository}/actions/runs/{number}"
-        return Links(self.server_url, repository, head, page if re.fullmatch("[0-9]+", number) else "", base)
+        return Links(
+            self.server_url, repository, head, page if re.fullmatch("[0-9]+", number) else "", base
+        )
 
     def temp(self) -> Path:
         """A new folder of our own below RUNNER_TEMP. UsageError if it cannot be made."""
@@ -55,17 +65,29 @@ class Runner:
         try:
             made.mkdir(mode=0o700)
         except OSError as error:
-            raise UsageError(f"RUNNER_TEMP ({paths.quote(str(parent))}) cannot be used: {error.strerror}.") from error
+            raise UsageError(
+                f"RUNNER_TEMP ({paths.quote(str(parent))}) cannot be used: {error.strerror}."
+            ) from error
         return made
 
     def unique(self, name: str) -> str:
-        """`name` with this run, attempt and job behind it: artifacts must not be called the same twice."""
-        parts = [name, *(self.environ.get(key, "") for key in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB"))]
+        """`name` with this run, attempt and job behind it: artifacts must not be called the same
+        twice.
+        """
+        parts = [
+            name,
+            *(
+                self.environ.get(key, "")
+                for key in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB")
+            ),
+        ]
         known = [re.sub(r"[^A-Za-z0-9_-]", "_", part)[:60] for part in parts if part]
         return "-".join([*known, secrets.token_hex(3)])  # the jobs of a matrix share all of these
 
     def output(self, **values: str) -> None:
-        """Set outputs of the step; `_` in a name becomes `-`. Without GITHUB_OUTPUT nothing is written."""
+        """Set outputs of the step; `_` in a name becomes `-`. Without GITHUB_OUTPUT nothing is
+        written.
+        """
         lines = []
         for name, value in values.items():
             mark = f"vibe-gate-{secrets.token_hex(16)}"  # random: no value can end itself early
@@ -78,7 +100,9 @@ class Runner:
 
     def refuse(self, title: str, error: GateError) -> None:
         """Say in the job's summary why there is no report."""
-        told = "\n".join(f"- {paths.quote(line)}" for line in str(error).splitlines() or ["stopped."])
+        told = "\n".join(
+            f"- {paths.quote(line)}" for line in str(error).splitlines() or ["stopped."]
+        )
         self.summarize(f"## {title}\n\n```\n{told.replace('```', '` ` `')}\n```\n")
 
     def command(self, name: str, text: str) -> None:

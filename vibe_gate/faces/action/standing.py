@@ -1,11 +1,13 @@
-"""The verdict that stands for a commit: a job leaves it in its check run, where a look because of a review finds it.
+"""The verdict that stands for a commit: a job leaves it in its check run, where a look because of a
+review finds it.
 
-A look asks no model, so it may lack answers. What a review can change (approvals, overrides) it decides itself; for the
-rest the verdict counts that a job gave for the same commit, trees, gate, inputs and overrides.
+A look asks no model, so it may lack answers. What a review can change (approvals, overrides) it
+decides itself; for the rest the verdict counts that a job gave for the same commit, trees, gate,
+inputs and overrides.
 
-GitHub says which app made a check run, but every workflow of a repository is the same app. So a pass counts only with a
-code made from the model's API key; in a job without a long enough key, if the named run of this workflow succeeded,
-which GitHub's runner decides.
+GitHub says which app made a check run, but every workflow of a repository is the same app. So a
+pass counts only with a code made from the model's API key; in a job without a long enough key, if
+the named run of this workflow succeeded, which GitHub's runner decides.
 """
 
 from __future__ import annotations
@@ -35,11 +37,17 @@ from vibe_gate.version import __version__
 UNSIGNED = "-"
 """In place of the code, in a job without a key that could make one."""
 
-_RECORD = re.compile(r"vibe-gate:1 ([a-z]+) ([0-9]) (clean|-) ([0-9]{1,16}) ([0-9a-f]{32}) ([0-9a-f]{64}|-)")
-"""Outcome, exit code, whether judges found nothing, the workflow's run, what it is about, the code."""
+_RECORD = re.compile(
+    r"vibe-gate:1 ([a-z]+) ([0-9]) (clean|-) ([0-9]{1,16}) ([0-9a-f]{32}) ([0-9a-f]{64}|-)"
+)
+"""Outcome, exit code, whether judges found nothing, the workflow's run, what it is about, the
+code.
+"""
 
 LOOK_ONLY = "vibe-gate:look"
-"""Of the check run of a look that lacks answers: it keeps nothing for later ones, which find the verdict before it."""
+"""Of the check run of a look that lacks answers: it keeps nothing for later ones, which find the
+verdict before it.
+"""
 
 _PASSED = re.compile(r"^### vibe-gate(?: \(.*\))?: PASS\b")
 """The headline of a comment of ours that says pass."""
@@ -134,13 +142,19 @@ class Standing(Struct, frozen=True):
     def _find(self, forge: Forge) -> StandingVerdict | str:
         for check in forge.check_records(self.head, check_name(self.inputs.name)):
             is_without_verdict = check.record in ("", no_verdict(self.number))
-            if is_without_verdict and check.conclusion != "cancelled":  # in progress, or it could not be completed
+            if (
+                is_without_verdict and check.conclusion != "cancelled"
+            ):  # in progress, or it could not be completed
                 return "The newest job of the gate at this commit left no verdict, or none yet."
             match = _RECORD.fullmatch(check.record)
             if match is None or match[5] != self.about or match[1] not in get_args(RunOutcome):
                 continue
             verdict = _verdict(match, check)
-            if verdict.outcome != "pass" or self._is_signed(check.record) or self._succeeded(forge, verdict):
+            if (
+                verdict.outcome != "pass"
+                or self._is_signed(check.record)
+                or self._succeeded(forge, verdict)
+            ):
                 return verdict
             return (
                 f"The check run of run {verdict.run} says pass, but neither this job's API key nor that run confirms "
@@ -153,7 +167,9 @@ class Standing(Struct, frozen=True):
         return bool(self.key) and hmac.compare_digest(code, self._code(statement))
 
     def _succeeded(self, forge: Forge, verdict: StandingVerdict) -> bool:
-        """Whether the run of this workflow that the verdict names ended well, for this commit; only without a key."""
+        """Whether the run of this workflow that the verdict names ended well, for this commit; only
+        without a key.
+        """
         workflow = _WORKFLOW.match(self.runner.environ.get("GITHUB_WORKFLOW_REF", ""))
         if self.key or workflow is None or verdict.exit_code != PASS or self.inputs.mode != "block":
             return False
@@ -168,10 +184,14 @@ class Standing(Struct, frozen=True):
         return hmac.new(self.key.encode(), text, hashlib.sha256).hexdigest()
 
 
-def about(pull: str, done: Review, inputs: Inputs, model: str, accepted: Sequence[Waiver], today: date) -> str:
-    """A digest of what a verdict is given for: pull request, commit, trees, gate, model, inputs, what people let pass.
+def about(
+    pull: str, done: Review, inputs: Inputs, model: str, accepted: Sequence[Waiver], today: date
+) -> str:
+    """A digest of what a verdict is given for: pull request, commit, trees, gate, model, inputs,
+    what people let pass.
 
-    `pull`: octo/hello#7. `model` is asked where a rubric names none. Of suppressions those count that hold `today`.
+    `pull`: octo/hello#7. `model` is asked where a rubric names none. Of suppressions those count
+    that hold `today`.
     """
     change, gate = done.summary.change, done.gate
     rules = gate.suppressions if gate else ()

@@ -1,4 +1,6 @@
-"""The agents into whose settings hooks are installed: their files, and what their hooks look like there."""
+"""The agents into whose settings hooks are installed: their files, and what their hooks look like
+there.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,17 @@ Groups = Mapping[str, Sequence[Mapping[str, Any]]]
 """Event -> groups of hooks, as the settings hold them."""
 
 CAPTURE_TIMEOUT_S = 10
-GUARD_TIMEOUT_S = 5  # it takes a hundredth of a second; when time is up, the agent goes on without it
+GUARD_TIMEOUT_S = (
+    5  # it takes a hundredth of a second; when time is up, the agent goes on without it
+)
 
 
 class HookedAgent(Struct, frozen=True):
-    """One agent. `local` and `shared` are its settings in a repository: this machine's own, and everyone's.
+    """One agent. `local` and `shared` are its settings in a repository: this machine's own, and
+    everyone's.
 
-    `captured` is what is kept of a session; `guarding` the event before a tool runs, `guarded` the matcher of tools.
+    `captured` is what is kept of a session; `guarding` the event before a tool runs, `guarded` the
+    matcher of tools.
     `hook` makes a hook of a script, its arguments and its seconds.
     """
 
@@ -52,7 +58,8 @@ class HookedAgent(Struct, frozen=True):
     def hooks(self, *, shared: bool = False, user: bool = False) -> dict[str, list[dict[str, Any]]]:
         """Our groups by event. `shared`: what every machine has, `vibe-gate` on PATH.
 
-        Otherwise a bare interpreter, which starts in a tenth of the time: no site, nothing from the repository.
+        Otherwise a bare interpreter, which starts in a tenth of the time: no site, nothing from the
+        repository.
         `user`: they do nothing where vibe-gate is not used.
         """
         more = (*self.argument, *((spool.USER,) if user else ()))
@@ -65,13 +72,19 @@ class HookedAgent(Struct, frozen=True):
         return groups | {self.guarding: [{"matcher": self.guarded, "hooks": [guarded]}]}
 
     def user_settings(self, environ: Mapping[str, str]) -> Path:
-        """The settings that are the user's own, with links resolved: they are the user's. UsageError."""
+        """The settings that are the user's own, with links resolved: they are the user's.
+        UsageError.
+        """
         return Path(os.path.realpath(f"{self.user_folder(environ)}/{self.user_file}"))
 
 
 def _words(script: str, more: tuple[str, ...]) -> list[str]:
     """`script`: a file for a bare interpreter, or a command of `vibe-gate`."""
-    return [sys.executable, "-I", "-S", script, *more] if script.endswith(".py") else ["vibe-gate", script, *more]
+    return (
+        [sys.executable, "-I", "-S", script, *more]
+        if script.endswith(".py")
+        else ["vibe-gate", script, *more]
+    )
 
 
 def _claude_hook(script: str, more: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
@@ -91,16 +104,24 @@ def _gemini_hook(script: str, more: tuple[str, ...], timeout_s: int) -> dict[str
 
 def _codex_hook(script: str, more: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
     """A line for a shell, as Gemini CLI's."""
-    return {"type": "command", "command": f"{shlex.join(_words(script, more))} || true", "timeout": timeout_s}
+    return {
+        "type": "command",
+        "command": f"{shlex.join(_words(script, more))} || true",
+        "timeout": timeout_s,
+    }
 
 
 def _claude_folder(environ: Mapping[str, str]) -> str:
-    return _absolute("CLAUDE_CONFIG_DIR", environ.get("CLAUDE_CONFIG_DIR") or _below_home(environ, ".claude"))
+    return _absolute(
+        "CLAUDE_CONFIG_DIR", environ.get("CLAUDE_CONFIG_DIR") or _below_home(environ, ".claude")
+    )
 
 
 def _gemini_folder(environ: Mapping[str, str]) -> str:
     home = environ.get("GEMINI_CLI_HOME")
-    return _absolute("GEMINI_CLI_HOME", f"{home}/.gemini" if home else _below_home(environ, ".gemini"))
+    return _absolute(
+        "GEMINI_CLI_HOME", f"{home}/.gemini" if home else _below_home(environ, ".gemini")
+    )
 
 
 def _codex_folder(environ: Mapping[str, str]) -> str:
@@ -113,7 +134,9 @@ def _below_home(environ: Mapping[str, str], name: str) -> str:
 
 def _absolute(variable: str, folder: str) -> str:
     if not folder:
-        raise UsageError(f"neither HOME nor {variable} is set, so there is no place for settings of your own.")
+        raise UsageError(
+            f"neither HOME nor {variable} is set, so there is no place for settings of your own."
+        )
     if not folder.startswith("/"):
         shown = paths.quote(str(Path(folder)))
         raise UsageError(f"{shown} is a relative path: set HOME or {variable} to an absolute one.")
@@ -121,9 +144,18 @@ def _absolute(variable: str, folder: str) -> str:
 
 
 _CLAUDE_EVENTS = (
-    "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PermissionDenied", "Notification",
-    "SubagentStart", "SubagentStop", "PreCompact", "Stop", "SessionEnd",
-)  # fmt: skip
+    "SessionStart",
+    "UserPromptSubmit",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PermissionDenied",
+    "Notification",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "Stop",
+    "SessionEnd",
+)
 """PostToolUse says all that PreToolUse does, and how long the call took."""
 
 CLAUDE = HookedAgent(
@@ -152,7 +184,9 @@ GEMINI = HookedAgent(
     guarding="BeforeTool",
     guarded=f"^({'|'.join(guard.GEMINI_TOOLS)})$",  # an expression
     hook=_gemini_hook,
-    notes=("Gemini CLI runs these hooks only when it is started in this folder, and only if you trust the folder.",),
+    notes=(
+        "Gemini CLI runs these hooks only when it is started in this folder, and only if you trust the folder.",
+    ),
 )
 
 CODEX = HookedAgent(

@@ -11,7 +11,8 @@ import sys
 
 
 def main(agent: str = "", *, user: bool = False) -> int:
-    """Keep the event on stdin; as a `user`'s own hook only where vibe-gate is used. Always 0, and in silence.
+    """Keep the event on stdin; as a `user`'s own hook only where vibe-gate is used. Always 0, and
+    in silence.
 
     `agent`: whose event it is, "" for Claude Code.
     """

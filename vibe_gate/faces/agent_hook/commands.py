@@ -1,8 +1,9 @@
-"""Command lines that go around the gate in plain sight: read with `shlex`, refused with one sentence.
+"""Command lines that go around the gate in plain sight: read with `shlex`, refused with one
+sentence.
 
 This is a courtesy, not a wall: an agent learns at once what to do instead. What cannot be read here
-(programs, variables, `base64 -d | sh`) git's `reference-transaction` hook refuses when a branch would move.
-Here stand, above all, the forms that would keep git from calling that hook.
+(programs, variables, `base64 -d | sh`) git's `reference-transaction` hook refuses when a branch
+would move. Here stand, above all, the forms that would keep git from calling that hook.
 """
 
 from __future__ import annotations
@@ -13,39 +14,101 @@ import shlex
 from collections.abc import Callable, Iterator
 
 NO_VERIFY = "`git {0}` without its hooks goes around the gate; run it without {1} and fix what the hooks report"
-HOOKS_PATH = "`{0}` decides which hooks git runs; leave it as it is, and ask the user if it should change"
+HOOKS_PATH = (
+    "`{0}` decides which hooks git runs; leave it as it is, and ask the user if it should change"
+)
 CONFIG = "{0} would give git another configuration, and with it other hooks; run git without it"
 OTHER_FOLDER = "{0} makes git commit past the hooks of this repository; run git in the repository itself (`git -C`)"
 HIDDEN = "{0} hides the agent from the gate; leave the variable as it is"
-HOOK_FILES = "{0} belongs to git's hooks, which run the gate; leave it, and ask the user if it should change"
+HOOK_FILES = (
+    "{0} belongs to git's hooks, which run the gate; leave it, and ask the user if it should change"
+)
 UNINSTALL = "`{0} uninstall` takes the gate away; ask the user to do that"
 
-AGENT_VARIABLES = frozenset({
-    "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CURSOR_AGENT", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI",
-    "OPENCODE", "COPILOT_AGENT_SESSION_ID", "CODEX_CI", "AMP_CURRENT_THREAD_ID", "GOOSE_TERMINAL", "QWEN_CODE",
-    "AUGMENT_AGENT", "PI_CODING_AGENT",
-})  # fmt: skip
+AGENT_VARIABLES = frozenset(
+    {
+        "CLAUDECODE",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CURSOR_AGENT",
+        "CODEX_SANDBOX",
+        "CODEX_THREAD_ID",
+        "GEMINI_CLI",
+        "OPENCODE",
+        "COPILOT_AGENT_SESSION_ID",
+        "CODEX_CI",
+        "AMP_CURRENT_THREAD_ID",
+        "GOOSE_TERMINAL",
+        "QWEN_CODE",
+        "AUGMENT_AGENT",
+        "PI_CODING_AGENT",
+    }
+)
 """`domain.provenance.AGENT_COMMANDS`, which a bare interpreter cannot import."""
 
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _CONFIG = re.compile(r"GIT_CONFIG_(COUNT|PARAMETERS|GLOBAL|SYSTEM|KEY_\d+|VALUE_\d+)\Z")
-_HOOK_PATH = re.compile(r"/(\.git(/hook[^/]*(/.*)?|/config(\.worktree)?)?|\.husky/_(/.*)?)/?\Z", re.DOTALL)
-_WRAPPERS = frozenset({
-    "sudo", "env", "command", "exec", "nice", "nohup", "time", "timeout", "xargs", "builtin", "setsid", "stdbuf",
-    "!", "{", "then", "do", "else", "if", "while", "until", "coproc",
-})  # fmt: skip
-_STARTED = frozenset({"git", "git-commit", "vibe-gate", "rm", "mv", "chmod", "tee", "sed", "unset", "export"})
+_HOOK_PATH = re.compile(
+    r"/(\.git(/hook[^/]*(/.*)?|/config(\.worktree)?)?|\.husky/_(/.*)?)/?\Z", re.DOTALL
+)
+_WRAPPERS = frozenset(
+    {
+        "sudo",
+        "env",
+        "command",
+        "exec",
+        "nice",
+        "nohup",
+        "time",
+        "timeout",
+        "xargs",
+        "builtin",
+        "setsid",
+        "stdbuf",
+        "!",
+        "{",
+        "then",
+        "do",
+        "else",
+        "if",
+        "while",
+        "until",
+        "coproc",
+    }
+)
+_STARTED = frozenset(
+    {"git", "git-commit", "vibe-gate", "rm", "mv", "chmod", "tee", "sed", "unset", "export"}
+)
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "eval", "su", "script", "env"})
-_WRITERS = frozenset({
-    "rm", "mv", "cp", "ln", "chmod", "tee", "sed", "truncate", "install", "dd", "unlink", "shred", "rsync", "rename",
-    "touch", "perl",
-})  # fmt: skip
-_RUNS_HOOKS = frozenset(["commit", "merge", "am", "rebase", "cherry-pick", "revert", "pull", "push"])
+_WRITERS = frozenset(
+    {
+        "rm",
+        "mv",
+        "cp",
+        "ln",
+        "chmod",
+        "tee",
+        "sed",
+        "truncate",
+        "install",
+        "dd",
+        "unlink",
+        "shred",
+        "rsync",
+        "rename",
+        "touch",
+        "perl",
+    }
+)
+_RUNS_HOOKS = frozenset(
+    ["commit", "merge", "am", "rebase", "cherry-pick", "revert", "pull", "push"]
+)
 _CHANGES = ("--add", "--rep", "--uns", "set", "unset")
 _GLOBAL_WITH_VALUE = ("-c", "-C", "--git-dir", "--work-tree", "--config-env", "--namespace")
 _WITH_VALUE = "mFcCtuS"
-"""Letters of `git commit` behind which a value stands, attached or as the next word (`-u`, `-S`: attached)."""
+"""Letters of `git commit` behind which a value stands, attached or as the next word (`-u`, `-S`:
+attached).
+"""
 
 MAX_DEPTH = 3
 
@@ -58,8 +121,8 @@ Elsewhere = Callable[[str], bool]
 def refused(line: str, cwd: str, elsewhere: Elsewhere, depth: int = 0) -> str:
     """Why the line is refused; "" if it is not. ValueError if it cannot be read.
 
-    `cwd` is where the line runs: a fact, whatever signs are in its name. `elsewhere(folder)` says whether a folder
-    belongs to another repository, or to none: what happens there is free.
+    `cwd` is where the line runs: a fact, whatever signs are in its name. `elsewhere(folder)` says
+    whether a folder belongs to another repository, or to none: what happens there is free.
     """
     segments = list(_segments(_without_documents(line)))
     with_git = any("git" in map(os.path.basename, words) for words in segments)
@@ -112,18 +175,25 @@ def _refused(words: list[str], cwd: str, elsewhere: Elsewhere, with_git: bool) -
     if with_git and (reason := _hides(words, program, given)):
         return reason
     if program == "git":
-        clears = "env" in words[:at] and any(word in ("-i", "-", "--ignore-environment") for word in words[:at])
+        clears = "env" in words[:at] and any(
+            word in ("-i", "-", "--ignore-environment") for word in words[:at]
+        )
         return _git(rest, given, cwd, elsewhere, clears)
     if program in ("export", "declare", "typeset", "readonly"):
         changed = next((word for word in rest if _CONFIG.match(word.partition("=")[0])), "")
         return CONFIG.format(changed.partition("=")[0]) if changed else ""
-    if program in ("vibe-gate", "pre-commit", "prek", "husky", "lefthook") and rest == ["uninstall", *rest[1:]]:
+    if program in ("vibe-gate", "pre-commit", "prek", "husky", "lefthook") and rest == [
+        "uninstall",
+        *rest[1:],
+    ]:
         return "" if "--help" in rest else UNINSTALL.format(program)
     return _writes(words, program, rest, cwd, elsewhere)
 
 
 def _program(words: list[str]) -> tuple[int, dict[str, str]]:
-    """Where the program's name stands, behind assignments and programs that only start others; the assignments."""
+    """Where the program's name stands, behind assignments and programs that only start others; the
+    assignments.
+    """
     given = {}
     for at, word in enumerate(words):
         if _ASSIGNMENT.match(word):
@@ -131,7 +201,11 @@ def _program(words: list[str]) -> tuple[int, dict[str, str]]:
         elif os.path.basename(word) not in _WRAPPERS:  # noqa: PTH119
             return at, given
         else:  # options of a wrapper have values of their own: its program is the one that matters here
-            started = (place for place in range(at, len(words)) if os.path.basename(words[place]) in _STARTED)  # noqa: PTH119
+            started = (
+                place
+                for place in range(at, len(words))
+                if os.path.basename(words[place]) in _STARTED  # noqa: PTH119
+            )
             pairs = (word.partition("=") for word in words[at:] if _ASSIGNMENT.match(word))
             given |= {name: value for name, _, value in pairs}
             return next(started, len(words)), given
@@ -142,13 +216,19 @@ def _hides(words: list[str], program: str, given: dict[str, str]) -> str:
     """Hiding the agent's variables from git, on a line that runs it."""
     for name in AGENT_VARIABLES:
         named = any(word in (name, f"-u{name}", f"--unset={name}", f"{name}=") for word in words)
-        if (named and program in ("unset", "export", "declare", "typeset", "readonly", "git")) or given.get(name) == "":
+        if (
+            named and program in ("unset", "export", "declare", "typeset", "readonly", "git")
+        ) or given.get(name) == "":
             return HIDDEN.format(name)
     return ""
 
 
-def _git(words: list[str], given: dict[str, str], cwd: str, elsewhere: Elsewhere, clears: bool) -> str:
-    """A call of git: its own options, then the subcommand. `clears`: it starts with an empty environment."""
+def _git(
+    words: list[str], given: dict[str, str], cwd: str, elsewhere: Elsewhere, clears: bool
+) -> str:
+    """A call of git: its own options, then the subcommand. `clears`: it starts with an empty
+    environment.
+    """
     options: dict[str, str] = {}
     settings = []
     at = 0
@@ -164,11 +244,15 @@ def _git(words: list[str], given: dict[str, str], cwd: str, elsewhere: Elsewhere
         options[name] = value
         at += 2 if words[at] in _GLOBAL_WITH_VALUE else 1
     command, rest = "".join(words[at : at + 1]), words[at + 1 :]
-    if command == "config" and (not _is_free(cwd, elsewhere) or any(word.startswith("--glo") for word in rest)):
+    if command == "config" and (
+        not _is_free(cwd, elsewhere) or any(word.startswith("--glo") for word in rest)
+    ):
         return _config(rest)
     if _is_free(cwd, elsewhere):
         return ""
-    if changed := next((name for setting in settings if _is_hooks_path(name := setting.partition("=")[0])), ""):
+    if changed := next(
+        (name for setting in settings if _is_hooks_path(name := setting.partition("=")[0])), ""
+    ):
         return HOOKS_PATH.format(changed)
     if command not in _RUNS_HOOKS:
         return ""
@@ -183,7 +267,9 @@ def _git(words: list[str], given: dict[str, str], cwd: str, elsewhere: Elsewhere
 
 
 def _other_folder(given: dict[str, str], cwd: str, elsewhere: Elsewhere) -> str:
-    """The option or variable by which git would use another git folder for this working tree; "" if none does."""
+    """The option or variable by which git would use another git folder for this working tree; "" if
+    none does.
+    """
     tree = given.get("--work-tree", given.get("GIT_WORK_TREE", "."))
     for name in ("--git-dir", "GIT_DIR", "GIT_COMMON_DIR", "--exec-path", "GIT_EXEC_PATH"):
         if name in given and ("EXEC" in name.upper() or elsewhere(_joined(cwd, given[name]))):
@@ -192,12 +278,16 @@ def _other_folder(given: dict[str, str], cwd: str, elsewhere: Elsewhere) -> str:
 
 
 def _is_free(folder: str, elsewhere: Elsewhere) -> bool:
-    """Whether a folder is not this repository's, or cannot be known before the line runs: git's hook knows it."""
+    """Whether a folder is not this repository's, or cannot be known before the line runs: git's
+    hook knows it.
+    """
     return folder == UNKNOWN or elsewhere(folder)
 
 
 def _is_hooks_path(name: str) -> bool:
-    return name.lower() in ("core.hookspath", "include.path") or name.lower().startswith("includeif.")
+    return name.lower() in ("core.hookspath", "include.path") or name.lower().startswith(
+        "includeif."
+    )
 
 
 def _config(words: list[str]) -> str:
@@ -233,8 +323,12 @@ def _no_verify(command: str, words: list[str]) -> str:
 
 def _writes(words: list[str], program: str, rest: list[str], cwd: str, elsewhere: Elsewhere) -> str:
     """A program or a redirection that changes git's hooks or configuration."""
-    targets = [words[at + 1] for at, word in enumerate(words[:-1]) if word in (">", ">>", ">|", "&>")]
-    in_place = program not in ("sed", "perl") or any(word[:1] == "-" and "i" in word for word in rest)
+    targets = [
+        words[at + 1] for at, word in enumerate(words[:-1]) if word in (">", ">>", ">|", "&>")
+    ]
+    in_place = program not in ("sed", "perl") or any(
+        word[:1] == "-" and "i" in word for word in rest
+    )
     adds = program == "chmod" and "+" in "".join(rest[:2])
     if program in _WRITERS and in_place and not adds:
         targets += rest[-1:] if program in ("cp", "ln", "install", "rsync") else rest
@@ -247,7 +341,9 @@ def _writes(words: list[str], program: str, rest: list[str], cwd: str, elsewhere
 
 
 def _is_hook_file(word: str, program: str, cwd: str, elsewhere: Elsewhere) -> bool:
-    """Whether a word names git's hooks or configuration in this repository, and the program changes them."""
+    """Whether a word names git's hooks or configuration in this repository, and the program changes
+    them.
+    """
     if cwd == UNKNOWN and not word.startswith(("/", "~")):
         return False
     path = _joined(cwd, word)
@@ -269,7 +365,9 @@ def _folder_below(folder: str, word: str) -> str:
 
 
 def _path_if_known(path: str, cwd: str) -> str:
-    """The path, or UNKNOWN if a word behind `cwd` has what a shell replaces, and no file is called so."""
+    """The path, or UNKNOWN if a word behind `cwd` has what a shell replaces, and no file is called
+    so.
+    """
     words = "" if path == cwd else path.removeprefix(f"{cwd}/")
     is_replaced = "$" in words or "`" in words
     return UNKNOWN if is_replaced and not os.path.lexists(path) else path

@@ -1,4 +1,6 @@
-"""Files that Edit and Write may not change: the gate's definitions, git's hooks, our hooks in agents' settings."""
+"""Files that Edit and Write may not change: the gate's definitions, git's hooks, our hooks in
+agents' settings.
+"""
 
 import json
 import os
@@ -6,14 +8,18 @@ import os.path
 
 DEFINITIONS = "{0} defines the gate; say what should change and why, and let the user edit it"
 EVIDENCE = "{0} holds evidence that only vibe-gate writes; look at it with `vibe-gate bundles`"
-HOOK_FILES = "{0} belongs to git's hooks, which run the gate; leave it, and ask the user if it should change"
+HOOK_FILES = (
+    "{0} belongs to git's hooks, which run the gate; leave it, and ask the user if it should change"
+)
 SETTINGS = "{0} {1}; leave the hooks of vibe-gate there as they are, and ask the user if they should change"
 
 _SETTINGS_FILES = ("settings.json", "settings.local.json", "hooks.json")
 
 
 def refused(tool: str, asked: dict, path: str, common_dir: str) -> str:  # type: ignore[type-arg]
-    """Why the tool may not write at `path` (absolute, links resolved); "" if it may. `common_dir`: git's folder."""
+    """Why the tool may not write at `path` (absolute, links resolved); "" if it may. `common_dir`:
+    git's folder.
+    """
     root, shown = os.path.dirname(common_dir), os.path.basename(path)  # noqa: PTH119, PTH120
     below = os.path.relpath(path, common_dir)
     if below.split("/")[0] in ("hooks", "vibe-gate") or below in ("config", "config.worktree"):
@@ -30,18 +36,28 @@ def refused(tool: str, asked: dict, path: str, common_dir: str) -> str:  # type:
     if name == ".vibe-artifacts":
         return EVIDENCE.format(path[len(above) + 1 :])
     # Where no gate is defined yet, the first definitions soften nothing.
-    exists = name == ".vibe-gate" and os.path.isdir(above + "/.vibe-gate") and os.listdir(above + "/.vibe-gate")  # noqa: PTH112, PTH208
+    exists = (
+        name == ".vibe-gate"
+        and os.path.isdir(above + "/.vibe-gate")  # noqa: PTH112
+        and os.listdir(above + "/.vibe-gate")  # noqa: PTH208
+    )
     return DEFINITIONS.format(path[len(above) + 1 :]) if exists else ""
 
 
 def _is_settings_folder(folder: str) -> bool:
-    """Whether an agent reads settings there, by the folder's name, or as the user's own of Claude Code."""
+    """Whether an agent reads settings there, by the folder's name, or as the user's own of Claude
+    Code.
+    """
     own = os.environ.get("CLAUDE_CONFIG_DIR")
-    return os.path.basename(folder) in (".claude", ".gemini", ".codex") or bool(own and folder == os.path.realpath(own))  # noqa: PTH119
+    return os.path.basename(folder) in (".claude", ".gemini", ".codex") or bool(  # noqa: PTH119
+        own and folder == os.path.realpath(own)
+    )
 
 
 def _settings(tool: str, asked: dict, path: str) -> str:  # type: ignore[type-arg]
-    """What is wrong with the settings that the tool would leave: everything but our hooks may change."""
+    """What is wrong with the settings that the tool would leave: everything but our hooks may
+    change.
+    """
     try:
         with open(path, "rb") as file:
             before = file.read().decode("utf-8", "replace")
@@ -63,7 +79,9 @@ def _are_off(document: dict) -> bool:  # type: ignore[type-arg]
     config = document.get("hooksConfig")  # Gemini CLI's
     config = config if isinstance(config, dict) else {}
     disabled = config.get("disabled")
-    named = any("vibe-gate" in str(name) for name in disabled) if isinstance(disabled, list) else False
+    named = (
+        any("vibe-gate" in str(name) for name in disabled) if isinstance(disabled, list) else False
+    )
     return bool(document.get("disableAllHooks")) or config.get("enabled") is False or named
 
 

@@ -11,7 +11,9 @@ from vibe_gate.faces.agent_hook.settings import read_file, write_file
 
 
 def exclude(common_dir: Path, agent: HookedAgent) -> bool:
-    """Have git ignore the settings in all working trees; whether that was to do. UsageError, StorageError."""
+    """Have git ignore the settings in all working trees; whether that was to do. UsageError,
+    StorageError.
+    """
     added = _added(agent)
     file = common_dir / "info" / "exclude"
     content = read_file(file, common_dir) or b""
@@ -22,7 +24,9 @@ def exclude(common_dir: Path, agent: HookedAgent) -> bool:
 
 
 def take_back(common_dir: Path, agent: HookedAgent, other_worktrees: Iterable[Path]) -> bool:
-    """Remove what `exclude` added, unless another working tree still has such settings; whether it was removed."""
+    """Remove what `exclude` added, unless another working tree still has such settings; whether it
+    was removed.
+    """
     added = _added(agent)
     file = common_dir / "info" / "exclude"
     content = read_file(file, common_dir) or b""
@@ -33,5 +37,7 @@ def take_back(common_dir: Path, agent: HookedAgent, other_worktrees: Iterable[Pa
 
 
 def _added(agent: HookedAgent) -> bytes:
-    """At the top of the file, so that what is the user's stays byte for byte, and has the last word."""
+    """At the top of the file, so that what is the user's stays byte for byte, and has the last
+    word.
+    """
     return f"# vibe-gate install {agent.name}\n/{agent.local}\n".encode()

@@ -2,14 +2,24 @@
 
     python -I -S .../guard.py [gemini|codex] [--user] < event.json
 
-Most calls end after a search for a few words in the event. What cannot be understood goes through and is noted
-as a gap: git's `reference-transaction` hook looks at every commit that comes of it.
+Most calls end after a search for a few words in the event. What cannot be understood goes through
+and is noted as a gap: git's `reference-transaction` hook looks at every commit that comes of it.
 """
 
 import os
 import sys
 
-MARKS = (b"git", b"vibe", b"pre-commit", b"prek", b"husky", b"lefthook", b".claude", b".gemini", b".codex")
+MARKS = (
+    b"git",
+    b"vibe",
+    b"pre-commit",
+    b"prek",
+    b"husky",
+    b"lefthook",
+    b".claude",
+    b".gemini",
+    b".codex",
+)
 """One of them stands in the input of every call that is refused."""
 
 GEMINI_TOOLS = {"run_shell_command": "Bash", "write_file": "Write", "replace": "Edit"}
@@ -18,14 +28,21 @@ GEMINI_TOOLS = {"run_shell_command": "Bash", "write_file": "Write", "replace": "
 FILES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 """How a line of a patch names a file."""
 
-EDITING = {"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
+EDITING = {
+    "Edit": "file_path",
+    "Write": "file_path",
+    "MultiEdit": "file_path",
+    "NotebookEdit": "notebook_path",
+}
 
 
 def main(agent: str = "", *, user: bool = False) -> int:
-    """Judge the event of the agent ("": Claude Code) on stdin; the decision, if there is one, goes to stdout. Always 0.
+    """Judge the event of the agent ("": Claude Code) on stdin; the decision, if there is one, goes
+    to stdout. Always 0.
 
-    As a `user`'s own hook only where vibe-gate is used. It refuses also where the project has a guard of its own,
-    because an agent may write what looks like one; the project's then keeps the call.
+    As a `user`'s own hook only where vibe-gate is used. It refuses also where the project has a
+    guard of its own, because an agent may write what looks like one; the project's then keeps the
+    call.
     """
     try:
         event = read_all()
@@ -46,7 +63,9 @@ def is_used() -> bool:
 
 
 def judge(event: bytes, agent: str = "", *, user: bool = False) -> None:
-    """Refuse the call, if it is one to refuse; note what cannot be understood. `agent` and `user` as of `main`."""
+    """Refuse the call, if it is one to refuse; note what cannot be understood. `agent` and `user`
+    as of `main`.
+    """
     import json
 
     from vibe_gate.faces.agent_hook import spool
@@ -57,7 +76,9 @@ def judge(event: bytes, agent: str = "", *, user: bool = False) -> None:
             reason = "vibe-gate: " + reason + "."
             os.write(1, json.dumps(decision(reason, agent)).encode())
             kind = str(call.get("hook_event_name", "PreToolUse"))
-            is_kept = user and spool.has_own_hook(spool.project_of(os.environ), kind, "guard", agent)
+            is_kept = user and spool.has_own_hook(
+                spool.project_of(os.environ), kind, "guard", agent
+            )
             # A refused call has no event of its own afterwards.
             if not is_kept and (folder := spool.spool_folder(os.environ)):
                 call["refused"] = reason
@@ -71,7 +92,11 @@ def decision(reason: str, agent: str) -> dict:  # type: ignore[type-arg]
     """A refusal in the form that the agent reads."""
     if agent == "gemini":
         return {"decision": "deny", "reason": reason}
-    output = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
+    output = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "deny",
+        "permissionDecisionReason": reason,
+    }
     return {"hookSpecificOutput": output}
 
 
@@ -84,7 +109,8 @@ def refusal(call: dict, project: str) -> str:  # type: ignore[type-arg]
         return ""
 
     def elsewhere(folder: str) -> bool:
-        # A folder that cannot be known before the line runs is free: git's own hook looks at what is committed there.
+        # A folder that cannot be known before the line runs is free: git's own hook looks at what
+        # is committed there.
         found = spool.common_dir(os.fsencode(os.path.realpath(folder)))
         inside = os.path.realpath(os.fsdecode(found or b"/")) + "/"
         return not inside.startswith(own + "/") and not (folder + "/").startswith(own + "/")
@@ -97,7 +123,10 @@ def refusal(call: dict, project: str) -> str:  # type: ignore[type-arg]
     if tool == "Bash":
         return commands.refused(asked["command"], cwd, elsewhere)
     if tool == "apply_patch":
-        found = (edits.refused(tool, asked, os.path.realpath(os.path.join(cwd, path)), own) for path in patched(asked))  # noqa: PTH118
+        found = (
+            edits.refused(tool, asked, os.path.realpath(os.path.join(cwd, path)), own)  # noqa: PTH118
+            for path in patched(asked)
+        )
         return next(filter(None, found), "")
     if tool in EDITING:
         path = os.path.realpath(os.path.join(cwd, os.path.expanduser(asked[EDITING[tool]])))  # noqa: PTH111, PTH118
@@ -107,7 +136,11 @@ def refusal(call: dict, project: str) -> str:  # type: ignore[type-arg]
 
 def patched(asked: dict) -> list[str]:  # type: ignore[type-arg]
     """The files that a patch of Codex adds, changes, deletes or moves."""
-    return [line.partition(": ")[2].strip() for line in str(asked["command"]).split("\n") if line.startswith(FILES)]
+    return [
+        line.partition(": ")[2].strip()
+        for line in str(asked["command"]).split("\n")
+        if line.startswith(FILES)
+    ]
 
 
 def read_all() -> bytes:

@@ -1,4 +1,6 @@
-"""Agents' settings files: our hooks go in and out, everything else stays in its order, with its indentation."""
+"""Agents' settings files: our hooks go in and out, everything else stays in its order, with its
+indentation.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _INDENTED = re.compile(r"\n([ \t]+)\S")
 
 
 def read_settings(path: Path, below: Path) -> str | None:
-    """The text of a settings file; None if there is none. UsageError if it leads elsewhere or cannot be read."""
+    """The text of a settings file; None if there is none. UsageError if it leads elsewhere or
+    cannot be read.
+    """
     content = read_file(path, below)
     try:
         return None if content is None else content.decode("utf-8")
@@ -34,7 +38,9 @@ def write_settings(path: Path, below: Path, text: str | None) -> None:
 
 
 def read_file(path: Path, below: Path) -> bytes | None:
-    """What is in a file; None if there is none. UsageError if it leads elsewhere (`below` may) or cannot be read."""
+    """What is in a file; None if there is none. UsageError if it leads elsewhere (`below` may) or
+    cannot be read.
+    """
     _no_links(path, below)
     try:
         if path.exists() and not path.is_file():
@@ -47,7 +53,9 @@ def read_file(path: Path, below: Path) -> bytes | None:
 
 
 def write_file(path: Path, below: Path, content: bytes | None) -> None:
-    """Put the bytes there, whole or not at all; None removes the file, and its folder if it is empty. StorageError."""
+    """Put the bytes there, whole or not at all; None removes the file, and its folder if it is
+    empty. StorageError.
+    """
     _no_links(path, below)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
@@ -60,17 +68,23 @@ def write_file(path: Path, below: Path, content: bytes | None) -> None:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, mode)  # whatever the umask takes away: the file keeps who may read and write it
+            os.fchmod(
+                descriptor, mode
+            )  # whatever the umask takes away: the file keeps who may read and write it
             file.write(content)
         temporary.replace(path)
     except OSError as error:
-        raise StorageError(f"{_shown(path)} cannot be written: {error.strerror or error}.") from error
+        raise StorageError(
+            f"{_shown(path)} cannot be written: {error.strerror or error}."
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def add_hooks(text: str | None, wanted: Groups, name: str) -> str:
-    """The settings with our hooks as `wanted` in place of those that are there. UsageError, naming the file `name`."""
+    """The settings with our hooks as `wanted` in place of those that are there. UsageError, naming
+    the file `name`.
+    """
     if text is None:
         return json.dumps({"hooks": wanted}, indent=2) + "\n"
     if hooks_of(text, name) == wanted:
@@ -83,7 +97,9 @@ def add_hooks(text: str | None, wanted: Groups, name: str) -> str:
 
 
 def drop_hooks(text: str, name: str) -> str | None:
-    """The settings without our hooks; None if nothing else is in them. UsageError, naming the file `name`."""
+    """The settings without our hooks; None if nothing else is in them. UsageError, naming the file
+    `name`.
+    """
     if not hooks_of(text, name):
         return text
     document = _document(text, name)
@@ -97,14 +113,28 @@ def drop_hooks(text: str, name: str) -> str | None:
 def hooks_of(text: str, name: str) -> dict[str, list[Any]]:
     """Our own groups by event, in the order of the text. UsageError, naming the file `name`."""
     hooks = _document(text, name).get("hooks", {})
-    ours = {event: [group for group in groups if any(map(_is_ours, _hooks(group)))] for event, groups in hooks.items()}
+    ours = {
+        event: [group for group in groups if any(map(_is_ours, _hooks(group)))]
+        for event, groups in hooks.items()
+    }
     return {event: groups for event, groups in ours.items() if groups}
 
 
 def missing_scripts(hooks: Groups) -> bool:
     """Whether our hooks name a script that is not there any more: vibe-gate was moved."""
-    every = (hook for groups in hooks.values() for group in groups for hook in _hooks(group) if _is_ours(hook))
-    return any(not Path(word).is_file() for hook in every for word in spool.words_of(hook) if word.endswith(".py"))
+    every = (
+        hook
+        for groups in hooks.values()
+        for group in groups
+        for hook in _hooks(group)
+        if _is_ours(hook)
+    )
+    return any(
+        not Path(word).is_file()
+        for hook in every
+        for word in spool.words_of(hook)
+        if word.endswith(".py")
+    )
 
 
 def _without_ours(groups: list[Any]) -> list[Any]:
@@ -122,12 +152,18 @@ def _document(text: str, name: str) -> dict[str, Any]:
     try:
         document = json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{name} is no valid JSON ({error}); mend it first. Nothing was changed.") from error
+        raise UsageError(
+            f"{name} is no valid JSON ({error}); mend it first. Nothing was changed."
+        ) from error
     if not isinstance(document, dict):
         raise UsageError(f"{name} is no JSON object; mend it first. Nothing was changed.")
     hooks = document.get("hooks", {})
-    if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
-        raise UsageError(f'"hooks" in {name} is not an object of lists by event. Nothing was changed.')
+    if not isinstance(hooks, dict) or not all(
+        isinstance(groups, list) for groups in hooks.values()
+    ):
+        raise UsageError(
+            f'"hooks" in {name} is not an object of lists by event. Nothing was changed.'
+        )
     return document
 
 
@@ -166,7 +202,9 @@ def _no_links(path: Path, below: Path) -> None:
         if place == below:
             return
         if place.is_symlink():
-            raise UsageError(f"{_shown(place)} is a symbolic link and may lead anywhere; nothing was changed.")
+            raise UsageError(
+                f"{_shown(place)} is a symbolic link and may lead anywhere; nothing was changed."
+            )
 
 
 def _shown(path: Path) -> str:

@@ -11,7 +11,9 @@ import os
 import time
 import zlib
 
-MAX_EVENT_BYTES = 64 << 20  # the CLI caps its own messages at 16 MiB, and JSON may write a byte as six
+MAX_EVENT_BYTES = (
+    64 << 20
+)  # the CLI caps its own messages at 16 MiB, and JSON may write a byte as six
 MAX_SPOOL_BYTES = 256 << 20  # of one session between two runs of vibe-gate
 MAX_GAPS_BYTES = 64 << 10
 MAX_ID_LENGTH = 4096  # characters of a session's id
@@ -19,12 +21,16 @@ LOCK_TRIES = 100  # of 5 ms: whoever reads the spool holds its lock only while i
 SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 LAST = ("Stop", "SessionEnd")
-"""After these the program may end, and take calls in the background with it that have not written yet."""
+"""After these the program may end, and take calls in the background with it that have not written
+yet.
+"""
 
 PATIENCE_S = 1.0
 
 USER = "--user"
-"""Argument of hooks in a user's own settings, which agents start in every repository and outside of any."""
+"""Argument of hooks in a user's own settings, which agents start in every repository and outside of
+any.
+"""
 
 PROJECT_SETTINGS = {
     "": (b"/.claude/settings.local.json", b"/.claude/settings.json"),
@@ -40,7 +46,9 @@ MAX_SETTINGS_BYTES = 1 << 20
 
 
 def main(agent: str = "", *, user: bool = False) -> int:
-    """Keep the event of the agent on stdin. `user`: only where the hooks of a user's own settings are wanted."""
+    """Keep the event of the agent on stdin. `user`: only where the hooks of a user's own settings
+    are wanted.
+    """
     try:
         spool = spool_folder(os.environ) if not user or is_used(project_of(os.environ)) else None
         if spool is None or agent not in PROJECT_SETTINGS:
@@ -56,7 +64,9 @@ def main(agent: str = "", *, user: bool = False) -> int:
             if kind in LAST:
                 wait_for_others()
         except BaseException as error:  # noqa: BLE001  the agent goes on whatever happens here
-            note_gap(spool, type(error).__name__ + ": " + str(getattr(error, "strerror", None) or error))
+            note_gap(
+                spool, type(error).__name__ + ": " + str(getattr(error, "strerror", None) or error)
+            )
     except BaseException:  # noqa: BLE001, S110  where not even the gap can be noted
         pass
     return 0
@@ -80,14 +90,20 @@ def text_of(event: dict[str, object], name: str) -> str:
 
 
 def keep(spool: bytes, text: bytes, event: dict[str, object], agent: str = "") -> None:
-    """Append the event, as it came, to the spool of its session: `<agent>.<id>` or the id alone. OSError."""
+    """Append the event, as it came, to the spool of its session: `<agent>.<id>` or the id alone.
+    OSError.
+    """
     # Within a JSON string a line feed is always escaped: these stand between tokens.
     line = text.strip().replace(b"\n", b" ").replace(b"\r", b" ")
     session = (agent + "." if agent else "") + session_of(event)
     folder = os.fsencode(text_of(event, "cwd") or ".")
     top = linked_top(folder, spool)
     worktree = b'"worktree":"%b",' % top if top else b""
-    append(spool, session.encode(), b'{"ts":%d,%b"event":%b}\n' % (time.time_ns() // 1_000_000, worktree, line))
+    append(
+        spool,
+        session.encode(),
+        b'{"ts":%d,%b"event":%b}\n' % (time.time_ns() // 1_000_000, worktree, line),
+    )
 
 
 def append(spool: bytes, session: bytes, line: bytes) -> None:
@@ -101,7 +117,9 @@ def append(spool: bytes, session: bytes, line: bytes) -> None:
             held = os.fstat(descriptor)
             if held.st_mode & 0o170000 != 0o100000:  # S_ISREG, without the import
                 raise OSError("no file lies in the place of the spool")
-            if not same_file(path, held):  # a reader has taken it since it was opened: begin the next one
+            if not same_file(
+                path, held
+            ):  # a reader has taken it since it was opened: begin the next one
                 continue
             if held.st_size + len(line) > MAX_SPOOL_BYTES:
                 raise ValueError("the session's spool is full")
@@ -131,7 +149,9 @@ def same_file(path: bytes, held: os.stat_result) -> bool:
 
 
 def lock(descriptor: int) -> None:
-    """Take the lock; after half a second go on without: one write of a whole line is safe enough."""
+    """Take the lock; after half a second go on without: one write of a whole line is safe
+    enough.
+    """
     for _ in range(LOCK_TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -153,7 +173,8 @@ def write_whole(descriptor: int, line: bytes, size: int) -> None:
 def session_of(event: dict[str, object]) -> str:
     """The session id as a name of a folder.
 
-    If letters of an id are no letters of a name, a checksum of all of them tells two such ids apart.
+    If letters of an id are no letters of a name, a checksum of all of them tells two such ids
+    apart.
     """
     session_id = text_of(event, "session_id")
     name = "".join(letter if letter in SAFE else "_" for letter in session_id[:64])
@@ -164,7 +185,9 @@ def session_of(event: dict[str, object]) -> str:
 
 
 def spool_folder(environ: "os._Environ[str]") -> bytes | None:
-    """The folder of all spools, in the git folder that every worktree shares; None outside a repository."""
+    """The folder of all spools, in the git folder that every worktree shares; None outside a
+    repository.
+    """
     for start in (environ.get("CLAUDE_PROJECT_DIR"), "."):
         common = common_dir(os.fsencode(start)) if start else None
         if common is not None:
@@ -173,7 +196,9 @@ def spool_folder(environ: "os._Environ[str]") -> bytes | None:
 
 
 def project_of(environ: "os._Environ[str]") -> bytes:
-    """The folder of the session, as Claude Code names it, and Gemini CLI, which sets the variable, too."""
+    """The folder of the session, as Claude Code names it, and Gemini CLI, which sets the variable,
+    too.
+    """
     return os.fsencode(environ.get("CLAUDE_PROJECT_DIR") or ".")
 
 
@@ -183,7 +208,9 @@ def is_used(project: bytes) -> bool:
     if common is None:
         return False
     folders = (root_of(project) + b"/.vibe-gate", common + b"/vibe-gate")
-    return any(map(os.path.isdir, folders)) or b"vibe-gate" in beginning(common + b"/hooks/pre-commit")
+    return any(map(os.path.isdir, folders)) or b"vibe-gate" in beginning(
+        common + b"/hooks/pre-commit"
+    )
 
 
 def root_of(project: bytes) -> bytes:
@@ -209,7 +236,9 @@ def linked_top(folder: bytes, spool: bytes) -> bytes:
     if not pointer or not os.path.exists(git_dir + b"/commondir"):  # noqa: PTH110  (a submodule has none)
         return b""
     common = common_dir(top)
-    is_own = common is not None and os.path.realpath(common + b"/vibe-gate/captures") == os.path.realpath(spool)
+    is_own = common is not None and os.path.realpath(
+        common + b"/vibe-gate/captures"
+    ) == os.path.realpath(spool)
     return top if is_own else b""
 
 
@@ -223,8 +252,12 @@ def is_utf8(path: bytes) -> bool:
 
 
 def has_own_hook(project: bytes, event: str, script: str, agent: str = "") -> bool:
-    """Whether the project's settings start this script of vibe-gate for the event, as `install` writes it."""
-    if agent == "codex":  # which looks for them there, the others in the folder in which they are started
+    """Whether the project's settings start this script of vibe-gate for the event, as `install`
+    writes it.
+    """
+    if (
+        agent == "codex"
+    ):  # which looks for them there, the others in the folder in which they are started
         project = root_of(project)
     texts = [beginning(project + name, MAX_SETTINGS_BYTES) for name in PROJECT_SETTINGS[agent]]
     return any(starts(text, event, script) for text in texts)
@@ -241,7 +274,9 @@ def starts(settings: bytes, event: str, script: str) -> bool:
 
 
 def words_of(hook: dict) -> list[str]:  # type: ignore[type-arg]
-    """The command of a hook: in exec form, as Claude Code's are, or a line for a shell, as Gemini CLI's are."""
+    """The command of a hook: in exec form, as Claude Code's are, or a line for a shell, as Gemini
+    CLI's are.
+    """
     if isinstance(hook.get("args"), list):
         return [str(hook.get("command")), *map(str, hook["args"])]
     import shlex
@@ -259,7 +294,9 @@ def runs(words: list[str], script: str) -> bool:
 
 
 def is_there(words: list[str], script: str) -> bool:
-    """Whether the command is one that `install` writes into a project's settings, and its script is there."""
+    """Whether the command is one that `install` writes into a project's settings, and its script is
+    there.
+    """
     if USER in words or not runs(words, script):  # in the home directory both are the same file
         return False
     files = [word for word in words if word.endswith(f"{script}.py")]
@@ -314,7 +351,9 @@ def others() -> bool:
         tasks = b"/proc/%d/task/" % os.getppid()
         for task in os.listdir(tasks):  # noqa: PTH208
             for child in first_line(tasks + task + b"/children").split():
-                if int(child) != os.getpid() and b"_hook/capture.py" in first_line(b"/proc/%b/cmdline" % child):
+                if int(child) != os.getpid() and b"_hook/capture.py" in first_line(
+                    b"/proc/%b/cmdline" % child
+                ):
                     return True
     except OSError:  # it is gone, or this is no Linux
         return False

@@ -1,7 +1,7 @@
 """The command `vibe-gate`: what can be answered at once, else on to the dispatcher.
 
-Every start passes through here, so nothing of weight is imported: `--version` and `--help` are answered in the time of
-a bare interpreter; everything else costs the imports of its own command.
+Every start passes through here, so nothing of weight is imported: `--version` and `--help` are
+answered in the time of a bare interpreter; everything else costs the imports of its own command.
 """
 
 import os
@@ -21,10 +21,14 @@ def main() -> int:
     if "signal" in sys.modules:
         import signal
 
-        for each in (signal.SIGINT, signal.SIGTERM):  # the answer is out: the interpreter's end must not change it
+        for each in (
+            signal.SIGINT,
+            signal.SIGTERM,
+        ):  # the answer is out: the interpreter's end must not change it
             signal.signal(each, signal.SIG_IGN)
     if sys.argv[1:2] == ["hook"]:
-        # Taking hundreds of modules apart costs a commit 36 ms of 235 (processor time, measured with and without).
+        # Taking hundreds of modules apart costs a commit 36 ms of 235 (processor time, measured
+        # with and without).
         os._exit(_print("") or code)
     return code
 

@@ -7,8 +7,11 @@ import argparse
 from vibe_gate.faces.agent_hook import capture, guard
 from vibe_gate.faces.cli.command import Command, argument
 
-# No choices: with exit code 2 for an agent that this version does not know, the agent could not go on.
-AGENT = argument("agent", metavar="AGENT", nargs="?", default="", help="gemini or codex; default: Claude Code")
+# No choices: with exit code 2 for an agent that this version does not know, the agent could not go
+# on.
+AGENT = argument(
+    "agent", metavar="AGENT", nargs="?", default="", help="gemini or codex; default: Claude Code"
+)
 
 
 def _parse(args: argparse.Namespace) -> str:

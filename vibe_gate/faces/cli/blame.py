@@ -13,7 +13,14 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli.command import JSON, Command, argument
-from vibe_gate.faces.cli.output import complain, emit, emit_result, now, open_repository_here, takes_colour
+from vibe_gate.faces.cli.output import (
+    complain,
+    emit,
+    emit_result,
+    now,
+    open_repository_here,
+    takes_colour,
+)
 from vibe_gate.faces.cli.screen import coloured
 from vibe_gate.git import Repository
 from vibe_gate.report import blame
@@ -69,12 +76,16 @@ def _file_and_lines(text: str) -> tuple[str, range]:
     if match is None:
         file, colon, lines = text.rpartition(":")
         if colon and not os.path.lexists(text) and os.path.lexists(file):
-            raise UsageError(f"{paths.quote(lines)} is not a line; write {paths.quote(file)}:3 or :3-9.")
+            raise UsageError(
+                f"{paths.quote(lines)} is not a line; write {paths.quote(file)}:3 or :3-9."
+            )
         return text, range(0)
     first = int(match[2])
     last = int(match[3] or first)
     if not 0 < first <= last:
-        raise UsageError(f"{paths.quote(text)}: lines are counted from 1, the first before the last (FILE:3-9).")
+        raise UsageError(
+            f"{paths.quote(text)}: lines are counted from 1, the first before the last (FILE:3-9)."
+        )
     if last - first > 1_000_000:
         raise UsageError(f"{paths.quote(text)} names more lines than a file has.")
     return match[1], range(first, last + 1)
@@ -96,9 +107,15 @@ def _path(repository: Repository, file: str) -> str:
 BLAME = Command(
     "Tell for each line of a file which commit brought it, and which agent, session, turn and prompt wrote it.",
     (
-        argument("file", metavar="FILE[:LINE|:A-B]", help="a file, and of which lines (default: all)"),
         argument(
-            "rev", nargs="?", default=WORKING_TREE, metavar="REV", help="as of this commit (default: as it is now)"
+            "file", metavar="FILE[:LINE|:A-B]", help="a file, and of which lines (default: all)"
+        ),
+        argument(
+            "rev",
+            nargs="?",
+            default=WORKING_TREE,
+            metavar="REV",
+            help="as of this commit (default: as it is now)",
         ),
         JSON,
     ),

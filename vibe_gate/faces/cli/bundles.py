@@ -1,4 +1,6 @@
-"""`vibe-gate bundles`: stored runs listed, shown, measured, verified, repaired, kept, cleaned, exported, imported."""
+"""`vibe-gate bundles`: stored runs listed, shown, measured, verified, repaired, kept, cleaned,
+exported, imported.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,14 @@ from vibe_gate.faces.cli.command import (
 )
 from vibe_gate.faces.cli.lazy_arguments import TraceTarget
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, is_terminal, now
-from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, STORE_OPTION, NamedRun, StoredRuns, moment
+from vibe_gate.faces.cli.runs import (
+    RUN_ARGUMENT,
+    RUN_HELP,
+    STORE_OPTION,
+    NamedRun,
+    StoredRuns,
+    moment,
+)
 from vibe_gate.faces.cli.team import PushedRuns, TeamRuns, push, runs_of
 from vibe_gate.git import Repository, commit_columns
 from vibe_gate.report.graph import graph_of
@@ -122,7 +131,9 @@ def _emit_table(rows: Sequence[Sequence[str]], runs: Sequence[RunEntry]) -> None
 
 
 def titles_of(runs: Sequence[RunEntry]) -> dict[str, str]:
-    """By key, the titles of the runs' commits that are here; of a tree, what it became, if not long ago."""
+    """By key, the titles of the runs' commits that are here; of a tree, what it became, if not long
+    ago.
+    """
     return {key: title for key, (title,) in _of_commits(runs, "%s").items()}
 
 
@@ -189,7 +200,9 @@ def _show(arguments: ShowArguments) -> int:
 
 
 def _as_committed(runs: StoredRuns, summary: Summary, reference: str | None) -> Summary:
-    """The summary of a tree under its commit, if `reference` or HEAD is one that has it: nothing is left to commit."""
+    """The summary of a tree under its commit, if `reference` or HEAD is one that has it: nothing is
+    left to commit.
+    """
     with runs.repository() as repository:
         if repository is not None and summary.key.startswith("tree-"):
             for revision in filter(None, (reference, "HEAD")):
@@ -211,34 +224,57 @@ def _show_log(result: RunResult, node_id: str) -> int:
 
 
 def _read(runs: StoredRuns, named_run: NamedRun) -> tuple[RunResult, Summary | None]:
-    """The run and, if it has one, the summary. A run that is being deleted right now is not a corrupt one."""
+    """The run and, if it has one, the summary. A run that is being deleted right now is not a
+    corrupt one.
+    """
     try:
         result = runs.read(named_run)
         return result, result.summary if result.complete else None
     except GateError as error:
         if not (runs.root / named_run.entry.bundle).exists():
-            raise StorageError(f"Run {named_run.entry.run_id} was just deleted by a cleaning.") from error
+            raise StorageError(
+                f"Run {named_run.entry.run_id} was just deleted by a cleaning."
+            ) from error
         raise
 
 
-def _document(named_run: NamedRun, state: str, kept: bool, summary: Summary | None) -> dict[str, Any]:
-    about = {name: getattr(named_run.entry, name) for name in ("run_id", "key", "created_at", "bundle")}
-    about |= {"state": state, "matched": named_run.matched, "others": named_run.others, "kept": kept}
+def _document(
+    named_run: NamedRun, state: str, kept: bool, summary: Summary | None
+) -> dict[str, Any]:
+    about = {
+        name: getattr(named_run.entry, name) for name in ("run_id", "key", "created_at", "bundle")
+    }
+    about |= {
+        "state": state,
+        "matched": named_run.matched,
+        "others": named_run.others,
+        "kept": kept,
+    }
     return about | {"summary": None if summary is None else json.loads(summary.to_json())}
 
 
 def _notes(named_run: NamedRun, kept: bool) -> tuple[str, ...]:
     others = f"; {counted(named_run.others, 'other run')} {'matches' if named_run.others == 1 else 'match'} too"
     note = f"Run {named_run.entry.run_id} of {named_run.entry.created_at}, matched by {named_run.matched}"
-    return (f"{note}{others if named_run.others else ''}.", *(["Kept: cleaning does not delete it."] if kept else []))
+    return (
+        f"{note}{others if named_run.others else ''}.",
+        *(["Kept: cleaning does not delete it."] if kept else []),
+    )
 
 
 def _unsealed(named_run: NamedRun, result: RunResult, kept: bool) -> list[str]:
-    what = "is still running" if result.state == "running" else "is incomplete: it ended before its verdict"
+    what = (
+        "is still running"
+        if result.state == "running"
+        else "is incomplete: it ended before its verdict"
+    )
     text = [f"Run {named_run.entry.run_id} {what}; it has no outcome."]
     for node in graph_of(result, None).nodes:
         text.append(f"  {node.id:<24} {node.status}{f' ({node.reason})' if node.reason else ''}")
-    text += [f"bundle: {named_run.entry.bundle}", *(f"note: {note}" for note in _notes(named_run, kept))]
+    text += [
+        f"bundle: {named_run.entry.bundle}",
+        *(f"note: {note}" for note in _notes(named_run, kept)),
+    ]
     if result.state == "incomplete" and "request" in result.about:
         text.append(f"next: vibe-gate resume {named_run.entry.run_id}")
     return text
@@ -324,8 +360,15 @@ def _shared_lines(checked: Verified) -> list[str]:
         run_id = problem.run.partition("/")[2]
         named = replace(problem, place=run_id) if run_id else problem
         lines += [_line(named), *([f"{'':13}{paths.quote(problem.place)}"] if run_id else [])]
-    said = f"{counted(wrong, 'object')} not to be believed; the rest is what the team wrote" if wrong else "all genuine"
-    return [*lines, f"Checked {counted(checked.runs, 'run')}, {counted(checked.contents, 'answer')}: {said}."]
+    said = (
+        f"{counted(wrong, 'object')} not to be believed; the rest is what the team wrote"
+        if wrong
+        else "all genuine"
+    )
+    return [
+        *lines,
+        f"Checked {counted(checked.runs, 'run')}, {counted(checked.contents, 'answer')}: {said}.",
+    ]
 
 
 def _checked(checked: Verified) -> dict[str, Any]:
@@ -356,7 +399,10 @@ def _conclusion(checked: Verified) -> list[str]:
         whole += " Signatures are checked by `vibe-gate verify`."
     if not any(states[state] for state in ("corrupt", "foreign", "untidy")):
         return [whole]
-    return [whole, "`vibe-gate bundles repair` repairs what it can and moves the rest aside; it deletes nothing."]
+    return [
+        whole,
+        "`vibe-gate bundles repair` repairs what it can and moves the rest aside; it deletes nothing.",
+    ]
 
 
 def _repair(arguments: RunsArguments) -> int:
@@ -378,8 +424,12 @@ def _quarantine(done: Repaired) -> str:
 
 
 def _repaired(done: Repaired) -> list[str]:
-    lines = [f"✓ {paths.quote(one.problem.place)}: {one.problem.why}; {one.done}" for one in done.mended]
-    left = [problem for problem in done.left.problems if problem.state not in {"incomplete", "running"}]
+    lines = [
+        f"✓ {paths.quote(one.problem.place)}: {one.problem.why}; {one.done}" for one in done.mended
+    ]
+    left = [
+        problem for problem in done.left.problems if problem.state not in {"incomplete", "running"}
+    ]
     lines += [f"{_line(problem)} (not repaired)" for problem in left]
     if done.quarantine:
         lines.append(f"Moved files are in {_quarantine(done)}.")
@@ -459,7 +509,10 @@ def _cleaned(done: Cleaned, dry_run: bool) -> list[str]:
     text = [f"{run_id} {verb}" for run_id in done.deleted]
     text += [f"session {name} {verb}" for name in done.sessions]
     numbers = {"answer": done.answers, "claim": done.claims}
-    what = [counted(len(done.deleted), "run"), *(counted(number, one) for one, number in numbers.items() if number)]
+    what = [
+        counted(len(done.deleted), "run"),
+        *(counted(number, one) for one, number in numbers.items() if number),
+    ]
     return [*text, f"{', '.join(what)} {verb}, {done.freed_mb:,.3f} MB {freed}."]
 
 
@@ -525,7 +578,9 @@ def _export(arguments: ExportArguments) -> int:
 
 
 def _exported_entries(arguments: ExportArguments, runs: StoredRuns) -> list[RunEntry]:
-    """The runs that are meant. A trace tells of a run what it says, so that must be of this clone."""
+    """The runs that are meant. A trace tells of a run what it says, so that must be of this
+    clone.
+    """
     references = arguments.references
     if arguments.all:
         entries = runs.bundles.find(replays=True)
@@ -536,8 +591,12 @@ def _exported_entries(arguments: ExportArguments, runs: StoredRuns) -> list[RunE
     return runs.entries(references) or [runs.named(None).entry]
 
 
-def _without_withheld(chosen: list[RunEntry], runs: StoredRuns, *, all_runs: bool) -> list[RunEntry]:
-    """The runs without those that stay in this clone, which are said. UsageError: one of them was named."""
+def _without_withheld(
+    chosen: list[RunEntry], runs: StoredRuns, *, all_runs: bool
+) -> list[RunEntry]:
+    """The runs without those that stay in this clone, which are said. UsageError: one of them was
+    named.
+    """
     withheld_runs = [entry for entry in chosen if not runs.bundles.may_leave(entry)]
     if withheld_runs and not all_runs:
         raise UsageError(f"Run {withheld_runs[0].run_id} is not exported: {WHY_NOT}.")
@@ -629,7 +688,9 @@ SUBCOMMANDS: dict[str, Command[Any]] = {
             argument("--rubric", metavar="ID", help="only runs that used this rubric"),
             argument("--author", choices=("agent", "human"), help="only changes written by one"),
             argument("--path", metavar="GLOB", help="only runs in which a changed path matches"),
-            argument("--since", type=moment, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)"),
+            argument(
+                "--since", type=moment, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)"
+            ),
             argument("--limit", type=whole_number, metavar="N", help="at most the newest N"),
             STORE_OPTION,
             JSON,
@@ -642,7 +703,11 @@ SUBCOMMANDS: dict[str, Command[Any]] = {
         (
             RUN_ARGUMENT,
             argument(
-                "--log", nargs="?", const="", metavar="NODE", help="what agents and judges said and did (one node)"
+                "--log",
+                nargs="?",
+                const="",
+                metavar="NODE",
+                help="what agents and judges said and did (one node)",
             ),
             STORE_OPTION,
             JSON,
@@ -692,14 +757,21 @@ SUBCOMMANDS: dict[str, Command[Any]] = {
         (
             argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
             argument("--all", action="store_true", help="every sealed run"),
-            argument("-o", "--output", metavar="FILE", help=f"the archive, a new file (default: {ARCHIVE})"),
+            argument(
+                "-o",
+                "--output",
+                metavar="FILE",
+                help=f"the archive, a new file (default: {ARCHIVE})",
+            ),
             argument(
                 "--otlp",
                 metavar="FILE|URL",
                 help="no archive but traces: a new file of OTLP JSON, or an endpoint (http://localhost:4318)",
             ),
             argument(
-                "--contents", action="store_true", help="with prompts, answers, arguments and results in the traces"
+                "--contents",
+                action="store_true",
+                help="with prompts, answers, arguments and results in the traces",
             ),
             STORE_OPTION,
             JSON,
@@ -733,7 +805,9 @@ examples:
     "import": Command(
         "Import the runs of archives, one after the other: all of it, or none if anything is wrong (exit 5).",
         (
-            argument("files", nargs="+", metavar="FILE", help="archives that `bundles export` wrote"),
+            argument(
+                "files", nargs="+", metavar="FILE", help="archives that `bundles export` wrote"
+            ),
             JSON,
         ),
         _parse_import,

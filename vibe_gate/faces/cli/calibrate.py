@@ -73,10 +73,14 @@ def _parse(args: argparse.Namespace) -> CalibrateArguments | HistoryArguments:
     if args.from_history:
         return HistoryArguments(args.from_history, rubrics, args.criterion, args.json)
     if args.criterion:
-        raise UsageError("--criterion belongs to --from-history: a calibration measures all that cases label.")
+        raise UsageError(
+            "--criterion belongs to --from-history: a calibration measures all that cases label."
+        )
     if args.repeat and args.repeat > MAX_REPEATS:
         raise UsageError(f"--repeat takes at most {MAX_REPEATS}.")
-    return CalibrateArguments(rubrics, args.repeat, parse_workers(args), args.max_cost_usd, args.wire, args.json)
+    return CalibrateArguments(
+        rubrics, args.repeat, parse_workers(args), args.max_cost_usd, args.wire, args.json
+    )
 
 
 def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
@@ -92,7 +96,9 @@ def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
             )
         needs_key = calibration.missing and arguments.wire != "replay"
         if needs_key and find_upstream(os.environ) is None:
-            raise UsageError("No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.")
+            raise UsageError(
+                "No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay."
+            )
         _ask(arguments, calibration)
         measured = [_written(measure, cases, shard) for measure in calibration.measures(now())]
         labels = known_labels(cases.repository)
@@ -109,7 +115,9 @@ def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
     if shard != WHOLE and not measured:
         lines.append(f"No labelled case is in part {shard}.")
     elif shard != WHOLE:
-        lines.append(f"Part {shard} of the cases: no baseline was written. Without --shard, one is.")
+        lines.append(
+            f"Part {shard} of the cases: no baseline was written. Without --shard, one is."
+        )
     return emit_result(document, lines, code, as_json=arguments.as_json)
 
 
@@ -124,14 +132,19 @@ def _ask(arguments: CalibrateArguments, calibration: Calibration) -> None:
 
         def tell(asking: Asking) -> None:
             done = missing - len(calibration.missing)
-            display.show("judge", f"{done} of {missing} reviews, {_usd(sum(calibration.paid))} ({asking.case.name})")
+            display.show(
+                "judge",
+                f"{done} of {missing} reviews, {_usd(sum(calibration.paid))} ({asking.case.name})",
+            )
 
         options = arguments.workers
         try:
             if options.cluster:
                 pool = cases_pool(options, arguments.wire, calibration.cases)
                 with pool as crew:
-                    calibration.hand_out(crew, workers.run_case, max_cost_usd=limit, clock=now, tell=tell)
+                    calibration.hand_out(
+                        crew, workers.run_case, max_cost_usd=limit, clock=now, tell=tell
+                    )
             else:
                 walk = calibration.run(
                     jobs=options.jobs or JOBS,
@@ -164,15 +177,18 @@ def _usd(usd: float) -> str:
 def _interrupted(calibration: Calibration) -> str:
     done, asked = len(calibration.answers), len(calibration.askings)
     if calibration.wire == "live":
-        return f"interrupted; {done} of {asked} answers are kept. The same command goes on from there."
+        return (
+            f"interrupted; {done} of {asked} answers are kept. The same command goes on from there."
+        )
     return f"interrupted after {done} of {asked} answers; nothing is measured."
 
 
 def _written(measure: RubricMeasure, cases: CaseSet, shard: Shard) -> tuple[RubricMeasure, str]:
-    """The measure as its baseline has it, and the path of that; "" if it is not complete and so not written.
+    """The measure as its baseline has it, and the path of that; "" if it is not complete and so not
+    written.
 
-    Figures that are those of the baseline that is there keep its time, and so the file its bytes. A part of the cases
-    writes none.
+    Figures that are those of the baseline that is there keep its time, and so the file its bytes. A
+    part of the cases writes none.
     """
     if measure.undecided or not measure.measures or shard != WHOLE:
         return measure, ""
@@ -194,12 +210,24 @@ def _baseline(old: Baseline) -> str:
 # As JSON
 
 
-def _row(measure: RubricMeasure, path: str, bound: float, labels: Sequence[Label]) -> dict[str, Any]:
+def _row(
+    measure: RubricMeasure, path: str, bound: float, labels: Sequence[Label]
+) -> dict[str, Any]:
     about: Baseline = measure.baseline
-    head = {name: getattr(about, name) for name in ("rubric", "digest", "model", "template", "cli", "created_at")}
+    head = {
+        name: getattr(about, name)
+        for name in ("rubric", "digest", "model", "template", "cli", "created_at")
+    }
     undecided = [{"case": name, "reason": reason} for name, reason in measure.undecided.items()]
-    criteria = [_criterion(one, bound) | {"labels": _said(measure, one, labels)} for one in measure.measures]
-    return head | {"baseline": path, "cases": measure.cases, "undecided": undecided, "criteria": criteria}
+    criteria = [
+        _criterion(one, bound) | {"labels": _said(measure, one, labels)} for one in measure.measures
+    ]
+    return head | {
+        "baseline": path,
+        "cases": measure.cases,
+        "undecided": undecided,
+        "criteria": criteria,
+    }
 
 
 def _criterion(measure: CriterionMeasure, bound: float) -> dict[str, Any]:
@@ -209,7 +237,9 @@ def _criterion(measure: CriterionMeasure, bound: float) -> dict[str, Any]:
         "must": measure.criterion.must,
         "unsteady": counts.is_unsteady,
         "false_blocks": plain(counts.false_blocks),
-        "false_blocks_at_most": at_most(counts.clean_blocked, counts.clean) if counts.clean else None,
+        "false_blocks_at_most": at_most(counts.clean_blocked, counts.clean)
+        if counts.clean
+        else None,
         "earned": earned(counts.clean, counts.clean_blocked, bound),
         "recall": plain(counts.recall),
         "precision": plain(counts.precision),
@@ -226,12 +256,20 @@ def _criterion(measure: CriterionMeasure, bound: float) -> dict[str, Any]:
 
 
 def _said(measure: RubricMeasure, one: CriterionMeasure, labels: Sequence[Label]) -> dict[str, int]:
-    """How many findings of the criterion and of this judge people in this clone call right, and wrong."""
-    own = [label.right for label in labels if label.is_about(measure.rubric, one.criterion.id, measure.baseline.model)]
+    """How many findings of the criterion and of this judge people in this clone call right, and
+    wrong.
+    """
+    own = [
+        label.right
+        for label in labels
+        if label.is_about(measure.rubric, one.criterion.id, measure.baseline.model)
+    ]
     return {"right": own.count(True), "wrong": own.count(False)}
 
 
-def _lines(measure: RubricMeasure, path: str, bound: float, labels: Sequence[Label]) -> Iterator[str]:
+def _lines(
+    measure: RubricMeasure, path: str, bound: float, labels: Sequence[Label]
+) -> Iterator[str]:
     about = measure.baseline
     repeats = max((one.counts.repeats for one in measure.measures), default=1)
     times = f" x {repeats}" if repeats > 1 else ""
@@ -252,7 +290,9 @@ def _lines(measure: RubricMeasure, path: str, bound: float, labels: Sequence[Lab
 
 
 def table(measure: CriterionMeasure, bound: float) -> Iterator[str]:
-    """What was measured of a criterion, line by line; `bound`: the false blocks that blocking allows."""
+    """What was measured of a criterion, line by line; `bound`: the false blocks that blocking
+    allows.
+    """
     counts, first = measure.counts, measure.without_second_look
     name = f"{counts.id}{' (must)' if measure.criterion.must else ''}{': unsteady' * counts.is_unsteady}"
     yield f"  {name:<42} 95 % interval"
@@ -281,7 +321,9 @@ def _share(name: str, hits: int, cases: int, found: Interval | None) -> str:
 
 
 def _figure(name: str, found: Interval | None, form: str) -> str:
-    value, low, high = map(form.format, (found.value, found.low, found.high)) if found else ("-", "", "")
+    value, low, high = (
+        map(form.format, (found.value, found.low, found.high)) if found else ("-", "", "")
+    )
     return f"    {name:<18}{value:>20}" + (f"   {low} to {high}" if found else "")
 
 
@@ -306,15 +348,31 @@ CALIBRATE = Command(
     "Measure the judges of rubrics on the labelled cases in .vibe-gate/cases/: how often they block clean changes, "
     "what they find, how steady they are and what they cost; write the figures to .vibe-gate/baseline/.",
     (
-        argument("rubrics", nargs="*", metavar="RUBRIC", help="only cases of these rubrics (default: all)"),
+        argument(
+            "rubrics",
+            nargs="*",
+            metavar="RUBRIC",
+            help="only cases of these rubrics (default: all)",
+        ),
         argument(
             "--repeat",
             type=whole_number,
             metavar="N",
             help=f"times each case is asked, at most {MAX_REPEATS} (default: the baseline's, or 1)",
         ),
-        argument("--jobs", type=whole_number, default=JOBS, metavar="N", help=f"cases at a time (default: {JOBS})"),
-        argument("--max-cost-usd", type=parse_positive, metavar="X", help="spend at most X US dollars in all"),
+        argument(
+            "--jobs",
+            type=whole_number,
+            default=JOBS,
+            metavar="N",
+            help=f"cases at a time (default: {JOBS})",
+        ),
+        argument(
+            "--max-cost-usd",
+            type=parse_positive,
+            metavar="X",
+            help="spend at most X US dollars in all",
+        ),
         argument(
             "--wire",
             choices=WIRES,
@@ -326,7 +384,9 @@ CALIBRATE = Command(
             metavar="A..B",
             help="measure nothing; propose commits of that range to label, and write those that you label as cases",
         ),
-        argument("--criterion", metavar="ID", help="which question the labels of --from-history answer"),
+        argument(
+            "--criterion", metavar="ID", help="which question the labels of --from-history answer"
+        ),
         SHARD,
         CLUSTER,
         JSON,

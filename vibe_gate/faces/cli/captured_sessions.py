@@ -1,4 +1,6 @@
-"""Captured sessions for `vibe-gate sessions`: other programs' sessions, as their hooks left them, listed and shown."""
+"""Captured sessions for `vibe-gate sessions`: other programs' sessions, as their hooks left them,
+listed and shown.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ _RESUMED = {"claude": "claude --resume {0}"}
 
 
 class CapturedLines(Struct, frozen=True):
-    """Lines of a file of HEAD that a turn wrote, both ends included, and the commit that brought them."""
+    """Lines of a file of HEAD that a turn wrote, both ends included, and the commit that brought
+    them.
+    """
 
     turn: int
     path: str
@@ -55,7 +59,9 @@ class CapturedLines(Struct, frozen=True):
 
 
 class CapturedSessions:
-    """The captured sessions of the repository around the current folder; of a store without one what lies there."""
+    """The captured sessions of the repository around the current folder; of a store without one
+    what lies there.
+    """
 
     def __init__(self) -> None:
         self._runs = StoredRuns()
@@ -68,24 +74,32 @@ class CapturedSessions:
                 return captured.heads(self._runs.root)
             state = stack.enter_context(open_state(repository.common_dir))
             self._fold(repository, state)
-            return captured.heads(self._runs.root, state.run_index(self._runs.root / STORE / "captures"))
+            return captured.heads(
+                self._runs.root, state.run_index(self._runs.root / STORE / "captures")
+            )
 
     def find(self, text: str) -> captured.CapturedHead | None:
-        """The session with this id, or whose id begins so, of any working tree. UsageError: several. GateError."""
+        """The session with this id, or whose id begins so, of any working tree. UsageError:
+        several. GateError.
+        """
         every = self.all()
         for root in self.roots():
             every += captured.heads(root) if root != self._runs.root else []
         found = {head.session: head for head in reversed(captured.matching(every, text))}
         if len(found) > 1:
             names = ", ".join(head.id for head in list(found.values())[:3])
-            raise UsageError(f"'{text}' is ambiguous: {counted(len(found), 'captured session')} match ({names}).")
+            raise UsageError(
+                f"'{text}' is ambiguous: {counted(len(found), 'captured session')} match ({names})."
+            )
         return next(iter(found.values()), None)
 
     def turns(self, head: captured.CapturedHead) -> tuple[captured.CapturedTurn, ...]:
         """The session turn by turn, out of the stores of all working trees. GateError."""
         return captured.turns_of(self.roots(), head.session)
 
-    def lines(self, head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn]) -> list[CapturedLines]:
+    def lines(
+        self, head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn]
+    ) -> list[CapturedLines]:
         """The lines of HEAD that the session wrote, in the files that it named. GateError."""
         roots = self.roots()
         with self._runs.repository() as repository:
@@ -107,7 +121,9 @@ class CapturedSessions:
             raise StorageError(f"{head.id} cannot be deleted: {error.strerror}.") from error
 
     def roots(self) -> list[Path]:
-        """The tops of the working trees whose stores may have sessions, this one first. GateError."""
+        """The tops of the working trees whose stores may have sessions, this one first.
+        GateError.
+        """
         with self._runs.repository() as repository:
             return [self._runs.root] if repository is None else [*repository.capture_roots()]
 
@@ -121,7 +137,14 @@ class CapturedSessions:
 def _inside(name: str, roots: Iterable[Path]) -> str:
     """The path in the repository of a file that an agent named; "" if it is none."""
     tops = {os.fspath(top) for root in roots for top in (root, root.resolve())}
-    return next((name[len(top) + 1 :] for top in sorted(tops, key=len, reverse=True) if name.startswith(f"{top}/")), "")
+    return next(
+        (
+            name[len(top) + 1 :]
+            for top in sorted(tops, key=len, reverse=True)
+            if name.startswith(f"{top}/")
+        ),
+        "",
+    )
 
 
 def _origins(repository: Repository, roots: Iterable[Path], path: str) -> tuple[LineOrigin, ...]:
@@ -150,11 +173,16 @@ def line(head: captured.CapturedHead) -> str:
 
 
 def document(
-    head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn], lines: Iterable[CapturedLines]
+    head: captured.CapturedHead,
+    turns: Iterable[captured.CapturedTurn],
+    lines: Iterable[CapturedLines],
 ) -> dict[str, Any]:
     """A session as `--json` shows it."""
     by_turn = _by_turn(lines)
-    return {**plain(head), "turns": [{**plain(turn), "lines": plain(by_turn[turn.turn])} for turn in turns]}
+    return {
+        **plain(head),
+        "turns": [{**plain(turn), "lines": plain(by_turn[turn.turn])} for turn in turns],
+    }
 
 
 def _by_turn(lines: Iterable[CapturedLines]) -> dict[int, list[CapturedLines]]:
@@ -165,7 +193,9 @@ def _by_turn(lines: Iterable[CapturedLines]) -> dict[int, list[CapturedLines]]:
 
 
 def turn_by_turn(
-    head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn], lines: Iterable[CapturedLines]
+    head: captured.CapturedHead,
+    turns: Iterable[captured.CapturedTurn],
+    lines: Iterable[CapturedLines],
 ) -> Iterator[str]:
     """A session for people, turn by turn, with the lines that are still there."""
     by_turn = _by_turn(lines)
@@ -216,4 +246,6 @@ def refusal(head: captured.CapturedHead, asked: str) -> UsageError:
             remedy = "Its name is made of its agent, time and id"
         case _:
             remedy = f"Copy it {own}" + (" --fork-session" if command else "")
-    return UsageError(f"{head.id} is a session of {head.title}, which vibe-gate only recorded. {remedy}")
+    return UsageError(
+        f"{head.id} is a session of {head.title}, which vibe-gate only recorded. {remedy}"
+    )

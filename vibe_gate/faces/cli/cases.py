@@ -48,8 +48,16 @@ _SUBCOMMANDS = {
     "add": Command(
         "Write the change of a finding, or of a run, as a labelled case. Refused to agents.",
         (
-            argument("what", metavar="FINDING|RUN", help="a fingerprint or its beginning, a run id, or a revision"),
-            argument("--name", metavar="NAME", help="of the case (default: its criterion and fingerprint)"),
+            argument(
+                "what",
+                metavar="FINDING|RUN",
+                help="a fingerprint or its beginning, a run id, or a revision",
+            ),
+            argument(
+                "--name",
+                metavar="NAME",
+                help="of the case (default: its criterion and fingerprint)",
+            ),
             argument(
                 "--expect",
                 action="append",
@@ -58,7 +66,11 @@ _SUBCOMMANDS = {
                 help="instead of what labels say; may be repeated",
             ),
             argument("--rubric", metavar="ID", help="which one, if the run has several"),
-            argument("--patch", action="store_true", help="keep the patch, not the id of the change's last commit"),
+            argument(
+                "--patch",
+                action="store_true",
+                help="keep the patch, not the id of the change's last commit",
+            ),
         ),
         _parse_add,
         _add,

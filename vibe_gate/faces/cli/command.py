@@ -1,6 +1,7 @@
 """What a command is made of: its arguments, its parser, its subcommands.
 
-Every module of a command declares its arguments, and makes a value of them; nothing behind it sees argparse.
+Every module of a command declares its arguments, and makes a value of them; nothing behind it sees
+argparse.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class Command(Struct, Generic[Arguments], frozen=True):
     """What stands below its help."""
 
 
-argument: Callable[..., Callable[[argparse._ActionsContainer], object]] = partial(methodcaller, "add_argument")
+argument: Callable[..., Callable[[argparse._ActionsContainer], object]] = partial(
+    methodcaller, "add_argument"
+)
 """Declares an argument, with the words of `ArgumentParser.add_argument`."""
 
 JSON = argument("--json", action="store_true", help="print one JSON document")
@@ -73,12 +76,18 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Refuse the command line; of a missing word say which there are."""
         for action in self._actions:
-            if action.required and action.choices and message.startswith("the following arguments are required"):
+            if (
+                action.required
+                and action.choices
+                and message.startswith("the following arguments are required")
+            ):
                 message += f": {', '.join(map(str, action.choices))}"
         raise UsageError(f"{message} (see `{self.prog} --help`)")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 (as argparse has it)
-        """Parse; an option that the command does not have is an error here, not in the parser around it."""
+        """Parse; an option that the command does not have is an error here, not in the parser
+        around it.
+        """
         parsed, unread = super().parse_known_args(args, namespace)
         if unread and (flags_first := self._flags_first(args)) != args:
             parsed, unread = super().parse_known_args(flags_first, namespace)
@@ -93,7 +102,8 @@ class Parser(argparse.ArgumentParser):
         return parsed, unread
 
     def _flags_first(self, words: Sequence[str]) -> Sequence[str]:
-        """The words with options that take no value first: before Python 3.12.8 `FILE --json REV` is a FILE alone.
+        """The words with options that take no value first: before Python 3.12.8 `FILE --json REV`
+        is a FILE alone.
 
         As they are if an option of the command may take the words that follow it.
         """
@@ -110,7 +120,9 @@ class Parser(argparse.ArgumentParser):
             hint = did_you_mean(str(value), words)
             # "argument SHELL: " says no more than the words do.
             option = action if action.option_strings else None
-            raise argparse.ArgumentError(option, f"'{value}' is not one of {', '.join(words)}{hint}")
+            raise argparse.ArgumentError(
+                option, f"'{value}' is not one of {', '.join(words)}{hint}"
+            )
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -130,7 +142,9 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 def parser(name: str, command: Command[Any]) -> Parser:
     """The argument parser of one command; of all of them ("") for their group."""
     program = f"vibe-gate {name}".rstrip()
-    new_parser = Parser(prog=program, usage=command.form, description=command.summary, epilog=command.examples)
+    new_parser = Parser(
+        prog=program, usage=command.form, description=command.summary, epilog=command.examples
+    )
     for declare in command.declarations:
         declare(new_parser)
     return new_parser

@@ -1,4 +1,6 @@
-"""`vibe-gate completion bash|zsh|fish`: print the script that a shell completes `vibe-gate` with."""
+"""`vibe-gate completion bash|zsh|fish`: print the script that a shell completes `vibe-gate`
+with.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,16 @@ def _parse(args: argparse.Namespace) -> str:
 
 
 def completion(commands: Callable[[], Mapping[str, Command[Any]]]) -> Command[str]:
-    """The command that prints the script; `commands` are those that the shell completes, by name."""
+    """The command that prints the script; `commands` are those that the shell completes, by
+    name.
+    """
 
     def run(shell: str) -> int:
         emit(shtab.complete(parser("", group("", "", commands())), shell))
         return PASS
 
-    shell_argument = argument("shell", choices=("bash", "zsh", "fish"), help="the shell that reads the script")
+    shell_argument = argument(
+        "shell", choices=("bash", "zsh", "fish"), help="the shell that reads the script"
+    )
     summary = "Print a completion script for a shell."
     return Command(summary, (shell_argument,), _parse, run, examples=EXAMPLES)

@@ -1,4 +1,6 @@
-"""The file that a person sends with a bug: versions, command, traceback; no contents, and no secrets."""
+"""The file that a person sends with a bug: versions, command, traceback; no contents, and no
+secrets.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ MAX_ARGUMENT = 200
 """Characters of one argument: a prompt may be long."""
 
 
-def write_crash_report(error: BaseException, argv: Sequence[str], environ: Mapping[str, str]) -> Path | None:
+def write_crash_report(
+    error: BaseException, argv: Sequence[str], environ: Mapping[str, str]
+) -> Path | None:
     """Write the report of an unexpected exception into the user's cache folder.
 
     Args:
@@ -47,7 +51,9 @@ def write_crash_report(error: BaseException, argv: Sequence[str], environ: Mappi
     with suppress(OSError, ValueError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = Redactor(environ).text(crash_text(error, argv))
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(
+            unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
+        )
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
         unfinished.replace(path)
@@ -84,7 +90,9 @@ def crash_text(error: BaseException, argv: Sequence[str]) -> str:
 
 
 def _traceback_lines(error: BaseException) -> list[str]:
-    """The chain of exceptions, the first first: where each was raised, its type, the beginning of its message."""
+    """The chain of exceptions, the first first: where each was raised, its type, the beginning of
+    its message.
+    """
     lines: list[str] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and cause is not error:

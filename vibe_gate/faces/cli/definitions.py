@@ -1,4 +1,6 @@
-"""`vibe-gate init` and `vibe-gate config show|check|schema`: write starter definitions; read those that are there."""
+"""`vibe-gate init` and `vibe-gate config show|check|schema`: write starter definitions; read those
+that are there.
+"""
 
 from __future__ import annotations
 
@@ -98,26 +100,36 @@ def _init(checks_only: bool) -> int:
         _write_starter(root, path, texts[path])
         emit(f"wrote  {path}\n")
     if tools and CHECKS_PATH in missing:
-        complain(f"This repository uses {', '.join(tools)}: commands for that are in {CHECKS_PATH}, commented out.")
+        complain(
+            f"This repository uses {', '.join(tools)}: commands for that are in {CHECKS_PATH}, commented out."
+        )
     nothing = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`."
     complain(_NEXT if missing else nothing)
     if checks_only:
         return PASS
     if missing:
         complain(_OFFERED)
-    with suppress(GatewayError):  # settings that contradict each other: `doctor` and a review say so
+    with suppress(
+        GatewayError
+    ):  # settings that contradict each other: `doctor` and a review say so
         if missing and find_upstream(os.environ) is None:
             complain(_NO_KEY)
     return PASS
 
 
 def _present(root: Path) -> list[str]:
-    """gate.toml, rubrics and schemas that are there, from the root. UsageError if a link or file is in the way."""
+    """gate.toml, rubrics and schemas that are there, from the root. UsageError if a link or file is
+    in the way.
+    """
     for folder in (FOLDER, f"{FOLDER}/rubrics", f"{FOLDER}/schema"):
         place = root / folder
         if place.is_symlink() or (place.exists() and not place.is_dir()):
-            raise UsageError(f"{folder}: a symbolic link or a file stands where a folder belongs; move it away.")
-    rubrics = sorted(f"{FOLDER}/rubrics/{path.name}" for path in (root / FOLDER / "rubrics").glob("*.toml"))
+            raise UsageError(
+                f"{folder}: a symbolic link or a file stands where a folder belongs; move it away."
+            )
+    rubrics = sorted(
+        f"{FOLDER}/rubrics/{path.name}" for path in (root / FOLDER / "rubrics").glob("*.toml")
+    )
     return [path for path in (GATE_PATH, *rubrics, *SCHEMAS) if os.path.lexists(root / path)]
 
 
@@ -172,9 +184,13 @@ def _show(of_worktree: bool) -> int:
             gate = worktree_gate or loading.built_in_gate(tree)
     emit(effective_toml(gate))
     if gate.origin == "built-in" and worktree_gate is None:
-        complain("No definitions in the working tree: this is the built-in gate. `vibe-gate init` writes starters.")
+        complain(
+            "No definitions in the working tree: this is the built-in gate. `vibe-gate init` writes starters."
+        )
     elif worktree_gate is not None and worktree_gate.digests != gate.digests:
-        complain("The files in the working tree differ from this gate: `vibe-gate config show --worktree`.")
+        complain(
+            "The files in the working tree differ from this gate: `vibe-gate config show --worktree`."
+        )
     return PASS
 
 
@@ -257,13 +273,24 @@ def _remedy(program: str) -> str:
 
 
 def _as_json(mistake: Mistake) -> dict[str, object]:
-    return {name: value for name, value in asdict(mistake).items() if name != "owner"}  # `key` says enough
+    return {
+        name: value for name, value in asdict(mistake).items() if name != "owner"
+    }  # `key` says enough
 
 
 def _unrecorded(root: Path, tree: DefinitionTree) -> list[Mistake]:
-    """The mistake of a gate.toml that is on disk but not in a snapshot: nothing else would mention it."""
+    """The mistake of a gate.toml that is on disk but not in a snapshot: nothing else would mention
+    it.
+    """
     if os.path.lexists(root / GATE_PATH) and tree.read(GATE_PATH) is None:
-        return [Mistake(GATE_PATH, 1, "", "git does not record it as a file: it is ignored or a symbolic link")]
+        return [
+            Mistake(
+                GATE_PATH,
+                1,
+                "",
+                "git does not record it as a file: it is ignored or a symbolic link",
+            )
+        ]
     return []
 
 
@@ -274,7 +301,11 @@ def _sentence(tree: DefinitionTree) -> str:
         return "ok: no definitions in the working tree; the built-in gate applies. `vibe-gate init` writes starters.\n"
     judged = sum(len(rubric.judge_criteria) for rubric in gate.rubrics)
     checked = sum(len(rubric.check_criteria) for rubric in gate.rubrics)
-    counts = [counted(len(gate.rubrics), "rubric"), counted(judged, "judge question"), counted(checked, "check")]
+    counts = [
+        counted(len(gate.rubrics), "rubric"),
+        counted(judged, "judge question"),
+        counted(checked, "check"),
+    ]
     counts += [counted(len(gate.agents), "agent")] if gate.agents else []
     counts += [counted(len(gate.workflows), "workflow")] if gate.workflows else []
     counts += [counted(cases, "case")] if cases else []
@@ -285,7 +316,13 @@ def _sentence(tree: DefinitionTree) -> str:
 INIT = Command(
     "Write the built-in checks and questions into .vibe-gate/, every key explained, and the JSON Schemas that editors "
     "read; propose commands for the tools that the repository uses. Never overwrites.",
-    (argument("--checks-only", action="store_true", help="only checks: no questions for a judge, no API key needed"),),
+    (
+        argument(
+            "--checks-only",
+            action="store_true",
+            help="only checks: no questions for a judge, no API key needed",
+        ),
+    ),
     _parse_init,
     _init,
     examples="""\
@@ -313,7 +350,13 @@ examples:
     {
         "show": Command(
             "Print the gate that a review is held to, and its revision, as TOML.",
-            (argument("--worktree", action="store_true", help="print the files as they lie in the working tree"),),
+            (
+                argument(
+                    "--worktree",
+                    action="store_true",
+                    help="print the files as they lie in the working tree",
+                ),
+            ),
             _parse_show,
             _show,
         ),
@@ -336,7 +379,12 @@ examples:
             "Print the JSON Schema of a kind of definition file.",
             (
                 argument(
-                    "name", nargs="?", default="gate", choices=tuple(MODELS), metavar="FILE", help=", ".join(MODELS)
+                    "name",
+                    nargs="?",
+                    default="gate",
+                    choices=tuple(MODELS),
+                    metavar="FILE",
+                    help=", ".join(MODELS),
                 ),
             ),
             _parse_schema,

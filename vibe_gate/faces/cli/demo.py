@@ -36,7 +36,9 @@ this machine."""
 
 
 def _run(arguments: None) -> int:
-    """Make the repository, review its last commit, show the verdict. It fails on purpose, so the exit code is 0."""
+    """Make the repository, review its last commit, show the verdict. It fails on purpose, so the
+    exit code is 0.
+    """
     folder = Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
     make_demo(folder)
     emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
@@ -50,14 +52,18 @@ def _run(arguments: None) -> int:
 
 
 async def demo(folder: Path, progress: Progress) -> Review:
-    """Review the last commit of the demo's repository in `folder` with the recorded conversation."""
+    """Review the last commit of the demo's repository in `folder` with the recorded
+    conversation.
+    """
     with resources.as_file(DATA / "cassette") as cassette:
         request = replace(REQUEST, wire=Wire("replay", cassette))
         return await review(request, start=folder, environ=os.environ, clock=now, progress=progress)
 
 
 def make_demo(folder: Path) -> list[str]:
-    """Make the demo's repository in `folder`: a commit by a person, then one by an agent. Returns both ids."""
+    """Make the demo's repository in `folder`: a commit by a person, then one by an agent. Returns
+    both ids.
+    """
     before = dict(_files(DATA / "before"))
     after = before | dict(_files(DATA / "after"))
     return make_repository(

@@ -1,9 +1,10 @@
 """Where `post` posts: which GitHub server, which repository, with which token. Pure.
 
-The environment decides (GITHUB_REPOSITORY, GITHUB_SERVER_URL, GITHUB_API_URL, as in a job), else the clone's remote
-origin. A token goes only to the server that it is for, as with GitHub's own `gh`: GITHUB_TOKEN and GH_TOKEN to
-github.com and *.ghe.com, and any to the server that the environment names (GH_HOST, too). None goes to another server
-because origin names it: that may be GitLab's, or whoever wrote .gitmodules chose it.
+The environment decides (GITHUB_REPOSITORY, GITHUB_SERVER_URL, GITHUB_API_URL, as in a job), else
+the clone's remote origin. A token goes only to the server that it is for, as with GitHub's own
+`gh`: GITHUB_TOKEN and GH_TOKEN to github.com and *.ghe.com, and any to the server that the
+environment names (GH_HOST, too). None goes to another server because origin names it: that may be
+GitLab's, or whoever wrote .gitmodules chose it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ _HOST = re.compile(
 
 
 class Remote(Struct, frozen=True):
-    """A repository on a server as a remote's URL names it: `server` is its host, with the port of an https URL."""
+    """A repository on a server as a remote's URL names it: `server` is its host, with the port of
+    an https URL.
+    """
 
     server: str
     repository: str
@@ -71,14 +74,22 @@ def remote_of(url: str) -> Remote | None:
         return None
     host = found["host"].lower()
     groups = found.groupdict()
-    port = f":{groups['port']}" if groups.get("scheme") == "https" and groups["port"] not in (None, "443") else ""
+    port = (
+        f":{groups['port']}"
+        if groups.get("scheme") == "https" and groups["port"] not in (None, "443")
+        else ""
+    )
     return Remote(_ALIASES.get(host, host) + port, found["repository"])
 
 
 def api_url(server_url: str) -> str:
     """Of a server's API."""
     host = _host_of(server_url)
-    return f"https://api.{host}" if host == GITHUB or host.endswith(TENANTS) else f"{server_url}/api/v3"
+    return (
+        f"https://api.{host}"
+        if host == GITHUB or host.endswith(TENANTS)
+        else f"{server_url}/api/v3"
+    )
 
 
 def _host_of(server_url: str) -> str:
@@ -89,8 +100,11 @@ def _host_of(server_url: str) -> str:
         raise UsageError(f"GITHUB_SERVER_URL is not the URL of a server: {error}.") from None
 
 
-def destination(asked: str | None, origins: Sequence[str], environ: Mapping[str, str]) -> Destination:
-    """Where to post. `asked`: a repository that the user named; `origins`: URLs of origin, as configured and as used.
+def destination(
+    asked: str | None, origins: Sequence[str], environ: Mapping[str, str]
+) -> Destination:
+    """Where to post. `asked`: a repository that the user named; `origins`: URLs of origin, as
+    configured and as used.
 
     UsageError: no repository is known, or no token for its server.
     """
@@ -98,18 +112,26 @@ def destination(asked: str | None, origins: Sequence[str], environ: Mapping[str,
     naming = (*_BY_ENVIRONMENT, *(() if asked else ("GITHUB_REPOSITORY",)))
     if _first(environ, *naming):
         return _by_environment(asked, remotes, environ)
-    origin = next((one for one in remotes if one.server == GITHUB), remotes[-1] if remotes else None)
+    origin = next(
+        (one for one in remotes if one.server == GITHUB), remotes[-1] if remotes else None
+    )
     if origin is None and not asked:
-        raise UsageError(f"Unknown repository: {_why_unknown(origins, environ)}. Use --repository OWNER/NAME.")
+        raise UsageError(
+            f"Unknown repository: {_why_unknown(origins, environ)}. Use --repository OWNER/NAME."
+        )
     host = origin.server if origin else GITHUB
     repository = asked or (origin.repository if origin else "")
     if not _NAME.match(repository):
         raise UsageError(f"Unknown repository: write --repository as OWNER/NAME (on {host}).")
-    return Destination(f"https://{host}", api_url(f"https://{host}"), repository, _token_for(host, environ))
+    return Destination(
+        f"https://{host}", api_url(f"https://{host}"), repository, _token_for(host, environ)
+    )
 
 
 def _why_unknown(origins: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Why origin is the repository of no GitHub server, as a clause; without the URL, which may hold a password."""
+    """Why origin is the repository of no GitHub server, as a clause; without the URL, which may
+    hold a password.
+    """
     if not any(origins):
         return "this clone has no remote named origin"
     hosts = [match["host"].lower() for match in map(_HOST.match, origins) if match]
@@ -119,18 +141,26 @@ def _why_unknown(origins: Sequence[str], environ: Mapping[str, str]) -> str:
     return "this clone's origin is not on a GitHub server"
 
 
-def _by_environment(asked: str | None, remotes: Sequence[Remote], environ: Mapping[str, str]) -> Destination:
-    """The server that the environment names, github.com if it names only a repository. UsageError."""
+def _by_environment(
+    asked: str | None, remotes: Sequence[Remote], environ: Mapping[str, str]
+) -> Destination:
+    """The server that the environment names, github.com if it names only a repository.
+    UsageError.
+    """
     server = (environ.get("GITHUB_SERVER_URL") or f"https://{GITHUB}").rstrip("/")
     api = environ.get("GITHUB_API_URL") or api_url(server)
-    token = _first(environ, *TOKENS, *(() if api == api_url(f"https://{GITHUB}") else ENTERPRISE_TOKENS))
+    token = _first(
+        environ, *TOKENS, *(() if api == api_url(f"https://{GITHUB}") else ENTERPRISE_TOKENS)
+    )
     if not token:
         raise UsageError(UNSET)
     host = _host_of(server)  # ports may differ: ssh has one of its own
     here = next((one.repository for one in remotes if one.server.partition(":")[0] == host), "")
     repository = asked or environ.get("GITHUB_REPOSITORY") or here
     if not _NAME.match(repository):
-        raise UsageError(f"Unknown repository: origin is not on {host}. Set GITHUB_REPOSITORY to OWNER/NAME.")
+        raise UsageError(
+            f"Unknown repository: origin is not on {host}. Set GITHUB_REPOSITORY to OWNER/NAME."
+        )
     return Destination(server, api, repository, token)
 
 
@@ -148,7 +178,9 @@ def _token_for(host: str, environ: Mapping[str, str]) -> str:
         )
     if token := _first(environ, *ENTERPRISE_TOKENS, *TOKENS):
         return token
-    raise UsageError(f"No token for {host}: set GH_ENTERPRISE_TOKEN (`gh auth token --hostname {host}` prints one).")
+    raise UsageError(
+        f"No token for {host}: set GH_ENTERPRISE_TOKEN (`gh auth token --hostname {host}` prints one)."
+    )
 
 
 def _first(environ: Mapping[str, str], *names: str) -> str:

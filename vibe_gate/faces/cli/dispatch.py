@@ -11,7 +11,15 @@ from typing import Any, NoReturn
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
-from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, PASS, USAGE, GateError, StorageError, UsageError
+from vibe_gate.errors import (
+    INCONCLUSIVE,
+    INTERRUPTED,
+    PASS,
+    USAGE,
+    GateError,
+    StorageError,
+    UsageError,
+)
 from vibe_gate.faces.cli.command import Command, did_you_mean, parser
 from vibe_gate.faces.cli.help import COMMANDS
 from vibe_gate.faces.cli.output import bug, complain, drop_stdout, emit
@@ -20,7 +28,9 @@ MACHINE_COMMANDS = ("hook", "capture", "guard", "action")
 """Commands that git, Claude Code and the GitHub Action call."""
 
 PIPE_CLOSED = 141
-"""What a shell reports for a process that SIGPIPE ended: the reader left before the result was out."""
+"""What a shell reports for a process that SIGPIPE ended: the reader left before the result was
+out.
+"""
 
 NO_FOLDER = "the current directory no longer exists; change to another one."
 
@@ -163,11 +173,15 @@ def _unknown(name: str) -> UsageError:
     kind, words = "a command", [*COMMANDS, *MACHINE_COMMANDS]
     if name.startswith("-"):
         kind, words = "an option of vibe-gate itself", ["--help", "--version"]
-    return UsageError(f"'{name}' is not {kind}{did_you_mean(name, words) or '; see `vibe-gate --help`.'}")
+    return UsageError(
+        f"'{name}' is not {kind}{did_you_mean(name, words) or '; see `vibe-gate --help`.'}"
+    )
 
 
 def run(argv: Sequence[str], find: Callable[[str], Command[Any]] = find_command) -> int:
-    """Run one command line to its exit code. Never raises: an error becomes one sentence, or one JSON document."""
+    """Run one command line to its exit code. Never raises: an error becomes one sentence, or one
+    JSON document.
+    """
     as_json = "--json" in argv
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, _interrupt)  # asyncio would wait for the next await
@@ -181,7 +195,11 @@ def run(argv: Sequence[str], find: Callable[[str], Command[Any]] = find_command)
         drop_stdout()
         return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001  a bug, whatever it is, must not look like a verdict
-        code = _report(NO_FOLDER, USAGE, as_json) if _has_no_folder() else _report(bug(error), INCONCLUSIVE, as_json)
+        code = (
+            _report(NO_FOLDER, USAGE, as_json)
+            if _has_no_folder()
+            else _report(bug(error), INCONCLUSIVE, as_json)
+        )
         if argv[0] != "hook" or "--strict" in argv or in_ci(os.environ):
             return code
         return _hook_without_modules(argv[1] if len(argv) > 1 else "", code)
@@ -236,7 +254,12 @@ def _report(message: str, exit_code: int, as_json: bool) -> int:
     lines = [safe(line) for line in message.splitlines()] or ["stopped."]
     try:
         if as_json:
-            emit(json.dumps({"schema": 1, "error": {"exit_code": exit_code, "message": "\n".join(lines)}}) + "\n")
+            emit(
+                json.dumps(
+                    {"schema": 1, "error": {"exit_code": exit_code, "message": "\n".join(lines)}}
+                )
+                + "\n"
+            )
             return exit_code
     except StorageError as error:
         lines.append(str(error))

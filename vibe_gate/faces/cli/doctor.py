@@ -100,17 +100,27 @@ def _lines(point: Point) -> list[str]:
     indent = " " * 15
     first = f"{MARKS[point.state]} {point.name:<12} {safe(point.what)}"
     texts = [first, *(f"{indent}→ {safe(line)}" for line in point.advice.splitlines())]
-    return [line for text in texts for line in wrapped(text, COLUMNS, indent + "  " * (text is not first)).split("\n")]
+    return [
+        line
+        for text in texts
+        for line in wrapped(text, COLUMNS, indent + "  " * (text is not first)).split("\n")
+    ]
 
 
 def _git() -> Point:
     program = shutil.which("git", path=os.environ.get("PATH", os.defpath))
     if program is None:
-        return Point("git", "broken", "the git program is not on PATH", "Install git 2.31 or newer.")
+        return Point(
+            "git", "broken", "the git program is not on PATH", "Install git 2.31 or newer."
+        )
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, timeout=ANSWER_S, check=True, cwd="/")
+        said = subprocess.run(
+            [program, "--version"], capture_output=True, timeout=ANSWER_S, check=True, cwd="/"
+        )
     except (OSError, subprocess.SubprocessError) as error:
-        return Point("git", "broken", f"{program} does not run ({type(error).__name__})", "Reinstall git.")
+        return Point(
+            "git", "broken", f"{program} does not run ({type(error).__name__})", "Reinstall git."
+        )
     return Point("git", "ok", f"{said.stdout.decode('utf-8', 'replace').strip()} ({program})")
 
 
@@ -118,7 +128,12 @@ def _agent() -> Point:
     try:
         cli = find_cli(agent_environment_from(os.environ).search_path)
     except AgentError as error:
-        return Point("claude", "warning", str(error), "Until then checks run and judge questions are inconclusive.")
+        return Point(
+            "claude",
+            "warning",
+            str(error),
+            "Until then checks run and judge questions are inconclusive.",
+        )
     if cli.parent.name == "_bundled":
         return Point("claude", "ok", f"{_bundled_version(cli)}, bundled with claude-agent-sdk")
     return Point("claude", "ok", f"{cli} (claude-agent-sdk does not bundle one)")
@@ -143,7 +158,9 @@ def _key() -> Point:
     if upstream is None:
         return Point("key", "warning", "no API key", advice)
     address = urlsplit(upstream.base_url)
-    where = f" to {address.hostname}" if address.hostname else ""  # the host only: a URL may carry a password
+    where = (
+        f" to {address.hostname}" if address.hostname else ""
+    )  # the host only: a URL may carry a password
     metered = "; the cloud's own credentials, not metered here" if upstream.passed_through else ""
     return Point("key", "ok", f"{upstream.source}{where}{metered}")
 
@@ -167,7 +184,9 @@ def _asked_model(start: Path) -> Point:
         return Point("model", "warning", "not asked: no API key")
     if upstream.passed_through:
         what = f"not asked: agents reach {upstream.source} by themselves"
-        return Point("model", "warning", what, "Try it with `vibe-gate run --agent ID --prompt TEXT`.")
+        return Point(
+            "model", "warning", what, "Try it with `vibe-gate run --agent ID --prompt TEXT`."
+        )
     reply = ask_model(upstream, _default_model(start))
     what = Redactor(os.environ).text(reply.text)  # an endpoint may repeat the key
     if reply.refusal is None:
@@ -190,7 +209,9 @@ def _here(start: Path) -> Iterator[Point]:
     try:
         opened = open_repository(start, os.environ)
     except GateError as error:
-        yield Point("repository", "broken", str(error), "Run this in a git repository with a working tree.")
+        yield Point(
+            "repository", "broken", str(error), "Run this in a git repository with a working tree."
+        )
         return
     with opened as repository:
         yield Point("repository", "ok", str(repository.root))
@@ -216,13 +237,22 @@ def _definitions(repository: Repository) -> Point:
     tree = repository.tree(repository.snapshot())
     files = tree.list(FOLDER)
     if not files:
-        return Point("definitions", "ok", f"built-in gate (no {FOLDER} here)", "`vibe-gate init` writes starters.")
+        return Point(
+            "definitions",
+            "ok",
+            f"built-in gate (no {FOLDER} here)",
+            "`vibe-gate init` writes starters.",
+        )
     try:
         load_gate(tree, revision="", origin="trusted")
     except DefinitionError as error:
         count = counted(len(error.mistakes), "mistake")
         return Point("definitions", "broken", f"{count} in the working tree", str(error))
-    return Point("definitions", "ok", f"{counted(len(files), 'file')} in {FOLDER} of the working tree, no mistakes")
+    return Point(
+        "definitions",
+        "ok",
+        f"{counted(len(files), 'file')} in {FOLDER} of the working tree, no mistakes",
+    )
 
 
 def _hooks(repository: Repository) -> Point:
@@ -241,7 +271,9 @@ def _hooks(repository: Repository) -> Point:
 
 
 def _framework_hooks(repository: Repository, hooks: InstalledHooks, framework: Framework) -> Point:
-    """Whether a framework runs vibe-gate at all hooks, and git refuses an agent's way around them."""
+    """Whether a framework runs vibe-gate at all hooks, and git refuses an agent's way around
+    them.
+    """
     if hooks_waiting_for_husky(hooks, repository.hooks_folder()):
         text = "husky has not written its hooks in this working tree, so git runs none"
         return Point("hooks", "warning", text, "Run `npx husky` here.")
@@ -253,8 +285,12 @@ def _framework_hooks(repository: Repository, hooks: InstalledHooks, framework: F
     advice = "`vibe-gate install git` prints what to add."
     is_guarded = any(file.owner == "vibe-gate" for file in hooks.files if file.name == TRANSACTION)
     if not hooks.running:
-        state: State = "warning" if is_guarded else "ok"  # our hook is there, and refuses nothing yet
-        return Point("hooks", state, f"{framework} manages them, and does not run vibe-gate", advice)
+        state: State = (
+            "warning" if is_guarded else "ok"
+        )  # our hook is there, and refuses nothing yet
+        return Point(
+            "hooks", state, f"{framework} manages them, and does not run vibe-gate", advice
+        )
     missing = (*hooks.missing, *(() if is_guarded else (TRANSACTION,)))
     if not missing:
         return Point("hooks", "ok", f"vibe-gate runs at each of them; {framework} manages them")
@@ -281,16 +317,24 @@ def _agent_hooks(repository: Repository) -> Iterator[Point]:
                 yield Point(name, "warning", str(error).removesuffix(" Nothing was changed."))
                 continue
             if missing_scripts(hooks):
-                advice = f"Run `vibe-gate install {agent.name}` again, with the option for that file."
-                yield Point(name, "warning", f"hooks in {shown} start a vibe-gate that is not there", advice)
+                advice = (
+                    f"Run `vibe-gate install {agent.name}` again, with the option for that file."
+                )
+                yield Point(
+                    name, "warning", f"hooks in {shown} start a vibe-gate that is not there", advice
+                )
             elif hooks:
                 yield Point(name, "ok", f"in {shown}")
 
 
 def _worktree_hooks(repository: Repository) -> Iterator[Point]:
-    """The linked worktrees in which hooks of this working tree do not run; nothing if there are none."""
+    """The linked worktrees in which hooks of this working tree do not run; nothing if there are
+    none.
+    """
     if names := worktrees_without_hooks(repository):
-        advice = "core.hooksPath is relative: run `vibe-gate install git` in each, or make it absolute."
+        advice = (
+            "core.hooksPath is relative: run `vibe-gate install git` in each, or make it absolute."
+        )
         yield Point("hooks", "warning", f"not in worktrees {quote(', '.join(names))}", advice)
     for agent in AGENTS.values():
         if not _has_hooks(repository.root / agent.local, repository.root) or _has_user_hooks(agent):
@@ -301,7 +345,9 @@ def _worktree_hooks(repository: Repository) -> Iterator[Point]:
         without = ", ".join(top.name for top in tops if top not in covered)
         if without:
             advice = f"Run `vibe-gate install {agent.name}` in each, or use --user."
-            yield Point(f"{agent.name} hooks", "warning", f"not in worktrees {quote(without)}", advice)
+            yield Point(
+                f"{agent.name} hooks", "warning", f"not in worktrees {quote(without)}", advice
+            )
 
 
 def _has_user_hooks(agent: HookedAgent) -> bool:
@@ -321,20 +367,32 @@ def _has_hooks(path: Path, below: Path) -> bool:
 def _store(root: Path) -> Point:
     store = root / STORE
     if store.is_symlink() or (store.exists() and not store.is_dir()):
-        return Point("store", "broken", f"{store} is not a directory", "Move it away; the next review makes a new one.")
+        return Point(
+            "store",
+            "broken",
+            f"{store} is not a directory",
+            "Move it away; the next review makes a new one.",
+        )
     place = store if store.exists() else root
     if not os.access(place, os.W_OK | os.X_OK):
         return Point(
-            "store", "broken", f"{place} is not writable", "Bundles are stored there: change its owner or mode."
+            "store",
+            "broken",
+            f"{place} is not writable",
+            "Bundles are stored there: change its owner or mode.",
         )
     free_mb = shutil.disk_usage(place).free // 1_000_000
     if free_mb < Retention().min_free_disk_mb:
-        return Point("store", "warning", f"{store}: {free_mb} MB free", "Free some disk space for bundles.")
+        return Point(
+            "store", "warning", f"{store}: {free_mb} MB free", "Free some disk space for bundles."
+        )
     return Point("store", "ok", f"{store} ({free_mb:,} MB free)")
 
 
 def _shared_store(repository: Repository) -> Iterator[Point]:
-    """The shared store, if the gate at the trusted revision names one: whether it can be read from here."""
+    """The shared store, if the gate at the trusted revision names one: whether it can be read from
+    here.
+    """
     try:
         gate = standing_gate(repository)
     except DefinitionError:
@@ -355,12 +413,16 @@ def _shared_store(repository: Repository) -> Iterator[Point]:
 
 
 def _sessions(common_dir: Path) -> Iterator[Point]:
-    """Agent events that were not captured and may still concern a change; nothing without a captured session."""
+    """Agent events that were not captured and may still concern a change; nothing without a
+    captured session.
+    """
     place = common_dir / "vibe-gate" / "captures"
     if not place.is_dir():
         return
     since = datetime.now(UTC) - captures.MAX_AGE
-    found = [(moment, why) for moment, why in captures.gaps(open_state(common_dir)) if moment >= since]
+    found = [
+        (moment, why) for moment, why in captures.gaps(open_state(common_dir)) if moment >= since
+    ]
     if not found:
         yield Point("sessions", "ok", "captured; no missing events known")
         return
@@ -376,7 +438,11 @@ def _sessions(common_dir: Path) -> Iterator[Point]:
 DOCTOR = Command(
     "Check what a review needs here, and say how to fix what is missing.",
     (
-        argument("--ask", action="store_true", help="send one small request to the model, and say what came back"),
+        argument(
+            "--ask",
+            action="store_true",
+            help="send one small request to the model, and say what came back",
+        ),
         JSON,
     ),
     _parse,

@@ -1,4 +1,6 @@
-"""`vibe-gate review A..B --each`: every commit of a range by itself, a line each, and one exit code."""
+"""`vibe-gate review A..B --each`: every commit of a range by itself, a line each, and one exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.errors import INCONCLUSIVE, DefinitionError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.lazy_arguments import EachArguments
-from vibe_gate.faces.cli.output import complain, emit, emit_lines, is_terminal, now, open_repository_here
+from vibe_gate.faces.cli.output import (
+    complain,
+    emit,
+    emit_lines,
+    is_terminal,
+    now,
+    open_repository_here,
+)
 from vibe_gate.faces.cli.pool import jobs_for, pool_of, within
 from vibe_gate.faces.cli.request import advising_about
 from vibe_gate.faces.cli.shared_options import WorkerOptions
@@ -83,7 +92,11 @@ def review_each_commit(
 def _resolved(request: ReviewRequest, repository: Repository) -> ReviewRequest:
     """The request of every commit: revisions as ids, which no ref moves meanwhile."""
     names = {name: getattr(request, name) for name in ("base", "definitions")}
-    ids = {name: repository.resolve(value) for name, value in names.items() if value and value != "worktree"}
+    ids = {
+        name: repository.resolve(value)
+        for name, value in names.items()
+        if value and value != "worktree"
+    }
     wire = request.wire
     wire = replace(wire, cassette=wire.cassette and wire.cassette.absolute())
     return replace(request, **ids, wire=wire)
@@ -95,7 +108,9 @@ def _bring(repository: Repository, bundles: Bundles, commits: Sequence[str], bat
     Their names do not say to which batch they belong.
     """
     in_ci = repository.environment.in_ci
-    lacking = {name for name in commits if newest_run(bundles, name, batch, in_ci=in_ci).summary is None}
+    lacking = {
+        name for name in commits if newest_run(bundles, name, batch, in_ci=in_ci).summary is None
+    }
     shared = TeamRuns(repository.store_root).bundles
     shared.fetch([run for run in shared.find() if run.state == "sealed" and run.key in lacking])
 
@@ -126,7 +141,9 @@ def _bounds_of_gate(
     may_ask = request.judge != "never"
     if not commits or not depends:
         return GateBounds(None, may_ask)
-    change = repository.change(replace(request.selection, kind="commit", left=commits[-1], right=""))
+    change = repository.change(
+        replace(request.selection, kind="commit", left=commits[-1], right="")
+    )
     try:
         gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
     except DefinitionError:  # the row of each commit says so
@@ -174,7 +191,9 @@ def _review(
 
 
 class _Screen:
-    """Rows printed: as JSON as they come, as lines in the order of the commits; the table at the end."""
+    """Rows printed: as JSON as they come, as lines in the order of the commits; the table at the
+    end.
+    """
 
     def __init__(self, commits: Sequence[str], *, as_json: bool) -> None:
         self._commits = commits
@@ -193,7 +212,9 @@ class _Screen:
             emit_lines(shown.line(next_row, self._width))
 
     def _in_order(self) -> Iterator[CommitRow]:
-        while self._printed < len(self._commits) and (row := self._rows.get(self._commits[self._printed])):
+        while self._printed < len(self._commits) and (
+            row := self._rows.get(self._commits[self._printed])
+        ):
             self._printed += 1
             yield row
 

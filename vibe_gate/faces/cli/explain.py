@@ -46,7 +46,9 @@ def _run(arguments: ExplainArguments) -> int:
         finding, summary = stored.finding, stored.summary
         if finding is None or summary is None:
             raise UsageError(f"No run found with a finding {safe(arguments.finding)}.")
-        labels = [label for label in known_labels(repository) if label.finding == finding.fingerprint]
+        labels = [
+            label for label in known_labels(repository) if label.finding == finding.fingerprint
+        ]
         recorded = open_state(repository.common_dir).overrides.all()
         overrides = [override for override in recorded if override.finding == finding.fingerprint]
         question = _question(repository, finding, summary)
@@ -75,7 +77,9 @@ def _question(repository: Repository, finding: Finding, summary: Summary) -> str
     with suppress(GateError):
         for rubric in _gate_of(repository, summary).rubrics:
             for criterion in rubric.criterion:
-                is_named = criterion.id == finding.criterion and finding.is_of(rubric.id, criterion.id)
+                is_named = criterion.id == finding.criterion and finding.is_of(
+                    rubric.id, criterion.id
+                )
                 if is_named and (not digests or rubric.digest in digests):
                     return _asked(criterion)
     with suppress(GateError, OSError):

@@ -1,4 +1,6 @@
-"""`--sarif`, `--junit`, `--gitlab`, `--html`, `--markdown`: write a review to files, or one format to stdout."""
+"""`--sarif`, `--junit`, `--gitlab`, `--html`, `--markdown`: write a review to files, or one format
+to stdout.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,13 @@ def check_all(targets: Mapping[str, str], *, as_json: bool) -> list[Path]:
 
     UsageError if a file of a format ("-": stdout) cannot be written: known before a model is paid.
     """
-    on_stdout = [f"--{name} -" for name, file in targets.items() if file == STDOUT] + ["--json"] * as_json
+    on_stdout = [f"--{name} -" for name, file in targets.items() if file == STDOUT] + [
+        "--json"
+    ] * as_json
     if len(on_stdout) > 1:
-        raise UsageError(f"{on_stdout[0]} and {on_stdout[1]} would mix on stdout; write one to a file.")
+        raise UsageError(
+            f"{on_stdout[0]} and {on_stdout[1]} would mix on stdout; write one to a file."
+        )
     files = {name: file for name, file in targets.items() if file not in (STDOUT, IN_STORE)}
     for name, file in files.items():
         check(name, file)
@@ -55,7 +61,9 @@ def check_all(targets: Mapping[str, str], *, as_json: bool) -> list[Path]:
 
 
 def _require_no_revision(file: str) -> None:
-    """UsageError for `--html HEAD~1`: the FILE may be left out, so the revision would be taken for it."""
+    """UsageError for `--html HEAD~1`: the FILE may be left out, so the revision would be taken for
+    it.
+    """
     if not file or file.endswith((".html", ".htm")) or os.path.lexists(file):
         return
     named = ""
@@ -66,10 +74,16 @@ def _require_no_revision(file: str) -> None:
 
 
 def warn_of_next(files: Iterable[Path]) -> None:
-    """Say of new files that the next review will take them for a part of the change; not in CI, where none follows."""
+    """Say of new files that the next review will take them for a part of the change; not in CI,
+    where none follows.
+    """
     counted: list[str] = []
     with suppress(GateError), open_repository_here() as repository:
-        counted += [] if in_ci(os.environ) else [paths.quote(str(file)) for file in files if repository.counts(file)]
+        counted += (
+            []
+            if in_ci(os.environ)
+            else [paths.quote(str(file)) for file in files if repository.counts(file)]
+        )
     if counted:
         complain(
             f"note: git does not ignore {listed(counted)}, so the next review or run counts it as changed. Name a path "
@@ -78,7 +92,9 @@ def warn_of_next(files: Iterable[Path]) -> None:
 
 
 def write(targets: Mapping[str, str], finished: Review) -> tuple[list[str], Path | None]:
-    """Write every document; return a sentence for each that failed, and where the page is kept if `IN_STORE` is."""
+    """Write every document; return a sentence for each that failed, and where the page is kept if
+    `IN_STORE` is.
+    """
     bundle = _bundle(finished)
     summary, links = finished.summary, _links(finished)
     first = first_round(summary.findings, summary.change.head_commit)
@@ -109,7 +125,9 @@ def _page(report: Report, bundle: Path | None, file: str) -> str:
     folder = None if file == STDOUT else bundles.reports if file == IN_STORE else Path(file).parent
     with open_repository_here() as repository:
         earlier = round_before(result, bundles.find(), repository, folder)
-        return page_of(result, repository, prompts=True if file == IN_STORE else None, earlier=earlier)
+        return page_of(
+            result, repository, prompts=True if file == IN_STORE else None, earlier=earlier
+        )
 
 
 def check(option: str, file: str) -> None:
@@ -121,7 +139,9 @@ def check(option: str, file: str) -> None:
         if path.is_dir():
             raise UsageError(f"{shown}: is a folder; name a file in it.")
         if not path.parent.is_dir():
-            raise UsageError(f"{shown}: folder {paths.quote(str(path.parent))} does not exist; create it first.")
+            raise UsageError(
+                f"{shown}: folder {paths.quote(str(path.parent))} does not exist; create it first."
+            )
     except OSError as error:
         raise UsageError(f"{shown}: {error.strerror}.") from error
 
@@ -141,7 +161,9 @@ def put(option: str, file: str, text: str) -> None:
         temporary.write_bytes(content)
         temporary.replace(path)
     except OSError as error:
-        raise StorageError(f"--{option}: cannot write {paths.quote(file)}: {error.strerror}.") from error
+        raise StorageError(
+            f"--{option}: cannot write {paths.quote(file)}: {error.strerror}."
+        ) from error
     finally:
         with suppress(OSError):  # where nothing can be written, nothing can be deleted
             temporary.unlink(missing_ok=True)
@@ -150,8 +172,12 @@ def put(option: str, file: str, text: str) -> None:
 def _kept(bundle: Path | None, text: str) -> Path:
     """The page beside the runs. StorageError."""
     if bundle is None:
-        raise StorageError("--html: the run was not recorded, so there is no place for its page; name a FILE.")
-    return Bundles(bundle.parents[2], Provenance(now())).keep_report(f"{bundle.name}.html", text.encode())
+        raise StorageError(
+            "--html: the run was not recorded, so there is no place for its page; name a FILE."
+        )
+    return Bundles(bundle.parents[2], Provenance(now())).keep_report(
+        f"{bundle.name}.html", text.encode()
+    )
 
 
 def _bundle(finished: Review) -> Path | None:
@@ -164,7 +190,10 @@ def _bundle(finished: Review) -> Path | None:
 def _links(finished: Review) -> Links | None:
     """Addresses in a job of GitHub Actions."""
     runner, change = Runner(os.environ, Path.cwd(), now, emit), finished.summary.change
-    repository, is_web = os.environ.get("GITHUB_REPOSITORY", ""), runner.server_url.startswith("https://")
+    repository, is_web = (
+        os.environ.get("GITHUB_REPOSITORY", ""),
+        runner.server_url.startswith("https://"),
+    )
     if not (os.environ.get("GITHUB_ACTIONS") and is_web and repository and change.head_commit):
         return None
     return runner.links(repository, change.head_commit, change.base_commit)

@@ -1,4 +1,6 @@
-"""`vibe-gate calibrate --from-history`: commits of a range, labelled by a person one by one, become cases."""
+"""`vibe-gate calibrate --from-history`: commits of a range, labelled by a person one by one, become
+cases.
+"""
 
 from __future__ import annotations
 
@@ -58,11 +60,15 @@ def label_history(arguments: HistoryArguments) -> int:
         signer = person(cases.repository, "label") if question else ("", "")
         base, head = _ends(cases.repository, arguments.span)
         with progress.shown(os.environ, quiet=not progress.is_lively(os.environ)) as display:
-            proposed = proposals(cases.repository, base, head, lambda text: display.show("change", text))
+            proposed = proposals(
+                cases.repository, base, head, lambda text: display.show("change", text)
+            )
         if question is None:
             return _list_proposals(arguments, proposed, cases)
         with open_state(cases.repository.common_dir) as state:
-            return _Labelling(cases, question, state, "{} <{}>".format(*signer), Redactor(os.environ)).run(proposed)
+            return _Labelling(
+                cases, question, state, "{} <{}>".format(*signer), Redactor(os.environ)
+            ).run(proposed)
 
 
 def _has_person() -> bool:
@@ -76,7 +82,9 @@ class _AskedCriterion(Struct, frozen=True):
     criterion: Criterion
 
     def matches(self, rubrics: Sequence[str], criterion: str | None) -> bool:
-        """Whether it is a question of these rubrics (none: of any), and the criterion if one is named."""
+        """Whether it is a question of these rubrics (none: of any), and the criterion if one is
+        named.
+        """
         if rubrics and self.rubric.id not in rubrics:
             return False
         return criterion is None or self.criterion.id == criterion
@@ -88,7 +96,9 @@ class _AskedCriterion(Struct, frozen=True):
 
 
 def _question(gate: Gate, rubrics: Sequence[str], criterion: str | None) -> _AskedCriterion:
-    """The criterion that the labels are about: the one that is named, or the only one. UsageError."""
+    """The criterion that the labels are about: the one that is named, or the only one.
+    UsageError.
+    """
     if unknown := [name for name in rubrics if name not in {rubric.id for rubric in gate.rubrics}]:
         hint = did_you_mean(unknown[0], [rubric.id for rubric in gate.rubrics])
         raise UsageError(f"there is no rubric '{unknown[0]}'{hint}")
@@ -110,10 +120,14 @@ def _ends(repository: Repository, written: str) -> tuple[str, str]:
     if chosen.kind == "worktree":
         raise UsageError(f"'{written}' is not a range. Use A..B, such as v1.0..HEAD.")
     left, right = repository.resolve(chosen.left), repository.resolve(chosen.right)
-    return repository.merge_base(left, right, written) if chosen.kind == "merge_base" else left, right
+    return repository.merge_base(
+        left, right, written
+    ) if chosen.kind == "merge_base" else left, right
 
 
-def _list_proposals(arguments: HistoryArguments, proposals: Sequence[Proposal], cases: CaseSet) -> int:
+def _list_proposals(
+    arguments: HistoryArguments, proposals: Sequence[Proposal], cases: CaseSet
+) -> int:
     by_commit: dict[str, list[str]] = {}
     for case in cases.cases:
         by_commit.setdefault(case.file.head or "", []).append(case.name)
@@ -132,7 +146,12 @@ class _Labelling:
     """A person's way through the proposals; what is labelled or skipped is not asked again."""
 
     def __init__(
-        self, cases: CaseSet, question: _AskedCriterion, state: State, signer: str, redactor: Redactor
+        self,
+        cases: CaseSet,
+        question: _AskedCriterion,
+        state: State,
+        signer: str,
+        redactor: Redactor,
     ) -> None:
         self._cases = cases
         self._question = question
@@ -158,7 +177,9 @@ class _Labelling:
         emit_lines(
             f"{counts['y']} labelled fail, {counts['n']} labelled pass, {counts['s']} skipped, {left} left"
             + (": the same command goes on." if left else "."),
-            f"`vibe-gate calibrate {rubric}` measures the judge on them." if counts["y"] + counts["n"] else "",
+            f"`vibe-gate calibrate {rubric}` measures the judge on them."
+            if counts["y"] + counts["n"]
+            else "",
         )
         return PASS
 
@@ -169,7 +190,9 @@ class _Labelling:
         return labelled or self._state.answers.get(self._key(proposal), now()) is not None
 
     def _key(self, proposal: Proposal) -> str:
-        about = f"skipped {self._question.rubric.id} {self._question.criterion.id} {proposal.commit}"
+        about = (
+            f"skipped {self._question.rubric.id} {self._question.criterion.id} {proposal.commit}"
+        )
         return hashlib.sha256(about.encode()).hexdigest()
 
     def _ask(self, proposal: Proposal, number: str) -> str:

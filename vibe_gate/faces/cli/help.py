@@ -1,4 +1,6 @@
-"""What `vibe-gate --help` prints. It imports nothing, because `--version` and `--help` are answered at once."""
+"""What `vibe-gate --help` prints. It imports nothing, because `--version` and `--help` are answered
+at once.
+"""
 
 COMMANDS = {
     "review": "review a change: checks first, then the judge",

@@ -21,8 +21,15 @@ from vibe_gate.faces.git_hook import message, record
 from vibe_gate.faces.git_hook.call import Hook, is_under_framework, not_reviewed
 from vibe_gate.store.state import open_state
 
-STAGES = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite",
-          "reference-transaction")  # fmt: skip
+STAGES = (
+    "pre-commit",
+    "pre-merge-commit",
+    "commit-msg",
+    "pre-push",
+    "post-commit",
+    "post-rewrite",
+    "reference-transaction",
+)
 
 
 class HookArguments(Struct, frozen=True):
@@ -42,7 +49,9 @@ def _parse(args: argparse.Namespace) -> HookArguments:
 
 
 def _run(arguments: HookArguments) -> int:
-    plain = not (is_under_framework(os.environ) or is_terminal())  # `git gui` reads UTF-8 as Latin-1
+    plain = not (
+        is_under_framework(os.environ) or is_terminal()
+    )  # `git gui` reads UTF-8 as Latin-1
     output: list[str] = []
 
     def show(text: str) -> None:
@@ -96,7 +105,9 @@ def _action(stage: str) -> Callable[[Hook], int]:
             return record.after_rewrite
         case "reference-transaction":
             return record.move
-    from vibe_gate.faces.git_hook import reviewing  # what a review needs (60 ms), for the stages that review
+    from vibe_gate.faces.git_hook import (
+        reviewing,
+    )  # what a review needs (60 ms), for the stages that review
 
     return reviewing.push if stage == "pre-push" else reviewing.review_staged
 
@@ -104,13 +115,16 @@ def _action(stage: str) -> Callable[[Hook], int]:
 def _words_of_git(words: list[str]) -> tuple[tuple[str, ...], bool]:
     """Git's own arguments, and whether `--strict` stands before them.
 
-    By hand: argparse stumbles over an option before `--` with nothing behind it, as most hooks are called.
+    By hand: argparse stumbles over an option before `--` with nothing behind it, as most hooks are
+    called.
     """
     end = words.index("--") if "--" in words else len(words)
     before, after = words[:end], words[end + 1 :]
     unknown = [word for word in before if word.startswith("-") and word != "--strict"]
     if unknown:
-        raise UsageError(f"unknown option {unknown[0]!r} (`vibe-gate hook --help` shows what it takes)")
+        raise UsageError(
+            f"unknown option {unknown[0]!r} (`vibe-gate hook --help` shows what it takes)"
+        )
     words_of_git = [word for word in before if word != "--strict"]
     return (*words_of_git, *after), "--strict" in before
 
@@ -125,7 +139,12 @@ HOOK = Command(
     "Called by git at STAGE (vibe-gate install git, pre-commit, prek): reviews what git is about to do.",
     (
         argument("stage", choices=STAGES, metavar="STAGE", help=", ".join(STAGES)),
-        argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what git passes to the hook"),
+        argument(
+            "words",
+            nargs=argparse.REMAINDER,
+            metavar="ARGUMENT",
+            help="what git passes to the hook",
+        ),
         argument("--strict", action="store_true", help="block where the hook would only warn"),
     ),
     _parse,

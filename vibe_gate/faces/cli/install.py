@@ -1,4 +1,6 @@
-"""`vibe-gate install` and `uninstall`: the gate in git's hooks, or in the settings of a coding agent."""
+"""`vibe-gate install` and `uninstall`: the gate in git's hooks, or in the settings of a coding
+agent.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,17 @@ GIT = "git's own hooks; those that are there are kept and run first. Beside a fr
 CAPTURED = "{0}: capture its sessions, and refuse commits that go around the gate."
 
 TRACED = argument(
-    "--trace", action="store_true", help="also keep Agent Trace records of captured sessions in git notes"
+    "--trace",
+    action="store_true",
+    help="also keep Agent Trace records of captured sessions in git notes",
 )
 
-SHARED = argument("--shared", action="store_true", help="settings.json: for everyone who works here")
-USER = argument("--user", action="store_true", help="your own settings: for every repository with a gate")
+SHARED = argument(
+    "--shared", action="store_true", help="settings.json: for everyone who works here"
+)
+USER = argument(
+    "--user", action="store_true", help="your own settings: for every repository with a gate"
+)
 
 
 Place = Literal["local", "shared", "user"]
@@ -58,9 +66,15 @@ def _install_agent(agent: HookedAgent, place: Place) -> int:
     if place == "user":
         path = agent.user_settings(os.environ)
         if _add(path, path.parent, agent.hooks(user=True)):
-            complain("Its hooks work in repositories that use vibe-gate (.vibe-gate/, its git hooks or its records).")
-            complain("Elsewhere they do nothing. If a project's settings have these hooks too, events are kept once.")
-            complain("Run `vibe-gate install git` in each repository: git then refuses commits past its hooks.")
+            complain(
+                "Its hooks work in repositories that use vibe-gate (.vibe-gate/, its git hooks or its records)."
+            )
+            complain(
+                "Elsewhere they do nothing. If a project's settings have these hooks too, events are kept once."
+            )
+            complain(
+                "Run `vibe-gate install git` in each repository: git then refuses commits past its hooks."
+            )
             complain(restart)
         return PASS
     with open_repository_here() as repository:
@@ -70,7 +84,9 @@ def _install_agent(agent: HookedAgent, place: Place) -> int:
         if _add(path, repository.root, agent.hooks(shared=is_shared)):
             if is_shared:
                 complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
-                complain("It affects agents: where .vibe-gate/ is in force, a review shows its change as a warning.")
+                complain(
+                    "It affects agents: where .vibe-gate/ is in force, a review shows its change as a warning."
+                )
             for note in (*agent.notes, restart):
                 complain(note)
         if not is_shared:
@@ -84,8 +100,12 @@ def _install_agent(agent: HookedAgent, place: Place) -> int:
         except GateError as error:
             complain(f"git's {TRANSACTION} hook was not installed: {error}")
         if not git_hooks.has_gate(repository):
-            complain("No gate at commits yet, and git refuses nothing until there is: run `vibe-gate install git`.")
-            complain("If a framework manages the hooks, it prints what to add to the framework's settings.")
+            complain(
+                "No gate at commits yet, and git refuses nothing until there is: run `vibe-gate install git`."
+            )
+            complain(
+                "If a framework manages the hooks, it prints what to add to the framework's settings."
+            )
     return PASS
 
 
@@ -99,7 +119,9 @@ def _worktree_notes(agent: HookedAgent) -> tuple[str, ...]:
 
 
 def _require_own_file(agent: HookedAgent, repository: Repository, *, is_shared: bool) -> None:
-    """UsageError if this machine's hooks would go into a file that git tracks and that is the only one."""
+    """UsageError if this machine's hooks would go into a file that git tracks and that is the only
+    one.
+    """
     if agent.local == agent.shared and not is_shared and repository.tracked(agent.local):
         raise UsageError(
             f"git tracks {agent.local}, and {agent.title} has no settings for one machine in a repository: "
@@ -114,7 +136,9 @@ def _exclude(repository: Repository, agent: HookedAgent) -> None:
         if exclude(repository.common_dir, agent):
             emit(f"added  {local} to {paths.quote(str(repository.common_dir))}/info/exclude\n")
     except GateError as error:
-        complain(f"{local} names programs of this machine, and git was not told to ignore it: {error}")
+        complain(
+            f"{local} names programs of this machine, and git was not told to ignore it: {error}"
+        )
     if repository.tracked(local):
         complain(
             f"git tracks {local}, whose hooks name programs of this machine: "
@@ -161,17 +185,23 @@ def _take_back(repository: Repository, agent: HookedAgent) -> None:
     """Undo `_exclude`; where that cannot be done, what else there is to do is still done."""
     try:
         if take_back(repository.common_dir, agent, repository.other_worktrees()):
-            emit(f"removed  {agent.local} from {paths.quote(str(repository.common_dir))}/info/exclude\n")
+            emit(
+                f"removed  {agent.local} from {paths.quote(str(repository.common_dir))}/info/exclude\n"
+            )
     except GateError as error:
         complain(f"Whether git ignores {agent.local} was not looked at: {error}")
 
 
 def _drop(path: Path, below: Path) -> None:
-    """Take our hooks out of the settings at `path`; a file with nothing else goes, and its folder if it is empty."""
+    """Take our hooks out of the settings at `path`; a file with nothing else goes, and its folder
+    if it is empty.
+    """
     shown = paths.quote(str(path))
     text = read_settings(path, below)
     if text is None or (after := drop_hooks(text, shown)) == text:
-        emit(f"unchanged  {shown} (no hooks of vibe-gate there; --shared and --user mean other files)\n")
+        emit(
+            f"unchanged  {shown} (no hooks of vibe-gate there; --shared and --user mean other files)\n"
+        )
     else:
         write_settings(path, below, after)
         emit(f"{'removed' if after is None else 'cleaned'}  {shown}\n")

@@ -1,4 +1,6 @@
-"""`vibe-gate label`: what a person says of a finding; it measures the judge and changes no verdict."""
+"""`vibe-gate label`: what a person says of a finding; it measures the judge and changes no
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,24 @@ class WaivedLabel(Struct, frozen=True):
     def require_one_finding(self, is_one: bool) -> None:
         """UsageError if they label something, and what is let pass is not one finding."""
         if self.right is not None and not is_one:
-            raise UsageError("--wrong and --accepted label one finding; name it by its fingerprint.")
+            raise UsageError(
+                "--wrong and --accepted label one finding; name it by its fingerprint."
+            )
 
 
 def add_waived_label(parser: argparse.ArgumentParser) -> None:
     """Declare what a person may say of a finding that is let pass."""
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--wrong", action="store_true", help="the finding is wrong: label it so")
-    either.add_argument("--accepted", action="store_true", help="it is right, and accepted: label it right")
+    either.add_argument(
+        "--accepted", action="store_true", help="it is right, and accepted: label it right"
+    )
 
 
 def known_labels(repository: Repository) -> tuple[Label, ...]:
-    """The labels that figures count, those of the team among them; what could not be had is said on stderr."""
+    """The labels that figures count, those of the team among them; what could not be had is said on
+    stderr.
+    """
     labels, problems = counted_labels(repository, now())
     for sentence in problems:
         complain(f"vibe-gate: {safe(sentence)}")
@@ -65,7 +73,9 @@ def label_waived(options: WaivedLabel, finding: str, reason: str) -> None:
     ask = LabelAsked(finding, right, reason, "override")
     with open_repository_here() as repository:
         new_label, _ = label(ask, repository, now())
-    emit_lines(f"{new_label.finding} is labelled {word_of(new_label)}: `vibe-gate stats` and `calibrate` count it.")
+    emit_lines(
+        f"{new_label.finding} is labelled {word_of(new_label)}: `vibe-gate stats` and `calibrate` count it."
+    )
 
 
 def _answer() -> bool | None:
@@ -101,15 +111,21 @@ def _parse(args: argparse.Namespace) -> LabelArguments:
     finding, word = args.finding, args.word
     if finding == "list":
         if word is not None:
-            raise UsageError("label list takes nothing more; to take a label back: vibe-gate label remove FINDING")
+            raise UsageError(
+                "label list takes nothing more; to take a label back: vibe-gate label remove FINDING"
+            )
         return ListLabels()
     if finding == "remove":
         if not word:
-            raise UsageError("name the finding: vibe-gate label remove FINDING (`vibe-gate label list` has them)")
+            raise UsageError(
+                "name the finding: vibe-gate label remove FINDING (`vibe-gate label list` has them)"
+            )
         return RemoveLabel(word)
     if word is None:
         hint = did_you_mean(finding, ("list", "remove"))
-        raise UsageError(f"say whether it is right or wrong: vibe-gate label FINDING right|wrong{hint}")
+        raise UsageError(
+            f"say whether it is right or wrong: vibe-gate label FINDING right|wrong{hint}"
+        )
     if word not in WORDS:
         raise UsageError(f"'{word}' is not right or wrong{did_you_mean(word, WORDS)}")
     return LabelAsked(finding, word == "right", args.reason or "")
@@ -158,8 +174,15 @@ def _list_labels() -> None:
 LABEL = Command(
     "Say whether a finding is right or wrong, to measure the judge. Changes no verdict. Refused to agents.",
     (
-        argument("finding", metavar="FINDING", help="a fingerprint, its beginning, or: list, remove"),
-        argument("word", nargs="?", metavar="right|wrong", help="is it a defect, as its criterion means it?"),
+        argument(
+            "finding", metavar="FINDING", help="a fingerprint, its beginning, or: list, remove"
+        ),
+        argument(
+            "word",
+            nargs="?",
+            metavar="right|wrong",
+            help="is it a defect, as its criterion means it?",
+        ),
         argument("--reason", metavar="TEXT", help="why"),
     ),
     _parse,

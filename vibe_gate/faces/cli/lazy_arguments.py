@@ -1,4 +1,6 @@
-"""Arguments of what is loaded only when it is wanted: `--each`, `report --all`, `bundles export --otlp`."""
+"""Arguments of what is loaded only when it is wanted: `--each`, `report --all`, `bundles export
+--otlp`.
+"""
 
 from __future__ import annotations
 

@@ -19,11 +19,15 @@ from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.report.spans import trace_of
 from vibe_gate.store.result import read_bundle
 
-_IS_ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//|(?:[^/@]*@)?[A-Za-z0-9.-]+:[0-9]{1,5}(?:/|\Z)").match
+_IS_ADDRESS = re.compile(
+    r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//|(?:[^/@]*@)?[A-Za-z0-9.-]+:[0-9]{1,5}(?:/|\Z)"
+).match
 """A URL, one without its scheme, or the host and port of one."""
 
 
-def export_traces(target: TraceTarget, runs: StoredRuns, chosen: Sequence[RunEntry], *, as_json: bool) -> int:
+def export_traces(
+    target: TraceTarget, runs: StoredRuns, chosen: Sequence[RunEntry], *, as_json: bool
+) -> int:
     """Write or send the traces of runs; the exit code.
 
     UsageError: the extra is not installed, a run is being written.
@@ -31,7 +35,9 @@ def export_traces(target: TraceTarget, runs: StoredRuns, chosen: Sequence[RunEnt
     try:
         from vibe_gate import telemetry
     except ModuleNotFoundError as error:
-        raise UsageError("--otlp needs OpenTelemetry; install it: pip install 'vibe-gate[otlp]'") from error
+        raise UsageError(
+            "--otlp needs OpenTelemetry; install it: pip install 'vibe-gate[otlp]'"
+        ) from error
     if not target.place:
         raise UsageError("--otlp needs a FILE or a URL.")
     is_file = not _IS_ADDRESS(target.place)

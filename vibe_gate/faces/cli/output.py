@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from vibe_gate.run.review import Review
 
 ASCII = str.maketrans("✓✗·…−→│─┘┐┤└┌├┴┬┼▁▂▃▄▅▆▇█▓▒░", "+x|~->|-+++++++++_.-=+*%#x-.")
-"""For a stdout whose encoding lacks these characters, and for programs that read a git hook's output as Latin-1."""
+"""For a stdout whose encoding lacks these characters, and for programs that read a git hook's
+output as Latin-1.
+"""
 
 COLUMNS = 80
 """Width of a sentence on a terminal, if that is not narrower."""
@@ -32,7 +34,9 @@ STDOUT = "-"
 """The FILE of an option that is printed to stdout instead."""
 
 IN_STORE = "\0"
-"""The FILE of `--html` without one: the page is kept below .vibe-artifacts/reports, which no snapshot has."""
+"""The FILE of `--html` without one: the page is kept below .vibe-artifacts/reports, which no
+snapshot has.
+"""
 
 _COMMAND = re.compile(r"((?:^|[\r\n])[^\S\r\n]*)::")
 
@@ -43,7 +47,9 @@ def now() -> datetime:
 
 
 def open_repository_here() -> Repository:
-    """The repository around the current folder, as git finds it with this environment. GateError."""
+    """The repository around the current folder, as git finds it with this environment.
+    GateError.
+    """
     from vibe_gate.git import open_repository  # most of what prints opens none
 
     return open_repository(Path.cwd(), os.environ)
@@ -55,10 +61,14 @@ def is_terminal() -> bool:
 
 
 def takes_colour() -> bool:
-    """Whether results are coloured: NO_COLOR refuses, FORCE_COLOR wants it, else stdout is a terminal that can."""
+    """Whether results are coloured: NO_COLOR refuses, FORCE_COLOR wants it, else stdout is a
+    terminal that can.
+    """
     if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or (is_terminal() and os.environ.get("TERM", "") not in ("", "dumb"))
+    return bool(os.environ.get("FORCE_COLOR")) or (
+        is_terminal() and os.environ.get("TERM", "") not in ("", "dumb")
+    )
 
 
 def share(review: Review) -> None:
@@ -97,7 +107,9 @@ def emit_lines(*lines: str) -> None:
 
 
 def emit_to_runner(text: str) -> None:
-    """Write to stdout unchanged: the runner of a GitHub Actions step obeys workflow commands in it."""
+    """Write to stdout unchanged: the runner of a GitHub Actions step obeys workflow commands in
+    it.
+    """
     stream: TextIO | None = sys.stdout
     if stream is None:  # started with stdout closed
         return
@@ -116,7 +128,9 @@ def emit_to_runner(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Write sentences to stderr, wrapped if it is a terminal. A stderr that cannot be written is ignored."""
+    """Write sentences to stderr, wrapped if it is a terminal. A stderr that cannot be written is
+    ignored.
+    """
     stream: TextIO | None = sys.stderr
     if stream is None:
         return
@@ -126,19 +140,29 @@ def complain(text: str) -> None:
 
 
 def wrapped(text: str, columns: int = COLUMNS, indent: str = "  ") -> str:
-    """Each line broken between words at `columns`; `indent` begins the lines that follow. A long word stays whole."""
+    """Each line broken between words at `columns`; `indent` begins the lines that follow. A long
+    word stays whole.
+    """
     wrapper = textwrap.TextWrapper(
-        columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+        columns,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
     )
     return "\n".join(wrapper.fill(line) for line in text.split("\n"))
 
 
 def disarmed(text: str) -> str:
-    """The text with a blank in what the GitHub Actions runner takes for a command; JSON stays the same value.
+    """The text with a blank in what the GitHub Actions runner takes for a command; JSON stays the
+    same value.
 
-    The runner reads `##[name]` anywhere in a line of either stream, and `::name::` at the start of a line.
+    The runner reads `##[name]` anywhere in a line of either stream, and `::name::` at the start of
+    a line.
     """
-    in_json = text.startswith(("{", "["))  # there a string alone can hold it, and no line begins with a colon
+    in_json = text.startswith(
+        ("{", "[")
+    )  # there a string alone can hold it, and no line begins with a colon
     return _COMMAND.sub(r"\1: :", text.replace("##[", "\\u0023#[" if in_json else "## ["))
 
 
@@ -173,4 +197,6 @@ def bug(error: Exception) -> str:
     path = write_crash_report(error, sys.argv[1:], os.environ)
     if path is None:
         return f"{sentence} VIBE_GATE_TRACEBACK=1 shows the traceback."
-    return f"{sentence} Versions, command and traceback are in {path}; look at it before you send it."
+    return (
+        f"{sentence} Versions, command and traceback are in {path}; look at it before you send it."
+    )

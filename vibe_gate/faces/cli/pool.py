@@ -26,7 +26,9 @@ from vibe_gate.store.state import open_state
 T = TypeVar("T", CommitTask, ReplayTask)
 
 MAX_JOBS = 4
-"""Tasks side by side, if nobody says how many: a judge's agent has a process of its own, some 200 MB."""
+"""Tasks side by side, if nobody says how many: a judge's agent has a process of its own, some 200
+MB.
+"""
 
 
 def jobs_for(tasks: int, asked: int | None) -> int:
@@ -35,11 +37,15 @@ def jobs_for(tasks: int, asked: int | None) -> int:
 
 
 def within(budget: SharedLimit | None, most: float, task: T) -> T | None:
-    """The task with its part of the budget, `most` USD; None if it has to wait for another one's."""
+    """The task with its part of the budget, `most` USD; None if it has to wait for another
+    one's.
+    """
     if budget is None:
         return task
     limit = budget.reserve(most)
-    return None if limit is None else replace(task, request=replace(task.request, max_cost_usd=limit))
+    return (
+        None if limit is None else replace(task, request=replace(task.request, max_cost_usd=limit))
+    )
 
 
 @contextmanager
@@ -57,9 +63,9 @@ def pool_of(
 ) -> Iterator[Workers]:
     """The workers; `jobs` of them on this machine. UsageError, InfrastructureError: no cluster.
 
-    `asks`: the tasks may ask a model; `instead`: what lets the command do without, as an imperative. `files`: they need
-    the files of the working tree; `cassettes`: what is replayed is among them. `about`: the place of the stored run
-    that a task needs, "" for none.
+    `asks`: the tasks may ask a model; `instead`: what lets the command do without, as an
+    imperative. `files`: they need the files of the working tree; `cassettes`: what is replayed is
+    among them. `about`: the place of the stored run that a task needs, "" for none.
     """
     if not cluster:
         with local_workers(jobs) as local:
@@ -71,7 +77,9 @@ def pool_of(
         from vibe_gate.run import cluster as dask
         from vibe_gate.run.parcel import Home, parcel_of
     except ModuleNotFoundError as error:
-        raise UsageError("--cluster needs Dask; install it: pip install 'vibe-gate[cluster]'") from error
+        raise UsageError(
+            "--cluster needs Dask; install it: pip install 'vibe-gate[cluster]'"
+        ) from error
     with open_state(repository.common_dir) as state:
         parcel = None if cluster == LOCAL else parcel_of(repository, files=files)
         unfit = partial(workers.unfit, asks=asks and wire != "replay", instead=instead)

@@ -1,4 +1,6 @@
-"""`vibe-gate post` posts a recorded run to its pull request; `vibe-gate action` is what the GitHub Action calls."""
+"""`vibe-gate post` posts a recorded run to its pull request; `vibe-gate action` is what the GitHub
+Action calls.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class PostArguments(Struct, frozen=True):
 def _parse(args: argparse.Namespace) -> PostArguments:
     artifact = None if args.from_artifact is None else Path(args.from_artifact)
     if artifact is not None and (args.run or args.pr or args.repository):
-        raise UsageError("--from-artifact reads run, pull request and repository from the event; omit them.")
+        raise UsageError(
+            "--from-artifact reads run, pull request and repository from the event; omit them."
+        )
     return PostArguments(args.run, args.repository, args.pr, args.review_comments, artifact)
 
 
@@ -67,7 +71,9 @@ def _run(arguments: PostArguments) -> int:
         )
     result = _sealed(runs, named_run)
     to = _destination(arguments.repository, runs)
-    runner = Runner({**os.environ, "GITHUB_SERVER_URL": to.server_url}, Path.cwd(), now, emit_to_runner)
+    runner = Runner(
+        {**os.environ, "GITHUB_SERVER_URL": to.server_url}, Path.cwd(), now, emit_to_runner
+    )
     summary = result.summary
     head, base = summary.change.head_commit, summary.change.base_commit
     links = runner.links(to.repository, head, base)
@@ -115,7 +121,9 @@ def _sealed(runs: StoredRuns, named_run: NamedRun) -> RunResult:
 
 
 def _destination(repository_name: str | None, runs: StoredRuns) -> Destination:
-    """Where to post, by the environment or by origin: its URL as it is configured, and as git uses it."""
+    """Where to post, by the environment or by origin: its URL as it is configured, and as git uses
+    it.
+    """
     with open_repository(runs.top, os.environ) as repository:
         origins = (repository.config("remote.origin.url") or "", repository.remote_url("origin"))
     return destination(repository_name, origins, os.environ)
@@ -127,7 +135,9 @@ def _pull(forge: Forge, number: int | None, head: str) -> Pull:
     pulls = [pull for pull in forge.pulls_of(head) if pull.state == "open"]
     if len(pulls) != 1:
         some = ", ".join(f"#{pull.number}" for pull in pulls) or "none"
-        raise UsageError(f"Open pull requests with commit {head[:12]}: {some}. Choose one with --pr.")
+        raise UsageError(
+            f"Open pull requests with commit {head[:12]}: {some}. Choose one with --pr."
+        )
     return pulls[0]
 
 
@@ -135,10 +145,27 @@ POST = Command(
     "Post a recorded run to its pull request, or in a workflow_run job what another job uploaded.",
     (
         RUN_ARGUMENT,
-        argument("--repository", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY, else what origin is"),
-        argument("--pr", type=whole_number, metavar="N", help="default: the open pull request of the commit"),
-        argument("--review-comments", action="store_true", help="also comment on the lines of new findings"),
-        argument("--from-artifact", metavar="DIR", help="post what the triggering job uploaded (workflow_run)"),
+        argument(
+            "--repository",
+            metavar="OWNER/NAME",
+            help="default: GITHUB_REPOSITORY, else what origin is",
+        ),
+        argument(
+            "--pr",
+            type=whole_number,
+            metavar="N",
+            help="default: the open pull request of the commit",
+        ),
+        argument(
+            "--review-comments",
+            action="store_true",
+            help="also comment on the lines of new findings",
+        ),
+        argument(
+            "--from-artifact",
+            metavar="DIR",
+            help="post what the triggering job uploaded (workflow_run)",
+        ),
     ),
     _parse,
     _run,

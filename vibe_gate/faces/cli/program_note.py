@@ -1,4 +1,6 @@
-"""What to type for a command that a hook's text names: a hook's `vibe-gate` need not be on a person's PATH."""
+"""What to type for a command that a hook's text names: a hook's `vibe-gate` need not be on a
+person's PATH.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _COMMAND = re.compile(rf"\bvibe-gate ({'|'.join(COMMANDS)})\b")
 
 
 def program_note(environ: Mapping[str, str], text: str) -> str:
-    """What to type for the commands that a text names, if the person's PATH has no vibe-gate; "" if it has."""
+    """What to type for the commands that a text names, if the person's PATH has no vibe-gate; "" if
+    it has.
+    """
     if not _COMMAND.search(text):
         return ""
     programs = Path(sys.executable).parent
@@ -31,6 +35,10 @@ def program_note(environ: Mapping[str, str], text: str) -> str:
 
 
 def _is_frameworks(prefix: Path) -> bool:
-    """Whether a framework made this environment: then it is on PATH for the framework's hooks alone."""
-    is_pre_commits = prefix.name.startswith("py_env-") and (prefix.parent / ".pre-commit-hooks.yaml").exists()
+    """Whether a framework made this environment: then it is on PATH for the framework's hooks
+    alone.
+    """
+    is_pre_commits = (
+        prefix.name.startswith("py_env-") and (prefix.parent / ".pre-commit-hooks.yaml").exists()
+    )
     return is_pre_commits or (prefix / ".prek-hook.json").exists()

@@ -45,7 +45,15 @@ from vibe_gate.git import Repository
 from vibe_gate.report import replays
 from vibe_gate.run.batch import SharedLimit, carried_out
 from vibe_gate.run.each import commits_of, reversed_range
-from vibe_gate.run.replay import NOT_HERE, ReplayPlan, ReplayTask, not_replayed, planned, replay_batch, replayable
+from vibe_gate.run.replay import (
+    NOT_HERE,
+    ReplayPlan,
+    ReplayTask,
+    not_replayed,
+    planned,
+    replay_batch,
+    replayable,
+)
 
 SINCE = "30d"
 
@@ -102,7 +110,9 @@ def _run(arguments: ReplayArguments) -> int:
     runs = StoredRuns()
     with runs.repository() as repository:
         if repository is None:
-            raise UsageError("A replay needs the repository: the bundles alone do not have its files.")
+            raise UsageError(
+                "A replay needs the repository: the bundles alone do not have its files."
+            )
         request = _request(arguments, repository)
         digest = replay_batch(repository, request, arguments.judge)
         batch = Batch(digest, arguments.workers.has_open_ports)
@@ -126,7 +136,9 @@ def _run(arguments: ReplayArguments) -> int:
     return _present(arguments, [rows[entry.run_id] for entry in entries], digest)
 
 
-def _entries_of_shard(arguments: ReplayArguments, runs: StoredRuns, repository: Repository) -> list[RunEntry]:
+def _entries_of_shard(
+    arguments: ReplayArguments, runs: StoredRuns, repository: Repository
+) -> list[RunEntry]:
     entries = _chosen(arguments, runs, repository)
     return [entry for entry in entries if arguments.workers.shard.has(entry.run_id)]
 
@@ -144,7 +156,9 @@ def _request(arguments: ReplayArguments, repository: Repository) -> ReviewReques
 
 
 def _checked_gate(repository: Repository, request: ReviewRequest, trial: ReplayTrial) -> Gate:
-    """The gate of a change of nothing; a wrong --rubric, and definitions that do not parse, are errors."""
+    """The gate of a change of nothing; a wrong --rubric, and definitions that do not parse, are
+    errors.
+    """
     tree = repository.tree_of(repository.head())
     nothing = repository.between(tree, tree)
     gate = gate_for(repository, nothing, base=None, definitions=request.definitions)
@@ -189,7 +203,9 @@ def _named(reference: str, runs: StoredRuns) -> RunEntry:
             return RunEntry(reference, "")
         raise
     if found.replay_of:
-        raise UsageError(f"{paths.quote(reference)} is itself a replay; name the run {found.replay_of}.")
+        raise UsageError(
+            f"{paths.quote(reference)} is itself a replay; name the run {found.replay_of}."
+        )
     return found
 
 
@@ -262,9 +278,26 @@ REPLAY = Command(
     "Judge stored runs again under other rubrics or by another model, and say what would have come out otherwise. "
     "Posts nothing; a replay never counts as a review.",
     (
-        argument("runs", nargs="*", metavar="RUN|A..B", help=f"{RUN_HELP}, or a range (default: those of 30 days)"),
-        argument("--since", type=moment, metavar="WHEN", help="runs since then: 30d, 12h, 2w, or an ISO date (UTC)"),
-        argument("--rubric", nargs="+", action="extend", default=[], metavar="ID", help="only these rubrics"),
+        argument(
+            "runs",
+            nargs="*",
+            metavar="RUN|A..B",
+            help=f"{RUN_HELP}, or a range (default: those of 30 days)",
+        ),
+        argument(
+            "--since",
+            type=moment,
+            metavar="WHEN",
+            help="runs since then: 30d, 12h, 2w, or an ISO date (UTC)",
+        ),
+        argument(
+            "--rubric",
+            nargs="+",
+            action="extend",
+            default=[],
+            metavar="ID",
+            help="only these rubrics",
+        ),
         argument("--judge", metavar="MODEL", help="ask this model in place of every judge"),
         argument(
             "--definitions",
@@ -272,12 +305,26 @@ REPLAY = Command(
             metavar="REV|worktree",
             help="read .vibe-gate/ at REV, or from disk (default: worktree)",
         ),
-        argument("--jobs", type=whole_number, metavar="N", help="replays side by side (default: cores, at most 4)"),
-        argument("--max-cost-usd", type=parse_positive, metavar="X", help="spend at most X US dollars in all"),
+        argument(
+            "--jobs",
+            type=whole_number,
+            metavar="N",
+            help="replays side by side (default: cores, at most 4)",
+        ),
+        argument(
+            "--max-cost-usd",
+            type=parse_positive,
+            metavar="X",
+            help="spend at most X US dollars in all",
+        ),
         STORE_OPTION,
         SHARD,
         CLUSTER,
-        argument("--table", action="store_true", help="replay nothing; print what is recorded for the same question"),
+        argument(
+            "--table",
+            action="store_true",
+            help="replay nothing; print what is recorded for the same question",
+        ),
         JSON,
         add_wire,
     ),

@@ -122,19 +122,38 @@ REPORT = Command(
         RUN_ARGUMENT,
         STORE_OPTION,
         argument(
-            "-o", "--output", metavar="FILE", help="write FILE (default: below .vibe-artifacts/reports), - stdout"
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="write FILE (default: below .vibe-artifacts/reports), - stdout",
         ),
         argument(
             "--prompts",
             action="store_true",
             help="with -o: also what was asked in captured sessions (default: as [share] prompts in gate.toml)",
         ),
-        argument("--all", action="store_true", help="all runs: an index with figures, and pages, in the folder -o DIR"),
-        argument("--since", type=moment, metavar="WHEN", help="with --all: 30d, 12h, 2w, or an ISO date (UTC)"),
-        argument("--path", metavar="GLOB", help="with --all: runs whose change touches a path"),
-        argument("--commits", metavar="RANGE", help="with --all: commits to verify (default: HEAD~200..HEAD)"),
         argument(
-            "--pages", type=whole_number, metavar="N", help="with --all: write up to N missing pages (default: 100)"
+            "--all",
+            action="store_true",
+            help="all runs: an index with figures, and pages, in the folder -o DIR",
+        ),
+        argument(
+            "--since",
+            type=moment,
+            metavar="WHEN",
+            help="with --all: 30d, 12h, 2w, or an ISO date (UTC)",
+        ),
+        argument("--path", metavar="GLOB", help="with --all: runs whose change touches a path"),
+        argument(
+            "--commits",
+            metavar="RANGE",
+            help="with --all: commits to verify (default: HEAD~200..HEAD)",
+        ),
+        argument(
+            "--pages",
+            type=whole_number,
+            metavar="N",
+            help="with --all: write up to N missing pages (default: 100)",
         ),
         argument("--open", action="store_true", help="show the page in the browser"),
     ),

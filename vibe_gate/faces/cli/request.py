@@ -92,7 +92,9 @@ def _selection_of(change: ChangeArguments) -> Selection:
     return selected(change.revision, change.staged, change.commit, spelling)
 
 
-def selected(revision: str | None, staged: bool, commit: str | None, spelling: Spelling) -> Selection:
+def selected(
+    revision: str | None, staged: bool, commit: str | None, spelling: Spelling
+) -> Selection:
     """The change that one of the three selects; without any, HEAD to the working tree.
 
     UsageError for two of them.
@@ -123,7 +125,9 @@ def selection(revision: str) -> Selection:
         return Selection("worktree", left=revision)
     is_empty = revision in ("..", "...")
     if is_empty or ".." in right or left.endswith(".") or right.startswith("."):
-        raise UsageError(f"'{revision}' is not a range. Use A..B, or A...B to start at the merge base.")
+        raise UsageError(
+            f"'{revision}' is not a range. Use A..B, or A...B to start at the merge base."
+        )
     left, right = left or "HEAD", right or "HEAD"
     if dots == "...":
         return Selection("merge_base", left=left, right=right)
@@ -152,5 +156,7 @@ def require_single_revision(revisions: Sequence[str]) -> str | None:
 
 
 def may_be_rubric(name: str) -> bool:
-    """Whether a word can be the id of a rubric; no revision with an upper-case letter, `~` or `..` is one."""
+    """Whether a word can be the id of a rubric; no revision with an upper-case letter, `~` or `..`
+    is one.
+    """
     return is_identifier(name) and ".." not in name

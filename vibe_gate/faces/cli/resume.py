@@ -37,7 +37,9 @@ class ResumeArguments(Struct, frozen=True):
 
 
 def _parse(args: argparse.Namespace) -> ResumeArguments:
-    return ResumeArguments(args.run, args.approve, args.deny, args.mode, parse_wire(args), args.json)
+    return ResumeArguments(
+        args.run, args.approve, args.deny, args.mode, parse_wire(args), args.json
+    )
 
 
 def _run(arguments: ResumeArguments) -> int:
@@ -61,10 +63,14 @@ def _run(arguments: ResumeArguments) -> int:
 
 
 def _newest_unfinished(runs: StoredRuns) -> str:
-    """The newest run that can be gone on with here; a note says which, and how many others there are. UsageError."""
+    """The newest run that can be gone on with here; a note says which, and how many others there
+    are. UsageError.
+    """
     with runs.repository() as repository:
         worktree = "" if repository is None else repository.worktree
-    unfinished = [entry.run_id for entry in runs.bundles.find() if entry.state in ("running", "incomplete")]
+    unfinished = [
+        entry.run_id for entry in runs.bundles.find() if entry.state in ("running", "incomplete")
+    ]
     begun = [run_id for run_id in unfinished if run_id in runs.begun]
     resumable = []
     for run_id in begun:
@@ -73,8 +79,12 @@ def _newest_unfinished(runs: StoredRuns) -> str:
             resumable.append(run_id)
     if not resumable:
         others = len(unfinished) - len(begun)
-        foreign = f" {counted(others, 'unfinished run')} did not begin in this clone." if others else ""
-        raise UsageError(f"No run to resume: every `vibe-gate run` of this working tree has ended.{foreign}")
+        foreign = (
+            f" {counted(others, 'unfinished run')} did not begin in this clone." if others else ""
+        )
+        raise UsageError(
+            f"No run to resume: every `vibe-gate run` of this working tree has ended.{foreign}"
+        )
     newest, older = resumable[0], len(resumable) - 1
     more = f"; {counted(older, 'older run')} did not end (vibe-gate bundles list)" if older else ""
     complain(f"note: the newest run to resume, {newest}{more}")
@@ -116,9 +126,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     person.add_argument("--approve", metavar="NODE", help="let the agent that waits begin")
     person.add_argument("--deny", metavar="NODE", help="leave it out")
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--auto", dest="mode", action="store_const", const="auto", help="do not ask before agents")
     mode.add_argument(
-        "--interactive", dest="mode", action="store_const", const="interactive", help="ask before each agent"
+        "--auto", dest="mode", action="store_const", const="auto", help="do not ask before agents"
+    )
+    mode.add_argument(
+        "--interactive",
+        dest="mode",
+        action="store_const",
+        const="interactive",
+        help="ask before each agent",
     )
     add_wire(parser)
 

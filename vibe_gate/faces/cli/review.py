@@ -1,4 +1,6 @@
-"""`vibe-gate review`: turn argv into a ReviewRequest, print the Review on the terminal or as JSON."""
+"""`vibe-gate review`: turn argv into a ReviewRequest, print the Review on the terminal or as
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--staged", action="store_true", help="the index against HEAD")
     what.add_argument("--commit", metavar="REV", help="one commit against its first parent")
-    what.add_argument("--base", metavar="REV", help="the trusted base revision; definitions are read there")
+    what.add_argument(
+        "--base", metavar="REV", help="the trusted base revision; definitions are read there"
+    )
 
     how = parser.add_argument_group("rubrics")
     how.add_argument(
@@ -101,10 +105,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="use only these rubrics",
     )
-    how.add_argument("--workflow", metavar="ID", help="run this workflow; its rubrics give the verdict")
+    how.add_argument(
+        "--workflow", metavar="ID", help="run this workflow; its rubrics give the verdict"
+    )
     how.add_argument("--no-judge", action="store_true", help="run checks only; do not ask a model")
-    how.add_argument("--force", action="store_true", help="ask again even if an earlier review has the answer")
-    how.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk")
+    how.add_argument(
+        "--force", action="store_true", help="ask again even if an earlier review has the answer"
+    )
+    how.add_argument(
+        "--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk"
+    )
 
     _add_each(parser)
     limits = add_limits(parser)
@@ -137,7 +147,9 @@ def _add_each(parser: argparse.ArgumentParser) -> None:
     )
     SHARD(many)
     CLUSTER(many)
-    many.add_argument("--store", action="store_true", help="count runs of the shared store; they are fetched")
+    many.add_argument(
+        "--store", action="store_true", help="count runs of the shared store; they are fetched"
+    )
     many.add_argument(
         "--table",
         action="store_true",
@@ -148,13 +160,17 @@ def _add_each(parser: argparse.ArgumentParser) -> None:
 def _add_forms(parser: argparse.ArgumentParser) -> None:
     forms = parser.add_argument_group("output (FILE may be - for stdout; formats can be combined)")
     screen = forms.add_mutually_exclusive_group()
-    screen.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+    screen.add_argument(
+        "--json", action="store_true", help="print the summary as one JSON document"
+    )
     screen.add_argument(
         "--concise",
         action="store_true",
         help="a line for each finding, and one with the verdict",
     )
-    screen.add_argument("--quiet", action="store_true", help="print nothing on a pass without warnings")
+    screen.add_argument(
+        "--quiet", action="store_true", help="print nothing on a pass without warnings"
+    )
     for name, text in FORMATS.items():
         option = forms.add_argument(f"--{name}", metavar="FILE", help=text)
         if name == "html":
@@ -189,7 +205,9 @@ def _parse_rubrics(words: list[str], revision: str | None) -> tuple[tuple[str, .
         revision = ids.pop()
     for name in ids:
         if not may_be_rubric(name):
-            raise UsageError(f"'{name}' is not a rubric id; use lower-case letters, digits, '.', '_', '-'.")
+            raise UsageError(
+                f"'{name}' is not a rubric id; use lower-case letters, digits, '.', '_', '-'."
+            )
     return tuple(dict.fromkeys(ids)), revision
 
 
@@ -232,12 +250,16 @@ def _parse_each(args: argparse.Namespace, files: Mapping[str, str]) -> EachArgum
         if is_given:
             raise UsageError(f"{option} is for one review, and --each makes many; use one of them.")
     if args.table and args.force:
-        raise UsageError("--force reviews every commit again, and --table reviews nothing; use one of them.")
+        raise UsageError(
+            "--force reviews every commit again, and --table reviews nothing; use one of them."
+        )
     return EachArguments(workers, not args.no_merges, args.store, args.table)
 
 
 def _run(arguments: ReviewArguments) -> int:
-    request = request_of(arguments.change, arguments.rubrics, arguments.limits, arguments.wire, os.environ)
+    request = request_of(
+        arguments.change, arguments.rubrics, arguments.limits, arguments.wire, os.environ
+    )
     if arguments.each is not None:
         from vibe_gate.faces.cli.each import review_each_commit  # one review needs no pool
 
@@ -268,7 +290,9 @@ def _run(arguments: ReviewArguments) -> int:
     return _exit_code(finished, failures)
 
 
-def _review(arguments: ReviewArguments, request: ReviewRequest) -> tuple[Review, Callable[[], None]]:
+def _review(
+    arguments: ReviewArguments, request: ReviewRequest
+) -> tuple[Review, Callable[[], None]]:
     """Review the change; the review, and what prints it."""
     is_quiet = arguments.form == "quiet"
     if arguments.workflow is not None:

@@ -1,4 +1,6 @@
-"""`vibe-gate run`: turn argv into a RunRequest, show the stages, print the outcome and how to apply what they made."""
+"""`vibe-gate run`: turn argv into a RunRequest, show the stages, print the outcome and how to apply
+what they made.
+"""
 
 from __future__ import annotations
 
@@ -107,27 +109,41 @@ RunArguments = WorkflowArguments | AgentArguments | FixArguments
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to run")
-    what.add_argument("words", nargs="*", metavar="WORKFLOW [REV | A..B]", help="a workflow's id, and the change")
+    what.add_argument(
+        "words", nargs="*", metavar="WORKFLOW [REV | A..B]", help="a workflow's id, and the change"
+    )
     what.add_argument("--agent", metavar="ID", help="run one agent, as a workflow of one stage")
     what.add_argument("--prompt", metavar="TEXT", help="what that agent is asked")
     what.add_argument(
-        "--fix", nargs="?", const="", metavar="RUN", help=f"repair what a run found: {RUN_HELP} (default: the newest)"
+        "--fix",
+        nargs="?",
+        const="",
+        metavar="RUN",
+        help=f"repair what a run found: {RUN_HELP} (default: the newest)",
     )
     what.add_argument("--staged", action="store_true", help="about the index against HEAD")
-    what.add_argument("--base", metavar="REV", help="the trusted base revision; definitions are read there")
-    what.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk")
+    what.add_argument(
+        "--base", metavar="REV", help="the trusted base revision; definitions are read there"
+    )
+    what.add_argument(
+        "--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk"
+    )
     add_agent_options(parser)
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
     """Declare how agents work, for `run` and for `sessions continue` and `resume`."""
     how = parser.add_argument_group("how")
-    how.add_argument("--apply", action="store_true", help="put what the agents changed into the working tree")
+    how.add_argument(
+        "--apply", action="store_true", help="put what the agents changed into the working tree"
+    )
     how.add_argument("--interactive", action="store_true", help="ask before each agent")
     how.add_argument("--model", type=_model, metavar="M", help="the model of all agents")
     add_limits(parser)
     add_wire(parser)
-    parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+    parser.add_argument(
+        "--json", action="store_true", help="print the summary as one JSON document"
+    )
 
 
 def parse_agent_options(args: argparse.Namespace) -> AgentOptions:
@@ -146,7 +162,9 @@ def _parse(args: argparse.Namespace) -> RunArguments:
     options = parse_agent_options(args)
     if args.fix is not None:
         if args.words or args.staged or args.agent is not None or args.prompt is not None:
-            raise UsageError("--fix RUN takes the change of that run: name no workflow, revision or agent beside it.")
+            raise UsageError(
+                "--fix RUN takes the change of that run: name no workflow, revision or agent beside it."
+            )
         change = ChangeArguments(base=args.base, definitions=args.definitions)
         return FixArguments(args.fix, change, options)
     words = list(args.words)
@@ -198,7 +216,9 @@ def _repair(arguments: FixArguments) -> int:
     complain(f"note: run {run_id} ({matched})")
     as_json = arguments.options.as_json
     if not (stored_run := runs.read(named_run)).complete:
-        raise UsageError(f"Run {run_id} did not end, so it has no verdict to fix; see `vibe-gate bundles list`.")
+        raise UsageError(
+            f"Run {run_id} did not end, so it has no verdict to fix; see `vibe-gate bundles list`."
+        )
     needs_approval = stored_run.summary.exit_code == POLICY_CHANGED
     if why := nothing_to_fix(stored_run.summary):
         emit(stored_run.summary.to_json() if as_json else f"{why}\n")
@@ -212,7 +232,8 @@ def _repair(arguments: FixArguments) -> int:
 
 
 def _newest_ended(runs: StoredRuns) -> str:
-    """The newest run that began in this clone and ended: a repair that was broken off is newer. UsageError.
+    """The newest run that began in this clone and ended: a repair that was broken off is newer.
+    UsageError.
 
     One in which nothing was reviewed has nothing to say about an older one that failed.
     """
@@ -220,7 +241,9 @@ def _newest_ended(runs: StoredRuns) -> str:
         has_verdict = entry.state not in _NO_END and entry.extent != "nothing"
         if has_verdict and entry.run_id in runs.begun:
             return entry.run_id
-    raise UsageError("No run to fix began in this clone. Review first, or name the run: `vibe-gate run --fix RUN`.")
+    raise UsageError(
+        "No run to fix began in this clone. Review first, or name the run: `vibe-gate run --fix RUN`."
+    )
 
 
 def present_and_share(workflow_run: WorkflowRun, *, as_json: bool) -> None:
@@ -240,7 +263,9 @@ def run_as_review(request: ReviewRequest, workflow: str, *, quiet: bool) -> Work
 def _request(arguments: RunArguments, fixed_run: str = "") -> RunRequest:
     """What the arguments ask for. `fixed_run`: the id of the run whose findings are repaired."""
     options = arguments.options
-    review = request_of(arguments.change, RubricArguments(), options.limits, options.wire, os.environ)
+    review = request_of(
+        arguments.change, RubricArguments(), options.limits, options.wire, os.environ
+    )
     workflow = agent = prompt = session = ""
     match arguments:
         case FixArguments():
@@ -270,11 +295,15 @@ def carry_out(
     answers: Mapping[str, bool] = MappingProxyType({}),
     quiet: bool = False,
 ) -> WorkflowRun:
-    """Run it with its stages on the screen. `answers`: the nodes that a person let begin, or left out, beforehand.
+    """Run it with its stages on the screen. `answers`: the nodes that a person let begin, or left
+    out, beforehand.
 
     What a Python workflow prints goes to stderr: stdout is for the result.
     """
-    with redirect_stdout(sys.stderr), progress.shown(os.environ, quiet=quiet, of_workflow=True) as display:
+    with (
+        redirect_stdout(sys.stderr),
+        progress.shown(os.environ, quiet=quiet, of_workflow=True) as display,
+    ):
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
             if node in answers or sys.stdin is None or not sys.stdin.isatty():
@@ -300,7 +329,9 @@ def carry_out(
         except KeyboardInterrupt:
             if not began:
                 raise
-            raise KeyboardInterrupt(f"interrupted; `vibe-gate resume {began[0]}` goes on.") from None
+            raise KeyboardInterrupt(
+                f"interrupted; `vibe-gate resume {began[0]}` goes on."
+            ) from None
 
 
 def _asked(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
@@ -315,7 +346,9 @@ def _asked(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
     lines = [f"stage {node} waits for you", *(f"  {name:<8}{text}" for name, text in facts.items())]
     sys.stderr.write("".join(f"{wrapped(safe(line), indent=' ' * LABEL)}\n" for line in lines))
     while True:
-        sys.stderr.write("Begin? y: yes, n: leave it out, q: stop here (`vibe-gate resume` goes on) ")
+        sys.stderr.write(
+            "Begin? y: yes, n: leave it out, q: stop here (`vibe-gate resume` goes on) "
+        )
         sys.stderr.flush()
         answer = sys.stdin.readline()
         if (word := answer.strip().lower()[:1]) in _ANSWERS and (word or not answer):
@@ -326,7 +359,8 @@ _ANSWERS = {"y": True, "n": False, "q": None, "": None}
 
 
 def present(workflow_run: WorkflowRun, *, as_json: bool = False) -> None:
-    """Print the outcome: the JSON document, or the verdict, the stages with their cost, and how to apply the patch.
+    """Print the outcome: the JSON document, or the verdict, the stages with their cost, and how to
+    apply the patch.
 
     Raises, after that, the error for which the patch was not applied.
     """
@@ -339,8 +373,14 @@ def present(workflow_run: WorkflowRun, *, as_json: bool = False) -> None:
             INCONCLUSIVE: "vibe-gate bundles show --log, for what the agents did",
         }.get(review.summary.exit_code, "")
         columns = min(COLUMNS, shutil.get_terminal_size().columns)
-        parts = ((_stages(workflow_run), LABEL), (_said(workflow_run), 2), (_made(workflow_run), LABEL))
-        below = "".join(f"{wrapped(row, columns, ' ' * indent)}\n" for rows, indent in parts for row in rows)
+        parts = (
+            (_stages(workflow_run), LABEL),
+            (_said(workflow_run), 2),
+            (_made(workflow_run), LABEL),
+        )
+        below = "".join(
+            f"{wrapped(row, columns, ' ' * indent)}\n" for rows, indent in parts for row in rows
+        )
         emit(f"{screen(review, then, workflow_run.problem)}\n\n{below}")
     if workflow_run.unapplied is not None:
         raise workflow_run.unapplied
@@ -355,7 +395,9 @@ def _after_pass(workflow_run: WorkflowRun) -> str:
     if workflow_run.change is None or not workflow_run.staged:
         return ""
     names = (
-        os.path.relpath(workflow_run.review.root / name) for file in workflow_run.change.files for name in file.names
+        os.path.relpath(workflow_run.review.root / name)
+        for file in workflow_run.change.files
+        for name in file.names
     )
     return f"git add -- {' '.join(map(shlex.quote, dict.fromkeys(names)))}"
 
@@ -373,7 +415,9 @@ def _stages(workflow_run: WorkflowRun) -> Iterator[str]:
 
 def _owner(node: str, stages: list[str]) -> str:
     """The stage that a node of the cost belongs to: itself, or the gate whose judge it is."""
-    return max((one for one in stages if node == one or node.startswith(f"{one}-")), key=len, default="")
+    return max(
+        (one for one in stages if node == one or node.startswith(f"{one}-")), key=len, default=""
+    )
 
 
 def _made(workflow_run: WorkflowRun) -> Iterator[str]:
@@ -402,20 +446,34 @@ def _patch_path(workflow_run: WorkflowRun) -> str:
         return ""
     if workflow_run.patch.parent != workflow_run.bundle:
         return shlex.quote(os.path.relpath(workflow_run.patch))
-    # The key of a run's folder makes a line too wide to copy, and the run's id is enough for a shell to find it.
+    # The key of a run's folder makes a line too wide to copy, and the run's id is enough for a
+    # shell to find it.
     return f"{shlex.quote(os.path.relpath(workflow_run.bundle.parent.parent))}/*/{workflow_run.bundle.name}/made.patch"
 
 
 def _first(names: Sequence[str]) -> str:
-    return ", ".join([*map(safe, names[:SHOWN_FILES]), *(["…"] if len(names) > SHOWN_FILES else [])])
+    return ", ".join(
+        [*map(safe, names[:SHOWN_FILES]), *(["…"] if len(names) > SHOWN_FILES else [])]
+    )
 
 
 def _said(workflow_run: WorkflowRun) -> Iterator[str]:
-    """The last messages of the agents that nothing comes after: the whole of an only one that read, else its start."""
+    """The last messages of the agents that nothing comes after: the whole of an only one that read,
+    else its start.
+    """
     for node, text in workflow_run.said:
         rows = [safe(row) for row in text.strip().splitlines()]
-        most = len(rows) if len(workflow_run.results) == 1 and workflow_run.change is None else SHOWN_ROWS
-        yield from ["", f"{node}:", *(f"  {row}" for row in rows[:most]), *(["  …"] if len(rows) > most else [])]
+        most = (
+            len(rows)
+            if len(workflow_run.results) == 1 and workflow_run.change is None
+            else SHOWN_ROWS
+        )
+        yield from [
+            "",
+            f"{node}:",
+            *(f"  {row}" for row in rows[:most]),
+            *(["  …"] if len(rows) > most else []),
+        ]
     if workflow_run.said:
         yield ""
 

@@ -60,15 +60,21 @@ class NamedRun(Struct, frozen=True):
 
 
 STORE_OPTION = argument(
-    "--store", action="store_true", help="of the shared store ([store] in gate.toml), not of this clone"
+    "--store",
+    action="store_true",
+    help="of the shared store ([store] in gate.toml), not of this clone",
 )
 
 
 class StoredRuns:
-    """The runs of the repository around the current folder, or of a store that lies there without one. UsageError."""
+    """The runs of the repository around the current folder, or of a store that lies there without
+    one. UsageError.
+    """
 
     def __init__(self, root: Path | None = None) -> None:
-        """`root`: the folder with the store, if that is not the one which the current folder's repository uses."""
+        """`root`: the folder with the store, if that is not the one which the current folder's
+        repository uses.
+        """
         self.top: Path = root or _top()
         """The top of the working tree; of a store without a repository the folder with it."""
         if root is not None:
@@ -109,16 +115,22 @@ class StoredRuns:
 
     @cached_property
     def begun(self) -> Mapping[str, BegunRun]:
-        """The runs that began in this clone, by id; none of a store without a repository. GateError."""
+        """The runs that began in this clone, by id; none of a store without a repository.
+        GateError.
+        """
         with self.repository() as repository:
             return {} if repository is None else open_state(repository.common_dir).begun.runs()
 
     def begun_first(self, found: Sequence[RunEntry]) -> list[RunEntry]:
-        """The same runs, those that began in this clone before those that were brought here. GateError."""
+        """The same runs, those that began in this clone before those that were brought here.
+        GateError.
+        """
         return sorted(found, key=lambda entry: entry.run_id not in self.begun)
 
     def require_begun(self, named_run: NamedRun, command: str) -> None:
-        """UsageError: the run is only the newest that was brought here, and `command` uses such a run by name alone."""
+        """UsageError: the run is only the newest that was brought here, and `command` uses such a
+        run by name alone.
+        """
         if named_run.entry.run_id not in self.begun:
             raise UsageError(
                 f"No run began in this clone. Name the run: `vibe-gate {command} {named_run.entry.run_id}`."
@@ -129,13 +141,19 @@ class StoredRuns:
         return list(dict.fromkeys(self.named(reference).entry for reference in references)) or None
 
     def named(self, reference: str | None) -> NamedRun:
-        """The run that `reference` means (None: the newest). UsageError if no run or several match."""
+        """The run that `reference` means (None: the newest). UsageError if no run or several
+        match.
+        """
         all_entries, provenance = self.bundles.find(), self.bundles.provenance
         found = [entry for entry in all_entries if entry.state != "foreign"]
         if reference is None and found:
             return NamedRun(self.begun_first(found)[0], "newest")
-        matches = [entry for entry in all_entries if reference and entry.run_id.startswith(reference)]
-        if reference and not matches and reference[:1].isdigit():  # a replay is meant by its id alone
+        matches = [
+            entry for entry in all_entries if reference and entry.run_id.startswith(reference)
+        ]
+        if (
+            reference and not matches and reference[:1].isdigit()
+        ):  # a replay is meant by its id alone
             matches = self.bundles.find(replays=True, prefix=reference)
         if reference is None or not (all_entries or matches):
             raise UsageError(f"No runs in {STORE} yet; `vibe-gate review` records one.")
@@ -146,19 +164,25 @@ class StoredRuns:
             return NamedRun(entry, matched, foreign=provenance.foreign(entry.key, entry.run_id))
         if matches:
             names = listed((entry.run_id for entry in matches), MAX_CANDIDATES)
-            raise UsageError(f'"{paths.quote(reference)}" is ambiguous: {len(matches)} runs match ({names}).')
+            raise UsageError(
+                f'"{paths.quote(reference)}" is ambiguous: {len(matches)} runs match ({names}).'
+            )
         by_key = [entry for entry in found if entry.key == reference]
         if by_key:
             return self._best(by_key, "tree" if reference.startswith("tree-") else "commit")
         return self._by_revision(found, reference)
 
     def own(self, reference: str | None) -> NamedRun:
-        """As `named`. IntegrityError: no review in this clone wrote the run, so what it says does not count."""
+        """As `named`. IntegrityError: no review in this clone wrote the run, so what it says does
+        not count.
+        """
         return _own(self.named(reference))
 
     def opened(self, reference: str | None) -> tuple[StoredRuns, NamedRun]:
-        """The runs of the store that has it, and the run, as of `own`. `reference` may also be the run's folder, in
-        another working tree, too: what `verify` prints of a review, or has printed before the run was moved."""
+        """The runs of the store that has it, and the run, as of `own`. `reference` may also be the
+        run's folder, in another working tree, too: what `verify` prints of a review, or has printed
+        before the run was moved.
+        """
         folder = self._folder(reference) if reference else None
         if folder is None:
             return self, self.own(reference)
@@ -170,10 +194,14 @@ class StoredRuns:
         entry = next((entry for entry in found if entry.key == key), None)
         if entry is None:
             raise UsageError(f"No run found for {paths.quote(str(reference))}; {_LIST}")
-        return runs, _own(NamedRun(entry, "folder", foreign=runs.bundles.provenance.foreign(key, entry.run_id)))
+        return runs, _own(
+            NamedRun(entry, "folder", foreign=runs.bundles.provenance.foreign(key, entry.run_id))
+        )
 
     def _folder(self, reference: str) -> Path | None:
-        """The folder of a run that `reference` is a path of, from here or from the top of the working tree; or None."""
+        """The folder of a run that `reference` is a path of, from here or from the top of the
+        working tree; or None.
+        """
         if "/" not in reference or any(name in os.environ for name in REDIRECTIONS):
             return None
         for start in (Path.cwd(), self.root):
@@ -183,7 +211,9 @@ class StoredRuns:
             root = folder.parents[2]
             if os.path.lexists(folder / RUN_FILE) and (root == self.root or _is_top(root)):
                 return folder
-            was_moved = os.path.lexists(self.root / STORE / folder.parent.name / folder.name / RUN_FILE)
+            was_moved = os.path.lexists(
+                self.root / STORE / folder.parent.name / folder.name / RUN_FILE
+            )
             if was_moved and not os.path.lexists(folder):
                 return folder
         return None
@@ -204,9 +234,13 @@ class StoredRuns:
             try:
                 ids = _ids(repository, reference) if repository is not None else {}
             except RevisionError as error:
-                nearest_name = nearest(reference, repository.names()) if repository is not None else ""
+                nearest_name = (
+                    nearest(reference, repository.names()) if repository is not None else ""
+                )
                 named_run = f" Did you mean {nearest_name!r}?" if nearest_name else ""
-                raise UsageError(f"{unknown}, which is not a revision either; {_LIST}{named_run}") from error
+                raise UsageError(
+                    f"{unknown}, which is not a revision either; {_LIST}{named_run}"
+                ) from error
         for match in MATCHES:
             alike = [entry for entry in found if entry.is_about(match, ids.get(match, ""))]
             if alike:
@@ -215,19 +249,28 @@ class StoredRuns:
 
 
 def _is_top(root: Path) -> bool:
-    """Whether a store in `root` is not inside of a repository's tree, where what git tracks would not be told."""
-    return next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), root) == root
+    """Whether a store in `root` is not inside of a repository's tree, where what git tracks would
+    not be told.
+    """
+    return (
+        next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), root)
+        == root
+    )
 
 
 def _own(named_run: NamedRun) -> NamedRun:
     if named_run.foreign:
         run = named_run.entry.run_id
-        raise IntegrityError(f"Run {run} is foreign: {named_run.foreign}. It is listed, and nothing else.")
+        raise IntegrityError(
+            f"Run {run} is foreign: {named_run.foreign}. It is listed, and nothing else."
+        )
     return named_run
 
 
 def _top() -> Path:
-    """The top of the repository around the current folder, or the nearest folder with a store. UsageError."""
+    """The top of the repository around the current folder, or the nearest folder with a store.
+    UsageError.
+    """
     if any(name in os.environ for name in REDIRECTIONS):
         with open_repository_here() as repository:
             return repository.root
@@ -247,7 +290,9 @@ def moment(text: str) -> datetime:
             return now() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
         then = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"'{text}' is neither an age (30d, 12h, 2w) nor an ISO date") from None
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is neither an age (30d, 12h, 2w) nor an ISO date"
+        ) from None
     return then if then.tzinfo else then.replace(tzinfo=UTC)
 
 
@@ -267,4 +312,9 @@ def _ids(repository: Repository, reference: str) -> dict[Match, str]:
     change = repository.change(Selection("commit", left=reference))
     patch_id = change.patch_id
     # A squash merge is one commit with the change of a whole range.
-    return {"commit": change.head_commit, "tree": change.after, "patch_id": patch_id, "range_patch_id": patch_id}
+    return {
+        "commit": change.head_commit,
+        "tree": change.after,
+        "patch_id": patch_id,
+        "range_patch_id": patch_id,
+    }

@@ -26,11 +26,18 @@ NO_GATE = "`vibe-gate init` writes a .vibe-gate/ of your own."
 
 
 def present(finished: Review, request: ReviewRequest, *, as_json: bool) -> None:
-    """Print a review: the JSON document, one sentence if there was nothing to review, or the verdict screen."""
+    """Print a review: the JSON document, one sentence if there was nothing to review, or the
+    verdict screen.
+    """
     if as_json:
         print_document(finished)
     elif finished.summary.run_id == "":
-        emit("\n".join([nothing(request.selection), *(f"note: {safe(note)}" for note in finished.notes)]) + "\n")
+        emit(
+            "\n".join(
+                [nothing(request.selection), *(f"note: {safe(note)}" for note in finished.notes)]
+            )
+            + "\n"
+        )
     else:
         emit(screen(finished) + "\n")
 
@@ -55,13 +62,19 @@ def nothing(selected: Selection) -> str:
 
 
 def screen(finished: Review, then: str = "", why: str = "") -> str:
-    """The verdict screen, for the terminal or the pipe that stdout is; `then` and `why` as of `terminal.render`."""
-    from vibe_gate.report import terminal  # rich takes longer to load than a review that finds nothing to do
+    """The verdict screen, for the terminal or the pipe that stdout is; `then` and `why` as of
+    `terminal.render`.
+    """
+    from vibe_gate.report import (
+        terminal,
+    )  # rich takes longer to load than a review that finds nothing to do
 
     other_notes = [note for note in finished.notes if note != why]  # the headline says why
     notes = (*sentences.key_advice(finished.summary), *other_notes, *_advice(finished))
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
-    shown = terminal.render(finished.summary, notes, columns, every=not is_terminal(), then=then, why=why)
+    shown = terminal.render(
+        finished.summary, notes, columns, every=not is_terminal(), then=then, why=why
+    )
     return coloured(shown, columns)
 
 

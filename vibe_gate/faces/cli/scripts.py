@@ -1,7 +1,8 @@
-"""Commands that a repository's own files name (scripts of package.json, targets of a Makefile, Cargo, Go): what `init`
-proposes.
+"""Commands that a repository's own files name (scripts of package.json, targets of a Makefile,
+Cargo, Go): what `init` proposes.
 
-Nothing is run, no link is followed, and nothing of the repository but names that are plain words goes into a proposal.
+Nothing is run, no link is followed, and nothing of the repository but names that are plain words
+goes into a proposal.
 """
 
 from __future__ import annotations
@@ -21,7 +22,17 @@ MAX_PROJECTS = 8
 """Projects below the root for which something is proposed."""
 
 _SKIPPED_FOLDERS = frozenset(
-    ("node_modules", "vendor", "target", "dist", "build", "third_party", "testdata", "fixtures", "examples")
+    (
+        "node_modules",
+        "vendor",
+        "target",
+        "dist",
+        "build",
+        "third_party",
+        "testdata",
+        "fixtures",
+        "examples",
+    )
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 
@@ -31,7 +42,9 @@ _SCRIPTS = {
     "format": ("format:check", "check-format", "fmt:check", "prettier:check"),
     "test": ("test",),
 }
-"""By what a criterion is called, the names that people give such a script; the first that is there is proposed."""
+"""By what a criterion is called, the names that people give such a script; the first that is there
+is proposed.
+"""
 
 _TARGETS = ("lint", "check", "typecheck", "test")
 _NO_TEST = "no test specified"
@@ -49,10 +62,16 @@ class PackageManager(Struct, frozen=True):
 
 
 _NPM = PackageManager("npm ci --silent", "npm run", "npm run {} --workspaces --if-present")
-_PNPM = PackageManager("pnpm install --frozen-lockfile --silent", "pnpm run", "pnpm -r --if-present run {}")
-_YARN = PackageManager("yarn install --frozen-lockfile --silent", "yarn run", "yarn workspaces run {}")
+_PNPM = PackageManager(
+    "pnpm install --frozen-lockfile --silent", "pnpm run", "pnpm -r --if-present run {}"
+)
+_YARN = PackageManager(
+    "yarn install --frozen-lockfile --silent", "yarn run", "yarn workspaces run {}"
+)
 _BERRY = PackageManager("yarn install --immutable", "yarn run", "yarn workspaces foreach -A run {}")
-_BUN = PackageManager("bun install --frozen-lockfile --silent", "bun run", "bun run --filter '*' {}")
+_BUN = PackageManager(
+    "bun install --frozen-lockfile --silent", "bun run", "bun run --filter '*' {}"
+)
 
 _LOCK_FILES = {
     "pnpm-lock.yaml": _PNPM,
@@ -66,7 +85,9 @@ _BY_NAME = {"pnpm": _PNPM, "bun": _BUN, "yarn": _YARN, "npm": _NPM}
 
 
 class CommandProposal(Struct, frozen=True):
-    """A command check that `init` offers: its id, its command, the command that repairs, and its folder ("": root)."""
+    """A command check that `init` offers: its id, its command, the command that repairs, and its
+    folder ("": root).
+    """
 
     id: str
     command: tuple[str, ...]
@@ -77,7 +98,11 @@ class CommandProposal(Struct, frozen=True):
     @property
     def title(self) -> str:
         """What people type."""
-        words = self.command[-1].split(" && ")[-1] if self.command[0] == "sh" else " ".join(self.command)
+        words = (
+            self.command[-1].split(" && ")[-1]
+            if self.command[0] == "sh"
+            else " ".join(self.command)
+        )
         return f"{words} in {self.folder}" if self.folder else words
 
     def criterion(self) -> str:
@@ -86,7 +111,12 @@ class CommandProposal(Struct, frozen=True):
         if self.folder:
             shell_line = command[2] if command[0] == "sh" else " ".join(command)
             command = ("sh", "-c", f"cd {self.folder} && {shell_line}")
-        lines = ["[[criterion]]", f'id = "{self.id}"', 'kind = "check"', f"command = {json.dumps(command)}"]
+        lines = [
+            "[[criterion]]",
+            f'id = "{self.id}"',
+            'kind = "check"',
+            f"command = {json.dumps(command)}",
+        ]
         settings = ["new_only = true"] if self.new_only else []
         settings += [f"fix = {json.dumps(self.fix)}"] if self.fix else []
         lines += [f"options = {{ {', '.join(settings)} }}"] if settings else []
@@ -107,7 +137,9 @@ def propose_commands(root: Path) -> list[CommandProposal]:
             suffix = name.replace("/", "-").replace(".", "-").lower()
             named = {"id": f"{proposal.id}-{suffix}"[:64].rstrip("-"), "folder": name}
             proposals.append(
-                CommandProposal(command=proposal.command, fix=proposal.fix, new_only=proposal.new_only, **named)
+                CommandProposal(
+                    command=proposal.command, fix=proposal.fix, new_only=proposal.new_only, **named
+                )
             )
     return proposals
 
@@ -125,12 +157,19 @@ def _of_folder(folder: Path, root: Path) -> Iterator[CommandProposal]:
     if _is_plain_file(folder / "go.mod"):
         yield CommandProposal("go-vet", ("go", "vet", "./..."), new_only=True)
         yield CommandProposal("go-test", ("go", "test", "./..."))
-        if any(_is_plain_file(folder / f".golangci.{ending}") for ending in ("yml", "yaml", "toml", "json")):
-            yield CommandProposal("golangci-lint", ("golangci-lint", "run"), "golangci-lint run --fix", new_only=True)
+        if any(
+            _is_plain_file(folder / f".golangci.{ending}")
+            for ending in ("yml", "yaml", "toml", "json")
+        ):
+            yield CommandProposal(
+                "golangci-lint", ("golangci-lint", "run"), "golangci-lint run --fix", new_only=True
+            )
 
 
 def _of_package(folder: Path, root: Path) -> Iterator[CommandProposal]:
-    """The scripts of a package.json; of a workspace's root also those that only its members have."""
+    """The scripts of a package.json; of a workspace's root also those that only its members
+    have.
+    """
     package = _read_json(folder / "package.json")
     if package is None:
         return
@@ -147,18 +186,26 @@ def _of_package(folder: Path, root: Path) -> Iterator[CommandProposal]:
             continue
         name = next((name for name in names if name in member_scripts), None)
         if name is not None:
-            yield CommandProposal(id, ("sh", "-c", f"{manager.install} && {manager.run_in_all.format(name)}"))
+            yield CommandProposal(
+                id, ("sh", "-c", f"{manager.install} && {manager.run_in_all.format(name)}")
+            )
 
 
 def _scripts_of(package: dict[str, Any]) -> dict[str, str]:
     scripts = package.get("scripts")
     if not isinstance(scripts, dict):
         return {}
-    return {name: text for name, text in scripts.items() if isinstance(text, str) and _NO_TEST not in text}
+    return {
+        name: text
+        for name, text in scripts.items()
+        if isinstance(text, str) and _NO_TEST not in text
+    }
 
 
 def _manager_of(folder: Path, root: Path, package: dict[str, Any]) -> PackageManager:
-    """By the lock file of the folder, the root's, or what package.json names; npm if nothing does."""
+    """By the lock file of the folder, the root's, or what package.json names; npm if nothing
+    does.
+    """
     for place in dict.fromkeys((folder, root)):
         for lock_file, manager in _LOCK_FILES.items():
             if _is_plain_file(place / lock_file):
@@ -193,7 +240,9 @@ def _project_folders(root: Path) -> list[Path]:
     for pattern in ("*", "*/*"):
         for path in sorted(root.glob(pattern)):
             parts = path.relative_to(root).parts
-            is_plain = all(_PLAIN_NAME.fullmatch(part) and part not in _SKIPPED_FOLDERS for part in parts)
+            is_plain = all(
+                _PLAIN_NAME.fullmatch(part) and part not in _SKIPPED_FOLDERS for part in parts
+            )
             if is_plain and any(_is_plain_file(path / manifest) for manifest in manifests):
                 folders.append(path)
     # What a project holds is its own business: its Cargo or pnpm workspace.

@@ -1,4 +1,6 @@
-"""`vibe-gate sessions`: our agents' conversations listed, shown, copied, renamed, deleted, taken over, gone on with."""
+"""`vibe-gate sessions`: our agents' conversations listed, shown, copied, renamed, deleted, taken
+over, gone on with.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +174,9 @@ def _list(as_json: bool) -> int:
 
 
 def _captured(sessions: Sessions, text: str) -> captured.CapturedHead | None:
-    """The captured session that is meant, if no session of our own agents is. UsageError: several. GateError."""
+    """The captured session that is meant, if no session of our own agents is. UsageError: several.
+    GateError.
+    """
     return None if sessions.matching(text) else CapturedSessions().find(text)
 
 
@@ -193,9 +197,20 @@ def _show(arguments: SessionArguments) -> int:
         meta = sessions.find(arguments.id)
         place = sessions.place(meta.id)
         messages = asyncio.run(read_session_messages(sessions.open(place), meta.session_id))
-    names = {"agent": meta.agent, "model": meta.model, "run": meta.run, "parent": meta.parent_session_id}
-    lines = [f"{meta.id}  {meta.title}", "", *(f"{name:<9} {value}" for name, value in names.items() if value)]
-    lines.append(f"{'session':<9} {meta.session_id} · {counted(len(meta.turns), 'turn')} · ${meta.usd:.4f}")
+    names = {
+        "agent": meta.agent,
+        "model": meta.model,
+        "run": meta.run,
+        "parent": meta.parent_session_id,
+    }
+    lines = [
+        f"{meta.id}  {meta.title}",
+        "",
+        *(f"{name:<9} {value}" for name, value in names.items() if value),
+    ]
+    lines.append(
+        f"{'session':<9} {meta.session_id} · {counted(len(meta.turns), 'turn')} · ${meta.usd:.4f}"
+    )
     ends = {turn.last: _turn(number, turn) for number, turn in enumerate(meta.turns, 1)}
     for message in messages:
         lines += _lines(message, str(place))
@@ -217,7 +232,9 @@ def _show_captured(head: captured.CapturedHead, *, as_json: bool) -> int:
 
 def _turn(number: int, turn: SessionTurn) -> list[str]:
     made = f" · files {turn.after[:12]}" if turn.after else ""
-    return [f"-- turn {number} · {turn.ended_at:%Y-%m-%d %H:%M} · {turn.status or 'ended'} · ${turn.usd:.4f}{made}"]
+    return [
+        f"-- turn {number} · {turn.ended_at:%Y-%m-%d %H:%M} · {turn.status or 'ended'} · ${turn.usd:.4f}{made}"
+    ]
 
 
 def _lines(message: dict[str, Any], place: str) -> Iterator[str]:
@@ -272,7 +289,9 @@ def _delete(text: str) -> int:
         is_damaged = text in sessions.damaged
         if not is_damaged and (head := _captured(sessions, text)):
             CapturedSessions().delete(head)
-            emit_lines(f"{head.id} is deleted, with its prompts. That it wrote files is known for 30 days.")
+            emit_lines(
+                f"{head.id} is deleted, with its prompts. That it wrote files is known for 30 days."
+            )
             return PASS
         name = text if is_damaged and text not in ids else sessions.find(text).id
         sessions.delete(name)
@@ -314,7 +333,9 @@ def _go_on(arguments: GoOnArguments) -> int:
     agent = arguments.agent or meta.agent
     if not agent:
         raise UsageError(f"{meta.id} does not say which agent it is of; name one with --agent ID.")
-    turn = AgentArguments(agent, arguments.prompt, ChangeArguments(), arguments.options, session=meta.id)
+    turn = AgentArguments(
+        agent, arguments.prompt, ChangeArguments(), arguments.options, session=meta.id
+    )
     return run.run(turn)
 
 
@@ -339,7 +360,9 @@ examples:
   vibe-gate sessions migrate old.json        take over an older file
 """,
     {
-        "list": Command("list the sessions, that which was used last first", (JSON,), parse_json, _list),
+        "list": Command(
+            "list the sessions, that which was used last first", (JSON,), parse_json, _list
+        ),
         "show": Command("print a session, turn by turn", (ID, JSON), _parse_session, _show),
         "continue": Command(
             "go on with the newest session",
@@ -347,10 +370,22 @@ examples:
             _parse_continue,
             _go_on,
         ),
-        "resume": Command("go on with a session", (ID, PROMPT, AGENT, add_agent_options), _parse_resume, _go_on),
+        "resume": Command(
+            "go on with a session", (ID, PROMPT, AGENT, add_agent_options), _parse_resume, _go_on
+        ),
         "fork": Command(
             "copy a session; the copy goes on by itself, the original stays as it is",
-            (ID, argument("--at", dest="turn", type=whole_number, metavar="TURN", help="copy up to this turn"), JSON),
+            (
+                ID,
+                argument(
+                    "--at",
+                    dest="turn",
+                    type=whole_number,
+                    metavar="TURN",
+                    help="copy up to this turn",
+                ),
+                JSON,
+            ),
             _parse_fork,
             _copy,
         ),
@@ -358,7 +393,14 @@ examples:
             "go back to a turn: a copy up to there, which `continue` goes on with, from that turn's files",
             (
                 ID,
-                argument("--to", dest="turn", type=whole_number, required=True, metavar="TURN", help="the last turn"),
+                argument(
+                    "--to",
+                    dest="turn",
+                    type=whole_number,
+                    required=True,
+                    metavar="TURN",
+                    help="the last turn",
+                ),
                 JSON,
             ),
             _parse_rewind,
@@ -375,7 +417,9 @@ examples:
             "take over a session: one of the older form, a JSON file, or one that was copied from another clone",
             (
                 argument(
-                    "file", metavar="FILE|ID", help='{"metadata": {...}, "messages": [...]}, or a copied session\'s id'
+                    "file",
+                    metavar="FILE|ID",
+                    help='{"metadata": {...}, "messages": [...]}, or a copied session\'s id',
                 ),
                 JSON,
             ),

@@ -32,8 +32,12 @@ class RunLimits(Struct, frozen=True):
 def add_limits(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Declare the options that limit cost and time."""
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--max-cost-usd", type=parse_positive, metavar="X", help="spend at most X US dollars")
-    limits.add_argument("--deadline", type=parse_positive, metavar="SECONDS", help="time limit of the whole run")
+    limits.add_argument(
+        "--max-cost-usd", type=parse_positive, metavar="X", help="spend at most X US dollars"
+    )
+    limits.add_argument(
+        "--deadline", type=parse_positive, metavar="SECONDS", help="time limit of the whole run"
+    )
     return limits
 
 
@@ -66,8 +70,12 @@ class WireOptions(Struct, frozen=True):
 def add_wire(parser: argparse.ArgumentParser) -> None:
     """Declare the options that say how the model is reached."""
     wire = parser.add_argument_group("model requests")
-    wire.add_argument("--wire", choices=WIRES, help="record to a cassette, or replay one offline (default: live)")
-    wire.add_argument("--cassette", metavar="DIR", help="the folder of recorded requests and answers")
+    wire.add_argument(
+        "--wire", choices=WIRES, help="record to a cassette, or replay one offline (default: live)"
+    )
+    wire.add_argument(
+        "--cassette", metavar="DIR", help="the folder of recorded requests and answers"
+    )
 
 
 def parse_wire(args: argparse.Namespace) -> WireOptions:

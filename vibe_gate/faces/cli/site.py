@@ -77,7 +77,9 @@ def _folder(
     stored: StoredRuns,
     all_runs: Sequence[RunEntry],
 ) -> PagesFolder:
-    """Where the site stands. Without -o beside the runs of this clone, also those of the shared store. GateError."""
+    """Where the site stands. Without -o beside the runs of this clone, also those of the shared
+    store. GateError.
+    """
     if output is None:
         clone = StoredRuns() if isinstance(stored, TeamRuns) else stored
         return open_pages(clone.bundles, None, all_runs)
@@ -97,16 +99,19 @@ def _put_pages(
     folder: PagesFolder,
     arguments: SiteArguments,
 ) -> set[str]:
-    """Write the pages that are missing or older than their runs, so many at once: the newest; the places of runs that
-    are not what was written.
+    """Write the pages that are missing or older than their runs, so many at once: the newest; the
+    places of runs that are not what was written.
 
-    `known`: all runs. Of those that are written the oldest comes first, so that the next round's page can link it.
+    `known`: all runs. Of those that are written the oldest comes first, so that the next round's
+    page can link it.
     """
     corrupt = set[str]()
     old = [entry for entry in entries if entry.state in WITH_PAGES and not folder.is_current(entry)]
     looked_at, room, staying = 0, arguments.pages, set[str]()
     with stored.repository() as repository:
-        while room > 0 and looked_at < len(old):  # runs that are damaged take no room from older ones
+        while room > 0 and looked_at < len(
+            old
+        ):  # runs that are damaged take no room from older ones
             chosen = list[RunEntry]()
             while looked_at < len(old) and len(chosen) < room:
                 entry, looked_at = old[looked_at], looked_at + 1
@@ -119,7 +124,9 @@ def _put_pages(
                 room -= state == "written"
                 corrupt |= {one.place} if state == "corrupt" else set()
     if staying:
-        complain(f"note: {counted(len(staying), 'run')} without a page: {WHY_NOT} (--prompts writes it).")
+        complain(
+            f"note: {counted(len(staying), 'run')} without a page: {WHY_NOT} (--prompts writes it)."
+        )
     if (left := len(old) - looked_at) > 0:
         most = f"each call writes {arguments.pages:,}, the newest first (--pages N)"
         complain(f"note: {counted(left, 'page')} left; {most}.")
@@ -154,14 +161,20 @@ def _site(
     folder: PagesFolder,
     corrupt: set[str],
 ) -> Site:
-    """What the index is made of. `corrupt`: places of runs that are not what was written, and are listed so."""
+    """What the index is made of. `corrupt`: places of runs that are not what was written, and are
+    listed so.
+    """
     with stored.repository() as repository:
         labels = () if repository is None else known_labels(repository)
-        coverage, commits = (None, "") if repository is None else _coverage(repository, arguments.commits)
+        coverage, commits = (
+            (None, "") if repository is None else _coverage(repository, arguments.commits)
+        )
         gate = None if repository is None else _gate(repository)
         judges = {} if gate is None or repository is None else _judges(gate, repository)
     if coverage and not isinstance(stored, TeamRuns):  # which are not those that were verified
-        corrupt |= set(_forged(coverage, {one.place for one in entries if one.state == "sealed"} - corrupt))
+        corrupt |= set(
+            _forged(coverage, {one.place for one in entries if one.state == "sealed"} - corrupt)
+        )
     entries = _with_corrupt(entries, corrupt)
     bundles, known = stored.bundles, {entry.place: entry for entry in entries}
     if arguments.since is not None or arguments.path is not None:
@@ -198,10 +211,19 @@ def _site(
         made = {commit: (day, redact(author)) for commit, (day, author) in days_and_authors.items()}
     older = _older_commits(coverage, first_run) if coverage else frozenset()
     return Site(
-        tuple(runs), total, tuple(labels), baselines, coverage, redact(commits), ", ".join(only),
-        judges=judges, trust=trust, made=made,
-        first_run=first_run.date().isoformat() if first_run else "", older=older,
-    )  # fmt: skip
+        tuple(runs),
+        total,
+        tuple(labels),
+        baselines,
+        coverage,
+        redact(commits),
+        ", ".join(only),
+        judges=judges,
+        trust=trust,
+        made=made,
+        first_run=first_run.date().isoformat() if first_run else "",
+        older=older,
+    )
 
 
 def _first_run(entries: Iterable[RunEntry], repository: Repository) -> datetime | None:
@@ -257,11 +279,15 @@ def _forged(coverage: Verification, places: Container[str]) -> Iterator[str]:
 
 
 def _with_corrupt(entries: Iterable[RunEntry], corrupt: Container[str]) -> list[RunEntry]:
-    return [RunEntry(one.run_id, one.key, "corrupt") if one.place in corrupt else one for one in entries]
+    return [
+        RunEntry(one.run_id, one.key, "corrupt") if one.place in corrupt else one for one in entries
+    ]
 
 
 def _coverage(repository: Repository, asked: str | None) -> tuple[Verification | None, str]:
-    """What `verify` tells of the commits that were asked for, or the newest ones; and their range."""
+    """What `verify` tells of the commits that were asked for, or the newest ones; and their
+    range.
+    """
     span = asked
     if span is None:
         span = f"HEAD~{COMMITS}..HEAD"
@@ -274,7 +300,9 @@ def _coverage(repository: Repository, asked: str | None) -> tuple[Verification |
         except RevisionError:
             span = f"{EMPTY_TREE}..HEAD"
     try:
-        found = verify(VerifyRequest(range=span), start=repository.root, environ=os.environ, now=now())
+        found = verify(
+            VerifyRequest(range=span), start=repository.root, environ=os.environ, now=now()
+        )
     except GateError as error:
         if asked is not None:
             raise
@@ -293,4 +321,8 @@ def _gate(repository: Repository) -> Gate | None:
 
 def _judges(gate: Gate, repository: Repository) -> Badges:
     """What a review here goes by: the labels of this clone alone."""
-    return badges(gate, open_state(repository.common_dir).labels.all(), gate.default_model(repository.environment))
+    return badges(
+        gate,
+        open_state(repository.common_dir).labels.all(),
+        gate.default_model(repository.environment),
+    )

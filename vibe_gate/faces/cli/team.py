@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 
 class TeamRuns(StoredRuns):
-    """The runs of the shared store that the gate at the trusted revision names. Those that are looked at are fetched
-    into `folder`. UsageError: there is no such store, or this environment has no key to it."""
+    """The runs of the shared store that the gate at the trusted revision names. Those that are
+    looked at are fetched into `folder`. UsageError: there is no such store, or this environment has
+    no key to it.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -70,8 +72,9 @@ def runs_of(*, in_store: bool) -> Iterator[StoredRuns]:
 
 
 class PushedRuns(Struct, frozen=True):
-    """What was uploaded to `url`: runs, the number of answers, and what still waits. `problems` are sentences;
-    `is_sound`: none is about a run that is corrupt here."""
+    """What was uploaded to `url`: runs, the number of answers, and what still waits. `problems` are
+    sentences; `is_sound`: none is about a run that is corrupt here.
+    """
 
     url: str
     runs: tuple[RunEntry, ...]
@@ -82,15 +85,21 @@ class PushedRuns(Struct, frozen=True):
 
 
 def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None) -> PushedRuns:
-    """Upload these runs, or all that are evidence, and the answers that could not be shared when they were given.
+    """Upload these runs, or all that are evidence, and the answers that could not be shared when
+    they were given.
 
-    UsageError: a run is not sealed, or there is no store to use. StorageError: it cannot be written.
+    UsageError: a run is not sealed, or there is no store to use. StorageError: it cannot be
+    written.
     """
     if unsealed := next((run for run in chosen or () if run.state != "sealed"), None):
-        raise UsageError(f"Run {unsealed.run_id} is {unsealed.state}; only sealed runs are uploaded.")
+        raise UsageError(
+            f"Run {unsealed.run_id} is {unsealed.state}; only sealed runs are uploaded."
+        )
     with runs.repository() as repository:
         if repository is None:
-            raise UsageError("There is no repository here, and so no gate that names a shared store.")
+            raise UsageError(
+                "There is no repository here, and so no gate that names a shared store."
+            )
         from vibe_gate.gate.trusted import standing_store
 
         store = standing_store(repository, now)

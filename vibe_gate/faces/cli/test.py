@@ -104,13 +104,20 @@ def _row(result: CaseResult) -> dict[str, object]:
 def _totals(counts: Counter[Status], results: list[CaseResult]) -> str:
     parts = [f"{counts[status]} {status}" for status in get_args(Status) if counts[status]]
     usd = sum(result.usd for result in results)
-    return f"{counted(len(results), 'case')}: {', '.join(parts) or 'none'}" + (f" · ${usd:.4f}" if usd else "")
+    return f"{counted(len(results), 'case')}: {', '.join(parts) or 'none'}" + (
+        f" · ${usd:.4f}" if usd else ""
+    )
 
 
 TEST = Command(
     "Run the labelled cases in .vibe-gate/cases/ against the rubrics as they are in the working tree.",
     (
-        argument("rubrics", nargs="*", metavar="RUBRIC", help="only cases of these rubrics (default: all)"),
+        argument(
+            "rubrics",
+            nargs="*",
+            metavar="RUBRIC",
+            help="only cases of these rubrics (default: all)",
+        ),
         argument(
             "--wire",
             choices=WIRES,
@@ -118,7 +125,13 @@ TEST = Command(
             help="ask the model, or record its answers into the cases' "
             "cassettes, or replay these offline (default: replay)",
         ),
-        argument("--jobs", type=whole_number, default=1, metavar="N", help="cases side by side (default: 1)"),
+        argument(
+            "--jobs",
+            type=whole_number,
+            default=1,
+            metavar="N",
+            help="cases side by side (default: 1)",
+        ),
         SHARD,
         CLUSTER,
         JSON,

@@ -1,4 +1,6 @@
-"""The tools that a repository's configuration files name, and a command check for each: what `init` proposes."""
+"""The tools that a repository's configuration files name, and a command check for each: what `init`
+proposes.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,12 @@ from pathlib import Path
 
 from vibe_gate.faces.cli.scripts import propose_commands
 
-*TOOLS, OWN = Path(__file__).with_name("starters").joinpath("commands.toml").read_text().split("\n\n")
-"""Criteria, commented out, below `# uses NAME: FILE or [TABLE of pyproject.toml] ...`; the last is an example."""
+*TOOLS, OWN = (
+    Path(__file__).with_name("starters").joinpath("commands.toml").read_text().split("\n\n")
+)
+"""Criteria, commented out, below `# uses NAME: FILE or [TABLE of pyproject.toml] ...`; the last is
+an example.
+"""
 
 MAX_CHARACTERS = 1_000_000
 """What is read of a pyproject.toml."""
@@ -41,5 +47,7 @@ def _holds(root: Path, place: str) -> bool:
             return any(path.is_file() and path.resolve() == path for path in root.glob(place))
         if _holds(root, "pyproject.toml"):
             with (root / "pyproject.toml").open(errors="replace") as file:
-                return bool(re.search(rf"^\[+{re.escape(place[1:-1])}[].]", file.read(MAX_CHARACTERS), re.M))
+                return bool(
+                    re.search(rf"^\[+{re.escape(place[1:-1])}[].]", file.read(MAX_CHARACTERS), re.M)
+                )
     return False

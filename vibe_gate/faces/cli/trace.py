@@ -67,8 +67,20 @@ TRACE = Command(
     "Write an Agent Trace record (agent-trace.dev, 0.1) of each commit in which a captured session wrote lines. "
     "It holds no prompt.",
     (
-        argument("revision", nargs="?", default="HEAD", metavar="REV|A..B", help="a commit or a range (default: HEAD)"),
-        argument("-o", "--output", default=STDOUT, metavar="FILE", help="write FILE (default: -, which is stdout)"),
+        argument(
+            "revision",
+            nargs="?",
+            default="HEAD",
+            metavar="REV|A..B",
+            help="a commit or a range (default: HEAD)",
+        ),
+        argument(
+            "-o",
+            "--output",
+            default=STDOUT,
+            metavar="FILE",
+            help="write FILE (default: -, which is stdout)",
+        ),
     ),
     _parse,
     _run,

@@ -1,4 +1,6 @@
-"""`vibe-gate verify`, `override` and `suppress`: which commits were reviewed, and what people accept all the same."""
+"""`vibe-gate verify`, `override` and `suppress`: which commits were reviewed, and what people
+accept all the same.
+"""
 
 from __future__ import annotations
 
@@ -61,11 +63,25 @@ def _verify(arguments: VerifyArguments) -> int:
 VERIFY = Command(
     "Show for every commit of a range whether it was reviewed.",
     (
-        argument("range", nargs="?", default="", metavar="RANGE", help="default: upstream..HEAD, else HEAD"),
-        argument("--strict", action="store_true", help="as in CI: a pass needs a listed signer, not the author"),
-        argument("--from-notes", action="store_true", help="also use receipts in refs/notes/vibe-gate"),
+        argument(
+            "range",
+            nargs="?",
+            default="",
+            metavar="RANGE",
+            help="default: upstream..HEAD, else HEAD",
+        ),
+        argument(
+            "--strict",
+            action="store_true",
+            help="as in CI: a pass needs a listed signer, not the author",
+        ),
+        argument(
+            "--from-notes", action="store_true", help="also use receipts in refs/notes/vibe-gate"
+        ),
         argument("--base", metavar="REV", help="read definitions and signers at this revision"),
-        argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk"),
+        argument(
+            "--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk"
+        ),
         JSON,
     ),
     _parse_verify,
@@ -84,7 +100,9 @@ def _date(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a date; write it as 2027-01-31") from None
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a date; write it as 2027-01-31"
+        ) from None
 
 
 class ListOverrides(Struct, frozen=True):
@@ -119,7 +137,9 @@ def _parse_override(args: argparse.Namespace) -> OverrideArguments:
         return ListOverrides()
     if finding == "remove":
         if not args.removed:
-            raise UsageError("name the finding: vibe-gate override remove FINDING (`vibe-gate override list` has them)")
+            raise UsageError(
+                "name the finding: vibe-gate override remove FINDING (`vibe-gate override list` has them)"
+            )
         return RemoveOverride(args.removed)
     if args.removed:
         raise UsageError(f"'{args.removed}' belongs to nothing: after FINDING comes --reason TEXT")
@@ -128,7 +148,9 @@ def _parse_override(args: argparse.Namespace) -> OverrideArguments:
         if hint:
             raise UsageError(f"'{finding}' is not a finding{hint}")
     if args.reason is None:
-        raise UsageError("say why the finding is acceptable: vibe-gate override FINDING --reason TEXT")
+        raise UsageError(
+            "say why the finding is acceptable: vibe-gate override FINDING --reason TEXT"
+        )
     label = parse_waived_label(args)
     label.require_one_finding(finding != POLICY)
     return AddWaiver(WaiverAsked(finding, args.reason, args.expires), label)
@@ -198,10 +220,19 @@ def _suppress(arguments: AddWaiver) -> int:
 OVERRIDE = Command(
     "Temporarily accept a finding, or a change of the gate itself, in this clone. Refused to agents.",
     (
-        argument("finding", metavar="FINDING", help="a fingerprint, its beginning, policy, or: list, remove"),
+        argument(
+            "finding",
+            metavar="FINDING",
+            help="a fingerprint, its beginning, policy, or: list, remove",
+        ),
         argument("removed", nargs="?", metavar="FINDING", help=argparse.SUPPRESS),
         argument("--reason", metavar="TEXT", help="why; shown with the verdict"),
-        argument("--expires", type=_date, metavar="DATE", help="the last day it holds (default: in 30 days)"),
+        argument(
+            "--expires",
+            type=_date,
+            metavar="DATE",
+            help="the last day it holds (default: in 30 days)",
+        ),
         add_waived_label,
     ),
     _parse_override,
@@ -223,9 +254,18 @@ examples:
 SUPPRESS = Command(
     "Permanently ignore a finding: write it to .vibe-gate/suppressions.toml, for everybody, once it is merged.",
     (
-        argument("what", metavar="FINGERPRINT|CRITERION:GLOB", help="one finding, or a criterion at some paths"),
+        argument(
+            "what",
+            metavar="FINGERPRINT|CRITERION:GLOB",
+            help="one finding, or a criterion at some paths",
+        ),
         argument("--reason", required=True, metavar="TEXT", help="why; shown with the verdict"),
-        argument("--expires", type=_date, metavar="DATE", help="the last day it holds (default: for ever)"),
+        argument(
+            "--expires",
+            type=_date,
+            metavar="DATE",
+            help="the last day it holds (default: for ever)",
+        ),
         add_waived_label,
     ),
     _parse_suppress,

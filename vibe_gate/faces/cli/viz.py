@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 POLL_S = 0.3
 """Between two looks at a run that is being written."""
 
-_STATE = re.compile(rf"\b(?:DONE (?:{'|'.join(OUTCOME_WORDS)})|{'|'.join(NODE_STATUSES)}|incomplete)\b")
+_STATE = re.compile(
+    rf"\b(?:DONE (?:{'|'.join(OUTCOME_WORDS)})|{'|'.join(NODE_STATUSES)}|incomplete)\b"
+)
 """A node's status, and how it came out."""
 
 
@@ -84,13 +86,19 @@ def _watched(runs: StoredRuns, named_run: NamedRun, arguments: VizArguments) -> 
 
 @contextmanager
 def _shower(*, as_json: bool) -> Iterator[Callable[..., None]]:
-    """On a terminal the drawing again and again in its place, else a line for each node that changes."""
+    """On a terminal the drawing again and again in its place, else a line for each node that
+    changes.
+    """
     if as_json or not is_terminal():
         known: dict[str, str] = {}
 
         def tell(graph: Graph, lines: object) -> None:
             now = {node.id: node.status for node in graph.nodes}
-            changed = [f"{safe(name)}: {status}\n" for name, status in now.items() if known.get(name) != status]
+            changed = [
+                f"{safe(name)}: {status}\n"
+                for name, status in now.items()
+                if known.get(name) != status
+            ]
             known.update(now)
             if changed and not as_json:
                 emit("".join(changed))
@@ -101,7 +109,9 @@ def _shower(*, as_json: bool) -> Iterator[Callable[..., None]]:
     from rich.live import Live
     from rich.text import Text
 
-    with Live(console=Console(file=sys.stdout, highlight=False), transient=True, auto_refresh=False) as live:
+    with Live(
+        console=Console(file=sys.stdout, highlight=False), transient=True, auto_refresh=False
+    ) as live:
 
         def draw(graph: Graph, lines: Callable[[], list[str]]) -> None:
             drawing = "\n".join(lines())
@@ -115,7 +125,11 @@ def _lines(result: RunResult, named_run: NamedRun, layout: Layout) -> list[str]:
     draw = picture.listed if layout == "list" else picture.drawn
     summary = result.summary if result.complete else None
     drawing = draw(picture.graph_of(result, summary), columns)
-    by = "" if named_run.matched.startswith(("newest", "run id")) else f" (matched by {named_run.matched})"
+    by = (
+        ""
+        if named_run.matched.startswith(("newest", "run id"))
+        else f" (matched by {named_run.matched})"
+    )
     workflow = safe(str(result.about.get("workflow", "")))
     head = f"{named_run.entry.run_id}{by}  {workflow}  {_outcome_of(result, summary)}"
     return [head, "", *(drawing or ["no nodes yet"])]
@@ -152,7 +166,12 @@ VIZ = Command(
     "Draw the graph of a run: its stages, checks and judges, and what comes after what.",
     (
         RUN_ARGUMENT,
-        argument("--layout", choices=("list", "dag"), default="dag", help="a line a node, or boxes (default: dag)"),
+        argument(
+            "--layout",
+            choices=("list", "dag"),
+            default="dag",
+            help="a line a node, or boxes (default: dag)",
+        ),
         argument("--watch", action="store_true", help="draw until the run ends"),
         argument("--json", action="store_true", help="print the graph as one JSON document"),
     ),

@@ -1,4 +1,5 @@
-"""The face that git calls: `vibe-gate hook STAGE`, and the scripts that `vibe-gate install git` writes.
+"""The face that git calls: `vibe-gate hook STAGE`, and the scripts that `vibe-gate install git`
+writes.
 
 call.py        one call by git: its environment and arguments, and what a verdict does to git
 reviewing.py   pre-commit, pre-merge-commit, pre-push: review a change, report the result, record it

@@ -1,4 +1,6 @@
-"""One call of a hook by git: where and when it happens, what a verdict does to git, and how a failed review ends."""
+"""One call of a hook by git: where and when it happens, what a verdict does to git, and how a
+failed review ends.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,22 @@ from msgspec import Struct
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record, agent_hints
-from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, DefinitionError, GateError, StorageError
+from vibe_gate.errors import (
+    INCONCLUSIVE,
+    PASS,
+    POLICY_CHANGED,
+    DefinitionError,
+    GateError,
+    StorageError,
+)
 from vibe_gate.faces.git_hook.terminal import Terminal, terminal
-from vibe_gate.faces.git_hook.unreviewed import STOPPABLE, files_want_block, goes_through, is_stopped, loud
+from vibe_gate.faces.git_hook.unreviewed import (
+    STOPPABLE,
+    files_want_block,
+    goes_through,
+    is_stopped,
+    loud,
+)
 from vibe_gate.git import Repository, open_repository
 
 if TYPE_CHECKING:
@@ -23,20 +38,25 @@ if TYPE_CHECKING:
     from vibe_gate.store.state import State
 
 PASSED = "vibe-gate/passed"
-"""In the common git directory: the git process whose pre-commit hook passed without a judge, and the tree.
+"""In the common git directory: the git process whose pre-commit hook passed without a judge, and
+the tree.
 
-The scripts of `install git` compare the process; those of the manifest, whose parent is a framework, the tree.
+The scripts of `install git` compare the process; those of the manifest, whose parent is a
+framework, the tree.
 """
 
 TRACED = "trace"
 """File in the state's folder: the hooks keep Agent Trace records (`install git --trace`)."""
 
 REFUSED = 10
-"""The exit code by which Python refuses: it ends with 1 or 2 when it cannot start, and that must not stop git."""
+"""The exit code by which Python refuses: it ends with 1 or 2 when it cannot start, and that must
+not stop git.
+"""
 
 
 class Effect(Struct, frozen=True):
-    """What a verdict does to git (see docs/guides/hooks.md). `code` is the hook's exit code: 0 lets git continue.
+    """What a verdict does to git (see docs/guides/hooks.md). `code` is the hook's exit code: 0 lets
+    git continue.
 
     `warning` is a sentence to be shown prominently, or "".
     """
@@ -58,11 +78,16 @@ def effect(
     strict: bool,
     stage: HookName = "pre-commit",
 ) -> Effect:
-    """Map exit code `code` of the command line to what a git hook does. In CI it stays what it is."""
+    """Map exit code `code` of the command line to what a git hook does. In CI it stays what it
+    is.
+    """
     if code not in (INCONCLUSIVE, POLICY_CHANGED) or in_ci or strict:
         return Effect(code)
     if code == POLICY_CHANGED:
-        return Effect(PASS, "this change edits the gate itself: a maintainer must approve. CI will ask for it.")
+        return Effect(
+            PASS,
+            "this change edits the gate itself: a maintainer must approve. CI will ask for it.",
+        )
     if on_inconclusive == "block":
         return Effect(code)
     if on_inconclusive == "pass":
@@ -78,8 +103,9 @@ def is_under_framework(environ: Mapping[str, str]) -> bool:
 class Hook(Struct, frozen=True):
     """One call by git: its stage, its arguments and its environment.
 
-    `parent` is the id of the calling process, git itself with `install git`. `stdin` reads what git writes to the
-    hook, `say` prints lines for people, `state` gives the shared state of a common git directory, opened once.
+    `parent` is the id of the calling process, git itself with `install git`. `stdin` reads what git
+    writes to the hook, `say` prints lines for people, `state` gives the shared state of a common
+    git directory, opened once.
     `terminal` opens that of whoever runs git, None if nobody can be asked there.
     """
 
@@ -108,18 +134,26 @@ class Hook(Struct, frozen=True):
         return agent_hints(self.environment.agents, ())
 
     def open_repository(self) -> Repository:
-        """The repository in which git calls the hook. GateError, as of the function of this name."""
+        """The repository in which git calls the hook. GateError, as of the function of this
+        name.
+        """
         return open_repository(self.start, self.environment.variables)
 
     def persons_terminal(self) -> AbstractContextManager[Terminal | None]:
-        """The terminal of a person who runs git; None of an agent, whose screen it would disturb."""
+        """The terminal of a person who runs git; None of an agent, whose screen it would
+        disturb.
+        """
         return nullcontext(None) if self.hints else self.terminal()
 
 
 def not_reviewed(hook: Hook, error: GateError) -> int:
-    """Report and record that a hook failed (definitions that do not parse, a bug); returns the hook's exit code."""
+    """Report and record that a hook failed (definitions that do not parse, a bug); returns the
+    hook's exit code.
+    """
     rule: Literal["warn", "block"] = "block" if _wants_block(hook, error) else "warn"
-    outcome = effect(error.exit_code, rule, in_ci=hook.environment.in_ci, strict=hook.strict, stage=hook.stage)
+    outcome = effect(
+        error.exit_code, rule, in_ci=hook.environment.in_ci, strict=hook.strict, stage=hook.stage
+    )
     hook.say("\n".join(f"vibe-gate: {safe(line)}" for line in str(error).splitlines()))
     if outcome.warning:
         hook.say(loud(outcome.warning))

@@ -52,7 +52,9 @@ _LEFTHOOK_INPUT = ("pre-push", "post-rewrite")
 
 _UNUSED = f'"preserveUnused": ["{TRANSACTION}"]'
 
-KEEP_UNUSED = f"simple-git-hooks deletes {TRANSACTION} whenever it runs, unless its settings have {_UNUSED}."
+KEEP_UNUSED = (
+    f"simple-git-hooks deletes {TRANSACTION} whenever it runs, unless its settings have {_UNUSED}."
+)
 
 
 def advise_framework(hooks: InstalledHooks, root: Path, folder: Path, version: str) -> str:
@@ -81,14 +83,18 @@ def settings_with_gate(hooks: InstalledHooks, root: Path, folder: Path) -> str:
 
 def _advise_pre_commit(hooks: InstalledHooks, _root: Path, _folder: Path, version: str) -> str:
     types = " ".join(f"-t {name}" for name in REVIEWING)
-    return _PRE_COMMIT.format(config=CONFIG.format(version=version), framework=hooks.framework, types=types)
+    return _PRE_COMMIT.format(
+        config=CONFIG.format(version=version), framework=hooks.framework, types=types
+    )
 
 
 def _advise_husky(hooks: InstalledHooks, root: Path, folder: Path, _version: str) -> str:
     scripts = _relative(husky_script(folder, "pre-commit").parent, root)
     names = " ".join(hooks.missing)
     command = _if_installed('vibe-gate hook %s -- "$@"')
-    advice = _HUSKY.format(root=safe(str(root)), scripts=safe(shlex.quote(scripts)), names=names, command=command)
+    advice = _HUSKY.format(
+        root=safe(str(root)), scripts=safe(shlex.quote(scripts)), names=names, command=command
+    )
     if "pre-commit" not in hooks.missing:
         return advice
     sentence = f"  echo '{_say_not_installed()}' >>{safe(shlex.quote(scripts))}/pre-commit"
@@ -100,8 +106,14 @@ def _advise_lefthook(hooks: InstalledHooks, root: Path, _folder: Path, _version:
     present = [name for name in hooks.missing if lefthook_settings_have(root, name)]
     if present:
         names = ", ".join(present)
-        lines.insert(0, f"lefthook.yml has {names} already: add the command below the key that is there, as a line")
-        lines.insert(1, "of its `commands:`, or as `- run: ...` of its `jobs:`. A second key breaks the file.")
+        lines.insert(
+            0,
+            f"lefthook.yml has {names} already: add the command below the key that is there, as a line",
+        )
+        lines.insert(
+            1,
+            "of its `commands:`, or as `- run: ...` of its `jobs:`. A second key breaks the file.",
+        )
     for name in hooks.missing:
         lines += [f"{name}:", "  commands:", f"    vibe-gate: {_lefthook_command(name)}"]
     return "\n".join(lines)

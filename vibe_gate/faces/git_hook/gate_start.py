@@ -1,4 +1,6 @@
-"""When the gate of a clone began, and what was there: written by `install git`, read by pre-push."""
+"""When the gate of a clone began, and what was there: written by `install git`, read by
+pre-push.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from vibe_gate.errors import StorageError
 from vibe_gate.git import Repository
 
 GATE_START = "installed"
-"""File in the state's folder: the second of the installation, then the tips of all refs, one a line."""
+"""File in the state's folder: the second of the installation, then the tips of all refs, one a
+line.
+"""
 
 _CONTENT = re.compile(r"(?P<second>[0-9]{1,12})\n(?P<tips>(?:[0-9a-f]{40}\n)*)")
 

@@ -1,4 +1,6 @@
-"""What people see of a hook under pre-commit and prek, which hide the output of a hook that lets git go on."""
+"""What people see of a hook under pre-commit and prek, which hide the output of a hook that lets
+git go on.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,18 @@ from vibe_gate.errors import PASS
 from vibe_gate.faces.git_hook.call import Hook, is_under_framework
 
 FAILED_AFTER_COMMIT = 1
-"""By it a framework shows a hook's output. Git ignores how its hooks end once the commit is made."""
+"""By it a framework shows a hook's output. Git ignores how its hooks end once the commit is
+made.
+"""
 
 
 def show_hidden_output(hook: Hook, code: int, text: str) -> int:
-    """Show a person what the framework hides of a hook that lets git go on; returns the hook's exit code.
+    """Show a person what the framework hides of a hook that lets git go on; returns the hook's exit
+    code.
 
-    Without a person's terminal only the hooks after a commit can have it shown: they fail. What others said is repeated
-    there as far as it is about a missing review (`record.py`). At a push the framework hides nothing.
+    Without a person's terminal only the hooks after a commit can have it shown: they fail. What
+    others said is repeated there as far as it is about a missing review (`record.py`). At a push
+    the framework hides nothing.
     """
     is_shown = code != PASS or hook.stage == "pre-push"
     if is_shown or not text or not is_under_framework(hook.environment.variables):

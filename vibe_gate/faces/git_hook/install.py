@@ -1,10 +1,12 @@
-"""`install git` and `uninstall git`: hooks of vibe-gate's own, beside a framework only `reference-transaction`.
+"""`install git` and `uninstall git`: hooks of vibe-gate's own, beside a framework only
+`reference-transaction`.
 
-They are small sh scripts, because sh starts in a tenth of Python's time. With nothing staged git and sh answer alone;
-settings that could hide a staged change are switched off for that look. After a review without a judge Python leaves
-`passed` for the next hooks of the same git process (`reviewing.py`): commit-msg then only looks for words that name an
-agent, and post-commit whether the commit has the tree that was reviewed. What git makes by itself is marked, to be
-recorded by the next start of Python. Every other commit is looked at by Python.
+They are small sh scripts, because sh starts in a tenth of Python's time. With nothing staged git
+and sh answer alone; settings that could hide a staged change are switched off for that look. After
+a review without a judge Python leaves `passed` for the next hooks of the same git process
+(`reviewing.py`): commit-msg then only looks for words that name an agent, and post-commit whether
+the commit has the tree that was reviewed. What git makes by itself is marked, to be recorded by the
+next start of Python. Every other commit is looked at by Python.
 """
 
 from __future__ import annotations
@@ -26,7 +28,11 @@ from vibe_gate.domain.known_agents import TRAILERS
 from vibe_gate.domain.provenance import AGENT_COMMANDS, AGENT_VARIABLES
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.faces.git_hook.call import REFUSED, TRACED
-from vibe_gate.faces.git_hook.framework_advice import KEEP_UNUSED, advise_framework, settings_with_gate
+from vibe_gate.faces.git_hook.framework_advice import (
+    KEEP_UNUSED,
+    advise_framework,
+    settings_with_gate,
+)
 from vibe_gate.faces.git_hook.frameworks import (
     END,
     FRAMEWORKS,
@@ -48,7 +54,9 @@ KEPT = ".before-vibe-gate"
 TRACES = f"refs/notes/{NOTES}"
 
 HINTS = "|".join(["co-authored-by", *(sign.text for sign in TRAILERS), "generated with"])
-"""Words without which no message hints at an agent (`domain/provenance.py`), as `grep -iE` reads them."""
+"""Words without which no message hints at an agent (`domain/provenance.py`), as `grep -iE` reads
+them.
+"""
 
 ONE_WORKTREE = (
     "Linked worktrees do not have these hooks: core.hooksPath is relative, so git looks in a folder of each worktree. "
@@ -91,8 +99,9 @@ pid= tree=
 if [ -f "$state/passed" ] && [ ! -h "$state/passed" ]; then read -r pid tree <"$state/passed"; fi
 if [ "$pid" != "$PPID" ]; then tree=; fi
 """
-"""`tree`: what the pre-commit hook of this very git process let through without a judge, "idle" if it had nothing to
-review, else empty."""
+"""`tree`: what the pre-commit hook of this very git process let through without a judge, "idle" if
+it had nothing to review, else empty.
+"""
 
 _MESSAGE = """\
 if [ "$tree" = idle ]; then exit 0; fi
@@ -108,8 +117,9 @@ if [ -f "$state/{traced}" ]; then
   for session in "$state"/captures/*/; do if [ -d "$session" ]; then traced=yes; fi; break; done
 fi
 """
-"""Whether Agent Trace records are kept here, and a session was captured in the last 30 days: then Python looks at every
-commit, for it may have lines of that session."""
+"""Whether Agent Trace records are kept here, and a session was captured in the last 30 days: then
+Python looks at every commit, for it may have lines of that session.
+"""
 
 _MARKS = """\
 marks=$state/unrecorded
@@ -118,8 +128,9 @@ mark() {{
     for sign in {signs}; do case $sign in *=?*) echo "${{sign%%=*}}" ;; esac; done >"$marks/$1"
 }}
 """
-"""Of what git makes by itself, sh only notes the commits and the variables of agents that are set; Python settles them
-(`receipts/committed.py`) before anything reads the records."""
+"""Of what git makes by itself, sh only notes the commits and the variables of agents that are set;
+Python settles them (`receipts/committed.py`) before anything reads the records.
+"""
 
 _PICKED = """\
 if [ -z "$traced" ] && [ -f "$git_dir/CHERRY_PICK_HEAD" ]; then
@@ -135,7 +146,9 @@ if [ -z "$traced" ] && [ -f "$git_dir/CHERRY_PICK_HEAD" ]; then
   esac
 fi
 """
-"""Git deletes CHERRY_PICK_HEAD before the hook of a commit that it did not make by itself (after a conflict, say)."""
+"""Git deletes CHERRY_PICK_HEAD before the hook of a commit that it did not make by itself (after a
+conflict, say).
+"""
 
 _REBASING = """\
 if [ -z "{agents}" ] && [ -f "$git_dir/rebase-merge/onto" ] && [ ! -f "$git_dir/rebase-merge/stopped-sha" ] &&
@@ -147,9 +160,10 @@ then
   esac
 fi
 """
-"""A person's rebase is on no branch. At its end post-rewrite looks at all that it made by itself; what a person made
-where it stopped or was killed is looked at when it is made. The reflog says which of the two a commit is: a rebase may
-end without post-rewrite (`--quit`)."""
+"""A person's rebase is on no branch. At its end post-rewrite looks at all that it made by itself;
+what a person made where it stopped or was killed is looked at when it is made. The reflog says
+which of the two a commit is: a rebase may end without post-rewrite (`--quit`).
+"""
 
 _REWRITTEN = """\
 is_by_git() {{
@@ -166,7 +180,9 @@ if [ -z "$traced$input" ] && [ ! -x "$before" ] && is_by_git "$1" 2>/dev/null; t
   if [ -z "$input" ]; then exit 0; fi
 fi
 """
-"""Of any other steps (squash, exec, break) only the rebase that is under way can tell what git made by itself."""
+"""Of any other steps (squash, exec, break) only the rebase that is under way can tell what git made
+by itself.
+"""
 
 _SETTLED = """\
 set -- $(git --no-replace-objects rev-parse 'HEAD^{{tree}}' 'HEAD@{{1}}^{{tree}}' 'HEAD^@' 2>/dev/null)
@@ -174,8 +190,9 @@ if [ "$traced" ]; then set --; fi
 if [ "$tree" ] && [ "$1" = "$tree" ]; then exit 0; fi
 if [ $# -eq 3 ] && [ "$1" = "$2" ]; then exit 0; fi
 """
-"""Git says whether the commit has the tree that was reviewed, or that of the commit before it; if it has neither, no
-hook looked at it, and Python records that."""
+"""Git says whether the commit has the tree that was reviewed, or that of the commit before it; if
+it has neither, no hook looked at it, and Python records that.
+"""
 
 _FIND = """\
 python={python}
@@ -219,8 +236,10 @@ case $? in
   *) echo "vibe-gate: not checked whether a hook let this commit through: run 'vibe-gate install git' again" >&2 ;;
 esac
 """
-"""A person's git ends at the first test. Of an agent's only new commits on branches are looked at: git is asked once
-for all branches of one call, and without the variables by which it would believe in other parents."""
+"""A person's git ends at the first test. Of an agent's only new commits on branches are looked at:
+git is asked once for all branches of one call, and without the variables by which it would believe
+in other parents.
+"""
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -235,7 +254,9 @@ class Installation(Struct, frozen=True):
 
 
 def install(repository: Repository, version: str, names: tuple[str, ...] = HOOKS) -> Installation:
-    """Write the hooks. Those that a framework manages stay as they are, and it is said what its settings need."""
+    """Write the hooks. Those that a framework manages stay as they are, and it is said what its
+    settings need.
+    """
     folder = _folder(repository)
     hooks = find_hooks(repository.root, folder)
     if hooks.framework is None:
@@ -248,12 +269,16 @@ def install(repository: Repository, version: str, names: tuple[str, ...] = HOOKS
     if names == (TRANSACTION,):
         return Installation((*lines,))
     if hooks.running:
-        lines.append(f"{hooks.framework} manages the hooks. vibe-gate runs at {', '.join(hooks.running)}.")
+        lines.append(
+            f"{hooks.framework} manages the hooks. vibe-gate runs at {', '.join(hooks.running)}."
+        )
     return Installation((*lines,), advise_framework(hooks, repository.root, folder, version))
 
 
 def _write_hooks(repository: Repository, folder: Path, names: tuple[str, ...]) -> list[str]:
-    """Write vibe-gate's own hooks, each in place of another tool's that is kept; returns lines to print."""
+    """Write vibe-gate's own hooks, each in place of another tool's that is kept; returns lines to
+    print.
+    """
     for name in names:
         check_room(folder, name)
     scripts = _scripts(repository, folder)
@@ -263,7 +288,9 @@ def _write_hooks(repository: Repository, folder: Path, names: tuple[str, ...]) -
     for name in names:
         if put(folder, name, scripts[name]):
             lines.append(f"Your hook {name} is kept as {name}{KEPT} and runs first.")
-    in_tree = folder.is_relative_to(repository.root) and not folder.is_relative_to(repository.common_dir)
+    in_tree = folder.is_relative_to(repository.root) and not folder.is_relative_to(
+        repository.common_dir
+    )
     if in_tree and not _is_ignored(folder):
         lines.append(IN_TREE)
     if repository.has_hooks_by_worktree():
@@ -272,7 +299,9 @@ def _write_hooks(repository: Repository, folder: Path, names: tuple[str, ...]) -
 
 
 def worktrees_without_hooks(repository: Repository) -> list[str]:
-    """The names of linked worktrees in which no pre-commit hook of vibe-gate runs, though one runs in this one."""
+    """The names of linked worktrees in which no pre-commit hook of vibe-gate runs, though one runs
+    in this one.
+    """
     if not repository.has_hooks_by_worktree() or not has_gate(repository):
         return []
     below = os.path.relpath(repository.hooks_folder(), repository.root)
@@ -293,7 +322,9 @@ def outdated(repository: Repository) -> tuple[str, ...] | None:
     folder = repository.hooks_folder()
     ours = [name for name in HOOKS if owner(folder / name) == "vibe-gate"]
     scripts = _scripts(repository, folder)
-    return tuple(name for name in HOOKS if not stands(folder, name, scripts[name])) if ours else None
+    return (
+        tuple(name for name in HOOKS if not stands(folder, name, scripts[name])) if ours else None
+    )
 
 
 def _scripts(repository: Repository, folder: Path) -> dict[str, bytes]:
@@ -324,7 +355,9 @@ def trace(repository: Repository) -> list[str]:
         mark.touch()
     except OSError as error:
         raise StorageError(f"{mark} could not be written: {error.strerror}.") from error
-    return [f"Agent Trace records of captured sessions go to {TRACES}; `git push origin {TRACES}` shares them."]
+    return [
+        f"Agent Trace records of captured sessions go to {TRACES}; `git push origin {TRACES}` shares them."
+    ]
 
 
 def untrace(repository: Repository) -> list[str]:
@@ -338,14 +371,19 @@ def untrace(repository: Repository) -> list[str]:
         return []
     except OSError as error:
         raise StorageError(f"{mark} could not be removed: {error.strerror}.") from error
-    return [f"No more Agent Trace records are kept; `git update-ref -d {TRACES}` deletes those that are there."]
+    return [
+        f"No more Agent Trace records are kept; `git update-ref -d {TRACES}` deletes those that are there."
+    ]
 
 
 def uninstall(repository: Repository, names: tuple[str, ...] = HOOKS) -> list[str]:
-    """Remove the hooks and restore what was there before; returns lines to print, also about what stays."""
+    """Remove the hooks and restore what was there before; returns lines to print, also about what
+    stays.
+    """
     folder = _folder(repository)
     lines: list[str] = []
-    # Where git does not look any more, vibe-gate's hooks may still be: a framework set core.hooksPath after them.
+    # Where git does not look any more, vibe-gate's hooks may still be: a framework set
+    # core.hooksPath after them.
     for place in dict.fromkeys((folder, repository.common_dir / "hooks")):
         results = {name: take_away(place, name) for name in names}
         removed = [name for name, result in results.items() if result in ("removed", "restored")]
@@ -370,11 +408,17 @@ def _remove_moved(folder: Path, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _staying(repository: Repository, folder: Path, names: tuple[str, ...]) -> Iterator[str]:
-    """What is left: hooks of others, what makes them run vibe-gate, and hooks from before that have no place."""
+    """What is left: hooks of others, what makes them run vibe-gate, and hooks from before that have
+    no place.
+    """
     hooks = find_hooks(repository.root, folder)
     for file in hooks.files:
         if file.name in names and file.owner in ("other", "edited"):
-            calls = " It runs vibe-gate: remove its line if you do not want that." if file.runs_gate else ""
+            calls = (
+                " It runs vibe-gate: remove its line if you do not want that."
+                if file.runs_gate
+                else ""
+            )
             yield f"The hook {file.name} is not vibe-gate's; kept.{calls}"
     managed = [file.name for file in hooks.owned_by(*FRAMEWORKS) if file.name in names]
     if managed:
@@ -391,7 +435,9 @@ def _folder(repository: Repository) -> Path:
     """Git's folder of hooks, which must belong to this repository alone."""
     folder = repository.hooks_folder()
     real = folder.resolve()
-    if not any(real.is_relative_to(own.resolve()) for own in (repository.common_dir, repository.root)):
+    if not any(
+        real.is_relative_to(own.resolve()) for own in (repository.common_dir, repository.root)
+    ):
         raise UsageError(
             f"git takes its hooks from {safe(str(folder))} (core.hooksPath), outside of this repository: hooks there "
             "would run in others too. Use a folder of its own, `git config --local core.hooksPath "
@@ -402,7 +448,8 @@ def _folder(repository: Repository) -> Path:
 
 
 def put(folder: Path, name: str, script: bytes) -> bool:
-    """Make `script` the hook `name`; returns whether another tool's hook was kept beside it. StorageError.
+    """Make `script` the hook `name`; returns whether another tool's hook was kept beside it.
+    StorageError.
 
     The file appears whole or not at all, and a kept one is never overwritten.
     """
@@ -436,13 +483,18 @@ def check_room(folder: Path, name: str) -> None:
     """StorageError if another tool's hook could not be kept beside vibe-gate's."""
     hook, kept = folder / name, folder / (name + KEPT)
     if owner(hook) == "edited":
-        raise StorageError(f"{hook} is vibe-gate's with lines added or removed. Move your lines into another file.")
+        raise StorageError(
+            f"{hook} is vibe-gate's with lines added or removed. Move your lines into another file."
+        )
     if owner(hook) not in ("nobody", "vibe-gate") and os.path.lexists(kept):
         raise StorageError(f"{kept} exists, and {hook} is not vibe-gate's. Move one of them away.")
 
 
-def take_away(folder: Path, name: str, *, before: str = "") -> Literal["removed", "restored", "absent", "foreign"]:
-    """Remove vibe-gate's hook `name` and restore the one before it; another tool's hook stays. StorageError.
+def take_away(
+    folder: Path, name: str, *, before: str = ""
+) -> Literal["removed", "restored", "absent", "foreign"]:
+    """Remove vibe-gate's hook `name` and restore the one before it; another tool's hook stays.
+    StorageError.
 
     `before`: the name under which the one before it was kept, if that is another.
     """
@@ -462,16 +514,35 @@ def take_away(folder: Path, name: str, *, before: str = "") -> Literal["removed"
 def script(name: str, state: str) -> bytes:
     """The text of one hook; `state` is the folder of the shared state as sh reads it.
 
-    It names the interpreter, and `-I` (nothing of the current folder or the environment is imported), or `-EP` if the
-    package is in the user's own site-packages, which `-I` hides.
+    It names the interpreter, and `-I` (nothing of the current folder or the environment is
+    imported), or `-EP` if the package is in the user's own site-packages, which `-I` hides.
     """
     parts = {
         "pre-commit": [_CHAIN, _STATE, _IDLE, _FIND, _RUN],
         "pre-merge-commit": [_CHAIN, _FIND, _RUN],
         "commit-msg": [_CHAIN, _STATE, _PASSED, _MESSAGE, _IDLE, _FIND, _RUN],
-        "post-commit": [_CHAIN, _STATE, _REBASING, _TRACED, _MARKS, _PICKED, _PASSED, _SETTLED, _FIND, _RUN],
+        "post-commit": [
+            _CHAIN,
+            _STATE,
+            _REBASING,
+            _TRACED,
+            _MARKS,
+            _PICKED,
+            _PASSED,
+            _SETTLED,
+            _FIND,
+            _RUN,
+        ],
         "pre-push": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
-        "post-rewrite": [_CHAIN_WITH_INPUT, _STATE, _TRACED, _MARKS, _REWRITTEN, _FIND, _RUN_WITH_INPUT],
+        "post-rewrite": [
+            _CHAIN_WITH_INPUT,
+            _STATE,
+            _TRACED,
+            _MARKS,
+            _REWRITTEN,
+            _FIND,
+            _RUN_WITH_INPUT,
+        ],
         TRANSACTION: [_CHAIN_WITH_INPUT, _TRANSACTION],
     }[name]
     text = "".join([HEAD, *parts, END]).format(

@@ -1,4 +1,6 @@
-"""commit-msg: review again if the message names an agent, or if the gate asks a judge at this stage."""
+"""commit-msg: review again if the message names an agent, or if the gate asks a judge at this
+stage.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _SCISSORS = " ------------------------ >8 ------------------------"
 
 
 def review_message(hook: Hook) -> int:
-    """Review the index if the message names an agent, the gate asks for it, or no hook has reviewed this index yet."""
+    """Review the index if the message names an agent, the gate asks for it, or no hook has reviewed
+    this index yet.
+    """
     with hook.open_repository() as repository:
         text = _message(hook, repository)
         tree = repository.index_tree()
@@ -29,10 +33,13 @@ def review_message(hook: Hook) -> int:
 
 
 def _is_settled(before: Record, hinted: bool) -> bool:
-    """Whether the message changes nothing of what the hook before let through; `hinted`: it names an agent."""
+    """Whether the message changes nothing of what the hook before let through; `hinted`: it names
+    an agent.
+    """
     if before.again:  # unless the model failed: this hook would ask the same model again
         return before.judged and not hinted and before.exit_code == INCONCLUSIVE
-    # What a judge answered, or what is known as an agent's without one, no trailer of the message changes.
+    # What a judge answered, or what is known as an agent's without one, no trailer of the message
+    # changes.
     return not hinted or before.judged or bool(before.hints)
 
 
@@ -48,8 +55,12 @@ def _message(hook: Hook, repository: Repository) -> str:
     if cleanup == "default":
         # Git tells its hooks by this that it opens no editor; then it takes no line for a comment.
         cleanup = "whitespace" if hook.environment.variables.get("GIT_EDITOR") == ":" else "strip"
-    comment = repository.config("core.commentString") or repository.config("core.commentChar") or "#"
-    return _cleaned(raw.decode("utf-8", "surrogateescape"), cleanup, "#" if comment == "auto" else comment)
+    comment = (
+        repository.config("core.commentString") or repository.config("core.commentChar") or "#"
+    )
+    return _cleaned(
+        raw.decode("utf-8", "surrogateescape"), cleanup, "#" if comment == "auto" else comment
+    )
 
 
 def _cleaned(text: str, how: str, comment: str) -> str:

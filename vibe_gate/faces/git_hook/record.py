@@ -1,10 +1,13 @@
-"""What happens after pre-commit: the calls of git that have its commits recorded (`receipts/committed.py`), or refused.
+"""What happens after pre-commit: the calls of git that have its commits recorded
+(`receipts/committed.py`), or refused.
 
-post-commit, post-rewrite: git runs them for every commit that it makes itself, also with `--no-verify`. Nothing can be
-stopped any more: the hook reports a bypass, and `verify` and CI act on the record.
+post-commit, post-rewrite: git runs them for every commit that it makes itself, also with
+`--no-verify`. Nothing can be stopped any more: the hook reports a bypass, and `verify` and CI act
+on the record.
 
-reference-transaction: git calls it for every change of a ref, plumbing included, and the script (`install.py`) calls
-Python only where an agent moves a branch to a commit that no ref has yet. It must be one that a hook let through.
+reference-transaction: git calls it for every change of a ref, plumbing included, and the script
+(`install.py`) calls Python only where an agent moves a branch to a commit that no ref has yet. It
+must be one that a hook let through.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ if TYPE_CHECKING:
     from vibe_gate.git import NewCommit
 
 MAX_TRACED = 100
-"""Rewritten commits of which records are kept: each costs a `git blame` of its files, and git waits."""
+"""Rewritten commits of which records are kept: each costs a `git blame` of its files, and git
+waits.
+"""
 
 MAX_NAMED = 5
 """Commits that a refusal names."""
@@ -67,7 +72,9 @@ def after_commit(hook: Hook) -> int:
 
 
 def _repeat_warning(hook: Hook, repository: Repository, tree: str) -> None:
-    """Say again that the commit was not reviewed, if a framework hid that and there is no terminal to say it in."""
+    """Say again that the commit was not reviewed, if a framework hid that and there is no terminal
+    to say it in.
+    """
     if not is_under_framework(hook.environment.variables):
         return
     records = hook.state(repository.common_dir).hook_records.about(tree)
@@ -84,22 +91,28 @@ def _repeat_warning(hook: Hook, repository: Repository, tree: str) -> None:
     warning = effect(record.exit_code, rule, in_ci=False, strict=False).warning
     if not warning:
         return
-    reason = f"`vibe-gate bundles show {record.run}` says why." if record.run else safe(record.reason)
+    reason = (
+        f"`vibe-gate bundles show {record.run}` says why." if record.run else safe(record.reason)
+    )
     hook.say(f"{loud(warning)}\nvibe-gate: {reason}")
 
 
 def after_rewrite(hook: Hook) -> int:
-    """Record which commit became which. Frameworks do not pass git's list on: then only the tips are recorded."""
+    """Record which commit became which. Frameworks do not pass git's list on: then only the tips
+    are recorded.
+    """
     with _said(hook), hook.open_repository() as repository:
         settle_marks(hook, repository)
         pairs: list[tuple[str, str]] = []
-        with _said(hook):  # a variable can tell of a rebase that is not one; the commit is recorded all the same
+        with _said(
+            hook
+        ):  # a variable can tell of a rebase that is not one; the commit is recorded all the same
             pairs = _pairs(hook, repository)
         # An agent's own commits without a branch were not necessarily let through.
         sources = () if hook.hints else tuple(old for old, _ in pairs)
         records = replace(commit_records(hook, repository), sources=sources)
-        # Our post-commit leaves a person's rebase to this hook. In a framework only a variable tells one from the
-        # other, so that the work of post-commit may not be done yet.
+        # Our post-commit leaves a person's rebase to this hook. In a framework only a variable
+        # tells one from the other, so that the work of post-commit may not be done yet.
         made = repository.rebased() or ([] if hook.words else [repository.head_commit()])
         with _said(hook):
             records.settle(records.unrecorded(made))
@@ -109,9 +122,11 @@ def after_rewrite(hook: Hook) -> int:
 
 
 def _keep_traces(hook: Hook, repository: Repository, pairs: Sequence[tuple[str, str]]) -> None:
-    """Keep the Agent Trace records of new commits, if that is wanted: (what it was rewritten from or "", commit).
+    """Keep the Agent Trace records of new commits, if that is wanted: (what it was rewritten from
+    or "", commit).
 
-    A rewritten commit has one only if the one before it had. Whatever fails is said, and stops nothing.
+    A rewritten commit has one only if the one before it had. Whatever fails is said, and stops
+    nothing.
     """
     if not (repository.common_dir / "vibe-gate" / TRACED).is_file():
         return
@@ -121,12 +136,16 @@ def _keep_traces(hook: Hook, repository: Repository, pairs: Sequence[tuple[str, 
         made = [new for old, new in pairs if not old or trace.has_own(repository, old)]
         commits = [repository.resolve(one) for one in dict.fromkeys(made)]
         if len(commits) > MAX_TRACED:
-            hook.say(f"vibe-gate: Agent Trace records of the last {MAX_TRACED} of {len(commits)} commits are kept.")
+            hook.say(
+                f"vibe-gate: Agent Trace records of the last {MAX_TRACED} of {len(commits)} commits are kept."
+            )
         roots = trace.up_to_date(repository, hook.clock) if commits else ()
         for record in trace.records_of(repository, roots, commits[-MAX_TRACED:]):
             trace.keep(repository, record)
     except Exception as error:  # noqa: BLE001  the commit is made, and its review has nothing to do with this
-        hook.say(f"vibe-gate: its Agent Trace record was not kept: {safe(str(error) or type(error).__name__)}")
+        hook.say(
+            f"vibe-gate: its Agent Trace record was not kept: {safe(str(error) or type(error).__name__)}"
+        )
 
 
 @contextmanager
@@ -150,36 +169,53 @@ def _pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
 
 
 def _command(hook: Hook) -> str:
-    return hook.words[0] if hook.words else hook.environment.variables.get("PRE_COMMIT_REWRITE_COMMAND", "amend")
+    return (
+        hook.words[0]
+        if hook.words
+        else hook.environment.variables.get("PRE_COMMIT_REWRITE_COMMAND", "amend")
+    )
 
 
 def move(hook: Hook) -> int:
-    """Read `OLD NEW REF` lines of branches from stdin; REFUSED if one brings a commit that no hook let through.
+    """Read `OLD NEW REF` lines of branches from stdin; REFUSED if one brings a commit that no hook
+    let through.
 
     A failure of vibe-gate itself does not stop git: it is reported and recorded.
     """
     moves = [line.split(" ", 2) for line in hook.stdin().split("\n") if line.count(" ") >= 2]
     try:
         updates = Updates(hook.start, hook.environment.variables)
-        refused = [(ref, bad) for _, new, ref in moves if (bad := _not_let_through(hook, updates, new))]
+        refused = [
+            (ref, bad) for _, new, ref in moves if (bad := _not_let_through(hook, updates, new))
+        ]
     except Exception as error:  # noqa: BLE001  a broken state of vibe-gate must not stop git
         return _not_checked(hook, [new for _, new, _ in moves], error)
     for ref, commits in refused:
         hook.say(f"vibe-gate: {safe(ref)} was not moved: no hook let these commits through:")
-        titles = [(commit.id[:12], commit.message.partition("\n")[0][:72]) for commit in commits[:MAX_NAMED]]
+        titles = [
+            (commit.id[:12], commit.message.partition("\n")[0][:72])
+            for commit in commits[:MAX_NAMED]
+        ]
         hook.say("\n".join(f"    {name} {safe(title)}" for name, title in titles))
         hook.say(ADVICE.format(commit=commits[0].id[:12]))
     return REFUSED if refused else PASS
 
 
 def _not_let_through(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
-    """The new commits of a branch that no hook, no review and no work of git itself accounts for, newest first."""
+    """The new commits of a branch that no hook, no review and no work of git itself accounts for,
+    newest first.
+    """
     new = updates.new(tip)
     records = hook.state(updates.common_dir).hook_records.all() if new else []
     if not new or not _is_gated(updates, records):
         return []
     if updates.is_applying():
-        _note_made(hook, updates, [commit.id for commit in new], "made by `git am`, which runs no other hook")
+        _note_made(
+            hook,
+            updates,
+            [commit.id for commit in new],
+            "made by `git am`, which runs no other hook",
+        )
         return []
     left = _not_recorded(updates, new, records)
     if left and hook.state(updates.common_dir).hook_records.marks():
@@ -189,7 +225,9 @@ def _not_let_through(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
     return [commit for commit in left if not _is_reviewed(hook, commit)]
 
 
-def _not_recorded(updates: Updates, commits: list[NewCommit], records: list[Record]) -> list[NewCommit]:
+def _not_recorded(
+    updates: Updates, commits: list[NewCommit], records: list[Record]
+) -> list[NewCommit]:
     """Those that no hook let through, by the records, and that git did not make by itself."""
     reviewed = partial(trees_before, changes_let_through(records))
     left = [commit for commit in commits if commit.before not in reviewed(commit.tree)]
@@ -198,14 +236,17 @@ def _not_recorded(updates: Updates, commits: list[NewCommit], records: list[Reco
 
 
 def _is_gated(updates: Updates, records: list[Record]) -> bool:
-    """Whether this repository's commits are reviewed: a hook names vibe-gate, or one has recorded a commit here."""
+    """Whether this repository's commits are reviewed: a hook names vibe-gate, or one has recorded a
+    commit here.
+    """
     if any(record.stage in ("pre-commit", "commit-msg", "pre-merge-commit") for record in records):
         return True
     return names_gate(updates.common_dir.parent, updates.hooks)
 
 
 def _is_reviewed(hook: Hook, commit: NewCommit) -> bool:
-    """Whether `verify` knows a review of the commit, its tree or its patch that would have let pre-commit pass.
+    """Whether `verify` knows a review of the commit, its tree or its patch that would have let
+    pre-commit pass.
 
     Asked last, because it loads much.
     """
@@ -213,7 +254,9 @@ def _is_reviewed(hook: Hook, commit: NewCommit) -> bool:
 
     try:
         request = VerifyRequest(commit.id)
-        verification = verify(request, start=hook.start, environ=hook.environment.variables, now=hook.clock())
+        verification = verify(
+            request, start=hook.start, environ=hook.environment.variables, now=hook.clock()
+        )
     except GateError:
         return False
     passing = {"reviewed", "overridden", "incomplete", "approval"}
@@ -240,7 +283,12 @@ def _not_checked(hook: Hook, commits: list[str], error: Exception) -> int:
     what = safe(str(error) or type(error).__name__)
     hook.say(loud(f"NOT CHECKED whether a hook let the commit through: {what}"))
     try:
-        _note_made(hook, Updates(hook.start, hook.environment.variables), commits, f"not checked: {error}"[:2000])
+        _note_made(
+            hook,
+            Updates(hook.start, hook.environment.variables),
+            commits,
+            f"not checked: {error}"[:2000],
+        )
     except Exception as failure:  # noqa: BLE001  the same bug may occur again, and is already reported
         hook.say(f"vibe-gate: not recorded: {safe(str(failure) or type(failure).__name__)}")
     return PASS

@@ -1,7 +1,7 @@
 """Review a change, report the result, and record it: pre-commit, pre-merge-commit; pre-push.
 
-pre-push reviews the commits that each pushed ref brings as one change; never the working tree, and no commit that a
-remote has already, or that is older than the gate.
+pre-push reviews the commits that each pushed ref brings as one change; never the working tree, and
+no commit that a remote has already, or that is older than the gate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, is_under_framework, record_or_say
+from vibe_gate.faces.git_hook.call import (
+    PASSED,
+    Effect,
+    Hook,
+    effect,
+    is_under_framework,
+    record_or_say,
+)
 from vibe_gate.faces.git_hook.gate_start import GateStart, read_gate_start
 from vibe_gate.faces.git_hook.record import settle_marks
 from vibe_gate.faces.git_hook.sharing import share_prompts
@@ -57,14 +64,16 @@ _NOTES = {f"refs/notes/{name}" for name in (NOTES, PROMPTS, traces.NOTES)}
 """Receipts, prompts and Agent Trace records pushed to the ref of the same name are not reviewed."""
 
 _LINE = re.compile(r"(.+) ([0-9a-f]{40}) (\S+) ([0-9a-f]{40})")
-"""What git writes of each ref: its name here, the commit, its name there, and the commit that is there now.
+"""What git writes of each ref: its name here, the commit, its name there, and the commit that is
+there now.
 
 The name here is the source as it was typed, which may have spaces: `main^{/some words}`.
 """
 
 
 def review_staged(hook: Hook) -> int:
-    """Review the index that git names, or the range that a framework was given; returns the hook's exit code.
+    """Review the index that git names, or the range that a framework was given; returns the hook's
+    exit code.
 
     If git names an index, that is what will be committed: a framework's variables are ignored then.
     """
@@ -86,8 +95,8 @@ def review_change(
 ) -> Effect:
     """Review one change, report the result, and record that this hook saw it.
 
-    `find_reviews` as of HookMode. `reported`: whether the
-    hook before reported a judge's answers, None if there was none; the same pass is then not reported again.
+    `find_reviews` as of HookMode. `reported`: whether the hook before reported a judge's answers,
+    None if there was none; the same pass is then not reported again.
     """
     mode = HookMode(hook.stage, message, find_reviews)
     request = ReviewRequest(selection, wire=read_wire(hook.environment.variables), mode=mode)
@@ -107,12 +116,18 @@ def review_change(
         code, in_ci = review.summary.exit_code, hook.environment.in_ci
         git_effect = effect(code, rule, in_ci=in_ci, strict=hook.strict, stage=hook.stage)
         if not review.summary.run_id:
-            # Git names an index to its hooks: without one this is `pre-commit run --all-files` or the like.
-            by_hand = hook.stage == "pre-commit" and "GIT_INDEX_FILE" not in hook.environment.variables
+            # Git names an index to its hooks: without one this is `pre-commit run --all-files` or
+            # the like.
+            by_hand = (
+                hook.stage == "pre-commit" and "GIT_INDEX_FILE" not in hook.environment.variables
+            )
             if by_hand and selection.kind == "staged":
                 hook.say(NOTHING_STAGED)
         else:
-            if not (reported is _judged(review.summary) and _adds_nothing(hook, review.summary, git_effect)):
+            if not (
+                reported is _judged(review.summary)
+                and _adds_nothing(hook, review.summary, git_effect)
+            ):
                 _report(hook, review, git_effect, again=bool(reported))
             _record(hook, _record_of(hook, review, git_effect), repository)
             for note in review.unshared.upload() if review.unshared else ():
@@ -132,15 +147,20 @@ def _settle_marks(hook: Hook, repository: Repository) -> None:
 
 
 def _adds_nothing(hook: Hook, summary: Summary, what: Effect) -> bool:
-    """Whether the change passes and no judge had to be asked: a hook that reported it before said all of this."""
-    silent = summary.exit_code == PASS and not what.warning and not _agent_lacks_a_key(hook, summary)
+    """Whether the change passes and no judge had to be asked: a hook that reported it before said
+    all of this.
+    """
+    silent = (
+        summary.exit_code == PASS and not what.warning and not _agent_lacks_a_key(hook, summary)
+    )
     return silent and not summary.cache.misses
 
 
 def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
     """Say nothing of a pass but its notes, and one screen of what git is stopped for.
 
-    One line of a pass with warnings, or of an agent's commit that no judge was asked about for want of a key.
+    One line of a pass with warnings, or of an agent's commit that no judge was asked about for want
+    of a key.
     """
     summary = done.summary
     passed = summary.exit_code == PASS
@@ -156,7 +176,9 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
         more = "; `vibe-gate bundles show` lists the findings" if warned and summary.bundle else ""
         if warned or not passed or _agent_lacks_a_key(hook, summary):
             hook.say(f"vibe-gate: {safe(sentences.headline(summary) + _about(warned))}{more}")
-        if summary.trusted.bootstrap and summary.policy_changes and not again:  # the commit that brings the gate
+        if (
+            summary.trusted.bootstrap and summary.policy_changes and not again
+        ):  # the commit that brings the gate
             hook.say(f"vibe-gate: gate: {safe(sentences.gate(summary))}")
         for note in notes if not again else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
@@ -179,12 +201,23 @@ def _about(warned: Sequence[Finding]) -> str:
     """Which criteria warn, and of which file if it is one."""
     names, files = ({getattr(one, key): None for one in warned} for key in ("criterion", "path"))
     place = f" in {next(iter(files))}" if len(files) == 1 and all(files) else ""
-    return f" ({sentences.joined([*names][:3])}{' and more' if len(names) > 3 else ''}{place})" if names else ""
+    return (
+        f" ({sentences.joined([*names][:3])}{' and more' if len(names) > 3 else ''}{place})"
+        if names
+        else ""
+    )
 
 
 def _lacks_only_a_key(summary: Summary) -> bool:
-    """Whether the judge's questions are all that is open, for want of an API key: a screen would say no more."""
-    criteria = [one for rubric in summary.rubrics for one in rubric.criteria if one.outcome in ("abstain", "error")]
+    """Whether the judge's questions are all that is open, for want of an API key: a screen would
+    say no more.
+    """
+    criteria = [
+        one
+        for rubric in summary.rubrics
+        for one in rubric.criteria
+        if one.outcome in ("abstain", "error")
+    ]
     if summary.outcome != "inconclusive" or summary.findings:
         return False
     return all(queries.has_cause(criterion, NoKey) for criterion in criteria)
@@ -211,12 +244,15 @@ def _record_of(hook: Hook, done: Review, what: Effect) -> Record:
         blocked=what.blocks,
         judged=judged,
         hints=summary.agent_authored.hints,
-        again=hook.stage in _BEFORE_COMMITS and (_sees_message(done) if judged else _is_wanted(later, summary)),
+        again=hook.stage in _BEFORE_COMMITS
+        and (_sees_message(done) if judged else _is_wanted(later, summary)),
     )
 
 
 def _sees_message(done: Review) -> bool:
-    """Whether a rubric of the review is asked about the commit message, too, which only commit-msg knows."""
+    """Whether a rubric of the review is asked about the commit message, too, which only commit-msg
+    knows.
+    """
     asked = {rubric.id for rubric in done.summary.rubrics}
     rubrics = done.gate.rubrics if done.gate else ()
     return any("message" in rubric.sees for rubric in rubrics if rubric.id in asked)
@@ -226,7 +262,9 @@ def _is_wanted(rule: HookRule | None, summary: Summary) -> bool:
     """Whether a rule that the gate states for another stage has a judge asked there."""
     if rule is None:
         return False
-    return rule.judge == "always" or (rule.judge == "agent-authored" and summary.agent_authored.decision)
+    return rule.judge == "always" or (
+        rule.judge == "agent-authored" and summary.agent_authored.decision
+    )
 
 
 def _record(hook: Hook, record: Record, repository: Repository) -> None:
@@ -235,18 +273,28 @@ def _record(hook: Hook, record: Record, repository: Repository) -> None:
     noted = is_wanted(repository)  # a note needs a commit: post-commit has more to do than sh can
     needs_more = record.exit_code or record.judged or record.hints or record.again or noted
     if hook.stage in _BEFORE_COMMITS and not needs_more:
-        with suppress(OSError):  # the sh hooks of the same git process run next; without the file they call Python
-            (repository.common_dir / PASSED).write_text(f"{hook.parent} {record.tree}\n", encoding="ascii")
+        with suppress(
+            OSError
+        ):  # the sh hooks of the same git process run next; without the file they call Python
+            (repository.common_dir / PASSED).write_text(
+                f"{hook.parent} {record.tree}\n", encoding="ascii"
+            )
 
 
 def push(hook: Hook) -> int:
-    """Review what each pushed ref brings: commits that no remote has and that are not older than the gate.
+    """Review what each pushed ref brings: commits that no remote has and that are not older than
+    the gate.
 
-    Nothing is older once a remote has the gate: a push may bring another `.vibe-gate/`, on commits of today.
+    Nothing is older once a remote has the gate: a push may bring another `.vibe-gate/`, on commits
+    of today.
     """
     wanted: dict[Selection, tuple[str, ...]] = {}
     older: set[str] = set()
-    url = hook.words[1] if len(hook.words) > 1 else hook.environment.variables.get("PRE_COMMIT_REMOTE_URL", "")
+    url = (
+        hook.words[1]
+        if len(hook.words) > 1
+        else hook.environment.variables.get("PRE_COMMIT_REMOTE_URL", "")
+    )
     with hook.open_repository() as repository:
         _settle_marks(hook, repository)
         tips = repository.remote_tips(url)
@@ -261,8 +309,13 @@ def push(hook: Hook) -> int:
                 commits = tuple(one.id for one in pushed.commits)
                 wanted[Selection("range", base, commit, *others[:1])] = commits
         if older:
-            hook.say(f"vibe-gate: {counted(len(older), 'commit')} older than the gate here: not reviewed.")
-    codes = [review_change(hook, one, find_reviews=partial(_one_by_one, hook, one)).code for one in wanted]
+            hook.say(
+                f"vibe-gate: {counted(len(older), 'commit')} older than the gate here: not reviewed."
+            )
+    codes = [
+        review_change(hook, one, find_reviews=partial(_one_by_one, hook, one)).code
+        for one in wanted
+    ]
     worst = max(codes, key=lambda code: _GRAVITY.get(code, 2), default=PASS)
     if worst == PASS and wanted:
         share_prompts(hook, wanted, url)
@@ -270,20 +323,30 @@ def push(hook: Hook) -> int:
 
 
 def _older(hook: Hook, repository: Repository, pushed: Pushed) -> set[str]:
-    """The pushed commits that are older than the gate: no hook here saw them, nor what they are made on, they do
-    not have the `.vibe-gate/` that the push brings, and they were there when the gate began.
+    """The pushed commits that are older than the gate: no hook here saw them, nor what they are
+    made on, they do not have the `.vibe-gate/` that the push brings, and they were there when the
+    gate began.
     """
-    gated = repository.with_folder([*pushed.bases, *(commit.id for commit in pushed.commits)], FOLDER)
+    gated = repository.with_folder(
+        [*pushed.bases, *(commit.id for commit in pushed.commits)], FOLDER
+    )
     if not pushed.commits or not gated.isdisjoint(pushed.bases):
         return set()
     records = hook.state(repository.common_dir).hook_records.all()
     start = read_gate_start(repository)
     if not records and not gated:  # from now on a hook has run in this clone
         tip, reason = pushed.commits[-1].id, "older than the gate here"
-        record = Record(ts=hook.now, kind="not-reviewed", stage="pre-push", commit=tip, reason=reason)
+        record = Record(
+            ts=hook.now, kind="not-reviewed", stage="pre-push", commit=tip, reason=reason
+        )
         record_or_say(hook, repository, record)
-    # Of a tree without a commit the tree before it is compared, too: an old commit may have had the same files.
-    seen = {record.commit or (record.before, record.tree) for record in records if record.stage != "pre-push"}
+    # Of a tree without a commit the tree before it is compared, too: an old commit may have had the
+    # same files.
+    seen = {
+        record.commit or (record.before, record.tree)
+        for record in records
+        if record.stage != "pre-push"
+    }
     if start is not None:
         younger = _younger_than_start(repository, pushed, start)
     else:
@@ -300,8 +363,8 @@ def _older(hook: Hook, repository: Repository, pushed: Pushed) -> set[str]:
 def _younger_than_start(repository: Repository, pushed: Pushed, start: GateStart) -> set[str]:
     """The pushed commits that were not there when `install git` ran.
 
-    Dates can be forged, so they count only in a history of its own (an import), which is made on nothing that was
-    there or that the remote has.
+    Dates can be forged, so they count only in a history of its own (an import), which is made on
+    nothing that was there or that the remote has.
     """
     added = repository.unpushed(pushed.commits[-1].id, "", (*pushed.bases, *start.tips))
     younger: set[str] = set()
@@ -324,14 +387,17 @@ def _younger_than_records(pushed: Pushed, records: Sequence[Record]) -> set[str]
 
 
 def _one_by_one(hook: Hook, selection: Selection) -> CommitsReviewed | None:
-    """Why no judge has to be asked about the push as a whole, or None: each of its commits was reviewed and passed.
+    """Why no judge has to be asked about the push as a whole, or None: each of its commits was
+    reviewed and passed.
 
-    Each line of the push was then shown to a judge with the tree around it: each commit against its parent, a merge
-    against every parent unless git made it by itself (`verify`).
+    Each line of the push was then shown to a judge with the tree around it: each commit against its
+    parent, a merge against every parent unless git made it by itself (`verify`).
     """
     request = VerifyRequest(f"{selection.left}..{selection.right}", stage="pre-push")
     try:
-        verification = verify(request, start=hook.start, environ=hook.environment.variables, now=hook.clock())
+        verification = verify(
+            request, start=hook.start, environ=hook.environment.variables, now=hook.clock()
+        )
     except GateError:  # for example too many commits
         return None
     statuses = {status.status for _, status in verification.commits}
@@ -355,9 +421,11 @@ def _pushed(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
 
 
 def _refs(hook: Hook) -> list[tuple[str, str]]:
-    """Pushed commits with what the remote has there ("": nothing): git's lines, or else a framework's variables.
+    """Pushed commits with what the remote has there ("": nothing): git's lines, or else a
+    framework's variables.
 
-    Git's lines come first, since whoever pushes can set the variables. UsageError for a line in another form.
+    Git's lines come first, since whoever pushes can set the variables. UsageError for a line in
+    another form.
     """
     lines = [line for line in hook.stdin().split("\n") if line]
     if not lines and is_under_framework(hook.environment.variables):

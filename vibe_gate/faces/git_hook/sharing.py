@@ -1,4 +1,5 @@
-"""pre-push, `[share] prompts`: what people asked for leaves with the commits that came of it, if whoever pushes agrees.
+"""pre-push, `[share] prompts`: what people asked for leaves with the commits that came of it, if
+whoever pushes agrees.
 
 Whatever happens here, the push itself goes on; Ctrl-C at the question ends git, too.
 """
@@ -35,7 +36,9 @@ BEGINNING = 48
 """Letters of each."""
 
 SETTING = "vibe-gate.{}.sharePrompts"
-"""The git setting by which a remote, by its URL, is sent `digest` or `redacted` prompts without a question."""
+"""The git setting by which a remote, by its URL, is sent `digest` or `redacted` prompts without a
+question.
+"""
 
 NEVER = "vibe-gate.sharePrompts"
 """The setting that ends the questions, if it is `never`."""
@@ -92,7 +95,8 @@ class _Leaving(Struct, frozen=True):
 
 
 def share_prompts(hook: Hook, pushed: Mapping[Selection, Sequence[str]], url: str) -> None:
-    """Share what was asked for with the remote at `url`, if the gate wants that and whoever pushes agrees.
+    """Share what was asked for with the remote at `url`, if the gate wants that and whoever pushes
+    agrees.
 
     `pushed`: what is pushed, each with its commits, parents first.
     """
@@ -104,11 +108,18 @@ def share_prompts(hook: Hook, pushed: Mapping[Selection, Sequence[str]], url: st
         hook.say(f"vibe-gate: prompts are not shared: {safe(str(error) or type(error).__name__)}")
 
 
-def _share(hook: Hook, repository: Repository, pushed: Mapping[Selection, Sequence[str]], url: str) -> None:
+def _share(
+    hook: Hook, repository: Repository, pushed: Mapping[Selection, Sequence[str]], url: str
+) -> None:
     if not (writes := hook.state(repository.common_dir).captured_blobs.last_writes()):
         return
     modes = {selection: _mode(repository, selection) for selection in pushed}
-    commits = [commit for selection in pushed if modes[selection] != "never" for commit in pushed[selection]]
+    commits = [
+        commit
+        for selection in pushed
+        if modes[selection] != "never"
+        for commit in pushed[selection]
+    ]
     by_commit = _asked_for(hook, repository, commits[-MAX_COMMITS:], writes) if commits else {}
     if not by_commit:
         return
@@ -126,19 +137,28 @@ def _share(hook: Hook, repository: Repository, pushed: Mapping[Selection, Sequen
 
 
 def _mode(repository: Repository, selection: Selection) -> SharedPrompts:
-    return gate_for(repository, repository.change(selection), base=None, definitions=None).shared_prompts
+    return gate_for(
+        repository, repository.change(selection), base=None, definitions=None
+    ).shared_prompts
 
 
 def _asked_for(
-    hook: Hook, repository: Repository, commits: Iterable[str], writes: Mapping[str, Mapping[str, int]]
+    hook: Hook,
+    repository: Repository,
+    commits: Iterable[str],
+    writes: Mapping[str, Mapping[str, int]],
 ) -> dict[str, tuple[SharedSession, ...]]:
-    """By commit what was asked for; also if only a commit that it was rewritten from has the blobs of a session."""
+    """By commit what was asked for; also if only a commit that it was rewritten from has the blobs
+    of a session.
+    """
     earlier = Hints(hook.state(repository.common_dir).hook_records.all()).earlier
     roots = repository.capture_roots()
     names = {commit: [one for one in earlier(commit) if repository.has(one)] for commit in commits}
     changes = repository.changes_of(list(dict.fromkeys(chain.from_iterable(names.values()))))
     found = {
-        commit: sessions_behind(chain.from_iterable(changes[one].files for one in every), writes, roots)
+        commit: sessions_behind(
+            chain.from_iterable(changes[one].files for one in every), writes, roots
+        )
         for commit, every in names.items()
     }
     return {commit: sessions for commit, sessions in found.items() if sessions}
@@ -157,7 +177,11 @@ def _refusal(hook: Hook, repository: Repository, leaving: _Leaving) -> str:
         answer = _answer(terminal, leaving)
     if answer == "a":
         repository.set_config(setting, leaving.mode)
-    return "" if answer in ("y", "a") else f"you did not agree. `git config {NEVER} never` ends the question."
+    return (
+        ""
+        if answer in ("y", "a")
+        else f"you did not agree. `git config {NEVER} never` ends the question."
+    )
 
 
 def _answer(terminal: Terminal, leaving: _Leaving) -> str:
@@ -198,7 +222,11 @@ def _beginnings(leaving: _Leaving) -> Iterator[str]:
         yield f"  {title}"
         for prompt in session.prompts:
             line = show_text(" ".join(prompt.text.split()))
-            cut = f"{line[:BEGINNING]}... ({counted(len(prompt.text), 'character')})" if len(line) > BEGINNING else line
+            cut = (
+                f"{line[:BEGINNING]}... ({counted(len(prompt.text), 'character')})"
+                if len(line) > BEGINNING
+                else line
+            )
             yield f"    {prompt.turn}: {cut}"
 
 

@@ -1,4 +1,6 @@
-"""The terminal of the person who runs git: a hook's own input is git's, and its output may be a framework's."""
+"""The terminal of the person who runs git: a hook's own input is git's, and its output may be a
+framework's.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 PATIENCE_S = 120.0
-"""Seconds for an answer: git holds the connection to the remote open meanwhile, and nobody may be looking."""
+"""Seconds for an answer: git holds the connection to the remote open meanwhile, and nobody may be
+looking.
+"""
 
 
 class Terminal(Struct, frozen=True):
@@ -27,7 +31,9 @@ class Terminal(Struct, frozen=True):
 
     def ask(self, question: str) -> str:
         """The line that is typed, without blanks around it; "" if none comes."""
-        termios.tcflush(self.descriptor, termios.TCIFLUSH)  # what was typed before is no answer to this
+        termios.tcflush(
+            self.descriptor, termios.TCIFLUSH
+        )  # what was typed before is no answer to this
         self.say(question)
         if not select.select([self.descriptor], [], [], PATIENCE_S)[0]:
             self.say("\n")
@@ -37,7 +43,9 @@ class Terminal(Struct, frozen=True):
 
 @contextmanager
 def terminal() -> Iterator[Terminal | None]:
-    """The terminal, if there is one and this process may read from it: one in the background would be stopped."""
+    """The terminal, if there is one and this process may read from it: one in the background would
+    be stopped.
+    """
     try:
         descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:

@@ -36,7 +36,9 @@ def goes_through(stage: str) -> str:
 def is_stopped(stage: str) -> str:
     """What a hook says that stops git for want of a review."""
     action = {"pre-push": "push", "pre-merge-commit": "merge"}.get(stage, "commit")
-    return f'NOT REVIEWED. The {action} is stopped, because gate.toml has [on] inconclusive = "block".'
+    return (
+        f'NOT REVIEWED. The {action} is stopped, because gate.toml has [on] inconclusive = "block".'
+    )
 
 
 def files_want_block(start: Path) -> bool:

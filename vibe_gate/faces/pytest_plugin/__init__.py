@@ -6,8 +6,8 @@ cases   labelled cases of the project's rubrics as tests      costs    what they
 pages   HTML pages of the runs, below `--vibe-report`         tally    how the tests of agents ended
 marker  the marker `vibe`, and which repetition is under way  attempts each time a test was carried out
 
-Every pytest of this environment imports this file, so it imports pytest and `marker` alone; the rest waits for a test
-that asks.
+Every pytest of this environment imports this file, so it imports pytest and `marker` alone; the
+rest waits for a test that asks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from vibe_gate.faces.pytest_plugin.vibe import Vibe
 
 
-SKIPPED_ONES = "undecided tests were skipped: they tested nothing. In CI, and with --vibe-strict, they fail."
+SKIPPED_ONES = (
+    "undecided tests were skipped: they tested nothing. In CI, and with --vibe-strict, they fail."
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,7 +46,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="fail tests that would be skipped as undecided; always so in CI",
     )
     group.addoption(
-        "--vibe-max-usd", type=_usd, metavar="USD", help="what all agents of this session may cost, live or recorded"
+        "--vibe-max-usd",
+        type=_usd,
+        metavar="USD",
+        help="what all agents of this session may cost, live or recorded",
     )
     group.addoption(
         "--vibe-report",
@@ -52,8 +57,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="write a page of each run to DIR, and index.html: tests by model and repetition, and the runs",
     )
-    group.addoption("--vibe-cases", action="store_true", help="run the labelled cases in .vibe-gate/cases, too")
-    group.addoption("--vibe-repeat", type=int, metavar="N", help="repeat each test of the fixture vibe N times")
+    group.addoption(
+        "--vibe-cases", action="store_true", help="run the labelled cases in .vibe-gate/cases, too"
+    )
+    group.addoption(
+        "--vibe-repeat", type=int, metavar="N", help="repeat each test of the fixture vibe N times"
+    )
     group.addoption(
         "--vibe-repeat-all",
         action="store_true",
@@ -100,11 +109,17 @@ def _dollars(usd: float) -> str:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Collect no test of those that a labelled case may hold."""
-    return True if config.getoption("--vibe-cases") and collection_path.match(".vibe-gate/cases/*") else None
+    return (
+        True
+        if config.getoption("--vibe-cases") and collection_path.match(".vibe-gate/cases/*")
+        else None
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Add the labelled cases of the project, if they are wanted."""
     if config.getoption("--vibe-cases"):
         from vibe_gate.faces.pytest_plugin import cases
@@ -114,7 +129,9 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 @pytest.fixture
 def vibe_repo(tmp_path: Path) -> VibeRepo:
-    """A new git repository with one empty commit: `path`, `write(path, text)`, `commit(message)`, `git(*args)`."""
+    """A new git repository with one empty commit: `path`, `write(path, text)`, `commit(message)`,
+    `git(*args)`.
+    """
     from vibe_gate.faces.pytest_plugin.repo import VibeRepo
 
     return VibeRepo(tmp_path / "repo")
@@ -122,10 +139,16 @@ def vibe_repo(tmp_path: Path) -> VibeRepo:
 
 @pytest.fixture(name="vibe")  # as a name of this package, `vibe` is the module
 def vibe_fixture(request: pytest.FixtureRequest) -> Iterator[Vibe]:
-    """Agents, judges and workflows for this test; they work on `vibe_repo` if the test asks for that, too."""
+    """Agents, judges and workflows for this test; they work on `vibe_repo` if the test asks for
+    that, too.
+    """
     from vibe_gate.faces.pytest_plugin.vibe import Vibe
 
-    workspace = request.getfixturevalue("vibe_repo") if "vibe_repo" in request.fixturenames else request.config.rootpath
+    workspace = (
+        request.getfixturevalue("vibe_repo")
+        if "vibe_repo" in request.fixturenames
+        else request.config.rootpath
+    )
     made = Vibe(request.node, Path(workspace))
     yield made
     made.close()
@@ -158,7 +181,9 @@ def pytest_runtest_makereport(
         return (yield)
     from vibe_gate.faces.pytest_plugin import attempts, wire
 
-    if call.when == "call" and call.excinfo is None:  # a test that catches it would pass, whatever its agents did
+    if (
+        call.when == "call" and call.excinfo is None
+    ):  # a test that catches it would pass, whatever its agents did
         call.excinfo = wire.caught(item)
     if call.excinfo is not None:
         wire.hide_own_frames(call.excinfo.value)
@@ -170,16 +195,22 @@ def pytest_runtest_makereport(
     return report
 
 
-def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -> tuple[str, str, str] | None:
+def pytest_report_teststatus(
+    report: pytest.TestReport | pytest.CollectReport,
+) -> tuple[str, str, str] | None:
     """Count a test whose agent could not be run as an error, in whatever phase that was."""
     return ("error", "E", "ERROR") if report.failed and hasattr(report, "vibe_error") else None
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Show what agents cost, if any ran, and how the tests of agents ended, by kind."""
     reports = [report for some in terminalreporter.stats.values() for report in some]
     replayed, tests = config.getoption("--vibe-wire") == "replay", {}
-    if any(name == "vibe" for report in reports for name, _ in getattr(report, "user_properties", ())):
+    if any(
+        name == "vibe" for report in reports for name, _ in getattr(report, "user_properties", ())
+    ):
         from vibe_gate.faces.pytest_plugin import costs
 
         tests = costs.ran(terminalreporter.stats)

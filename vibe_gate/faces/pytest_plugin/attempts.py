@@ -1,4 +1,6 @@
-"""Each time that a test of agents was carried out: told by pytest's reports, and by the bundles of its runs."""
+"""Each time that a test of agents was carried out: told by pytest's reports, and by the bundles of
+its runs.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,17 @@ from vibe_gate.store.bundles import Bundles
 from vibe_gate.store.tested import note_tested_run
 
 Row = dict[str, Any]
-"""A run of an attempt, as JSON, for it may come from a worker: `tested`, and `run` as of `costs.Run`, with its `entry`;
-of an attempt without a run with a bundle `tested` alone."""
+"""A run of an attempt, as JSON, for it may come from a worker: `tested`, and `run` as of
+`costs.Run`, with its `entry`; of an attempt without a run with a bundle `tested` alone.
+"""
 
 _ROWS, _SEEN = pytest.StashKey[list[Row]](), pytest.StashKey[int]()
 
 
 def tell(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Take down how a test ended, once its call did, or what kept it from that; its last report has all of it."""
+    """Take down how a test ended, once its call did, or what kept it from that; its last report has
+    all of it.
+    """
     rows = item.stash.setdefault(_ROWS, [])
     if report.when == "teardown":
         if report.failed and rows:
@@ -50,7 +55,9 @@ def _result(report: pytest.TestReport) -> TestResult:
 
 
 def _end_with_error(rows: Sequence[Row]) -> None:
-    """The teardown of the last time failed. Bundles keep what the call came to: they may be gone by now."""
+    """The teardown of the last time failed. Bundles keep what the call came to: they may be gone by
+    now.
+    """
     last = rows[-1]["tested"]
     for row in rows:
         if row["tested"]["attempt"] == last["attempt"]:
@@ -63,7 +70,9 @@ def _rows(item: pytest.Item, result: TestResult) -> Iterator[Row]:
     runs = every[item.stash.get(_SEEN, 0) :]
     item.stash[_SEEN] = len(every)
     redact, repetition = Redactor(own_environ()).text, item.stash.get(REPETITION, 1)
-    model = next((run["model"] for run in runs if not run["judges"]), runs[0]["model"] if runs else "")
+    model = next(
+        (run["model"] for run in runs if not run["judges"]), runs[0]["model"] if runs else ""
+    )
     test, asked = named(item, model)
     first = Path(runs[0]["bundle"]).name if runs else f"{len(item.stash[_ROWS])}"
     for run in runs or [{}]:
@@ -83,7 +92,9 @@ def _rows(item: pytest.Item, result: TestResult) -> Iterator[Row]:
 
 
 def _noted(bundle: Path, tested: TestedRun) -> RunEntry | None:
-    """The run's entry; None if its bundle cannot be read any more. What cannot be written is not worth a test."""
+    """The run's entry; None if its bundle cannot be read any more. What cannot be written is not
+    worth a test.
+    """
     key, run_id = bundle.parts[-2:]
     bundles = Bundles(bundle.parents[2], Provenance(now()))
     try:
@@ -96,21 +107,28 @@ def _noted(bundle: Path, tested: TestedRun) -> RunEntry | None:
 
 
 def named(item: pytest.Item, model: str) -> tuple[str, str]:
-    """The test's id without the parameter that names its model, and what that parameter says; "" without one.
+    """The test's id without the parameter that names its model, and what that parameter says; ""
+    without one.
 
-    A parameter names it if its value is the model that answered, or if it is called `model` and its value is part of
-    that model's name, or nothing answered.
+    A parameter names it if its value is the model that answered, or if it is called `model` and its
+    value is part of that model's name, or nothing answered.
     """
     names, callspec = [item.name], getattr(item, "callspec", None)
     asked = ""
     if callspec is not None:
         # pytest joins a parameter's id with others' by "-", which ids have, too.
         ids, values = list(getattr(callspec, "_idlist", ())), callspec.params
-        at = next((at for at, (name, value) in enumerate(values.items()) if _names(name, value, model)), None)
+        at = next(
+            (at for at, (name, value) in enumerate(values.items()) if _names(name, value, model)),
+            None,
+        )
         if at is not None and len(ids) == len(values):
             asked = str([*values.values()][at])
             del ids[at]
-            names = [getattr(item, "originalname", item.name), f"[{'-'.join(map(str, ids))}]" if ids else ""]
+            names = [
+                getattr(item, "originalname", item.name),
+                f"[{'-'.join(map(str, ids))}]" if ids else "",
+            ]
     parent = item.parent.nodeid if item.parent else ""
     return "::".join(filter(None, (parent, "".join(names)))), asked
 

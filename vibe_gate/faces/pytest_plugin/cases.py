@@ -1,4 +1,6 @@
-"""The labelled cases of the project's rubrics as tests: what `vibe-gate test` runs, with `--vibe-cases`."""
+"""The labelled cases of the project's rubrics as tests: what `vibe-gate test` runs, with
+`--vibe-cases`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from vibe_gate.errors import GateError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.pytest_plugin.vibe import project_of
-from vibe_gate.faces.pytest_plugin.wire import LEFT_OPEN, WITHOUT_CASSETTE, Inconclusive, TestWire, note, own_environ
+from vibe_gate.faces.pytest_plugin.wire import (
+    LEFT_OPEN,
+    WITHOUT_CASSETTE,
+    Inconclusive,
+    TestWire,
+    note,
+    own_environ,
+)
 from vibe_gate.gate.cases import Case
 from vibe_gate.run.cases import CaseSet, read_case_set
 
@@ -29,8 +38,13 @@ def items(session: pytest.Session) -> list[CaseItem]:
         cases = reading.enter_context(read_case_set(project, own_environ(), nested=True))
     except UsageError as error:
         raise pytest.UsageError(f"--vibe-cases: {error}") from None
-    made = [CaseItem.from_parent(session, name=case.folder, cases=cases, case=case) for case in cases.cases]
-    session.ihook.pytest_collectreport(report=pytest.CollectReport(CASES, "passed", None, [*made]))  # it counts them
+    made = [
+        CaseItem.from_parent(session, name=case.folder, cases=cases, case=case)
+        for case in cases.cases
+    ]
+    session.ihook.pytest_collectreport(
+        report=pytest.CollectReport(CASES, "passed", None, [*made])
+    )  # it counts them
     return made
 
 
@@ -44,7 +58,9 @@ class CaseItem(pytest.Item):
         self._cases = cases
 
     def runtest(self) -> None:
-        """Fail with what came out otherwise. Inconclusive: it cannot be decided, or has no cassette."""
+        """Fail with what came out otherwise. Inconclusive: it cannot be decided, or has no
+        cassette.
+        """
         wire = TestWire(self, None, 1)
         with wire.limit(self._cases.max_cost_usd) as spending:
             walk = self._cases.run(
@@ -69,7 +85,11 @@ class CaseItem(pytest.Item):
         self, excinfo: pytest.ExceptionInfo[BaseException], style: TracebackStyle | None = None
     ) -> str | TerminalRepr:
         """The sentence of an error of vibe-gate; pytest's own report of anything else."""
-        return str(excinfo.value) if isinstance(excinfo.value, GateError) else super().repr_failure(excinfo, style)
+        return (
+            str(excinfo.value)
+            if isinstance(excinfo.value, GateError)
+            else super().repr_failure(excinfo, style)
+        )
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where it is defined, and a headline."""

@@ -1,4 +1,6 @@
-"""What the agents of a session cost: a table at the end, by test and, if there were several, by model."""
+"""What the agents of a session cost: a table at the end, by test and, if there were several, by
+model.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,28 @@ COLUMNS = 80
 OVER = "over budget"
 
 Run = dict[str, Any]
-"""What a test's `user_properties` say of one run (`Vibe`), as JSON: it comes from a worker and goes into JUnit XML."""
+"""What a test's `user_properties` say of one run (`Vibe`), as JSON: it comes from a worker and goes
+into JUnit XML.
+"""
 
 
 def ran(reports: Mapping[str, Sequence[Any]]) -> dict[str, list[Run]]:
     """The runs of each test, by its id; `reports` as of `TerminalReporter.stats`."""
     found: dict[str, list[Run]] = {}
-    for report in (one for some in reports.values() for one in some if isinstance(one, pytest.TestReport)):
+    for report in (
+        one for some in reports.values() for one in some if isinstance(one, pytest.TestReport)
+    ):
         runs = [json.loads(str(value)) for name, value in report.user_properties if name == "vibe"]
-        if len(runs) > len(found.get(report.nodeid, ())):  # each phase reports those of the phases before it, too
+        if len(runs) > len(
+            found.get(report.nodeid, ())
+        ):  # each phase reports those of the phases before it, too
             found[report.nodeid] = runs
     return found
 
 
-def write(terminal: pytest.TerminalReporter, tests: Mapping[str, list[Run]], *, replayed: bool) -> None:
+def write(
+    terminal: pytest.TerminalReporter, tests: Mapping[str, list[Run]], *, replayed: bool
+) -> None:
     """Write the tables below a headline."""
     by_test: dict[tuple[str, str], list[Run]] = {}
     by_model: dict[str, dict[str, list[Run]]] = {}
@@ -41,7 +51,9 @@ def write(terminal: pytest.TerminalReporter, tests: Mapping[str, list[Run]], *, 
             by_test.setdefault((test, run["model"] or "?"), []).append(run)
             if run["model"]:
                 by_model.setdefault(run["model"], {}).setdefault(test, []).append(run)
-    terminal.write_sep("=", "cost of agents" + (" as recorded, nothing was paid" if replayed else ""))
+    terminal.write_sep(
+        "=", "cost of agents" + (" as recorded, nothing was paid" if replayed else "")
+    )
     table = _table("test", "model", "turns", "tokens", "USD")
     for (test, model), runs in by_test.items():
         over = f" ({OVER})" if any(run.get("over_budget") for run in runs) else ""
@@ -51,7 +63,10 @@ def write(terminal: pytest.TerminalReporter, tests: Mapping[str, list[Run]], *, 
     _print(terminal, table)
     if len(by_model) > 1:
         terminal.write_line("")
-        _print(terminal, _models(by_model, {report.nodeid for report in terminal.stats.get("passed", ())}))
+        _print(
+            terminal,
+            _models(by_model, {report.nodeid for report in terminal.stats.get("passed", ())}),
+        )
 
 
 def _models(by_model: Mapping[str, Mapping[str, list[Run]]], passed: set[str]) -> Table:
@@ -61,13 +76,17 @@ def _models(by_model: Mapping[str, Mapping[str, list[Run]]], passed: set[str]) -
         runs = [run for some in tests.values() for run in some]
         usd = [run["usd"] for run in runs]
         each = "?" if None in usd else f"{sum(usd) / len(tests):.4f}"
-        table.add_row(Text(safe(model)), f"{len(passed & tests.keys())} of {len(tests)}", *_sums(runs), each)
+        table.add_row(
+            Text(safe(model)), f"{len(passed & tests.keys())} of {len(tests)}", *_sums(runs), each
+        )
     return table
 
 
 def _sums(runs: Sequence[Run]) -> tuple[str, str, str]:
     """Turns, tokens and USD as text."""
-    turns, tokens, usd = (sum(run[name] or 0 for run in runs) for name in ("turns", "tokens", "usd"))
+    turns, tokens, usd = (
+        sum(run[name] or 0 for run in runs) for name in ("turns", "tokens", "usd")
+    )
     unknown = any(run["usd"] is None for run in runs)
     return f"{turns:,}", f"{tokens:,}", f"{usd:.4f}{' + ?' if unknown else ''}"
 
@@ -85,7 +104,11 @@ def _print(terminal: pytest.TerminalReporter, table: Table) -> None:
     """In colour where pytest uses any; else plain."""
     text, coloured = StringIO(), terminal.hasmarkup
     console = Console(
-        file=text, width=COLUMNS, force_terminal=coloured, color_system="standard" if coloured else None, _environ={}
+        file=text,
+        width=COLUMNS,
+        force_terminal=coloured,
+        color_system="standard" if coloured else None,
+        _environ={},
     )
     console.print(table)
     for line in text.getvalue().splitlines():

@@ -1,4 +1,6 @@
-"""The marker `vibe`, and which repetition of a test is under way. Imports pytest alone, as the package does."""
+"""The marker `vibe`, and which repetition of a test is under way. Imports pytest alone, as the
+package does.
+"""
 
 from __future__ import annotations
 

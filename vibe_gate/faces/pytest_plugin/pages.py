@@ -1,4 +1,6 @@
-"""`--vibe-report DIR`: a page of each run, and an index: tests by model and repetition, and a list of the runs."""
+"""`--vibe-report DIR`: a page of each run, and an index: tests by model and repetition, and a list
+of the runs.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,16 @@ FOLDER = pytest.StashKey["PagesFolder"]()
 
 
 def open_folder(path: Path, root: Path) -> PagesFolder:
-    """The folder for the pages, made if it is missing. UsageError: it has files of others. StorageError, OSError."""
+    """The folder for the pages, made if it is missing. UsageError: it has files of others.
+    StorageError, OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     return open_pages(Bundles(root, Provenance(now())), path)
 
 
 def write(folder: PagesFolder, bundles: Iterable[Path]) -> None:
-    """Write a page of each run. One whose models were shown what stays in its clone is without its conversations.
+    """Write a page of each run. One whose models were shown what stays in its clone is without its
+    conversations.
 
     StorageError, IntegrityError.
     """
@@ -47,15 +52,21 @@ def write(folder: PagesFolder, bundles: Iterable[Path]) -> None:
 
 
 def _name(bundle: Path) -> str:
-    """The name of the run's page. Runs that two workers begin in one millisecond, in two repositories, share an id."""
+    """The name of the run's page. Runs that two workers begin in one millisecond, in two
+    repositories, share an id.
+    """
     return f"{bundle.name}-{sha256(os.fsencode(bundle)).hexdigest()[:4]}.html"
 
 
 def write_index(terminal: pytest.TerminalReporter, folder: PagesFolder, *, replayed: bool) -> None:
     """Write the index of this session, and say where it is."""
     attempts: dict[str, list[Row]] = {}
-    for report in (one for some in terminal.stats.values() for one in some if hasattr(one, "vibe_attempts")):
-        if len(report.vibe_attempts) > len(attempts.get(report.nodeid, ())):  # a test that was run again has more
+    for report in (
+        one for some in terminal.stats.values() for one in some if hasattr(one, "vibe_attempts")
+    ):
+        if len(report.vibe_attempts) > len(
+            attempts.get(report.nodeid, ())
+        ):  # a test that was run again has more
             attempts[report.nodeid] = report.vibe_attempts
     rows = [row for some in attempts.values() for row in some]
     runs = list(_runs(rows, terminal.config.rootpath, folder))
@@ -64,7 +75,13 @@ def write_index(terminal: pytest.TerminalReporter, folder: PagesFolder, *, repla
     figures = {run.entry.place: run.figures for run in runs}
     total = statistics([run.entry for run in runs], {}, lambda entry: figures[entry.place])
     bare = tuple(convert(row["tested"], TestedRun) for row in rows if "entry" not in row)
-    site = Site(tuple(runs), total, without_runs=bare, is_session=True, replayed=replayed and bool(total.usd))
+    site = Site(
+        tuple(runs),
+        total,
+        without_runs=bare,
+        is_session=True,
+        replayed=replayed and bool(total.usd),
+    )
     folder.put_index(index_page(site))
     terminal.write_line(f"report: {folder.index}")
 

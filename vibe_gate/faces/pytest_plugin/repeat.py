@@ -15,7 +15,8 @@ Outcome = Literal["passed", "failed", "error", "skipped"]
 
 
 def carried_out(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Repeat the test with fresh fixtures, until it passed often enough or cannot any more, and report it once.
+    """Repeat the test with fresh fixtures, until it passed often enough or cannot any more, and
+    report it once.
 
     None: it is not to be repeated, and pytest goes on with it.
     """
@@ -30,15 +31,20 @@ def carried_out(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     runs: list[tuple[Outcome, list[pytest.TestReport]]] = []
     for number in range(1, limits.repeat + 1):
         item.stash[REPETITION] = number
-        # Fixtures of the test's module, class and session stay set up: the parent is taken for the test that follows.
+        # Fixtures of the test's module, class and session stay set up: the parent is taken for the
+        # test that follows.
         reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
         runs.append((_outcome(reports), reports))
         passed = sum(outcome == "passed" for outcome, _ in runs)
         is_certain = passed >= needed or len(runs) - passed > limits.repeat - needed
-        if (is_certain and not item.config.getoption("--vibe-repeat-all")) or item.session.shouldstop:
+        if (
+            is_certain and not item.config.getoption("--vibe-repeat-all")
+        ) or item.session.shouldstop:
             break
     reports = _together(item, runs, passed=passed >= needed, of=limits.repeat, needed=needed)
-    last = pytest.CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), "teardown")
+    last = pytest.CallInfo.from_call(
+        lambda: item.session._setupstate.teardown_exact(nextitem), "teardown"
+    )
     if last.excinfo:
         reports[-1] = item.ihook.pytest_runtest_makereport(item=item, call=last)
     for report in reports:
@@ -48,7 +54,10 @@ def carried_out(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
 
 
 def _outcome(reports: list[pytest.TestReport]) -> Outcome:
-    if any(report.failed and (report.when != "call" or hasattr(report, "vibe_error")) for report in reports):
+    if any(
+        report.failed and (report.when != "call" or hasattr(report, "vibe_error"))
+        for report in reports
+    ):
         return "error"
     if any(report.failed for report in reports):
         return "failed"
@@ -56,11 +65,20 @@ def _outcome(reports: list[pytest.TestReport]) -> Outcome:
 
 
 def _together(
-    item: pytest.Item, runs: list[tuple[Outcome, list[pytest.TestReport]]], *, passed: bool, of: int, needed: int
+    item: pytest.Item,
+    runs: list[tuple[Outcome, list[pytest.TestReport]]],
+    *,
+    passed: bool,
+    of: int,
+    needed: int,
 ) -> list[pytest.TestReport]:
-    """Those of the first run that came out as all of them do: passed; else failed, error or skipped, if any was."""
+    """Those of the first run that came out as all of them do: passed; else failed, error or
+    skipped, if any was.
+    """
     found = dict(reversed(runs))
-    wanted: tuple[Outcome, ...] = ("passed",) if passed else ("failed", "error", "skipped", "passed")
+    wanted: tuple[Outcome, ...] = (
+        ("passed",) if passed else ("failed", "error", "skipped", "passed")
+    )
     reports = next(found[outcome] for outcome in wanted if outcome in found)
     times = sum(outcome == "passed" for outcome, _ in runs)
     carried = "" if len(runs) == of else f", {len(runs)} carried out"

@@ -10,14 +10,24 @@ from vibe_gate.git import run_as_user
 
 
 class VibeRepo(os.PathLike[str]):
-    """A git repository for one test. The user's own hooks, templates and signing do not reach it."""
+    """A git repository for one test. The user's own hooks, templates and signing do not reach
+    it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         path.mkdir(parents=True)
         self.git("init", "--quiet", "--template=", "--initial-branch=main")
-        settings = {"user.name": "vibe", "user.email": "vibe@vibe-gate.invalid", "commit.gpgSign": "false"}
-        for name, value in {**settings, "core.hooksPath": os.devnull, "core.autocrlf": "false"}.items():
+        settings = {
+            "user.name": "vibe",
+            "user.email": "vibe@vibe-gate.invalid",
+            "commit.gpgSign": "false",
+        }
+        for name, value in {
+            **settings,
+            "core.hooksPath": os.devnull,
+            "core.autocrlf": "false",
+        }.items():
             self.git("config", name, value)
         self.commit("Begin")
 
@@ -41,7 +51,9 @@ class VibeRepo(os.PathLike[str]):
         return self.git("rev-parse", "HEAD")
 
     def git(self, *args: str) -> str:
-        """Run git here; its output without the last newline. AssertionError, with its complaint, if it fails."""
+        """Run git here; its output without the last newline. AssertionError, with its complaint, if
+        it fails.
+        """
         answer = run_as_user(self.path, own_environ(), *args)
         assert answer.code == 0, f"git {' '.join(args)}: {answer.err}"
         return answer.line

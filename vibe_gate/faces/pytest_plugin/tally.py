@@ -7,13 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ENDS = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
-"""pytest's categories that count tests. What nothing was decided about is counted by itself, whatever its category."""
+"""pytest's categories that count tests. What nothing was decided about is counted by itself,
+whatever its category.
+"""
 
 
 def closing_line(
-    reports: Mapping[str, Sequence[Any]], tests: Mapping[str, Sequence[Mapping[str, Any]]], *, replayed: bool
+    reports: Mapping[str, Sequence[Any]],
+    tests: Mapping[str, Sequence[Mapping[str, Any]]],
+    *,
+    replayed: bool,
 ) -> str:
-    """`vibe-gate: 3 passed, 1 failed, 2 undecided (1 timed out, 1 without a cassette), $0.4200`; "" if none ran.
+    """`vibe-gate: 3 passed, 1 failed, 2 undecided (1 timed out, 1 without a cassette), $0.4200`; ""
+    if none ran.
 
     `reports` as of `TerminalReporter.stats`; `tests`: the runs of each test, as of `costs.ran`.
     """
@@ -24,7 +30,9 @@ def closing_line(
                 undecided[kind] += 1
             elif hasattr(report, "vibe_test"):
                 ends[end] += 1
-    parts = [f"{count} {end}{'s' if end == 'error' and count > 1 else ''}" for end, count in ends.items()]
+    parts = [
+        f"{count} {end}{'s' if end == 'error' and count > 1 else ''}" for end, count in ends.items()
+    ]
     if undecided:
         kinds = ", ".join(f"{count} {kind}" for kind, count in undecided.most_common())
         parts.append(f"{undecided.total()} undecided ({kinds})")

@@ -1,4 +1,6 @@
-"""What the fixture `vibe` gives a test: agents, judges and workflows as runs of their own, and what they did."""
+"""What the fixture `vibe` gives a test: agents, judges and workflows as runs of their own, and what
+they did.
+"""
 
 from __future__ import annotations
 
@@ -68,12 +70,16 @@ UNDECIDED = {
     "no_answer": "without an answer in the form asked for",
     "two_answers": "without an answer in the form asked for",
 }
-"""Ends of an agent's session that say nothing about its work, and what the closing line calls them."""
+"""Ends of an agent's session that say nothing about its work, and what the closing line calls
+them.
+"""
 
 CHECKED: Final = "checked"
 ACCEPTED: Final = "accepted"
 _Ends = Literal["undecided", "checked", "accepted"]
-"""What a session that did not end well makes of a test: undecided (a judge's, a workflow's), failed, or nothing."""
+"""What a session that did not end well makes of a test: undecided (a judge's, a workflow's),
+failed, or nothing.
+"""
 
 JUDGE = """\
 You judge what a coding agent did to a repository. Your working directory holds the files as the agent left them; read \
@@ -83,14 +89,18 @@ _GATE = pytest.StashKey[Gate]()
 
 
 def gate_of(config: pytest.Config) -> Gate:
-    """The gate of the project under test, as its files are when the first test asks. DefinitionError."""
+    """The gate of the project under test, as its files are when the first test asks.
+    DefinitionError.
+    """
     if _GATE not in config.stash:
         config.stash[_GATE] = own_gate(project_of(config.rootpath))
     return config.stash[_GATE]
 
 
 def project_of(rootdir: Path) -> Path:
-    """The nearest folder with definitions, from rootdir up to the repository's root; without any, that root."""
+    """The nearest folder with definitions, from rootdir up to the repository's root; without any,
+    that root.
+    """
     around = (rootdir, *rootdir.parents)
     top = next((folder for folder in around if (folder / ".git").exists()), rootdir)
     inside = around[: around.index(top) + 1]
@@ -98,7 +108,9 @@ def project_of(rootdir: Path) -> Path:
 
 
 class _Run(Struct):
-    """One run of a test: where it works, its cassette, whether it judges another; `done` once it was recorded."""
+    """One run of a test: where it works, its cassette, whether it judges another; `done` once it
+    was recorded.
+    """
 
     workspace: Path
     cassette: Path | None
@@ -114,9 +126,10 @@ class _Run(Struct):
 class Vibe:
     """Agents, judges and workflows for one test.
 
-    `task` is the test's own pytest item. `files`, `tools` and `timeline` are about all agents' runs of the test, in the
-    order in which they began. Whatever cannot be decided (a limit reached, no recorded answer) raises Inconclusive,
-    which skips the test; a model or agent that cannot be reached raises another GateError, which counts as an error.
+    `task` is the test's own pytest item. `files`, `tools` and `timeline` are about all agents' runs
+    of the test, in the order in which they began. Whatever cannot be decided (a limit reached, no
+    recorded answer) raises Inconclusive, which skips the test; a model or agent that cannot be
+    reached raises another GateError, which counts as an error.
     """
 
     def __init__(self, item: pytest.Item, workspace: Path) -> None:
@@ -153,23 +166,34 @@ class Vibe:
         watch: Watcher | None = None,
         check: bool = True,
     ) -> AgentExecution:
-        """Start an agent at once; await what comes back for its turn's RunResult. Arguments as of `run_agent`.
+        """Start an agent at once; await what comes back for its turn's RunResult. Arguments as of
+        `run_agent`.
 
-        `agent`: an Agent, or the id of one of the project under test. `model` is asked in place of the agent's own.
-        An agent that fails (a limit, a refusal) fails the test. With `check=False` the result comes back, and its
-        `status` and `error` say how the session ended.
+        `agent`: an Agent, or the id of one of the project under test. `model` is asked in place of
+        the agent's own. An agent that fails (a limit, a refusal) fails the test. With `check=False`
+        the result comes back, and its `status` and `error` say how the session ended.
         """
         if asyncio._get_running_loop() is None:
-            raise UsageError("vibe.run is for async tests, on asyncio; in others, call vibe.sync.run(...).")
+            raise UsageError(
+                "vibe.run is for async tests, on asyncio; in others, call vibe.sync.run(...)."
+            )
         if isinstance(agent, str):
-            self._named(chosen.agent_named, agent)  # before a missing cassette hides that there is none
+            self._named(
+                chosen.agent_named, agent
+            )  # before a missing cassette hides that there is none
         run = self._begin(workspace)
 
         async def carry_out(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
             plan = one_agent(
-                agent, prompt, context=context, resume=resume or "", schema=schema, model=model, watchers=watchers,
+                agent,
+                prompt,
+                context=context,
+                resume=resume or "",
+                schema=schema,
+                model=model,
+                watchers=watchers,
                 stop=stop,
-            )  # fmt: skip
+            )
             ends: _Ends = CHECKED if check else ACCEPTED
             limits = {"timeout_s": timeout_s, "max_cost_usd": max_cost_usd}
             return await self._carried_out(run, ends=ends, plan=plan, **limits)
@@ -189,14 +213,20 @@ class Vibe:
         max_cost_usd: float | None = None,
         model: str | None = None,
     ) -> RunResult:
-        """Run a workflow of the project under test; the whole run's RunResult, whose `summary` has the outcome."""
+        """Run a workflow of the project under test; the whole run's RunResult, whose `summary` has
+        the outcome.
+        """
         self._named(chosen.workflow_named, id)
         run = self._begin(workspace, needed=False)
-        done = await self._carried_out(run, workflow=id, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd)
+        done = await self._carried_out(
+            run, workflow=id, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd
+        )
         return read_bundle(done.bundle)
 
     @overload
-    async def judge(self, result: RunResult, rubric: Rubric | str, *, throw_on_fail: bool = True) -> Summary: ...
+    async def judge(
+        self, result: RunResult, rubric: Rubric | str, *, throw_on_fail: bool = True
+    ) -> Summary: ...
 
     @overload
     async def judge(
@@ -218,12 +248,14 @@ class Vibe:
         answer: type[M] | None = None,
         throw_on_fail: bool = True,
     ) -> Summary | M:
-        """Judge what a run changed, in its workspace, by a rubric of the project or one that is given.
+        """Judge what a run changed, in its workspace, by a rubric of the project or one that is
+        given.
 
-        Without `answer` the rubric's checks and judges decide, as in a review, and a fail raises AssertionError with
-        the findings. With a pydantic model as `answer` one agent that only reads is asked the rubric's questions and
-        the `instructions`, and fills the model; a field `passed` that is False raises AssertionError with all fields.
-        UsageError: nothing is asked, or the files are not those any more on which the run worked.
+        Without `answer` the rubric's checks and judges decide, as in a review, and a fail raises
+        AssertionError with the findings. With a pydantic model as `answer` one agent that only
+        reads is asked the rubric's questions and the `instructions`, and fills the model; a field
+        `passed` that is False raises AssertionError with all fields. UsageError: nothing is asked,
+        or the files are not those any more on which the run worked.
         """
         found = self._named(chosen.rubric_named, rubric) if isinstance(rubric, str) else rubric
         if answer is None:
@@ -233,24 +265,37 @@ class Vibe:
         filled = await self._answered(result, found, instructions or "", answer)
         if throw_on_fail and getattr(filled, "passed", None) is False:
             raise AssertionError(
-                "\n".join(["the judge says no", *(f"{name}: {safe(str(value))}" for name, value in filled)])
+                "\n".join(
+                    [
+                        "the judge says no",
+                        *(f"{name}: {safe(str(value))}" for name, value in filled),
+                    ]
+                )
             )
         return filled
 
     def expect(self, result: RunResult) -> VibeExpectation:
-        """Matchers about what a run did: those of `vibe_gate.expect`, and `await ... .to_pass_rubric(rubric)`."""
+        """Matchers about what a run did: those of `vibe_gate.expect`, and `await ...
+        .to_pass_rubric(rubric)`.
+        """
         return VibeExpectation(result, self)
 
-    def annotate(self, message: str, type: str = "notice", attachment: Attachment | None = None) -> None:
+    def annotate(
+        self, message: str, type: str = "notice", attachment: Attachment | None = None
+    ) -> None:
         """Add a remark to the run that is at work, else to the last one, and to the test's report.
 
         UsageError, StorageError as of RunResult.annotate.
         """
         redactor, at = Redactor(own_environ()), now()
-        self.task.add_report_section("call", "vibe", show_block(redactor.text(f"{type}: {message}\n")))
+        self.task.add_report_section(
+            "call", "vibe", show_block(redactor.text(f"{type}: {message}\n"))
+        )
 
         def write(result: RunResult) -> None:
-            read_bundle(result.bundle_dir, redact=redactor, clock=lambda: at).annotate(message, type, attachment)
+            read_bundle(result.bundle_dir, redact=redactor, clock=lambda: at).annotate(
+                message, type, attachment
+            )
 
         bundles = self.bundles()
         if any(run.at_work for run in self._runs) or not bundles:
@@ -280,9 +325,17 @@ class Vibe:
         of, environ = self._run_of(result), own_environ()
 
         def plan(gate: Gate) -> Plan:
-            if rubric.judge_criteria and self._wire.mode != "replay" and find_upstream(environ) is None:
-                raise GatewayError("No credentials for a model were found; `vibe-gate doctor` says what can be set.")
-            return Plan(id="judge", steps=lambda wf: wf.stage("judge", rubrics=[rubric]), patch=of.patch)
+            if (
+                rubric.judge_criteria
+                and self._wire.mode != "replay"
+                and find_upstream(environ) is None
+            ):
+                raise GatewayError(
+                    "No credentials for a model were found; `vibe-gate doctor` says what can be set."
+                )
+            return Plan(
+                id="judge", steps=lambda wf: wf.stage("judge", rubrics=[rubric]), patch=of.patch
+            )
 
         run = self._begin(of.workspace, needed=False, judges=True)
         summary = (await self._carried_out(run, plan=plan)).review.summary
@@ -291,14 +344,18 @@ class Vibe:
             raise AssertionError("\n".join([verdict, *findings]))
         return summary
 
-    async def _answered(self, result: RunResult, rubric: Rubric | None, instructions: str, answer: type[M]) -> M:
+    async def _answered(
+        self, result: RunResult, rubric: Rubric | None, instructions: str, answer: type[M]
+    ) -> M:
         of = self._run_of(result)
 
         def plan(gate: Gate) -> Plan:
             asked = [f"- {one.question}" for one in rubric.judge_criteria] if rubric else []
             prompt = "\n\n".join(filter(None, ["\n".join(asked), instructions]))
             if not prompt:
-                raise UsageError("vibe.judge asks nothing: give it a rubric with questions, or instructions.")
+                raise UsageError(
+                    "vibe.judge asks nothing: give it a rubric with questions, or instructions."
+                )
             judge, schema = Agent(id="judge", system_prompt=JUDGE), answer.model_json_schema()
             return one_agent(judge, prompt, context=result, schema=schema, patch=of.patch)(gate)
 
@@ -313,14 +370,19 @@ class Vibe:
     def _run_of(self, result: RunResult) -> _Run:
         folder = result.bundle_dir
         for run in self._runs:
-            if run.done and folder in (run.done.bundle, *(stage.bundle for stage in run.done.results)):
+            if run.done and folder in (
+                run.done.bundle,
+                *(stage.bundle for stage in run.done.results),
+            ):
                 return run
         raise UsageError("vibe.judge takes a result of this test's own vibe.run or vibe.workflow.")
 
     # One run
 
     def _named(self, find: Callable[[Gate, str], T], name: str) -> T:
-        """What is called so in the project. UsageError: nothing is, with a note that says where it was looked up."""
+        """What is called so in the project. UsageError: nothing is, with a note that says where it
+        was looked up.
+        """
         config = self.task.config
         try:
             return find(gate_of(config), name)
@@ -336,7 +398,9 @@ class Vibe:
             self.errors.append(error)
             raise
 
-    def _begin(self, workspace: str | os.PathLike[str] | None, *, needed: bool = True, judges: bool = False) -> _Run:
+    def _begin(
+        self, workspace: str | os.PathLike[str] | None, *, needed: bool = True, judges: bool = False
+    ) -> _Run:
         """The next run, with its cassette, which for a replay may be `needed`. Inconclusive."""
         with self._remembering():
             cassette = self._wire.cassette(needed=needed)
@@ -352,10 +416,15 @@ class Vibe:
         ends: _Ends = "undecided",
         **what: Any,  # noqa: ANN401
     ) -> WorkflowRun:
-        """Carry out a run within its limits, and note what it was; `what` as of RunRequest. GateError."""
+        """Carry out a run within its limits, and note what it was; `what` as of RunRequest.
+        GateError.
+        """
         gate = gate_of(self.task.config)
         try:
-            with self._remembering(), self._wire.limit(max_cost_usd or gate.file.budget.max_cost_usd) as spending:
+            with (
+                self._remembering(),
+                self._wire.limit(max_cost_usd or gate.file.budget.max_cost_usd) as spending,
+            ):
                 review = ReviewRequest(
                     Selection("worktree"),
                     max_cost_usd=spending.limit_usd,
@@ -364,11 +433,17 @@ class Vibe:
                 )
                 request = RunRequest(review=review, gate=gate, **what)
                 environ = self._environ_of(run.workspace)
-                walk = run_workflow(request, start=run.workspace, environ=environ, clock=now, progress=unheard)
+                walk = run_workflow(
+                    request, start=run.workspace, environ=environ, clock=now, progress=unheard
+                )
                 try:
                     run.done = await walk
                 except GatewayError:
-                    if self._wire.mode == "replay" and run.cassette is not None and not run.cassette.is_dir():
+                    if (
+                        self._wire.mode == "replay"
+                        and run.cassette is not None
+                        and not run.cassette.is_dir()
+                    ):
                         raise no_cassette() from None
                     raise
                 spending.usd = run.done.review.summary.cost.usd
@@ -381,10 +456,18 @@ class Vibe:
             run.at_work = False
 
     def _environ_of(self, repository: Path) -> dict[str, str]:
-        """This process's; what a repository of a test leaves in the state directory goes with pytest's own folders."""
-        factory = getattr(self.task.config, "_tmp_path_factory", None)  # of pytest's plugin tmpdir, if it is there
+        """This process's; what a repository of a test leaves in the state directory goes with
+        pytest's own folders.
+        """
+        factory = getattr(
+            self.task.config, "_tmp_path_factory", None
+        )  # of pytest's plugin tmpdir, if it is there
         base = factory.getbasetemp().resolve() if factory else Path("/nowhere")
-        own = {"XDG_STATE_HOME": str(base / "state")} if repository.resolve().is_relative_to(base) else {}
+        own = (
+            {"XDG_STATE_HOME": str(base / "state")}
+            if repository.resolve().is_relative_to(base)
+            else {}
+        )
         return own_environ() | own
 
     async def _note(self, run: WorkflowRun, *, judges: bool) -> None:
@@ -398,19 +481,23 @@ class Vibe:
         note(
             self.task,
             used,
-            bundle=os.path.relpath(run.bundle, root) if run.bundle.is_relative_to(root) else str(run.bundle),
+            bundle=os.path.relpath(run.bundle, root)
+            if run.bundle.is_relative_to(root)
+            else str(run.bundle),
             agent=summary.workflow,
             judges=judges,
             outcome=summary.outcome,
-            over_budget=any(stage.status == "budget" for stage in run.results) or self._usd > self._most_usd,
+            over_budget=any(stage.status == "budget" for stage in run.results)
+            or self._usd > self._most_usd,
             duration_ms=summary.duration_ms,
         )
 
     def _require_decided(self, run: WorkflowRun, ends: _Ends, *, is_suite_limit: bool) -> None:
         """Inconclusive, InfrastructureError: the run says nothing about what its agents are worth.
 
-        AgentFailed: the run's own agent failed, and `ends` says that it is the test's subject. `is_suite_limit`: what
-        the whole suite may cost has left less than the agent's own budget, so that a spent one tells nothing of it.
+        AgentFailed: the run's own agent failed, and `ends` says that it is the test's subject.
+        `is_suite_limit`: what the whole suite may cost has left less than the agent's own budget,
+        so that a spent one tells nothing of it.
         """
         if run.unmatched:
             sentence = f"no recorded answer: {difference(run.unmatched[0])}"
@@ -422,13 +509,18 @@ class Vibe:
         undecided = [stage for stage in run.results if stage.outcome in ("error", "inconclusive")]
         summary = run.review.summary
         outcome = summary.outcome
-        if outcome in ("pass", "fail") or any(end_kind(stage.status) == "stopped" for stage in undecided):
+        if outcome in ("pass", "fail") or any(
+            end_kind(stage.status) == "stopped" for stage in undecided
+        ):
             return
         why = "; ".join(f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason)
         missed = dict.fromkeys(place.reason for place in summary.unreviewed)
         notes = (*sentences.key_advice(summary), *run.review.notes)
         why = why or " ".join(notes) or ": ".join([sentences.headline(summary), *missed])
-        known = all(stage.outcome == "inconclusive" or end_kind(stage.status) == "unanswered" for stage in undecided)
+        known = all(
+            stage.outcome == "inconclusive" or end_kind(stage.status) == "unanswered"
+            for stage in undecided
+        )
         error = InfrastructureError(why)
         if outcome == "inconclusive" or (undecided and known):
             kinds = [UNDECIDED[stage.status] for stage in undecided if stage.status in UNDECIDED]
@@ -443,7 +535,11 @@ def _require_agent_ended_well(run: WorkflowRun, *, is_suite_limit: bool) -> None
         if stage.status == "budget" and is_suite_limit:
             continue
         if end_kind(stage.status) in ("limit", "unanswered"):
-            raise AgentFailed(f"{stage.node}: {stage.reason}", stage.status, stage.result if stage.bundle else None)
+            raise AgentFailed(
+                f"{stage.node}: {stage.reason}",
+                stage.status,
+                stage.result if stage.bundle else None,
+            )
 
 
 class VibeExpectation(Expectation):
@@ -454,7 +550,9 @@ class VibeExpectation(Expectation):
         self._vibe = vibe
 
     async def to_pass_rubric(self, rubric: Rubric | str) -> None:
-        """Checks and judges of the rubric pass, as `vibe.judge` asks them. Inconclusive, UsageError."""
+        """Checks and judges of the rubric pass, as `vibe.judge` asks them. Inconclusive,
+        UsageError.
+        """
         summary = await self._vibe.judge(self._result, rubric, throw_on_fail=not self._negated)
         if self._negated and summary.outcome == "pass":
             raise AssertionError(f"not expected: {sentences.headline(summary)}")
@@ -474,7 +572,9 @@ class VibeFiles(Struct, frozen=True):
     _vibe: Vibe
 
     def changed(self, *globs: str) -> list[FileChange]:
-        """Of every run, those that match one of the globs, or all; a file that two runs changed is there twice."""
+        """Of every run, those that match one of the globs, or all; a file that two runs changed is
+        there twice.
+        """
         return [file for result in self._vibe.runs() for file in result.files.changed(*globs)]
 
 
@@ -535,7 +635,9 @@ def _blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
 
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         if asyncio._get_running_loop() is not None:
-            raise UsageError("vibe.sync is for tests that are not async; here, await vibe.run(...) and the like.")
+            raise UsageError(
+                "vibe.sync is for tests that are not async; here, await vibe.run(...) and the like."
+            )
         return asyncio.run(main(*args, **kwargs))
 
     return call

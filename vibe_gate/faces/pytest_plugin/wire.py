@@ -1,4 +1,6 @@
-"""Where a test's answers come from, what it may cost, and what becomes of one that cannot be decided."""
+"""Where a test's answers come from, what it may cost, and what becomes of one that cannot be
+decided.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class Inconclusive(InfrastructureError):
 
 
 def is_strict(config: pytest.Config) -> bool:
-    """Whether a test that cannot be decided fails: a job of CI that skips it would be green with nothing tested."""
+    """Whether a test that cannot be decided fails: a job of CI that skips it would be green with
+    nothing tested.
+    """
     return bool(config.getoption("--vibe-strict")) or in_ci(os.environ)
 
 
@@ -65,8 +69,12 @@ def caught(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
     return pytest.ExceptionInfo.from_exception(errors[0]) if errors else None
 
 
-def note(item: pytest.Item, used: Used, *, agent: str, outcome: str, duration_ms: int, **more: object) -> None:
-    """Write down for reports what a run was; `more`: its `bundle`, whether it `judges`, or went `over_budget`."""
+def note(
+    item: pytest.Item, used: Used, *, agent: str, outcome: str, duration_ms: int, **more: object
+) -> None:
+    """Write down for reports what a run was; `more`: its `bundle`, whether it `judges`, or went
+    `over_budget`.
+    """
     about = {
         "bundle": "",
         "agent": agent,
@@ -83,12 +91,16 @@ def note(item: pytest.Item, used: Used, *, agent: str, outcome: str, duration_ms
 
 
 def own_environ() -> dict[str, str]:
-    """This process's environment, without what a git hook that runs pytest ties to its repository."""
+    """This process's environment, without what a git hook that runs pytest ties to its
+    repository.
+    """
     return {name: value for name, value in os.environ.items() if name not in REPOSITORY_VARIABLES}
 
 
 class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the marker says: seconds for each run, USD for all of a repetition's runs, repetitions."""
+    """What the marker says: seconds for each run, USD for all of a repetition's runs,
+    repetitions.
+    """
 
     timeout_s: Annotated[float, Meta(gt=0)] | None = None
     max_usd: Annotated[float, Meta(gt=0)] | None = None
@@ -126,9 +138,14 @@ def share_of(config: pytest.Config) -> Allowance | None:
         usd: float | None = config.getoption("--vibe-max-usd")
         worker = getattr(config, "workerinput", {"workercount": 1, "workerid": ""})
         workers, number = worker["workercount"], worker["workerid"].removeprefix("gw")
-        said = "the budget of --vibe-max-usd is spent" + (" (this worker's share)" if workers > 1 else "")
+        said = "the budget of --vibe-max-usd is spent" + (
+            " (this worker's share)" if workers > 1 else ""
+        )
         if usd and number.isdecimal() and int(number) >= workers:
-            usd, said = 0.0, "this worker replaces one that crashed, and has no share of --vibe-max-usd"
+            usd, said = (
+                0.0,
+                "this worker replaces one that crashed, and has no share of --vibe-max-usd",
+            )
         config.stash[_SHARE] = None if usd is None else Allowance(usd / workers, said)
     return config.stash[_SHARE]
 
@@ -154,16 +171,23 @@ class TestWire:
         self._runs += 1
         if self.mode == "live":
             return None
-        folder = self._folder / (f"r{self._repetition}-{self._runs}" if self._repetition > 1 else str(self._runs))
+        folder = self._folder / (
+            f"r{self._repetition}-{self._runs}" if self._repetition > 1 else str(self._runs)
+        )
         if self.mode == "record":
-            shutil.rmtree(self._folder if (self._repetition, self._runs) == (1, 1) else folder, ignore_errors=True)
+            shutil.rmtree(
+                self._folder if (self._repetition, self._runs) == (1, 1) else folder,
+                ignore_errors=True,
+            )
         elif needed and not folder.is_dir():
             raise no_cassette()
         return folder
 
     @contextmanager
     def limit(self, usd: float) -> Iterator[RunSpending]:
-        """Set aside what a run may cost, at most `usd`; what it did not cost is given back. Inconclusive."""
+        """Set aside what a run may cost, at most `usd`; what it did not cost is given back.
+        Inconclusive.
+        """
         allowances = [] if self.mode == "replay" else self._allowances
         for allowance in allowances:
             if allowance.usd <= 0:
@@ -190,7 +214,8 @@ class RunSpending(Struct):
 
 
 def _folder_name(item: pytest.Item) -> str:
-    """The test's name, its class and parameters included, as a folder's; with a hash if it had to be changed.
+    """The test's name, its class and parameters included, as a folder's; with a hash if it had to
+    be changed.
 
     Not of the node id, to which pytest-xdist may add a group.
     """
@@ -199,12 +224,16 @@ def _folder_name(item: pytest.Item) -> str:
     plain = name.replace("[", "-", 1).removesuffix("]")
     allowed = re.sub(r"[^A-Za-z0-9_.=-]+", "_", plain)[:MAX_NAME]
     return (
-        allowed if allowed == plain else f"{allowed}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+        allowed
+        if allowed == plain
+        else f"{allowed}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
     )
 
 
 def difference(unmatched: str) -> str:
-    """The first line in which a request differs from the recorded one, on one line; as of Cassette.difference."""
+    """The first line in which a request differs from the recorded one, on one line; as of
+    Cassette.difference.
+    """
     lines = unmatched.splitlines()
     changed = [line for line in lines[1:] if re.match(r"[-+](?![-+]{2} ).*\w", line)]
     first = next(([line] for line in changed), lines[:1])
@@ -213,12 +242,16 @@ def difference(unmatched: str) -> str:
 
 
 def hide_own_frames(error: BaseException) -> None:
-    """Leave out of its traceback what lies inside of vibe_gate and its event loop: the test's own lines count."""
+    """Leave out of its traceback what lies inside of vibe_gate and its event loop: the test's own
+    lines count.
+    """
     inside, last, entry = False, None, error.__traceback__
     while entry is not None:
         path = Path(entry.tb_frame.f_code.co_filename)
         inside = inside or path.is_relative_to(_PACKAGE)
-        if last is None or not (path.is_relative_to(_PACKAGE) or (inside and path.parent == _ASYNCIO)):
+        if last is None or not (
+            path.is_relative_to(_PACKAGE) or (inside and path.parent == _ASYNCIO)
+        ):
             if last is not None:
                 last.tb_next = entry
             last = entry
@@ -227,8 +260,12 @@ def hide_own_frames(error: BaseException) -> None:
         last.tb_next = None
 
 
-def classify(report: pytest.TestReport, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-    """Make a report of what was raised: Inconclusive skips, any other GateError is an error and no failure."""
+def classify(
+    report: pytest.TestReport, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]
+) -> None:
+    """Make a report of what was raised: Inconclusive skips, any other GateError is an error and no
+    failure.
+    """
     error = _gate_error(excinfo.value)
     if error is None:
         return

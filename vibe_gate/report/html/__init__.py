@@ -1,4 +1,5 @@
-"""A run as one HTML page: `page(result)`. It asks nothing of the network, and its strings are data, never markup.
+"""A run as one HTML page: `page(result)`. It asks nothing of the network, and its strings are data,
+never markup.
 
 view       what is shown, read from the bundle
 authors    which turns of captured sessions wrote the changed lines
@@ -31,7 +32,9 @@ from vibe_gate.store.result import RunResult
 _HERE = Path(__file__).parent
 
 _BEFORE_BODY = 'document.documentElement.classList.add("live")'
-"""Run before the body is read: tabs that are not shown are then never laid out, only to be hidden by the script."""
+"""Run before the body is read: tabs that are not shown are then never laid out, only to be hidden
+by the script.
+"""
 
 
 async def page(
@@ -41,11 +44,15 @@ async def page(
     conversations: bool = True,
     earlier: EarlierRound | None = None,
 ) -> str:
-    """The page of a run, sealed or not; the same bundle, authors and earlier round give the same text.
+    """The page of a run, sealed or not; the same bundle, authors and earlier round give the same
+    text.
 
-    Without `conversations` it leaves out what was said to agents and judges, and by them. StorageError, IntegrityError.
+    Without `conversations` it leaves out what was said to agents and judges, and by them.
+    StorageError, IntegrityError.
     """
-    return page_of(replace(await view(result, who_wrote, conversations=conversations), earlier=earlier))
+    return page_of(
+        replace(await view(result, who_wrote, conversations=conversations), earlier=earlier)
+    )
 
 
 def verdict_page(summary: Summary, earlier: EarlierRound | None = None) -> str:
@@ -57,10 +64,17 @@ def page_of(view: View) -> str:
     """The page of what is shown."""
     script = _file("page.js")
     contents = [
-        tag("script", Html(packed), type="text/plain", data_blob=name) for name, packed in view.contents.items()
+        tag("script", Html(packed), type="text/plain", data_blob=name)
+        for name, packed in view.contents.items()
     ]
     data = tag("script", _embedded(_data(view)), type="application/json", id="data")
-    body = [tag("script", Html(_BEFORE_BODY)), document.body(view), data, *contents, tag("script", Html(script))]
+    body = [
+        tag("script", Html(_BEFORE_BODY)),
+        document.body(view),
+        data,
+        *contents,
+        tag("script", Html(script)),
+    ]
     return _html(document.title(view), joined(body), _file("page.css"), _BEFORE_BODY, script)
 
 
@@ -71,7 +85,10 @@ def _file(name: str) -> str:
 def site_page(title: str, body: Html, data: object) -> str:
     """The index of a site: `body`, which stands without scripts, and what `site.js` reads."""
     script = _file("site.js")
-    scripts = [tag("script", _embedded(data), type="application/json", id="data"), tag("script", Html(script))]
+    scripts = [
+        tag("script", _embedded(data), type="application/json", id="data"),
+        tag("script", Html(script)),
+    ]
     return _html(title, joined([body, *scripts]), _file("page.css") + _file("site.css"), script)
 
 
@@ -108,7 +125,9 @@ def _data(view: View) -> dict[str, Any]:
     return {
         "files": to_builtins(view.files),
         "turns": to_builtins(view.turns),
-        "findings": [_finding(number, summary) for number in shown_findings(summary)] if summary else [],
+        "findings": [_finding(number, summary) for number in shown_findings(summary)]
+        if summary
+        else [],
         "unreviewed": [plain(each) for each in summary.unreviewed] if summary else [],
         "events": to_builtins(view.events),
         "writers": [_writer(at, view.authors) for at in range(len(view.authors.turns))],
@@ -134,6 +153,8 @@ def _finding(index: int, summary: Summary) -> dict[str, Any]:
     return {
         "id": finding_id(index),
         "side": "before" if queries.is_removed(finding) else "after",
-        "criterion": next((f"{rubric.id}/{one.id}" for rubric, one in queries.sources(finding, summary)), ""),
+        "criterion": next(
+            (f"{rubric.id}/{one.id}" for rubric, one in queries.sources(finding, summary)), ""
+        ),
         **{name: getattr(finding, name) for name in ("path", "line", "level", "message")},
     }

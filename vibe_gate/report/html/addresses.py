@@ -1,4 +1,6 @@
-"""Places of the page: what its links lead to, and the ids of what stands there (`app/src/hash.ts`)."""
+"""Places of the page: what its links lead to, and the ids of what stands there
+(`app/src/hash.ts`).
+"""
 
 from __future__ import annotations
 

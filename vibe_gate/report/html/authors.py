@@ -1,4 +1,6 @@
-"""Who wrote the changed lines of a run: turns of captured sessions, as a page of the run shows them. Pure."""
+"""Who wrote the changed lines of a run: turns of captured sessions, as a page of the run shows
+them. Pure.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,10 @@ MAX_PROMPTS = 5_000_000
 class WritingTurn(Struct, frozen=True):
     """A turn of a captured session that wrote changed lines; also what a tool's record says of one.
 
-    `turn` is None if the record names none. `source` is "captured", or the name of the tool whose record says so.
-    `asked` is the prompt's first line, `prompt` the whole of it; both are "" if the page is made without prompts.
+    `turn` is None if the record names none. `source` is "captured", or the name of the tool whose
+    record says so.
+    `asked` is the prompt's first line, `prompt` the whole of it; both are "" if the page is made
+    without prompts.
     """
 
     agent: str
@@ -51,7 +55,8 @@ class WrittenLines(Struct, frozen=True, array_like=True):
 class Authors(Struct, frozen=True):
     """Turns and the changed lines that they wrote, in the order of the change.
 
-    `withheld`: there were prompts. `untold`: sessions were captured, but the reviewed files cannot be had any more.
+    `withheld`: there were prompts. `untold`: sessions were captured, but the reviewed files cannot
+    be had any more.
     """
 
     turns: tuple[WritingTurn, ...] = ()
@@ -65,17 +70,22 @@ class Authors(Struct, frozen=True):
         return Authors(turns, self.lines, withheld=any(turn.prompt for turn in self.turns))
 
     def of(self, path: str, first: int, last: int) -> list[int]:
-        """The indices of the turns that wrote one of these lines of the file; of any of its lines if `first` is 0."""
+        """The indices of the turns that wrote one of these lines of the file; of any of its lines
+        if `first` is 0.
+        """
         touching = (
             lines.writer
             for lines in self.lines
-            if lines.path == path and (not first or (lines.line <= last and first <= lines.end_line))
+            if lines.path == path
+            and (not first or (lines.line <= last and first <= lines.end_line))
         )
         return list(dict.fromkeys(touching))
 
 
 WhoWrote: TypeAlias = Callable[[Mapping[str, Sequence[int]]], Authors]
-"""Tells who wrote the lines that a change added: given by path, which is as `paths.quote` shows it."""
+"""Tells who wrote the lines that a change added: given by path, which is as `paths.quote` shows
+it.
+"""
 
 
 def nobody(_: Mapping[str, Sequence[int]]) -> Authors:
@@ -84,7 +94,9 @@ def nobody(_: Mapping[str, Sequence[int]]) -> Authors:
 
 
 def shown_prompts(turns: Sequence[WritingTurn]) -> Iterator[str]:
-    """The prompt of each turn as a page shows it; "" from the one on that would make the page too large."""
+    """The prompt of each turn as a page shows it; "" from the one on that would make the page too
+    large.
+    """
     room = MAX_PROMPTS
     for turn in turns:
         prompt = without_middle(turn.prompt, MAX_PROMPT)

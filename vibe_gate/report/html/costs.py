@@ -12,21 +12,43 @@ from vibe_gate.domain.event import Graph
 from vibe_gate.report import queries, svg
 from vibe_gate.report.folds import fold_graph, is_foldable
 from vibe_gate.report.html.addresses import node_id, place_link, to
-from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wait, seconds, span, time_taken
+from vibe_gate.report.html.stages import (
+    Stage,
+    critical_path,
+    dollars,
+    long_wait,
+    seconds,
+    span,
+    time_taken,
+)
 from vibe_gate.report.html.view import MAX_ROWS, TurnView, View
 from vibe_gate.report.markup import Html, joined, row, tag
 from vibe_gate.report.svg import Bar, Lane, Part, Series, Span
 from vibe_gate.report.waits import merged
 
 MOST_ROWS, MOST_LANES = 20, 40
-"""Bars and lanes of a picture; what is smaller is one bar of its own, or stands in the table alone."""
+"""Bars and lanes of a picture; what is smaller is one bar of its own, or stands in the table
+alone.
+"""
 
 FINEST = 400
-"""Parts of the run's time that are told apart in a lane; calls that are nearer to each other are one."""
+"""Parts of the run's time that are told apart in a lane; calls that are nearer to each other are
+one.
+"""
 
-KINDS = (Series("judge", "s0"), Series("agent", "s4"), Series("second look", "s3"), Series("not told apart", "s7"))
+KINDS = (
+    Series("judge", "s0"),
+    Series("agent", "s4"),
+    Series("second look", "s3"),
+    Series("not told apart", "s7"),
+)
 TOKENS = (Series("input", "s0"), Series("read from cache", "s7"), Series("output", "s1"))
-WORK = (Series("model", "s0"), Series("tools", "s4"), Series("checks", "s2"), Series("waiting", "s7"))
+WORK = (
+    Series("model", "s0"),
+    Series("tools", "s4"),
+    Series("checks", "s2"),
+    Series("waiting", "s7"),
+)
 _MODEL, _TOOLS, _CHECKS, _WAITING = range(len(WORK))
 
 _ASKS = frozenset({"judge", "stage", "agent"})
@@ -39,7 +61,9 @@ def pictures(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     when = " when the answers were recorded" if recorded else ""
     links = {name: to(node_id(name)) for name in known}
     whose = _whose(view.graph) if len(known) > MOST_ROWS else {}
-    by_stage = _summed({name: _by_kind(stage, _usd(stage, recorded)) for name, stage in known.items()}, whose)
+    by_stage = _summed(
+        {name: _by_kind(stage, _usd(stage, recorded)) for name, stage in known.items()}, whose
+    )
     by_model = _by_model(view, known, recorded)
     tokens = _summed({name: _tokens_of(stage.turns) for name, stage in known.items()}, whose)
     yield from _rows("cost-stages", f"US dollars by stage{when}", by_stage, KINDS, dollars, links)
@@ -73,7 +97,9 @@ def _by_kind(stage: Stage, usd: float) -> list[float]:
 
 
 def _by_model(view: View, known: Mapping[str, Stage], recorded: bool) -> dict[str, list[float]]:
-    """Dollars of each model by kind. What the summary has of it beyond that of the turns cannot be told apart."""
+    """Dollars of each model by kind. What the summary has of it beyond that of the turns cannot be
+    told apart.
+    """
     totals = {} if recorded or view.summary is None else dict(view.summary.cost.by_model)
     found: dict[str, list[float]] = {name: [0.0] * len(KINDS) for name in totals}
     for stage in known.values():
@@ -93,7 +119,11 @@ def _by_model(view: View, known: Mapping[str, Stage], recorded: bool) -> dict[st
 
 def _tokens_of(turns: Iterable[TurnView]) -> list[float]:
     read = sum(turn.cache_read_tokens for turn in turns)
-    return [sum(turn.input_tokens for turn in turns) - read, read, sum(turn.output_tokens for turn in turns)]
+    return [
+        sum(turn.input_tokens for turn in turns) - read,
+        read,
+        sum(turn.output_tokens for turn in turns),
+    ]
 
 
 def _count(tokens: float) -> str:
@@ -108,17 +138,34 @@ def _rows(
     told: Callable[[float], str],
     links: Mapping[str, str],
 ) -> Iterator[Html]:
-    """Bars, the longest first, with a legend of the series that have figures, and their table; of nothing, nothing."""
-    ranked = sorted((one for one, each in figures.items() if sum(each)), key=lambda one: (-sum(figures[one]), one))
+    """Bars, the longest first, with a legend of the series that have figures, and their table; of
+    nothing, nothing.
+    """
+    ranked = sorted(
+        (one for one, each in figures.items() if sum(each)),
+        key=lambda one: (-sum(figures[one]), one),
+    )
     if not ranked:
         return
     bars = [
-        Bar(one, tuple(Part(each, told(each)) for each in figures[one]), told(sum(figures[one])), links.get(one, ""))
+        Bar(
+            one,
+            tuple(Part(each, told(each)) for each in figures[one]),
+            told(sum(figures[one])),
+            links.get(one, ""),
+        )
         for one in ranked[:MAX_ROWS]
     ]
     used = [at for at in range(len(series)) if any(figures[one][at] for one in ranked)]
     lines = [
-        row((svg.linked(bar.name, bar.link), *(told(figures[bar.name][at]) for at in used), bar.shown)) for bar in bars
+        row(
+            (
+                svg.linked(bar.name, bar.link),
+                *(told(figures[bar.name][at]) for at in used),
+                bar.shown,
+            )
+        )
+        for bar in bars
     ]
     if left := ranked[MAX_ROWS:]:
         others = _others(left, figures, told)
@@ -132,12 +179,16 @@ def _rows(
     yield svg.figure(name, title, svg.rows(shown, series), svg.legend(legend), heads, lines)
 
 
-def _others(names: Sequence[str], figures: Mapping[str, list[float]], told: Callable[[float], str]) -> Bar:
+def _others(
+    names: Sequence[str], figures: Mapping[str, list[float]], told: Callable[[float], str]
+) -> Bar:
     return Bar(f"{len(names):,} others", (), told(sum(sum(figures[name]) for name in names)))
 
 
 class Worked(Struct, frozen=True):
-    """How a node spent its time: (start, end, index of WORK), in milliseconds since 1970, in their order."""
+    """How a node spent its time: (start, end, index of WORK), in milliseconds since 1970, in their
+    order.
+    """
 
     stage: Stage
     spans: tuple[tuple[int, int, int], ...]
@@ -145,24 +196,38 @@ class Worked(Struct, frozen=True):
     def ms(self, kind: int) -> int:
         """Of one kind, from the node's start on."""
         begun = self.stage.time.start if self.stage.time else 0
-        return sum(end - max(start, begun) for start, end, of in self.spans if of == kind and end > begun)
+        return sum(
+            end - max(start, begun) for start, end, of in self.spans if of == kind and end > begun
+        )
 
 
 def _time(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     begun, ended = span(view.times.values())
     fine = max((ended - begun) // FINEST, 1)
-    worked = [_worked(stage, fine) for stage in known.values() if stage.time and stage.node.kind != "gate"]
-    worked = sorted((one for one in worked if one.spans), key=lambda one: (one.spans[0][0], one.stage.node.id))
+    worked = [
+        _worked(stage, fine) for stage in known.values() if stage.time and stage.node.kind != "gate"
+    ]
+    worked = sorted(
+        (one for one in worked if one.spans), key=lambda one: (one.spans[0][0], one.stage.node.id)
+    )
     if not worked:
         return
     waited = set(critical_path(view.graph, view.times))
-    ranked = sorted(worked, key=lambda one: (one.stage.node.id not in waited, -(one.stage.seconds or 0)))
+    ranked = sorted(
+        worked, key=lambda one: (one.stage.node.id not in waited, -(one.stage.seconds or 0))
+    )
     kept = {one.stage.node.id for one in ranked[:MOST_LANES]}
     lanes = [_lane(one, begun) for one in worked if one.stage.node.id in kept]
     drawn = svg.lanes(lanes, WORK, (ended - begun) / 1000)
     sums = [sum(one.ms(kind) for one in worked) for kind in range(len(WORK))]
-    told = ", ".join(f"{one.name} {seconds(ms / 1000)}" for one, ms in zip(WORK, sums, strict=True) if ms)
-    less = f" The {len(worked) - len(lanes):,} shortest stand in the table alone." if len(worked) > len(lanes) else ""
+    told = ", ".join(
+        f"{one.name} {seconds(ms / 1000)}" for one, ms in zip(WORK, sums, strict=True) if ms
+    )
+    less = (
+        f" The {len(worked) - len(lanes):,} shortest stand in the table alone."
+        if len(worked) > len(lanes)
+        else ""
+    )
     about = (
         f"The nodes took {time_taken(view)}. "
         f"Added up over {counted(len(worked), 'node')}: {told}.{_longest_wait(worked)}{less}"
@@ -211,11 +276,21 @@ def _worked(stage: Stage, fine: int) -> Worked:
     if time is None:
         return Worked(stage, ())
     turns = [(turn.started, turn.ended or time.end) for turn in stage.turns]
-    calls = [(call.start, call.end) for turn in stage.turns for call in turn.calls if call.end is not None]
+    calls = [
+        (call.start, call.end)
+        for turn in stage.turns
+        for call in turn.calls
+        if call.end is not None
+    ]
     waits = [wait for turn in stage.turns for wait in turn.waits]
     outside = _WAITING if stage.node.kind in _ASKS else _CHECKS
-    covers = [(merged(calls, fine), _TOOLS), (merged(waits, fine), _WAITING), (merged(turns), _MODEL),
-              ([(time.start, time.end)], outside), ([(time.added, time.start)], _WAITING)]  # fmt: skip
+    covers = [
+        (merged(calls, fine), _TOOLS),
+        (merged(waits, fine), _WAITING),
+        (merged(turns), _MODEL),
+        ([(time.start, time.end)], outside),
+        ([(time.added, time.start)], _WAITING),
+    ]
     edges = sorted({edge for intervals, _ in covers for interval in intervals for edge in interval})
     edges = [edge for edge in edges if time.added <= edge <= time.end]
     spans: list[tuple[int, int, int]] = []

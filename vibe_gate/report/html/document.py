@@ -1,4 +1,6 @@
-"""The page as it is read without scripts: verdict, findings, criteria, changes, activity, cost, the run itself."""
+"""The page as it is read without scripts: verdict, findings, criteria, changes, activity, cost, the
+run itself.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ from msgspec import UNSET, UnsetType
 from vibe_gate.domain.document import text_of
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook, Vote
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    CriterionResult,
+    Finding,
+    Proof,
+    RubricResult,
+    SecondLook,
+    Vote,
+)
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.html import costs, glance, nodes, stages
@@ -46,7 +56,10 @@ def body(view: View) -> Html:
         ("run", "Run", _run(view)),
         *([("authors", "Authors", _authors(view.authors))] if view.authors != Authors() else []),
     ]
-    made = [tag("section", *parts, id=name, data_tab=label, aria_label=label) for name, label, parts in sections]
+    made = [
+        tag("section", *parts, id=name, data_tab=label, aria_label=label)
+        for name, label, parts in sections
+    ]
     return joined([_top(view), tag("main", *made, id="main")])
 
 
@@ -64,7 +77,9 @@ def _top(view: View) -> Html:
     else:
         kind = "approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
         kind = "nothing" if summary.extent == "nothing" else kind
-        why = sentences.why(summary, sentence=True) or ("Nothing to review." if not summary.run_id else "")
+        why = sentences.why(summary, sentence=True) or (
+            "Nothing to review." if not summary.run_id else ""
+        )
         why = why[:1].upper() + why[1:] if summary.outcome == "pass" else why
         change = summary.change
         size = f"{counted(len(change.files), 'file')}, +{change.added} −{change.deleted} lines"
@@ -96,9 +111,13 @@ def _verdict(view: View) -> Iterator[Html]:
     ranked = queries.worst_first([one for one in summary.findings if id(one) in numbers], summary)
     news = glance.news(view)
     for finding in ranked:
-        yield _finding(finding, numbers[id(finding)], view, summary, news.get(identity(finding), ""))
+        yield _finding(
+            finding, numbers[id(finding)], view, summary, news.get(identity(finding), "")
+        )
     if more := len(summary.findings) - len(ranked):
-        yield tag("p", f"And {more:,} more, no graver than these; the bundle has them.", class_="none")
+        yield tag(
+            "p", f"And {more:,} more, no graver than these; the bundle has them.", class_="none"
+        )
     if not ranked:
         yield tag("p", "No findings.", class_="none")
     yield from glance.files(summary)
@@ -113,7 +132,9 @@ def _verdict(view: View) -> Iterator[Html]:
         yield from (_policy(change, summary) for change in summary.policy_changes)
     if view.annotations:
         yield tag("h2", "Notes added to the bundle")
-        yield tag("ul", *(tag("li", tag("b", note.type), " ", note.message) for note in view.annotations))
+        yield tag(
+            "ul", *(tag("li", tag("b", note.type), " ", note.message) for note in view.annotations)
+        )
 
 
 def _finding(finding: Finding, number: int, view: View, summary: Summary, news: str) -> Html:
@@ -122,7 +143,11 @@ def _finding(finding: Finding, number: int, view: View, summary: Summary, news: 
     badges = [tag("span", news, class_="badge") if news else None, " ", _basis(finding, summary)]
     parts = [
         tag("h3", tag("span", finding.level, class_="level"), " ", place, " ", *badges),
-        tag("p", sentences.said(finding) if queries.waiver(finding) else finding.message, class_="said"),
+        tag(
+            "p",
+            sentences.said(finding) if queries.waiver(finding) else finding.message,
+            class_="said",
+        ),
         *(block(quoted.quote, class_="quote") for quoted in finding.evidence if quoted.quote),
         _against(queries.counterexample(finding, summary)),
         _proof(finding.proof),
@@ -141,10 +166,17 @@ def _next_step(finding: Finding) -> Html | None:
         return None
     fingerprint = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
     commands = f"vibe-gate explain {fingerprint}"
-    return tag("p", "Next: fix it, or see how to label, dispute or accept it: ", tag("code", commands), class_="from")
+    return tag(
+        "p",
+        "Next: fix it, or see how to label, dispute or accept it: ",
+        tag("code", commands),
+        class_="from",
+    )
 
 
-def _place(of: Finding | Unreviewed | CheckedEvidence, *, before: bool = False, **attributes: str) -> Html:
+def _place(
+    of: Finding | Unreviewed | CheckedEvidence, *, before: bool = False, **attributes: str
+) -> Html:
     """Its place, which leads to the lines."""
     if not of.path:
         return tag("span", sentences.place_of(of), **attributes)
@@ -165,11 +197,17 @@ def _proof(proof: Proof | UnsetType) -> Html | None:
     """What running its test came to, and the test, with the command that repeats it."""
     if proof is UNSET:
         return None
-    badge = tag("span", proof.status.replace("_", " "), class_=f"badge {_PROOFS.get(proof.status, '')}".strip())
+    badge = tag(
+        "span",
+        proof.status.replace("_", " "),
+        class_=f"badge {_PROOFS.get(proof.status, '')}".strip(),
+    )
     name = tag("summary", "Test ", tag("code", proof.path))
     repeat = tag("p", "To repeat it: ", tag("code", proof.command))
     test = tag("details", name, block(proof.test), repeat) if proof.test else None
-    return tag("div", tag("p", badge, " ", proof.reason), _evidence(proof.obligation), test, class_="proof")
+    return tag(
+        "div", tag("p", badge, " ", proof.reason), _evidence(proof.obligation), test, class_="proof"
+    )
 
 
 _PROOFS = {"proven": "fail", "shown": "abstain", "void": "pass"}
@@ -177,7 +215,9 @@ _PROOFS = {"proven": "fail", "shown": "abstain", "void": "pass"}
 
 
 def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
-    """Links to the criterion, to each vote that gave this finding, and to the conversation it comes from."""
+    """Links to the criterion, to each vote that gave this finding, and to the conversation it comes
+    from.
+    """
     for rubric, criterion in queries.sources(finding, summary):
         name = f"{rubric.id}/{criterion.id}"
         yield tag("a", criterion.id, href=place_link("c", name), class_="criterion")
@@ -188,7 +228,14 @@ def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
                 if talk := _conversation(vote.turn, view):
                     yield joined([" · ", talk])
     if finding.fingerprint:
-        yield joined([" ", tag("code", finding.fingerprint[: sentences.SHORT_FINGERPRINT], class_="fingerprint")])
+        yield joined(
+            [
+                " ",
+                tag(
+                    "code", finding.fingerprint[: sentences.SHORT_FINGERPRINT], class_="fingerprint"
+                ),
+            ]
+        )
 
 
 def _written_by(finding: Finding, authors: Authors) -> Html | None:
@@ -200,12 +247,21 @@ def _written_by(finding: Finding, authors: Authors) -> Html | None:
     first = finding.line if is_there else 0
     writers = authors.of(finding.path, first, max(first, finding.end_line))[:MAX_FINDING_WRITERS]
     links = [
-        joined([tag("a", _said_name(authors.turns[at]), href=f"#{writer_id(at)}"), _prompt_link(at, authors)])
+        joined(
+            [
+                tag("a", _said_name(authors.turns[at]), href=f"#{writer_id(at)}"),
+                _prompt_link(at, authors),
+            ]
+        )
         for at in sorted(writers, key=lambda at: bool(claimant(authors.turns[at])))
     ]
     parts = [part for link in links for part in (", ", link)][1:]
     of_file = "" if is_there else "lines of this file "
-    what = f"{of_file}written by " if any(not claimant(authors.turns[at]) for at in writers) else of_file
+    what = (
+        f"{of_file}written by "
+        if any(not claimant(authors.turns[at]) for at in writers)
+        else of_file
+    )
     return tag("p", what, *parts, class_="from") if links else None
 
 
@@ -219,7 +275,9 @@ def _conversation(folder: str, view: View) -> Html | None:
     """A link to the conversation that is recorded there."""
     turn = next((turn for turn in view.turns if turn.id == folder), None)
     if turn is None:
-        return tag("span", f"asked in an earlier run: {folder}", class_="earlier") if folder else None
+        return (
+            tag("span", f"asked in an earlier run: {folder}", class_="earlier") if folder else None
+        )
     target = place_link("e", turn.id + (f"/{turn.answer}" if turn.answer else ""))
     recorded = view.summary is not None and view.summary.cost.basis == "none"
     paid = "" if turn.usd is None or recorded else f" ({dollars(turn.usd)})"
@@ -229,11 +287,28 @@ def _conversation(folder: str, view: View) -> Html | None:
 def _rubric(rubric: RubricResult, view: View) -> Iterator[Html]:
     score = f"score {rubric.score:.2f}, " if queries.has_score(rubric) else ""
     decided = f"{score}{rubric.coverage:.0%} of the weight decided"
-    figures = "skipped" if not queries.applies(rubric) else decided if rubric.coverage else "nothing decided"
-    yield tag("h3", rubric.id, " ", tag("span", rubric.outcome, class_=f"badge {rubric.outcome}"), " ", figures)
+    figures = (
+        "skipped"
+        if not queries.applies(rubric)
+        else decided
+        if rubric.coverage
+        else "nothing decided"
+    )
+    yield tag(
+        "h3",
+        rubric.id,
+        " ",
+        tag("span", rubric.outcome, class_=f"badge {rubric.outcome}"),
+        " ",
+        figures,
+    )
     worst = sorted(rubric.criteria, key=lambda one: one.outcome in ("pass", "not_applicable"))
     shown = rubric.criteria if len(worst) <= MAX_ROWS else worst[:MAX_ROWS]
-    yield table(("Outcome", "Criterion", "Why"), (_criterion(one, rubric, view) for one in shown), class_="criteria")
+    yield table(
+        ("Outcome", "Criterion", "Why"),
+        (_criterion(one, rubric, view) for one in shown),
+        class_="criteria",
+    )
     if more := len(worst) - len(shown):
         yield tag("p", f"And {more:,} more; the bundle has them.", class_="none")
 
@@ -243,7 +318,11 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
     name = f"{rubric.id}/{criterion.id}"
     alone = "would block alone" if criterion.is_advice else "blocks alone"
     blocking = alone if criterion.must else f"weight {criterion.weight:g}"
-    by = {"check": "check", "cache": "judge, answered in an earlier run", "none": f"{criterion.kind}, no answer"}
+    by = {
+        "check": "check",
+        "cache": "judge, answered in an earlier run",
+        "none": f"{criterion.kind}, no answer",
+    }
     about = f"{by.get(criterion.decided_by, f'judge, {criterion.decided_by}')} · {blocking}"
     if known := sentences.badge(criterion):
         about += f" · {known}"
@@ -255,7 +334,11 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
     asked = view.about.get("questions")
     question = text_of(asked, name) if isinstance(asked, dict) else ""
     why = sentences.reason(rubric.id, criterion, view.summary.findings if view.summary else ())
-    folded = tag("details", tag("summary", "Question"), tag("p", question, class_="question")) if question else None
+    folded = (
+        tag("details", tag("summary", "Question"), tag("p", question, class_="question"))
+        if question
+        else None
+    )
     told = [tag("p", why) if why else None, folded]
     if votes:
         fold = [tag("summary", _tally(criterion.votes)), tag("ol", *votes)]
@@ -267,7 +350,9 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
 
 def _tally(votes: Sequence[Vote]) -> str:
     """How many votes said what, and how many answered fail without evidence that holds."""
-    each = ", ".join(f"{number} {outcome}" for outcome, number in Counter(vote.outcome for vote in votes).items())
+    each = ", ".join(
+        f"{number} {outcome}" for outcome, number in Counter(vote.outcome for vote in votes).items()
+    )
     void = sum(vote.said == "fail" and vote.outcome != "fail" for vote in votes)
     passing = sum(vote.proof is not UNSET and vote.proof.status == "void" for vote in votes)
     why = [f"{void - passing} answered fail without evidence"] if void > passing else []
@@ -280,7 +365,14 @@ def _vote(vote: Vote, number: int, view: View) -> Html:
     model = f", by {vote.model}" if vote.model else ""
     talk = _conversation(vote.turn, view)
     parts = [
-        tag("p", tag("span", vote.outcome, class_=f"badge {vote.outcome}"), changed, model, " ", talk),
+        tag(
+            "p",
+            tag("span", vote.outcome, class_=f"badge {vote.outcome}"),
+            changed,
+            model,
+            " ",
+            talk,
+        ),
         tag("p", vote.reason),
         _against(vote.counterexample),
         _evidence(vote.evidence),
@@ -324,7 +416,9 @@ def _unreviewed(summary: Summary) -> Iterator[Html]:
     places = queries.missed(summary)
     if not places:
         seen = "Every changed line was shown to a judge."
-        yield tag("p", seen if queries.judges(summary) else "No criterion asks a judge.", class_="none")
+        yield tag(
+            "p", seen if queries.judges(summary) else "No criterion asks a judge.", class_="none"
+        )
         return
     items = []
     for each in places[:MAX_UNREVIEWED]:
@@ -335,14 +429,18 @@ def _unreviewed(summary: Summary) -> Iterator[Html]:
 
 def _policy(change: PolicyChange, summary: Summary) -> Html:
     does = sentences.policy_meaning(change, summary)
-    head = tag("summary", tag("code", change.path), f" {change.change_type.replace('_', ' ')}: {does}")
+    head = tag(
+        "summary", tag("code", change.path), f" {change.change_type.replace('_', ' ')}: {does}"
+    )
     return tag("details", head, block(change.diff, class_="diff"), class_="policy")
 
 
 def _changes(view: View) -> Iterator[Html]:
     yield tag("h2", "Changed files")
     if not view.files:
-        yield tag("p", "No file changed." if view.summary else "Shown when the run ends.", class_="none")
+        yield tag(
+            "p", "No file changed." if view.summary else "Shown when the run ends.", class_="none"
+        )
         return
     yield table(
         ("File", "Added", "Deleted", "Change"),
@@ -376,7 +474,15 @@ def _turn(turn: TurnView) -> Html:
     name = tag("a", turn.id.removeprefix("nodes/"), href=place_link("e", turn.id))
     calls = f"{len(turn.calls)}" + (f" ({ends})" if ends else "")
     tokens = (f"{turn.input_tokens:,}", f"{turn.output_tokens:,}")
-    cells = (name, turn.agent or turn.kind, turn.model, turn.status, calls, *tokens, dollars(turn.usd))
+    cells = (
+        name,
+        turn.agent or turn.kind,
+        turn.model,
+        turn.status,
+        calls,
+        *tokens,
+        dollars(turn.usd),
+    )
     return row(cells, id=f"e={turn.id}")
 
 
@@ -404,10 +510,16 @@ def _cost(view: View) -> Iterator[Html]:
     if shown or by_model:
         yield tag("h3", "By stage and model")
     if shown:
-        stages_of = table(("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), shown, class_="costs")
+        stages_of = table(
+            ("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), shown, class_="costs"
+        )
         is_long = len(shown) > costs.MOST_ROWS
         first = f" (the first {len(shown):,})" if len(shown) < len(names) else ""
-        yield tag("details", tag("summary", f"{len(names):,} stages{first}"), stages_of) if is_long else stages_of
+        yield (
+            tag("details", tag("summary", f"{len(names):,} stages{first}"), stages_of)
+            if is_long
+            else stages_of
+        )
     if by_model:
         models = [row((name, dollars(usd))) for name, usd in islice(by_model.items(), MAX_ROWS)]
         yield table(("Model", "US dollars"), models, class_="costs")
@@ -417,8 +529,18 @@ def _cost(view: View) -> Iterator[Html]:
 
 def _stage(node: str, turns: Sequence[TurnView], usd: Mapping[str, float]) -> Html:
     own = [turn for turn in turns if turn.node == node]
-    counts = (len(own), sum(turn.input_tokens for turn in own), sum(turn.output_tokens for turn in own))
-    return row((node, *(f"{count:,}" if own else "" for count in counts), dollars(usd[node]) if node in usd else ""))
+    counts = (
+        len(own),
+        sum(turn.input_tokens for turn in own),
+        sum(turn.output_tokens for turn in own),
+    )
+    return row(
+        (
+            node,
+            *(f"{count:,}" if own else "" for count in counts),
+            dollars(usd[node]) if node in usd else "",
+        )
+    )
 
 
 def _run(view: View) -> Iterator[Html]:
@@ -428,7 +550,11 @@ def _run(view: View) -> Iterator[Html]:
     yield tag("h2", "Run")
     yield facts(_about(view))
     if view.left_out:
-        yield tag("p", f"This page leaves out {', '.join(view.left_out)}; the bundle has them.", class_="none")
+        yield tag(
+            "p",
+            f"This page leaves out {', '.join(view.left_out)}; the bundle has them.",
+            class_="none",
+        )
 
 
 _MEANINGS = {
@@ -446,7 +572,10 @@ def _about(view: View) -> Iterator[tuple[str, str | None]]:
     yield "run", view.graph.run_id
     for name in ("created_at", "workflow", "mode", "isolation", "prompt", "replay_of"):
         value = text_of(about, name)
-        yield name.replace("created_at", "started").replace("_", " "), _MEANINGS.get((name, value), value)
+        yield (
+            name.replace("created_at", "started").replace("_", " "),
+            _MEANINGS.get((name, value), value),
+        )
     if summary is not None:
         change = summary.change
         yield "before", _code(change.base_commit or change.before)
@@ -454,13 +583,19 @@ def _about(view: View) -> Iterator[tuple[str, str | None]]:
         yield "patch-id", _code(change.patch_id)
         yield "gate", sentences.gate(summary)
         signs = sentences.agent_signs(summary.agent_authored.hints) or "no sign of an AI agent"
-        yield "written by an agent", f"{'yes' if summary.agent_authored.decision else 'no'} ({signs})"
+        yield (
+            "written by an agent",
+            f"{'yes' if summary.agent_authored.decision else 'no'} ({signs})",
+        )
         yield "exit code", str(summary.exit_code)
         yield "bundle", _code(summary.bundle)
     for name in ("budgets", "versions", "definitions"):
         values = about.get(name)
         if isinstance(values, dict):
-            yield name, ", ".join(f"{key} {value}" for key, value in values.items() if value is not None)
+            yield (
+                name,
+                ", ".join(f"{key} {value}" for key, value in values.items() if value is not None),
+            )
 
 
 def _authors(authors: Authors) -> Iterator[Html]:
@@ -491,7 +626,9 @@ def turn_name(turn: WritingTurn) -> str:
     """What people call a turn."""
     if turn.turn is None:
         return turn.agent
-    return f"{turn.agent}, turn {turn.turn}" if turn.turn else f"{turn.agent}, before the first prompt"
+    return (
+        f"{turn.agent}, turn {turn.turn}" if turn.turn else f"{turn.agent}, before the first prompt"
+    )
 
 
 def claimant(turn: WritingTurn) -> str:
@@ -509,7 +646,9 @@ def _writing_turn(at: int, turn: WritingTurn, prompt: str, written: Sequence[Wri
     asked = tag("a", turn.asked, href=f"#{own}-prompt") if prompt else turn.asked
     began = f"{turn.at:%Y-%m-%d %H:%M} UTC" if turn.at else ""
     claimed = f"{tool} (a record of that tool)" if (tool := claimant(turn)) else ""
-    told = facts([("session", turn.session), ("began", began), ("said by", claimed), ("asked", asked)])
+    told = facts(
+        [("session", turn.session), ("began", began), ("said by", claimed), ("asked", asked)]
+    )
     items = [tag("li", _written(lines)) for lines in written[:MAX_WRITTEN]]
     left_out = tag("p", "This page leaves the prompt out; it would be too large.", class_="none")
     about = {"id": f"{own}-prompt", "class_": "prompt", "tabindex": "0", "role": "region"}

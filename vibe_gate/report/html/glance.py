@@ -1,4 +1,6 @@
-"""The change and its votes at a glance: rounds, files by risk with their lines and findings, criteria by vote."""
+"""The change and its votes at a glance: rounds, files by risk with their lines and findings,
+criteria by vote.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ ROUNDS = (Series("new", "s1"), Series("still open", "s4"), Series("fixed", "s2")
 
 
 def rounds(view: View) -> Iterator[Html]:
-    """What became of what was said before: by the run before this one, and by the gates of this run before the last."""
+    """What became of what was said before: by the run before this one, and by the gates of this run
+    before the last.
+    """
     if view.earlier is None and not view.rounds:
         return
     yield tag("h2", "Rounds")
@@ -37,7 +41,11 @@ def rounds(view: View) -> Iterator[Html]:
     if view.earlier is not None:
         told = view.earlier.told
         since = svg.linked(told.after, quote(view.earlier.page))
-        before = joined(["Since run ", since]) if told.after else f"Round {told.number:,} of the pull request"
+        before = (
+            joined(["Since run ", since])
+            if told.after
+            else f"Round {told.number:,} of the pull request"
+        )
         yield tag("p", before, f": {told.counts}.")
         yield from _became(told, changed)
     gates = {node.id: node for node in view.graph.nodes}
@@ -46,23 +54,41 @@ def rounds(view: View) -> Iterator[Html]:
     for number, chain in enumerate(view.rounds, start=1):
         left_out = max(len(chain) - MOST_ROUNDS, 0)
         last = dict(list(chain.items())[left_out:])
-        yield tag("h3", "Gates of this run", f" (without the first {left_out:,})" if left_out else None)
+        yield tag(
+            "h3", "Gates of this run", f" (without the first {left_out:,})" if left_out else None
+        )
         if len(last) > 2:
             yield _by_round(f"rounds-{number}", last, gates, left_out + 1)
-        items = (tag("li", *_gate(name, told, gates.get(name), here, changed),
-                     id=None if name in told_before else round_id(name)) for name, told in last.items())  # fmt: skip
+        items = (
+            tag(
+                "li",
+                *_gate(name, told, gates.get(name), here, changed),
+                id=None if name in told_before else round_id(name),
+            )
+            for name, told in last.items()
+        )
         yield tag("ol", *items, start=left_out + 1)
         told_before |= last.keys()
 
 
-def _by_round(id: str, chain: Mapping[str, RoundRecord], gates: Mapping[str, Node], first: int) -> Html:
+def _by_round(
+    id: str, chain: Mapping[str, RoundRecord], gates: Mapping[str, Node], first: int
+) -> Html:
     """The findings of gates that looked again, as bars; `first`: the number of the first."""
     numbered = list(enumerate(chain.items(), start=first))
     outcomes = {name: gates[name].outcome for name in chain if name in gates}
-    bars = [Bar(f"{at}. {name}", _parts(told.counts), outcomes.get(name, "")) for at, (name, told) in numbered]
-    lines = [row((str(at), name, *(part.shown for part in _parts(told.counts)))) for at, (name, told) in numbered]
+    bars = [
+        Bar(f"{at}. {name}", _parts(told.counts), outcomes.get(name, ""))
+        for at, (name, told) in numbered
+    ]
+    lines = [
+        row((str(at), name, *(part.shown for part in _parts(told.counts))))
+        for at, (name, told) in numbered
+    ]
     heads = ("Round", "Gate", *(one.name.capitalize() for one in ROUNDS))
-    return svg.figure(id, "Findings by round", svg.rows(bars, ROUNDS), svg.legend(ROUNDS), heads, lines)
+    return svg.figure(
+        id, "Findings by round", svg.rows(bars, ROUNDS), svg.legend(ROUNDS), heads, lines
+    )
 
 
 def _parts(counts: RoundCounts) -> tuple[Part, ...]:
@@ -72,16 +98,25 @@ def _parts(counts: RoundCounts) -> tuple[Part, ...]:
 def _gate(
     name: str, told: RoundRecord, node: Node | None, here: Container[str], changed: Container[str]
 ) -> Iterator[Html]:
-    """A gate's round, with the findings that were new in it; those in `here` stand in the page already."""
-    outcome = tag("span", node.outcome, class_=f"badge {node.outcome}") if node and node.outcome else None
+    """A gate's round, with the findings that were new in it; those in `here` stand in the page
+    already.
+    """
+    outcome = (
+        tag("span", node.outcome, class_=f"badge {node.outcome}") if node and node.outcome else None
+    )
     found = str(told.counts) if told.after else counted(told.counts.new, "finding")
     yield tag("p", tag("code", name), " ", outcome, f" {found} ")
     yield from _became(told, changed, [one for one in told.new if one.fingerprint not in here])
 
 
-def _became(told: RoundRecord, changed: Container[str], new: Sequence[ReportedFinding] = ()) -> Iterator[Html]:
+def _became(
+    told: RoundRecord, changed: Container[str], new: Sequence[ReportedFinding] = ()
+) -> Iterator[Html]:
     """The findings that stand nowhere else in the page; `changed`: paths of files that do."""
-    named = [*(("new" if told.after else "found", one) for one in new), *(("fixed", one) for one in told.fixed)]
+    named = [
+        *(("new" if told.after else "found", one) for one in new),
+        *(("fixed", one) for one in told.fixed),
+    ]
     named += [("not found again", one) for one in told.unanswered]
     if not named:
         return
@@ -94,17 +129,29 @@ def _was(word: str, one: ReportedFinding, changed: Container[str]) -> Html:
     said = tag("del" if is_fixed else "span", one.message)
     link = file_link(one.path) if one.path in changed else ""  # its lines may stand elsewhere now
     place = tag("code", svg.linked(sentences.place(one.path, one.line), link)) if one.path else None
-    return tag("li", tag("span", word, class_="badge pass" if is_fixed else "badge"), " ", said, " ", place)
+    return tag(
+        "li", tag("span", word, class_="badge pass" if is_fixed else "badge"), " ", said, " ", place
+    )
 
 
 def news(view: View) -> dict[str, str]:
-    """The findings that were not said in the round before, by identity: "new", or "back" if they were called fixed."""
-    last = [view.earlier.told] if view.earlier else [list(chain.values())[-1] for chain in view.rounds]
-    return {one.fingerprint: "back" if one.fingerprint in told.back else "new" for told in last for one in told.new}
+    """The findings that were not said in the round before, by identity: "new", or "back" if they
+    were called fixed.
+    """
+    last = (
+        [view.earlier.told] if view.earlier else [list(chain.values())[-1] for chain in view.rounds]
+    )
+    return {
+        one.fingerprint: "back" if one.fingerprint in told.back else "new"
+        for told in last
+        for one in told.new
+    }
 
 
 def files(summary: Summary) -> Iterator[Html]:
-    """The changed files as bars, by risk, as the comment of a pull request lists them. One file needs no picture."""
+    """The changed files as bars, by risk, as the comment of a pull request lists them. One file
+    needs no picture.
+    """
     ranked = queries.riskiest_first(summary)
     if len(ranked) < 2:
         return
@@ -113,8 +160,14 @@ def files(summary: Summary) -> Iterator[Html]:
         found[finding.path].append(index)
     bars = [_bar(file, reason) for file, reason in ranked[:MOST_FILES]]
     shown = frozenset(shown_findings(summary))
-    lines = [_file_line(file, reason, found[file.path], shown) for file, reason in ranked[:MOST_FILES]]
-    more = f"The {len(ranked) - len(bars):,} others stand in Changes." if len(ranked) > len(bars) else ""
+    lines = [
+        _file_line(file, reason, found[file.path], shown) for file, reason in ranked[:MOST_FILES]
+    ]
+    more = (
+        f"The {len(ranked) - len(bars):,} others stand in Changes."
+        if len(ranked) > len(bars)
+        else ""
+    )
     told = joined([tag("p", more, class_="none") if more else None, svg.legend(LINES)])
     heads = ("File", "Lines", "Look at", "Findings")
     yield svg.figure("files", "Changed files, by risk", svg.rows(bars, LINES), told, heads, lines)
@@ -150,11 +203,16 @@ def votes(summary: Summary) -> Iterator[Html]:
         most = min(max(len(criterion.votes) for _, criterion in several), MOST_VOTES)
         heads = ("Criterion", *(f"Vote {number}" for number in range(1, most + 1)), "Outcome")
         yield tag("h3", "Votes")
-        yield table(heads, [_votes(name, criterion, most) for name, criterion in several], class_="votes-of")
+        yield table(
+            heads, [_votes(name, criterion, most) for name, criterion in several], class_="votes-of"
+        )
 
 
 def _votes(name: str, criterion: CriterionResult, most: int) -> Html:
-    cells = [_vote(vote, place_link("c", f"{name}/{at}")) for at, vote in enumerate(criterion.votes[:most], start=1)]
+    cells = [
+        _vote(vote, place_link("c", f"{name}/{at}"))
+        for at, vote in enumerate(criterion.votes[:most], start=1)
+    ]
     blank = [""] * (most - len(cells))
     outcome = tag("span", criterion.outcome.replace("_", " "), class_=f"badge {criterion.outcome}")
     return row((tag("a", name, href=place_link("c", name)), *cells, *blank, outcome))

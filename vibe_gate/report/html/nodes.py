@@ -1,4 +1,6 @@
-"""The graph of a run as a picture, with its list: what each node came to, and what the run's end waited for."""
+"""The graph of a run as a picture, with its list: what each node came to, and what the run's end
+waited for.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,25 @@ from msgspec import Struct
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph
 from vibe_gate.report.folds import OWNED, Fold, fold_graph, inside, is_foldable
-from vibe_gate.report.html.addresses import file_link, finding_id, fold_id, node_id, place_link, round_id, to
-from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wait, seconds, sizes, span, time_taken
+from vibe_gate.report.html.addresses import (
+    file_link,
+    finding_id,
+    fold_id,
+    node_id,
+    place_link,
+    round_id,
+    to,
+)
+from vibe_gate.report.html.stages import (
+    Stage,
+    critical_path,
+    dollars,
+    long_wait,
+    seconds,
+    sizes,
+    span,
+    time_taken,
+)
 from vibe_gate.report.html.view import View
 from vibe_gate.report.layers import MOST_DRAWN, Slot, comes_after, place_nodes, spread
 from vibe_gate.report.markup import Html, joined, row, table, tag
@@ -50,16 +69,26 @@ MOST_LINKS = 20
 LEAST_WAITED = 0.02
 """Of the time that all nodes took; the critical path does not name a shorter wait."""
 
-KEYS = (Series("pass", "pass"), Series("warning: failed, and its rubric passed", "s3"),
-        Series("fail", "fail"), Series("inconclusive", "inconclusive"),
-        Series("error, incomplete, cancelled", "error"), Series("done", "done"), Series("running", "s6"),
-        Series("unchanged, nothing reviewed, not begun", "s7"), Series("skipped", "skipped"),
-        Series("waited for by the run's end", "waited"), Series("opens", "opens"))  # fmt: skip
+KEYS = (
+    Series("pass", "pass"),
+    Series("warning: failed, and its rubric passed", "s3"),
+    Series("fail", "fail"),
+    Series("inconclusive", "inconclusive"),
+    Series("error, incomplete, cancelled", "error"),
+    Series("done", "done"),
+    Series("running", "s6"),
+    Series("unchanged, nothing reviewed, not begun", "s7"),
+    Series("skipped", "skipped"),
+    Series("waited for by the run's end", "waited"),
+    Series("opens", "opens"),
+)
 """What colours and borders of boxes stand for."""
 
 
 class NodeBox(Struct, frozen=True):
-    """What stands in a box: `told` below the name; `style` is an outcome's; `link` where a click leads."""
+    """What stands in a box: `told` below the name; `style` is an outcome's; `link` where a click
+    leads.
+    """
 
     name: str
     told: tuple[str, ...]
@@ -81,12 +110,29 @@ def graph(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
         if has_picture:
             yield from _pictures(view.graph, small, folds, known, critical)
     if view.graph.nodes and not has_picture:
-        yield tag("p", f"Too many to draw: a picture has at most {MOST_DRAWN} boxes.", class_="none")
-    heads = ("Node", "Outcome", "Agent", "Turns", "Cost", "Time", "Waited to start", "After", "Findings", "Changed")
+        yield tag(
+            "p", f"Too many to draw: a picture has at most {MOST_DRAWN} boxes.", class_="none"
+        )
+    heads = (
+        "Node",
+        "Outcome",
+        "Agent",
+        "Turns",
+        "Cost",
+        "Time",
+        "Waited to start",
+        "After",
+        "Findings",
+        "Changed",
+    )
     before = comes_after(view.graph)
-    lines = [_line(known[node.id], before[node.id], node.id in critical) for node in view.graph.nodes]
+    lines = [
+        _line(known[node.id], before[node.id], node.id in critical) for node in view.graph.nodes
+    ]
     nodes = table(heads, lines, class_="figures nodes")
-    yield tag("details", tag("summary", "All nodes as a list"), nodes, open=None if has_picture else "")
+    yield tag(
+        "details", tag("summary", "All nodes as a list"), nodes, open=None if has_picture else ""
+    )
 
 
 def _told(view: View, known: Mapping[str, Stage], critical: Sequence[str]) -> Html:
@@ -96,7 +142,13 @@ def _told(view: View, known: Mapping[str, Stage], critical: Sequence[str]) -> Ht
     begun, ended = span(view.times.values())
     least = (ended - begun) / 1000 * LEAST_WAITED
     way = [part for name in critical for part in (" → ", *_step(known[name], least))][1:]
-    return tag("p", f"{size}. The run's end waited for ", *way, f": {time_taken(view)}.", class_="none critical-path")
+    return tag(
+        "p",
+        f"{size}. The run's end waited for ",
+        *way,
+        f": {time_taken(view)}.",
+        class_="none critical-path",
+    )
 
 
 def _step(stage: Stage, least: float) -> Iterator[Html | str]:
@@ -107,7 +159,11 @@ def _step(stage: Stage, least: float) -> Iterator[Html | str]:
 
 
 def _pictures(
-    whole: Graph, small: Graph, folds: Sequence[Fold], known: Mapping[str, Stage], critical: Sequence[str]
+    whole: Graph,
+    small: Graph,
+    folds: Sequence[Fold],
+    known: Mapping[str, Stage],
+    critical: Sequence[str],
 ) -> Iterator[Html]:
     """The legend, the graph with its folds closed, and below it what they open."""
     styles = {outcome_style(known[node.id].outcome) for node in whole.nodes}
@@ -117,16 +173,26 @@ def _pictures(
     yield _picture(small, folds, known, critical)
     opened = [_fold(whole, fold, known, critical) for fold in folds]
     if len(opened) > FEW_FOLDS:
-        yield tag("details", tag("summary", f"{len(opened):,} boxes that open"), *opened, class_="folds")
+        yield tag(
+            "details", tag("summary", f"{len(opened):,} boxes that open"), *opened, class_="folds"
+        )
     else:
         yield from opened
 
 
 def _fold(whole: Graph, fold: Fold, known: Mapping[str, Stage], critical: Sequence[str]) -> Html:
-    """What a fold opens: a picture of its nodes, with folds of its own, or where they are listed."""
+    """What a fold opens: a picture of its nodes, with folds of its own, or where they are
+    listed.
+    """
     small, folds = fold_graph(inside(whole, fold), within=fold.kind)
     if len(small.nodes) > MOST_DRAWN:
-        contents = [tag("p", f"{len(small.nodes):,} nodes: too many to draw; the list has them.", class_="none")]
+        contents = [
+            tag(
+                "p",
+                f"{len(small.nodes):,} nodes: too many to draw; the list has them.",
+                class_="none",
+            )
+        ]
     else:
         contents = [_picture(small, folds, known, critical)]
         contents += [_fold(whole, nested, known, critical) for nested in folds]
@@ -139,7 +205,9 @@ def _fold_size(fold: Fold) -> str:
     return counted(fold.count, "iteration") if fold.kind == "loop" else f"{fold.count:,} alike"
 
 
-def _picture(graph: Graph, folds: Sequence[Fold], known: Mapping[str, Stage], critical: Collection[str]) -> Html:
+def _picture(
+    graph: Graph, folds: Sequence[Fold], known: Mapping[str, Stage], critical: Collection[str]
+) -> Html:
     fold_of = {fold.node: fold for fold in folds}
     boxes = {}
     for node in graph.nodes:
@@ -148,11 +216,20 @@ def _picture(graph: Graph, folds: Sequence[Fold], known: Mapping[str, Stage], cr
     stands_for = {name: fold.node for fold in folds for name in fold.nodes}
     path = dict.fromkeys(stands_for.get(name, name) for name in critical)
     drawing = layout(graph, boxes, [name for name in path if name in boxes])
-    return tag("div", drawing, class_="scroll", tabindex="0", role="region", aria_label="Picture of the graph")
+    return tag(
+        "div",
+        drawing,
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label="Picture of the graph",
+    )
 
 
 def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) -> Html:
-    """A graph of at most MOST_DRAWN nodes drawn; `critical` are those that the run's end waited for, in order."""
+    """A graph of at most MOST_DRAWN nodes drawn; `critical` are those that the run's end waited
+    for, in order.
+    """
     rows = place_nodes(comes_after(graph))
     if len(rows) == 1:  # nothing is joined: side by side they would be a line that nobody reads
         rows = [rows[0][at : at + IN_A_ROW] for at in range(0, len(rows[0]), IN_A_ROW)]
@@ -179,7 +256,9 @@ def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) 
     )
 
 
-def _waited(rows: Sequence[Sequence[Slot]], critical: Sequence[tuple[str, str]]) -> set[tuple[int, int]]:
+def _waited(
+    rows: Sequence[Sequence[Slot]], critical: Sequence[tuple[str, str]]
+) -> set[tuple[int, int]]:
     """The steps from place to place that the edges of the critical path take."""
     at = {name: place for each in rows for place in each for name in place.group}
     found: set[tuple[int, int]] = set()
@@ -192,7 +271,14 @@ def _way(place: Slot, end: Slot) -> set[tuple[int, int]]:
     """The steps of one edge: the places between have no group, and one place before them."""
     steps, below = set[tuple[int, int]](), end
     while below is not place:
-        above = next((one for one in below.before if one is place or (not one.group and _root(one) is place)), None)
+        above = next(
+            (
+                one
+                for one in below.before
+                if one is place or (not one.group and _root(one) is place)
+            ),
+            None,
+        )
         if above is None:
             return set()
         steps.add((id(above), id(below)))
@@ -213,7 +299,9 @@ def _edges(
     boxes: Mapping[str, NodeBox],
     waited: Collection[tuple[int, int]],
 ) -> Iterator[Html]:
-    """Lines from place to place, those of the critical path above the others; of each style one element has all."""
+    """Lines from place to place, those of the critical path above the others; of each style one
+    element has all.
+    """
     skipped = {name for name, box in boxes.items() if box.style == "skipped"}
     styles = ("edge", "edge skip", "head", "edge critical", "head critical")
     paths: dict[str, list[str]] = {style: [] for style in styles}
@@ -250,7 +338,15 @@ def _boxes(
             left = place.middle - wide / 2
             if len(place.group) > 1:
                 tall = n(high * len(place.group) + 6)
-                yield tag("rect", x=n(left - 6), y=n(top - 3), width=n(wide + 12), height=tall, rx=8, class_="circle")
+                yield tag(
+                    "rect",
+                    x=n(left - 6),
+                    y=n(top - 3),
+                    width=n(wide + 12),
+                    height=tall,
+                    rx=8,
+                    class_="circle",
+                )
             for number, name in enumerate(place.group):
                 corner = left, top + number * high
                 yield _draw_box(boxes[name], corner, (wide, high), is_critical=name in critical)
@@ -266,12 +362,26 @@ def _box_width(boxes: Iterable[NodeBox], side_by_side: int) -> float:
     return float(round(max(WIDTH, min(needed, room, WIDEST))))
 
 
-def _draw_box(box: NodeBox, corner: tuple[float, float], size: tuple[float, float], *, is_critical: bool) -> Html:
+def _draw_box(
+    box: NodeBox, corner: tuple[float, float], size: tuple[float, float], *, is_critical: bool
+) -> Html:
     """A box at its place (left, top), of that width and height; the title has what is cut."""
     wide, high = size
-    behind = [tag("rect", x=7, y=7, width=n(wide - 9), height=n(high - 9), rx=6, class_="box")] if box.is_fold else []
+    behind = (
+        [tag("rect", x=7, y=7, width=n(wide - 9), height=n(high - 9), rx=6, class_="box")]
+        if box.is_fold
+        else []
+    )
     room = 6 if box.is_fold else 0
-    frame = tag("rect", x=1.5, y=1.5, width=n(wide - 3 - room), height=n(high - 3 - room), rx=6, class_="box")
+    frame = tag(
+        "rect",
+        x=1.5,
+        y=1.5,
+        width=n(wide - 3 - room),
+        height=n(high - 3 - room),
+        rx=6,
+        class_="box",
+    )
     mark = tag("rect", x=5, y=5, width=6, height=n(high - 10 - room), rx=3, class_=box.style)
     name = cut_middle(box.name, round((wide - INSIDE) / NAME_CHAR))
     lines = [tag("text", name, x=17, y=18, class_="name")]
@@ -293,15 +403,22 @@ def _box(stage: Stage) -> NodeBox:
     node = stage.node
     usd = "" if stage.usd is None else dollars(stage.usd)
     turns = counted(len(node.turns), "turn") if node.turns else ""
-    told = [_dotted(stage.outcome, seconds(stage.seconds)), _dotted(node.agent or node.kind, turns, usd)]
+    told = [
+        _dotted(stage.outcome, seconds(stage.seconds)),
+        _dotted(node.agent or node.kind, turns, usd),
+    ]
     told += filter(None, [long_wait(stage)])
     link = place_link("e", stage.turns[0].id) if stage.turns else to(node_id(node.id))
     title = _dotted(node.id, *told, node.reason)
-    return NodeBox(node.id, tuple(told), outcome_style(stage.outcome), link, title, tuple(_links(stage)))
+    return NodeBox(
+        node.id, tuple(told), outcome_style(stage.outcome), link, title, tuple(_links(stage))
+    )
 
 
 def _links(stage: Stage) -> Iterator[tuple[str, str]]:
-    """To the first of its findings, or a gate's round if they are gone, and to the first file that it changed."""
+    """To the first of its findings, or a gate's round if they are gone, and to the first file that
+    it changed.
+    """
     number = stage.told.counts.new + stage.told.counts.open if stage.told else len(stage.findings)
     if number:
         place = finding_id(stage.findings[0]) if stage.findings else round_id(stage.node.id)
@@ -313,28 +430,50 @@ def _links(stage: Stage) -> Iterator[tuple[str, str]]:
 
 def _fold_box(fold: Fold, known: Mapping[str, Stage]) -> NodeBox:
     own = [known[name] for name in fold.nodes]
-    turns, costs = sum(len(stage.node.turns) for stage in own), [stage.usd for stage in own if stage.usd is not None]
+    turns, costs = (
+        sum(len(stage.node.turns) for stage in own),
+        [stage.usd for stage in own if stage.usd is not None],
+    )
     usd = dollars(sum(costs)) if costs else ""
     outcome, how = _came_to(fold, own)
     took = [stage.time for stage in own if stage.time]
-    time = (max(each.end for each in took) - min(each.start for each in took)) / 1000 if took else None
-    size, figures = _fold_size(fold), _dotted(counted(turns, "turn") if turns else "", usd, seconds(time))
-    told = (_dotted(size, how), figures) if fold.kind == "loop" else (size, *wrap(how, LINE_CHARS), figures)
+    time = (
+        (max(each.end for each in took) - min(each.start for each in took)) / 1000 if took else None
+    )
+    size, figures = (
+        _fold_size(fold),
+        _dotted(counted(turns, "turn") if turns else "", usd, seconds(time)),
+    )
+    told = (
+        (_dotted(size, how), figures)
+        if fold.kind == "loop"
+        else (size, *wrap(how, LINE_CHARS), figures)
+    )
     found = tuple(dict.fromkeys(index for stage in own for index in stage.findings))
     links = ((counted(len(found), "finding"), to(finding_id(found[0]))),) if found else ()
     title = _dotted(f"{fold.node} to {fold.nodes[-1]}", *told, "click to open")
-    return NodeBox(fold.node, told, outcome_style(outcome), to(fold_id(fold)), title, links, is_fold=True)
+    return NodeBox(
+        fold.node, told, outcome_style(outcome), to(fold_id(fold)), title, links, is_fold=True
+    )
 
 
 def _came_to(fold: Fold, own: Sequence[Stage]) -> tuple[str, str]:
-    """The outcome that a fold shows, and the words: a loop's last, of nodes that are alike each with its number."""
+    """The outcome that a fold shows, and the words: a loop's last, of nodes that are alike each
+    with its number.
+    """
     if fold.kind == "loop":
-        ends = (stage.outcome for stage in reversed(own) if stage.node.outcome and stage.node.kind not in OWNED)
+        ends = (
+            stage.outcome
+            for stage in reversed(own)
+            if stage.node.outcome and stage.node.kind not in OWNED
+        )
         last = next(ends, own[-1].outcome)
         return last, last
     counts = Counter(stage.outcome for stage in own)
     by_rank = sorted(counts, key=lambda word: (outcome_rank(word), word))
-    return by_rank[0], ", ".join(f"{counts[word]:,} {word}" for word in by_rank) if len(counts) > 1 else by_rank[0]
+    return by_rank[0], ", ".join(f"{counts[word]:,} {word}" for word in by_rank) if len(
+        counts
+    ) > 1 else by_rank[0]
 
 
 def _dotted(*parts: str) -> str:
@@ -345,16 +484,31 @@ def _line(stage: Stage, before: Sequence[str], is_critical: bool) -> Html:
     """A node's line of the list."""
     node, files = stage.node, stage.files
     turns = joined(
-        part for turn in stage.turns for part in (", ", tag("a", turn.id.split("/")[-1], href=place_link("e", turn.id)))
+        part
+        for turn in stage.turns
+        for part in (", ", tag("a", turn.id.split("/")[-1], href=place_link("e", turn.id)))
     )
     after = [part for name in before for part in (", ", tag("a", name, href=to(node_id(name))))]
     few = stage.findings[:MOST_LINKS]
-    found = [part for at in few for part in (", ", tag("a", f"finding {at + 1}", href=to(finding_id(at))))]
-    found += [f", and {len(stage.findings) - len(few):,} more"] if len(few) < len(stage.findings) else []
-    changed = [_changed(turn, file.path, file.added, file.deleted) for turn, file in files[:MOST_LINKS]]
+    found = [
+        part
+        for at in few
+        for part in (", ", tag("a", f"finding {at + 1}", href=to(finding_id(at))))
+    ]
+    found += (
+        [f", and {len(stage.findings) - len(few):,} more"] if len(few) < len(stage.findings) else []
+    )
+    changed = [
+        _changed(turn, file.path, file.added, file.deleted) for turn, file in files[:MOST_LINKS]
+    ]
     more = f"and {len(files) - MOST_LINKS:,} more" if len(files) > MOST_LINKS else None
     cells = (
-        joined([tag("b", node.id) if is_critical else node.id, tag("small", " waited for") if is_critical else None]),
+        joined(
+            [
+                tag("b", node.id) if is_critical else node.id,
+                tag("small", " waited for") if is_critical else None,
+            ]
+        ),
         _dotted(stage.outcome, node.reason),
         node.agent or node.kind,
         Html(turns[2:]),
@@ -370,4 +524,6 @@ def _line(stage: Stage, before: Sequence[str], is_critical: bool) -> Html:
 
 def _changed(turn: str, path: str, added: int, deleted: int) -> Html:
     link = file_link(path, turn=turn)
-    return tag("div", tag("a", path, href=link), f" +{added:,} −{deleted:,}", id=f"e={turn}&f={path}")
+    return tag(
+        "div", tag("a", path, href=link), f" +{added:,} −{deleted:,}", id=f"e={turn}&f={path}"
+    )

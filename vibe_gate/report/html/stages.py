@@ -1,4 +1,6 @@
-"""What a run's nodes did: turns, times, cost, findings, changed files; which of them took the time. Pure."""
+"""What a run's nodes did: turns, times, cost, findings, changed files; which of them took the time.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from vibe_gate.report.reported_finding import identity
 from vibe_gate.report.round_record import RoundRecord
 
 SECOND_LOOK = "second-look-"
-"""How the name of a second look's node begins, or goes on after its stage (`judging.second_look`)."""
+"""How the name of a second look's node begins, or goes on after its stage
+(`judging.second_look`).
+"""
 
 LEAST_WAIT_S = 1.0
 """A shorter wait to start is no news; the table has it."""
@@ -26,7 +30,8 @@ LEAST_WAIT_S = 1.0
 class Stage(Struct, frozen=True):
     """A node with all that is known of it.
 
-    `findings` are indexes of the summary's; `told` is a gate's round, if the page has it; `usd` is None if not known.
+    `findings` are indexes of the summary's; `told` is a gate's round, if the page has it; `usd` is
+    None if not known.
     """
 
     node: Node
@@ -57,7 +62,9 @@ class Stage(Struct, frozen=True):
         if self.node.kind != "judge":
             return "agent"
         name = self.node.id
-        return "second look" if name.startswith(SECOND_LOOK) or f"-{SECOND_LOOK}" in name else "judge"
+        return (
+            "second look" if name.startswith(SECOND_LOOK) or f"-{SECOND_LOOK}" in name else "judge"
+        )
 
     @property
     def files(self) -> list[tuple[str, FileView]]:
@@ -91,7 +98,8 @@ def stages(view: View) -> dict[str, Stage]:
 
 
 def _findings(view: View) -> dict[str, list[int]]:
-    """Findings by the node that found them: of a judge by its votes, of a check if one node alone has checks.
+    """Findings by the node that found them: of a judge by its votes, of a check if one node alone
+    has checks.
 
     Of a gate those that were open when it decided.
     """
@@ -102,13 +110,19 @@ def _findings(view: View) -> dict[str, list[int]]:
     for index, finding in enumerate(view.summary.findings):
         names: dict[str, None] = {}
         for _, criterion in queries.sources(finding, view.summary):
-            names |= {node_of(vote.turn): None for vote in criterion.votes if queries.has_evidence(vote, finding)}
+            names |= {
+                node_of(vote.turn): None
+                for vote in criterion.votes
+                if queries.has_evidence(vote, finding)
+            }
             if criterion.kind == "check":
                 names[checks] = None
         for name in filter(None, names):
             found[name].append(index)
     if is_foldable(view.graph):  # each gate may have them all
-        found |= _of_gates(view, {identity(one): index for index, one in enumerate(view.summary.findings)})
+        found |= _of_gates(
+            view, {identity(one): index for index, one in enumerate(view.summary.findings)}
+        )
     return found
 
 
@@ -124,9 +138,11 @@ def _of_gates(view: View, indexes: Mapping[str, int]) -> dict[str, list[int]]:
 
 
 def critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]:
-    """The nodes that the run's end waited for, the first first: each is the last to end of those that the next follows.
+    """The nodes that the run's end waited for, the first first: each is the last to end of those
+    that the next follows.
 
-    Empty if no time is known. Of nodes that end at once a stage counts before its own checks and judges.
+    Empty if no time is known. Of nodes that end at once a stage counts before its own checks and
+    judges.
     """
     before, kinds = comes_after(graph), {node.id: node.kind for node in graph.nodes}
 
@@ -143,7 +159,9 @@ def critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]:
             elif name not in times and name not in passed:
                 passed.add(name)
                 waiting += before[name]
-        return max(known, key=lambda name: (times[name].end, kinds[name] not in OWNED, name), default="")
+        return max(
+            known, key=lambda name: (times[name].end, kinds[name] not in OWNED, name), default=""
+        )
 
     name = last(name for name in before if name in times)
     while name:
@@ -159,11 +177,15 @@ def span(times: Iterable[NodeTime]) -> tuple[int, int]:
 
 
 def time_taken(view: View) -> str:
-    """How long the nodes took, from the first to the last, and the run with what it does before and after them."""
+    """How long the nodes took, from the first to the last, and the run with what it does before and
+    after them.
+    """
     begun, ended = span(view.times.values())
     nodes, run = (ended - begun) / 1000, view.summary.duration_ms / 1000 if view.summary else 0.0
     shown = seconds(nodes)
-    return shown if run <= nodes or seconds(run) == shown else f"{shown} of the run's {seconds(run)}"
+    return (
+        shown if run <= nodes or seconds(run) == shown else f"{shown} of the run's {seconds(run)}"
+    )
 
 
 def long_wait(stage: Stage) -> str:
@@ -190,4 +212,8 @@ def dollars(usd: float) -> str:
 
 def sizes(files: Sequence[tuple[str, FileView]]) -> str:
     """How many lines were added and deleted."""
-    return f"+{sum(file.added for _, file in files):,} −{sum(file.deleted for _, file in files):,}" if files else ""
+    return (
+        f"+{sum(file.added for _, file in files):,} −{sum(file.deleted for _, file in files):,}"
+        if files
+        else ""
+    )

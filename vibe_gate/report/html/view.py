@@ -35,13 +35,17 @@ if TYPE_CHECKING:
     from vibe_gate.store.session import TimelineEvent
 
 MAX_CONTENTS = 50_000_000
-"""Bytes of files and events that a page holds, before they are compressed; a browser takes so much."""
+"""Bytes of files and events that a page holds, before they are compressed; a browser takes so
+much.
+"""
 
 MAX_FILES, MAX_EVENTS = 5_000, 100_000
 """Changed files, and events of all logs, that a page shows; the bundle has the others."""
 
 MAX_ROWS = 1_000
-"""Findings, criteria of a rubric, and stages and models in a table of costs that a page shows one by one."""
+"""Findings, criteria of a rubric, and stages and models in a table of costs that a page shows one
+by one.
+"""
 
 MOST_ROUNDS = 50
 """Gates of one chain that are shown, the last ones."""
@@ -52,14 +56,20 @@ MAX_CHAINS = 20
 _UNTOLD = frozenset({"artifact.written", "log.mark"})
 """Events of a run that say nothing beyond the files that are shown."""
 
-STATES = {"denied": "refused", "missing-post": "unfinished", "orphan-post": "unfinished", "in-progress": "running"}
+STATES = {
+    "denied": "refused",
+    "missing-post": "unfinished",
+    "orphan-post": "unfinished",
+    "in-progress": "running",
+}
 """The page's words for how a tool call ended, if the store has another."""
 
 
 class EventHead(Struct, frozen=True, array_like=True):
     """An event's line in a list; on the page an array in this order.
 
-    `log` is run, sdk or hook; `number` counts in it; `at` is milliseconds since 1970; `use`: the id of the tool's use.
+    `log` is run, sdk or hook; `number` counts in it; `at` is milliseconds since 1970; `use`: the id
+    of the tool's use.
     """
 
     log: str
@@ -73,7 +83,8 @@ class EventHead(Struct, frozen=True, array_like=True):
 
 
 class HunkLines(Struct, frozen=True, array_like=True):
-    """Changed lines: start and length before, start and length after; on the page an array in this order.
+    """Changed lines: start and length before, start and length after; on the page an array in this
+    order.
 
     If a side is empty, its start is the line before.
     """
@@ -116,7 +127,8 @@ class CallView(Struct, frozen=True):
 
 
 class TurnView(Struct, frozen=True):
-    """A turn of an agent or a judge; `id` is its folder in the bundle, and that of its whole events in `contents`.
+    """A turn of an agent or a judge; `id` is its folder in the bundle, and that of its whole events
+    in `contents`.
 
     `waits`: from and to, in milliseconds since 1970, while the model's API could not be asked.
     """
@@ -143,7 +155,9 @@ class TurnView(Struct, frozen=True):
     def answer(self) -> str:
         """The event with which a judge answered, as a link names it; "" without one."""
         answers = [
-            head for head in self.heads if head.log == "sdk" and head.tool == ANSWER_TOOL and head.role == "assistant"
+            head
+            for head in self.heads
+            if head.log == "sdk" and head.tool == ANSWER_TOOL and head.role == "assistant"
         ]
         return f"sdk-{answers[-1].number}" if answers else ""
 
@@ -157,17 +171,20 @@ class NodeTime(Struct, frozen=True):
 
 
 class EarlierRound(Struct, frozen=True):
-    """What became of what was said before this run, of the same change. `page`: of that run; "" if it is not there."""
+    """What became of what was said before this run, of the same change. `page`: of that run; "" if
+    it is not there.
+    """
 
     told: RoundRecord
     page: str = ""
 
 
 class View(Struct, frozen=True):
-    """A run. `summary` is None as long as there is no verdict; `contents` are gzip in base64, by id.
+    """A run. `summary` is None as long as there is no verdict; `contents` are gzip in base64, by
+    id.
 
-    `times`: of the nodes that began, by id. `gates`: what each found, by node; `rounds`: those that looked again, the
-    last of each chain last; `earlier`: the round before this run.
+    `times`: of the nodes that began, by id. `gates`: what each found, by node; `rounds`: those that
+    looked again, the last of each chain last; `earlier`: the round before this run.
     """
 
     summary: Summary | None
@@ -211,15 +228,21 @@ class _PackedContents:
             return None, ""
         if not content.kept:
             return None, f"The bundle has only the hash of this file ({content.size:,} bytes)."
-        if content.sha256 not in self.packed and not self.put(content.sha256, content.text().encode()):
+        if content.sha256 not in self.packed and not self.put(
+            content.sha256, content.text().encode()
+        ):
             return None, "Left out of this page, which would be too large; the bundle has it."
         return content.sha256, ""
 
 
 def shown_findings(summary: Summary) -> list[int]:
-    """The indexes of the findings that the page shows: all, or of very many those of the gravest levels."""
+    """The indexes of the findings that the page shows: all, or of very many those of the gravest
+    levels.
+    """
     indexes = range(len(summary.findings))
-    return sorted(sorted(indexes, key=lambda at: queries.GRAVITY[summary.findings[at].level])[:MAX_ROWS])
+    return sorted(
+        sorted(indexes, key=lambda at: queries.GRAVITY[summary.findings[at].level])[:MAX_ROWS]
+    )
 
 
 def verdict_view(summary: Summary) -> View:
@@ -228,13 +251,26 @@ def verdict_view(summary: Summary) -> View:
 
     def named(file: ChangedFile) -> FileView:
         added, deleted = (0, 0) if file.binary else (file.added, file.deleted)
-        return FileView(file.path, file.old_path, file.change_type, added, deleted, file.binary, None, None, why, [])
+        return FileView(
+            file.path,
+            file.old_path,
+            file.change_type,
+            added,
+            deleted,
+            file.binary,
+            None,
+            None,
+            why,
+            [],
+        )
 
     return View(summary, files=[named(file) for file in summary.change.files[:MAX_FILES]])
 
 
 async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -> View:
-    """The run of a bundle, with or without what was said in it. StorageError and IntegrityError as of `RunResult`."""
+    """The run of a bundle, with or without what was said in it. StorageError and IntegrityError as
+    of `RunResult`.
+    """
     contents = _PackedContents()
     summary = result.summary if result.complete else None
     graph = graph_of(result, summary)
@@ -258,10 +294,16 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
     for turn in result.turns():
         place = turn.bundle_dir.relative_to(result.bundle_dir).as_posix()
         node = nodes.get(place.split("/")[1]) or Node(id=place.split("/")[1], kind="")
-        turns.append(_turn(turn, place, node, by_turn.get(place, []), statuses.get(place), contents))
+        turns.append(
+            _turn(turn, place, node, by_turn.get(place, []), statuses.get(place), contents)
+        )
     if not conversations:
         turns = [_without_words(turn, contents) for turn in turns]
-    left_out = {"changed files": len(files) - len(shown), "events": number - MAX_EVENTS, "contents": contents.left_out}
+    left_out = {
+        "changed files": len(files) - len(shown),
+        "events": number - MAX_EVENTS,
+        "contents": contents.left_out,
+    }
     gates = _gates(own)
     return View(
         summary=summary,
@@ -276,7 +318,11 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
         contents=contents.packed,
         left_out=(
             *(f"{count:,} {what}" for what, count in left_out.items() if count > 0),
-            *(() if conversations else ("what was said to agents and judges, because it has prompts",)),
+            *(
+                ()
+                if conversations
+                else ("what was said to agents and judges, because it has prompts",)
+            ),
         ),
         gates=gates,
         rounds=tuple(islice(chains(gates), MAX_CHAINS)),
@@ -297,11 +343,15 @@ def _gates(own: Iterable[tuple[TimelineEvent, Mapping[str, Any]]]) -> dict[str, 
 
 def told_gates(view: View) -> dict[str, RoundRecord]:
     """The gates whose rounds stand in the page."""
-    return {name: told for chain in view.rounds for name, told in list(chain.items())[-MOST_ROUNDS:]}
+    return {
+        name: told for chain in view.rounds for name, told in list(chain.items())[-MOST_ROUNDS:]
+    }
 
 
 def chains(gates: Mapping[str, RoundRecord]) -> Iterator[dict[str, RoundRecord]]:
-    """The gates that looked at the same again, in the order in which they did; a gate that did so alone is none."""
+    """The gates that looked at the same again, in the order in which they did; a gate that did so
+    alone is none.
+    """
     followed = {told.after for told in gates.values()}
     for last in (name for name in gates if name not in followed):
         chain = {last: gates[last]}
@@ -316,12 +366,18 @@ _WORK = frozenset({"turn.started", "turn.completed"})
 
 
 def _times(own: Iterable[tuple[TimelineEvent, Mapping[str, Any]]]) -> dict[str, NodeTime]:
-    """The nodes' times, by the run's own events. One that never ended lasts until its last event."""
+    """The nodes' times, by the run's own events. One that never ended lasts until its last
+    event.
+    """
     added: dict[str, int] = {}
     times: dict[str, NodeTime] = {}
     for event, whole in own:
         data = whole.get("data")
-        status = text_of(data, "status") if isinstance(data, dict) and event.type == "node.status" else ""
+        status = (
+            text_of(data, "status")
+            if isinstance(data, dict) and event.type == "node.status"
+            else ""
+        )
         name = event.node_id
         if event.type == "node.added":
             added[name] = event.ts
@@ -349,7 +405,8 @@ def _file(file: FileChange, contents: _PackedContents) -> FileView:
     except StorageError as error:
         patch, no_patch = {"added": 0, "deleted": 0, "binary": False, "hunks": []}, str(error)
     (before, no_before), (after, no_after) = (
-        (None, "A binary file.") if patch["binary"] else contents.side(side) for side in (file.before, file.after)
+        (None, "A binary file.") if patch["binary"] else contents.side(side)
+        for side in (file.before, file.after)
     )
     return FileView(
         path=file.path,
@@ -372,7 +429,10 @@ def _added(file: FileView) -> Iterator[int]:
 
 def _changed(hunk: Mapping[str, Any]) -> Iterator[HunkLines]:
     """The changed lines of a hunk, without the context around and between them."""
-    old, new = hunk["old_start"] + (not hunk["old_lines"]), hunk["new_start"] + (not hunk["new_lines"])
+    old, new = (
+        hunk["old_start"] + (not hunk["old_lines"]),
+        hunk["new_start"] + (not hunk["new_lines"]),
+    )
     for same, lines in groupby(hunk["lines"], key=lambda line: line["origin"] == " "):
         origins = Counter(line["origin"] for line in lines)
         deleted, added = origins["-"], origins["+"]
@@ -392,7 +452,9 @@ def _turn(
     whole = [(event, event.load()) for event in events]
     said = [data for event, data in whole if event.source == "sdk"]
     used = dict.fromkeys(KINDS, 0) | turn_tokens(said)
-    packed = json.dumps([[event.source, event.seq, data] for event, data in whole], separators=(",", ":"))
+    packed = json.dumps(
+        [[event.source, event.seq, data] for event, data in whole], separators=(",", ":")
+    )
     contents.put(place, packed.encode())
     return TurnView(
         id=place,
@@ -436,7 +498,12 @@ def _without_words(turn: TurnView, contents: _PackedContents) -> TurnView:
 def _head(event: TimelineEvent, whole: Mapping[str, Any]) -> EventHead:
     text = event.text
     if event.source == "run" and isinstance(data := whole.get("data"), dict):
-        text = " ".join(filter(None, (text_of(data, name) for name in ("kind", "turn", "status", "outcome", "reason"))))
+        text = " ".join(
+            filter(
+                None,
+                (text_of(data, name) for name in ("kind", "turn", "status", "outcome", "reason")),
+            )
+        )
     elif event.type == "usage":
         used = dict.fromkeys(KINDS, 0) | tokens([whole])
         text = f"{used['input']:,} in, {used['output']:,} out"

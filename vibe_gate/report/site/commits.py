@@ -1,4 +1,6 @@
-"""The commits of a site: which of them were reviewed since the first run, one by one, and as a picture."""
+"""The commits of a site: which of them were reviewed since the first run, one by one, and as a
+picture.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,13 @@ WITHOUT_TRACE = ("missing", "empty")
 """Statuses that say nothing of a commit that is older than the first run."""
 
 STATUS_STYLES = {
-    "reviewed": "s2", "empty": "s6", "overridden": "s3", "failed": "s1", "missing": "s4", "bypassed": "s5",
-}  # fmt: skip
+    "reviewed": "s2",
+    "empty": "s6",
+    "overridden": "s3",
+    "failed": "s1",
+    "missing": "s4",
+    "bypassed": "s5",
+}
 """Of a commit; of the others the last colour."""
 
 _Commits = Sequence[tuple[ChangeIdentity, CommitStatus]]
@@ -76,7 +83,9 @@ def commits_before(
 
 
 def coverage_section(site: Site) -> Iterator[Html]:
-    """The commits by status, without those that no run could have reviewed; nothing without commits."""
+    """The commits by status, without those that no run could have reviewed; nothing without
+    commits.
+    """
     if site.coverage is None or not site.coverage.commits:
         return
     uncounted: list[tuple[ChangeIdentity, CommitStatus]] = []
@@ -90,7 +99,9 @@ def coverage_section(site: Site) -> Iterator[Html]:
     sentence = _coverage_sentence(site, counts, words, len(uncounted))
     parts = [_coverage_figure(site, counts, words, sentence)]
     for word in sorted(words, key=lambda word: (word not in NEVER, word in GOOD, word)):
-        commits = [(identity, status) for identity, status in counted_commits if status.status == word]
+        commits = [
+            (identity, status) for identity, status in counted_commits if status.status == word
+        ]
         is_open = word in NEVER and len(commits) <= MOST_OPEN
         parts.append(_fold_commits(word, word, commits, site, is_open=is_open))
     if uncounted:
@@ -112,7 +123,9 @@ def _coverage_figure(site: Site, counts: Counter[str], words: Sequence[str], sen
     return svg.figure("coverage", "Commits", picture, caption, ("Status", "Commits"), lines)
 
 
-def _coverage_sentence(site: Site, counts: Counter[str], words: Sequence[str], uncounted: int) -> str:
+def _coverage_sentence(
+    site: Site, counts: Counter[str], words: Sequence[str], uncounted: int
+) -> str:
     """What the counts come to, and what they leave out."""
     sentences = [_accepted_sentence(site, counts, words, is_since=uncounted > 0)]
     if counts["overridden"]:
@@ -125,11 +138,15 @@ def _coverage_sentence(site: Site, counts: Counter[str], words: Sequence[str], u
         older = counted(uncounted, "older commit")
         sentences.append(f"{older} without a review {verb} not counted.")
     if "~" in site.commits:
-        sentences.append("Commits that merges brought in are listed, too. For others: --commits RANGE.")
+        sentences.append(
+            "Commits that merges brought in are listed, too. For others: --commits RANGE."
+        )
     return " ".join(filter(None, sentences))
 
 
-def _accepted_sentence(site: Site, counts: Counter[str], words: Sequence[str], *, is_since: bool) -> str:
+def _accepted_sentence(
+    site: Site, counts: Counter[str], words: Sequence[str], *, is_since: bool
+) -> str:
     """How many of the commits `verify` accepts; `is_since`: of those since the first run alone."""
     if is_since and not site.first_run and not words:
         return "No run is stored here yet; commits count from the first run on."
@@ -147,10 +164,14 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def _fold_commits(word: str, name: str, commits: _Commits, site: Site, *, is_open: bool = False) -> Html:
+def _fold_commits(
+    word: str, name: str, commits: _Commits, site: Site, *, is_open: bool = False
+) -> Html:
     """Commits of one kind, one by one. `word` ends the fold's id."""
     runs = {run.entry.run_id for run in site.runs}
-    lines = (_commit_row(identity, status, site, runs) for identity, status in commits[:MOST_COMMITS])
+    lines = (
+        _commit_row(identity, status, site, runs) for identity, status in commits[:MOST_COMMITS]
+    )
     listed = table(("Commit", "Title", "Day", "Author", "Why", "Run"), lines, class_="commits")
     summary = tag("summary", f"{name}: {counted(len(commits), 'commit')}")
     return tag("details", summary, listed, id=f"commits-{word}", open="" if is_open else None)

@@ -1,4 +1,6 @@
-"""The index of a site as it stands without scripts: head, pictures, commits, and the newest runs."""
+"""The index of a site as it stands without scripts: head, pictures, commits, and the newest
+runs.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,17 @@ from vibe_gate.report.site.commits import coverage_section
 from vibe_gate.report.site.pictures import pictures
 from vibe_gate.report.site.runs import Site, SiteRun, cut, document, in_seconds
 
-HEADS = ("Time (UTC)", "Outcome", "Author (agent)", "Change", "Lines", "Found", "USD", "Seconds", "Run")
+HEADS = (
+    "Time (UTC)",
+    "Outcome",
+    "Author (agent)",
+    "Change",
+    "Lines",
+    "Found",
+    "USD",
+    "Seconds",
+    "Run",
+)
 
 MOST_STATIC = 300
 """Runs that the page lists without scripts; with them, all."""
@@ -36,7 +48,9 @@ def _title(site: Site) -> str:
 
 def _of_all_runs(site: Site, drawn: Sequence[Html]) -> Iterator[Html]:
     if drawn:
-        yield tag("section", tag("h2", "Pictures"), tag("div", *drawn, class_="pictures"), id="pictures")
+        yield tag(
+            "section", tag("h2", "Pictures"), tag("div", *drawn, class_="pictures"), id="pictures"
+        )
     yield from coverage_section(site)
     yield from said.section(site)
 
@@ -49,7 +63,9 @@ def _top(site: Site, drawn: Sequence[Html]) -> Html:
     field, counts = ("result", results) if site.is_session else ("outcome", total.outcomes)
     words = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     outcomes = joined(
-        part for word, number in words for part in (tag("a", f"{number:,} {word}", href=f"#{field}={word}"), " ")
+        part
+        for word, number in words
+        for part in (tag("a", f"{number:,} {word}", href=f"#{field}={word}"), " ")
     )
     recorded = " as recorded" if site.replayed else ""
     told = [
@@ -57,14 +73,19 @@ def _top(site: Site, drawn: Sequence[Html]) -> Html:
         ("runs" if site.is_session else "outcomes", outcomes),
         ("cost", f"${total.usd:,.4f}{' at most' if total.usd_at_most else ''}{recorded}"),
         ("only", cut(site.only)),
-        ("not counted", ", ".join(f"{number:,} {state}" for state, number in total.not_counted.items())),
+        (
+            "not counted",
+            ", ".join(f"{number:,} {state}" for state, number in total.not_counted.items()),
+        ),
     ]
     is_said = not site.is_session and any(word != "no word yet" for word in site.words.values())
     there = (
         ("pictures", "Pictures", drawn),
-        ("commits", "Commits", site.coverage), ("said", "What people said", is_said),
-        ("tests", "Tests", site.names), ("runs", "Runs", True),
-    )  # fmt: skip
+        ("commits", "Commits", site.coverage),
+        ("said", "What people said", is_said),
+        ("tests", "Tests", site.names),
+        ("runs", "Runs", True),
+    )
     places = (tag("a", name, href=f"#{at}") for at, name, is_there in there if is_there)
     return tag(
         "header",
@@ -94,7 +115,9 @@ def _runs(site: Site) -> Html:
 def _run(run: SiteRun) -> Html:
     """As the script makes it, too."""
     entry = run.entry
-    day, _, time = entry.run_id.partition("T")  # of a run without a verdict nothing else says when it began
+    day, _, time = entry.run_id.partition(
+        "T"
+    )  # of a run without a verdict nothing else says when it began
     word = listing.outcome(entry)
     change = cut(run.shown_title) or entry.key[:SHORT_ID]
     name = tag("a", entry.run_id, href=run.page) if run.page else entry.run_id

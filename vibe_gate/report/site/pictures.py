@@ -1,4 +1,6 @@
-"""The pictures of a site: each with the same figures as a table, and links to the runs behind them."""
+"""The pictures of a site: each with the same figures as a table, and links to the runs behind
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,16 @@ from vibe_gate.report.site.runs import MOST_PATHS, DaySpan, Site, SiteRun, cut, 
 from vibe_gate.report.statistics import AuthorRuns
 from vibe_gate.report.svg import STYLES, Bar, Part, Range, Series
 
-COLUMN_ORDER = ("pass", "checks-only", "nothing", "done", "approval", "fail", "inconclusive", "error")
+COLUMN_ORDER = (
+    "pass",
+    "checks-only",
+    "nothing",
+    "done",
+    "approval",
+    "fail",
+    "inconclusive",
+    "error",
+)
 """How columns of outcomes are built from below; a list's other words follow."""
 
 PASSES = ("checks-only", "nothing", "done", "approval")
@@ -47,7 +58,9 @@ FEWEST = 5
 
 _AUTHORS = {"agent": "agents", "human": "people"}
 
-WAIVED_MEANINGS = "Accepted: right, but let pass. Overridden: let pass, neither called right nor wrong."
+WAIVED_MEANINGS = (
+    "Accepted: right, but let pass. Overridden: let pass, neither called right nor wrong."
+)
 
 _WORD_STYLES = dict(zip(feedback.WORDS, ("s2", "s0", "s3", "s1", "s7"), strict=True))
 
@@ -57,12 +70,17 @@ def pictures(site: Site) -> Iterator[Html]:
     if site.spans:
         yield outcomes(site)
         yield from filter(None, (spending(site), seconds(site), reuse(site)))
-    yield from filter(None, (criteria(site), authors(site), files(site), judges(site), *calibration(site)))
+    yield from filter(
+        None, (criteria(site), authors(site), files(site), judges(site), *calibration(site))
+    )
 
 
 def outcomes(site: Site) -> Html:
     """Runs over time by outcome."""
-    by_span = {span: Counter(listing.outcome(run.entry) for run in runs) for span, runs in site.by_span.items()}
+    by_span = {
+        span: Counter(listing.outcome(run.entry) for run in runs)
+        for span, runs in site.by_span.items()
+    }
     there = {word for counts in by_span.values() for word in counts}
     words = [*(word for word in COLUMN_ORDER if word in there), *sorted(there - {*COLUMN_ORDER})]
     series = [Series(word, outcome_style(word)) for word in words]
@@ -71,7 +89,10 @@ def outcomes(site: Site) -> Html:
         "runs-over-time",
         f"Runs by outcome, {site.unit}",
         series,
-        [(span, [(counts[word], link_to(span, outcome=word)) for word in words]) for span, counts in by_span.items()],
+        [
+            (span, [(counts[word], link_to(span, outcome=word)) for word in words])
+            for span, counts in by_span.items()
+        ],
         _count,
         told=told,
     )
@@ -96,14 +117,19 @@ def spending(site: Site) -> Html | None:
         series.append(Series("other", STYLES[-1]))
     rows = [(span, parts[: len(series)]) for span, parts in rows]
     title = f"US dollars by model, {site.unit}"
-    return _over_time("usd-over-time", title, series, rows, _dollars, ".4f", _dearest(site), adds_up=True)
+    return _over_time(
+        "usd-over-time", title, series, rows, _dollars, ".4f", _dearest(site), adds_up=True
+    )
 
 
 def _dearest(site: Site) -> Html | None:
     """The day on which most was spent, and its dearest run."""
     by_day = site.total.usd_by_day
     day = max(by_day, key=lambda day: (by_day[day], day))
-    run = max((run for run in site.runs if run.entry.created_at[:10] == day), key=lambda run: run.entry.cost_usd)
+    run = max(
+        (run for run in site.runs if run.entry.created_at[:10] == day),
+        key=lambda run: run.entry.cost_usd,
+    )
     spent = tag("a", f"{day}: ${by_day[day]:,.4f}", href=f"#from={day}&to={day}&sort=-usd")
     dearest = tag("a", run.entry.run_id, href=run.page or link_to(run=run.entry.run_id))
     on = f", ${run.entry.cost_usd:,.4f} of it on {cut(run.entry.workflow)} "
@@ -111,7 +137,8 @@ def _dearest(site: Site) -> Html | None:
 
 
 def seconds(site: Site) -> Html | None:
-    """How long reviews took: the median and the slowest tenth of those that asked a model, the median of the others.
+    """How long reviews took: the median and the slowest tenth of those that asked a model, the
+    median of the others.
 
     Of other workflows the agents would count, too.
     """
@@ -128,7 +155,10 @@ def seconds(site: Site) -> Html | None:
         wanted = ((asked, 0.5), (asked, 0.9), (others, 0.5))
         values = [_quantile(times, share) if times else None for times, share in wanted]
         shown = ["" if value is None else f"{in_seconds(value)} s" for value in values]
-        parts = [None if value is None else Part(value / 1000, text) for value, text in zip(values, shown, strict=True)]
+        parts = [
+            None if value is None else Part(value / 1000, text)
+            for value, text in zip(values, shown, strict=True)
+        ]
         link = link_to(span, workflow="review")
         bars.append(Bar(span.name, tuple(parts), "", link, span.shown))
         if ended:
@@ -146,8 +176,9 @@ def _is_review(run: SiteRun) -> bool:
 
 
 def _pace(site: Site) -> Html | None:
-    """The median of the newest week that is over beside that of four weeks earlier; None if either has few reviews that
-    asked a model. Weeks end on Sunday."""
+    """The median of the newest week that is over beside that of four weeks earlier; None if either
+    has few reviews that asked a model. Weeks end on Sunday.
+    """
     last = site.days[-1] - timedelta((site.days[-1].weekday() + 1) % 7)
     weeks = [DaySpan(last - timedelta(ago + 6), last - timedelta(ago), "") for ago in (0, 28)]
     asked: list[list[int]] = []
@@ -158,7 +189,9 @@ def _pace(site: Site) -> Html | None:
     if min(map(len, asked)) < FEWEST:
         return None
     now, then = (_quantile(times, 0.5) for times in asked)
-    change = f"{abs(now / then - 1):.0%} {'slower' if now > then else 'faster'}" if then else "slower"
+    change = (
+        f"{abs(now / then - 1):.0%} {'slower' if now > then else 'faster'}" if then else "slower"
+    )
     shown = [tag("a", week.shown, href=link_to(week, workflow="review")) for week in weeks]
     told: list[str] = [f"Median of those that asked a model: {in_seconds(now)} s from ", shown[0]]
     return joined([*told, f", {in_seconds(then)} s from ", shown[1], f": {change}."])
@@ -171,7 +204,9 @@ def reuse(site: Site) -> Html | None:
     series = [Series("answered by an earlier run", "s2"), Series("asked", "s7")]
     rows = []
     for span, runs in site.by_span.items():
-        hits, misses = (sum(getattr(run.figures, name) for run in runs) for name in ("hits", "misses"))
+        hits, misses = (
+            sum(getattr(run.figures, name) for run in runs) for name in ("hits", "misses")
+        )
         rows.append((span, [(hits, link_to(span, reused="1")), (misses, span.link)]))
     total = site.total
     share = total.hits / (total.hits + total.misses)
@@ -180,15 +215,20 @@ def reuse(site: Site) -> Html | None:
         saved = f"; ${total.saved_usd:,.4f} were not paid again, as far as the runs that paid it are stored"
     using = sum(run.figures.hits > 0 for run in site.runs)
     answers = counted(total.hits + total.misses, "answer")
-    told = joined([
-        f"{total.hits:,} of {answers} ({share:.0%}) from earlier runs, in ",
-        tag("a", counted(using, "run"), href="#reused=1"), f"{saved}.",
-    ])  # fmt: skip
+    told = joined(
+        [
+            f"{total.hits:,} of {answers} ({share:.0%}) from earlier runs, in ",
+            tag("a", counted(using, "run"), href="#reused=1"),
+            f"{saved}.",
+        ]
+    )
     return _over_time("reuse", f"Answers used again, {site.unit}", series, rows, _count, told=told)
 
 
 def criteria(site: Site) -> Html | None:
-    """Findings by criterion, with what people said of them; those that are wrong most often come first."""
+    """Findings by criterion, with what people said of them; those that are wrong most often come
+    first.
+    """
     said: dict[str, Counter[str]] = {}
     for (source, _), word in site.words.items():
         said.setdefault(source, Counter())[word] += 1
@@ -197,12 +237,18 @@ def criteria(site: Site) -> Html | None:
     series = [Series(word, _WORD_STYLES[word]) for word in feedback.WORDS]
     most = sorted(said.items(), key=lambda item: (-item[1]["wrong"], -item[1].total(), item[0]))
     rows = [
-        (cut(name), f"{words.total():,}", link_to(criterion=name),
-         [(words[word], link_to(criterion=name, said=word)) for word in feedback.WORDS])
+        (
+            cut(name),
+            f"{words.total():,}",
+            link_to(criterion=name),
+            [(words[word], link_to(criterion=name, said=word)) for word in feedback.WORDS],
+        )
         for name, words in most
-    ]  # fmt: skip
+    ]
     title = "Findings by criterion, and what people said"
-    return _by_row("findings", title, ("Criterion", "Found"), series, rows, _of_findings(site, *most[0]))
+    return _by_row(
+        "findings", title, ("Criterion", "Found"), series, rows, _of_findings(site, *most[0])
+    )
 
 
 def _of_findings(site: Site, name: str, words: Counter[str]) -> Html | None:
@@ -217,11 +263,16 @@ def _wrong(site: Site, name: str, words: Counter[str]) -> Html | None:
         return None
     labelled = counted(words["right"] + words["accepted"] + words["wrong"], "finding")
     having = sum(
-        any(name in one.sources and site.words[name, one.fingerprint] == "wrong" for one in run.figures.findings)
+        any(
+            name in one.sources and site.words[name, one.fingerprint] == "wrong"
+            for one in run.figures.findings
+        )
         for run in site.runs
     )
     runs = tag("a", counted(having, "run"), href=link_to(criterion=name, said="wrong"))
-    told = f"Wrong most often: {cut(name)}, {words['wrong']:,} of {labelled} that people labelled, in "
+    told = (
+        f"Wrong most often: {cut(name)}, {words['wrong']:,} of {labelled} that people labelled, in "
+    )
     return joined([told, runs, ". "])
 
 
@@ -231,13 +282,20 @@ def authors(site: Site) -> Html | None:
     if not total.runs:
         return None
     series = [Series("failed", "fail"), Series("others", "s7")]
-    every = [(_AUTHORS.get(name, cut(name)), one, link_to(author=name)) for name, one in _most_runs(total.authors)]
+    every = [
+        (_AUTHORS.get(name, cut(name)), one, link_to(author=name))
+        for name, one in _most_runs(total.authors)
+    ]
     every += [(name, one, link_to(agent=name)) for name, one in _most_runs(total.agents)]
     rows = [
-        (cut(name), f"{one.failed:,} of {one.runs:,} failed", link,
-         [(one.failed, f"{link}&outcome=fail"), (one.runs - one.failed, link)])
+        (
+            cut(name),
+            f"{one.failed:,} of {one.runs:,} failed",
+            link,
+            [(one.failed, f"{link}&outcome=fail"), (one.runs - one.failed, link)],
+        )
         for name, one, link in every
-    ]  # fmt: skip
+    ]
     commits = _failed_commits(site)
     told = _most_failed(site, commits)
     also = ("Commits", {link: f"{number} failed" for link, number in commits.items()})
@@ -245,16 +303,23 @@ def authors(site: Site) -> Html | None:
 
 
 def _failed_commits(site: Site) -> dict[str, str]:
-    """By the link to an author's runs, how many of the author's commits failed once or more: "19 of 36"."""
+    """By the link to an author's runs, how many of the author's commits failed once or more: "19 of
+    36".
+    """
     every: dict[str, tuple[set[str], set[str]]] = {}
     for run in site.runs:
         if run.entry.state == "sealed" and run.entry.is_of_commit:
-            links = (link_to(author=run.entry.author), *(link_to(agent=name) for name in run.figures.agents))
+            links = (
+                link_to(author=run.entry.author),
+                *(link_to(agent=name) for name in run.figures.agents),
+            )
             for link in links:
                 commits, failed = every.setdefault(link, (set(), set()))
                 commits.add(run.entry.key)
                 failed.update({run.entry.key} if run.entry.outcome == "fail" else ())
-    return {link: f"{len(failed):,} of {len(commits):,}" for link, (commits, failed) in every.items()}
+    return {
+        link: f"{len(failed):,} of {len(commits):,}" for link, (commits, failed) in every.items()
+    }
 
 
 def _most_failed(site: Site, commits: Mapping[str, str]) -> Html | None:
@@ -263,10 +328,18 @@ def _most_failed(site: Site, commits: Mapping[str, str]) -> Html | None:
     if len(known) < 2 or not any(one.failed for one in known.values()):
         return None
     name, one = max(known.items(), key=lambda item: (item[1].failed / item[1].runs, item[0]))
-    number = tag("a", f"{one.failed:,} of {one.runs:,} runs", href=link_to(agent=name, outcome="fail"))
+    number = tag(
+        "a", f"{one.failed:,} of {one.runs:,} runs", href=link_to(agent=name, outcome="fail")
+    )
     of_commits = commits.get(link_to(agent=name), "")
     of_commits = of_commits and f", and {of_commits} commits"
-    return joined([f"Of agents, {cut(name)} fails most: ", number, f" ({one.failed / one.runs:.0%}){of_commits}."])
+    return joined(
+        [
+            f"Of agents, {cut(name)} fails most: ",
+            number,
+            f" ({one.failed / one.runs:.0%}){of_commits}.",
+        ]
+    )
 
 
 def files(site: Site) -> Html | None:
@@ -295,22 +368,47 @@ def _most_changed(failed: Counter[str]) -> Html | None:
         return None
     links = [tag("a", cut(path), href=link_to(path=path, outcome="fail")) for path in names]
     between = [joined([", " if at else "", link]) for at, link in enumerate(links)]
-    return joined(["Most: ", *between, f", changed by {most:,} failed runs{' each' if len(names) > 1 else ''}."])
+    return joined(
+        [
+            "Most: ",
+            *between,
+            f", changed by {most:,} failed runs{' each' if len(names) > 1 else ''}.",
+        ]
+    )
 
 
 def judges(site: Site) -> Html | None:
-    """Whether the fail of each judge question blocks now, and the figures that decide it: a table alone."""
+    """Whether the fail of each judge question blocks now, and the figures that decide it: a table
+    alone.
+    """
     if not site.judges:
         return None
     lines = []
     for (rubric, criterion), badge in site.judges.items():
         name = f"{rubric}/{criterion}"
-        told = (_may_block(badge, site.trust), _clean_blocked(badge), _defects_found(badge), _calibrated(badge))
+        told = (
+            _may_block(badge, site.trust),
+            _clean_blocked(badge),
+            _defects_found(badge),
+            _calibrated(badge),
+        )
         lines.append(row((svg.linked(cut(name), link_to(criterion=name)), *told)))
     title = "May a judge's fail block?"
-    caption = tag("figcaption", tag("h3", title), tag("p", f"{_rule(site.trust)} {AS_OF_NOW}", class_="sentence"))
-    heads = ("Criterion", "May block", "Clean changes blocked", "Defects found (95 % interval)", "Calibration")
-    return tag("figure", caption, table(heads, lines, class_="figures"), id="judges", aria_label=title)
+    caption = tag(
+        "figcaption",
+        tag("h3", title),
+        tag("p", f"{_rule(site.trust)} {AS_OF_NOW}", class_="sentence"),
+    )
+    heads = (
+        "Criterion",
+        "May block",
+        "Clean changes blocked",
+        "Defects found (95 % interval)",
+        "Calibration",
+    )
+    return tag(
+        "figure", caption, table(heads, lines, class_="figures"), id="judges", aria_label=title
+    )
 
 
 def _rule(trust: Trust) -> str:
@@ -320,21 +418,27 @@ def _rule(trust: Trust) -> str:
         return f"A fail blocks while labelled answers show that the judge blocks at most {most} of clean changes."
     if trust.uncalibrated == "advise":
         return "A fail blocks if its judge is calibrated."
-    return "Every fail blocks, whatever is known of its judge ([trust] in gate.toml can change that)."
+    return (
+        "Every fail blocks, whatever is known of its judge ([trust] in gate.toml can change that)."
+    )
 
 
 def _may_block(badge: TrustBadge, trust: Trust) -> str:
     if badge.blocks:
         return "yes"
     of_cases = badge.clean - badge.wrong, badge.blocked - badge.wrong
-    is_lost = trust.block == "earned" and badge.wrong > 0 and earned(*of_cases, trust.max_false_blocks)
+    is_lost = (
+        trust.block == "earned" and badge.wrong > 0 and earned(*of_cases, trust.max_false_blocks)
+    )
     labelled = counted(badge.wrong, "change")
     lost = f". It would block without the {labelled} labelled wrong" if is_lost else ""
     return f"no, {advises(badge)}{lost}"
 
 
 def _clean_blocked(badge: TrustBadge) -> str:
-    """Of cases, and of changes on which people called its findings wrong; both, as the run's page adds them up."""
+    """Of cases, and of changes on which people called its findings wrong; both, as the run's page
+    adds them up.
+    """
     cases, labelled = badge.clean - badge.wrong, counted(badge.wrong, "change")
     of_cases = f"{badge.blocked - badge.wrong:,} of {counted(cases, 'case')}" if cases else ""
     if not (of_cases and badge.wrong):
@@ -357,14 +461,25 @@ def _calibrated(badge: TrustBadge) -> str:
 
 
 def calibration(site: Site) -> Iterator[Html]:
-    """How far judges can be trusted: shares with their 95 % intervals, of labelled findings and labelled cases."""
+    """How far judges can be trusted: shares with their 95 % intervals, of labelled findings and
+    labelled cases.
+    """
     labelled = [
-        (f"{one.rubric}/{one.criterion}", one.precision, f"{one.right:,} of {one.right + one.wrong:,}")
+        (
+            f"{one.rubric}/{one.criterion}",
+            one.precision,
+            f"{one.right:,} of {one.right + one.wrong:,}",
+        )
         for one in site.total.criteria
     ]
-    measured = [(f"{base.rubric}/{one.id}", one) for base in site.baselines for one in base.criterion]
+    measured = [
+        (f"{base.rubric}/{one.id}", one) for base in site.baselines for one in base.criterion
+    ]
     found = [(name, one.recall, f"{one.found:,} of {one.defective:,}") for name, one in measured]
-    blocks = [(name, one.false_blocks, f"{one.clean_blocked:,} of {one.clean:,}") for name, one in measured]
+    blocks = [
+        (name, one.false_blocks, f"{one.clean_blocked:,} of {one.clean:,}")
+        for name, one in measured
+    ]
     beside = "Cases alone: changes that people labelled wrong are not among them."
     for name, title, shares, told in (
         ("precision", "Right, of the findings with a label", labelled, ""),
@@ -374,16 +489,29 @@ def calibration(site: Site) -> Iterator[Html]:
         yield from _shares(name, title, shares, told)
 
 
-def _shares(name: str, title: str, shares: Iterable[tuple[str, Interval | None, str]], told: str) -> Iterator[Html]:
+def _shares(
+    name: str, title: str, shares: Iterable[tuple[str, Interval | None, str]], told: str
+) -> Iterator[Html]:
     there = [(of, interval, shown) for of, interval, shown in shares if interval is not None]
     if not there:
         return
-    drawn = svg.ranges([Range(cut(of), one, shown, link_to(criterion=of)) for of, one, shown in there[:MOST_ROWS]])
+    drawn = svg.ranges(
+        [Range(cut(of), one, shown, link_to(criterion=of)) for of, one, shown in there[:MOST_ROWS]]
+    )
     lines = [
-        row((svg.linked(cut(of), link_to(criterion=of)), shown, f"{one.value:.0%}", f"{one.low:.0%} to {one.high:.0%}"))
+        row(
+            (
+                svg.linked(cut(of), link_to(criterion=of)),
+                shown,
+                f"{one.value:.0%}",
+                f"{one.low:.0%} to {one.high:.0%}",
+            )
+        )
         for of, one, shown in there[:MOST_LINES]
     ]
-    yield svg.figure(name, title, drawn, _sentence(told), ("Criterion", "Cases", "Share", "95 % interval"), lines)
+    yield svg.figure(
+        name, title, drawn, _sentence(told), ("Criterion", "Cases", "Share", "95 % interval"), lines
+    )
 
 
 def _over_time(
@@ -404,7 +532,10 @@ def _over_time(
         each = (Part(value, text, link) for (value, link), text in zip(parts, shown, strict=True))
         bars.append(Bar(span.name, tuple(each), "", span.link, span.shown))
         if any(value for value, _ in parts):
-            cells = [svg.linked(text, link) if value else "" for text, (value, link) in zip(shown, parts, strict=True)]
+            cells = [
+                svg.linked(text, link) if value else ""
+                for text, (value, link) in zip(shown, parts, strict=True)
+            ]
             if adds_up:
                 cells.append(svg.linked(format(sum(value for value, _ in parts), form), span.link))
             lines.append(row((svg.linked(span.shown, span.link), *cells)))

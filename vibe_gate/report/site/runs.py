@@ -38,8 +38,8 @@ MOST_NAME = 300
 
 
 class SiteRun(Struct, frozen=True):
-    """A run. `title` and `person`, the author's name, are its commit's, `page` is the address of its page from the
-    index; "" if there is none.
+    """A run. `title` and `person`, the author's name, are its commit's, `page` is the address of
+    its page from the index; "" if there is none.
 
     `tested`: what it was for a test; None if it was no test's.
     """
@@ -56,28 +56,34 @@ class SiteRun(Struct, frozen=True):
         """Of a run of a test the test, and which time it was."""
         if self.tested is None:
             return self.title
-        return self.tested.test + (f", {self.tested.repetition}" if self.tested.repetition > 1 else "")
+        return self.tested.test + (
+            f", {self.tested.repetition}" if self.tested.repetition > 1 else ""
+        )
 
     @property
     def by(self) -> str:
-        """Who wrote the change, as a list shows it: the commit's author, and in brackets the agents that its signs
-        name."""
+        """Who wrote the change, as a list shows it: the commit's author, and in brackets the agents
+        that its signs name.
+        """
         if not self.entry.outcome:
             return ""
         kind = cut(self.entry.author)
-        agents = ", ".join(map(cut, self.figures.agents)) or (kind if self.person and kind != "human" else "")
+        agents = ", ".join(map(cut, self.figures.agents)) or (
+            kind if self.person and kind != "human" else ""
+        )
         return (cut(self.person) or kind) + (f" ({agents})" if agents else "")
 
 
 class Site(Struct, frozen=True, dict=True):
-    """What the index is made of. `runs`: newest first; `labels`: what people say of findings, those of the clone.
+    """What the index is made of. `runs`: newest first; `labels`: what people say of findings, those
+    of the clone.
 
-    `coverage`: of the commits that `commits` names; None if there are none. `made`: on which day each of them was
-    written, and by whom. `only`: how the runs were chosen, as text.
-    `judges`: by ids of rubric and criterion, what is known of the gate's judges, and whether their fails block, by the
-    gate's `trust`.
-    `without_runs`: attempts of tests that came to no run. `is_session`: of one session of tests, and nothing else;
-    `replayed`: its costs are those of when it was recorded.
+    `coverage`: of the commits that `commits` names; None if there are none. `made`: on which day
+    each of them was written, and by whom. `only`: how the runs were chosen, as text.
+    `judges`: by ids of rubric and criterion, what is known of the gate's judges, and whether their
+    fails block, by the gate's `trust`.
+    `without_runs`: attempts of tests that came to no run. `is_session`: of one session of tests,
+    and nothing else; `replayed`: its costs are those of when it was recorded.
     """
 
     runs: tuple[SiteRun, ...]
@@ -126,7 +132,9 @@ class Site(Struct, frozen=True, dict=True):
 
     @cached_property
     def days(self) -> list[date]:
-        """The days on which runs began, in UTC, without those of ids that no clock made, or dated in the future."""
+        """The days on which runs began, in UTC, without those of ids that no clock made, or dated
+        in the future.
+        """
         names = {run.entry.run_id[:8] for run in self.runs if run.entry.state != "foreign"}
         return sorted(day for name in names if (day := _day(name)))
 
@@ -134,7 +142,8 @@ class Site(Struct, frozen=True, dict=True):
     def spans(self) -> tuple[DaySpan, ...]:
         """The spans of time from the first run to the last; of many the newest.
 
-        A run that is older than any span could be (its id may name any year) does not choose how long they are.
+        A run that is older than any span could be (its id may name any year) does not choose how
+        long they are.
         """
         days = [day for day in self.days if (self.days[-1] - day).days < MOST_SPANS * 31]
         return tuple(spans(days[0], days[-1])[-MOST_SPANS:]) if days else ()
@@ -176,7 +185,9 @@ class DaySpan(Struct, frozen=True):
     @property
     def days(self) -> list[date]:
         """Each day of it."""
-        return [self.first + timedelta(number) for number in range((self.last - self.first).days + 1)]
+        return [
+            self.first + timedelta(number) for number in range((self.last - self.first).days + 1)
+        ]
 
 
 def _day(name: str) -> date | None:
@@ -187,10 +198,15 @@ def _day(name: str) -> date | None:
 
 
 def spans(first: date, last: date) -> list[DaySpan]:
-    """Days, weeks from Monday on or months, whichever are at most MOST_SPANS; months if none are."""
+    """Days, weeks from Monday on or months, whichever are at most MOST_SPANS; months if none
+    are.
+    """
     length = (last - first).days + 1
     if length <= MOST_SPANS:
-        return [DaySpan(day, day, f"{day:%m-%d}") for day in (first + timedelta(at) for at in range(length))]
+        return [
+            DaySpan(day, day, f"{day:%m-%d}")
+            for day in (first + timedelta(at) for at in range(length))
+        ]
     if length <= MOST_SPANS * 7:
         monday = first - timedelta(first.weekday())
         starts = (monday + timedelta(at) for at in range(0, (last - monday).days + 1, 7))
@@ -198,12 +214,17 @@ def spans(first: date, last: date) -> list[DaySpan]:
     found = [first.replace(day=1)]
     while (then := (found[-1] + timedelta(31)).replace(day=1)) <= last:
         found.append(then)
-    return [DaySpan(day, (day + timedelta(31)).replace(day=1) - timedelta(1), f"{day:%Y-%m}") for day in found]
+    return [
+        DaySpan(day, (day + timedelta(31)).replace(day=1) - timedelta(1), f"{day:%Y-%m}")
+        for day in found
+    ]
 
 
 def document(site: Site) -> dict[str, Any]:
-    """What the script reads of the runs, as `html/app/src/selection.ts` describes. Names stand once, numbers for them
-    in the runs; those that are shown alike are one, so that a filter has the runs of both."""
+    """What the script reads of the runs, as `html/app/src/selection.ts` describes. Names stand
+    once, numbers for them in the runs; those that are shown alike are one, so that a filter has the
+    runs of both.
+    """
     kinds = ("agents", "models", "criteria", "workflows", "people", "paths", "tests")
     names: dict[str, dict[str, int]] = {kind: {} for kind in kinds}
     shown = cache(lambda kind, name: name if kind == "tests" else cut(name))
@@ -228,23 +249,42 @@ def document(site: Site) -> dict[str, Any]:
             paid[at] = paid.get(at, 0.0) + usd
         tested: list[object] = []
         if one := run.tested:
-            named = number("tests", site.names[one.test]), RESULTS.index(one.result), number("models", one.model)
+            named = (
+                number("tests", site.names[one.test]),
+                RESULTS.index(one.result),
+                number("models", one.model),
+            )
             tested = [(*named, one.repetition)]
         rows.append(
             (
-                entry.run_id, listing.outcome(entry), cut(entry.author), cut(run.shown_title), entry.key, _page(run),
-                entry.files, entry.added, entry.deleted, entry.findings, round(entry.cost_usd, 6), entry.duration_ms,
+                entry.run_id,
+                listing.outcome(entry),
+                cut(entry.author),
+                cut(run.shown_title),
+                entry.key,
+                _page(run),
+                entry.files,
+                entry.added,
+                entry.deleted,
+                entry.findings,
+                round(entry.cost_usd, 6),
+                entry.duration_ms,
                 numbers("agents", figures.agents),
                 [(at, round(usd, 6)) for at, usd in paid.items()],
-                list(found), figures.hits, figures.misses,
+                list(found),
+                figures.hits,
+                figures.misses,
                 number("workflows", entry.workflow) if entry.workflow else -1,
                 number("people", run.person) if run.person else -1,
-                numbers("paths", entry.paths[:MOST_PATHS]), *tested,
+                numbers("paths", entry.paths[:MOST_PATHS]),
+                *tested,
             )
-        )  # fmt: skip
+        )
     return {kind: [*known] for kind, known in names.items()} | {
-        "words": feedback.WORDS, "results": RESULTS, "runs": rows,
-    }  # fmt: skip
+        "words": feedback.WORDS,
+        "results": RESULTS,
+        "runs": rows,
+    }
 
 
 def _page(run: SiteRun) -> int | str:
@@ -258,8 +298,14 @@ def in_seconds(ms: float) -> str:
 
 
 def link_to(span: DaySpan | None = None, **only: str) -> str:
-    """The list with the runs of a span of time, and of these names, alone; an empty name is left out."""
-    wanted = [f"{kind}={quote(name if kind == 'test' else cut(name), safe='')}" for kind, name in only.items() if name]
+    """The list with the runs of a span of time, and of these names, alone; an empty name is left
+    out.
+    """
+    wanted = [
+        f"{kind}={quote(name if kind == 'test' else cut(name), safe='')}"
+        for kind, name in only.items()
+        if name
+    ]
     return "&".join((span.link, *wanted)) if span else f"#{'&'.join(wanted)}"
 
 

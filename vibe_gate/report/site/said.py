@@ -1,4 +1,6 @@
-"""What people said of findings, one by one, with who and when; those that they let pass stand open."""
+"""What people said of findings, one by one, with who and when; those that they let pass stand
+open.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ from vibe_gate.report.run_figures import FoundFinding
 from vibe_gate.report.site.runs import Site, SiteRun, cut, link_to
 
 WAIVED = "let pass"
-"""Above the findings that an override or the repository lets pass, whatever else people said of them; those that they
-called right or wrong stand below, too."""
+"""Above the findings that an override or the repository lets pass, whatever else people said of
+them; those that they called right or wrong stand below, too.
+"""
 
 MOST_SAID = 200
 """Findings of one word that are listed, the newest first."""
@@ -29,7 +32,9 @@ MOST_OPEN = 20
 
 
 class _LabelledFinding(Struct, frozen=True):
-    """A finding of which people said something. `run` is the first that let it pass, else the newest that has it."""
+    """A finding of which people said something. `run` is the first that let it pass, else the
+    newest that has it.
+    """
 
     finding: FoundFinding
     source: str
@@ -52,8 +57,9 @@ class _LabelledFinding(Struct, frozen=True):
 
 
 def section(site: Site) -> Iterator[Html]:
-    """The findings with a word of people's: those that passed, then as many as the picture of findings has for a word;
-    nothing if there are none."""
+    """The findings with a word of people's: those that passed, then as many as the picture of
+    findings has for a word; nothing if there are none.
+    """
     by_word: dict[str, list[_LabelledFinding]] = {}
     for one in _each(site):
         is_waived = one.finding.grounds or one.word in ("accepted", "overridden")
@@ -66,13 +72,17 @@ def section(site: Site) -> Iterator[Html]:
 
 
 def _each(site: Site) -> list[_LabelledFinding]:
-    labels = {(f"{one.rubric}/{one.criterion}", one.finding): one for one in newest(site.all_labels)}
+    labels = {
+        (f"{one.rubric}/{one.criterion}", one.finding): one for one in newest(site.all_labels)
+    }
     found: dict[tuple[str, str], _LabelledFinding] = {}
     for run in site.runs:
         for finding in run.figures.findings:
             for source in finding.sources:
                 key = (source, finding.fingerprint)
-                if (word := site.words[key]) != "no word yet" and _is_better(finding, found.get(key)):
+                if (word := site.words[key]) != "no word yet" and _is_better(
+                    finding, found.get(key)
+                ):
                     found[key] = _LabelledFinding(finding, source, word, run, labels.get(key))
     return sorted(found.values(), key=lambda one: (one.day, one.run.entry.run_id), reverse=True)
 
@@ -89,7 +99,10 @@ def _details(word: str, every: list[_LabelledFinding]) -> Html:
     rest = and_more(len(every) - MOST_SAID, "p", class_="none")
     words = Counter(one.word for one in every)
     sums = ", ".join(f"{words[each]:,} {each}" for each in feedback.WORDS if words[each])
-    head = tag("summary", f"{word}: {counted(len(every), 'finding')}{f' ({sums})' if word == WAIVED else ''}")
+    head = tag(
+        "summary",
+        f"{word}: {counted(len(every), 'finding')}{f' ({sums})' if word == WAIVED else ''}",
+    )
     name = f"said-{word.replace(' ', '-')}"
     return tag("details", head, listed, rest, id=name, open="" if is_open else None)
 
@@ -97,4 +110,13 @@ def _details(word: str, every: list[_LabelledFinding]) -> Html:
 def _row(one: _LabelledFinding) -> Html:
     run = one.run.entry.run_id
     who = cut(one.by, MOST_BY)
-    return row((one.day, cut(one.source), cut(one.finding.path), one.word, who, svg.linked(run, link_to(run=run))))
+    return row(
+        (
+            one.day,
+            cut(one.source),
+            cut(one.finding.path),
+            one.word,
+            who,
+            svg.linked(run, link_to(run=run)),
+        )
+    )

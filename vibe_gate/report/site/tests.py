@@ -1,4 +1,6 @@
-"""Tests of agents: how often each passed, by model, what that cost, and a cell for each time it was carried out."""
+"""Tests of agents: how often each passed, by model, what that cost, and a cell for each time it was
+carried out.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,14 @@ from vibe_gate.report.site.runs import MOST_NAME, Site, SiteRun, cut, link_to
 from vibe_gate.report.svg import Range
 
 MARKS = {
-    "passed": "✓", "failed": "✗", "undecided": "?", "error": "E", "skipped": "s", "xfailed": "x", "xpassed": "X",
-}  # fmt: skip
+    "passed": "✓",
+    "failed": "✗",
+    "undecided": "?",
+    "error": "E",
+    "skipped": "s",
+    "xfailed": "x",
+    "xpassed": "X",
+}
 """Of a cell, so that colour alone tells nothing; letters are pytest's."""
 
 MOST_MARKS = 20
@@ -38,7 +46,8 @@ NO_MODEL = "no model"
 
 
 class TestAttempt(Struct, frozen=True):
-    """A test, carried out once, with its runs in the order in which they began; none if it never came so far.
+    """A test, carried out once, with its runs in the order in which they began; none if it never
+    came so far.
 
     `usd`: what the agents cost, without their judges; None if that is not known, or none ran.
     """
@@ -58,7 +67,9 @@ class TestAttempt(Struct, frozen=True):
 
 
 class PassRate(Struct, frozen=True):
-    """How many attempts passed of those that decide, and what each cost that has a price; `is_priced`: all have."""
+    """How many attempts passed of those that decide, and what each cost that has a price;
+    `is_priced`: all have.
+    """
 
     passed: int
     decided: int
@@ -71,7 +82,9 @@ class PassRate(Struct, frozen=True):
         passed = sum(one.result in PASSED for one in attempts)
         failed = sum(one.result in FAILED for one in attempts)
         usd = tuple(one.usd for one in attempts if one.usd is not None)
-        return cls(passed, passed + failed, usd, all(one.usd is not None for one in attempts if one.runs))
+        return cls(
+            passed, passed + failed, usd, all(one.usd is not None for one in attempts if one.runs)
+        )
 
     @property
     def interval(self) -> Interval | None:
@@ -103,12 +116,20 @@ _share = cache(share)  # each takes milliseconds, and tests have few different c
 
 
 def attempts_of(site: Site) -> list[TestAttempt]:
-    """Those of the runs, and those that have none; by test and model, then as they were carried out."""
+    """Those of the runs, and those that have none; by test and model, then as they were carried
+    out.
+    """
     found: dict[tuple[str, str, str], list[SiteRun]] = {}
     for run in sorted(site.runs, key=lambda run: (run.entry.run_id, run.entry.key)):
         if run.tested:
-            found.setdefault((run.tested.test, run.tested.model, run.tested.attempt), []).append(run)
-    made = [(runs[0].entry.run_id, _attempt(runs[0].tested, runs)) for runs in found.values() if runs[0].tested]
+            found.setdefault((run.tested.test, run.tested.model, run.tested.attempt), []).append(
+                run
+            )
+    made = [
+        (runs[0].entry.run_id, _attempt(runs[0].tested, runs))
+        for runs in found.values()
+        if runs[0].tested
+    ]
     made += [("", _attempt(one, ())) for one in site.without_runs]
     # In one session the number tells which came first, whether there was a run or not.
     made.sort(key=lambda one: (one[1].repetition if site.is_session else 0, one[0], one[1].result))
@@ -201,18 +222,30 @@ def _counts(grid: Grid) -> str:
 
 def _grid(site: Site, grid: Grid, models: Mapping[str, Sequence[TestAttempt]]) -> Html:
     shown = [*models][:MOST_MODELS]
-    heads = ("Test", *(_shown(model) for model in shown), "Passed", "Share", "95 % interval",
-             "USD an attempt")  # fmt: skip
+    heads = (
+        "Test",
+        *(_shown(model) for model in shown),
+        "Passed",
+        "Share",
+        "95 % interval",
+        "USD an attempt",
+    )
     lines = [_row(site, test, by_model, shown) for test, by_model in [*grid.items()][:MOST_TESTS]]
     totals = [_cell_of_model(model, models[model]) for model in shown]
     every = PassRate.of([one for its in models.values() for one in its])
     top = tag("thead", tag("tr", *(tag("th", head, scope="col") for head in heads)))
     last = tag("tfoot", row(("All", *totals, *every.cells)))
     made = tag("table", top, tag("tbody", *lines), last, class_="grid-of", id="grid")
-    more = [f"{len(grid) - MOST_TESTS:,} more tests" if len(grid) > MOST_TESTS else "",
-            f"{len(models) - MOST_MODELS:,} more models" if len(models) > MOST_MODELS else ""]  # fmt: skip
+    more = [
+        f"{len(grid) - MOST_TESTS:,} more tests" if len(grid) > MOST_TESTS else "",
+        f"{len(models) - MOST_MODELS:,} more models" if len(models) > MOST_MODELS else "",
+    ]
     rest = " and ".join(filter(None, more))
-    note = tag("p", f"{rest} have no place here; the list of runs has theirs.", class_="none") if rest else None
+    note = (
+        tag("p", f"{rest} have no place here; the list of runs has theirs.", class_="none")
+        if rest
+        else None
+    )
     region = tag("div", made, class_="wide", tabindex=0, role="region", aria_label="Tests by model")
     return joined([region, note])
 
@@ -221,19 +254,34 @@ def _cell_of_model(model: str, its: Sequence[TestAttempt]) -> Html | str:
     passed, shown, within, _ = PassRate.of(its).cells
     if not passed:
         return ""
-    return tag("span", svg.linked(passed, model and link_to(model=cut(model))), tag("small", f"{shown} ({within})"))
+    return tag(
+        "span",
+        svg.linked(passed, model and link_to(model=cut(model))),
+        tag("small", f"{shown} ({within})"),
+    )
 
 
-def _row(site: Site, test: str, by_model: Mapping[str, list[TestAttempt]], models: Sequence[str]) -> Html:
+def _row(
+    site: Site, test: str, by_model: Mapping[str, list[TestAttempt]], models: Sequence[str]
+) -> Html:
     every = PassRate.of([one for its in by_model.values() for one in its])
     file, name = _split(site.names[test])
     link = link_to(test=site.names[test])
     named = tag("a", tag("small", file) if file else None, name, href=link)
-    cells = [_cell(by_model.get(model, ()), link_to(test=site.names[test], model=cut(model))) for model in models]
+    cells = [
+        _cell(by_model.get(model, ()), link_to(test=site.names[test], model=cut(model)))
+        for model in models
+    ]
     shares = [PassRate.of(by_model.get(model, ())).interval for model in models]
     found, usd = every.interval, every.mean_usd
     # Of each column but the first, for the script that sorts.
-    values = [*(one and one.value for one in shares), every.passed, found and found.value, found and found.low, usd]
+    values = [
+        *(one and one.value for one in shares),
+        every.passed,
+        found and found.value,
+        found and found.low,
+        usd,
+    ]
     data = ",".join("" if value is None else f"{value:.6g}" for value in values)
     return row((named, *cells, *every.cells), data_state=state_of(by_model), data_values=data)
 
@@ -257,7 +305,13 @@ def _mark(one: TestAttempt) -> Html:
     title = f"{again}{one.result}{usd}{f', {took:.1f} s' if one.runs else ''}"
     run = one.telling
     leads = None if run is None else run.page or link_to(run=run.entry.run_id)
-    return tag("a" if leads else "span", MARKS[one.result], class_=f"attempt {one.result}", title=title, href=leads)
+    return tag(
+        "a" if leads else "span",
+        MARKS[one.result],
+        class_=f"attempt {one.result}",
+        title=title,
+        href=leads,
+    )
 
 
 def _costs(models: Mapping[str, Sequence[TestAttempt]]) -> Html | None:
@@ -268,24 +322,42 @@ def _costs(models: Mapping[str, Sequence[TestAttempt]]) -> Html | None:
         name, link = _shown(model), link_to(model=cut(model))
         passed, shown, within, cost = rate.cells
         tests = len({one.test for one in its})
-        lines.append(row((svg.linked(name, link if model else ""), f"{tests:,}", passed, shown, within, cost,
-                          f"{sum(rate.usd):.4f}{'' if rate.is_priced else ' + ?'}")))  # fmt: skip
+        lines.append(
+            row(
+                (
+                    svg.linked(name, link if model else ""),
+                    f"{tests:,}",
+                    passed,
+                    shown,
+                    within,
+                    cost,
+                    f"{sum(rate.usd):.4f}{'' if rate.is_priced else ' + ?'}",
+                )
+            )
+        )
         if rate.interval is not None and rate.mean_usd is not None and len(drawn) < MOST_MODELS:
             told = f"{passed} passed ({shown}, {within}), ${cost} an attempt"
             drawn.append(svg.Dot(name, rate.mean_usd, rate.interval, told, link))
     if not drawn:
         return None
-    sentence = "What an attempt cost (without judges), and the share that passed, with its 95 % interval."
+    sentence = (
+        "What an attempt cost (without judges), and the share that passed, with its 95 % interval."
+    )
     some = {frozenset(one.test for one in its) for model, _, its in rates if model}
     sentence += " The models had different tests." if len(some) > 1 else ""
     heads = ("Model", "Tests", "Passed", "Share", "95 % interval", "USD an attempt", "USD")
     about = tag("p", sentence, class_="none")
-    return svg.figure("cost-and-rate", "Cost against pass rate, by model", svg.dots(drawn), about, heads, lines)
+    return svg.figure(
+        "cost-and-rate", "Cost against pass rate, by model", svg.dots(drawn), about, heads, lines
+    )
 
 
 def _by_test(site: Site, grid: Grid) -> Html | None:
     """The share of attempts that passed, the lowest first."""
-    rates = [(test, PassRate.of([one for its in by_model.values() for one in its])) for test, by_model in grid.items()]
+    rates = [
+        (test, PassRate.of([one for its in by_model.values() for one in its]))
+        for test, by_model in grid.items()
+    ]
     there = [(test, rate, rate.interval) for test, rate in rates if rate.interval is not None]
     there.sort(key=lambda one: (one[2].value, -one[1].decided, one[0]))
     if not there:
@@ -299,11 +371,15 @@ def _by_test(site: Site, grid: Grid) -> Html | None:
     more = len(there) - MOST_ROWS
     about = tag("p", f"The lowest first; {more:,} more.", class_="none") if more > 0 else None
     heads = ("Test", "Passed", "Share", "95 % interval", "USD an attempt")
-    return svg.figure("rate-by-test", "Pass rate by test", svg.ranges(ranges[:MOST_ROWS]), about, heads, lines)
+    return svg.figure(
+        "rate-by-test", "Pass rate by test", svg.ranges(ranges[:MOST_ROWS]), about, heads, lines
+    )
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The file of a test's id with its classes, and its own name; in parameters "::" divides nothing."""
+    """The file of a test's id with its classes, and its own name; in parameters "::" divides
+    nothing.
+    """
     at = name.partition("[")[0].rfind("::")
     return (name[: at + 2], name[at + 2 :]) if at >= 0 else ("", name)
 

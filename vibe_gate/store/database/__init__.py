@@ -1,4 +1,5 @@
-"""`<common git dir>/vibe-gate/state.db`: what several processes share, as tables. The only importer of sqlite3.
+"""`<common git dir>/vibe-gate/state.db`: what several processes share, as tables. The only importer
+of sqlite3.
 
     state_file      the file: opened, waited for, put aside if it is damaged
     state_schema    every table, made at once

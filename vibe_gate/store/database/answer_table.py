@@ -15,7 +15,9 @@ class AnswerTable(StateTable):
     """The answers of this clone, and the keys of those that the team's store does not have yet."""
 
     def get(self, key: str, oldest: float) -> str:
-        """The answer kept under `key`, as JSON; "" if there is none that was given since `oldest`."""
+        """The answer kept under `key`, as JSON; "" if there is none that was given since
+        `oldest`.
+        """
         sql = "SELECT answer FROM answers WHERE key = ? AND created_at >= ?"
         rows = self._file.read(sql, key, oldest)
         return rows[0][0] if rows and isinstance(rows[0][0], str) else ""

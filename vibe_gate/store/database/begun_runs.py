@@ -1,7 +1,7 @@
 """Which runs and sessions began in this clone: only those are gone on with.
 
-A store's folder can be unpacked, copied or edited, so nothing in it says where it came from. This table is in the git
-directory, where none of that reaches.
+A store's folder can be unpacked, copied or edited, so nothing in it says where it came from. This
+table is in the git directory, where none of that reaches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ class BegunRuns(StateTable):
 
     def runs(self) -> dict[str, BegunRun]:
         """The runs that began here, by id."""
-        rows = self._file.read("SELECT name, worktree, request FROM begun WHERE name NOT LIKE 'session/%'")
+        rows = self._file.read(
+            "SELECT name, worktree, request FROM begun WHERE name NOT LIKE 'session/%'"
+        )
         return {name: BegunRun(worktree, request) for name, worktree, request in rows}
 
     def has_session(self, session: str) -> bool:

@@ -1,4 +1,6 @@
-"""What captured sessions wrote: blobs and when, where their worktrees were, and the key of the digests of lines."""
+"""What captured sessions wrote: blobs and when, where their worktrees were, and the key of the
+digests of lines.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class CapturedBlobs(StateTable):
         return dict(self._file.read("SELECT blob, session FROM captured_blobs ORDER BY rowid"))
 
     def last_writes(self) -> dict[str, dict[str, int]]:
-        """Blob id -> by each session that wrote it, when it last did, in ms since 1970; 0 if that was not noted."""
+        """Blob id -> by each session that wrote it, when it last did, in ms since 1970; 0 if that
+        was not noted.
+        """
         writes: dict[str, dict[str, int]] = {}
         for session, blob, ms in self._file.read(_LAST_WRITES):
             writes.setdefault(blob, {})[session] = ms or 0
@@ -48,7 +52,9 @@ class CapturedBlobs(StateTable):
 
     def forget_all_but(self, sessions: Iterable[str]) -> None:
         """Forget the blobs of sessions that are not among these."""
-        noted_sessions = {name for (name,) in self._file.read("SELECT DISTINCT session FROM captured_blobs")}
+        noted_sessions = {
+            name for (name,) in self._file.read("SELECT DISTINCT session FROM captured_blobs")
+        }
         rows = [(session,) for session in noted_sessions.difference(sessions)]
 
         def action(connection: sqlite3.Connection) -> None:
@@ -60,7 +66,9 @@ class CapturedBlobs(StateTable):
 
 
 class WorktreeTops(StateTable):
-    """Where linked worktrees are or were: paths of captured writes lie below them when they are gone."""
+    """Where linked worktrees are or were: paths of captured writes lie below them when they are
+    gone.
+    """
 
     def note(self, tops: Iterable[str]) -> None:
         """Remember the tops of linked worktrees."""
@@ -75,7 +83,9 @@ class WorktreeTops(StateTable):
 
 
 class LineKey(StateTable):
-    """The key of the digests of lines that captured sessions wrote, 32 bytes; it never leaves this file."""
+    """The key of the digests of lines that captured sessions wrote, 32 bytes; it never leaves this
+    file.
+    """
 
     def read(self) -> bytes:
         """The key; b"" if there is none."""
@@ -85,5 +95,7 @@ class LineKey(StateTable):
     def read_or_make(self) -> bytes:
         """The key, made if there is none; b"" if it cannot be written."""
         sql = "INSERT OR IGNORE INTO line_key VALUES (1, ?)"
-        is_written = self._file.change(lambda connection: connection.execute(sql, (os.urandom(32),)))
+        is_written = self._file.change(
+            lambda connection: connection.execute(sql, (os.urandom(32),))
+        )
         return self.read() if is_written else b""

@@ -12,7 +12,9 @@ class DaySpending(StateTable):
     """USD by day and run."""
 
     def add(self, usd: float, run_id: str, now: datetime) -> str:
-        """Count what an answer of a run has cost; a correction may be negative. "", or why it is not counted."""
+        """Count what an answer of a run has cost; a correction may be negative. "", or why it is
+        not counted.
+        """
         if not usd or not math.isfinite(usd):
             return ""
         sql = "INSERT INTO spending VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET usd = usd + excluded.usd"

@@ -1,4 +1,6 @@
-"""What git's hooks saw, and the files in which a hook that is a shell script leaves what is to be recorded."""
+"""What git's hooks saw, and the files in which a hook that is a shell script leaves what is to be
+recorded.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from vibe_gate.store.database.state_file import OPEN_FLAGS
 from vibe_gate.store.database.state_table import StateTable, parse_rows
 
 MARKS = "unrecorded"
-"""Folder of what sh left to be recorded: files `COMMAND.OLD.NEW`, which list the variables of agents that were set."""
+"""Folder of what sh left to be recorded: files `COMMAND.OLD.NEW`, which list the variables of
+agents that were set.
+"""
 
 _MAX_MARK_BYTES = 1_000
 
@@ -60,7 +64,9 @@ class HookRecords(StateTable):
 def _read_mark(path: str) -> Mark | None:
     """The mark in a file; None if the file cannot be read, or says nothing."""
     try:
-        with open(os.open(path, os.O_RDONLY | OPEN_FLAGS), encoding="ascii", errors="replace") as file:
+        with open(
+            os.open(path, os.O_RDONLY | OPEN_FLAGS), encoding="ascii", errors="replace"
+        ) as file:
             written_at = os.fstat(file.fileno()).st_mtime
             return Mark.from_file(os.path.basename(path), written_at, file.read(_MAX_MARK_BYTES))
     except OSError:

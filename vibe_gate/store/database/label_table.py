@@ -12,7 +12,9 @@ from vibe_gate.errors import StorageError
 from vibe_gate.store.database.state_table import StateTable, parse_rows
 
 _DELETE_OF_FINDING = "DELETE FROM labels WHERE json_extract(line, '$.finding') = ?"
-_DELETE_OF_FORGE = "DELETE FROM labels WHERE json_extract(line, '$.source') IN (SELECT value FROM json_each(?))"
+_DELETE_OF_FORGE = (
+    "DELETE FROM labels WHERE json_extract(line, '$.source') IN (SELECT value FROM json_each(?))"
+)
 
 
 class LabelTable(StateTable):
@@ -27,7 +29,9 @@ class LabelTable(StateTable):
         self._change_rows((_DELETE_OF_FINDING, finding), ())
 
     def put_from_forge(self, labels: Sequence[Label]) -> None:
-        """Have these labels of the forge, and no earlier ones: what was taken back there is gone. StorageError."""
+        """Have these labels of the forge, and no earlier ones: what was taken back there is gone.
+        StorageError.
+        """
         if not labels and not self.from_forge():
             return
         self._change_rows((_DELETE_OF_FORGE, json.dumps(ON_FORGE)), labels)
@@ -45,7 +49,9 @@ class LabelTable(StateTable):
         return parse_rows(lambda line: decode(Label, line), rows)
 
     def _change_rows(self, delete: tuple[str, ...], labels: Sequence[Label]) -> None:
-        """Execute `delete`, a statement and its values, if there is one, and add the labels. StorageError."""
+        """Execute `delete`, a statement and its values, if there is one, and add the labels.
+        StorageError.
+        """
         rows = [(to_json(label),) for label in labels]
 
         def action(connection: sqlite3.Connection) -> None:

@@ -1,4 +1,6 @@
-"""What lists and figures say of runs, by store; made again from the bundles if it is missing or wrong."""
+"""What lists and figures say of runs, by store; made again from the bundles if it is missing or
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class RunIndex(StateTable):
         return _whole_rows(self._file.read(sql, self._store))
 
     def update(self, folders: Mapping[str, tuple[int, str]], deleted_keys: Iterable[str]) -> None:
-        """Put the folders that were looked into, and forget those that are deleted, in one transaction."""
+        """Put the folders that were looked into, and forget those that are deleted, in one
+        transaction.
+        """
         store = self._store
         deleted_rows = [(store, key) for key in deleted_keys]
         new_rows = [(store, key, ctime, data) for key, (ctime, data) in folders.items()]
@@ -35,19 +39,27 @@ class RunIndex(StateTable):
         self._file.change(action)
 
     def extracts(self, form: int) -> dict[str, tuple[int, str]]:
-        """Place of a run -> its folder's ctime in ns when this was made of its summary, and the text, in that form."""
+        """Place of a run -> its folder's ctime in ns when this was made of its summary, and the
+        text, in that form.
+        """
         sql = "SELECT place, ctime, data FROM run_extracts WHERE store = ? AND form = ?"
         return _whole_rows(self._file.read(sql, self._store, form))
 
-    def put_extracts(self, form: int, extracts: Mapping[str, tuple[int, str]], deleted_places: Iterable[str]) -> None:
+    def put_extracts(
+        self, form: int, extracts: Mapping[str, tuple[int, str]], deleted_places: Iterable[str]
+    ) -> None:
         """Put texts by place, and forget those of runs that are deleted, in one transaction."""
         store = self._store
         deleted_rows = [(store, place) for place in deleted_places]
         new_rows = [(store, place, form, ctime, text) for place, (ctime, text) in extracts.items()]
 
         def action(connection: sqlite3.Connection) -> None:
-            connection.executemany("DELETE FROM run_extracts WHERE store = ? AND place = ?", deleted_rows)
-            connection.executemany("INSERT OR REPLACE INTO run_extracts VALUES (?, ?, ?, ?, ?)", new_rows)
+            connection.executemany(
+                "DELETE FROM run_extracts WHERE store = ? AND place = ?", deleted_rows
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO run_extracts VALUES (?, ?, ?, ?, ?)", new_rows
+            )
 
         self._file.change(action)
 

@@ -1,8 +1,8 @@
 """The file state.db: one connection, shared by threads; waited for, and put aside if it is damaged.
 
 A file that is locked, read-only, on a full disk or written by another version is left as it is, and
-`StateFile.problem` says that this process writes nothing there. A damaged file is renamed, a warning in the log of
-`vibe_gate` says so, and a new one is begun. A commit is never blocked by it.
+`StateFile.problem` says that this process writes nothing there. A damaged file is renamed, a
+warning in the log of `vibe_gate` says so, and a new one is begun. A commit is never blocked by it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ FOLDER = "vibe-gate"
 NAME = "state.db"
 
 PATIENCE_S = 3.0
-"""Writers hold the lock for milliseconds; whoever waits that long waits for a process that does not run."""
+"""Writers hold the lock for milliseconds; whoever waits that long waits for a process that does not
+run.
+"""
 
 OPEN_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Of files beside the database, too: no link is followed, and a FIFO is not waited for."""
@@ -41,7 +43,9 @@ _SUFFIXES = ("", "-wal", "-shm")
 
 
 class StateFile:
-    """One connection to the file. Reads that fail find nothing; writes that fail say so in `problem`."""
+    """One connection to the file. Reads that fail find nothing; writes that fail say so in
+    `problem`.
+    """
 
     def __init__(self, folder: str, patience_s: float = PATIENCE_S) -> None:
         """`patience_s`: how long a lock of another process is waited for."""
@@ -60,7 +64,9 @@ class StateFile:
         with self._lock:
             if self._connection is None and (self._is_unwritable or not os.path.lexists(self.path)):
                 return []
-            return self._attempt(lambda connection: connection.execute(sql, values).fetchall()) or []
+            return (
+                self._attempt(lambda connection: connection.execute(sql, values).fetchall()) or []
+            )
 
     def change(self, action: Callable[[sqlite3.Connection], object]) -> bool:
         """Carry out `action` in one transaction; whether it is in the file now."""
@@ -105,7 +111,9 @@ class StateFile:
         self.close()  # a connection is part of a cycle, so that its descriptors would stay for a while
 
     def _attempt(self, action: Callable[[sqlite3.Connection], T]) -> T | None:
-        """What `action` gives; None if the file cannot be used. After a damaged file a new one is tried."""
+        """What `action` gives; None if the file cannot be used. After a damaged file a new one is
+        tried.
+        """
         try:
             try:
                 return action(self._connected())
@@ -129,7 +137,10 @@ class StateFile:
             with self._folder_locked(fcntl.LOCK_SH):
                 self._opened_inode = _make_file(self.path)
                 self._connection = sqlite3.connect(
-                    self.path, timeout=self._patience_s, isolation_level=None, check_same_thread=False
+                    self.path,
+                    timeout=self._patience_s,
+                    isolation_level=None,
+                    check_same_thread=False,
                 )
                 try:
                     make_missing_tables(self._connection)
@@ -141,12 +152,16 @@ class StateFile:
         return self._connection
 
     def _folder_locked(self, kind: int) -> AbstractContextManager[None]:
-        """The lock of the folder: shared by who opens the file, held alone by who renames it. OSError."""
+        """The lock of the folder: shared by who opens the file, held alone by who renames it.
+        OSError.
+        """
         descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         return locked(descriptor, time.monotonic() + self._patience_s, kind)
 
     def _put_aside(self, damage: str) -> None:
-        """Rename the damaged file, unless another process has done so, and say what that means. OSError."""
+        """Rename the damaged file, unless another process has done so, and say what that means.
+        OSError.
+        """
         new_name = f"{NAME}.damaged-{stamp(datetime.now(UTC))}"
         try:
             with self._folder_locked(fcntl.LOCK_EX):
@@ -167,17 +182,27 @@ class StateFile:
         )
 
     def _note_failure(self, error: OSError | sqlite3.Error) -> None:
-        """After a failure the file is only read. sqlite3.Error: the statement is wrong, not the file."""
+        """After a failure the file is only read. sqlite3.Error: the statement is wrong, not the
+        file.
+        """
         if self._connection is not None and self._connection.in_transaction:
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
         is_refused_statement = isinstance(error, sqlite3.Error) and _is_refused_statement(error)
-        if is_refused_statement and (self._connection is None or has_every_column(self._connection)):
+        if is_refused_statement and (
+            self._connection is None or has_every_column(self._connection)
+        ):
             raise error
         self._is_unwritable = True
         reason = str(getattr(error, "strerror", None) or error)
-        advice = f" It is damaged: delete {self.path}* to begin a new one." if is_refused_statement else ""
-        self.problem = f"{self.path} cannot be used ({reason}); nothing of this run is kept there.{advice}"
+        advice = (
+            f" It is damaged: delete {self.path}* to begin a new one."
+            if is_refused_statement
+            else ""
+        )
+        self.problem = (
+            f"{self.path} cannot be used ({reason}); nothing of this run is kept there.{advice}"
+        )
 
 
 def _serialize(connection: sqlite3.Connection) -> bytes:
@@ -188,7 +213,9 @@ def _serialize(connection: sqlite3.Connection) -> bytes:
 
 
 def _damage(error: BaseException) -> str:
-    """What is wrong with a file that is not a database, or not a whole one; "" of any other error."""
+    """What is wrong with a file that is not a database, or not a whole one; "" of any other
+    error.
+    """
     if isinstance(error, UnicodeDecodeError) or str(error).startswith("Could not decode to UTF-8"):
         return "a text in it is not UTF-8"  # of its schema, or of a row
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
@@ -196,8 +223,12 @@ def _damage(error: BaseException) -> str:
 
 
 def _is_refused_statement(error: sqlite3.Error) -> bool:
-    """Whether Python's module or SQLite refused the statement itself, before the file was read or written."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # the module's own errors carry no code
+    """Whether Python's module or SQLite refused the statement itself, before the file was read or
+    written.
+    """
+    code = getattr(
+        error, "sqlite_errorcode", sqlite3.SQLITE_ERROR
+    )  # the module's own errors carry no code
     return code & 0xFF == sqlite3.SQLITE_ERROR
 
 
@@ -226,7 +257,8 @@ def _require_kind(path: str, is_kind: Callable[[int], bool]) -> None:
 def _make_file(path: str) -> tuple[int, int]:
     """As `_inode`, of a regular file, made if it is missing. OSError."""
     if not os.path.lexists(path):
-        # Never closed before the first connection is: closing any descriptor of it would drop SQLite's locks.
+        # Never closed before the first connection is: closing any descriptor of it would drop
+        # SQLite's locks.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | OPEN_FLAGS, 0o600))
     _require_kind(path, stat.S_ISREG)
     return _inode(path)

@@ -1,4 +1,6 @@
-"""The tables of state.db. A new file gets all of them at once; one that lacks some gets those, and keeps its rows."""
+"""The tables of state.db. A new file gets all of them at once; one that lacks some gets those, and
+keeps its rows.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ import sqlite3
 from collections.abc import Mapping
 
 SCHEMA = 3
-"""The number in the file's header; an empty file has 0. Files with paid answers have this one, so it stays."""
+"""The number in the file's header; an empty file has 0. Files with paid answers have this one, so
+it stays.
+"""
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     "run_keys": (
@@ -34,27 +38,43 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "CREATE TABLE IF NOT EXISTS spending"
         " (day TEXT, run_id TEXT, usd REAL, PRIMARY KEY (day, run_id)) WITHOUT ROWID",
     ),
-    "begun": ("CREATE TABLE IF NOT EXISTS begun (name TEXT PRIMARY KEY, worktree TEXT, request TEXT) WITHOUT ROWID",),
-    "captured_blobs": ("CREATE TABLE IF NOT EXISTS captured_blobs (session TEXT, blob TEXT, UNIQUE (session, blob))",),
+    "begun": (
+        "CREATE TABLE IF NOT EXISTS begun (name TEXT PRIMARY KEY, worktree TEXT, request TEXT) WITHOUT ROWID",
+    ),
+    "captured_blobs": (
+        "CREATE TABLE IF NOT EXISTS captured_blobs (session TEXT, blob TEXT, UNIQUE (session, blob))",
+    ),
     "captured_times": (
         "CREATE TABLE IF NOT EXISTS captured_times"
         " (session TEXT, blob TEXT, at INTEGER, PRIMARY KEY (session, blob)) WITHOUT ROWID",
     ),
-    "worktree_tops": ("CREATE TABLE IF NOT EXISTS worktree_tops (top TEXT PRIMARY KEY) WITHOUT ROWID",),
-    "line_key": ("CREATE TABLE IF NOT EXISTS line_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB)",),
-    "applied_writes": ("CREATE TABLE IF NOT EXISTS applied_writes (agent TEXT, session TEXT, line BLOB)",),
+    "worktree_tops": (
+        "CREATE TABLE IF NOT EXISTS worktree_tops (top TEXT PRIMARY KEY) WITHOUT ROWID",
+    ),
+    "line_key": (
+        "CREATE TABLE IF NOT EXISTS line_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB)",
+    ),
+    "applied_writes": (
+        "CREATE TABLE IF NOT EXISTS applied_writes (agent TEXT, session TEXT, line BLOB)",
+    ),
 }
 """By name, the statements that make a table and its indexes."""
 
 
 def make_missing_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables that the file lacks, in one transaction; a new file gets all of them. OSError, sqlite3.Error."""
+    """Make the tables that the file lacks, in one transaction; a new file gets all of them.
+    OSError, sqlite3.Error.
+    """
     if _read_schema(connection) == SCHEMA and not _missing_tables(connection):
         return
-    connection.execute("PRAGMA journal_mode = WAL")  # stays as it was if the file system shares no memory
+    connection.execute(
+        "PRAGMA journal_mode = WAL"
+    )  # stays as it was if the file system shares no memory
     connection.execute("BEGIN IMMEDIATE")
     if _read_schema(connection) not in (0, SCHEMA):
-        raise OSError(0, "another version of vibe-gate wrote it: upgrade this one, or move the file away")
+        raise OSError(
+            0, "another version of vibe-gate wrote it: upgrade this one, or move the file away"
+        )
     for name in _missing_tables(connection):
         for statement in TABLES[name]:
             connection.execute(statement)
