@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from repos import Repo
 
 from vibe_gate.domain.change import LARGEST_READ, FileDiff, FileVersion
+from vibe_gate.git.tree_diff import MAX_HUNK_BYTES
 
 OF_TEXT = [
     ("no-secrets", {}),
@@ -20,6 +21,8 @@ OF_TEXT = [
 SMALL = version(b"select 1;\n")
 LARGE = FileVersion("b" * 40, 0o100644, LARGEST_READ + 1)
 OTHER = replace(LARGE, blob="c" * 40)
+BINARY = FileVersion("d" * 40, 0o100644, MAX_HUNK_BYTES + 1)
+EMPTY = version(b"")
 
 
 def unread(
@@ -65,6 +68,39 @@ def test_binary_content_is_no_text_and_is_named(check, options):
         "pass",
         True,
     )
+
+
+@pytest.mark.parametrize(("check", "options"), OF_TEXT)
+@pytest.mark.parametrize("sides", [(None, BINARY), (SMALL, BINARY), (BINARY, SMALL)])
+def test_binary_content_that_is_too_large_for_lines_is_named(check, options, sides):
+    result = ask(check, unread(*sides), file_change("a.py", None, b"a = 1\n"), **options)
+    assert (result.outcome, result.reason.partition(". ")[2]) == (
+        "pass",
+        "Large binary, not searched: db/app.sql.",
+    )
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [(BINARY, None), (BINARY, BINARY), (BINARY, replace(BINARY, mode=0o100755)), (BINARY, EMPTY)],
+)
+def test_a_large_binary_file_without_new_content_is_not_named(sides):
+    result = ask("no-conflict-markers", unread(*sides), file_change("a.py", None, b"a = 1\n"))
+    assert "not searched" not in result.reason
+
+
+def test_a_check_of_names_does_not_speak_of_lines():
+    result = ask("forbidden-paths", unread(None, BINARY), paths=["docs/**"])
+    assert "not searched" not in result.reason
+
+
+def test_long_names_of_files_that_were_not_searched_leave_the_reason_whole():
+    many = [
+        replace(unread(None, side), path=f"{'d' * 200}/{side.size}.sql") for side in (LARGE, BINARY)
+    ]
+    result = ask("no-conflict-markers", *many, is_binary=lambda side: True)
+    assert result.reason.startswith("No conflict marker in 2 changed files. Too large to read: ddd")
+    assert "ddd…. Large binary, not searched: ddd" in result.reason
 
 
 @pytest.mark.parametrize(("check", "options"), OF_TEXT)

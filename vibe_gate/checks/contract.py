@@ -238,15 +238,30 @@ class Check(Struct, Generic[Options], frozen=True):
             )
             return replace(result, outcome="error", reason=reason, cause=too_long)
         limits = _CUT if len(result.findings) == MAX_FINDINGS else ""
-        if unread_files and result.outcome != "not_applicable":
-            unread_names = [file.shown_path for file in unread_files]
-            limits += f" Too large to read: {listed(unread_names, SHOWN_UNREAD)}."
+        if self.of_text and result.outcome != "not_applicable":
+            unseen_files = [file for file in files if file.has_unseen_lines]
+            limits += _files_note("Too large to read", unread_files, input.redact)
+            limits += _files_note("Large binary, not searched", unseen_files, input.redact)
         reason = sentence(result.reason, input.redact, MAX_REASON - len(limits)) + limits
         return replace(result, reason=reason)
 
 
 SHOWN_UNREAD = 3
-"""Files too large to read that a reason names."""
+"""Files too large to read or to search that a reason names."""
+
+
+_FILES_NOTE = 90
+"""Characters of a sentence that names such files: two and the number of findings leave the reason
+room.
+"""
+
+
+def _files_note(opening: str, files: Sequence[FileDiff], redact: Callable[[str], str]) -> str:
+    """A sentence with the first of the files, and a space before it; "" without files."""
+    if not files:
+        return ""
+    shown_paths = [file.shown_path for file in files]
+    return f" {sentence(f'{opening}: {listed(shown_paths, SHOWN_UNREAD)}', redact, _FILES_NOTE)}."
 
 
 def _brings_unread_text(input: CheckInput, file: FileDiff) -> bool:

@@ -70,21 +70,7 @@ def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> Check
     hits = _secrets(files, any_of(options.allow), allowed)
     result = objections(input, _without(notices, hits), files, "secret")
     result = noted(input, result, notices)
-    unscanned = [file for file in files if _is_unscanned(file)]
-    beginning = ""
-    if unscanned:
-        beginning = f"{counted(len(unscanned), 'large binary file')} not scanned. "
-    # At the beginning, because the end of a long list is cut.
-    return replace(result, reason=beginning + result.reason + allowed.sentences())
-
-
-def _is_unscanned(file: FileDiff) -> bool:
-    """Whether it is a binary file without a difference; of one that cannot be read each check of
-    text says so.
-    """
-    if file.after is None or not file.is_read:
-        return False
-    return file.binary and not file.hunks and file.after.size > 0
+    return replace(result, reason=result.reason + allowed.sentences())
 
 
 def _without(notices: list[Hit], hits: Iterable[Hit]) -> Iterator[Hit]:

@@ -211,6 +211,13 @@ class FileDiff(Struct, frozen=True):
         return self.after if self.brought_blob and not self.is_read else None
 
     @property
+    def has_unseen_lines(self) -> bool:
+        """Whether its new content is binary, and too large for hunks (`MAX_HUNK_BYTES`)."""
+        if self.after is None or not self.brought_blob or not self.is_read:
+            return False
+        return self.binary and not self.hunks and self.after.size > 0
+
+    @property
     def is_case(self) -> bool:
         """Whether it is part of a labelled case, by both names: material for the rubrics, not code
         of the project.
