@@ -34,7 +34,7 @@ from written_runs import write  # noqa: E402 (another)
 from vibe_gate.domain.event import Graph  # noqa: E402
 from vibe_gate.report.html import page as report_of  # noqa: E402
 from vibe_gate.report.html import page_of  # noqa: E402
-from vibe_gate.store.result import read_bundle  # noqa: E402
+from vibe_gate.store.run_result import read_bundle  # noqa: E402
 
 SECONDS_GOAL = 1.0
 ROWS_GOAL = 300

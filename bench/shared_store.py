@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from s3 import BUCKET, bucket, moto
 
 from vibe_gate.domain.bundles import Provenance, RunEntry
-from vibe_gate.store.names import run_id
-from vibe_gate.store.shared import SharedStore
+from vibe_gate.store.bundle_names import run_id
 from vibe_gate.store.shared_runs import SharedRuns, object_name
+from vibe_gate.store.shared_store import SharedStore
 
 SECRET = "not a secret, of nobody"
 NOW = datetime(2026, 3, 4, tzinfo=UTC)

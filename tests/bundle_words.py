@@ -15,13 +15,13 @@ from vibe_gate.domain.event import Event, Graph
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
 from vibe_gate.domain.upkeep import Imported, Repaired, Verified
 from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
-from vibe_gate.store.archive import export_runs, import_runs
-from vibe_gate.store.bundle import locate
-from vibe_gate.store.checking import verify_store
-from vibe_gate.store.recorder import RunRecorder
-from vibe_gate.store.repair import repair_store
-from vibe_gate.store.result import read_bundle
-from vibe_gate.store.runs import find_bundles
+from vibe_gate.store.bundle_location import locate
+from vibe_gate.store.run_archive import export_runs, import_runs
+from vibe_gate.store.run_list import find_bundles
+from vibe_gate.store.run_recorder import RunRecorder
+from vibe_gate.store.run_result import read_bundle
+from vibe_gate.store.store_audit import verify_store
+from vibe_gate.store.store_repair import repair_store
 
 KEY = "5d401b9fe8ba4c1b8d0a2a8a7cf2b0b0a1b2c3d4"
 START = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)

@@ -50,7 +50,7 @@ sys.path.append({str(Path(__file__).parent)!r})  # last, so that nothing of the 
 import forked
 forked.serve(*sys.argv[1:])
 """
-_OPTIONAL = ("vibe_gate.run.cluster", "vibe_gate.store.objects")
+_OPTIONAL = ("vibe_gate.run.cluster", "vibe_gate.store.object_storage")
 """Loaded by their option alone: what they import is in extras."""
 
 _folder: Path | None = None

@@ -15,7 +15,7 @@ from summaries import criterion
 
 from vibe_gate.domain.summary import AgentAuthored, ChangedFile, Cost
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
-from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import open_store
 
 EXIT_CODES = {"pass": 0, "fail": 1, "inconclusive": 3, "error": 3}

@@ -21,7 +21,7 @@ from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.domain.summary import Summary
 from vibe_gate.git import open_repository
 from vibe_gate.run.replay import ReplayTask, replay_row
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 RUBRIC = """\
 schema = 1

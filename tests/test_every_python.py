@@ -23,7 +23,7 @@ for name in sys.argv[1:]:
 """
 NEED_EXTRAS = {
     "vibe_gate.run.cluster": "distributed",
-    "vibe_gate.store.objects": "obstore",
+    "vibe_gate.store.object_storage": "obstore",
     "vibe_gate.telemetry": "opentelemetry",
 }
 """Modules, and what they import of an extra."""

@@ -109,9 +109,9 @@ COPIES = {
         "run/graph.py",
         "run/schedule.py",
         "report/answers.py",
-        "store/runs.py",
+        "store/run_list.py",
     ),
-    "exit_code": ("judging", "run/summary.py", "store/runs.py"),
+    "exit_code": ("judging", "run/summary.py", "store/run_list.py"),
 }
 """A field -> where alone a copy gets another value of it: judging's verdicts and the summaries that
 are made of them; the stages of a workflow (run/graph.py, run/schedule.py); the words of nodes in a
@@ -200,7 +200,7 @@ WRONG = {
     "run/review.py": "from vibe_gate.store import folder",
     "report/__init__.py": "import pygit2, claude_agent_sdk, github3, sqlite3, tomllib, tomli_w, requests",
     "gateway/__init__.py": "import rich",
-    "receipts/find.py": "from vibe_gate.receipts import verify",
+    "receipts/find_receipts.py": "from vibe_gate.receipts import verify_range",
 }
 """A wrong import in each kind of place, and below what each breaks."""
 

@@ -37,7 +37,7 @@ from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.report.sentences import key_advice
 from vibe_gate.report.waits import waits
 from vibe_gate.run.review import Review
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.version import __version__
 
 pytestmark = pytest.mark.usefixtures("quick_agents")

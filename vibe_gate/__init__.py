@@ -89,10 +89,10 @@ if TYPE_CHECKING:
     from vibe_gate.run.execution import AgentExecution
     from vibe_gate.run.review import Review
     from vibe_gate.run.workflow import workflow
-    from vibe_gate.store.files import FileChange
-    from vibe_gate.store.gc import clean_bundles
-    from vibe_gate.store.result import Attachment, RunResult, read_bundle
-    from vibe_gate.store.runs import find_bundles
+    from vibe_gate.store.changed_files import FileChange
+    from vibe_gate.store.run_list import find_bundles
+    from vibe_gate.store.run_result import Attachment, RunResult, read_bundle
+    from vibe_gate.store.store_cleaning import clean_bundles
 
 
 def __getattr__(name: str) -> object:
@@ -125,13 +125,18 @@ def _module_of(name: str) -> object:
 
         return vibe if name == "Vibe" else repo
     if name in ("RunResult", "Attachment", "read_bundle"):
-        from vibe_gate.store import result
+        from vibe_gate.store import run_result
 
-        return result
+        return run_result
     if name in ("FileChange", "clean_bundles", "find_bundles"):
-        from vibe_gate.store import files, gc, runs
+        from vibe_gate.store import changed_files, run_list, store_cleaning
 
-        return {"FileChange": files, "clean_bundles": gc, "find_bundles": runs}[name]
+        modules = {
+            "FileChange": changed_files,
+            "clean_bundles": store_cleaning,
+            "find_bundles": run_list,
+        }
+        return modules[name]
     from vibe_gate import errors
 
     return errors

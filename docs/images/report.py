@@ -23,7 +23,7 @@ from vibe_gate.faces.cli.demo import DATA, make_demo
 from vibe_gate.report.html import page
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
 from vibe_gate.run.review import review
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_result import read_bundle
 
 PICTURES = {
     "report.png": "",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from domain.changes import change, read
 
 from vibe_gate.checks import CHECKS, run_check
-from vibe_gate.checks.contract import CheckInput, CheckResult, CommandRun, Conduct
+from vibe_gate.checks.check_contract import CheckInput, CheckResult, CommandRun, Conduct
 from vibe_gate.domain.change import FileDiff, FileVersion, Side
 from vibe_gate.domain.document import to_json
 from vibe_gate.domain.rubric import Criterion

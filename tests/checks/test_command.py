@@ -9,8 +9,8 @@ import pytest
 from check_runs import ask, places
 from domain.changes import added
 
-from vibe_gate.checks.command import OutputForm, Remark, remarks
-from vibe_gate.checks.contract import CommandRun
+from vibe_gate.checks.check_contract import CommandRun
+from vibe_gate.checks.command_check import OutputForm, Remark, remarks
 from vibe_gate.domain.document import to_json
 from vibe_gate.judging.findings import name_findings
 

@@ -12,11 +12,11 @@ from check_runs import ask
 from domain.changes import added
 
 from vibe_gate.checks import CHECKS
-from vibe_gate.checks.conduct import capture_note, of_stages
-from vibe_gate.checks.contract import Conduct
+from vibe_gate.checks.check_contract import Conduct
+from vibe_gate.checks.conduct_checks import capture_note, of_stages
 from vibe_gate.domain.tables import WrongKey, read_table
 from vibe_gate.domain.turn import TurnTodo
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import open_store
 
 CONDUCT: dict[str, dict[str, Any]] = {

@@ -8,7 +8,7 @@ import pytest
 from check_runs import ask
 from domain.changes import file_change, version
 
-from vibe_gate.checks.contract import CheckResult, CommandRun
+from vibe_gate.checks.check_contract import CheckResult, CommandRun
 from vibe_gate.domain.change import SYMLINK_MODE
 
 OLD = b"first\n"

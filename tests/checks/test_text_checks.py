@@ -7,7 +7,7 @@ from check_runs import ask, places
 from domain.changes import added, deleted, file_change
 from growth import assert_linear
 
-from vibe_gate.checks.text import MAX_FOUND, invisible
+from vibe_gate.checks.text_checks import MAX_FOUND, invisible
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.document import to_json
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vibe_gate.checks.text import MAX_FOUND, invisible
+from vibe_gate.checks.text_checks import MAX_FOUND, invisible
 from vibe_gate.domain import escape
 
 

@@ -19,7 +19,7 @@ import forked
 from answers import passes
 from command import vibe_gate
 
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent

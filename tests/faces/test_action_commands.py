@@ -24,7 +24,7 @@ from vibe_gate.faces.action.commands import CommentCommand, command_of, label_of
 from vibe_gate.faces.action.job import run
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.report.comment import state_of
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 

@@ -23,7 +23,7 @@ from summaries import criterion, open_question
 from vibe_gate.domain.cause import NoJudge
 from vibe_gate.git import open_repository
 from vibe_gate.report import listing
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_result import read_bundle
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 

@@ -10,7 +10,7 @@ import pytest
 from bundle_words import KEY, START, Clock, OneSecretRedactor, record_a_review, summary_of
 from program import git, repository
 
-from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import open_store
 
 

@@ -18,7 +18,7 @@ from recorded import recorded
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import IntegrityError
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_result import read_bundle
 
 NOW = Provenance(START.replace(year=2100))
 

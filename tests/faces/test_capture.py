@@ -17,8 +17,8 @@ from vibe_gate.faces.agent_hook import capture
 from vibe_gate.faces.agent_hook.agents import CLAUDE, CODEX, GEMINI
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.state import open_state
 
 BARE = [sys.executable, "-I", "-S", capture.__file__]
 

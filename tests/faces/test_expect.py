@@ -15,8 +15,8 @@ from vibe_gate import expect
 from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.errors import UsageError
-from vibe_gate.store.recorder import RunRecorder
-from vibe_gate.store.result import RunResult, read_bundle
+from vibe_gate.store.run_recorder import RunRecorder
+from vibe_gate.store.run_result import RunResult, read_bundle
 from vibe_gate.store.store import open_store
 
 TIDY = (

@@ -10,7 +10,7 @@ from hooked import started
 NOT_NEEDED = {
     "claude_agent_sdk", "concurrent.futures", "github3", "importlib.metadata", "pydantic",
     "requests", "rich", "tomli_w", "vibe_gate.agent.turn_runner", "vibe_gate.gateway",
-    "vibe_gate.sandbox", "vibe_gate.store.gc",
+    "vibe_gate.sandbox", "vibe_gate.store.store_cleaning",
 }  # fmt: skip
 """What belongs to judges, the forge, screens and cleaning, reads documents, or has something
 lighter.

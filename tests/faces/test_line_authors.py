@@ -16,7 +16,7 @@ from report.written_runs import write
 
 from vibe_gate.faces.run_page import page_of, shares_prompts
 from vibe_gate.git import open_repository
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_result import read_bundle
 
 SESSION = "0f3c9a1e-1111-2222-3333-444455556666"
 PROMPT = "Write the prices down.\n\n</script><script>alert(1)</script> \u202eevil"

@@ -13,7 +13,7 @@ from standing import CODE, TIDY, Gated, predicate
 
 from vibe_gate.domain import CI_VARIABLES
 from vibe_gate.domain.gate import Override
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 pytestmark = pytest.mark.slow
 

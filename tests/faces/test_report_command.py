@@ -10,7 +10,7 @@ from bundle_words import summary_of
 from command import Done, vibe_gate
 from recorded import begun
 
-from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.run_recorder import RunRecorder
 
 
 @pytest.fixture

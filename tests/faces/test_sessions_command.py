@@ -10,7 +10,7 @@ import pytest
 from command import vibe_gate
 from sessions.test_sessions import FIRST, opened, sessions_in, talk, tree
 
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 OLDER = {
     "metadata": {

@@ -29,7 +29,7 @@ from vibe_gate.git import open_repository
 from vibe_gate.run.facts import what_was_asked
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
 
 NOW = datetime(2026, 11, 27, 10, 0, tzinfo=UTC)

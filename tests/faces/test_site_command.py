@@ -22,10 +22,10 @@ from repos import GATE, gated
 from vibe_gate.domain.attempt import TestedRun
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.summary import Cost
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.checking import verify_store
-from vibe_gate.store.recorder import RunRecorder
-from vibe_gate.store.tested import note_tested_run, read_tested_run
+from vibe_gate.store.run_recorder import RunRecorder
+from vibe_gate.store.store_audit import verify_store
+from vibe_gate.store.tested_runs import note_tested_run, read_tested_run
+from vibe_gate.store.worktree_bundles import Bundles
 
 
 @pytest.fixture

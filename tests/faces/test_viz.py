@@ -18,8 +18,8 @@ from program import ROOT
 from recorded import begun
 from summaries import criterion, rubric
 
-from vibe_gate.store.recorder import RunRecorder
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_recorder import RunRecorder
+from vibe_gate.store.run_result import read_bundle
 
 ENTRY = [sys.executable, "-m", "vibe_gate", "viz", "--watch"]
 

@@ -31,7 +31,7 @@ from faults.system_calls import AtCall, each_call_fails, each_call_kills
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import StorageError
-from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import open_store
 
 TESTS = Path(__file__).parents[1]

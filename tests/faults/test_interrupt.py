@@ -20,7 +20,7 @@ from run.working import WorkingRepo, writes
 from scripted_messages_api import Hang, Usage
 from wire import answer, answering
 
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 pytestmark = pytest.mark.slow
 

@@ -31,7 +31,7 @@ pytest.importorskip("moto.server", reason="moto is not installed here")
 from obstore.store import from_url
 from s3 import BUCKET, S3, bucket, moto
 
-from vibe_gate.store.objects import ObjectStorage, StoreUnavailable
+from vibe_gate.store.object_storage import ObjectStorage, StoreUnavailable
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 

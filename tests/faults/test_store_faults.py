@@ -28,12 +28,12 @@ from faults.system_calls import each_call_fails, each_call_kills
 from faults.test_bundle_faults import assert_sound, empty, review
 
 from vibe_gate.domain.bundles import Provenance
-from vibe_gate.store import archive, repair
+from vibe_gate.store import run_archive, store_repair
 from vibe_gate.store.folder import Folder, make_durable
 from vibe_gate.store.store import open_store
 
 TESTS = Path(__file__).parents[1]
-LOADED = (archive, repair)
+LOADED = (run_archive, store_repair)
 """Modules that are imported on first use: an import is not a call that may fail here."""
 NOW = Provenance(START + timedelta(days=1))
 LATER = START + timedelta(hours=1)

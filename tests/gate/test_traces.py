@@ -20,7 +20,7 @@ from vibe_gate.gate import traces
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.traces import Traces
 from vibe_gate.git import open_repository
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 AI = {"type": "ai", "model_id": "openai/gpt-6"}
 TEXT = "one\ntwo\nthree\n"

@@ -18,8 +18,8 @@ from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.waive import WaiverAsked, add_suppression, override, suppress, take_back
 from vibe_gate.git import open_repository
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.result import read_bundle
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.run_result import read_bundle
 
 NOW = datetime(2099, 3, 1, 22, 30, 15, 250, tzinfo=UTC)
 TODAY = NOW.date()

@@ -41,9 +41,9 @@ from vibe_gate.errors import GatewayError
 from vibe_gate.gateway import Gateway, Upstream, find_upstream
 from vibe_gate.gateway.cassette import joined
 from vibe_gate.gateway.ledger import Ledger
-from vibe_gate.gateway.normal import digest, normal_request
+from vibe_gate.gateway.normal_request import digest, normal_request
+from vibe_gate.gateway.token_usage import Usage as Tokens
 from vibe_gate.gateway.upstream import overload
-from vibe_gate.gateway.usage import Usage as Tokens
 
 LIVE = Wire("live")
 ASK = {

@@ -20,7 +20,7 @@ from vibe_gate.domain.model_wire import Wire
 from vibe_gate.gateway import Gateway, find_upstream
 from vibe_gate.gateway.exchange import MAX_STRANGERS
 from vibe_gate.gateway.forward import MAX_ANSWER_BYTES
-from vibe_gate.gateway.usage import Meter, Usage
+from vibe_gate.gateway.token_usage import Meter, Usage
 
 ASK = json.dumps({"model": "claude-sonnet-5", "max_tokens": 1000, "stream": True, "messages": []})
 STREAM, WHOLE = "text/event-stream", "application/json"

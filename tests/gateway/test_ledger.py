@@ -11,7 +11,7 @@ from vibe_gate.domain import wire
 from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.gateway.ledger import FAIR_TOKENS, OVERHEAD_TOKENS, Account, Ledger, Reservation
-from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Usage
+from vibe_gate.gateway.token_usage import CHARACTERS_PER_TOKEN, Usage
 
 HAIKU, NEW = "claude-haiku-4-5", "claude-new-9"
 """A model of 1, 5, 1.25 and 0.1 USD a million tokens of input, output, cache written and read; one

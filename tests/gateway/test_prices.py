@@ -9,7 +9,7 @@ import scripted_messages_api as scripted
 from wire import answer, answering, hold, session_in
 
 from vibe_gate.gateway.prices import DEAREST, PRICES, cost, price_of
-from vibe_gate.gateway.usage import Meter, Usage
+from vibe_gate.gateway.token_usage import Meter, Usage
 
 EVERY_KIND = Usage(
     input=100_000, output=70_001, cache_write=30_011, cache_write_1h=11_003, cache_read=500_009

@@ -28,7 +28,7 @@ from vibe_gate.domain.summary import (
 from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.domain.wire import TurnResult
-from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import open_store
 
 PATCH = b"""diff --git a/pay.py b/pay.py

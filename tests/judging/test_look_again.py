@@ -38,7 +38,7 @@ from vibe_gate.judging.decide import OpenFail
 from vibe_gate.judging.second_look import check_refutation, look_again, look_questions
 from vibe_gate.judging.second_look_brief import LOOK_PROMPT, look_objection, look_schema
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 GUARD = "    if not os.path.exists(path):"
 MAIN = f"""\

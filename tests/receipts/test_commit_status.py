@@ -12,8 +12,7 @@ from vibe_gate.domain.receipt import Receipt, RubricClaim
 from vibe_gate.domain.summary import CacheUse
 from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.loading import built_in_gate
-from vibe_gate.receipts.signatures import SignatureCheck
-from vibe_gate.receipts.status import (
+from vibe_gate.receipts.commit_status import (
     ChangeIdentity,
     CommitStatus,
     FoundReceipt,
@@ -22,6 +21,7 @@ from vibe_gate.receipts.status import (
     decide,
     match_of,
 )
+from vibe_gate.receipts.signatures import SignatureCheck
 
 COMMIT = ChangeIdentity("c" * 40, "a" * 40, "b" * 40, "d" * 40, "e" * 64, ("ada@example.org",))
 RECEIPT = Receipt(

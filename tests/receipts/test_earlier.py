@@ -12,9 +12,9 @@ from walks import walked
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Record
-from vibe_gate.receipts.status import CommitStatus
-from vibe_gate.receipts.verify import VerifyRequest, verify
-from vibe_gate.store.state import open_state
+from vibe_gate.receipts.commit_status import CommitStatus
+from vibe_gate.receipts.verify_range import VerifyRequest, verify
+from vibe_gate.store.clone_state import open_state
 
 
 class Place(Repo):

@@ -19,9 +19,9 @@ from vibe_gate.domain.receipt import (
     pre_authentication_encoding,
     statement,
 )  # fmt: skip
-from vibe_gate.receipts.issue import exact
+from vibe_gate.receipts.commit_status import own_signer
+from vibe_gate.receipts.issue_receipt import exact
 from vibe_gate.receipts.signatures import SignatureCheck
-from vibe_gate.receipts.status import own_signer
 
 RECEIPT = Receipt(
     run_id="20260102T030405678Z-00000000", key="c" * 40, created_at="2026-01-02T03:04:05+00:00", before="a" * 40,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from vibe_gate.receipts.verify import History, Segment
+from vibe_gate.receipts.verify_range import History, Segment
 
 LINES = "abc"
 OLD, BASE = "0", "1"

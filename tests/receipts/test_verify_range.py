@@ -17,10 +17,10 @@ from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.git import open_repository
-from vibe_gate.receipts.notes import share
-from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
-from vibe_gate.receipts.verify import COMMITS_AT_ONCE, Verification, VerifyRequest, verify
-from vibe_gate.store.state import open_state
+from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
+from vibe_gate.receipts.receipt_notes import share
+from vibe_gate.receipts.verify_range import COMMITS_AT_ONCE, Verification, VerifyRequest, verify
+from vibe_gate.store.clone_state import open_state
 
 
 class Place(Repo):

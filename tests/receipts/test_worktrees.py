@@ -11,7 +11,7 @@ from repos import Repo
 from walks import walked
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.receipts.verify import Verification, VerifyRequest, verify
+from vibe_gate.receipts.verify_range import Verification, VerifyRequest, verify
 from vibe_gate.report import verified
 
 

@@ -30,7 +30,7 @@ from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.html.document import body
 from vibe_gate.report.html.view import MAX_ROWS, EarlierRound, View, chains
 from vibe_gate.report.round_record import RoundCounts, RoundRecord
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_result import read_bundle
 
 BUNDLE = Path(__file__).parents[1] / "golden" / "bundle-1"
 

@@ -21,7 +21,7 @@ from written_runs import ATTACK, authors, path_of, write
 from vibe_gate.report.html import page as report_of
 from vibe_gate.report.html import page_of
 from vibe_gate.report.html.authors import nobody
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_result import read_bundle
 
 pytestmark = [
     pytest.mark.slow,

@@ -22,8 +22,8 @@ from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import AgentAuthored, CacheUse, Cost, Summary
 from vibe_gate.domain.verdict import TrustBadge
-from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
-from vibe_gate.receipts.verify import Verification
+from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
+from vibe_gate.receipts.verify_range import Verification
 from vibe_gate.report.run_figures import RunFigures, packed, run_figures, unpacked
 from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, index_page
 from vibe_gate.report.site.runs import document, spans

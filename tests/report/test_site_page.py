@@ -16,8 +16,8 @@ from test_site import BOTH, entry, failed, label, site_of
 from written_runs import ATTACK
 
 from vibe_gate.domain.summary import Cost
-from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
-from vibe_gate.receipts.verify import Verification
+from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
+from vibe_gate.receipts.verify_range import Verification
 from vibe_gate.report.site import Site, index_page
 
 pytestmark = [

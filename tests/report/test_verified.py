@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
-from vibe_gate.receipts.verify import Verification
+from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
+from vibe_gate.receipts.verify_range import Verification
 from vibe_gate.report.verified import document, lines
 
 COMMIT = ChangeIdentity("c" * 40, "b" * 40, "a" * 40, "", title="Add")

@@ -16,7 +16,7 @@ from vibe_gate.domain.summary import ChangedFile, Cost, Summary, Unreviewed
 from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
 from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
-from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import open_store
 
 ATTACK = (

@@ -19,10 +19,10 @@ from walks import walked
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Selection
 from vibe_gate.git import open_repository
-from vibe_gate.receipts.verify import VerifyRequest, verify
+from vibe_gate.receipts.verify_range import VerifyRequest, verify
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.log import Lock
-from vibe_gate.store.state import open_state
+from vibe_gate.store.ndjson_log import Lock
 from vibe_gate.store.worktree_move import move_worktree_store
 
 SESSION = "11111111-2222-3333-4444-555555555555"

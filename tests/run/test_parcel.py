@@ -26,7 +26,7 @@ from vibe_gate.git import open_repository
 from vibe_gate.run.each import CommitTask
 from vibe_gate.run.parcel import Home, Unpacked, deliver, parcel_of
 from vibe_gate.sandbox.task_process import TaskProcess
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 
 def now() -> datetime:

@@ -32,9 +32,9 @@ from vibe_gate.report.replays import lines
 from vibe_gate.report.replays import sentences as replay_sentences
 from vibe_gate.run.replay import planned
 from vibe_gate.run.summary import nothing
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.result import read_bundle
-from vibe_gate.store.runs import find_bundles
+from vibe_gate.store.run_list import find_bundles
+from vibe_gate.store.run_result import read_bundle
+from vibe_gate.store.worktree_bundles import Bundles
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 

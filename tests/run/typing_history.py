@@ -16,7 +16,7 @@ from vibe_gate.git import open_repository
 from vibe_gate.run.blame import line_origins
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
 
 START = 1_790_000_000

@@ -19,7 +19,7 @@ import signing
 from standing import CODE, TIDY, Gated
 
 from vibe_gate.domain.gate import Override
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 pytestmark = pytest.mark.slow
 

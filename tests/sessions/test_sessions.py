@@ -17,7 +17,7 @@ from vibe_gate.agent import fork_stored_session, read_session_messages, sdk_proj
 from vibe_gate.errors import AgentError, StorageError, UsageError
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import Sessions
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
 
 ID = "6f1c2d3e-0a1b-4c2d-8e3f-{0:012d}"

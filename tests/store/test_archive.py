@@ -25,7 +25,7 @@ from test_verify import NOW, left_off, place, sealed
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
-from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import Store
 
 Members = list[tuple[tarfile.TarInfo, bytes]]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
+from vibe_gate.store.agent_events import blob_id
 from vibe_gate.store.captured import prompts_of
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
-from vibe_gate.store.writes import blob_id
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 TS = int(NOW.timestamp() * 1000)

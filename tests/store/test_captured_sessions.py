@@ -12,8 +12,8 @@ from bundle_words import START
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.upkeep import Cleaned
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.gc import clean_store
+from vibe_gate.store.store_cleaning import clean_store
+from vibe_gate.store.worktree_bundles import Bundles
 
 DAY = timedelta(days=1)
 NOW = START + 100 * DAY

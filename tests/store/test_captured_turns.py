@@ -9,7 +9,7 @@ import pytest
 from test_captured_prompts import SESSION, asked, capture, wrote
 
 from vibe_gate.store import captured
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 BASH = {
     "hook_event_name": "PostToolUseFailure",

@@ -17,10 +17,10 @@ from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.document import MAX_VALUES
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
-from vibe_gate.store.checking import verify_store
-from vibe_gate.store.state import open_state
+from vibe_gate.store.agent_events import CapturedEvent, blob_id, blobs_of
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
-from vibe_gate.store.writes import CapturedEvent, blob_id, blobs_of
+from vibe_gate.store.store_audit import verify_store
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 TS = int(NOW.timestamp() * 1000)

@@ -25,7 +25,7 @@ from bundle_words import (
 )
 
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.log import Log
+from vibe_gate.store.ndjson_log import Log
 from vibe_gate.store.store import Store, open_store
 
 _FORK = multiprocessing.get_context("fork")

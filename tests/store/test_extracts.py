@@ -13,9 +13,9 @@ from recorded import recorded
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.summary import Summary
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.extracts import open_extracts
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.summary_extracts import open_extracts
+from vibe_gate.store.worktree_bundles import Bundles
 
 
 def test_a_summary_is_read_once_and_again_only_if_its_run_or_the_form_changed(

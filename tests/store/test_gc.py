@@ -15,10 +15,10 @@ from recorded import Kind, begun, recorded
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.upkeep import Cleaned
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.gc import clean_store, measure_store
-from vibe_gate.store.runs import find_bundles
+from vibe_gate.store.run_list import find_bundles
 from vibe_gate.store.store import open_store
+from vibe_gate.store.store_cleaning import clean_store, measure_store
+from vibe_gate.store.worktree_bundles import Bundles
 
 STORE = ".vibe-artifacts"
 OTHER = "0123456789abcdef0123456789abcdef01234567"
@@ -245,7 +245,7 @@ _CLEANER = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from vibe_gate.store.gc import clean_store
+from vibe_gate.store.store_cleaning import clean_store
 from vibe_gate.domain.gate import Retention
 while not Path(sys.argv[1], "stop").exists():
     done = clean_store(Path(sys.argv[1]), Retention(max_age_days=30, min_free_disk_mb=0), datetime.now(UTC))
@@ -256,7 +256,7 @@ while not Path(sys.argv[1], "stop").exists():
 _READER = """
 import sys
 from pathlib import Path
-from vibe_gate.store.runs import find_bundles
+from vibe_gate.store.run_list import find_bundles
 root = Path(sys.argv[1])
 while not (root / "stop").exists():
     seen = find_bundles(root)

@@ -34,10 +34,10 @@ from vibe_gate.domain import receipt
 from vibe_gate.domain.document import MAX_VALUES, require_few
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.errors import StorageError, UsageError
-from vibe_gate.store.checking import MAX_PROBLEMS
-from vibe_gate.store.recorder import RunRecorder
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_recorder import RunRecorder
+from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import Store, open_store
+from vibe_gate.store.store_audit import MAX_PROBLEMS
 
 
 class Grow(OneSecretRedactor):

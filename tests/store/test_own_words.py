@@ -35,9 +35,9 @@ from vibe_gate.report.round import first_round
 from vibe_gate.report.round_record import RoundRecord, record_round
 from vibe_gate.secrets import Redactor
 from vibe_gate.secrets.redaction import MIN_VALUE
-from vibe_gate.store.bundle import locate
-from vibe_gate.store.recorder import RunRecorder
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.bundle_location import locate
+from vibe_gate.store.run_recorder import RunRecorder
+from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import open_store
 
 

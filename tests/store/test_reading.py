@@ -22,7 +22,7 @@ from bundle_words import (
 )
 
 from vibe_gate.errors import IntegrityError, StorageError
-from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import Store, open_store
 
 

@@ -29,7 +29,7 @@ from vibe_gate.domain.document import read
 from vibe_gate.domain.event import Event, fold
 from vibe_gate.errors import InfrastructureError, StorageError
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.log import lines
+from vibe_gate.store.ndjson_log import lines
 from vibe_gate.store.store import Store, open_store
 
 

@@ -26,8 +26,8 @@ from bundle_words import (
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.turn import TurnChange
 from vibe_gate.errors import StorageError, UsageError
-from vibe_gate.store.recorder import RunRecorder
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_recorder import RunRecorder
+from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import Store, open_store
 
 WRITER = """

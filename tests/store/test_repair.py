@@ -24,8 +24,8 @@ from test_verify import NOW, content_of, place, sealed
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.upkeep import Repaired
 from vibe_gate.errors import IntegrityError, StorageError
-from vibe_gate.store.recorder import RunRecorder
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_recorder import RunRecorder
+from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import Store
 
 LATER = START + timedelta(hours=1)

@@ -21,11 +21,11 @@ from bundle_words import (
 )
 
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
-from vibe_gate.store.recorder import RunRecorder
-from vibe_gate.store.result import Attachment, RunResult, read_bundle
-from vibe_gate.store.session import TimelineEvent
+from vibe_gate.store.bundle_events import TimelineEvent
+from vibe_gate.store.run_recorder import RunRecorder
+from vibe_gate.store.run_result import Attachment, RunResult, read_bundle
 from vibe_gate.store.store import Store
-from vibe_gate.store.turn import TurnRecorder
+from vibe_gate.store.turn_recorder import TurnRecorder
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"
 

@@ -12,9 +12,23 @@ import pytest
 
 import vibe_gate
 from vibe_gate.domain.turn import GitState, TurnTodo
-from vibe_gate.store.files import FileChange, Files, LineStats, StoredContent
-from vibe_gate.store.result import Annotation, Attachment, Git, NameStatus, RunResult, read_bundle
-from vibe_gate.store.session import CallState, CapturedCall, Message, Timeline, TimelineEvent, Tools
+from vibe_gate.store.bundle_events import (
+    CallState,
+    CapturedCall,
+    Message,
+    Timeline,
+    TimelineEvent,
+    Tools,
+)
+from vibe_gate.store.changed_files import FileChange, Files, LineStats, StoredContent
+from vibe_gate.store.run_result import (
+    Annotation,
+    Attachment,
+    Git,
+    NameStatus,
+    RunResult,
+    read_bundle,
+)
 from vibe_gate.store.turn_summary import FileStats, HookCaptureStatus, HookRef, TurnMetrics
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/reference/api.md").read_text()

@@ -19,8 +19,8 @@ from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.git import open_repository
-from vibe_gate.store.files import FileChange
-from vibe_gate.store.result import RunResult, read_bundle
+from vibe_gate.store.changed_files import FileChange
+from vibe_gate.store.run_result import RunResult, read_bundle
 from vibe_gate.store.store import Store, open_store
 
 

@@ -18,10 +18,10 @@ from bundle_words import KEY, START, Ended, OneSecretRedactor
 
 from vibe_gate.domain.turn import Content, TurnChange, TurnFile
 from vibe_gate.errors import GateError, IntegrityError, StorageError
-from vibe_gate.store.files import StoredContent
-from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
-from vibe_gate.store.recorder import RunRecorder
-from vibe_gate.store.result import RunResult, read_bundle
+from vibe_gate.store.changed_files import StoredContent
+from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
+from vibe_gate.store.run_recorder import RunRecorder
+from vibe_gate.store.run_result import RunResult, read_bundle
 from vibe_gate.store.store import Store
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"

@@ -17,8 +17,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from vibe_gate.errors import IntegrityError
-from vibe_gate.store.result import read_bundle
-from vibe_gate.store.session import TimelineEvent
+from vibe_gate.store.bundle_events import TimelineEvent
+from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import Store
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"

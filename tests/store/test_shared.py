@@ -17,9 +17,9 @@ from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.upkeep import Cleaned
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.shared import SharedStore
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.shared_store import SharedStore
+from vibe_gate.store.worktree_bundles import Bundles
 
 pytest.importorskip("obstore", reason="obstore is not installed here")
 

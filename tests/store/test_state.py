@@ -23,7 +23,7 @@ from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import StorageError
-from vibe_gate.store.state import State, open_state
+from vibe_gate.store.clone_state import State, open_state
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 KEY, OTHER = "ab" * 32, "cd" * 32
@@ -71,7 +71,7 @@ def use(state: State) -> None:
 
 def run(program: str, *arguments: object, **more: Any) -> subprocess.Popen[str]:
     code = (
-        "import sys\nfrom datetime import *\nfrom time import sleep\nfrom vibe_gate.store.state import open_state\n"
+        "import sys\nfrom datetime import *\nfrom time import sleep\nfrom vibe_gate.store.clone_state import open_state\n"
         + program
     )
     command = [sys.executable, "-c", code, *map(str, arguments)]

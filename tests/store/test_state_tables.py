@@ -16,8 +16,8 @@ from vibe_gate.domain.begun_run import BegunRun
 from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import ON_FORGE, Label
 from vibe_gate.domain.provenance import Record
+from vibe_gate.store.clone_state import State, open_state
 from vibe_gate.store.database.answer_table import AnswerTable
-from vibe_gate.store.state import State, open_state
 
 NOW = datetime(2026, 3, 4, 23, 59, tzinfo=UTC)
 TREE, COMMIT, OLD = "7" * 40, "c" * 40, "d" * 40

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import pytest
 from bundle_words import OneSecretRedactor
 
+from vibe_gate.store.agent_events import FileWrite
 from vibe_gate.store.stored_writes import LineDigests, WriteLog, WriteReader, made_of, steps
-from vibe_gate.store.writes import FileWrite
 
 AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 KEY = bytes(range(32))

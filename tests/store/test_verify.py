@@ -26,10 +26,10 @@ from bundle_words import (
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.upkeep import Verified
 from vibe_gate.errors import StorageError
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.recorder import RunRecorder
-from vibe_gate.store.repair import repair_store
+from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import Store, open_store
+from vibe_gate.store.store_repair import repair_store
+from vibe_gate.store.worktree_bundles import Bundles
 
 NOW = Provenance(START + timedelta(days=1))
 TURN = "nodes/judge-quality/turn-001"

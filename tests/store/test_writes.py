@@ -14,10 +14,7 @@ from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.gate.authorship import written_hints
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captured, captures
-from vibe_gate.store.state import open_state
-from vibe_gate.store.store import open_store
-from vibe_gate.store.stored_writes import LineDigests, WriteLog
-from vibe_gate.store.writes import (
+from vibe_gate.store.agent_events import (
     AGENTS,
     MAX_FILES,
     CapturedEvent,
@@ -26,6 +23,9 @@ from vibe_gate.store.writes import (
     prompt_of,
     writes_of,
 )
+from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.store import open_store
+from vibe_gate.store.stored_writes import LineDigests, WriteLog
 
 NOW = datetime(2026, 11, 27, 11, tzinfo=UTC)
 GEMINI = "gemini.b10b9136-a66b-4d07-8973-abfc57582b76"

@@ -14,9 +14,8 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate import scratch
-from vibe_gate.checks import conduct, files, skipped_tests, tests_kept, text
-from vibe_gate.checks.command import CommandOptions, command
-from vibe_gate.checks.contract import (
+from vibe_gate.checks import conduct_checks, file_checks, skipped_tests, tests_kept, text_checks
+from vibe_gate.checks.check_contract import (
     Check,
     CheckInput,
     CheckResult,
@@ -26,6 +25,7 @@ from vibe_gate.checks.contract import (
     NoOptions,
     objects_to,
 )
+from vibe_gate.checks.command_check import CommandOptions, command
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.cause import TimeUsedUp
 from vibe_gate.domain.change import DEFINITIONS, RULE_FILES, Change, FileDiff, Side
@@ -49,15 +49,17 @@ __all__ = [
 ]
 
 CHECKS: dict[str, Check[Any]] = {
-    "no-secrets": Check("No secret is added", text.SecretOptions, text.no_secrets, of_text=True),
+    "no-secrets": Check(
+        "No secret is added", text_checks.SecretOptions, text_checks.no_secrets, of_text=True
+    ),
     "no-conflict-markers": Check(
         "No conflict marker is left behind",
         Excluding,
-        objects_to("conflict marker", text.no_conflict_markers),
+        objects_to("conflict marker", text_checks.no_conflict_markers),
         of_text=True,
     ),
     "no-deleted-files": Check(
-        "No file is deleted", Excluding, objects_to("deleted file", files.no_deleted_files)
+        "No file is deleted", Excluding, objects_to("deleted file", file_checks.no_deleted_files)
     ),
     "no-deleted-tests": Check(
         "No test is deleted",
@@ -75,41 +77,45 @@ CHECKS: dict[str, Check[Any]] = {
     ),
     "only-paths": Check(
         "Nothing but these paths changes",
-        files.OnlyPathsOptions,
-        objects_to("disallowed path", files.only_paths),
+        file_checks.OnlyPathsOptions,
+        objects_to("disallowed path", file_checks.only_paths),
     ),
     "forbidden-paths": Check(
         "These paths do not change",
-        files.ForbiddenPathsOptions,
-        objects_to("forbidden path", files.forbidden_paths),
+        file_checks.ForbiddenPathsOptions,
+        objects_to("forbidden path", file_checks.forbidden_paths),
     ),
     "forbidden-pattern": Check(
         "No added line matches",
-        text.PatternOptions,
-        text.forbidden_pattern,
+        text_checks.PatternOptions,
+        text_checks.forbidden_pattern,
         of_text=True,
         leaves_out=RULE_FILES,
     ),
     "required-companion": Check(
-        "What belongs together changes together", files.CompanionOptions, files.required_companion
+        "What belongs together changes together",
+        file_checks.CompanionOptions,
+        file_checks.required_companion,
     ),
     "max-changed-lines": Check(
-        "The change is small enough to review", files.MaxLinesOptions, files.max_changed_lines
+        "The change is small enough to review",
+        file_checks.MaxLinesOptions,
+        file_checks.max_changed_lines,
     ),
     "no-binary": Check(
-        "No binary content is added", Excluding, objects_to("binary file", files.no_binary)
+        "No binary content is added", Excluding, objects_to("binary file", file_checks.no_binary)
     ),
     "no-large-files": Check(
         "No large file is added",
-        files.LargeFileOptions,
-        objects_to("large file", files.no_large_files),
+        file_checks.LargeFileOptions,
+        objects_to("large file", file_checks.no_large_files),
     ),
     "no-invisible-unicode": Check(
         "No character hides or reorders text",
         Excluding,
         objects_to(
             "line with hidden characters",
-            text.no_invisible_unicode,
+            text_checks.no_invisible_unicode,
             plural="lines with hidden characters",
         ),
         of_text=True,
@@ -117,31 +123,36 @@ CHECKS: dict[str, Check[Any]] = {
     "no-escaping-symlinks": Check(
         "No symbolic link leaves the tree",
         Excluding,
-        objects_to("escaping link", files.no_escaping_symlinks),
+        objects_to("escaping link", file_checks.no_escaping_symlinks),
     ),
     "no-policy-change": Check(
         "The gate's own policy does not change",
         NoOptions,
-        objects_to("policy file", files.no_policy_change),
+        objects_to("policy file", file_checks.no_policy_change),
     ),
     "tools-only": Check(
-        "The agent used only these tools", conduct.ToolsOnlyOptions, conduct.tools_only, True
+        "The agent used only these tools",
+        conduct_checks.ToolsOnlyOptions,
+        conduct_checks.tools_only,
+        True,
     ),
     "tool-used": Check(
-        "The agent used this tool", conduct.ToolUsedOptions, conduct.tool_used, True
+        "The agent used this tool", conduct_checks.ToolUsedOptions, conduct_checks.tool_used, True
     ),
-    "cost-under": Check("The agent cost no more", conduct.CostOptions, conduct.cost_under, True),
+    "cost-under": Check(
+        "The agent cost no more", conduct_checks.CostOptions, conduct_checks.cost_under, True
+    ),
     "todos-completed": Check(
-        "The agent completed its todos", NoOptions, conduct.todos_completed, True
+        "The agent completed its todos", NoOptions, conduct_checks.todos_completed, True
     ),
     "no-errors-in-logs": Check(
         "No program that the agent ran printed an error",
-        conduct.LogOptions,
-        conduct.no_errors_in_logs,
+        conduct_checks.LogOptions,
+        conduct_checks.no_errors_in_logs,
         True,
     ),
     "complete-capture": Check(
-        "Hooks saw all of the agent's tool calls", NoOptions, conduct.complete_capture, True
+        "Hooks saw all of the agent's tool calls", NoOptions, conduct_checks.complete_capture, True
     ),
     "command": Check(
         "A command succeeds in an export of the head tree", CommandOptions, command, True

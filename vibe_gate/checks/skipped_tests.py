@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from vibe_gate.checks.contract import (
+from vibe_gate.checks.check_contract import (
     MAX_SCANNED_LINE,
     AddedLine,
     CheckInput,

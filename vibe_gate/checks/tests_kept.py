@@ -12,7 +12,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from vibe_gate.checks.contract import (
+from vibe_gate.checks.check_contract import (
     AddedLine,
     CheckInput,
     Excluding,

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from vibe_gate.context.listeners import Meter
     from vibe_gate.domain.environment import Environment
     from vibe_gate.secrets import Redactor
-    from vibe_gate.store.recorder import RunRecorder
-    from vibe_gate.store.state import State
+    from vibe_gate.store.clone_state import State
+    from vibe_gate.store.run_recorder import RunRecorder
     from vibe_gate.store.store import Store
 
 

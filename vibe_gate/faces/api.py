@@ -45,7 +45,7 @@ from vibe_gate.run.result import StageResult
 from vibe_gate.run.review import Review
 from vibe_gate.run.stage_request import Context, Watcher
 from vibe_gate.run.workflow import workflow
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.run_result import RunResult
 
 __all__ = [
     "Agent",

@@ -13,8 +13,8 @@ from typing import Any, Literal, Self
 from msgspec import Struct
 
 from vibe_gate.checks import CHECKS, CheckInput, CheckResult
-from vibe_gate.checks.conduct import of_stages, of_turn
-from vibe_gate.checks.contract import Conduct
+from vibe_gate.checks.check_contract import Conduct
+from vibe_gate.checks.conduct_checks import of_stages, of_turn
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, Change, FileDiff, FileVersion
 from vibe_gate.domain.escape import listed, safe
@@ -22,8 +22,8 @@ from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.tables import WrongKey, read_table, sentence
 from vibe_gate.errors import UsageError
-from vibe_gate.store.files import FileChange
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.changed_files import FileChange
+from vibe_gate.store.run_result import RunResult
 
 Needed = Literal["seal", "hooks", "nothing"]
 """What must be whole before a matcher knows: the end of the recording, or every hook of the agents'

@@ -22,7 +22,7 @@ from vibe_gate.report.html.view import EarlierRound
 from vibe_gate.run import rounds
 from vibe_gate.run.blame import MAX_FILES, line_origins
 from vibe_gate.store import captured, captures
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.run_result import RunResult
 
 
 def page_of(

@@ -26,8 +26,8 @@ from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask, read_case_set
 from vibe_gate.run.each import CommitTask, commit_row, not_reviewed
 from vibe_gate.run.parcel import Parcel, Unpacked
 from vibe_gate.run.replay import ReplayTask, not_replayed, replay_row
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.state import State, open_state
+from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.worktree_bundles import Bundles
 
 _opened = ExitStack()
 _gates: dict[str, Gate] = {}

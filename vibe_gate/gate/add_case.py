@@ -28,7 +28,7 @@ from vibe_gate.gate.source import is_identifier
 from vibe_gate.gate.stored import finding_if_any, is_fingerprint, person, sealed_summary
 from vibe_gate.git import Repository
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 OUTCOMES = tuple(word for word in get_args(Outcome) if word != "error")
 """What a case may expect of a criterion."""

@@ -17,10 +17,10 @@ from vibe_gate.gate.stored import StoredFinding, only_finding, person, stored_fi
 from vibe_gate.gate.trusted import standing_store
 from vibe_gate.git import Repository
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 if TYPE_CHECKING:
-    from vibe_gate.store.shared import SharedStore
+    from vibe_gate.store.shared_store import SharedStore
 
 
 class LabelAsked(Struct, frozen=True):

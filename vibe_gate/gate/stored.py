@@ -22,8 +22,8 @@ from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.git import Repository
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.worktree_bundles import Bundles
 
 SHORTEST = 4
 """The least characters of a fingerprint's prefix."""

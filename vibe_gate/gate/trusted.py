@@ -30,7 +30,7 @@ from vibe_gate.git import Repository
 from vibe_gate.secrets import GITLEAKS_FILE
 
 if TYPE_CHECKING:
-    from vibe_gate.store.shared import SharedStore
+    from vibe_gate.store.shared_store import SharedStore
 
 WORKTREE = "worktree"
 
@@ -195,7 +195,7 @@ def standing_store(repository: Repository, clock: Callable[[], datetime]) -> Sha
         raise UsageError(_no_store(repository))
     if unknown := unknown_branch(repository):
         raise UsageError(f"The shared store is not used: {unknown}")
-    from vibe_gate.store.shared import SharedStore  # few gates name one
+    from vibe_gate.store.shared_store import SharedStore  # few gates name one
 
     variables = repository.environment.variables
     if why := SharedStore.unusable(url, variables) or unconfirmed_store(repository, url):

@@ -22,8 +22,8 @@ from vibe_gate.gate.source import Mistake, read_toml, validated
 from vibe_gate.gate.stored import StoredFinding, only_finding, person, sealed_runs, stored_finding
 from vibe_gate.git import Repository
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.result import read_bundle
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.run_result import read_bundle
 
 DEFAULT_TIME = timedelta(days=30)
 """How long an override without a date of its own holds."""

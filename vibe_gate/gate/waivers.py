@@ -11,7 +11,7 @@ from vibe_gate.domain.gate import POLICY, Gate, Waivers
 from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.gate.policy import PolicyImpact
-from vibe_gate.store.state import State
+from vibe_gate.store.clone_state import State
 
 
 def waivers_in_force(

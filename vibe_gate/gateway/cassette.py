@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.document import parse_object, plain, read
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import GatewayError
-from vibe_gate.gateway.normal import Json, digest, filled, loose_results, mapped
+from vibe_gate.gateway.normal_request import Json, digest, filled, loose_results, mapped
 
 SCHEMA = 1
 LONGEST_MEMBER = 500

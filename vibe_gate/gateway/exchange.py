@@ -19,9 +19,9 @@ from vibe_gate.domain import wire
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette, joined
 from vibe_gate.gateway.ledger import Account, Ledger, Reservation
-from vibe_gate.gateway.normal import Json, normal_request
+from vibe_gate.gateway.normal_request import Json, normal_request
+from vibe_gate.gateway.token_usage import CHARACTERS_PER_TOKEN, MAX_EVENT_BYTES, Meter, Usage
 from vibe_gate.gateway.upstream import Cut, Oversized, Unavailable, overload
-from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, MAX_EVENT_BYTES, Meter, Usage
 
 if TYPE_CHECKING:
     from requests import Response

@@ -18,7 +18,7 @@ from vibe_gate.domain import wire
 from vibe_gate.domain.summary import Cost, CostBasis, least_certain
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.gateway.prices import cost, price_of
-from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Usage
+from vibe_gate.gateway.token_usage import CHARACTERS_PER_TOKEN, Usage
 
 FAIR_TOKENS = 16_000
 """Beyond this a request takes at most half of what is left, so that other sessions get a turn."""

@@ -14,7 +14,7 @@ import re
 from msgspec import Struct
 
 from vibe_gate.domain.summary import CostBasis
-from vibe_gate.gateway.usage import Usage
+from vibe_gate.gateway.token_usage import Usage
 
 CACHE_WRITE_1H = 2.0
 """A cache entry of one hour, as a multiple of the input price; of five minutes it is

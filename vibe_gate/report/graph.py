@@ -26,7 +26,7 @@ from vibe_gate.report.layers import (
     layers_of,
     place_nodes,
 )
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.run_result import RunResult
 
 WIDEST = 32
 """Characters of a text, if there is no room for all of them."""

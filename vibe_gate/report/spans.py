@@ -24,10 +24,10 @@ from vibe_gate.domain.wire import end_kind
 from vibe_gate.report.graph import graph_of
 from vibe_gate.report.turns import model_of, tokens, turn_tokens
 from vibe_gate.report.waits import waits
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.run_result import RunResult
 
 if TYPE_CHECKING:
-    from vibe_gate.store.session import CapturedCall, TimelineEvent
+    from vibe_gate.store.bundle_events import CapturedCall, TimelineEvent
 
 MAX_NAME, MAX_CONTENT, MAX_PARTS = 200, 10_000, 10
 """Characters of a name, and with `contents` of one text; texts of one message: a span stays below

@@ -11,8 +11,8 @@ from typing import Any
 
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted, safe
-from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus, Status
-from vibe_gate.receipts.verify import Verification
+from vibe_gate.receipts.commit_status import GOOD, ChangeIdentity, CommitStatus, Status
+from vibe_gate.receipts.verify_range import Verification
 from vibe_gate.report.sentences import SHORT_ID
 
 MARKS: dict[Status, str] = {

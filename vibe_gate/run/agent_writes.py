@@ -13,7 +13,7 @@ from pathlib import Path
 from vibe_gate.domain.escape import expression
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version
 from vibe_gate.store import captured
-from vibe_gate.store.state import State
+from vibe_gate.store.clone_state import State
 
 _WORKTREE = expression(r"(?:^|/)worktrees/[^/]+/")
 

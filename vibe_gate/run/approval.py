@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from vibe_gate.domain.agent import Agent
 from vibe_gate.errors import ApprovalNeeded
-from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.run_recorder import RunRecorder
 
 Approve = Callable[[str, Agent, str, float], bool | None]
 """Asks a person whether the agent may begin at this node, given its prompt and the USD that the run

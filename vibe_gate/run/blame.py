@@ -24,7 +24,7 @@ from vibe_gate.run.file_texts import FileTexts
 from vibe_gate.run.line_authors import AuthorLookup
 from vibe_gate.run.line_sources import AskedFile, LineSources, spans_of
 from vibe_gate.store import captured
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 MAX_FILES = 300
 """Of a page or a list, whose lines are looked up: git takes a moment for each."""

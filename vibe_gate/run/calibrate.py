@@ -31,7 +31,7 @@ from vibe_gate.gate.cases import Case
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.run.batch import SOON_USED_UP, SharedLimit, Workers, carried_out
 from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask
-from vibe_gate.store.state import State, open_state
+from vibe_gate.store.clone_state import State, open_state
 from vibe_gate.version import __version__
 
 

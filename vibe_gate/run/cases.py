@@ -38,8 +38,8 @@ from vibe_gate.judging.rubric_brief import briefs_of
 from vibe_gate.run.result import Used, used_in
 from vibe_gate.run.review import review_in
 from vibe_gate.run.shard import WHOLE, Shard
-from vibe_gate.store.result import read_bundle
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.run_result import read_bundle
 
 Status = Literal["ok", "failed", "undecided", "no cassette"]
 

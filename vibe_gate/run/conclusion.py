@@ -15,7 +15,7 @@ from vibe_gate.gate.policy import steering
 from vibe_gate.judging.repeats import without_repeats
 from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
 from vibe_gate.judging.verdict import RunVerdict, changed_note
-from vibe_gate.receipts.issue import ReceiptIssuer
+from vibe_gate.receipts.issue_receipt import ReceiptIssuer
 from vibe_gate.run.graph import StageGraph
 from vibe_gate.run.record import issuer_of, keep_contents, seal
 from vibe_gate.run.result import StageResult

@@ -38,8 +38,8 @@ from vibe_gate.git import Repository
 from vibe_gate.report import queries, sentences
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.review import Review, review_in
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.state import State
+from vibe_gate.store.clone_state import State
+from vibe_gate.store.worktree_bundles import Bundles
 from vibe_gate.version import __version__
 
 DEFINITIONS = (".vibe-gate", ".claude/agents", ".gitleaks.toml")

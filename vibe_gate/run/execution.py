@@ -9,7 +9,7 @@ from vibe_gate.agent import Stop
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.stage_request import Watcher
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.run_result import RunResult
 
 
 class AgentExecution:

@@ -23,7 +23,7 @@ from vibe_gate.git import Repository
 from vibe_gate.judging.trust import Badges, badges
 from vibe_gate.run.worktree_stores import move_worktree_stores
 from vibe_gate.store import captures
-from vibe_gate.store.state import State
+from vibe_gate.store.clone_state import State
 
 
 def facts_of(
@@ -122,7 +122,7 @@ def catch_up(repository: Repository, world: World) -> str:
     move_worktree_stores(repository, world.state, world.clock())
     _, unread = captures.fold(world.state, world.store.captures(), world.redactor, world.clock())
     if world.state.hook_records.marks():
-        from vibe_gate.receipts.committed import CommitRecords  # few reviews find a mark
+        from vibe_gate.receipts.commit_records import CommitRecords  # few reviews find a mark
 
         with suppress(GateError):
             CommitRecords(repository, world.state, world.clock()).settle_marks()

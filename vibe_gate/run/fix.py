@@ -30,8 +30,8 @@ from vibe_gate.run.kept_session import sessions_of
 from vibe_gate.run.replay import NOT_HERE, StoredRun, sealed_run, stored_change
 from vibe_gate.run.stage_request import MAX_PATCH, Material
 from vibe_gate.store import captured, captures
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_result import read_bundle
+from vibe_gate.store.worktree_bundles import Bundles
 
 MAX_SESSION = 20_000
 """Characters of one session that a fixer is shown: more is cut from the middle."""

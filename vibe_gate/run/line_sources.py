@@ -24,7 +24,7 @@ from vibe_gate.run.agent_writes import AgentWrites, closeness
 from vibe_gate.run.file_texts import FileText, FileTexts
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, is_untold, written
 from vibe_gate.store import captured, captures
-from vibe_gate.store.state import State
+from vibe_gate.store.clone_state import State
 
 SAME_SECOND = 1.0
 """Commits tell whole seconds, writes thousandths."""

@@ -28,8 +28,8 @@ from vibe_gate import scratch
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git import Repository, RepositoryCopy, open_repository
-from vibe_gate.store.archive import export_runs, import_runs
-from vibe_gate.store.state import State, open_state
+from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.run_archive import export_runs, import_runs
 
 
 class RepositoryTask(Protocol):

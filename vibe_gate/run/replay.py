@@ -51,9 +51,9 @@ from vibe_gate.run.each import batch_of, is_settled
 from vibe_gate.run.facts import what_was_asked
 from vibe_gate.run.review import StoredChange, review_in
 from vibe_gate.run.summary import WORKFLOW
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.result import read_bundle
-from vibe_gate.store.state import State, open_state
+from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.run_result import read_bundle
+from vibe_gate.store.worktree_bundles import Bundles
 from vibe_gate.version import __version__
 
 

@@ -13,8 +13,8 @@ from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.domain.wire import EndKind
 from vibe_gate.domain.workflow import UntilEnd
 from vibe_gate.errors import StorageError
-from vibe_gate.store.files import FileChange
-from vibe_gate.store.result import RunResult, read_bundle
+from vibe_gate.store.changed_files import FileChange
+from vibe_gate.store.run_result import RunResult, read_bundle
 
 if TYPE_CHECKING:
     from vibe_gate.judging.verdict import RunVerdict

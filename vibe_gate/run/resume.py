@@ -23,7 +23,7 @@ from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.tree import RunTree
-from vibe_gate.store.result import RunResult, read_bundle
+from vibe_gate.store.run_result import RunResult, read_bundle
 
 LIMITS = ("base", "definitions", "max_cost_usd", "deadline_s")
 """Fields of a ReviewRequest that run.json keeps of a run."""

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from vibe_gate.checks import CheckResults, conduct, run_checks
-from vibe_gate.checks.contract import Conduct
+from vibe_gate.checks import CheckResults, conduct_checks, run_checks
+from vibe_gate.checks.check_contract import Conduct
 from vibe_gate.context.deadline import Deadline
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.listeners import Meter, Progress
@@ -55,10 +55,10 @@ from vibe_gate.run.summary import (
     unrecorded_note,
 )
 from vibe_gate.store import captured
-from vibe_gate.store.state import State
+from vibe_gate.store.clone_state import State
 
 if TYPE_CHECKING:
-    from vibe_gate.store.result import RunResult
+    from vibe_gate.store.run_result import RunResult
 
 
 class Review(Struct, frozen=True):
@@ -128,7 +128,7 @@ class Review(Struct, frozen=True):
         """
         if not self.summary.bundle:
             return None
-        from vibe_gate.store.result import read_bundle  # hooks open no bundle
+        from vibe_gate.store.run_result import read_bundle  # hooks open no bundle
 
         return read_bundle(self.store_root / self.summary.bundle)
 
@@ -326,11 +326,11 @@ def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[C
     authors = []
     for session_id in writers(facts.change.files, run.state.captured_blobs.sessions_by_blob()):
         session = captured.session_in(repository.store_root, session_id)
-        authors.append(conduct.of_session(session_id, session))
+        authors.append(conduct_checks.of_session(session_id, session))
     if not facts.agents:
         return tuple(authors)
     try:
-        stages = tuple(conduct.of_stages(run.record.read(), facts.agents))
+        stages = tuple(conduct_checks.of_stages(run.record.read(), facts.agents))
     except StorageError as error:
         stages = tuple(Conduct(name=node, unread=str(error)) for node in facts.agents)
     return (*stages, *authors)
@@ -348,7 +348,7 @@ def _reused(
         return None
     if not all(passes_by_checks(rubric, facts, checks) for rubric in facts.rubrics_with_judge):
         return None
-    from vibe_gate.receipts.reuse import reused  # few repositories share receipts
+    from vibe_gate.receipts.reused_answers import reused  # few repositories share receipts
 
     return reused(request, facts, repository, run)
 

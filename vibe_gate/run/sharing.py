@@ -20,7 +20,7 @@ from vibe_gate.gate.trusted import unconfirmed_store, unknown_branch
 from vibe_gate.git import Repository
 
 if TYPE_CHECKING:
-    from vibe_gate.store.shared import SharedStore
+    from vibe_gate.store.shared_store import SharedStore
 
 
 class UnsharedRun(Struct, frozen=True):
@@ -58,7 +58,7 @@ def share_answers(gate: Gate, request: ReviewRequest, repository: Repository, wo
     url = gate.store_url
     if not url or not request.mode.counts:
         return ""
-    from vibe_gate.store.shared import SharedStore  # few gates have a store
+    from vibe_gate.store.shared_store import SharedStore  # few gates have a store
 
     if request.wire.mode != "live":
         return ""
@@ -91,7 +91,7 @@ def run_to_share(summary: Summary, repository: Repository, world: World) -> Unsh
 
 
 def _may_leave(summary: Summary, repository: Repository, world: World) -> bool:
-    from vibe_gate.store.bundles import Bundles  # few gates have a store
+    from vibe_gate.store.worktree_bundles import Bundles  # few gates have a store
 
     bundles = Bundles(
         repository.store_root, Provenance(world.clock(), repository.tracked_in_store())

@@ -16,7 +16,7 @@ from vibe_gate.domain.workflow import IMAGE_TYPES, MAX_IMAGE_BYTES
 from vibe_gate.errors import UsageError
 from vibe_gate.judging.brief import fence
 from vibe_gate.run.result import StageResult
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.run_result import RunResult
 
 MAX_PATCH = 60_000
 """Characters of a patch that are handed over: a third of the usual context window; the agent can

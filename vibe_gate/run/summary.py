@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from vibe_gate.checks import conduct
+from vibe_gate.checks import conduct_checks
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
@@ -320,5 +320,5 @@ def capture_note(run: RunContext) -> str:
     if run.record.lost or not run.record.has_turns:
         return ""
     with suppress(StorageError):
-        return conduct.capture_note(run.record.read())
+        return conduct_checks.capture_note(run.record.read())
     return ""

@@ -23,8 +23,8 @@ from vibe_gate.gate import chosen
 from vibe_gate.run.result import StageResult, Until
 from vibe_gate.run.stage_request import Context, StageRequest, Watcher
 from vibe_gate.run.stages import Stages
-from vibe_gate.store.files import FileChange
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.changed_files import FileChange
+from vibe_gate.store.run_result import read_bundle
 
 
 class Defaults(Struct):

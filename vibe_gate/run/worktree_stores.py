@@ -11,7 +11,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import StorageError
 from vibe_gate.git import Repository
-from vibe_gate.store.state import State
+from vibe_gate.store.clone_state import State
 from vibe_gate.store.worktree_move import move_worktree_store
 
 

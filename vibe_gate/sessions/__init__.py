@@ -9,15 +9,15 @@ forks, renames and reads it by its own functions (`agent.sdk_sessions`). What is
 redacted, and names the workspace's folder `{{workspace}}`, so that a session goes on in another
 clone.
 
-    sessions   opened, copied, taken over                      folder    listed, found, begun, deleted
-    mirror     the SDK's store                                 writer    one session held by one process
-    entries    lines of messages.jsonl                         meta      meta.json
-    older      the single-JSON form
+    agent_sessions      opened, copied, taken over     session_folder  listed, found, begun, deleted
+    session_mirror      the SDK's store                session_writer  one session held by one process
+    transcript_entries  lines of messages.jsonl        session_meta    meta.json
+    older_sessions      the single-JSON form
 """
 
-from vibe_gate.sessions.entries import blocks
-from vibe_gate.sessions.meta import SessionMeta, SessionTurn
-from vibe_gate.sessions.mirror import SessionMirror
-from vibe_gate.sessions.sessions import Sessions
+from vibe_gate.sessions.agent_sessions import Sessions
+from vibe_gate.sessions.session_meta import SessionMeta, SessionTurn
+from vibe_gate.sessions.session_mirror import SessionMirror
+from vibe_gate.sessions.transcript_entries import blocks
 
 __all__ = ["SessionMeta", "SessionMirror", "SessionTurn", "Sessions", "blocks"]

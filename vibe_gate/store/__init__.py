@@ -3,34 +3,34 @@ And state.db.
 
 Other rooms import these modules, and no others (a contract in pyproject.toml):
 
-    store        runs begin, and go on                recorder     one run, written as it goes
-    result       a run or turn read back              session      messages, tool calls, events by time
-    files        changed files, contents, patches     runs         lists of runs, and how one is found
-    bundles      the runs of one working tree         gc           what is deleted
-    checking     everything that is wrong             repair       tidies, and puts aside what is corrupt
-    archive      runs into one tar.gz, and out of one, trusting nothing
-    extracts     what figures take of summaries, kept in the index
-    pages        a folder with the pages of many runs
-    tested       what a run was for a test
-    worktree_move the store of a linked worktree, moved into that of all working trees
-    captures     sessions of coding agents, folded from what their hooks left
-    captured     captured sessions read back: prompts, turns, models, writes
-    state        what processes share: run index, records of git's hooks, overrides, labels, answers, spending
-    shared       a bucket or folder that a team shares: answers, claims; nothing there is believed but for its code
-    shared_runs  sealed runs there: uploaded, listed by their objects' names, fetched, verified
+    store            runs begin, and go on             run_recorder     one run, written as it goes
+    run_result       a run or turn read back           bundle_events    messages, tool calls, a timeline
+    changed_files    changed files, contents, patches  run_list         lists of runs, and how one is found
+    worktree_bundles the runs of one working tree      store_cleaning   what is deleted
+    store_audit      everything that is wrong          store_repair     tidies, puts aside what is corrupt
+    run_archive      runs into one tar.gz, and out of one, trusting nothing
+    summary_extracts what figures take of summaries, kept in the index
+    pages_folder     a folder with the pages of many runs
+    tested_runs      what a run was for a test
+    worktree_move    the store of a linked worktree, moved into that of all working trees
+    captures         sessions of coding agents, folded from what their hooks left
+    captured         captured sessions read back: prompts, turns, models, writes
+    clone_state      what processes share: run index, records of git's hooks, overrides, labels, answers, spending
+    shared_store     a bucket or folder that a team shares: answers, claims; nothing there is believed but for its code
+    shared_runs      sealed runs there: uploaded, listed by their objects' names, fetched, verified
 
 They are made of these:
 
-    folder       directories held open, no links      log          NDJSON of whole lines, JSON of both directions
-    names        which names a bundle may hold        artifacts    the folder itself, opened or made
-    contents     files/ of a bundle                   bundle       where a bundle is, what its seal says
-    recording    a failure ends the record alone      reopening    a run whose writer died goes on
-    turn         one turn of a session, written       turn_summary the turn's document, its tool calls
-    database/    the tables of state.db               answer_cache answers of this clone and of the team
-    coded        the codes of shared objects          objects      the only importer of obstore
-    writes       what each agent's events say: its prompts, and the files that its calls wrote
-    stored_writes  writes.jsonl: what is kept of each write, as digests of lines
-    captured_writes  captured writes, read back       applied      what our own agents wrote by `--apply`
+    folder           directories held open, no links   ndjson_log       NDJSON of whole lines, and its locks
+    bundle_names     which names a bundle may hold     store_folder     the folder itself, opened or made
+    contents         files/ of a bundle                bundle_location  where a bundle is, what its seal says
+    recording_status a failure ends the record alone   run_reopening    a run whose writer died goes on
+    turn_recorder    one turn of a session, written    turn_summary     the turn's document, its tool calls
+    database/        the tables of state.db            answer_cache     answers of this clone and of the team
+    object_codes     the codes of shared objects       object_storage   the only importer of obstore
+    agent_events     what each agent's events say: its prompts, and the files that its calls wrote
+    stored_writes    writes.jsonl: what is kept of each write, as digests of lines
+    captured_writes  captured writes, read back        applied_writes   what our own agents wrote by `--apply`
 
 The format, file by file: docs/reference/bundles.md.
 """

@@ -20,10 +20,10 @@ from vibe_gate.domain.leaving import may_leave
 from vibe_gate.store.database.answer_table import AnswerRow, AnswerTable
 from vibe_gate.store.database.state_file import FOLDER, StateFile
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.log import Lock
+from vibe_gate.store.ndjson_log import Lock
 
 if TYPE_CHECKING:
-    from vibe_gate.store.shared import SharedStore
+    from vibe_gate.store.shared_store import SharedStore
 
 CLAIMS = "asking"
 """Folder of the questions that are being asked just now, a locked file each."""

@@ -19,7 +19,14 @@ from msgspec import Struct
 
 from vibe_gate.domain.document import Timestamp, decode, parse_object, read, text_of, to_json
 from vibe_gate.domain.turn import TodoChanges, TurnTodo
-from vibe_gate.store.applied import AppliedWrite, applied_writes, note_applied
+from vibe_gate.store.agent_events import (
+    AGENTS,
+    AgentEvents,
+    CapturedEvent,
+    paths_written,
+    prompt_of,
+)
+from vibe_gate.store.applied_writes import AppliedWrite, applied_writes, note_applied
 from vibe_gate.store.captured_writes import CapturedWrites, digests_of, writes_in
 from vibe_gate.store.captures import (
     CAPTURES_FOLDER,
@@ -35,10 +42,9 @@ from vibe_gate.store.captures import (
     read_meta,
 )
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.log import lines
+from vibe_gate.store.ndjson_log import lines
 from vibe_gate.store.stored_writes import FileState, LineDigests, StoredWrite, text_lines
 from vibe_gate.store.turn_summary import HookMark, ToolCall, correlate, todos_after
-from vibe_gate.store.writes import AGENTS, AgentEvents, CapturedEvent, paths_written, prompt_of
 
 if TYPE_CHECKING:
     from vibe_gate.store.database.run_index import RunIndex

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import parse_object, read, text_of
+from vibe_gate.store.agent_events import SETTLING_S
 from vibe_gate.store.captures import (
     CAPTURES_FOLDER,
     EVENTS,
@@ -21,10 +22,9 @@ from vibe_gate.store.captures import (
     finished,
     read_meta,
 )
+from vibe_gate.store.clone_state import State
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.state import State
 from vibe_gate.store.stored_writes import WRITES, LineDigests, StoredWrite, WriteReader
-from vibe_gate.store.writes import SETTLING_S
 
 
 class CapturedWrites(Struct, frozen=True):

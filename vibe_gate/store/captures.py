@@ -10,7 +10,7 @@ The next run of vibe-gate folds it: ids of the blobs that the agent wrote go to 
 the events go, redacted, to `.vibe-artifacts/captures/<name>/` as events.jsonl and meta.json, and
 the raw events are deleted. meta.json is written last and says up to which byte events.jsonl is
 finished and which events were folded last, so that what a killed process left is done again. A
-session's name says whose it is, and `writes` how its events are read.
+session's name says whose it is, and `agent_events` how its events are read.
 """
 
 from __future__ import annotations
@@ -32,19 +32,26 @@ from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import Timestamp, iso, plain, read, require_few
 from vibe_gate.domain.escape import show_text
 from vibe_gate.errors import GateError
-from vibe_gate.store import names
-from vibe_gate.store.bundle import read_object
+from vibe_gate.store import bundle_names
+from vibe_gate.store.agent_events import (
+    AGENTS,
+    CLAUDE,
+    CapturedEvent,
+    blobs_of,
+    open_file,
+    writes_of,
+)
+from vibe_gate.store.bundle_location import read_object
+from vibe_gate.store.clone_state import State
 from vibe_gate.store.contents import TextRedactor
 from vibe_gate.store.folder import LOCK, Folder
-from vibe_gate.store.log import MAX_LINE_BYTES, encode_line, lines, locked
-from vibe_gate.store.state import State
+from vibe_gate.store.ndjson_log import MAX_LINE_BYTES, encode_line, lines, locked
 from vibe_gate.store.stored_writes import WRITES, LineDigests, WriteLog
-from vibe_gate.store.writes import AGENTS, CLAUDE, CapturedEvent, blobs_of, open_file, writes_of
 
 SPOOLS = "captures"
 """Folder of the raw events in the state's folder."""
 
-CAPTURES_FOLDER = f"{STORE}/{names.CAPTURES}"
+CAPTURES_FOLDER = f"{STORE}/{bundle_names.CAPTURES}"
 """Folder of the folded sessions in a working tree."""
 
 SPOOL_EVENTS = "events.ndjson"
@@ -262,7 +269,7 @@ def _fold_session(
 ) -> int:
     """Fold the raw events of one session; how many. OSError for what waits."""
     if spool.has(SPOOL_EVENTS):
-        new_name = f"{_TAKEN}{names.milliseconds(now):015d}-{secrets.token_hex(4)}"
+        new_name = f"{_TAKEN}{bundle_names.milliseconds(now):015d}-{secrets.token_hex(4)}"
         # Who appends looks, under the same lock, whether the file is still there.
         with locked(spool.reading(SPOOL_EVENTS), until):
             spool.move(SPOOL_EVENTS, spool, new_name)

@@ -27,18 +27,18 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance, RunEntry, is_run_id
 from vibe_gate.domain.upkeep import Cleaned, Problem, ProblemState, Verified
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
-from vibe_gate.store import names
-from vibe_gate.store.archive import export_runs, import_runs
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.coded import Codes
-from vibe_gate.store.runs import check_conditions, meets_conditions
+from vibe_gate.store import bundle_names
+from vibe_gate.store.object_codes import Codes
+from vibe_gate.store.run_archive import export_runs, import_runs
+from vibe_gate.store.run_list import check_conditions, meets_conditions
+from vibe_gate.store.worktree_bundles import Bundles
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from vibe_gate.domain.bundles import Wanted
     from vibe_gate.domain.gate import Retention
-    from vibe_gate.store.objects import ObjectStorage, StoredObject
+    from vibe_gate.store.object_storage import ObjectStorage, StoredObject
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ ANSWER_DAYS, CLAIM_DAYS = 90, 2
 
 class StoreUnusable(StorageError):
     """The shared store at `url` cannot be used; `why` as a clause, `denied` as of
-    `objects.StoreUnavailable`.
+    `object_storage.StoreUnavailable`.
     """
 
     def __init__(self, url: str, error: StorageError) -> None:
@@ -109,7 +109,7 @@ class SharedRuns(Bundles):
             raise UsageError(
                 "--path looks into runs, and a list of the shared store opens none; omit one of the two."
             )
-        since = names.stamp(conditions["since"])[:-1] if "since" in conditions else ""
+        since = bundle_names.stamp(conditions["since"])[:-1] if "since" in conditions else ""
         return [
             run.entry for run in self.found(since=since) if meets_conditions(run.entry, conditions)
         ][:limit]
@@ -138,7 +138,7 @@ class SharedRuns(Bundles):
         _, _, rest = stored.name.partition("/")
         place, _, about = rest.partition("/")
         run_id, _, key = place.partition(".")
-        if not is_run_id(run_id) or not names.is_key(key):
+        if not is_run_id(run_id) or not bundle_names.is_key(key):
             return None
         facts, _, ending = about.rpartition("/")
         digest, _, code = ending.removesuffix(ENDING).partition(".")
@@ -255,7 +255,7 @@ class SharedRuns(Bundles):
 
         What is foreign stays: it may be another team's, or no object of a store at all.
         """
-        last = names.stamp(self.provenance.now - timedelta(days=rules.max_age_days))
+        last = bundle_names.stamp(self.provenance.now - timedelta(days=rules.max_age_days))
         gone = [
             run
             for run in reversed(self.found())

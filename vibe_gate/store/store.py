@@ -12,14 +12,14 @@ from vibe_gate.domain import unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import iso
 from vibe_gate.errors import GateError, StorageError
-from vibe_gate.store import names
-from vibe_gate.store.artifacts import store_folder
+from vibe_gate.store import bundle_names
 from vibe_gate.store.contents import CountingRedactor
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.log import Lock, encode_line
-from vibe_gate.store.recorder import Clock, RunParts, RunRecorder
-from vibe_gate.store.recording import RecordingStatus, sentence
-from vibe_gate.store.reopening import reopen
+from vibe_gate.store.ndjson_log import Lock, encode_line
+from vibe_gate.store.recording_status import RecordingStatus, sentence
+from vibe_gate.store.run_recorder import Clock, RunParts, RunRecorder
+from vibe_gate.store.run_reopening import reopen
+from vibe_gate.store.store_folder import store_folder
 
 if TYPE_CHECKING:
     from vibe_gate.domain.gate import Retention
@@ -70,7 +70,7 @@ class Store:
         be recorded begins all the same, with `lost` set. What interrupts it, its deadline for one,
         is raised.
         """
-        if not names.is_key(names.as_folder_name(key, "the key of a change")):
+        if not bundle_names.is_key(bundle_names.as_folder_name(key, "the key of a change")):
             raise ValueError(f"{key!r} is a name of the store itself")
         try:
             recorder = self._begin(self._opened(), key, now, about)
@@ -79,7 +79,7 @@ class Store:
         ) as error:  # as in RecordingStatus: a run that cannot be recorded is no failure
             if isinstance(error, GateError) and not isinstance(error, StorageError):
                 raise  # the run's deadline, say
-            run_id = names.run_id(now, key.encode(), 0)
+            run_id = bundle_names.run_id(now, key.encode(), 0)
             return RunRecorder(self.root, key, run_id, None, RecordingStatus(sentence(error)))
         recorder.event("run.created", key=key)
         return recorder
@@ -99,7 +99,7 @@ class Store:
         written.
         """
         try:
-            return self._opened(names.CAPTURES)
+            return self._opened(bundle_names.CAPTURES)
         except StorageError:
             return None
 
@@ -107,7 +107,7 @@ class Store:
         """The folder of our agents' conversations, made if it is missing. StorageError if nothing
         can be written.
         """
-        return self._opened(names.CONVERSATIONS)
+        return self._opened(bundle_names.CONVERSATIONS)
 
     def _opened(self, name: str = "") -> Folder:
         """The store's folder, or the folder `name` in it, made if it is missing. StorageError."""
@@ -126,17 +126,17 @@ class Store:
         """
         if isinstance(self._folder, str) or not self._is_due(self._folder):
             return None
-        from vibe_gate.store.gc import clean_store
+        from vibe_gate.store.store_cleaning import clean_store
 
         try:  # noted before it is done: of several reviews that end at once, one cleans
-            self._folder.place(names.CLEANED, f"{iso(self._clock())}\n".encode())
+            self._folder.place(bundle_names.CLEANED, f"{iso(self._clock())}\n".encode())
         except OSError as error:
             raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
         return clean_store(self.root, rules, self._clock())
 
     def _is_due(self, folder: Folder) -> bool:
         try:
-            last = datetime.fromisoformat(folder.read(names.CLEANED, 64).decode().strip())
+            last = datetime.fromisoformat(folder.read(bundle_names.CLEANED, 64).decode().strip())
             return (
                 not timedelta() <= self._clock() - last < CLEAN_EVERY
             )  # a time to come is of another clock
@@ -150,7 +150,7 @@ class Store:
         safe = unredacted_fields.redacted(dict(about), unredacted_fields.ABOUT, redact.value)
         run_id, folder, lock = _claim_run(store, key, now, encode_line(safe))
         own = {"schema": 1, "run_id": run_id, "key": key, "created_at": iso(now)}
-        folder.place(names.RUN, encode_line(own | safe | own))
+        folder.place(bundle_names.RUN, encode_line(own | safe | own))
         parts = RunParts(folder, redact, self._clock, lock)
         return RunRecorder(self.root, key, run_id, parts, RecordingStatus())
 
@@ -158,7 +158,7 @@ class Store:
 def _claim_run(store: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, Folder, Lock]:
     """A new run's folder under its lock. OSError."""
     for attempt in range(_IDS_TRIED):
-        run_id = names.run_id(now, key.encode() + b" " + seed, attempt)
+        run_id = bundle_names.run_id(now, key.encode() + b" " + seed, attempt)
         # Another run has that id, or a cleaner takes the folder, or the key's, before it is locked.
         with contextlib.suppress(FileExistsError, FileNotFoundError, BlockingIOError):
             runs = store.folder(key, create=True)

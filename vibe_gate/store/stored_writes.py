@@ -22,8 +22,8 @@ from msgspec import Struct
 
 from vibe_gate.domain.document import Timestamp, decode, plain
 from vibe_gate.domain.matching import MAX_SPAN, SHORTEST, brackets, carried, loosened, matches
-from vibe_gate.store.log import encode_line
-from vibe_gate.store.writes import FileWrite
+from vibe_gate.store.agent_events import FileWrite
+from vibe_gate.store.ndjson_log import encode_line
 
 WRITES = "writes.jsonl"
 

@@ -17,14 +17,19 @@ from msgspec import Struct
 
 from vibe_gate.domain.bundles import STORE, is_run_id
 from vibe_gate.errors import StorageError
-from vibe_gate.store import names
-from vibe_gate.store.artifacts import lock_store, open_store_folder, require_untracked, store_folder
+from vibe_gate.store import bundle_names
 from vibe_gate.store.captures import PATIENCE_S, SPOOLS
 from vibe_gate.store.folder import LOCK, Folder
-from vibe_gate.store.log import Lock, locked
+from vibe_gate.store.ndjson_log import Lock, locked
+from vibe_gate.store.store_folder import (
+    lock_store,
+    open_store_folder,
+    require_untracked,
+    store_folder,
+)
 
 if TYPE_CHECKING:
-    from vibe_gate.store.state import State
+    from vibe_gate.store.clone_state import State
 
 _COPIED_BYTES = 1 << 20
 
@@ -76,14 +81,14 @@ def _no_folding(state: State) -> Iterator[None]:
 def _moved(source: Folder, target: Folder) -> MovedItems:
     runs = sessions = 0
     left_reasons = list[str]()
-    for key in filter(names.is_key, source.folders()):
+    for key in filter(bundle_names.is_key, source.folders()):
         moved, reasons = _move_runs(source.folder(key), target.folder(key, create=True), target)
         runs += moved
         left_reasons += reasons
         for folder in (source, target):  # one that is empty
             with contextlib.suppress(OSError):
                 os.rmdir(key, dir_fd=folder.fileno())
-    for name in (names.CAPTURES, names.CONVERSATIONS):
+    for name in (bundle_names.CAPTURES, bundle_names.CONVERSATIONS):
         if name in source.folders():
             moved, reasons = _move_sessions(
                 source.folder(name), target.folder(name, create=True), target
@@ -103,15 +108,15 @@ def _move_runs(source: Folder, target: Folder, store: Folder) -> tuple[int, list
     """
     moved = 0
     reasons = list[str]()
-    if names.KEEP in source.files() and not target.has(names.KEEP):
-        target.write(names.KEEP, b"")
+    if bundle_names.KEEP in source.files() and not target.has(bundle_names.KEEP):
+        target.write(bundle_names.KEEP, b"")
     for run_id in filter(is_run_id, source.folders()):
         try:
             moved += _move_unused(source, run_id, target, run_id, store)
         except OSError as error:
             reasons.append(_reason_of(error))
     if not source.folders():
-        source.remove(names.KEEP)
+        source.remove(bundle_names.KEEP)
     return moved, reasons
 
 
@@ -122,7 +127,7 @@ def _move_sessions(source: Folder, target: Folder, store: Folder) -> tuple[int, 
     moved = 0
     reasons = list[str]()
     for name in source.folders():
-        is_captured = source.path.name == names.CAPTURES
+        is_captured = source.path.name == bundle_names.CAPTURES
         new_name = f"{name}-{secrets.token_hex(4)}" if is_captured and target.has(name) else name
         try:
             moved += _move_unused(source, name, target, new_name, store)
@@ -171,7 +176,7 @@ def _move_folder(source: Folder, name: str, target: Folder, new_name: str, store
         if error.errno != errno.EXDEV:
             raise
         trash, unfinished = (
-            store.folder(names.TRASH, create=True),
+            store.folder(bundle_names.TRASH, create=True),
             f"{new_name}.{secrets.token_hex(4)}",
         )
         _copy_files(source.folder(name), trash.make(unfinished))

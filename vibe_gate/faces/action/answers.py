@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vibe_gate.domain import MODEL_KEYS
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 LEAST_SECRET = 20
 """Characters of a key; what local models are given ("dummy") could be guessed."""

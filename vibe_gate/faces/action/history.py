@@ -32,8 +32,8 @@ from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.gate.trusted import unconfirmed_store
 from vibe_gate.git import Credentials, Repository
 from vibe_gate.run.replay import ReplayTask, not_replayed, replay_batch, replay_row, replayable
-from vibe_gate.store.archive import import_runs
-from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.run_archive import import_runs
+from vibe_gate.store.worktree_bundles import Bundles
 
 LONGEST_S = 600.0
 """Seconds after which no further run is replayed: the verdict waits."""
@@ -147,7 +147,7 @@ def _bring(
     clock: Callable[[], datetime],
 ) -> tuple[str, ...]:
     """Bring the last runs of the shared store; a sentence if that failed."""
-    from vibe_gate.store.shared import SharedStore  # few gates name one
+    from vibe_gate.store.shared_store import SharedStore  # few gates name one
 
     if SharedStore.unusable(url, variables):  # the review has said so
         return ()

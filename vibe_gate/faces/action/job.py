@@ -58,8 +58,8 @@ from vibe_gate.gate.loading import load_gate
 from vibe_gate.gate.policy import steering
 from vibe_gate.gate.shared_prompts import PROMPTS
 from vibe_gate.git import Credentials, Repository, open_repository
-from vibe_gate.receipts.find import SIGNERS
-from vibe_gate.receipts.notes import NOTES
+from vibe_gate.receipts.find_receipts import SIGNERS
+from vibe_gate.receipts.receipt_notes import NOTES
 from vibe_gate.report import queries, replays, sentences, terminal
 from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.annotations import MAX_COMMENTS, commands, stopped
@@ -81,10 +81,10 @@ from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, sugges
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.review import Review, review
 from vibe_gate.run.walk import RunRequest, run_workflow
-from vibe_gate.store.archive import export_runs
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.result import read_bundle
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.run_archive import export_runs
+from vibe_gate.store.run_result import read_bundle
+from vibe_gate.store.worktree_bundles import Bundles
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
 DEPENDABOT = "dependabot[bot]"

@@ -58,11 +58,11 @@ from vibe_gate.git import Repository, commit_columns
 from vibe_gate.report.graph import graph_of
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, narrowed, table
 from vibe_gate.report.outcome_words import outcome_colour
-from vibe_gate.store.archive import export_runs, import_runs
-from vibe_gate.store.checking import verify_store
-from vibe_gate.store.gc import clean_store, measure_store
-from vibe_gate.store.repair import repair_store
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.run_archive import export_runs, import_runs
+from vibe_gate.store.run_result import RunResult
+from vibe_gate.store.store_audit import verify_store
+from vibe_gate.store.store_cleaning import clean_store, measure_store
+from vibe_gate.store.store_repair import repair_store
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 

@@ -27,7 +27,7 @@ from vibe_gate.run.blame import MAX_FILES, line_origins
 from vibe_gate.run.worktree_stores import move_worktree_stores
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captured, captures
-from vibe_gate.store.state import State, open_state
+from vibe_gate.store.clone_state import State, open_state
 from vibe_gate.store.store import open_store
 
 MAX_CALLS = 50

@@ -44,7 +44,7 @@ from vibe_gate.gateway import ask_model, find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.version import __version__
 
 State = Literal["ok", "warning", "broken"]

@@ -50,7 +50,7 @@ from vibe_gate.run.each import (
     recorded,
     reversed_range,
 )
-from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.worktree_bundles import Bundles
 
 
 def review_each_commit(

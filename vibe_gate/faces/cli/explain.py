@@ -23,7 +23,7 @@ from vibe_gate.gate.loading import built_in_gate, load_gate, offered_rubric
 from vibe_gate.gate.stored import stored_finding
 from vibe_gate.git import Repository
 from vibe_gate.report.explanation import Explanation, Row, explanation_rows
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 LABEL_COLUMNS = 10
 

@@ -27,8 +27,8 @@ from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.run.review import Review
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_result import read_bundle
+from vibe_gate.store.worktree_bundles import Bundles
 
 WRITERS: dict[str, Callable[[Report], str]] = {
     "sarif": lambda report: sarif(report.summary, report.links),

@@ -19,7 +19,7 @@ from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.output import ASCII, bug, emit, is_terminal, now
 from vibe_gate.faces.git_hook import message, record
 from vibe_gate.faces.git_hook.call import Hook, is_under_framework, not_reviewed
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 STAGES = (
     "pre-commit",

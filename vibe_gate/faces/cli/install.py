@@ -24,7 +24,7 @@ from vibe_gate.faces.git_hook import install as git_hooks
 from vibe_gate.faces.git_hook.frameworks import TRANSACTION, owner
 from vibe_gate.faces.git_hook.gate_start import forget_gate_start, record_gate_start
 from vibe_gate.git import Repository
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.version import __version__
 
 GIT = "git's own hooks; those that are there are kept and run first. Beside a framework: what to add to its settings."

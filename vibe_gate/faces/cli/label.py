@@ -16,7 +16,7 @@ from vibe_gate.faces.cli.command import Command, argument, did_you_mean
 from vibe_gate.faces.cli.output import complain, emit_lines, now, open_repository_here
 from vibe_gate.gate.labels import LabelAsked, counted_labels, label, take_back_label
 from vibe_gate.git import Repository
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 WORDS = ("right", "wrong")
 

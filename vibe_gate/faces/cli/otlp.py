@@ -17,7 +17,7 @@ from vibe_gate.faces.cli.output import emit_result
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.report.spans import trace_of
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.run_result import read_bundle
 
 _IS_ADDRESS = re.compile(
     r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//|(?:[^/@]*@)?[A-Za-z0-9.-]+:[0-9]{1,5}(?:/|\Z)"

@@ -21,7 +21,7 @@ from vibe_gate.run.batch import SharedLimit, Workers, local_workers
 from vibe_gate.run.cases import CaseSet
 from vibe_gate.run.each import CommitTask
 from vibe_gate.run.replay import ReplayTask
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 T = TypeVar("T", CommitTask, ReplayTask)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from vibe_gate.checks.conduct import capture_note
+from vibe_gate.checks.conduct_checks import capture_note
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.upkeep import WRONG
@@ -29,8 +29,8 @@ from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.run.summary import WORKFLOW
-from vibe_gate.store.checking import verify_store
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.run_result import RunResult
+from vibe_gate.store.store_audit import verify_store
 
 
 class PostArguments(Struct, frozen=True):

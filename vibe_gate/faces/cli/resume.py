@@ -17,7 +17,7 @@ from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
 from vibe_gate.faces.cli.shared_options import WireOptions, add_wire, parse_wire
 from vibe_gate.run.resume import KeptRun, kept_run
 from vibe_gate.run.walk import RunRequest
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.run_result import RunResult
 
 
 class ResumeArguments(Struct, frozen=True):

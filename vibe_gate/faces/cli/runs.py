@@ -24,10 +24,10 @@ from vibe_gate.faces.cli.output import complain, now, open_repository_here
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.run_figures import FORM, RunFigures, packed, run_figures, unpacked
 from vibe_gate.run.worktree_stores import move_worktree_stores
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.extracts import open_extracts
-from vibe_gate.store.result import RunResult, read_bundle
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.run_result import RunResult, read_bundle
+from vibe_gate.store.summary_extracts import open_extracts
+from vibe_gate.store.worktree_bundles import Bundles
 
 RUN_HELP = "run id, unambiguous prefix of one, or revision"
 RUN_ARGUMENT = argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)")

@@ -43,7 +43,7 @@ from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn, blocks
 from vibe_gate.store import captured
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
 
 SHOWN_CHARACTERS = 400

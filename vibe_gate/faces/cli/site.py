@@ -26,15 +26,15 @@ from vibe_gate.faces.run_page import page_of, round_before
 from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.git import Repository, commit_columns
 from vibe_gate.judging.trust import Badges, badges
-from vibe_gate.receipts.verify import Verification, VerifyRequest, verify
+from vibe_gate.receipts.verify_range import Verification, VerifyRequest, verify
 from vibe_gate.report import listing
 from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, index_page
 from vibe_gate.report.statistics import has_figures, statistics
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.pages import PagesFolder, open_pages
-from vibe_gate.store.state import open_state
-from vibe_gate.store.tested import read_tested_run
+from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.pages_folder import PagesFolder, open_pages
+from vibe_gate.store.tested_runs import read_tested_run
 
 COMMITS = 200
 """So many steps back from HEAD commits are verified without a range: each costs a diff."""

@@ -19,7 +19,7 @@ from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.runs import NamedRun, StoredRuns
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 if TYPE_CHECKING:
     from vibe_gate.store.shared_runs import SharedRuns

@@ -22,9 +22,9 @@ from vibe_gate.faces.cli.label import (
 )
 from vibe_gate.faces.cli.output import emit_lines, emit_result, now, open_repository_here
 from vibe_gate.gate.waive import WaiverAsked, override, suppress, take_back
-from vibe_gate.receipts.verify import VerifyRequest, verify
+from vibe_gate.receipts.verify_range import VerifyRequest, verify
 from vibe_gate.report import verified
-from vibe_gate.store.state import open_state
+from vibe_gate.store.clone_state import open_state
 
 
 class VerifyArguments(Struct, frozen=True):

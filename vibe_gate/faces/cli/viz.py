@@ -23,7 +23,7 @@ from vibe_gate.faces.cli.output import COLUMNS, emit, emit_result, is_terminal, 
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, NamedRun, StoredRuns
 from vibe_gate.report import graph as picture
 from vibe_gate.report.outcome_words import OUTCOME_WORDS
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.run_result import RunResult
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -35,7 +35,7 @@ from vibe_gate.git import Repository, open_repository
 
 if TYPE_CHECKING:
     from vibe_gate.domain.gate import HookName
-    from vibe_gate.store.state import State
+    from vibe_gate.store.clone_state import State
 
 PASSED = "vibe-gate/passed"
 """In the common git directory: the git process whose pre-commit hook passed without a judge, and

@@ -129,7 +129,7 @@ mark() {{
 }}
 """
 """Of what git makes by itself, sh only notes the commits and the variables of agents that are set;
-Python settles them (`receipts/committed.py`) before anything reads the records.
+Python settles them (`receipts/commit_records.py`) before anything reads the records.
 """
 
 _PICKED = """\

@@ -1,5 +1,5 @@
 """What happens after pre-commit: the calls of git that have its commits recorded
-(`receipts/committed.py`), or refused.
+(`receipts/commit_records.py`), or refused.
 
 post-commit, post-rewrite: git runs them for every commit that it makes itself, also with
 `--no-verify`. Nothing can be stopped any more: the hook reports a bypass, and `verify` and CI act
@@ -26,7 +26,7 @@ from vibe_gate.faces.git_hook.call import REFUSED, TRACED, Hook, effect, is_unde
 from vibe_gate.faces.git_hook.frameworks import names_gate
 from vibe_gate.faces.git_hook.unreviewed import loud
 from vibe_gate.git import Repository, Updates
-from vibe_gate.receipts.committed import CommitRecords
+from vibe_gate.receipts.commit_records import CommitRecords
 from vibe_gate.receipts.let_through import changes_let_through, let_through, trees_before
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def _is_reviewed(hook: Hook, commit: NewCommit) -> bool:
 
     Asked last, because it loads much.
     """
-    from vibe_gate.receipts.verify import VerifyRequest, verify
+    from vibe_gate.receipts.verify_range import VerifyRequest, verify
 
     try:
         request = VerifyRequest(commit.id)

@@ -40,8 +40,8 @@ from vibe_gate.gate import traces
 from vibe_gate.gate.loading import FOLDER
 from vibe_gate.gate.shared_prompts import PROMPTS
 from vibe_gate.git import Pushed, Repository
-from vibe_gate.receipts.notes import NOTES, is_wanted
-from vibe_gate.receipts.verify import VerifyRequest, verify
+from vibe_gate.receipts.receipt_notes import NOTES, is_wanted
+from vibe_gate.receipts.verify_range import VerifyRequest, verify
 from vibe_gate.report import queries, sentences
 from vibe_gate.run.review import Review, review_in
 

@@ -20,8 +20,8 @@ from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.pytest_plugin.marker import REPETITION
 from vibe_gate.faces.pytest_plugin.wire import own_environ
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.tested import note_tested_run
+from vibe_gate.store.tested_runs import note_tested_run
+from vibe_gate.store.worktree_bundles import Bundles
 
 Row = dict[str, Any]
 """A run of an attempt, as JSON, for it may come from a worker: `tested`, and `run` as of

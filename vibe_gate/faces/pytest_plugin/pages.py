@@ -22,12 +22,12 @@ from vibe_gate.faces.run_page import page_of
 from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.site import Site, SiteRun, index_page
 from vibe_gate.report.statistics import statistics
-from vibe_gate.store.bundles import Bundles
-from vibe_gate.store.pages import PagesFolder, open_pages
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store.pages_folder import PagesFolder, open_pages
+from vibe_gate.store.run_result import read_bundle
+from vibe_gate.store.worktree_bundles import Bundles
 
 if TYPE_CHECKING:
-    from vibe_gate.store.pages import PagesFolder
+    from vibe_gate.store.pages_folder import PagesFolder
 
 FOLDER = pytest.StashKey["PagesFolder"]()
 """Of the configuration: the folder for the pages, held open."""

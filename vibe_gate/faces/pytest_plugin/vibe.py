@@ -54,8 +54,8 @@ from vibe_gate.run.stage_request import Context, Watcher
 from vibe_gate.run.walk import RunRequest, one_agent, run_workflow
 from vibe_gate.run.workflow import Plan
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.files import FileChange
-from vibe_gate.store.result import Attachment, RunResult, read_bundle
+from vibe_gate.store.changed_files import FileChange
+from vibe_gate.store.run_result import Attachment, RunResult, read_bundle
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -27,7 +27,7 @@ from vibe_gate.report.html.addresses import finding_id
 from vibe_gate.report.html.authors import Authors, WhoWrote, nobody
 from vibe_gate.report.html.view import EarlierRound, View, shown_findings, verdict_view, view
 from vibe_gate.report.markup import Html, joined, tag
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.run_result import RunResult
 
 _HERE = Path(__file__).parent
 

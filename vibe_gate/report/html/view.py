@@ -26,13 +26,13 @@ from vibe_gate.report.html.authors import Authors, WhoWrote
 from vibe_gate.report.round_record import RoundRecord
 from vibe_gate.report.turns import KINDS, model_of, tokens, turn_tokens
 from vibe_gate.report.waits import Period, waits
-from vibe_gate.store.files import FileChange
-from vibe_gate.store.result import RunResult
+from vibe_gate.store.changed_files import FileChange
+from vibe_gate.store.run_result import RunResult
 
 if TYPE_CHECKING:
-    from vibe_gate.store.files import StoredContent
-    from vibe_gate.store.result import Annotation
-    from vibe_gate.store.session import TimelineEvent
+    from vibe_gate.store.bundle_events import TimelineEvent
+    from vibe_gate.store.changed_files import StoredContent
+    from vibe_gate.store.run_result import Annotation
 
 MAX_CONTENTS = 50_000_000
 """Bytes of files and events that a page holds, before they are compressed; a browser takes so

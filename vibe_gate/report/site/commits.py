@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from vibe_gate.domain.escape import counted
-from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus
+from vibe_gate.receipts.commit_status import GOOD, ChangeIdentity, CommitStatus
 from vibe_gate.report import svg
 from vibe_gate.report.markup import Html, joined, row, table, tag
 from vibe_gate.report.sentences import SHORT_ID

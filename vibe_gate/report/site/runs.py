@@ -19,7 +19,7 @@ from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.gate import Trust
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.verdict import TrustBadge
-from vibe_gate.receipts.verify import Verification
+from vibe_gate.receipts.verify_range import Verification
 from vibe_gate.report import feedback, listing, svg
 from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.statistics import Statistics

@@ -14,5 +14,5 @@ of sqlite3.
     captured_blobs  what captured sessions wrote and when, where linked worktrees are, the key of the digests of lines
     applied_lines   what our own agents wrote, put into the working tree by `--apply`
 
-`store/state.py` has all of them as one value.
+`store/clone_state.py` has all of them as one value.
 """

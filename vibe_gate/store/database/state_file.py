@@ -19,9 +19,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from vibe_gate.domain.escape import safe
+from vibe_gate.store.bundle_names import stamp
 from vibe_gate.store.database.state_schema import has_every_column, make_missing_tables
-from vibe_gate.store.log import locked
-from vibe_gate.store.names import stamp
+from vibe_gate.store.ndjson_log import locked
 
 T = TypeVar("T")
 

@@ -1,0 +1,133 @@
+"""What commits were before an amend, a rebase or a cherry-pick, and which review is about that.
+
+Three sources, the surest first: what git hooks recorded (post-rewrite); amends, by the reflogs; and
+commits of the reflogs and of recorded runs with the same author, author date and title, which git
+keeps when it makes a commit anew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Set
+from contextlib import suppress
+from itertools import islice
+
+from msgspec import Struct
+
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.errors import GateError
+from vibe_gate.git import Repository
+from vibe_gate.receipts.commit_status import FoundReceipt
+
+MAX_EARLIER = 100
+"""Earlier forms of one commit that are looked at: anybody can write many records."""
+
+MAX_RUNS = 1_000
+"""Runs, the newest first, whose commits are compared by author, author date and title."""
+
+
+class EarlierReview(Struct, frozen=True):
+    """The review of what a commit was before: `commit` is its id then."""
+
+    commit: str
+    found: FoundReceipt
+
+    @property
+    def sentence(self) -> str:
+        """Which review it was, and why it does not count any more, as a clause."""
+        outcome = f": {self.found.receipt.outcome}" if self.found.receipt else ""
+        reviewed = f"{self.commit[:12]} was reviewed (run {self.found.run_id}{outcome})"
+        return f"{reviewed}, and an amend, rebase or cherry-pick changed it"
+
+
+class EarlierForms:
+    """The earlier forms of the commits of one repository; `recorded` gives those of which hooks
+    wrote records.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        recorded: Callable[[str], Iterable[str]],
+        entries: Iterable[RunEntry],
+    ) -> None:
+        self._repository = repository
+        self._recorded = recorded
+        self._amended: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_origin: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for entry in repository.reflog():
+            self._note(entry.commit)
+            if entry.amends:
+                self._amended[entry.commit].append(entry.amends)
+        for run in islice(filter(lambda run: run.head_commit, entries), MAX_RUNS):
+            self._note(run.head_commit)
+
+    def of(self, commit: str) -> list[str]:
+        """What the commit was, the latest first as far as that is known; at most `MAX_EARLIER`
+        ids.
+        """
+        rewritten: dict[str, None] = {}
+        waiting = [commit]
+        while waiting and len(rewritten) <= MAX_EARLIER:
+            name = waiting.pop(0)
+            if name not in rewritten:
+                rewritten[name] = None
+                waiting += [*self._recorded(name), *self._amended[name]]
+        of_same_origin = self._by_origin[self._repository.origin_of(commit)]
+        names = rewritten | of_same_origin
+        names.pop(commit, None)
+        return [*names][:MAX_EARLIER]
+
+    def _note(self, commit: str) -> None:
+        with suppress(
+            GateError
+        ):  # a damaged object that the range does not have is no matter of its own
+            if not self._repository.has(commit):
+                return
+            self._by_origin[self._repository.origin_of(commit)][commit] = None
+
+
+def reviews_before(
+    repository: Repository,
+    forms: EarlierForms,
+    commits: Collection[str],
+    find: Callable[[Set[str]], Iterable[FoundReceipt]],
+) -> dict[str, list[EarlierReview]]:
+    """By commit, the newest review of each earlier form that has one. `find` gives receipts by
+    `object_ids`.
+
+    A commit among `commits` is another commit and no earlier form.
+    """
+    forms_by_commit: dict[str, list[str]] = {}
+    trees_by_form: dict[str, str] = {}
+    for commit in commits:
+        earlier_forms = [form for form in forms.of(commit) if form not in commits]
+        forms_by_commit[commit] = earlier_forms
+        for form in earlier_forms:
+            trees_by_form[form] = _trees(repository, form)
+    newest: dict[str, FoundReceipt] = {}
+    for found in sorted(find(set(trees_by_form.values())), key=lambda found: found.run_id):
+        receipt = found.receipt
+        if receipt is None or found.problem or found.signature.state in ("bad", "unlisted"):
+            continue
+        newest[f"{receipt.before}..{receipt.after}"] = found
+    reviews: dict[str, list[EarlierReview]] = {}
+    for commit, earlier_forms in forms_by_commit.items():
+        reviews[commit] = []
+        for form in earlier_forms:
+            review = newest.get(trees_by_form[form])
+            if review is not None:
+                reviews[commit].append(EarlierReview(form, review))
+    return reviews
+
+
+def _trees(repository: Repository, commit: str) -> str:
+    """The trees of the commit's first parent and of itself, as `object_ids` has them; "" if they
+    cannot be read.
+    """
+    try:
+        return (
+            f"{repository.tree_of(repository.first_parent(commit))}..{repository.tree_of(commit)}"
+        )
+    except GateError:
+        return ""

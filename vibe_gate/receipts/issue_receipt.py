@@ -1,0 +1,219 @@
+"""Issue the receipt of a review: made when the bundle is sealed, signed if a key is configured."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from vibe_gate.agent import sdk_version
+from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import CHANGE_IDS
+from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk
+from vibe_gate.domain.receipt import (
+    Receipt,
+    RubricClaim,
+    digests_of,
+    envelope,
+    pre_authentication_encoding,
+    statement,
+)
+from vibe_gate.domain.waiver import Waiver
+from vibe_gate.receipts import signatures
+from vibe_gate.receipts.receipt_notes import share
+from vibe_gate.version import __version__
+
+if TYPE_CHECKING:
+    from vibe_gate.context.world import RunContext
+    from vibe_gate.domain.gate import Gate
+    from vibe_gate.domain.summary import Summary
+    from vibe_gate.domain.verdict import RubricResult
+    from vibe_gate.git import Repository
+    from vibe_gate.judging.answers import Answers
+
+_OF_SUMMARY = ("run_id", "key", "outcome", "exit_code", "cost", "cache")
+"""Fields of a receipt that are those of the summary."""
+
+
+class ReceiptIssuer(Struct, frozen=True):
+    """Make receipt.json of one run when it is sealed. `notes` then say why it is unsigned although
+    a key is configured.
+
+    `answers` say why no judge was asked, and what was answered; `policy` names the change of the
+    gate itself; `waivers` took effect.
+    """
+
+    repository: Repository
+    change: Change
+    gate: Gate
+    run: RunContext
+    summary: Summary
+    answers: Answers
+    policy: str
+    waivers: tuple[Waiver, ...]
+    notes: list[str]
+
+    def make(self, document: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
+        """The envelope; `document` is the summary as stored, without digests, `files` the bundle's
+        other digests.
+        """
+        payload = statement(self._receipt(document, files))
+        signature = self._signature(pre_authentication_encoding(payload))
+        receipt = envelope(payload, signature)
+        if self.change.head_commit and self.repository.config("vibe-gate.receipts"):
+            self.notes.append(share(self.repository, self.change.head_commit, receipt))
+        return receipt
+
+    def _signature(self, encoded: bytes) -> bytes:
+        """The signature, empty if no key is configured or it cannot be used."""
+        if not self.repository.config("user.signingkey"):
+            return b""
+        signed = signatures.sign(encoded, signatures.signing_of(self.repository))
+        self.notes.append(signed.note)
+        return signed.signature
+
+    def _receipt(self, document: Mapping[str, Any], files: Mapping[str, str]) -> Receipt:
+        summary, change = self.summary, self.summary.change
+        votes, findings, summary_digest = digests_of(document)
+        return Receipt(
+            **{name: getattr(change, name) for name in CHANGE_IDS},
+            **{name: getattr(summary, name) for name in _OF_SUMMARY},
+            created_at=self.run.clock().isoformat(timespec="seconds"),
+            exact=exact(self.change, self.repository.read_all),
+            trusted_revision=summary.trusted.revision,
+            bootstrap=summary.trusted.bootstrap,
+            definitions=dict(self.gate.digests),
+            rubrics=tuple(map(_claim, summary.rubrics)),
+            votes=votes,
+            findings=findings,
+            summary=summary_digest,
+            files=dict(files),
+            policy=self.policy,
+            unasked=self._unasked(),
+            questions=dict(self.answers.questions),
+            agent_authored=summary.agent_authored.decision,
+            waivers=tuple(self._redacted(waiver) for waiver in self.waivers),
+            versions=self._versions(),
+            signer=self.repository.config("user.email") or "",
+        )
+
+    def _versions(self) -> dict[str, str]:
+        """Of what gave the verdict; of the SDK only if judges answered."""
+        if not self.answers.questions:
+            return {"vibe-gate": __version__}
+        return {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
+
+    def _unasked(self) -> str:
+        """Why no judge was asked although criteria want one; "" if one was, or none is wanted."""
+        silence = self.answers.silence
+        if silence is None or not self.answers.chosen:
+            return ""
+        for rubric in self.summary.rubrics:
+            if any(criterion.kind == "judge" for criterion in rubric.criteria):
+                return silence.sentence
+        return ""
+
+    def _redacted(self, waiver: Waiver) -> Waiver:
+        """A receipt is kept and shared, so it holds no secret that a person typed into a reason."""
+        redact = self.run.redactor.text
+        return replace(waiver, reason=redact(waiver.reason), by=redact(waiver.by))
+
+
+def _claim(rubric: RubricResult) -> RubricClaim:
+    advised = tuple(result.id for result in rubric.criteria if result.would_block is True)
+    return RubricClaim(
+        id=rubric.id,
+        digest=rubric.digest,
+        outcome=rubric.outcome,
+        score=rubric.score,
+        advised=advised or UNSET,
+    )
+
+
+def exact(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[bytes]]) -> str:
+    """sha-256 by which a change is known on another base: every line with its context and white
+    space, modes, names.
+
+    Changes with the same patch-id may differ in white space, which matters to Python. Line numbers
+    do not count, unless the lines that a hunk replaces occur more than once in the file before the
+    change: then the hunk could apply at another place and mean something else, and that file
+    counts, too. Files without lines count by their blobs.
+    `read_all` gives the contents of sides of files.
+    """
+    digest = hashlib.sha256()
+    changed = sorted(change.files, key=lambda file: (file.path, file.old_path or ""))
+    contents = read_all(
+        file.before
+        for file in changed
+        if file.before and file.after and file.hunks and not file.binary
+    )
+    for file in changed:
+        _add(digest, _title(file))
+        if file.binary or not file.hunks:
+            old_blob = file.before.blob if file.before else ""
+            new_blob = file.after.blob if file.after else ""
+            _add(digest, f"{old_blob} {new_blob}".encode())
+            continue
+        before = next(contents) if file.before and file.after else None
+        if file.before and before is not None and not _stand_once(file.hunks, before):
+            starts = "".join(f" {hunk.old_start}" for hunk in file.hunks)
+            _add(digest, f"{file.before.blob}{starts}".encode())
+        for hunk in file.hunks:
+            _add(digest, b"@@")
+            for row in hunk.rows:
+                _add(digest, row)
+    return digest.hexdigest()
+
+
+def _stand_once(hunks: Sequence[Hunk], before: bytes) -> bool:
+    """Whether the lines that each hunk replaces, with their context, occur once in the file before
+    the change.
+    """
+    single_lines = _single_lines(hunks, before)
+    content = b"\n" + before
+    return all(_stands_once(hunk, content, single_lines) for hunk in hunks)
+
+
+def _single_lines(hunks: Sequence[Hunk], before: bytes) -> set[bytes]:
+    """Of the lines that hunks replace, with their context, those that the file before the change
+    has once.
+    """
+    replaced_lines: set[bytes] = set()
+    for hunk in hunks:
+        replaced_lines.update(BytesIO(hunk.before))
+    counts = Counter(line for line in BytesIO(before) if line in replaced_lines)
+    return {line for line, count in counts.items() if count == 1}
+
+
+def _stands_once(hunk: Hunk, content: bytes, single_lines: Set[bytes]) -> bool:
+    """Whether the lines that the hunk replaces, with their context, occur once in the file before
+    the change.
+
+    `content` is that file after a newline of its own.
+    """
+    old = hunk.before
+    if not old.endswith(b"\n"):  # at the end of the file, or of an empty one
+        return bool(old) or content == b"\n"
+    if not single_lines.isdisjoint(BytesIO(old)):
+        return (
+            True  # a search through the whole file for each hunk takes a minute for 40,000 of them
+        )
+    first = content.find(b"\n" + old)
+    return content.find(b"\n" + old, first + 1) < 0
+
+
+def _title(file: FileDiff) -> bytes:
+    """Its kind of change, modes and names, which are part of the digest."""
+    old_mode = f"{file.before.mode:o}" if file.before else "-"
+    new_mode = f"{file.after.mode:o}" if file.after else "-"
+    kind_and_modes = (file.change_type.encode(), old_mode.encode(), new_mode.encode())
+    return b"\0".join((*kind_and_modes, paths.encode(file.old_name), paths.encode(file.path)))
+
+
+def _add(digest: Any, data: bytes) -> None:  # noqa: ANN401  hashlib's object has no public type
+    digest.update(b"%d:" % len(data) + data)

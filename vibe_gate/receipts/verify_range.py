@@ -1,0 +1,578 @@
+"""`verify`: for every commit of a range, which verdict is about it, and whether that can be relied
+on.
+
+    range -> commits -> receipts about them -> segments -> one CommitStatus each
+
+A segment is a commit against its parents, or all commits between two whose trees one review
+compared. Where segments follow each other without a gap or an overlap, every line that the range
+brings was in some review. Changes nothing but the records: it settles what git hooks left.
+`receipts.status` decides what a receipt is worth.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
+from datetime import datetime
+from functools import cache, cached_property
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from vibe_gate.domain.change import EMPTY_TREE, MAX_COMMITS, Change, Selection
+from vibe_gate.domain.gate import HookName, HookRule
+from vibe_gate.domain.provenance import Record
+from vibe_gate.domain.receipt import Receipt
+from vibe_gate.errors import FAIL, INTEGRITY, PASS, StorageError, UsageError
+from vibe_gate.gate.authorship import Authorship
+from vibe_gate.gate.trusted import gate_for
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.judging.trust import badges
+from vibe_gate.receipts.commit_records import CommitRecords
+from vibe_gate.receipts.commit_status import (
+    GOOD,
+    ChangeIdentity,
+    CommitStatus,
+    FoundReceipt,
+    Match,
+    Requirements,
+    assess,
+    authors_of,
+    decide,
+    identity_of,
+    ids_of,
+    match_of,
+)
+from vibe_gate.receipts.earlier_commits import EarlierForms, EarlierReview, reviews_before
+from vibe_gate.receipts.find_receipts import ReceiptFinder, allowed_signers
+from vibe_gate.receipts.issue_receipt import exact
+from vibe_gate.secrets import Redactor
+from vibe_gate.store.clone_state import open_state
+
+SHORT_ID = 12
+
+COMMITS_AT_ONCE = 1_000
+"""Commits of one call: each costs a diff."""
+
+
+class VerifyRequest(Struct, frozen=True):
+    """What a face asks for; `base` and `definitions` as for a review."""
+
+    range: str = ""
+    """`A..B`, `A...B`, one revision, or "" for upstream..HEAD, else HEAD."""
+    base: str | None = None
+    definitions: str | None = None
+    strict: bool = False
+    """Whether, as in CI, a pass counts only if somebody else signed it."""
+    notes: bool = False
+    """Whether receipts in git notes count, too."""
+    stage: HookName = "pre-commit"
+    """The git hook whose rule says when a judge must have been asked."""
+
+
+class Verification(Struct, frozen=True):
+    """The statuses of the commits of a range."""
+
+    commits: tuple[tuple[ChangeIdentity, CommitStatus], ...]
+    """Newest first."""
+    trusted: str
+    """The revision at which the gate was read."""
+    signers: str
+    """Where the list of signers comes from, or ""."""
+    strict: bool
+    """Whether only signatures of others counted."""
+    remark: str = ""
+    """What else people must know, or ""."""
+    blocks_inconclusive: bool = False
+    """Whether the gate's `[on] inconclusive` stops a commit."""
+
+    @property
+    def exit_code(self) -> int:
+        """5 if a receipt is forged, 1 if any other commit is not as required."""
+        statuses = {status.status for _, status in self.commits}
+        if "forged" in statuses:
+            return INTEGRITY
+        return PASS if statuses <= GOOD else FAIL
+
+
+def verify(
+    request: VerifyRequest, *, start: Path, environ: Mapping[str, str], now: datetime
+) -> Verification:
+    """Verify every commit of the range. GateError if the range or the repository cannot be read."""
+    with open_repository(start, environ) as repository:
+        with suppress(StorageError):  # without their records commits are missing, and not bypassed
+            CommitRecords(repository, open_state(repository.common_dir), now).settle_marks()
+        span = _span(repository, request.range)
+        if len(span.commits) > COMMITS_AT_ONCE:
+            more = " or more" if len(span.commits) == MAX_COMMITS else ""
+            raise UsageError(
+                f"{len(span.commits):,} commits{more}; verify at most {COMMITS_AT_ONCE:,} at once."
+            )
+        verifier = _Verifier(repository, now, request, span)
+        commits = verifier.verified()
+        remark = " ".join(filter(None, (verifier.finder.remark, *repository.remarks)))
+        gate, signers = verifier.gate, verifier.signers
+        blocks = gate.file.on.inconclusive == "block"
+        return Verification(commits, gate.revision, signers.source, verifier.strict, remark, blocks)
+
+
+class _CommitSpan(Struct, frozen=True):
+    """The ends of a range (`base` "": it begins at nothing), and its commits, newest first."""
+
+    base: str
+    head: str
+    commits: tuple[str, ...]
+
+
+def _span(repository: Repository, text: str) -> _CommitSpan:
+    left, dots, right = text.partition("..." if "..." in text else "..")
+    if not text and (upstream := repository.upstream()):
+        base, head = upstream, repository.resolve("HEAD")
+    elif left == EMPTY_TREE and dots == "..":  # everything that the head has
+        base, head = "", repository.resolve(right or "HEAD")
+    elif not dots:
+        head = repository.resolve(text or "HEAD")
+        return _CommitSpan(
+            repository.change(Selection("commit", left=head)).base_commit, head, (head,)
+        )
+    else:
+        base, head = repository.resolve(left or "HEAD"), repository.resolve(right or "HEAD")
+        base = repository.merge_base(base, head, text) if dots == "..." else base
+    commits = repository.span(base, head)
+    return _CommitSpan(base, head, commits)
+
+
+class Segment(Struct, frozen=True):
+    """The commits after `base`, up to and including `head`, that one review compared as a whole."""
+
+    base: str
+    head: str
+    commits: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"{self.base[:12]}..{self.head[:12]}"
+
+
+class History(Struct, frozen=True):
+    """The commits of a range with their `parents`, parents first, by id; `base` is where it begins
+    ("": at nothing).
+    """
+
+    parents: Mapping[str, Sequence[str]]
+    base: str
+
+    def segment(self, base: str, head: str) -> Segment | None:
+        """The commits between two, if a review of one against the other is about all of them; else
+        None.
+
+        A segment has one way in and one way out. The review shows neither what two branches have in
+        common (another way in, except from before the range) nor what a commit in the middle adds
+        and a later one takes back, which a branch from that commit still has (another way out).
+        """
+        inside = self._between(base, head)
+        if not inside:
+            return None
+        middle = inside - {head}
+        for commit, parents in self.parents.items():
+            has_another_way_out = commit not in inside and not middle.isdisjoint(parents)
+            if has_another_way_out:
+                return None
+        return Segment(base, head, inside)
+
+    def _between(self, base: str, head: str) -> frozenset[str]:
+        """The commits that `head` has and `base` has not; none if they also come from elsewhere."""
+        inside: set[str] = set()
+        waiting = [head]
+        while waiting:
+            commit = waiting.pop()
+            if commit == base or commit in inside:
+                continue
+            if commit in self.parents:
+                inside.add(commit)
+                waiting += self.parents[commit] or [""]
+            elif base != self.base:  # before the range, or before a first commit
+                return frozenset()
+        return frozenset(inside)
+
+    def precedes(self, parent: str, segment: Segment) -> bool:
+        """Whether the segment begins where this parent of one of its merges was in already."""
+        return segment.base == parent or (segment.base == self.base and parent not in self.parents)
+
+    def cuts(self, alone: Set[str], segments: Iterable[Segment], unreviewed: Set[str]) -> set[str]:
+        """The commits at which the range can be cut: reviewed segments lead from its base to each
+        of them.
+
+        `alone`: commits reviewed against every parent; `segments`: the longer ones with a review.
+        Commits that are `unreviewed` count as cuts: they are reported themselves, and what follows
+        them is not to blame.
+        """
+        cuts = {self.base}
+        by_head: dict[str, list[Segment]] = {}
+        for segment in segments:
+            by_head.setdefault(segment.head, []).append(segment)
+        for commit, parents in self.parents.items():
+            follows_cuts = all(parent in cuts or parent not in self.parents for parent in parents)
+            is_reviewed_alone = commit in alone and follows_cuts
+            ends_segment = any(segment.base in cuts for segment in by_head.get(commit, ()))
+            if ends_segment or is_reviewed_alone or commit in unreviewed:
+                cuts.add(commit)
+        return cuts
+
+
+class _Reviews(Struct, frozen=True):
+    """What receipts say of one commit."""
+
+    identity: ChangeIdentity
+    by_parent: Mapping[str, Sequence[CommitStatus]]
+    """Of its change against each parent that counts: "" of a root commit, of a clean merge the
+    first parent alone.
+    """
+    parts: Sequence[tuple[Segment, CommitStatus]]
+    """Of the segments that it is part of."""
+
+
+class _Verifier:
+    """One look at a repository: its gate and signers, its hooks' records, and the receipts about a
+    range.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        now: datetime,
+        request: VerifyRequest,
+        span: _CommitSpan,
+    ) -> None:
+        self._repository = repository
+        self._request = request
+        self._today = now.date()
+        environment = repository.environment
+        self._redact = Redactor(environment.variables).text
+        # Git is asked once for each earlier form, not for each commit: a thousand may have one
+        # author, date and title.
+        self._is_in_history = cache(lambda old: repository.is_ancestor(old, span.head))
+        self._whole = repository.change(
+            Selection("range", left=span.base or EMPTY_TREE, right=span.head)
+        )
+        self.strict = request.strict or environment.in_ci
+        revisions = {"base": request.base, "definitions": request.definitions}
+        self.gate = gate_for(repository, self._whole, **revisions)
+        self.signers = allowed_signers(repository, self._whole, **revisions)
+        self.finder = ReceiptFinder(repository, now, self.signers, other_worktrees=True)
+        # Whoever runs this says nothing about who wrote what is committed: no environment.
+        state = open_state(repository.common_dir)
+        self._authorship = Authorship(repository, {}, state, now)
+        model = self.gate.default_model(environment)
+        badge_by_criterion = badges(self.gate, state.labels.all(), model)
+        self._advising = frozenset(
+            criterion for criterion, badge in badge_by_criterion.items() if not badge.blocks
+        )
+        oldest_first = tuple(reversed(span.commits))
+        self._history = History(
+            {name: repository.parents(name) for name in oldest_first}, span.base
+        )
+        # Only a receipt could be about a commit by its patch-id.
+        patch_ids = (
+            repository.patch_ids(oldest_first) if self.finder.entries or request.notes else {}
+        )
+        self._identities = {
+            name: self._identity(name, patch_ids.get(name, "")) for name in oldest_first
+        }
+        self._trees = {span.base: self._whole.before}
+        self._trees |= {name: identity.after for name, identity in self._identities.items()}
+        self._by_tree = {tree: name for name, tree in self._trees.items()}
+        self._by_id: defaultdict[str, list[FoundReceipt]] = defaultdict(list)
+        self._parts: defaultdict[str, list[tuple[Segment, FoundReceipt]]] = defaultdict(list)
+        self._requirements: dict[tuple[str, ...], Requirements] = {}
+
+    def verified(self) -> tuple[tuple[ChangeIdentity, CommitStatus], ...]:
+        """Each commit with its status, newest first."""
+        ids = set(ids_of(self._whole))
+        for identity in self._identities.values():
+            ids.update(identity.ids)
+        self._sort(self._find(ids))
+        reviewed_names = [name for name in self._identities if self._is_reviewed(name)]
+        changes = self._repository.changes_of(reviewed_names)
+        reviews = {name: self._reviews(name, changes.get(name)) for name in self._identities}
+        cuts = self._cuts(reviews)
+        newest_first = reversed(reviews.values())
+        return tuple((review.identity, self._status(review, cuts)) for review in newest_first)
+
+    def _find(self, ids: Set[str]) -> list[FoundReceipt]:
+        """Every receipt about one of these (`object_ids`)."""
+        receipts = self.finder.bundled(ids)
+        if self._request.notes:
+            receipts += self.finder.noted(ids)
+        return receipts
+
+    def _sort(self, receipts: Iterable[FoundReceipt]) -> None:
+        """Sort receipts by what they are about, so that each commit is compared with its own
+        only.
+        """
+        for receipt in receipts:
+            for name in receipt.ids:
+                self._by_id[name].append(receipt)
+            for segment in self._segments(receipt):
+                for commit in segment.commits:
+                    self._parts[commit].append((segment, receipt))
+
+    def _segments(self, found: FoundReceipt) -> set[Segment]:
+        """The segments whose ends have the receipt's trees, or that make the very change that it is
+        about.
+        """
+        receipt = found.receipt
+        if receipt is None or found.problem:
+            return set()
+        base = self._end(receipt.base_commit, receipt.before)
+        head = self._end(receipt.head_commit, receipt.after)
+        ends = [(base, head)]
+        if self._is_whole(receipt):
+            ends.append((self._whole.base_commit, self._whole.head_commit))
+        segments: set[Segment] = set()
+        for base, head in ends:
+            segment = self._history.segment(base, head) if base is not None and head else None
+            if segment is not None:
+                segments.add(segment)
+        return segments
+
+    def _end(self, commit: str, tree: str) -> str | None:
+        """The commit itself if it has that tree, else the newest commit of the range that has
+        it.
+        """
+        return commit if self._trees.get(commit) == tree else self._by_tree.get(tree)
+
+    def _is_whole(self, receipt: Receipt) -> bool:
+        """Whether the whole range makes the change of the receipt, perhaps on another base."""
+        whole = self._whole
+        if (receipt.before, receipt.after) == (whole.before, whole.after):
+            return True
+        if receipt.range_patch_id != whole.range_patch_id:
+            return False
+        return self._whole_identity.is_same_change(receipt)
+
+    @cached_property
+    def _whole_identity(self) -> ChangeIdentity:
+        return replace(
+            identity_of(self._whole, ()), exact=exact(self._whole, self._repository.read_all)
+        )
+
+    def _is_reviewed(self, name: str) -> bool:
+        """Whether a receipt may be about the commit, or none need be because it changes nothing."""
+        identity = self._identities[name]
+        is_empty = identity.before == identity.after
+        return is_empty or name in self._parts or bool(self._about(identity))
+
+    def _reviews(self, name: str, change: Change | None) -> _Reviews:
+        """What receipts say of a commit; nothing without its `change`, which is read of those with
+        receipts alone.
+        """
+        identity = self._identities[name]
+        first, *others = self._history.parents[name] or [""]
+        if change is None:
+            return _Reviews(identity, {first: ()}, ())
+        if any(_match(identity, found) is None for found in self._by_id.get(identity.patch_id, ())):
+            identity = replace(identity, exact=exact(change, self._repository.read_all))
+        required = self._required(change)
+        by_parent = {first: self._assess_change(identity, required)}
+        if others and not self._repository.is_clean_merge(name):
+            for parent in others:
+                by_parent[parent] = self._against(parent, identity, required)
+        parts: list[tuple[Segment, CommitStatus]] = []
+        for segment, found in self._parts.get(name, ()):
+            if _match(identity, found) is None:
+                parts.append((segment, assess("range patch-id", found, identity, required)))
+        return _Reviews(identity, by_parent, parts)
+
+    def _against(
+        self, parent: str, merge: ChangeIdentity, required: Requirements
+    ) -> list[CommitStatus]:
+        """What receipts say of a merge against another parent than the first; [] if that parent is
+        not here.
+        """
+        if not self._repository.has(parent):
+            return []
+        against_parent = replace(merge, before=self._repository.tree_of(parent), patch_id="")
+        return self._assess_change(against_parent, required)
+
+    def _required(self, change: Change) -> Requirements:
+        rubrics = self.gate.for_change(change)
+        names = tuple(rubric.id for rubric in rubrics)
+        if names not in self._requirements:
+            judge = self.gate.file.hooks.get(self._request.stage, HookRule()).judge
+            self._requirements[names] = Requirements.of(
+                self.gate,
+                rubrics,
+                self._today,
+                judge=judge,
+                strict=self.strict,
+                advising=self._advising,
+            )
+        commit = self._repository.commit(change.head_commit)
+        return replace(
+            self._requirements[names], hints=self._authorship.of(change, (commit,)).hints
+        )
+
+    def _identity(self, name: str, patch_id: str) -> ChangeIdentity:
+        """The identity of a commit's change as far as it is known without its files."""
+        before = self._repository.tree_of(self._repository.first_parent(name))
+        after = self._repository.tree_of(name)
+        commit = self._repository.commit(name)
+        title = self._redact(commit.message.partition("\n")[0])
+        return ChangeIdentity(
+            name, before, after, patch_id, authors=authors_of((commit,)), title=title
+        )
+
+    def _assess_change(
+        self, identity: ChangeIdentity, required: Requirements
+    ) -> list[CommitStatus]:
+        """What receipts say of this very change."""
+        if identity.before == identity.after:
+            return [CommitStatus("empty", "it changes no file")]
+        statuses: list[CommitStatus] = []
+        for receipt in self._about(identity):
+            match = _match(identity, receipt)
+            if match is not None:
+                statuses.append(assess(match, receipt, identity, required))
+        return statuses
+
+    def _about(self, identity: ChangeIdentity) -> list[FoundReceipt]:
+        """The receipts that may be about the change, each once."""
+        receipts: dict[int, FoundReceipt] = {}
+        for name in identity.ids:
+            for receipt in self._by_id.get(name, ()):
+                receipts[id(receipt)] = receipt
+        return list(receipts.values())
+
+    def _cuts(self, reviews: Mapping[str, _Reviews]) -> set[str]:
+        """Where the range can be cut into reviewed segments (`History.cuts`)."""
+        alone: set[str] = set()
+        unreviewed: set[str] = set()
+        segments: set[Segment] = set()
+        for name, review in reviews.items():
+            good_parts = [part for part in review.parts if part[1].status in GOOD]
+            segments.update(segment for segment, _ in good_parts if segment.head == name)
+            open_parents: list[str] = []
+            for parent, statuses in review.by_parent.items():
+                if not any(status.status in GOOD for status in statuses):
+                    open_parents.append(parent)
+            if not open_parents:
+                alone.add(name)
+            elif not all(self._covering(review, parent, good_parts) for parent in open_parents):
+                unreviewed.add(name)
+        return self._history.cuts(alone, segments, unreviewed)
+
+    def _covering(
+        self, reviews: _Reviews, parent: str, parts: Sequence[tuple[Segment, CommitStatus]]
+    ) -> list[CommitStatus]:
+        """Of the reviews of segments those that also show what the commit changes against this
+        parent.
+        """
+        if any(status.status == "empty" for status in reviews.by_parent[parent]):
+            return []
+        is_first = parent == next(iter(reviews.by_parent))
+        statuses: list[CommitStatus] = []
+        for segment, status in parts:
+            if is_first or self._history.precedes(parent, segment):
+                statuses.append(status)
+        return statuses
+
+    def _status(self, reviews: _Reviews, cuts: set[str]) -> CommitStatus:
+        """The status against the first parent if that is not good, else against the first parent
+        where it is not.
+        """
+        commit = reviews.identity.commit
+        parts: list[tuple[Segment, CommitStatus]] = []
+        for segment, part_status in reviews.parts:
+            if segment.base in cuts:
+                parts.append((segment, replace(part_status, segment=str(segment))))
+        decided: dict[str, CommitStatus | None] = {}
+        for parent, statuses in reviews.by_parent.items():
+            decided[parent] = decide([*statuses, *self._covering(reviews, parent, parts)])
+        first = next(iter(decided.values()))
+        if first is None:
+            return self._without(reviews.identity)
+        if first.status in GOOD:
+            for parent, status in decided.items():
+                if status is None:
+                    span = f"{parent[:SHORT_ID]}..{commit[:SHORT_ID]}"
+                    reason = (
+                        "a merge with changes of its own, reviewed against its first parent only"
+                    )
+                    return CommitStatus("missing", f"{reason}: review {span}, too")
+                if status.status not in GOOD:
+                    return status
+        return self._with_bypass(first, commit)
+
+    def _without(self, identity: ChangeIdentity) -> CommitStatus:
+        """The status of a commit without a verdict: what the hooks recorded, or which review it had
+        before.
+        """
+        record = self._bypass(identity.commit)
+        remedy = f"run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`"
+        if record is not None and not record.during:
+            reason = record.reason or "--no-verify, or the hook was off"
+            return CommitStatus(
+                "bypassed", f"committed without the hook on {record.ts} ({reason}): {remedy}"
+            )
+        if earlier := self._review_before(identity.commit):
+            return CommitStatus("stale", f"{earlier.sentence}: {remedy}", found=earlier.found)
+        if record is not None:
+            reason = f"made by git during a {record.during}, which runs no hook"
+        else:
+            reason = "no receipt here is about this change"
+        return CommitStatus("missing", f"{reason}: {remedy}")
+
+    def _review_before(self, commit: str) -> EarlierReview | None:
+        """The review of what the commit was before; what the range's history still has is another
+        commit.
+        """
+        reviews = self._earlier.get(commit, ())
+        for review in reviews:
+            if not self._is_in_history(review.commit):
+                return review
+        return None
+
+    @cached_property
+    def _earlier(self) -> dict[str, list[EarlierReview]]:
+        """By commit, the reviews of what it was before an amend or a rebase."""
+        if not self.finder.entries and not self._request.notes:
+            return {}
+        forms = EarlierForms(self._repository, self._authorship.earlier, self.finder.entries)
+        return reviews_before(self._repository, forms, self._identities, self._find)
+
+    def _with_bypass(self, status: CommitStatus, commit: str) -> CommitStatus:
+        """A note if only a range with the commit was reviewed: what a later commit takes back,
+        nobody saw.
+        """
+        record = self._bypass(commit) if status.match == "range patch-id" else None
+        if record is None or record.during:
+            return status
+        note = f"committed without the hook on {record.ts}; the range was reviewed, not this commit"
+        return replace(status, notes=(*status.notes, note))
+
+    @cached_property
+    def _bypasses(self) -> dict[str, Record]:
+        records = self._authorship.records
+        return {record.commit: record for record in records if record.kind == "bypassed"}
+
+    def _bypass(self, commit: str) -> Record | None:
+        """The record that this commit, or one it was rewritten from, bypassed the hook: by hand
+        rather than by git.
+        """
+        names = self._authorship.earlier(commit)
+        records = [self._bypasses[name] for name in names if name in self._bypasses]
+        for record in records:
+            if not record.during:
+                return record
+        return records[0] if records else None
+
+
+def _match(identity: ChangeIdentity, found: FoundReceipt) -> Match | None:
+    """How the receipt is about the change; one with a problem is taken at the word of what it was
+    attached to.
+    """
+    if found.receipt is None or found.problem:
+        return "commit"
+    return match_of(identity, found.receipt)

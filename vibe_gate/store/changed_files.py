@@ -1,0 +1,336 @@
+"""The changed files of a sealed run or turn, by its bundle alone; contents and patches are read on
+request.
+
+`FileChange` here is what a bundle says of a file: one section of the stored patch, and the two
+stored contents. The domain's `FileChange` is what git says of one, with the hunks that judges see.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import Any, BinaryIO, Literal, TypeAlias, overload
+
+from msgspec import Struct
+
+from vibe_gate.domain import patch as patches
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType, Hunk, Side
+from vibe_gate.domain.escape import listed
+from vibe_gate.domain.summary import ChangedFile
+from vibe_gate.domain.turn import Content, TurnFile
+from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.store import bundle_names
+from vibe_gate.store.bundle_location import BundleLocation, corrupt, unreadable
+from vibe_gate.store.contents import digest_of, read_content
+from vibe_gate.store.turn_summary import FileStats, count
+
+_SUFFIXES = (".txt", ".txt.gz", ".bin", ".bin.gz")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+_BINARY = re.compile(rb"^(?:GIT binary patch|Binary files .* differ)$", re.MULTILINE)
+
+
+class StoredContent(Struct, frozen=True):
+    """`sha256` (hex) and `size` (bytes) of one side, and the way to its bytes.
+
+    They are those of the stored, redacted bytes; of the file's own if it was larger
+    than 10,000,000 bytes, for then nothing else of it was kept (`kept` is false).
+    """
+
+    sha256: str
+    size: int
+    _bundle: BundleLocation
+    _side: Side
+
+    @property
+    def kept(self) -> bool:
+        """Whether the bundle has the bytes."""
+        return self.size <= LARGEST_CONTENT
+
+    def text(self) -> str:
+        """The content as UTF-8; invalid bytes become U+FFFD. StorageError, IntegrityError."""
+        return self.bytes().decode("utf-8", "replace")
+
+    def bytes(self) -> bytes:
+        """The content, after its hash was compared. StorageError, IntegrityError."""
+        if not self.kept:
+            raise StorageError(
+                f"The bundle has only hash and size of this content: {self.size:,} bytes are more than "
+                f"the limit of {LARGEST_CONTENT:,}."
+            )
+        path = self._bundle.path(f"files/{self._side}/{self.sha256}")
+        if SHA256.fullmatch(self.sha256) is None:
+            raise corrupt(path, "its name is not a sha-256")
+        data = stored(self._bundle, self._side, self.sha256)
+        if data is None:
+            raise corrupt(path, "it is missing")
+        if len(data) != self.size:
+            raise corrupt(path, "its content does not match the size that the bundle says")
+        return data
+
+    def stream(self) -> BinaryIO:
+        """The content as an open binary file, after its hash was compared. StorageError,
+        IntegrityError.
+        """
+        return io.BytesIO(self.bytes())
+
+
+_ContentsByPath: TypeAlias = dict[tuple[str, str], deque[StoredContent]]
+"""By side and shown path, the contents that a run's event log names, in the order of the files."""
+
+
+def stored(bundle: BundleLocation, side: Side, sha256: str) -> bytes | None:
+    """The content of that hash on one side, None if the bundle has none. StorageError,
+    IntegrityError.
+    """
+    path = bundle.path(f"files/{side}/{sha256}")
+    try:
+        folder = bundle.folder().below(f"files/{side}")
+        name = next((name for suffix in _SUFFIXES if folder.has(name := sha256 + suffix)), None)
+        if name is None:
+            return None
+        data = read_content(folder, name)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if data is None or digest_of(data) != sha256:
+        raise corrupt(path.with_name(name), "its content does not match the hash in its name")
+    return data
+
+
+class StoredPatch:
+    """The patch of a bundle, but for its lines: read once, when the first of its files is asked
+    about.
+    """
+
+    __slots__ = ("_bundle", "_name", "_sections_by_path")
+
+    def __init__(self, bundle: BundleLocation, name: str) -> None:
+        self._bundle = bundle
+        self._name = name
+        self._sections_by_path: dict[str, list[patches.Section]] | None = None
+
+    def of(self, file: FileChange) -> bytes:
+        """The file's section; the two halves of a changed type as one. StorageError: there is none.
+        IntegrityError.
+        """
+        if self._sections_by_path is None:
+            self._sections_by_path = self._read_sections()
+        halves = 2 if file.change_type == "type_changed" else 1
+        first = file._number * halves
+        sections = self._sections_by_path.get(paths.unquote(file.path), [])[first : first + halves]
+        if not sections:
+            raise StorageError(f"The bundle has no patch of {file.path}.")
+        data = b""
+        whole_size = 0
+        for section in sections:
+            size = section.end - section.start
+            data += self._bundle.read_at(self._name, section.start, size)
+            whole_size += size
+        if len(data) != whole_size or not data.startswith(b"diff --git "):
+            raise corrupt(self._bundle.path(self._name), "it changed since it was read")
+        return data
+
+    def _read_sections(self) -> dict[str, list[patches.Section]]:
+        whole_patch = b"".join(line for _, line in self._bundle.lines(self._name))
+        sections_by_path: dict[str, list[patches.Section]] = {}
+        for section in patches.sections(whole_patch):
+            sections_by_path.setdefault(section.path, []).append(section)
+        return sections_by_path
+
+
+def _as_json(hunk: Hunk) -> dict[str, Any]:
+    """A hunk as data that JSON takes; bytes that are not UTF-8 become U+FFFD."""
+    lines = [
+        {
+            "origin": line.origin,
+            "text": line.content.removesuffix(b"\n").decode("utf-8", "replace"),
+            "newline": line.content.endswith(b"\n"),
+        }
+        for line in hunk.lines
+    ]
+    starts = {"old_start": hunk.old_start, "old_lines": hunk.old_lines}
+    return {**starts, "new_start": hunk.new_start, "new_lines": hunk.new_lines, "lines": lines}
+
+
+class LineStats(Struct, frozen=True):
+    """Lines added and deleted, and the number of hunks (`chunks`; 0 for a binary file)."""
+
+    added: int
+    deleted: int
+    chunks: int
+
+
+class FileChange(Struct, frozen=True):
+    """One changed file. Paths are as shown (`paths.quote`): safe to print, and themselves unless
+    git would quote them.
+
+    `before` is None for an added file, `after` for a deleted one. `old_path` is None but for a
+    rename. Two files whose paths hold secrets may have one path here: they are two all the same.
+    """
+
+    path: str
+    change_type: ChangeType
+    old_path: str | None
+    before: StoredContent | None
+    after: StoredContent | None
+    _patch: StoredPatch
+    _number: int
+    """Among the files of this path."""
+
+    def __repr__(self) -> str:
+        moved = f"{self.old_path} to " if self.old_path else ""
+        return f"<FileChange {self.change_type} {moved}{self.path}>"
+
+    def matches(self, globs: tuple[str, ...]) -> bool:
+        """Whether a glob matches its name before or after, as a criterion's `paths`."""
+        names = (self.path, self.old_path or self.path)
+        return any(paths.matches(paths.unquote(name), globs) for name in names)
+
+    @property
+    def stats(self) -> LineStats:
+        """Counted in the stored patch. StorageError, IntegrityError."""
+        patch = self.patch("json")
+        return LineStats(patch["added"], patch["deleted"], len(patch["hunks"]))
+
+    @property
+    def binary(self) -> bool:
+        """Whether the stored patch shows the file as binary. StorageError, IntegrityError."""
+        return _BINARY.search(self._patch.of(self)) is not None
+
+    @overload
+    def patch(self, format: Literal["unified"] = "unified") -> str: ...
+    @overload
+    def patch(self, format: Literal["json"]) -> dict[str, Any]: ...
+    def patch(self, format: Literal["unified", "json"] = "unified") -> str | dict[str, Any]:
+        r"""The file's section of the stored patch, as git wrote it.
+
+        "unified": `git apply` takes it, binary files included (as `GIT binary patch`). Bytes that
+        are not UTF-8 are lone surrogates in it: write it with `patch.encode("utf-8",
+        "surrogateescape")`, and nowhere as text with newlines translated. "json": `path`,
+        `old_path`, `change_type`, `binary`, `added`, `deleted` and `hunks`, each with `old_start`,
+        `old_lines`, `new_start`, `new_lines` and `lines` of `origin` (" ", "+" or "-"), `text` and
+        `newline`; no hunks for a binary file. StorageError: the bundle has no patch of the file.
+        IntegrityError. UsageError for another format.
+        """
+        if format not in {"unified", "json"}:
+            raise UsageError(f'A patch is "unified" or "json", not {format!r:.40}.')
+        data = self._patch.of(self)
+        if format == "unified":
+            return paths.decode(data)
+        hunks = patches.hunks(data)
+        return {
+            "path": self.path,
+            "old_path": self.old_path,
+            "change_type": self.change_type,
+            "binary": self.binary,
+            "added": sum(hunk.added for hunk in hunks),
+            "deleted": sum(hunk.deleted for hunk in hunks),
+            "hunks": [_as_json(hunk) for hunk in hunks],
+        }
+
+
+class Files(Struct, frozen=True):
+    """The changed files; none of a bundle that was not sealed."""
+
+    _all: tuple[FileChange, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Files {listed((f'{file.change_type} {file.path}' for file in self._all), 10) or 'none changed'}>"
+
+    def changed(self, *globs: str) -> list[FileChange]:
+        """All of them, in the order of the patch; with globs, those that match one by their name
+        before or after.
+
+        Globs are `src/**`, `*.py`, as in rubrics (`paths.matches`).
+        """
+        return self.filter(globs) if globs else list(self._all)
+
+    @property
+    def changed_count(self) -> int:
+        """How many there are."""
+        return len(self._all)
+
+    def get(self, path: str) -> FileChange | None:
+        """The (first) file changed at `path` on its after side (before side, if deleted); as held
+        or as shown.
+        """
+        return next((file for file in self._all if file.path in {path, paths.quote(path)}), None)
+
+    def filter(self, glob: str | Sequence[str]) -> list[FileChange]:
+        """What `changed` gives for one glob, or for several; nothing for none."""
+        globs = (glob,) if isinstance(glob, str) else tuple(glob)
+        return [file for file in self._all if file.matches(globs)]
+
+    def stats(self) -> FileStats:
+        """Their number, by kind of change; a changed type counts as modified."""
+        return count(file.change_type for file in self._all)
+
+
+def of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> Files:
+    """The files of a sealed turn."""
+    patch = StoredPatch(bundle, bundle_names.TURN_PATCH)
+    count_by_path: Counter[str] = Counter()
+    changes = []
+    for file in files:
+        before = _stored(file.before, bundle, "before")
+        after = _stored(file.after, bundle, "after")
+        number = count_by_path[file.path]
+        changes.append(
+            FileChange(file.path, file.change_type, file.old_path, before, after, patch, number)
+        )
+        count_by_path[file.path] += 1
+    return Files(tuple(changes))
+
+
+def _stored(content: Content | None, bundle: BundleLocation, side: Side) -> StoredContent | None:
+    return None if content is None else StoredContent(content.sha256, content.size, bundle, side)
+
+
+def of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> Files:
+    """The files of a sealed run's change; its event log says which content each has. StorageError,
+    IntegrityError.
+    """
+    contents = _contents_by_path(bundle)
+    patch = StoredPatch(bundle, bundle_names.PATCH)
+    count_by_path: Counter[str] = Counter()
+    changes = []
+    for file in files:
+        before = after = None
+        if file.change_type != "added":
+            before = _next_content(contents, "before", file.old_path or file.path)
+        if file.change_type != "deleted":
+            after = _next_content(contents, "after", file.path)
+        number = count_by_path[file.path]
+        changes.append(
+            FileChange(file.path, file.change_type, file.old_path, before, after, patch, number)
+        )
+        count_by_path[file.path] += 1
+    return Files(tuple(changes))
+
+
+def _next_content(contents: _ContentsByPath, side: Side, path: str) -> StoredContent | None:
+    """Take the first content of that side and path that no file has yet; None if there is none."""
+    queue = contents.get((side, path))
+    return queue.popleft() if queue else None
+
+
+def _contents_by_path(bundle: BundleLocation) -> _ContentsByPath:
+    """The contents that a run's event log names, by side and shown path, in the order of the
+    files.
+    """
+    contents: _ContentsByPath = {}
+    for event in bundle.events():
+        match event.type, event.data:
+            case "artifact.written", {
+                "side": "before" | "after" as side,
+                "path": str(path),
+                "sha256": str(sha256),
+                "size": int(size),
+            }:
+                content = StoredContent(sha256, size, bundle, side)
+                contents.setdefault((side, path), deque()).append(content)
+    return contents

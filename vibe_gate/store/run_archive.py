@@ -1,0 +1,407 @@
+"""Runs into one archive and out of one: a tar.gz of run directories that `tar xzf` opens.
+
+Reading trusts nothing. Only regular files with names that a bundle may have are taken (folders are
+passed over), what is unpacked is counted as it comes, and every run is verified aside before it is
+moved in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import secrets
+import tarfile
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import Provenance, RunEntry, is_run_id
+from vibe_gate.domain.change import LARGEST_CONTENT
+from vibe_gate.domain.upkeep import WRONG, Imported, Problem
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
+from vibe_gate.store import bundle_names
+from vibe_gate.store.bundle_location import digest, parse_events
+from vibe_gate.store.bundle_names import part_of, walk
+from vibe_gate.store.contents import GZIP_OVERHEAD
+from vibe_gate.store.folder import (
+    LOCK,
+    Folder,
+    close_descriptor,
+    make_durable,
+    temporary_name,
+    write_all,
+)
+from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, lines
+from vibe_gate.store.store_audit import Audit, verify_store
+from vibe_gate.store.store_folder import open_store_folder, store_folder
+
+MAX_BYTES = 8 << 30
+"""Unpacked, of a whole archive."""
+
+MAX_RATIO = 200
+"""Unpacked to packed bytes, above FREE_BYTES; gzip cannot pack logs and sources of real runs
+further.
+"""
+
+FREE_BYTES = 64 << 20
+MAX_MEMBERS = 500_000
+MAX_HEADER = 4 << 10
+"""Bytes of what stands before a file: its header, and the extended ones that say its name. Before
+Python 3.11.10 `tarfile` takes seconds for a larger one that is made for it (CVE-2024-6232).
+"""
+
+MAX_LOG_BYTES = 2 << 30
+
+_LIMITS = {
+    "document": MAX_DOCUMENT_BYTES,
+    "content": LARGEST_CONTENT + GZIP_OVERHEAD,
+    "attached": LARGEST_CONTENT,
+}
+"""Bytes of a file by its part; a mark is empty, logs and texts have at most MAX_LOG_BYTES."""
+
+_LEVEL = 6
+_CHUNK = 1 << 17
+_NOT_AN_ARCHIVE = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError)
+
+
+def export_runs(
+    root: Path, provenance: Provenance, runs: Collection[RunEntry], target: Path
+) -> int:
+    """Write `runs` into the new file `target`, oldest first, each verified before; returns its size
+    in bytes.
+
+    Equal runs give equal bytes. UsageError: a run is being written or never began, or `target`
+    exists. IntegrityError: a run is corrupt or foreign. StorageError.
+    """
+    shown = paths.quote(str(target))
+    chosen = sorted(runs, key=lambda run: (run.run_id, run.key))
+    store = open_store_folder(root)
+    if store is None or not chosen:
+        raise UsageError(
+            "There is no run to export; `vibe-gate bundles list` shows those that there are."
+        )
+    if os.path.lexists(target):
+        raise UsageError(f"{shown} exists already; name another file.")
+    try:
+        if not target.parent.is_dir():
+            raise UsageError(
+                f"{shown} cannot be written: there is no folder {paths.quote(str(target.parent))}."
+            )
+        problems = verify_store(root, provenance, chosen).problems
+        if wrong := _first_wrong(problems):
+            raise IntegrityError(f"{wrong}. It was not exported; `bundles verify` has more.")
+        if running := next(
+            (problem.place for problem in problems if problem.state == "running"), None
+        ):
+            raise UsageError(
+                f"{paths.quote(running)} is still running; export it when it has ended."
+            )
+        unbegun = next(
+            (run.place for run in chosen if not _has_begun(store.below(run.place))), None
+        )
+        unsealed = next(
+            (run.place for run in chosen if not store.below(run.place).has(bundle_names.SUMMARY)),
+            None,
+        )
+    except OSError as error:
+        raise StorageError(f"{shown} was not written: {error}.") from error
+    if unbegun is not None:
+        raise UsageError(f"{unbegun} never began: there is nothing of it to export.")
+    if unsealed is not None:
+        raise UsageError(
+            f"{unsealed} did not end, and only runs that ended are exported; tar packs its folder."
+        )
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with temporary.open("xb") as file:
+            _pack(store, chosen, file)
+            file.flush()
+            os.fsync(file.fileno())
+            size = file.tell()
+        temporary.rename(target)
+    except FileNotFoundError as error:
+        raise StorageError(
+            f"{shown} was not written: a run was removed meanwhile; export again."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{shown} was not written: {error}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return size
+
+
+def _first_wrong(problems: Collection[Problem]) -> str:
+    """The first place that is corrupt or foreign, and why; "" if none is. StorageError: one cannot
+    be read.
+    """
+    for problem in sorted(problems, key=lambda problem: problem.what != "unreadable"):
+        why = f"{paths.quote(problem.place)}: {problem.why}"
+        if problem.what == "unreadable":
+            raise StorageError(f"{why}. Nothing was done; try again.")
+        if problem.state in WRONG:
+            return why
+    return ""
+
+
+def _has_begun(bundle: Folder) -> bool:
+    """Whether a run has its run.json, and a log whose first event is run.created. OSError."""
+    try:
+        first = next(parse_events(lines(bundle, bundle_names.EVENTS)), None)
+    except (FileNotFoundError, ValueError):
+        return False
+    return bundle.has(bundle_names.RUN) and first is not None and first.type == "run.created"
+
+
+def _pack(store: Folder, runs: Collection[RunEntry], file: BinaryIO) -> None:
+    """OSError; ValueError: a file changed while it was read."""
+    with (
+        gzip.GzipFile(
+            filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0
+        ) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for run in runs:
+            for entry in walk(store.below(run.place)):
+                if (
+                    entry.is_temporary
+                    or entry.part is None
+                    or entry.base in (LOCK, bundle_names.KEEP)
+                ):
+                    continue
+                with open(entry.folder.reading(entry.base), "rb") as content:
+                    info = tarfile.TarInfo(f"{run.place}/{entry.name}")
+                    info.size = os.fstat(content.fileno()).st_size
+                    info.mode = 0o600
+                    tar.addfile(info, content)
+
+
+def import_runs(root: Path, provenance: Provenance, archive: Path) -> Imported:
+    """Bring the runs of an archive into the store below `root`: all, or none if anything is wrong.
+
+    UsageError: there is no such file. IntegrityError: the archive is refused, or has
+    another run under the id of one that is here. StorageError.
+    """
+    try:
+        file = archive.open("rb")
+    except OSError as error:
+        raise UsageError(
+            f"{paths.quote(str(archive))} cannot be read: {error.strerror}."
+        ) from error
+    try:
+        with file, _aside(store_folder(root, lambda: provenance.tracked)) as (store, stage):
+            runs = _unpack(file, stage)
+            _verify(stage, runs, provenance)
+            return _move_in(store, stage, runs)
+    except OSError as error:
+        raise StorageError(
+            f"The import stopped, and can be begun again: {error.strerror or error}."
+        ) from error
+
+
+@contextlib.contextmanager
+def _aside(store: Folder) -> Iterator[tuple[Folder, Folder]]:
+    """The store, and a folder in its trash that is locked while it is used and gone afterwards."""
+    trash = store.folder(bundle_names.TRASH, create=True)
+    name = temporary_name()
+    stage = trash.make(name)
+    lock = Lock(stage)
+    try:
+        yield store, stage
+    finally:
+        with contextlib.suppress(OSError):
+            trash.remove_folder(name)
+        lock.release()
+
+
+def _unpack(file: BinaryIO, stage: Folder) -> list[RunEntry]:
+    """Write the archive's files at `<key>/<run id>/<name>` in `stage`; returns the runs.
+    IntegrityError, OSError.
+    """
+    found: dict[tuple[str, str], set[str]] = {}
+    seen: set[str] = set()
+    try:
+        stream = _Stream(file)
+        for info in _members(stream):
+            key, run_id, inside = _place_of(info)
+            if info.name.casefold() in seen:
+                raise _refused(
+                    f"{paths.quote(info.name)} is in it twice, or differs from another name only in case"
+                )
+            seen.add(info.name.casefold())
+            if inside != bundle_names.KEEP:  # what stays here is decided here
+                found.setdefault((key, run_id), set()).add(inside)
+                _write(stage, info, stream)
+    except _NOT_AN_ARCHIVE:
+        raise _refused("it is not a whole tar.gz") from None
+    if not found:
+        raise _refused("it holds no runs")
+    for (key, run_id), held in found.items():
+        if not {bundle_names.RUN, bundle_names.EVENTS} <= held or not _has_begun(
+            stage.below(f"{key}/{run_id}")
+        ):
+            raise _refused(
+                f"the run {key}/{run_id} has no {bundle_names.RUN}, or no {bundle_names.EVENTS} that begins"
+            )
+        if bundle_names.SUMMARY not in held:
+            raise _refused(
+                f"the run {key}/{run_id} did not end, and only runs that ended are imported"
+            )
+    return [RunEntry(run_id, key, "incomplete") for key, run_id in sorted(found)]
+
+
+def _place_of(info: tarfile.TarInfo) -> tuple[str, str, str]:
+    """Key, run id and name in the bundle. IntegrityError if it is not a file that a bundle may
+    have.
+    """
+    key, _, rest = info.name.partition("/")
+    run_id, _, inside = rest.partition("/")
+    part = part_of(inside)
+    if not bundle_names.is_key(key) or not is_run_id(run_id) or part is None or inside == LOCK:
+        raise _refused(f"{paths.quote(info.name)} is not a file of a bundle")
+    if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.issparse():
+        raise _refused(f"{info.name} is not a regular file")
+    limit = 0 if part == "mark" else _LIMITS.get(part, MAX_LOG_BYTES)
+    if not 0 <= info.size <= limit:
+        raise _refused(f"{info.name} is larger than {limit:,} bytes")
+    return key, run_id, inside
+
+
+def _members(stream: _Stream) -> Iterator[tarfile.TarInfo]:
+    """Everything but folders; `stream` stands before its bytes. Nothing but zeros may follow the
+    last.
+    """
+    stream.expect(MAX_HEADER)
+    with tarfile.open(fileobj=stream, mode="r:", encoding="utf-8", errors="strict") as tar:
+        for _ in range(MAX_MEMBERS):
+            info = tar.next()
+            if info is None:
+                break
+            tar.members = []  # type: ignore[attr-defined]  # it would keep all of them
+            if not info.isdir():
+                yield info
+            elif info.size:  # bytes that only a search for the next header would unpack
+                raise _refused(f"{paths.quote(info.name)} is a folder with content")
+            stream.expect(MAX_HEADER)
+        else:
+            raise _refused(f"it holds {MAX_MEMBERS:,} files and folders or more")
+        stream.expect_rest()
+        while rest := stream.read(_CHUNK):
+            if any(rest):
+                raise _refused("it goes on after its end")
+
+
+def _write(stage: Folder, info: tarfile.TarInfo, stream: _Stream) -> None:
+    parent, _, base = info.name.rpartition("/")
+    descriptor = stage.below(parent, create=True).appending(base)
+    stream.expect(info.size)
+    try:
+        for left in range(info.size, 0, -_CHUNK):
+            size = min(left, _CHUNK)
+            chunk = stream.read(size)
+            if len(chunk) < size:
+                raise EOFError
+            write_all(descriptor, chunk)
+    finally:
+        close_descriptor(descriptor)
+
+
+class _Stream(gzip.GzipFile):
+    """The unpacked bytes of an archive: never more at once than `expect` allows, nor in all than
+    its size allows.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self._most = min(MAX_BYTES, max(FREE_BYTES, MAX_RATIO * os.fstat(file.fileno()).st_size))
+        self._expected = 0
+
+    def expect(self, size: int) -> None:
+        """Allow so many bytes from here on. IntegrityError if that would be too many in all: none
+        of them is read.
+        """
+        if self.tell() + size > self._most:
+            raise self._too_many()
+        self._expected = size
+
+    def expect_rest(self) -> None:
+        """Allow all bytes that the archive may still have."""
+        self._expected = MAX_BYTES
+
+    def _too_many(self) -> IntegrityError:
+        return _refused(
+            f"it unpacks to more than {self._most:,} bytes, which is too much for an archive of its size"
+        )
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= self._expected:
+            raise _refused(f"it has a header of more than {MAX_HEADER:,} bytes")
+        self._expected -= size
+        data = super().read(size)
+        if self.tell() > self._most:
+            raise self._too_many()
+        return data
+
+
+def _verify(stage: Folder, runs: Collection[RunEntry], provenance: Provenance) -> None:
+    for run in runs:
+        if foreign := provenance.foreign(run.key, run.run_id):
+            raise _refused(f"{run.place}: {foreign}")
+        audit = Audit(run.key, run.run_id)
+        audit.check(stage.below(run.place))
+        if wrong := _first_wrong(audit.problems):
+            raise _refused(wrong)
+
+
+def _move_in(store: Folder, stage: Folder, runs: Collection[RunEntry]) -> Imported:
+    keys = store.folders()
+    folded = {key.casefold() for key in keys}
+    for run in runs:
+        if run.key.casefold() in folded and run.key not in keys:
+            raise _refused(f"its key {run.key} is here in other case")
+    already = [run for run in runs if _is_here(store, stage, run)]
+    new = [run for run in runs if run not in already]
+    for run in new:
+        make_durable(stage.below(run.place))
+    for run in new:
+        key = store.folder(run.key, create=True)
+        if key.has(run.run_id):
+            raise _other(run)  # it came meanwhile
+        stage.folder(run.key).move(run.run_id, key, run.run_id)
+        key.sync()
+    store.sync()
+    return Imported(tuple(run.place for run in new), tuple(run.place for run in already))
+
+
+def _is_here(store: Folder, stage: Folder, run: RunEntry) -> bool:
+    """Whether the same run is in the store; IntegrityError if another one has its id."""
+    try:
+        here = store.folder(run.key).folder(run.run_id)
+    except FileNotFoundError:
+        return False
+    if _fingerprint(here) != _fingerprint(stage.below(run.place)):
+        raise _other(run)
+    return True
+
+
+def _fingerprint(bundle: Folder) -> list[str]:
+    """sha-256 of the documents that say what the run is; the summary has the digests of all
+    others.
+    """
+    return [
+        digest(bundle, name)
+        for name in (bundle_names.RUN, bundle_names.EVENTS, bundle_names.SUMMARY)
+        if bundle.has(name)
+    ]
+
+
+def _other(run: RunEntry) -> IntegrityError:
+    return _refused(
+        f"another run is here as {run.place}, with other content; `bundles verify` looks at it"
+    )
+
+
+def _refused(why: str) -> IntegrityError:
+    return IntegrityError(f"The archive is refused: {why}. Nothing was imported.")

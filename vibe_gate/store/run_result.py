@@ -1,0 +1,470 @@
+"""What an agent's run did, rebuilt from its bundle alone: `read_bundle(directory)` gives a
+`RunResult`.
+
+A bundle is a whole run's folder (`.vibe-artifacts/<key>/<run id>`) or one turn's in it
+(`nodes/<node id>/turn-001`), sealed or not, here or copied anywhere. Opening looks at the summary;
+everything is read on request, compared with the run's seal and with the hashes of the contents, and
+not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from msgspec import Struct
+
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType
+from vibe_gate.domain.document import parse_object, read
+from vibe_gate.domain.event import Graph, fold
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.turn import GitState, TurnGit, TurnTodo
+from vibe_gate.domain.wire import end_kind
+from vibe_gate.errors import AgentFailed, StorageError, UsageError
+from vibe_gate.store import bundle_names, changed_files
+from vibe_gate.store.bundle_events import Message, Timeline, Tools, calls_of, messages_of
+from vibe_gate.store.bundle_location import (
+    BundleLocation,
+    BundleState,
+    corrupt,
+    locate,
+    open_folder,
+    read_summary,
+    sealed_summary,
+    turns_of,
+)
+from vibe_gate.store.changed_files import Files
+from vibe_gate.store.contents import TextRedactor, digest_of
+from vibe_gate.store.ndjson_log import Log
+from vibe_gate.store.turn_summary import HookCaptureStatus, TurnMetrics, TurnSummary, todos_after
+
+Letter = Literal["A", "M", "D", "R", "T"]
+_LETTERS: dict[ChangeType, Letter] = {
+    "added": "A",
+    "modified": "M",
+    "deleted": "D",
+    "renamed": "R",
+    "type_changed": "T",
+}
+
+MAX_MESSAGE_CHARACTERS = 10_000
+"""Of an annotation."""
+
+_NOW = partial(datetime.now, UTC)
+
+
+class NameStatus(Struct, frozen=True):
+    """One line of `git diff --name-status`: A, M, D, R or T (type changed); paths as shown."""
+
+    path: str
+    change: Letter
+    old_path: str | None
+
+
+class Attachment(Struct, frozen=True):
+    """What an annotation shows beside its message: bytes (redacted before they are kept) and their
+    type.
+    """
+
+    body: bytes
+    content_type: str = "text/plain"
+
+
+class Annotation(Struct, frozen=True):
+    """One remark. `ts` in milliseconds; `turn` as in a message; `attachment`: content_type, sha256,
+    size, name.
+    """
+
+    message: str
+    type: str
+    ts: int
+    turn: str
+    attachment: Mapping[str, Any] | None
+
+
+class Git(Struct, frozen=True):
+    """The repository before and after (HEAD, and whether anything was uncommitted); None if it is
+    not known.
+    """
+
+    before: GitState | None
+    after: GitState | None
+    _files: Files
+
+    @property
+    def changed_count(self) -> int:
+        """How many files changed."""
+        return self._files.stats().total
+
+    def diff_summary(self) -> list[NameStatus]:
+        """What changed, as `git diff --name-status` says it."""
+        return [
+            NameStatus(file.path, _LETTERS[file.change_type], file.old_path)
+            for file in self._files.changed()
+        ]
+
+
+def read_bundle(
+    directory: Path | str | RunEntry,
+    *,
+    redact: TextRedactor | None = None,
+    clock: Callable[[], datetime] = _NOW,
+) -> RunResult:
+    """The run or the turn whose bundle is `directory`, from disk alone.
+
+    An entry of `find_bundles` stands for its `bundle`, a folder below the current one.
+    `redact` and `clock` are for annotations: what is written passes through the one (without
+    it nothing can be annotated) and is dated by the other.
+    StorageError: there is no bundle. IntegrityError: its summary is not what was written.
+    """
+    folder = directory.bundle if isinstance(directory, RunEntry) else directory
+    return RunResult(locate(Path(folder)), redact, clock)
+
+
+class RunResult:
+    """One run or one turn, read from its bundle; open one with `read_bundle`.
+
+    Every member raises StorageError if the bundle cannot be read, and
+    IntegrityError, which names the file, if it is not what was written.
+    All texts in a bundle are untrusted: a model, a tool or a repository wrote them.
+    """
+
+    __slots__ = ("_bundle", "_clock", "_redact", "state")
+
+    def __init__(
+        self, bundle: BundleLocation, redact: TextRedactor | None, clock: Callable[[], datetime]
+    ) -> None:
+        self._bundle = bundle
+        self._redact = redact
+        self._clock = clock
+        self.state: BundleState = bundle.state()
+        """`sealed`, `running` (its writer lives) or `incomplete`."""
+        if self.complete:
+            _ = self._run_summary() if self.is_run else self._turn_summary()
+
+    def __repr__(self) -> str:
+        return f"<RunResult {self.state} {str(self.bundle_dir)!r}>"
+
+    @property
+    def bundle_dir(self) -> Path:
+        """Where the bundle is, absolute."""
+        return self._bundle.directory
+
+    @property
+    def complete(self) -> bool:
+        """Whether the bundle was sealed. Of one that was not, everything is what was recorded until
+        now.
+        """
+        return self.state == "sealed"
+
+    @property
+    def status(self) -> str:
+        """How the agent's session ended: done, answered, timeout, budget, max_turns, refused,
+        max_tokens, api_error ...
+
+        Of a run: of the first of its turns that did not end well, else "done". Of a bundle that is
+        not sealed: `state`.
+        """
+        if not self.complete:
+            return self.state
+        failed = self._failed_turn()
+        if failed is not None:
+            return failed.status
+        return "done" if self.is_run else self._turn_summary().status
+
+    @property
+    def error(self) -> str:
+        """Why the session did not end well, as a sentence; "" if it did."""
+        if not self.complete:
+            return f"The {'run' if self.is_run else 'turn'} is {self.state}: it did not end."
+        failed = self._failed_turn()
+        return "" if failed is None else failed.detail or f"The session ended as {failed.status}."
+
+    def raise_for_status(self) -> Self:
+        """Raise AgentFailed if the session did not end well; else give this result back."""
+        if error := self.error:
+            raise AgentFailed(error, self.status, self)
+        return self
+
+    def _failed_turn(self) -> TurnSummary | None:
+        """The summary of the first turn whose session did not end well; earlier versions wrote no
+        status.
+        """
+        for turn in self.turns() if self.is_run else [self]:
+            if not turn.complete:
+                continue
+            summary = turn._turn_summary()
+            if summary.status and end_kind(summary.status) != "finished":
+                return summary
+        return None
+
+    @property
+    def summary(self) -> Summary:
+        """The verdict of a sealed run, after every file of it was compared with the seal and the
+        receipt.
+
+        StorageError: the run is not finished, so there is no verdict, or this is one turn of a run.
+        """
+        if not self.is_run:
+            raise StorageError("A turn has no verdict of its own; open its run.")
+        return sealed_summary(self._bundle)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """run.json: prompt, workflow, mode, change, budgets, versions, definitions."""
+        return self._bundle.bare().document(bundle_names.RUN, parse_object)
+
+    def graph(self) -> Graph:
+        """The run's graph, folded from its events. IntegrityError also if they give more than any
+        run's.
+        """
+        try:
+            return fold(self._bundle.bare().events())
+        except ValueError as error:
+            raise corrupt(self._bundle.path(bundle_names.EVENTS), str(error)) from error
+
+    @property
+    def metrics(self) -> TurnMetrics:
+        """Tokens, USD, milliseconds, tool calls, changed files; None is "not known", as most is
+        until the seal.
+        """
+        if self.complete and not self.is_run:
+            return self._turn_summary().metrics
+        calls = len(self.tools.all())
+        if not self.complete:
+            return TurnMetrics(tool_calls=calls)
+        summary = self._run_summary()
+        return TurnMetrics(
+            total_tokens=summary.cost.input_tokens + summary.cost.output_tokens,
+            total_cost_usd=summary.cost.usd,
+            cost_basis=summary.cost.basis,
+            duration_ms=summary.duration_ms,
+            tool_calls=calls,
+            files_changed=len(summary.change.files),
+        )
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation, turn after turn: heads with `role`, `summary`, `ts` and `load()`."""
+        return tuple(message for turn in self._turn_bundles() for message in messages_of(turn))
+
+    @property
+    def todos(self) -> list[TurnTodo]:
+        """The agents' own lists at the end, turn after turn."""
+        if self.is_run:
+            return [todo for turn in self.turns() for todo in turn.todos]
+        if self.complete:
+            return list(self._turn_summary().todos)
+        todos: list[TurnTodo] = []
+        for event, _ in self._bundle.records(bundle_names.EVENTS):
+            if event.get("type") == "todo":
+                todos = todos_after(todos, event)
+        return todos
+
+    @property
+    def git(self) -> Git:
+        """The repository before and after, and what changed between."""
+        if not self.complete:
+            return Git(None, None, Files())
+        if not self.is_run:
+            known = self._turn_summary().git or TurnGit()
+            return Git(known.before, known.after, self.files)
+        change = self._run_summary().change
+        before = GitState(head=change.base_commit, dirty=False)
+        after = GitState(
+            head=change.head_commit or change.base_commit, dirty=not change.head_commit
+        )
+        return Git(before, after, self.files)
+
+    @property
+    def files(self) -> Files:
+        """A run's reviewed change; what the agent changed during a turn. None until the seal."""
+        if not self.complete:
+            return Files()
+        if self.is_run:
+            return changed_files.of_run(self._bundle, self._run_summary().change.files)
+        return changed_files.of_turn(self._bundle, self._turn_summary().files)
+
+    def content(self, sha256: str) -> bytes:
+        """A stored content by its sha-256 in hex, of either side; a run's turns are looked through,
+        too.
+
+        StorageError: the bundle has none of that hash. IntegrityError: its bytes have another.
+        """
+        if changed_files.SHA256.fullmatch(sha256) is not None:
+            for bundle in (self._bundle, *self._turn_bundles()):
+                before, after = (
+                    changed_files.stored(bundle, "before", sha256),
+                    changed_files.stored(bundle, "after", sha256),
+                )
+                if (data := before if after is None else after) is not None:
+                    return data
+        raise StorageError(f"The bundle has no content with the hash {sha256[:64]!r}.")
+
+    @property
+    def tools(self) -> Tools:
+        """The tool calls that hooks saw."""
+        if self.is_run:
+            found = [call for turn in self.turns() for call in turn.tools.all()]
+            return Tools(tuple(sorted(found, key=lambda call: call.started_at)))
+        missing = self._turn_summary().hook_capture_status.missing_events if self.complete else None
+        return Tools(tuple(calls_of(self._bundle, missing)))
+
+    @property
+    def timeline(self) -> Timeline:
+        """The run's events, the SDK's and the hooks', merged by time."""
+        return Timeline(self._bundle if self.is_run else None, tuple(self._turn_bundles()))
+
+    @property
+    def hook_capture_status(self) -> HookCaptureStatus:
+        """Whether hooks saw every tool call start and end, and what is missing; of a run, over all
+        its turns.
+        """
+        if not self.is_run:
+            unfinished = HookCaptureStatus(complete=False, warnings=("the turn is not finished",))
+            return self._turn_summary().hook_capture_status if self.complete else unfinished
+        found = [(turn._bundle.inside, turn.hook_capture_status) for turn in self.turns()]
+        return HookCaptureStatus(
+            complete=self.complete and all(status.complete for _, status in found),
+            missing_events=tuple(
+                f"{turn}: {event}" for turn, status in found for event in status.missing_events
+            ),
+            warnings=tuple(
+                f"{turn}: {warning}" for turn, status in found for warning in status.warnings
+            ),
+        )
+
+    def turns(self) -> list[RunResult]:
+        """The turns of a run in the order in which they started; of a turn itself, none."""
+        if not self.is_run:
+            return []
+        return [RunResult(bundle, self._redact, self._clock) for bundle in self._turn_bundles()]
+
+    def log(self, node: str = "") -> str:
+        """The readable transcript: a turn's, or those of all turns of a run (of one node), each
+        under its folder.
+        """
+        if self.is_run:
+            turns = [
+                turn
+                for turn in self.turns()
+                if not node or turn._bundle.inside.split("/")[1] == node
+            ]
+            return "".join(f"==== {turn._bundle.inside}\n{turn.log()}" for turn in turns)
+        if not self._bundle.has(bundle_names.TURN_LOG):
+            return ""
+        return self._bundle.document(bundle_names.TURN_LOG, bytes.decode)
+
+    def annotate(
+        self, message: str, type: str = "notice", attachment: Attachment | None = None
+    ) -> None:
+        """Append a remark to the run's `annotations.ndjson`. No seal covers it and none is broken
+        by it.
+
+        It is redacted first. UsageError: longer than 10,000 characters, more than
+        10,000,000 bytes attached, or the bundle was read without `redact`.
+        """
+        if self._redact is None:
+            raise UsageError(
+                "Pass `redact` to read_bundle to annotate: what is written is redacted first."
+            )
+        if not (isinstance(message, str) and isinstance(type, str)):
+            raise UsageError(
+                f"An annotation's message and type are texts, not {message!r:.40} and {type!r:.40}."
+            )
+        if len(message) > MAX_MESSAGE_CHARACTERS:
+            raise UsageError(
+                f"An annotation has at most {MAX_MESSAGE_CHARACTERS:,} characters; attach the rest."
+            )
+        record = {
+            "ts": bundle_names.milliseconds(self._clock()),
+            "type": self._redact.text(type),
+            "message": self._redact.text(message),
+            "turn": self._bundle.inside,
+        }
+        try:
+            _append(self._bundle, record, attachment, self._redact)
+        except OSError as error:
+            raise StorageError(
+                f"The annotation was not written: {error.strerror or error}."
+            ) from error
+
+    def annotations(self) -> list[Annotation]:
+        """The remarks, oldest first; a run's include those on its turns."""
+        return list(_annotations(self._bundle))
+
+    @property
+    def is_run(self) -> bool:
+        """Whether this is a whole run's bundle, and not one turn's."""
+        return not self._bundle.inside and (
+            self._bundle.has(bundle_names.RUN) or self._bundle.has(bundle_names.GRAPH)
+        )
+
+    def _run_summary(self) -> Summary:
+        return self._bundle.bare().document(
+            bundle_names.SUMMARY, lambda data: read_summary(parse_object(data))
+        )
+
+    def _turn_summary(self) -> TurnSummary:
+        return self._bundle.document(
+            bundle_names.SUMMARY, lambda data: read(TurnSummary, parse_object(data))
+        )
+
+    def _turn_bundles(self) -> list[BundleLocation]:
+        if not self.is_run:
+            return [self._bundle]
+        turn = turns_of(self._bundle)
+        started = (event for event in self._bundle.events() if event.type == "turn.started")
+        once = dict.fromkeys((str(event.node_id), str(event.data["turn"])) for event in started)
+        return [turn(node, name) for node, name in once]
+
+
+# Annotations are beside the sealed files, those on a turn in its run's folder, too: no seal covers
+# them.
+
+
+def _append(
+    bundle: BundleLocation,
+    record: dict[str, Any],
+    attachment: Attachment | None,
+    redact: TextRedactor,
+) -> None:
+    folder = open_folder(bundle.root)
+    if attachment is not None:
+        body = attachment.body
+        if len(body) > LARGEST_CONTENT or len(body := redact.data(body)) > LARGEST_CONTENT:
+            raise UsageError(
+                f"An attachment has at most {LARGEST_CONTENT:,} bytes, placeholders included."
+            )
+        sha256 = digest_of(body)
+        folder.folder(bundle_names.ATTACHED, create=True).place(sha256, body)
+        record["attachment"] = {
+            "content_type": redact.text(attachment.content_type),
+            "sha256": sha256,
+            "size": len(body),
+            "name": f"{bundle_names.ATTACHED}/{sha256}",
+        }
+    log = Log(folder, bundle_names.ANNOTATIONS, first=0)
+    try:
+        log.append(lambda seq: {"seq": seq} | record)
+    finally:
+        log.close()
+
+
+def _annotations(bundle: BundleLocation) -> Iterator[Annotation]:
+    for record, _ in bundle.bare().records(bundle_names.ANNOTATIONS):
+        match record:
+            case {"message": str(message), "type": str(type), "ts": int(ts), "turn": str(turn)}:
+                if bundle.inside in {"", turn}:
+                    attachment = record.get("attachment")
+                    yield Annotation(
+                        message,
+                        type,
+                        ts,
+                        turn,
+                        attachment if isinstance(attachment, dict) else None,
+                    )

@@ -1,0 +1,264 @@
+"""Everything that is wrong with a store, in one go. Reads only; what runs or is unfinished is not
+wrong.
+
+A file of a sealed run is right if its digest is, and what it names must be there. Of an unfinished
+run the names of the files, the contents and the torn ends of logs are looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from vibe_gate.domain import receipt
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.change import LARGEST_CONTENT
+from vibe_gate.domain.document import read
+from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
+from vibe_gate.errors import StorageError
+from vibe_gate.store import bundle_names
+from vibe_gate.store.bundle_location import (
+    digest,
+    parse_events,
+    read_object,
+    read_summary,
+    reason,
+    receipt_fault,
+    seal_fault,
+    state_of,
+)
+from vibe_gate.store.bundle_names import Entry, part_of, walk
+from vibe_gate.store.contents import content_fault
+from vibe_gate.store.folder import TEMPORARY, Folder
+from vibe_gate.store.ndjson_log import lines
+from vibe_gate.store.run_list import bare_entries
+from vibe_gate.store.store_folder import open_store_folder
+from vibe_gate.store.turn_summary import TurnSummary
+
+MAX_PROBLEMS = 20_000
+"""Of one run; a small archive can name half a million contents that are not in it."""
+
+_UNFINISHED = "unfinished file of a writer that ended"
+
+
+def verify_store(
+    root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None
+) -> Verified:
+    """Check the store below `root`: all of it, or some of its runs only. StorageError if it cannot
+    be read.
+    """
+    store = open_store_folder(root)
+    if store is None:
+        return Verified(0, 0, ())
+    problems: list[Problem] = []
+    run_count = content_count = 0
+    try:
+        if runs is None:
+            problems += _unfinished_files(store)
+        for entry in bare_entries(store) if runs is None else runs:
+            audit = _audit_run(store, entry, provenance)
+            if audit is not None:
+                run_count += 1
+                content_count += audit.contents
+                problems += audit.problems
+    except OSError as error:
+        raise StorageError(
+            f"{error.filename or STORE} cannot be read: {error.strerror}."
+        ) from error
+    problems.sort(key=lambda problem: (problem.place, problem.what))
+    return Verified(run_count, content_count, tuple(problems))
+
+
+def _unfinished_files(store: Folder) -> list[Problem]:
+    """The temporary files at the top of the store. OSError."""
+    temporary_names = [entry.name for entry in store.entries() if entry.name.startswith(TEMPORARY)]
+    return [Problem("untidy", "temporary", name, _UNFINISHED) for name in temporary_names]
+
+
+def _audit_run(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit | None:
+    """None: the run was removed meanwhile."""
+    audit = Audit(entry.key, entry.run_id)
+    try:
+        key = store.folder(entry.key)
+        audit.check(key.folder(entry.run_id))
+        key.status(entry.run_id)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        audit.problems = [
+            Problem(
+                "corrupt",
+                "unreadable",
+                entry.place,
+                f"cannot be read: {error.strerror}",
+                entry.place,
+            )
+        ]
+    foreign = provenance.foreign(entry.key, entry.run_id)
+    is_running = [problem.state for problem in audit.problems[:1]] == ["running"]
+    if foreign and not (is_running and not provenance.tracked):
+        audit.problems.append(Problem("foreign", "run", entry.place, foreign, entry.place))
+    return audit
+
+
+class Audit:
+    """Everything that is wrong with one run: its files, its contents; of a sealed one its seal,
+    receipt and references.
+
+    `problems` are in the order of the files, contents after others; `contents` counts the contents
+    that were hashed.
+    """
+
+    def __init__(self, key: str, run_id: str) -> None:
+        self.problems: list[Problem] = []
+        self.contents = 0
+        self._key = key
+        self._run_id = run_id
+        self._run = f"{key}/{run_id}"
+        self._is_sealed = False
+        self._sealed_digests: dict[str, str] | None = None  # until the seal was read
+        self._present_names: set[str] = set()
+        self._content_faults: dict[
+            str, str
+        ] = {}  # contents that are not what their names say, and why
+        self._referenced_contents: set[str] = (
+            set()
+        )  # contents without suffixes, that events and turns' summaries name
+
+    def check(self, bundle: Folder) -> None:
+        """Look at the run in `bundle`; a running one is left alone. OSError."""
+        state = state_of(bundle)
+        if state == "running":
+            self._note_problem("running", "run", "", "it is still running")
+            return
+        self._is_sealed = state == "sealed"
+        if not self._is_sealed:
+            receipted = f"{bundle_names.SUMMARY} is missing: it was deleted, or the run ended right after its receipt"
+            self._note_problem(
+                "incomplete",
+                "run",
+                "",
+                receipted if bundle.has(bundle_names.RECEIPT) else "it ended before its verdict",
+            )
+        elif bundle_names.SUMMARY in bundle.files():
+            with self._reading(bundle_names.SUMMARY):
+                self._check_seal(bundle)
+        missing = set(self._sealed_digests or ())
+        with self._reading(""):
+            for entry in walk(bundle):
+                self._present_names.add(entry.name)
+                with self._reading(entry.name, "log" if entry.part == "log" else "document"):
+                    self._check_entry(entry)
+                if self._sealed_digests is not None and entry.is_vouched:
+                    missing.discard(entry.name)
+                    with self._reading(entry.name):
+                        fault = seal_fault(entry, self._sealed_digests.get(entry.name))
+                        if fault:
+                            self._note_problem("corrupt", "digest", entry.name, fault)
+        for name in sorted(missing):
+            self._note_problem("corrupt", "digest", name, "it is missing")
+        for name, fault in self._content_faults.items():
+            if self._is_sealed or _unsuffixed(name) in self._referenced_contents:
+                self._note_problem("corrupt", "content", name, fault)
+            else:
+                self._note_problem("untidy", "temporary", name, _UNFINISHED)
+        if self._is_sealed:
+            self._check_references()
+
+    @contextlib.contextmanager
+    def _reading(self, name: str, what: ProblemKind = "document") -> Iterator[None]:
+        """What cannot be read is a problem like others, and the rest is still checked."""
+        try:
+            yield
+        except OSError as error:
+            self._note_problem("corrupt", "unreadable", name, f"cannot be read: {error.strerror}")
+        except ValueError as error:
+            self._note_problem("corrupt", what, name, reason(error))
+
+    def _note_problem(self, state: ProblemState, what: ProblemKind, name: str, fault: str) -> None:
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(
+                Problem(state, what, f"{self._run}/{name}" if name else self._run, fault, self._run)
+            )
+
+    def _check_seal(self, bundle: Folder) -> None:
+        document = read_object(bundle, bundle_names.SUMMARY)
+        vouched = document.pop("digests", None)
+        if not isinstance(vouched, dict):
+            raise ValueError("it vouches for no files")
+        self._sealed_digests = {name: str(sha256) for name, sha256 in vouched.items()}
+        files = {
+            name: sha256
+            for name, sha256 in self._sealed_digests.items()
+            if name != bundle_names.RECEIPT
+        }
+        summary = read_summary(document)
+        if (summary.run_id, summary.key) != (self._run_id, self._key):
+            raise ValueError("it belongs to another run")
+        if bundle_names.RECEIPT in bundle.files():
+            raw = bundle.read(bundle_names.RECEIPT, receipt.MAX_BYTES)
+            if why := receipt_fault(raw, document, files):
+                self._note_problem("corrupt", "document", bundle_names.RECEIPT, why)
+
+    def _check_entry(self, entry: Entry) -> None:
+        if entry.is_temporary:
+            self._note_problem("untidy", "temporary", entry.name, _UNFINISHED)
+        elif not entry.is_file or (
+            entry.part is None and entry.name not in (self._sealed_digests or ())
+        ):
+            self._note_problem("corrupt", "entry", entry.name, "no bundle has such a file")
+        elif entry.part == "content":
+            self.contents += 1
+            if why := content_fault(entry.folder, entry.base):
+                self._content_faults[entry.name] = why
+        elif entry.part == "attached":
+            if digest(entry.folder, entry.base) != entry.base:
+                self._note_problem(
+                    "corrupt", "entry", entry.name, "its bytes do not match the hash in its name"
+                )
+        else:
+            self._note_references(entry)
+
+    def _note_references(self, entry: Entry) -> None:
+        """The contents that the run's events or a turn's summary name. OSError, ValueError: neither
+        can be read.
+        """
+        if entry.name == bundle_names.EVENTS:
+            for event in parse_events(lines(entry.folder, entry.base)):
+                name = event.data.get("artifact") if event.type == "artifact.written" else None
+                if isinstance(name, str) and part_of(name) == "content":
+                    self._referenced_contents.add(_unsuffixed(name))
+        elif (
+            entry.part == "document"
+            and entry.base == bundle_names.SUMMARY
+            and entry.name != bundle_names.SUMMARY
+        ):
+            for file in read(TurnSummary, read_object(entry.folder, entry.base)).files:
+                for side, content in (("before", file.before), ("after", file.after)):
+                    if content is not None and content.size <= LARGEST_CONTENT:
+                        turn = entry.name.removesuffix(f"/{bundle_names.SUMMARY}")
+                        self._referenced_contents.add(f"{turn}/files/{side}/{content.sha256}")
+
+    def _check_references(self) -> None:
+        """What the logs and the turns say was kept must be there."""
+        contents = {_unsuffixed(name) for name in self._present_names if part_of(name) == "content"}
+        for name in sorted(self._referenced_contents - contents):
+            self._note_problem("corrupt", "missing", name, "it was kept, and is missing")
+        turns = {
+            name.rpartition("/")[0]
+            for name in self._present_names
+            if bundle_names.is_turn(name.rpartition("/")[0])
+        }
+        for turn in sorted(turns):
+            if f"{turn}/{bundle_names.SUMMARY}" not in self._present_names:
+                self._note_problem(
+                    "incomplete", "turn", turn, "the turn has no summary: its session did not end"
+                )
+
+
+def _unsuffixed(content: str) -> str:
+    """The place of a content by its hash alone, as turns' summaries have it; a node's id may have
+    dots.
+    """
+    return content[: content.rindex("/") + 65]

@@ -1,0 +1,74 @@
+"""Extracts of summaries, kept in the repository's state: so figures about many runs read each
+summary once.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from vibe_gate.domain.bundles import STORE
+from vibe_gate.store.run_list import RACY_NS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from vibe_gate.domain.bundles import RunEntry
+    from vibe_gate.domain.summary import Summary
+    from vibe_gate.store.worktree_bundles import Bundles
+
+
+@contextmanager
+def open_extracts(
+    bundles: Bundles, form: int, make: Callable[[Summary], str]
+) -> Iterator[Extracts]:
+    """Texts that `make` makes of summaries, each once: the index keeps those that are made in this
+    block.
+    """
+    extracts = Extracts(bundles, form, make)
+    yield extracts
+    extracts.keep()
+
+
+class Extracts:
+    """Texts that are made of summaries. `form` is that of the texts: those that are kept in another
+    are made anew.
+
+    A text counts as long as its run's folder has the ctime that it had, which no program can set.
+    """
+
+    def __init__(self, bundles: Bundles, form: int, make: Callable[[Summary], str]) -> None:
+        self._bundles = bundles
+        self._index = index = bundles.index
+        self._form = form
+        self._make = make
+        self._store = f"{bundles.root}/{STORE}/"
+        self._known = {} if index is None else index.extracts(form)
+        self._settled = time.time_ns() - RACY_NS
+        self._made: dict[str, tuple[int, str]] = {}
+
+    def __call__(self, entry: RunEntry) -> str:
+        """The text of a sealed run; "" if its summary cannot be read any more, or is not for
+        keeping.
+        """
+        place = entry.place
+        try:
+            ctime = os.lstat(self._store + place).st_ctime_ns
+        except OSError:
+            return ""
+        before, text = self._known.get(place, (0, ""))
+        if before == ctime:
+            return text
+        summary = self._bundles.summary(entry)
+        text = "" if summary is None else self._make(summary)
+        if text and ctime < self._settled:
+            self._made[place] = ctime, text
+        return text
+
+    def keep(self) -> None:
+        """Keep what was made, and forget runs that are gone."""
+        if self._index is not None and self._made:
+            gone = [place for place in self._known if not os.path.lexists(self._store + place)]
+            self._index.put_extracts(self._form, self._made, gone)

@@ -1,0 +1,66 @@
+"""What a run was for a test: a line of its annotations, which no seal covers; the test ends after
+the run is sealed.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from vibe_gate.domain.attempt import TestedRun
+from vibe_gate.domain.bundles import STORE, RunEntry
+from vibe_gate.domain.document import parse_object, read
+from vibe_gate.store import bundle_names
+from vibe_gate.store.folder import Folder
+from vibe_gate.store.ndjson_log import Log, lines
+from vibe_gate.store.store_folder import require_untracked, unreadable
+
+if TYPE_CHECKING:
+    from vibe_gate.store.worktree_bundles import Bundles
+
+TYPE = "test"
+"""Of the annotation; its object of this name has the fields of a TestedRun."""
+
+
+def read_tested_run(bundles: Bundles, entry: RunEntry) -> TestedRun | None:
+    """What the run was for a test; None: it was no test's, or what says so cannot be read."""
+    if not os.path.lexists(bundles.root / entry.bundle / bundle_names.ANNOTATIONS):
+        return None  # most runs: ten thousand are asked at once
+    try:
+        bundle = Folder.at(bundles.root).folder(STORE).below(entry.place)
+        notes = [
+            record[TYPE]
+            for record in map(parse_object, lines(bundle, bundle_names.ANNOTATIONS))
+            if TYPE in record
+        ]
+        return read(TestedRun, notes[-1]) if notes else None
+    except (OSError, ValueError):
+        return None
+
+
+def note_tested_run(bundles: Bundles, entry: RunEntry, run: TestedRun, at: datetime) -> None:
+    """Append what the recorded run was for a test to its annotations; `run` is redacted.
+    StorageError.
+    """
+    times = f", repetition {run.repetition}" if run.repetition > 1 else ""
+    message = f"{run.test}{times}: {run.result}"
+    about = {
+        "ts": bundle_names.milliseconds(at),
+        "type": TYPE,
+        "message": message,
+        "turn": "",
+        TYPE: to_builtins(run),
+    }
+    require_untracked(bundles.provenance.tracked)
+    try:
+        bundle = Folder.at(bundles.root).folder(STORE).below(entry.place)
+        log = Log(bundle, bundle_names.ANNOTATIONS, first=0)
+        try:
+            log.append(lambda seq: {"seq": seq} | about)
+        finally:
+            log.close()
+    except OSError as error:
+        raise unreadable(error) from error
