@@ -95,7 +95,7 @@ VERDICTS = {
     "RunVerdict": ("judging",),
     "PostedVerdict": ("judging",),
     "CriterionResult": ("judging", "checks"),
-    "Summary": ("run/summary.py",),
+    "Summary": ("run/run_documents.py",),
 }
 """What says how something came out -> where alone it is made; a document that is read is none of
 these calls.
@@ -105,16 +105,16 @@ COPIES = {
     "outcome": (
         "judging",
         "checks",
-        "run/summary.py",
-        "run/graph.py",
+        "run/run_documents.py",
+        "run/stage_graph.py",
         "run/schedule.py",
         "report/answers.py",
         "store/run_list.py",
     ),
-    "exit_code": ("judging", "run/summary.py", "store/run_list.py"),
+    "exit_code": ("judging", "run/run_documents.py", "store/run_list.py"),
 }
 """A field -> where alone a copy gets another value of it: judging's verdicts and the summaries that
-are made of them; the stages of a workflow (run/graph.py, run/schedule.py); the words of nodes in a
+are made of them; the stages of a workflow (run/stage_graph.py, run/schedule.py); the words of nodes in a
 drawing and of runs in a list, as their summaries say.
 """
 

@@ -7,7 +7,7 @@ from typing import get_args
 from vibe_gate.agent.turn_runner import NODE_STATUS
 from vibe_gate.domain.wire import EndKind, Status, end_kind
 from vibe_gate.faces.pytest_plugin.vibe import UNDECIDED
-from vibe_gate.run.result import OUTCOMES
+from vibe_gate.run.stage_result import OUTCOMES
 
 
 def test_every_end_of_a_session_has_one_meaning_and_everybody_goes_by_it() -> None:

@@ -30,7 +30,7 @@ from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import Standing, StandingVerdict, no_verdict
 from vibe_gate.forge import CheckRun, Conclusion, open_forge
 from vibe_gate.run.review import Review
-from vibe_gate.run.summary import nothing
+from vibe_gate.run.run_documents import nothing
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 

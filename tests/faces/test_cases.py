@@ -18,7 +18,7 @@ from wire import answering
 
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.gate.cases import Case, CaseFile
-from vibe_gate.run.cases import compare
+from vibe_gate.run.case_reviews import compare
 from vibe_gate.store.clone_state import open_state
 
 pytestmark = pytest.mark.usefixtures("quick_agents")

@@ -26,7 +26,7 @@ from vibe_gate.faces.git_hook.sharing import share_prompts, without_password
 from vibe_gate.gate.shared_prompts import MAX_PROMPT, MAX_SESSION, shared_prompts
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import open_repository
-from vibe_gate.run.facts import what_was_asked
+from vibe_gate.run.fact_finding import what_was_asked
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
 from vibe_gate.store.clone_state import open_state

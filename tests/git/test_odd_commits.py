@@ -7,7 +7,7 @@ from gitbench import Bench
 from odd_commits import MESSAGES, SIGNATURES, every_odd_commit, write_odd_history
 
 from vibe_gate.errors import GateError, IntegrityError
-from vibe_gate.git.commits import LAST_SECOND, parse_commit
+from vibe_gate.git.commit_content import LAST_SECOND, parse_commit
 
 TREE, PARENT = "1" * 40, "2" * 40
 WITHOUT_DATE = {

@@ -18,7 +18,7 @@ from vibe_gate.domain.verdict import CheckedEvidence, Proof, Vote
 from vibe_gate.judging import brief, second_look_brief
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.cast_vote import RubricVotes
-from vibe_gate.run.summary import unreviewed
+from vibe_gate.run.run_documents import unreviewed
 
 NONCE = "0123456789abcdef0123456789abcdef"
 

@@ -10,7 +10,7 @@ from repos import Repo
 
 from vibe_gate.domain.document import plain
 from vibe_gate.git import open_repository
-from vibe_gate.run.changes import TurnChanges
+from vibe_gate.run.turn_changes import TurnChanges
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import open_store
 

@@ -220,7 +220,7 @@ import psutil
 from vibe_gate.faces import workers
 from vibe_gate.run.batch import carried_out
 from vibe_gate.run.cluster import Outfit, cluster_workers
-from vibe_gate.run.parcel import Home
+from vibe_gate.run.cluster_repository import Home
 
 died = "pathlib.Path('died')"
 once = f"import os, pathlib\\nif not {died}.exists(): {died}.touch(); os.kill(os.getpid(), 9)"

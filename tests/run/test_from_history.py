@@ -12,7 +12,7 @@ from command import on_a_terminal, vibe_gate
 from repos import GATE, RUBRIC, Repo
 
 from vibe_gate.git import open_repository
-from vibe_gate.run.history import proposals
+from vibe_gate.run.label_proposals import proposals
 
 DAY = 86_400
 CODE = {

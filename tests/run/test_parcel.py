@@ -23,8 +23,8 @@ from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.faces import workers
 from vibe_gate.faces.cli.pool import pool_of
 from vibe_gate.git import open_repository
+from vibe_gate.run.cluster_repository import Home, Unpacked, deliver, parcel_of
 from vibe_gate.run.each import CommitTask
-from vibe_gate.run.parcel import Home, Unpacked, deliver, parcel_of
 from vibe_gate.sandbox.task_process import TaskProcess
 from vibe_gate.store.clone_state import open_state
 

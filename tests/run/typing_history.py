@@ -13,7 +13,7 @@ from repos import Repo
 
 from vibe_gate.domain.matching import matches
 from vibe_gate.git import open_repository
-from vibe_gate.run.blame import line_origins
+from vibe_gate.run.line_origins import line_origins
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
 from vibe_gate.store.clone_state import open_state

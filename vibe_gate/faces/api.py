@@ -41,10 +41,10 @@ from vibe_gate.run import review as review_walk
 from vibe_gate.run import walk as workflow_walk
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
-from vibe_gate.run.result import StageResult
 from vibe_gate.run.review import Review
 from vibe_gate.run.stage_request import Context, Watcher
-from vibe_gate.run.workflow import workflow
+from vibe_gate.run.stage_result import StageResult
+from vibe_gate.run.workflow_steps import workflow
 from vibe_gate.store.run_result import RunResult
 
 __all__ = [

@@ -20,7 +20,7 @@ from vibe_gate.report.html import page
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, nobody
 from vibe_gate.report.html.view import EarlierRound
 from vibe_gate.run import rounds
-from vibe_gate.run.blame import MAX_FILES, line_origins
+from vibe_gate.run.line_origins import MAX_FILES, line_origins
 from vibe_gate.store import captured, captures
 from vibe_gate.store.run_result import RunResult
 

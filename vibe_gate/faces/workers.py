@@ -22,9 +22,9 @@ from vibe_gate.faces import progress
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.batch import SOON_USED_UP
-from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask, read_case_set
+from vibe_gate.run.case_reviews import CaseResult, CaseSet, CaseTask, read_case_set
+from vibe_gate.run.cluster_repository import Parcel, Unpacked
 from vibe_gate.run.each import CommitTask, commit_row, not_reviewed
-from vibe_gate.run.parcel import Parcel, Unpacked
 from vibe_gate.run.replay import ReplayTask, not_replayed, replay_row
 from vibe_gate.store.clone_state import State, open_state
 from vibe_gate.store.worktree_bundles import Bundles

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vibe_gate.domain.environment import read_environment
-from vibe_gate.git import place
+from vibe_gate.git import repository_place
+from vibe_gate.git.commit_log import commit_columns
 from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
 from vibe_gate.git.hooks import HeadCommit, Pushed
-from vibe_gate.git.listing import commit_columns
 from vibe_gate.git.program import run_as_user
 from vibe_gate.git.repository import Repository
-from vibe_gate.git.shipping import RepositoryCopy
+from vibe_gate.git.repository_copy import RepositoryCopy
 from vibe_gate.git.trees import Tree
 from vibe_gate.git.updates import NewCommit, Updates
 from vibe_gate.git.workspace import Workspace
 
 if TYPE_CHECKING:
-    from vibe_gate.git.making import Draft, make_repository
+    from vibe_gate.git.new_repository import Draft, make_repository
 
 __all__ = [
     "Credentials",
@@ -51,12 +51,12 @@ def open_repository(start: Path, environ: Mapping[str, str]) -> Repository:
     UsageError: no repository, a bare one, another owner's. UnsupportedRepository: a format
     that vibe-gate cannot read. One sentence each.
     """
-    return Repository(place.find(start, environ, read_environment(environ)))
+    return Repository(repository_place.find(start, environ, read_environment(environ)))
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
     if name in ("Draft", "make_repository"):
-        from vibe_gate.git import making
+        from vibe_gate.git import new_repository
 
-        return getattr(making, name)
+        return getattr(new_repository, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -33,7 +33,7 @@ from vibe_gate.domain.change import (
 )
 from vibe_gate.domain.escape import expression
 from vibe_gate.git.hooks import HookQueries
-from vibe_gate.git.objects import Objects
+from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import PATTERNS
 from vibe_gate.git.snapshot import WorkingTree, index_tree
 

@@ -22,7 +22,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, UsageError
-from vibe_gate.git.objects import Objects
+from vibe_gate.git.object_store import Objects
 from vibe_gate.git.trees import Tree
 
 _MAX_TARGET = 4095  # bytes; Linux takes no longer path

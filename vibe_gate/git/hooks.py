@@ -14,7 +14,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import Operation
 from vibe_gate.errors import InfrastructureError, IntegrityError
-from vibe_gate.git.commits import LAST_SECOND
+from vibe_gate.git.commit_content import LAST_SECOND
 from vibe_gate.git.program import run_as_user
 from vibe_gate.git.revisions import Revisions
 

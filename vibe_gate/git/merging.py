@@ -11,7 +11,7 @@ from pygit2.enums import MergeFavor
 
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.errors import IntegrityError
-from vibe_gate.git.objects import Objects
+from vibe_gate.git.object_store import Objects
 
 _FAVORS = {"": MergeFavor.NORMAL, "ours": MergeFavor.OURS, "theirs": MergeFavor.THEIRS}
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from vibe_gate.domain import paths
 from vibe_gate.domain.blame import BlamedLine, FileAt
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.git.commits import parse_commit
-from vibe_gate.git.objects import Objects
+from vibe_gate.git.commit_content import parse_commit
+from vibe_gate.git.object_store import Objects
 
 MAX_HISTORY = 2_000
 """Commits that changed one file, the newest first."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import InfrastructureError, StorageError
-from vibe_gate.git.objects import Objects, alternates_entry
+from vibe_gate.git.object_store import Objects, alternates_entry
 from vibe_gate.git.program import Finished, Program, finish
 from vibe_gate.git.revisions import MAX_NOTE_BYTES
 

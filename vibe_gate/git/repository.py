@@ -22,19 +22,19 @@ from vibe_gate.git import (
     export,
     fetch,
     origins,
-    place,
     remote_notes,
-    shipping,
+    repository_copy,
+    repository_place,
     workspace,
     worktrees,
 )
 from vibe_gate.git.diff import ChangeQueries
 from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
-from vibe_gate.git.objects import Objects
-from vibe_gate.git.place import Place
+from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import PATTERNS, Program
-from vibe_gate.git.shipping import RepositoryCopy
+from vibe_gate.git.repository_copy import RepositoryCopy
+from vibe_gate.git.repository_place import Place
 from vibe_gate.git.workspace import Workspace
 from vibe_gate.git.worktrees import StoreRoot
 
@@ -133,10 +133,12 @@ class Repository(ChangeQueries):
 
         It reads the trees from this one, and is of use while this one is open.
         """
-        from vibe_gate.git import making
+        from vibe_gate.git import new_repository
 
-        making.commit_trees(folder, self._objects, trees)
-        return Repository(place.find(folder, self._git.elsewhere(folder).environ, self.environment))
+        new_repository.commit_trees(folder, self._objects, trees)
+        return Repository(
+            repository_place.find(folder, self._git.elsewhere(folder).environ, self.environment)
+        )
 
     def patched(self, tree: str, patch: bytes, *, reverse: bool = False) -> str:
         """The tree that a patch makes of another, or with `reverse` was made of, to be read while
@@ -158,7 +160,7 @@ class Repository(ChangeQueries):
 
         UsageError: a shallow clone, or one without commits. InfrastructureError.
         """
-        return shipping.copied(self._place, self._objects, self.snapshot() if files else "")
+        return repository_copy.copied(self._place, self._objects, self.snapshot() if files else "")
 
     # Where agents write
 
@@ -347,7 +349,9 @@ class Repository(ChangeQueries):
         """Another working tree of this repository. UsageError if another repository is there by
         now.
         """
-        worktree_place = place.find(root, self._git.elsewhere(root).environ, self.environment)
+        worktree_place = repository_place.find(
+            root, self._git.elsewhere(root).environ, self.environment
+        )
         if worktree_place.common_dir.resolve() != self.common_dir.resolve():
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
         return Repository(worktree_place)

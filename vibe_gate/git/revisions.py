@@ -17,10 +17,15 @@ from vibe_gate.domain.change import EMPTY_TREE, MAX_COMMITS, Change
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import IntegrityError, RevisionError, StorageError, UsageError
-from vibe_gate.git.commits import CommitContent, CommitSignature, parse_commit, parse_signature
-from vibe_gate.git.objects import Objects
-from vibe_gate.git.place import Place
+from vibe_gate.git.commit_content import (
+    CommitContent,
+    CommitSignature,
+    parse_commit,
+    parse_signature,
+)
+from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import finish
+from vibe_gate.git.repository_place import Place
 from vibe_gate.git.trees import Tree
 
 _DEFAULT_BRANCHES = ("main", "master")

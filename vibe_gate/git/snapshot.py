@@ -31,9 +31,9 @@ from msgspec import Struct
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, UsageError
-from vibe_gate.git.objects import Objects
-from vibe_gate.git.place import Place
+from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import PATTERNS, CallTimeoutError, Finished, finish
+from vibe_gate.git.repository_place import Place
 from vibe_gate.git.worktrees import inner_worktrees
 
 _QUIET = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import TREE_MODE
 from vibe_gate.git.git_object import TreeEntry
-from vibe_gate.git.objects import Objects
+from vibe_gate.git.object_store import Objects
 
 
 class Tree:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.git.objects import Objects
+from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import Program
 
 if TYPE_CHECKING:

@@ -42,9 +42,9 @@ from vibe_gate.domain.turn import GitState
 from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
 from vibe_gate.git.diff import ChangeQueries
 from vibe_gate.git.export import RAW_ATTRIBUTES, export
-from vibe_gate.git.objects import Objects, alternates_entry
-from vibe_gate.git.place import Place
+from vibe_gate.git.object_store import Objects, alternates_entry
 from vibe_gate.git.program import PATTERNS, Finished
+from vibe_gate.git.repository_place import Place
 
 _ARTIFACTS = b".vibe-artifacts"
 _READ_BY_GIT = (b".gitignore", b".gitattributes")

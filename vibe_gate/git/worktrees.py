@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE
-from vibe_gate.git.place import Place, is_true, read_settings
 from vibe_gate.git.program import PATTERNS, Program
+from vibe_gate.git.repository_place import Place, is_true, read_settings
 
 _REGISTRY = "worktrees"
 """Folder of the common git directory with one folder for each linked worktree."""

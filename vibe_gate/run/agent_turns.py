@@ -22,9 +22,8 @@ from vibe_gate.domain.wire import TurnResult
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.trusted import WORKTREE
 from vibe_gate.git import Repository
-from vibe_gate.run.changes import TurnChanges
 from vibe_gate.run.kept_session import KeptSession
-from vibe_gate.run.result import OUTCOMES, StageResult
+from vibe_gate.run.run_tree import RunTree
 from vibe_gate.run.stage_request import (
     DATA_RULE,
     Material,
@@ -32,7 +31,8 @@ from vibe_gate.run.stage_request import (
     background_sections,
     handed_over,
 )
-from vibe_gate.run.tree import RunTree
+from vibe_gate.run.stage_result import OUTCOMES, StageResult
+from vibe_gate.run.turn_changes import TurnChanges
 from vibe_gate.sandbox import (
     agent_wall,
     command_environment_from,

@@ -30,7 +30,7 @@ from vibe_gate.errors import InfrastructureError
 from vibe_gate.gate.cases import Case
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.run.batch import SOON_USED_UP, SharedLimit, Workers, carried_out
-from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask
+from vibe_gate.run.case_reviews import CaseResult, CaseSet, CaseTask
 from vibe_gate.store.clone_state import State, open_state
 from vibe_gate.version import __version__
 

@@ -28,7 +28,14 @@ from distributed.comm import CommClosedError
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.run.batch import Workers
-from vibe_gate.run.parcel import Delivery, Home, Parcel, RepositoryTask, Unpacked, deliver
+from vibe_gate.run.cluster_repository import (
+    Delivery,
+    Home,
+    Parcel,
+    RepositoryTask,
+    Unpacked,
+    deliver,
+)
 from vibe_gate.sandbox.task_process import TaskProcess
 from vibe_gate.version import __version__
 

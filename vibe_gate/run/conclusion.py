@@ -16,20 +16,20 @@ from vibe_gate.judging.repeats import without_repeats
 from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
 from vibe_gate.judging.verdict import RunVerdict, changed_note
 from vibe_gate.receipts.issue_receipt import ReceiptIssuer
-from vibe_gate.run.graph import StageGraph
-from vibe_gate.run.record import issuer_of, keep_contents, seal
-from vibe_gate.run.result import StageResult
 from vibe_gate.run.review import Review, changed_since
-from vibe_gate.run.sharing import run_to_share, untold_notes
-from vibe_gate.run.stages import Stages
-from vibe_gate.run.summary import (
+from vibe_gate.run.run_bundle import issuer_of, keep_contents, seal
+from vibe_gate.run.run_documents import (
     capture_note,
     make_summary,
     merge_gate_answers,
     notes_on,
     unrecorded_note,
 )
-from vibe_gate.run.tree import RunTree
+from vibe_gate.run.run_tree import RunTree
+from vibe_gate.run.stage_graph import StageGraph
+from vibe_gate.run.stage_result import StageResult
+from vibe_gate.run.stage_runner import Stages
+from vibe_gate.run.team_store import run_to_share, untold_notes
 
 
 class WorkflowRun(Struct, frozen=True, kw_only=True):

@@ -14,8 +14,8 @@ from vibe_gate.context.world import RunContext
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.wire import TurnResult
 from vibe_gate.errors import StorageError
-from vibe_gate.run.result import StageResult
-from vibe_gate.run.tree import RunTree
+from vibe_gate.run.run_tree import RunTree
+from vibe_gate.run.stage_result import StageResult
 from vibe_gate.sessions import SessionMeta, Sessions
 
 

@@ -48,9 +48,9 @@ from vibe_gate.judging.second_look_brief import look_key, look_prompt
 from vibe_gate.judging.vote_counting import by_lines
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.each import batch_of, is_settled
-from vibe_gate.run.facts import what_was_asked
+from vibe_gate.run.fact_finding import what_was_asked
 from vibe_gate.run.review import StoredChange, review_in
-from vibe_gate.run.summary import WORKFLOW
+from vibe_gate.run.run_documents import WORKFLOW
 from vibe_gate.store.clone_state import State, open_state
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles

@@ -21,8 +21,8 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
-from vibe_gate.run.result import OUTCOMES, StageResult
-from vibe_gate.run.tree import RunTree
+from vibe_gate.run.run_tree import RunTree
+from vibe_gate.run.stage_result import OUTCOMES, StageResult
 from vibe_gate.store.run_result import RunResult, read_bundle
 
 LIMITS = ("base", "definitions", "max_cost_usd", "deadline_s")

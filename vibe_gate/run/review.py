@@ -43,10 +43,16 @@ from vibe_gate.judging.answers import Answers, without_asking
 from vibe_gate.judging.counted_answers import count_answers, find_open_fails, recount_fails
 from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
 from vibe_gate.report import sentences
-from vibe_gate.run.facts import catch_up, facts_of
-from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
-from vibe_gate.run.sharing import UnsharedRun, run_to_share, share_answers, untold_notes
-from vibe_gate.run.summary import (
+from vibe_gate.run.fact_finding import catch_up, facts_of
+from vibe_gate.run.run_bundle import (
+    issuer_of,
+    keep_contents,
+    open_run,
+    recording,
+    seal,
+    world_around,
+)
+from vibe_gate.run.run_documents import (
     answered_questions,
     capture_note,
     notes_on,
@@ -54,6 +60,7 @@ from vibe_gate.run.summary import (
     summary_of,
     unrecorded_note,
 )
+from vibe_gate.run.team_store import UnsharedRun, run_to_share, share_answers, untold_notes
 from vibe_gate.store import captured
 from vibe_gate.store.clone_state import State
 

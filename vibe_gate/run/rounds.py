@@ -23,7 +23,7 @@ from vibe_gate.git import Repository
 from vibe_gate.report.reported_finding import ReportedFinding
 from vibe_gate.report.round import answered_by, first_round, next_round
 from vibe_gate.report.round_record import RoundCounts, RoundRecord, record_round
-from vibe_gate.run.summary import WORKFLOW
+from vibe_gate.run.run_documents import WORKFLOW
 from vibe_gate.store.run_result import RunResult, read_bundle
 
 MOST_LOOKED_AT = 20

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.workflow import StageRule, UntilRule, WorkflowFile
 from vibe_gate.judging.votes import together
-from vibe_gate.run.result import StageResult
-from vibe_gate.run.workflow import Workflow
+from vibe_gate.run.stage_result import StageResult
+from vibe_gate.run.workflow_steps import Workflow
 
 
 async def scheduled(file: WorkflowFile, wf: Workflow) -> None:

@@ -15,7 +15,7 @@ from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.domain.workflow import IMAGE_TYPES, MAX_IMAGE_BYTES
 from vibe_gate.errors import UsageError
 from vibe_gate.judging.brief import fence
-from vibe_gate.run.result import StageResult
+from vibe_gate.run.stage_result import StageResult
 from vibe_gate.store.run_result import RunResult
 
 MAX_PATCH = 60_000

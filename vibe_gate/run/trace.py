@@ -39,10 +39,10 @@ from vibe_gate.domain.escape import lines
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.gate.traces import NOTES
 from vibe_gate.git import Repository
-from vibe_gate.run.blame import line_origins
-from vibe_gate.run.facts import catch_up
+from vibe_gate.run.fact_finding import catch_up
 from vibe_gate.run.line_authors import CAPTURED
-from vibe_gate.run.record import world_around
+from vibe_gate.run.line_origins import line_origins
+from vibe_gate.run.run_bundle import world_around
 from vibe_gate.store import captured, captures
 from vibe_gate.version import __version__
 

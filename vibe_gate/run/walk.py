@@ -39,19 +39,19 @@ from vibe_gate.gate.fixing import FIX
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.gateway import NO_CREDENTIALS, find_upstream
 from vibe_gate.git import Repository, open_repository
+from vibe_gate.run.agent_approval import Approve, nobody
 from vibe_gate.run.agent_turns import held_in
-from vibe_gate.run.approval import Approve, nobody
 from vibe_gate.run.conclusion import WorkflowRun, conclude_run
-from vibe_gate.run.facts import catch_up, facts_of
+from vibe_gate.run.fact_finding import catch_up, facts_of
 from vibe_gate.run.fix import Repair, how_it_was_made, patch_of, repair_of
-from vibe_gate.run.record import keep_contents, open_run, recording, world_around
 from vibe_gate.run.replay import recall_answers
 from vibe_gate.run.resume import LIMITS, OWN, KeptRun
+from vibe_gate.run.run_bundle import keep_contents, open_run, recording, world_around
 from vibe_gate.run.schedule import scheduled
-from vibe_gate.run.sharing import share_answers
 from vibe_gate.run.stage_request import Material, StageRequest, found_by
-from vibe_gate.run.stages import Stages
-from vibe_gate.run.workflow import Defaults, Plan, Workflow, load, place_of
+from vibe_gate.run.stage_runner import Stages
+from vibe_gate.run.team_store import share_answers
+from vibe_gate.run.workflow_steps import Defaults, Plan, Workflow, load, place_of
 from vibe_gate.store import captured
 
 

@@ -20,7 +20,7 @@ from vibe_gate.judging.posted_verdict import (
 )
 from vibe_gate.report import queries
 from vibe_gate.run.review import Review
-from vibe_gate.run.summary import posted_summary
+from vibe_gate.run.run_documents import posted_summary
 
 NOT_WRITTEN_ANEW = "What else judges answered is not kept, so the comment is not written anew."
 

@@ -22,7 +22,7 @@ from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.report.sentences import outcome
-from vibe_gate.run.summary import posted_summary
+from vibe_gate.run.run_documents import posted_summary
 from vibe_gate.secrets import Redactor
 
 

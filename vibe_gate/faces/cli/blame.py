@@ -24,9 +24,9 @@ from vibe_gate.faces.cli.output import (
 from vibe_gate.faces.cli.screen import coloured
 from vibe_gate.git import Repository
 from vibe_gate.report import blame
-from vibe_gate.run.blame import WORKING_TREE, line_origins
-from vibe_gate.run.facts import catch_up
-from vibe_gate.run.record import world_around
+from vibe_gate.run.fact_finding import catch_up
+from vibe_gate.run.line_origins import WORKING_TREE, line_origins
+from vibe_gate.run.run_bundle import world_around
 from vibe_gate.store import captured, captures
 
 _LINES = re.compile(r"(?s)(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?\Z")

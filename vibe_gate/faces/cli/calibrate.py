@@ -43,7 +43,7 @@ from vibe_gate.faces.cli.shared_options import (
 from vibe_gate.gate.writing import write_baseline
 from vibe_gate.gateway import find_upstream
 from vibe_gate.run.calibrate import Asking, Calibration, CriterionMeasure, RubricMeasure, planned
-from vibe_gate.run.cases import CaseSet, read_case_set
+from vibe_gate.run.case_reviews import CaseSet, read_case_set
 from vibe_gate.run.shard import WHOLE, Shard
 
 JOBS = 4

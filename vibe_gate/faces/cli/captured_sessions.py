@@ -23,7 +23,7 @@ from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.git import Repository
-from vibe_gate.run.blame import MAX_FILES, line_origins
+from vibe_gate.run.line_origins import MAX_FILES, line_origins
 from vibe_gate.run.worktree_stores import move_worktree_stores
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captured, captures

@@ -27,8 +27,8 @@ from vibe_gate.faces.cli.request import selection
 from vibe_gate.gate.add_case import MOST_NAMED, case_toml, write_case
 from vibe_gate.gate.stored import person
 from vibe_gate.git import Repository
-from vibe_gate.run.cases import CaseSet, read_case_set
-from vibe_gate.run.history import Proposal, proposals
+from vibe_gate.run.case_reviews import CaseSet, read_case_set
+from vibe_gate.run.label_proposals import Proposal, proposals
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import State, open_state
 

@@ -18,7 +18,7 @@ from vibe_gate.faces.cli.shared_options import LOCAL, WorkerOptions
 from vibe_gate.gate.chosen import refuse_code
 from vibe_gate.git import Repository
 from vibe_gate.run.batch import SharedLimit, Workers, local_workers
-from vibe_gate.run.cases import CaseSet
+from vibe_gate.run.case_reviews import CaseSet
 from vibe_gate.run.each import CommitTask
 from vibe_gate.run.replay import ReplayTask
 from vibe_gate.store.clone_state import open_state
@@ -75,7 +75,7 @@ def pool_of(
         raise UsageError(f"--wire {wire} uses files of this machine; use --cluster local.")
     try:
         from vibe_gate.run import cluster as dask
-        from vibe_gate.run.parcel import Home, parcel_of
+        from vibe_gate.run.cluster_repository import Home, parcel_of
     except ModuleNotFoundError as error:
         raise UsageError(
             "--cluster needs Dask; install it: pip install 'vibe-gate[cluster]'"

@@ -28,7 +28,7 @@ from vibe_gate.git import Credentials, open_repository
 from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
-from vibe_gate.run.summary import WORKFLOW
+from vibe_gate.run.run_documents import WORKFLOW
 from vibe_gate.store.run_result import RunResult
 from vibe_gate.store.store_audit import verify_store
 

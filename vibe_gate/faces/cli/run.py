@@ -45,7 +45,7 @@ from vibe_gate.gate.fixing import FIX
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.fix import approval_needed, nothing_to_fix
-from vibe_gate.run.summary import of_change
+from vibe_gate.run.run_documents import of_change
 from vibe_gate.run.walk import RunRequest, run_workflow
 
 _NO_END = ("running", "incomplete", "foreign")

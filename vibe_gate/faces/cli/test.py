@@ -27,7 +27,7 @@ from vibe_gate.faces.cli.shared_options import (
 )
 from vibe_gate.faces.workers import run_case
 from vibe_gate.run.batch import carried_out
-from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask, Status, read_case_set
+from vibe_gate.run.case_reviews import CaseResult, CaseSet, CaseTask, Status, read_case_set
 from vibe_gate.run.shard import WHOLE
 
 

@@ -26,7 +26,7 @@ from vibe_gate.faces.pytest_plugin.wire import (
     own_environ,
 )
 from vibe_gate.gate.cases import Case
-from vibe_gate.run.cases import CaseSet, read_case_set
+from vibe_gate.run.case_reviews import CaseSet, read_case_set
 
 
 def items(session: pytest.Session) -> list[CaseItem]:

@@ -23,7 +23,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.tables import WrongKey, read_table, sentence
 from vibe_gate.errors import AgentFailed, GateError, InfrastructureError, UsageError
 from vibe_gate.faces.pytest_plugin.marker import MARKER
-from vibe_gate.run.result import Used
+from vibe_gate.run.stage_result import Used
 
 _PACKAGE, _ASYNCIO = Path(__file__).parents[2], Path(asyncio.__file__).parent
 

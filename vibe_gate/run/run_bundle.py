@@ -25,7 +25,7 @@ from vibe_gate.errors import GateError, InfrastructureError
 from vibe_gate.git import Repository
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.receipts.issue_receipt import ReceiptIssuer
-from vibe_gate.run.summary import about
+from vibe_gate.run.run_documents import about
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import State, open_state
 from vibe_gate.store.store import open_store

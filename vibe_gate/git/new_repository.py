@@ -10,7 +10,7 @@ import pygit2
 from msgspec import Struct
 from pygit2.enums import CheckoutStrategy, FileMode, ObjectType
 
-from vibe_gate.git.objects import Objects, alternates_entry
+from vibe_gate.git.object_store import Objects, alternates_entry
 
 
 class Draft(Struct, frozen=True):

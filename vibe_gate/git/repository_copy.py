@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import InfrastructureError, UsageError
-from vibe_gate.git.objects import Objects
-from vibe_gate.git.place import Place
+from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import Finished, Program
+from vibe_gate.git.repository_place import Place
 
 _SETTINGS = re.compile(
     r"vibe-gate\.trust|branch\..+\.(?:remote|merge)|remote\..+\.(?:fetch|url)", re.DOTALL

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from vibe_gate.context.listeners import Progress
 from vibe_gate.domain.node_names import repeat_suffix
-from vibe_gate.run.result import StageResult
+from vibe_gate.run.stage_result import StageResult
 from vibe_gate.store.run_recorder import RunRecorder
 
 

@@ -26,16 +26,16 @@ from vibe_gate.git import Repository
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.report.round import Round, answered_by, next_round
 from vibe_gate.report.round_record import record_round
+from vibe_gate.run.agent_approval import Approve, approved
 from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, held_in, prompt_digest
-from vibe_gate.run.approval import Approve, approved
-from vibe_gate.run.graph import StageGraph
 from vibe_gate.run.kept_session import go_on, session_before
-from vibe_gate.run.result import StageResult
 from vibe_gate.run.resume import given_again
 from vibe_gate.run.review import reach_verdict
+from vibe_gate.run.run_documents import summary_of
+from vibe_gate.run.run_tree import RunTree, RunTrees
+from vibe_gate.run.stage_graph import StageGraph
 from vibe_gate.run.stage_request import StageRequest
-from vibe_gate.run.summary import summary_of
-from vibe_gate.run.tree import RunTree, RunTrees
+from vibe_gate.run.stage_result import StageResult
 from vibe_gate.sessions import SessionMeta
 
 _NO_CASSETTE = "A cassette would keep the sessions that the agent is shown, which stay in this clone: leave out --wire record."

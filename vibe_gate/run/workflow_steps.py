@@ -20,9 +20,9 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.workflow import WorkflowDefinition
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate import chosen
-from vibe_gate.run.result import StageResult, Until
 from vibe_gate.run.stage_request import Context, StageRequest, Watcher
-from vibe_gate.run.stages import Stages
+from vibe_gate.run.stage_result import StageResult, Until
+from vibe_gate.run.stage_runner import Stages
 from vibe_gate.store.changed_files import FileChange
 from vibe_gate.store.run_result import read_bundle
 

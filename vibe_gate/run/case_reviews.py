@@ -35,9 +35,9 @@ from vibe_gate.gate.source import Mistake
 from vibe_gate.git import Repository, Tree, open_repository
 from vibe_gate.judging.questions import questions_of
 from vibe_gate.judging.rubric_brief import briefs_of
-from vibe_gate.run.result import Used, used_in
 from vibe_gate.run.review import review_in
 from vibe_gate.run.shard import WHOLE, Shard
+from vibe_gate.run.stage_result import Used, used_in
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.run_result import read_bundle
 
