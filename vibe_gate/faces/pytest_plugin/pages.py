@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import convert
@@ -25,9 +24,6 @@ from vibe_gate.report.statistics import statistics
 from vibe_gate.store.pages_folder import PagesFolder, open_pages
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles
-
-if TYPE_CHECKING:
-    from vibe_gate.store.pages_folder import PagesFolder
 
 FOLDER = pytest.StashKey["PagesFolder"]()
 """Of the configuration: the folder for the pages, held open."""

@@ -1,0 +1,239 @@
+"""How code reads: plain expressions, names that say what a value is, each name in one place.
+
+`readability_debt.toml` holds the names that are refused, the exceptions, and what rooms still owe.
+`python tests/test_readability.py [ROOM ...]` prints each offence; `--lower` writes lower numbers
+into that file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import tomllib
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "vibe_gate"
+DEBT_FILE = Path(__file__).with_name("readability_debt.toml")
+DEBT = tomllib.loads(DEBT_FILE.read_text())
+VAGUE_NAMES = frozenset(" ".join(DEBT["vague_names"]).split())
+RULES = {
+    "comprehension": "a comprehension has one `for` and at most one `if`; write a loop",
+    "nested-conditional": "a conditional expression stands inside another; write `if`",
+    "vague-name": "a local, a parameter or a function has a name that says nothing",
+    "function-name-twice": "several modules have a public function of that name",
+    "file-name-twice": "several files have that name",
+}
+HINT_FROM = 5
+"""So many offences fewer than allowed, and the test prints that the number can be lowered."""
+
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+Trees = dict[str, ast.Module]
+"""A module's path in the package -> what it says."""
+
+
+class Offence(NamedTuple):
+    """One place that breaks a rule."""
+
+    rule: str
+    path: str
+    line: int
+    name: str = ""
+    """The name that is vague or stands twice; "" of an expression."""
+
+    @property
+    def room(self) -> str:
+        """What the debt is counted for: `judging`, `faces/cli`; "." for modules of no room."""
+        folders = Path(self.path).parent.parts
+        return "/".join(folders[:2] if folders[:1] == ("faces",) else folders[:1]) or "."
+
+    def __str__(self) -> str:
+        return f"vibe_gate/{self.path}:{self.line}: {self.rule} {self.name}".rstrip()
+
+
+def dense_expressions(path: str, nodes: list[ast.AST]) -> Iterator[Offence]:
+    """Comprehensions that should be loops, and conditional expressions inside others."""
+    for node in nodes:
+        if isinstance(node, COMPREHENSIONS):
+            conditions = sum(len(generator.ifs) for generator in node.generators)
+            if len(node.generators) > 1 or conditions > 1:
+                yield Offence("comprehension", path, node.lineno)
+        elif isinstance(node, ast.IfExp):
+            conditionals = sum(isinstance(child, ast.IfExp) for child in ast.walk(node))
+            if conditionals > 1:
+                yield Offence("nested-conditional", path, node.lineno)
+
+
+def field_names(nodes: list[ast.AST]) -> set[ast.expr]:
+    """The names that stand in the bodies of classes: documents keep theirs."""
+    targets = set()
+    for node in nodes:
+        if isinstance(node, ast.ClassDef):
+            statements = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+            targets.update(statement.target for statement in statements)
+    return targets
+
+
+def bound_name(node: ast.AST) -> str:
+    """The name of the local, the parameter or the function that a node makes, else ""."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, (*FUNCTIONS, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+        return node.name or ""
+    return ""
+
+
+def vague_names(path: str, nodes: list[ast.AST]) -> Iterator[Offence]:
+    """Locals, parameters and functions whose name is a participle, a pronoun and the like."""
+    fields = field_names(nodes)
+    for node in nodes:
+        name = bound_name(node)
+        if name.strip("_") in VAGUE_NAMES and node not in fields:
+            yield Offence("vague-name", path, node.lineno, name)
+
+
+def repeated_functions(trees: Trees) -> Iterator[Offence]:
+    """Public functions at the top of a module whose name another module has, too."""
+    offences = defaultdict(list)
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, FUNCTIONS) and not node.name.startswith("_"):
+                offence = Offence("function-name-twice", path, node.lineno, node.name)
+                offences[node.name].append(offence)
+    for namesakes in offences.values():
+        if len({offence.path for offence in namesakes}) > 1:
+            yield from namesakes
+
+
+def repeated_files(trees: Trees) -> Iterator[Offence]:
+    """Files whose name stands twice. A command of the terminal is called as users type it."""
+    offences = defaultdict(list)
+    for path in trees:
+        name = Path(path).name
+        if name != "__init__.py" and not path.startswith("faces/cli/"):
+            offences[name].append(Offence("file-name-twice", path, 1, name))
+    for namesakes in offences.values():
+        if len(namesakes) > 1:
+            yield from namesakes
+
+
+def offences_of(trees: Trees) -> list[Offence]:
+    """Every offence of these modules."""
+    offences = [*repeated_functions(trees), *repeated_files(trees)]
+    for path, tree in trees.items():
+        nodes = list(ast.walk(tree))
+        offences += dense_expressions(path, nodes)
+        offences += vague_names(path, nodes)
+    return offences
+
+
+@cache
+def package_offences() -> list[Offence]:
+    """Every offence of the package, the exceptions, too."""
+    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if "demo_data" not in path.parts]
+    return offences_of(
+        {str(path.relative_to(PACKAGE)): ast.parse(path.read_text()) for path in paths}
+    )
+
+
+def refused_offences() -> list[Offence]:
+    """The package's offences but for the exceptions."""
+    exceptions = {(exception["rule"], exception["name"]) for exception in DEBT["exceptions"]}
+    return [
+        offence for offence in package_offences() if (offence.rule, offence.name) not in exceptions
+    ]
+
+
+def test_no_room_reads_worse_than_it_may():
+    offences = refused_offences()
+    counts = Counter((offence.room, offence.rule) for offence in offences)
+    limits = {}
+    for room, table in DEBT["rooms"].items():
+        limits.update({(room, rule): limit for rule, limit in table.items()})
+    worse = {place for place, count in counts.items() if count > limits.get(place, 0)}
+    places = [str(offence) for offence in offences if (offence.room, offence.rule) in worse]
+    sentences = {RULES[rule] for _, rule in worse}
+    assert places == [], f"{sentences}; more of it than {DEBT_FILE.name} allows"
+    for (room, rule), limit in limits.items():
+        count = counts[room, rule]
+        if limit - count >= HINT_FROM:
+            warnings.warn(f"{room}: lower {rule} from {limit} to {count}", stacklevel=1)
+
+
+def test_an_exception_has_a_reason_and_is_needed():
+    offences = {(offence.rule, offence.name) for offence in package_offences()}
+    for exception in DEBT["exceptions"]:
+        assert exception["reason"]
+        assert (exception["rule"], exception["name"]) in offences
+
+
+OFFENDING = {
+    "comprehension": "pairs = [row for table in tables for row in table]",
+    "nested-conditional": "size = 1 if small else 2 if large else 3",
+    "vague-name": "def parse(told): ...",
+    "function-name-twice": "def render(): ...",
+    "file-name-twice": "",
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_each_rule_finds_what_it_refuses(rule):
+    module = ast.parse(OFFENDING[rule])
+    offences = offences_of({"git/changes.py": module, "run/changes.py": module})
+    places = [(offence.path, offence.rule) for offence in offences if offence.rule == rule]
+    assert places == [("git/changes.py", rule), ("run/changes.py", rule)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "paths = [change.path for change in changes if change.is_text]",
+        "size = 1 if small else 2",
+        "class Vote:\n    why: str",
+        "def _render(): ...",
+    ],
+)
+def test_what_reads_well_is_no_offence(source):
+    module = ast.parse(source)
+    assert offences_of({"git/changes.py": module, "faces/cli/changes.py": module}) == []
+
+
+def lower_limits() -> None:
+    """Write the numbers of today into the file, where they are lower than what it allows."""
+    counts = Counter((offence.room, offence.rule) for offence in refused_offences())
+    text_above = DEBT_FILE.read_text().split("\n[rooms", 1)[0]
+    tables = []
+    for room, limits in sorted(DEBT["rooms"].items()):
+        lowered = {rule: min(limit, counts[room, rule]) for rule, limit in limits.items()}
+        lines = [f"{rule} = {limit}" for rule, limit in lowered.items() if limit]
+        if lines:
+            tables.append("\n".join([f'\n[rooms."{room}"]', *lines, ""]))
+    DEBT_FILE.write_text(text_above + "".join(tables))
+
+
+def main() -> None:
+    """Print the offences of rooms, or lower the numbers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rooms", nargs="*", metavar="ROOM")
+    parser.add_argument("--lower", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.lower:
+        lower_limits()
+        return
+    for offence in refused_offences():
+        if not arguments.rooms or offence.room in arguments.rooms:
+            print(offence)
+
+
+if __name__ == "__main__":
+    main()
