@@ -57,6 +57,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     texts = {
         "index.md": _moved(ROOT / "README.md", "."),
         "changelog.md": _moved(ROOT / "CHANGELOG.md", "."),
+        "contributing.md": _moved(ROOT / "CONTRIBUTING.md", "."),
     }
     index = ["# Examples", "", "Folders of `examples/`, to be copied.", ""]
     for name in _examples():
@@ -165,6 +166,7 @@ def _page(place: Path) -> tuple[str, str]:
     pages = {
         "README.md": "index.md",
         "CHANGELOG.md": "changelog.md",
+        "CONTRIBUTING.md": "contributing.md",
         "examples": "examples/index.md",
     }
     return pages.get(place.as_posix(), place.as_posix()), ""

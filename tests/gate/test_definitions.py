@@ -507,3 +507,8 @@ def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has
         "url must have no user and no .. in it" in why(url)
         for url in ("s3://id:key@b/p", "file:///srv/../etc")
     )
+
+
+def test_this_project_asks_of_itself_what_the_built_in_gate_asks():
+    own = (ROOT / ".vibe-gate" / "rubrics" / "general.toml").read_text()
+    assert own == (ROOT / "vibe_gate/gate/built_in/rubrics/general.toml").read_text()
