@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from s3 import BUCKET, bucket, moto
 
 from vibe_gate.domain.bundles import Provenance, RunEntry
-from vibe_gate.store.bundle_names import run_id
+from vibe_gate.store.bundle_names import make_run_id
 from vibe_gate.store.shared_runs import SharedRuns, object_name
 from vibe_gate.store.shared_store import SharedStore
 
@@ -43,7 +43,7 @@ def entry(number: int) -> RunEntry:
         "rubrics": (("quality", "pass"), ("safety", "pass")),
     }
     return RunEntry(
-        run_id(at, key.encode(), 0),
+        make_run_id(at, key.encode(), 0),
         key,
         head_commit=key,
         range_patch_id=ids["patch_id"],

@@ -15,7 +15,7 @@ from vibe_gate.domain.event import Event, Graph
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
 from vibe_gate.domain.upkeep import Imported, Repaired, Verified
 from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
-from vibe_gate.store.bundle_location import locate
+from vibe_gate.store.bundle_location import locate_bundle
 from vibe_gate.store.run_archive import export_runs, import_runs
 from vibe_gate.store.run_list import find_bundles
 from vibe_gate.store.run_recorder import RunRecorder
@@ -164,7 +164,7 @@ class View:
         return read_bundle(self.directory).graph()
 
     def events(self) -> list[Event]:
-        return list(locate(self.directory).bare().events())
+        return list(locate_bundle(self.directory).bare().events())
 
 
 def list_runs(root: Path) -> list[View]:

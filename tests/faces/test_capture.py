@@ -207,11 +207,13 @@ def test_of_parallel_calls_with_a_folding_in_the_middle_nothing_is_lost_or_torn(
     def call(number: int) -> None:
         keep(event(number=number, text="x" * sizes[number % 4]), where, environ)
         if number % 10 == 0:
-            captures.fold(open_state(where / ".git"), shelf, Redactor({}), datetime.now(UTC))
+            captures.fold_captures(
+                open_state(where / ".git"), shelf, Redactor({}), datetime.now(UTC)
+            )
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(call, range(80)))
-    captures.fold(open_state(where / ".git"), shelf, Redactor({}), datetime.now(UTC))
+    captures.fold_captures(open_state(where / ".git"), shelf, Redactor({}), datetime.now(UTC))
     (messages,) = store.glob("*/events.jsonl")
     kept = [json.loads(line)["data"] for line in messages.read_text().splitlines()]
     assert sorted(one["number"] for one in kept) == list(range(80))

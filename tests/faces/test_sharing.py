@@ -89,7 +89,7 @@ class Shared:
         lines = [json.dumps({"ts": ms + n, "event": one}) + "\n" for n, one in enumerate(events)]
         (folder / "events.ndjson").write_text("".join(lines))
         shelf = open_store(self.repo.path, Redactor({}), lambda: NOW).captures()
-        captures.fold(open_state(self.repo.path / ".git"), shelf, Redactor({}), NOW)
+        captures.fold_captures(open_state(self.repo.path / ".git"), shelf, Redactor({}), NOW)
         return self.repo.commit("Change", **files)
 
     def push(

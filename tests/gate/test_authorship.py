@@ -14,7 +14,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Commit, Record, agents_in
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.clone_state import CloneState, open_state
 
 IN_AGENT = {"CLAUDECODE": "1"}
 SIGN = "CLAUDECODE is set: Claude Code runs this"
@@ -31,7 +31,7 @@ class Witnessed:
         self.repo.write("a", "c\n")
         self.repo.git("add", "a")
         self.repository: Repository
-        self.state: State
+        self.state: CloneState
 
     def hints(self, selection: Selection, unread: str = "", **environ: str) -> tuple[str, ...]:
         change = self.repository.change(selection)

@@ -114,7 +114,7 @@ class History:
         redactor, now = Redactor({}), datetime.fromtimestamp(self.now, UTC)
         shelf = open_store(self.repo.path, redactor, lambda: now).captures()
         common = self.repo.path / ".git"
-        assert captures.fold(open_state(common), shelf, redactor, now)[1] == ""
+        assert captures.fold_captures(open_state(common), shelf, redactor, now)[1] == ""
 
     def origins(self, path: str, revision: str = "HEAD", lines=()):
         self.fold()

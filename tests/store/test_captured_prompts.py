@@ -45,7 +45,7 @@ def capture(common: Path, root: Path, *events: object, at: int = 0, session: str
             json.dumps({"ts": TS + at + n, "event": one}) + "\n" for n, one in enumerate(events)
         )
     shelf = open_store(root, Redactor({}), lambda: NOW).captures()
-    captures.fold(open_state(common), shelf, Redactor({}), NOW)
+    captures.fold_captures(open_state(common), shelf, Redactor({}), NOW)
 
 
 def shown(*roots: Path, session: str = SESSION) -> list[tuple[int, str]]:

@@ -17,7 +17,7 @@ from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.document import MAX_VALUES
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
-from vibe_gate.store.agent_events import CapturedEvent, blob_id, blobs_of
+from vibe_gate.store.agent_events import CapturedEvent, blob_id, written_blobs_of
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
 from vibe_gate.store.store_audit import verify_store
@@ -51,7 +51,7 @@ def spool(common, *events, session=SESSION, ts=TS):
 def fold(common, now=NOW, environ=None):
     redactor = Redactor(environ or {})
     shelf = open_store(common.parent, redactor, lambda: NOW).captures()
-    return captures.fold(open_state(common), shelf, redactor, now)[0]
+    return captures.fold_captures(open_state(common), shelf, redactor, now)[0]
 
 
 def kept(common):
@@ -178,7 +178,7 @@ def test_what_another_process_holds_waits_and_is_said(common, place, whose):
 
 
 def blobs(event, ts=TS):
-    return blobs_of(CapturedEvent(datetime.fromtimestamp(ts / 1000, UTC), event))
+    return written_blobs_of(CapturedEvent(datetime.fromtimestamp(ts / 1000, UTC), event))
 
 
 def test_blob_ids_are_those_of_git(tmp_path, environ):
@@ -255,7 +255,7 @@ class Stumbling(Redactor):
 
 def fold_stumbling(common, now=NOW):
     shelf = open_store(common.parent, Redactor({}), lambda: NOW).captures()
-    return captures.fold(open_state(common), shelf, Stumbling({}), now)[0]
+    return captures.fold_captures(open_state(common), shelf, Stumbling({}), now)[0]
 
 
 def verified(common):
@@ -291,7 +291,7 @@ def test_sessions_whose_ids_begin_alike_in_one_second_stay_apart(common, ids):
         ]
     assert found == {session: [f"{session} 0", f"{session} 1"] for session in ids}
     assert verified(common) == []
-    assert captures.gaps(open_state(common)) == []
+    assert captures.read_capture_gaps(open_state(common)) == []
 
 
 # Folding that is interrupted, hostile or in the way
@@ -348,7 +348,7 @@ def test_folding_that_is_killed_anywhere_is_finished_once(common, calls):
 
     if not os.fork():
         shelf = open_store(common.parent, Redactor({}), lambda: NOW).captures()
-        captures.fold(open_state(common), shelf, Dying({}), NOW)
+        captures.fold_captures(open_state(common), shelf, Dying({}), NOW)
         os._exit(0)
     os.wait()
     fold(common)
@@ -417,7 +417,7 @@ def test_what_is_no_file_keeps_nobody_waiting_and_is_never_followed(common, lie,
     path.parent.mkdir(exist_ok=True)
     lie(path)
     why = captures.note_written(open_state(common), NOW)
-    assert captures.gaps(open_state(common)) == []
+    assert captures.read_capture_gaps(open_state(common)) == []
     assert (common.parent / "elsewhere").read_text() == "theirs\n"
     said = {"gaps": "", ".lock": "all sessions: "}.get(name, f"session {SESSION[:8]}: ")
     assert said in why and bool(said) == bool(why)

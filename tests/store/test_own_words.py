@@ -35,7 +35,7 @@ from vibe_gate.report.round import first_round
 from vibe_gate.report.round_record import RoundRecord, record_round
 from vibe_gate.secrets import Redactor
 from vibe_gate.secrets.redaction import MIN_VALUE
-from vibe_gate.store.bundle_location import locate
+from vibe_gate.store.bundle_location import locate_bundle
 from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import open_store
@@ -118,7 +118,9 @@ def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_pat
         assert len(read_bundle(run.directory).messages) == 1, environ
         assert [call.state for call in read_bundle(run.directory).tools.all()] == calls, environ
         (gate,) = (
-            one for one in locate(run.directory).bare().events() if one.type == "gate.decided"
+            one
+            for one in locate_bundle(run.directory).bare().events()
+            if one.type == "gate.decided"
         )
         told = read(RoundRecord, gate.data)
         assert (told.after, len(told.new), told.fixed[0].fixed) == ("judge-quality", 1, "b" * 40), (

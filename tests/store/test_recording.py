@@ -29,7 +29,7 @@ from vibe_gate.domain.document import read
 from vibe_gate.domain.event import Event, fold
 from vibe_gate.errors import InfrastructureError, StorageError
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.ndjson_log import lines
+from vibe_gate.store.ndjson_log import read_lines
 from vibe_gate.store.store import Store, open_store
 
 
@@ -164,7 +164,7 @@ def test_a_reader_ends_before_a_line_that_is_being_written(tmp_path: Path) -> No
             with log_file.open("ab") as file:
                 file.write(b'lf": 1}\n{"next": 1}\n')
 
-    assert [*lines(Folder.at(tmp_path), "events.ndjson", ended)] == [b'{"whole": 1}\n']
+    assert [*read_lines(Folder.at(tmp_path), "events.ndjson", ended)] == [b'{"whole": 1}\n']
 
 
 @pytest.mark.parametrize("name", ["../mine", "full"])

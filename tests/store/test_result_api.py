@@ -13,7 +13,7 @@ import pytest
 import vibe_gate
 from vibe_gate.domain.turn import GitState, TurnTodo
 from vibe_gate.store.bundle_events import (
-    CallState,
+    CallEnding,
     CapturedCall,
     Message,
     Timeline,
@@ -57,7 +57,7 @@ def members(kind: type) -> set[str]:
 def test_every_public_name_and_every_state_of_a_call_is_documented() -> None:
     for name in set(vibe_gate.__all__) - {"__version__"}:
         assert f"`{name}" in DOCUMENT or f"## {name}\n" in DOCUMENT
-    assert [state for state in typing.get_args(CallState) if f"`{state}`" not in DOCUMENT] == []
+    assert [state for state in typing.get_args(CallEnding) if f"`{state}`" not in DOCUMENT] == []
 
 
 @pytest.mark.parametrize("kind", [*CLASSES, *NAMED_ONLY], ids=lambda kind: kind.__name__)

@@ -17,7 +17,7 @@ from recorded import Kind, begun, recorded
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.errors import StorageError, UsageError
-from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.run_list import find_bundles
 
 STORE = ".vibe-artifacts"
@@ -31,12 +31,12 @@ def settle() -> None:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
+def state(tmp_path: Path) -> CloneState:
     return open_state(tmp_path / "git")
 
 
 @pytest.fixture
-def settled(tmp_path: Path, state: State) -> Path:
+def settled(tmp_path: Path, state: CloneState) -> Path:
     """A store with three runs of two keys whose index is believed."""
     root = tmp_path / "root"
     root.mkdir()
@@ -47,7 +47,7 @@ def settled(tmp_path: Path, state: State) -> Path:
     return root
 
 
-def listed(root: Path, state: State, limit: int | None = None) -> list[RunEntry]:
+def listed(root: Path, state: CloneState, limit: int | None = None) -> list[RunEntry]:
     """The list with the index, which must be the list without it."""
     found = find_bundles(root, None, state.run_index(root / STORE), limit)
     assert found == find_bundles(root)[:limit]

@@ -23,7 +23,7 @@ from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import StorageError
-from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.clone_state import CloneState, open_state
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 KEY, OTHER = "ab" * 32, "cd" * 32
@@ -45,7 +45,7 @@ SAID = Label(
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
+def state(tmp_path: Path) -> CloneState:
     return open_state(tmp_path)
 
 
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "vibe-gate"
 
 
-def use(state: State) -> None:
+def use(state: CloneState) -> None:
     """What a commit does with it."""
     state.overrides.all()
     state.answers.get(KEY, NOW)

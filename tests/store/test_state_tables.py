@@ -16,7 +16,7 @@ from vibe_gate.domain.begun_run import BegunRun
 from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import ON_FORGE, Label
 from vibe_gate.domain.provenance import Record
-from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.database.answer_table import AnswerTable
 
 NOW = datetime(2026, 3, 4, 23, 59, tzinfo=UTC)
@@ -24,11 +24,11 @@ TREE, COMMIT, OLD = "7" * 40, "c" * 40, "d" * 40
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
+def state(tmp_path: Path) -> CloneState:
     return open_state(tmp_path)
 
 
-def test_spending_is_counted_by_day_and_by_run(state: State) -> None:
+def test_spending_is_counted_by_day_and_by_run(state: CloneState) -> None:
     for usd, run_id, now in (
         (0.5, "one", NOW),
         (0.25, "one", NOW),
@@ -46,7 +46,9 @@ def test_spending_is_counted_by_day_and_by_run(state: State) -> None:
     ) == (4.75, 1.0, 0.0)
 
 
-def test_a_correction_makes_what_was_spent_less_and_never_less_than_nothing(state: State) -> None:
+def test_a_correction_makes_what_was_spent_less_and_never_less_than_nothing(
+    state: CloneState,
+) -> None:
     state.spending.add(0.5, "one", NOW)
     state.spending.add(-0.25, "one", NOW)
     assert state.spending.spent(NOW) == 0.25
@@ -55,12 +57,12 @@ def test_a_correction_makes_what_was_spent_less_and_never_less_than_nothing(stat
 
 
 @pytest.mark.parametrize("usd", [0, math.nan, math.inf])
-def test_what_is_no_amount_is_not_counted(state: State, usd: float) -> None:
+def test_what_is_no_amount_is_not_counted(state: CloneState, usd: float) -> None:
     assert state.spending.add(usd, "one", NOW) == ""
     assert state.spending.spent(NOW) == 0.0
 
 
-def test_which_runs_and_sessions_began_here(state: State) -> None:
+def test_which_runs_and_sessions_began_here(state: CloneState) -> None:
     state.begun.note_run("run-1")
     state.begun.note_run("run-2", "linked", "{}")
     state.begun.note_run("run-1", "other")
@@ -71,7 +73,7 @@ def test_which_runs_and_sessions_began_here(state: State) -> None:
     assert not state.begun.has_session("abcd")
 
 
-def test_blobs_of_captured_sessions_have_the_time_of_their_last_write(state: State) -> None:
+def test_blobs_of_captured_sessions_have_the_time_of_their_last_write(state: CloneState) -> None:
     assert state.captured_blobs.note("one", {"a": 10, "b": 20}) == ""
     state.captured_blobs.note("two", {"a": 30})
     state.captured_blobs.note("one", {"a": 5})
@@ -88,20 +90,20 @@ def test_blobs_of_captured_sessions_have_the_time_of_their_last_write(state: Sta
     )
 
 
-def test_tops_of_worktrees_are_noted_once(state: State) -> None:
+def test_tops_of_worktrees_are_noted_once(state: CloneState) -> None:
     state.worktree_tops.note(["/b", "/a", "/a"])
     state.worktree_tops.note(["/a"])
     assert state.worktree_tops.all() == {"/a", "/b"}
 
 
-def test_the_key_of_lines_is_made_once_and_kept(state: State, tmp_path: Path) -> None:
+def test_the_key_of_lines_is_made_once_and_kept(state: CloneState, tmp_path: Path) -> None:
     assert state.line_key.read() == b""
     key = state.line_key.read_or_make()
     assert len(key) == 32
     assert (state.line_key.read_or_make(), open_state(tmp_path).line_key.read()) == (key, key)
 
 
-def test_applied_lines_stay_in_order(state: State) -> None:
+def test_applied_lines_stay_in_order(state: CloneState) -> None:
     lines = [("claude", "s", b"2"), ("claude", "s", b"1"), ("codex", "t", b"2")]
     state.applied_lines.append(lines[:1])
     state.applied_lines.append([])
@@ -113,7 +115,7 @@ def record(**values: str) -> Record:
     return Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-commit", **values)
 
 
-def test_records_of_hooks_are_found_by_each_object_that_they_name(state: State) -> None:
+def test_records_of_hooks_are_found_by_each_object_that_they_name(state: CloneState) -> None:
     records = [record(tree=TREE), record(commit=COMMIT), record(commit=COMMIT, old=OLD)]
     for entry in records:
         state.hook_records.append(entry)
@@ -124,7 +126,7 @@ def test_records_of_hooks_are_found_by_each_object_that_they_name(state: State) 
     assert state.hook_records.about("") == []
 
 
-def marked(state: State, name: str, text: str, written_at: float) -> Path:
+def marked(state: CloneState, name: str, text: str, written_at: float) -> Path:
     folder = Path(state.folder) / "unrecorded"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
@@ -134,7 +136,7 @@ def marked(state: State, name: str, text: str, written_at: float) -> Path:
 
 
 def test_marks_of_hooks_in_sh_are_read_oldest_first_and_deleted_when_they_are_recorded(
-    state: State,
+    state: CloneState,
 ) -> None:
     assert state.hook_records.marks() == []
     late = marked(state, f"amend.{OLD}.{COMMIT}", "CLAUDECODE\n", 1_700_000_002)
@@ -158,7 +160,7 @@ def test_marks_of_hooks_in_sh_are_read_oldest_first_and_deleted_when_they_are_re
     assert not late.exists()
 
 
-def test_a_mark_that_is_a_link_or_no_file_is_none(state: State, tmp_path: Path) -> None:
+def test_a_mark_that_is_a_link_or_no_file_is_none(state: CloneState, tmp_path: Path) -> None:
     there = marked(state, "elsewhere", "CLAUDECODE\n", 0)
     (there.parent / f"amend.{OLD}.{COMMIT}").symlink_to(there)
     (there.parent / f"rebase.{OLD}.{COMMIT}").mkdir()
@@ -179,7 +181,7 @@ def override(finding: str) -> Override:
     )
 
 
-def test_overrides_are_taken_back_by_finding(state: State) -> None:
+def test_overrides_are_taken_back_by_finding(state: CloneState) -> None:
     for finding in ("0" * 16, "1" * 16, "0" * 16):
         state.overrides.append(override(finding))
     assert state.overrides.all() == (override("0" * 16), override("1" * 16), override("0" * 16))
@@ -194,7 +196,7 @@ LABEL = Label(
 ON_A_FORGE = replace(LABEL, finding="1" * 16, source=sorted(ON_FORGE)[0])
 
 
-def test_the_newest_label_counts_and_can_be_taken_back(state: State) -> None:
+def test_the_newest_label_counts_and_can_be_taken_back(state: CloneState) -> None:
     newer = replace(LABEL, right=True, ts=NOW + timedelta(1))
     state.labels.append(LABEL, replace(LABEL, finding="2" * 16))
     state.labels.append(newer)
@@ -206,7 +208,7 @@ def test_the_newest_label_counts_and_can_be_taken_back(state: State) -> None:
     assert [label.finding for label in state.labels.all()] == ["2" * 16]
 
 
-def test_labels_of_the_forge_are_those_that_stand_there_now(state: State) -> None:
+def test_labels_of_the_forge_are_those_that_stand_there_now(state: CloneState) -> None:
     state.labels.append(LABEL)
     state.labels.put_from_forge([ON_A_FORGE])
     assert state.labels.from_forge() == (ON_A_FORGE,)
@@ -218,7 +220,7 @@ def test_labels_of_the_forge_are_those_that_stand_there_now(state: State) -> Non
 
 
 @pytest.fixture
-def answers(state: State) -> AnswerTable:
+def answers(state: CloneState) -> AnswerTable:
     return AnswerTable(state.file)
 
 
@@ -254,7 +256,7 @@ def test_what_the_teams_store_lacks_is_known_until_it_has_it(answers: AnswerTabl
     assert answers.unshared() == [ROWS[1]]
 
 
-def test_the_index_of_runs_is_of_one_store(state: State) -> None:
+def test_the_index_of_runs_is_of_one_store(state: CloneState) -> None:
     index, other = state.run_index("/r/.vibe-artifacts"), state.run_index("/other")
     index.update({"key": (1, "data"), "old": (2, "more")}, [])
     other.update({"key": (3, "theirs")}, [])
@@ -262,7 +264,7 @@ def test_the_index_of_runs_is_of_one_store(state: State) -> None:
     assert (index.folders(), other.folders()) == ({"key": (4, "new data")}, {"key": (3, "theirs")})
 
 
-def test_extracts_of_runs_are_of_one_form(state: State) -> None:
+def test_extracts_of_runs_are_of_one_form(state: CloneState) -> None:
     index = state.run_index(os.fsdecode(b"/r\xff"))
     index.put_extracts(1, {"place": (1, "text"), "old": (1, "text")}, [])
     index.put_extracts(2, {"place": (2, "newer form")}, ["old"])
@@ -271,7 +273,7 @@ def test_extracts_of_runs_are_of_one_form(state: State) -> None:
     assert state.run_index("/other").extracts(2) == {}
 
 
-def test_all_tables_are_in_one_file(state: State, tmp_path: Path) -> None:
+def test_all_tables_are_in_one_file(state: CloneState, tmp_path: Path) -> None:
     assert (state.problem, state.folder) == ("", str(tmp_path / "vibe-gate"))
     assert not (tmp_path / "vibe-gate").exists(), "nothing is opened before it is asked"
     with state:

@@ -11,7 +11,13 @@ import pytest
 from bundle_words import OneSecretRedactor
 
 from vibe_gate.store.agent_events import FileWrite
-from vibe_gate.store.stored_writes import LineDigests, WriteLog, WriteReader, made_of, steps
+from vibe_gate.store.stored_writes import (
+    LineDigests,
+    WriteLog,
+    WriteReader,
+    apply_steps,
+    compute_steps,
+)
 
 AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 KEY = bytes(range(32))
@@ -30,7 +36,7 @@ def test_a_state_comes_back_from_the_steps_that_made_it():
     states = [(), (1, 2, 3), (1, 9, 2, 3, 4), (3, 3, 3), (1, 2, 3) * 50]
     for old in states:
         for new in states:
-            assert made_of(old, steps(old, new)) == new
+            assert apply_steps(old, compute_steps(old, new)) == new
 
 
 def test_a_large_file_edited_often_is_kept_once_and_its_text_never():

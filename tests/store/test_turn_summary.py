@@ -8,9 +8,9 @@ from vibe_gate.store.turn_summary import (
     FileStats,
     HookCaptureStatus,
     HookMark,
-    correlate,
-    count,
-    todos_after,
+    apply_todo_event,
+    correlate_hooks,
+    count_changes,
 )
 
 
@@ -30,12 +30,12 @@ def marks(*said: str) -> list[HookMark]:
 
 
 def test_a_failed_call_ends_and_is_not_ok() -> None:
-    calls, capture = correlate(marks("pre:a", "fail:a"), ())
+    calls, capture = correlate_hooks(marks("pre:a", "fail:a"), ())
     assert (calls[0].ok, calls[0].ended_at, capture.complete) == (False, 1010, True)
 
 
 def test_hooks_without_an_id_or_seen_twice_are_warnings() -> None:
-    _, capture = correlate(marks("pre:", "pre:a", "pre:a", "post:a", "post:a"), ())
+    _, capture = correlate_hooks(marks("pre:", "pre:a", "pre:a", "post:a", "post:a"), ())
     assert capture.warnings == (
         "hook 0 (PreToolUse) has no tool_use_id",
         "hook 2 (PreToolUse) repeats a",
@@ -45,7 +45,7 @@ def test_hooks_without_an_id_or_seen_twice_are_warnings() -> None:
 
 
 def test_other_hooks_are_no_tool_calls() -> None:
-    calls, capture = correlate(
+    calls, capture = correlate_hooks(
         marks("Notification", "PermissionRequest:a", "SubagentStop", "SomethingNew:b"), ()
     )
     assert (calls, capture.complete) == ((), True)
@@ -53,13 +53,13 @@ def test_other_hooks_are_no_tool_calls() -> None:
 
 def test_files_are_counted_by_kind() -> None:
     kinds = ["added", "modified", "modified", "deleted", "renamed", "type_changed"]
-    assert count(kinds) == FileStats(added=1, modified=3, deleted=1, renamed=1, total=6)
+    assert count_changes(kinds) == FileStats(added=1, modified=3, deleted=1, renamed=1, total=6)
 
 
 def after(*said: tuple[str, str, str]) -> list[tuple[str, str]]:
     todos: list = []
     for action, text, status in said:
-        todos = todos_after(todos, {"action": action, "text": text, "status": status})
+        todos = apply_todo_event(todos, {"action": action, "text": text, "status": status})
     return [(todo.text, todo.status) for todo in todos]
 
 

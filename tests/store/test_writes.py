@@ -20,8 +20,8 @@ from vibe_gate.store.agent_events import (
     CapturedEvent,
     FileWrite,
     blob_id,
-    prompt_of,
-    writes_of,
+    read_prompt,
+    read_writes,
 )
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
@@ -49,8 +49,8 @@ def gemini(**data):
 
 def test_geminis_prompts_and_writes_are_read_from_its_own_events():
     events = [gemini(**json.loads(line)) for line in RECORDED]
-    assert [*filter(None, map(prompt_of, events))] == ["Rename x to y; also\nsecond line"]
-    writes = [write for event in events for write in writes_of(event)]
+    assert [*filter(None, map(read_prompt, events))] == ["Rename x to y; also\nsecond line"]
+    writes = [write for event in events for write in read_writes(event)]
     assert [(write.path, write.tool, write.before, write.after) for write in writes] == [
         ("/r/b.py", "write_file", "", "y = 3\n"),
         ("/r/sub/c.py", "write_file", "", "z = 'ü'\nw = 1"),
@@ -65,8 +65,8 @@ def test_codexs_patches_name_every_file_that_they_write_and_the_text_of_a_new_on
     guard refused.
     """
     events = [CapturedEvent(NOW, json.loads(line), "codex") for line in recorded("codex")]
-    assert [*filter(None, map(prompt_of, events))] == ["Rename x"]
-    writes = [write for event in events for write in writes_of(event)]
+    assert [*filter(None, map(read_prompt, events))] == ["Rename x"]
+    writes = [write for event in events for write in read_writes(event)]
     assert [(write.path, write.before, write.after) for write in writes] == [
         ("/r/a.py", None, None),
         ("/r/b.py", "", "y = 3\n"),
@@ -82,9 +82,9 @@ def test_codexs_patches_name_every_file_that_they_write_and_the_text_of_a_new_on
         "tool_name": "apply_patch",
         "tool_input": {"command": patch},
     }
-    (write,) = writes_of(CapturedEvent(at, {**call, "cwd": str(tmp_path)}, "codex"))
+    (write,) = read_writes(CapturedEvent(at, {**call, "cwd": str(tmp_path)}, "codex"))
     assert (write.path, write.blobs) == (str(path), {blob_id(b"one\ntwo\n")})
-    assert writes_of(CapturedEvent(at, {**call, "tool_input": {"command": 7}}, "codex")) == ()
+    assert read_writes(CapturedEvent(at, {**call, "tool_input": {"command": 7}}, "codex")) == ()
 
 
 def test_a_gemini_session_is_folded_under_its_own_name_and_the_hints_name_gemini(tmp_path):
@@ -97,7 +97,7 @@ def test_a_gemini_session_is_folded_under_its_own_name_and_the_hints_name_gemini
     )
     state = open_state(common)
     assert (
-        captures.fold(
+        captures.fold_captures(
             state, open_store(tmp_path, Redactor({}), lambda: NOW).captures(), Redactor({}), NOW
         )[1]
         == ""
@@ -107,7 +107,7 @@ def test_a_gemini_session_is_folded_under_its_own_name_and_the_hints_name_gemini
     meta = json.loads((folder / "meta.json").read_text())
     assert folder.name == "gemini_20261127_110000_b10b9136"
     assert (meta["agent"], meta["session_id"], meta["ended"]) == ("gemini", GEMINI, True)
-    session = captured.session_in(tmp_path, GEMINI)
+    session = captured.read_captured_session(tmp_path, GEMINI)
     assert session is not None
     assert [call.name for call in session.calls][-3:] == [
         "replace",
@@ -145,7 +145,7 @@ def test_an_edit_by_claude_code_tells_the_file_before_and_after_it():
             "tool_use_id": "toolu_1",
             "tool_input": asked,
         }
-        (write,) = writes_of(CapturedEvent(NOW, data | {"tool_response": answer}))
+        (write,) = read_writes(CapturedEvent(NOW, data | {"tool_response": answer}))
         return write.tool_use_id, write.before, write.after
 
     path = {"file_path": "/r/a"}
@@ -167,8 +167,8 @@ def test_an_edit_by_claude_code_tells_the_file_before_and_after_it():
 @pytest.mark.parametrize("shown", ["Error", None, {}, {"filePath": 7, "newContent": "x"}])
 def test_a_call_of_gemini_that_wrote_nothing_has_no_writes(shown):
     data = {"hook_event_name": "AfterTool", "tool_name": "write_file", "tool_input": {}}
-    assert writes_of(gemini(**data, tool_response={"returnDisplay": shown})) == ()
-    assert writes_of(gemini(**data, tool_response=None)) == ()
+    assert read_writes(gemini(**data, tool_response={"returnDisplay": shown})) == ()
+    assert read_writes(gemini(**data, tool_response=None)) == ()
 
 
 def test_every_agent_has_its_events_told():
@@ -184,7 +184,7 @@ def claude_write(tool, asked, answer, cwd="/r", at=NOW):
         "tool_use_id": "toolu_1",
         "tool_input": asked,
     }
-    (write,) = writes_of(CapturedEvent(at, data | {"cwd": cwd, "tool_response": answer}))
+    (write,) = read_writes(CapturedEvent(at, data | {"cwd": cwd, "tool_response": answer}))
     return write
 
 
@@ -258,7 +258,7 @@ def test_the_text_before_a_patch_of_codex_is_known_where_the_patch_fits_once(
     data["tool_input"] = {
         "command": f"*** Begin Patch\n*** Update File: a.py\n{patch}*** End Patch\n"
     }
-    (write,) = writes_of(CapturedEvent(later(), data, "codex"))
+    (write,) = read_writes(CapturedEvent(later(), data, "codex"))
     assert write.before == before
 
 
@@ -283,7 +283,7 @@ def test_a_patch_of_very_many_files_tells_of_each_and_follows_the_lines_of_some(
         data = {"hook_event_name": "PostToolUse", "tool_name": "apply_patch", "cwd": "/r"}
         return CapturedEvent(NOW, data | {"tool_input": {"command": patch}}, "codex")
 
-    writes = writes_of(event(MAX_FILES + 2))
+    writes = read_writes(event(MAX_FILES + 2))
     assert [write.path for write in writes[-2:]] == [f"/r/d/{MAX_FILES}", f"/r/d/{MAX_FILES + 1}"]
     assert [write.after for write in writes[-3:]] == [f"{MAX_FILES - 1}\n", None, None]
     assert writes[-1].blobs == {

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vibe_gate.context.listeners import Meter
     from vibe_gate.domain.environment import Environment
     from vibe_gate.secrets import Redactor
-    from vibe_gate.store.clone_state import State
+    from vibe_gate.store.clone_state import CloneState
     from vibe_gate.store.run_recorder import RunRecorder
     from vibe_gate.store.store import Store
 
@@ -27,7 +27,7 @@ class World(Struct, frozen=True):
     clock: Callable[[], datetime]
     """The time, in UTC."""
 
-    state: State
+    state: CloneState
     """state.db, which all working trees of the clone share."""
 
     store: Store

@@ -190,7 +190,7 @@ def _turn(origin: LineOrigin, prompt: captured.CapturedPrompt | None) -> Writing
         )
     agent, session = captures.agent_title(origin.session), captures.own_id(origin.session)
     at, text = (prompt.at, prompt.text) if prompt else (None, "")
-    return WritingTurn(agent, session, origin.turn, at, captured.first_line(text), text)
+    return WritingTurn(agent, session, origin.turn, at, captured.first_prompt_line(text), text)
 
 
 def _joined(lines: Iterable[WrittenLines]) -> Iterator[WrittenLines]:

@@ -26,7 +26,7 @@ from vibe_gate.run.case_reviews import CaseResult, CaseSet, CaseTask, read_case_
 from vibe_gate.run.cluster_repository import Parcel, Unpacked
 from vibe_gate.run.each import CommitTask, commit_row, not_reviewed
 from vibe_gate.run.replay import ReplayTask, not_replayed, replay_row
-from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.worktree_bundles import Bundles
 
 _opened = ExitStack()
@@ -108,7 +108,7 @@ def _now() -> datetime:
 
 
 @lru_cache(maxsize=1)
-def _repository(root: Path) -> tuple[Repository, State, frozenset[str]]:
+def _repository(root: Path) -> tuple[Repository, CloneState, frozenset[str]]:
     """The repository, its shared state, and what git tracks in its store."""
     repository = _opened.enter_context(open_repository(root, os.environ))
     state = _opened.enter_context(open_state(repository.common_dir))

@@ -23,7 +23,7 @@ from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.gate.traces import Traces
 from vibe_gate.git import Repository
 from vibe_gate.store import captures
-from vibe_gate.store.clone_state import State
+from vibe_gate.store.clone_state import CloneState
 
 
 class Authorship:
@@ -39,7 +39,7 @@ class Authorship:
         self,
         repository: Repository,
         agents: Mapping[str, str],
-        state: State,
+        state: CloneState,
         now: datetime | None = None,
         unread: str = "",
     ) -> None:

@@ -11,11 +11,11 @@ from vibe_gate.domain.gate import POLICY, Gate, Waivers
 from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.gate.policy import PolicyImpact
-from vibe_gate.store.clone_state import State
+from vibe_gate.store.clone_state import CloneState
 
 
 def waivers_in_force(
-    state: State,
+    state: CloneState,
     gate: Gate,
     impact: PolicyImpact,
     today: date,

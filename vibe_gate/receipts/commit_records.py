@@ -22,7 +22,7 @@ from vibe_gate.receipts.let_through import let_through
 from vibe_gate.receipts.receipt_notes import share_run
 
 if TYPE_CHECKING:
-    from vibe_gate.store.clone_state import State
+    from vibe_gate.store.clone_state import CloneState
 
 
 class CommitRecords(Struct, frozen=True):
@@ -35,7 +35,7 @@ class CommitRecords(Struct, frozen=True):
     """
 
     repository: Repository
-    state: State
+    state: CloneState
     now: datetime
     hints: tuple[str, ...] = ()
     say: Callable[[str], None] = lambda text: None

@@ -13,7 +13,7 @@ from pathlib import Path
 from vibe_gate.domain.escape import expression
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version
 from vibe_gate.store import captured
-from vibe_gate.store.clone_state import State
+from vibe_gate.store.clone_state import CloneState
 
 _WORKTREE = expression(r"(?:^|/)worktrees/[^/]+/")
 
@@ -26,7 +26,7 @@ class AgentWrites:
     def __init__(
         self,
         roots: Sequence[Path],
-        state: State,
+        state: CloneState,
         digests: captured.LineDigests,
         names: Collection[str],
     ) -> None:
@@ -91,7 +91,7 @@ class AgentWrites:
         return sorted(both, key=len, reverse=True)
 
     def like(
-        self, lines: Sequence[str], state: captured.FileState, wanted: Iterable[int]
+        self, lines: Sequence[str], state: captured.DigestedLines, wanted: Iterable[int]
     ) -> Chain | None:
         """The writes of the file that has most of these lines, by another name; None if none has
         half of them.

@@ -31,7 +31,7 @@ from vibe_gate.gate.cases import Case
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.run.batch import SOON_USED_UP, SharedLimit, Workers, carried_out
 from vibe_gate.run.case_reviews import CaseResult, CaseSet, CaseTask
-from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.version import __version__
 
 
@@ -153,7 +153,7 @@ class Calibration(Struct, frozen=True):
         for asking in self.missing:
             by_case.setdefault(asking.case.name, []).append(asking)
 
-        async def ask_all(askings: Iterable[Asking], state: State) -> None:
+        async def ask_all(askings: Iterable[Asking], state: CloneState) -> None:
             async with places:
                 for asking in askings:
                     await self._ask(asking, budget, state, clock)
@@ -202,7 +202,7 @@ class Calibration(Struct, frozen=True):
         self,
         asking: Asking,
         budget: _WaitingLimit,
-        state: State,
+        state: CloneState,
         clock: Callable[[], datetime],
     ) -> None:
         limit = await budget.reserve(self.cases.max_cost_usd)
@@ -228,7 +228,7 @@ class Calibration(Struct, frozen=True):
             self.paid.append(usd)
             await budget.release(limit, usd)
 
-    def _keep(self, asking: Asking, result: CaseResult, state: State, now: datetime) -> None:
+    def _keep(self, asking: Asking, result: CaseResult, state: CloneState, now: datetime) -> None:
         answer, why = answered(result)
         if answer is None:
             self.reasons[asking] = why
@@ -377,7 +377,7 @@ def _key(cases: CaseSet, case: Case, rubric: Rubric, model: str, repeat: int) ->
     return "" if isinstance(sides, str) else hashlib.sha256(text.encode()).hexdigest()
 
 
-def _kept(state: State, key: str, now: datetime) -> KeptAnswer | None:
+def _kept(state: CloneState, key: str, now: datetime) -> KeptAnswer | None:
     try:
         answer = state.answers.get(key, now)
         return None if answer is None else read(KeptAnswer, answer)

@@ -28,7 +28,7 @@ from vibe_gate import scratch
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git import Repository, RepositoryCopy, open_repository
-from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.run_archive import export_runs, import_runs
 
 
@@ -213,7 +213,7 @@ class Home(Struct, frozen=True):
 
     root: Path
     tracked: Collection[str]
-    state: State
+    state: CloneState
     now: Callable[[], datetime]
 
     def send(self, place: str) -> bytes:

@@ -38,7 +38,7 @@ from vibe_gate.git import Repository
 from vibe_gate.report import queries, sentences
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.review import Review, review_in
-from vibe_gate.store.clone_state import State
+from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.worktree_bundles import Bundles
 from vibe_gate.version import __version__
 
@@ -288,7 +288,7 @@ def title_of(repository: Repository, commit: str) -> str:
 async def commit_row(
     task: CommitTask,
     repository: Repository,
-    state: State,
+    state: CloneState,
     bundles: Bundles,
     *,
     clock: Callable[[], datetime],

@@ -23,7 +23,7 @@ from vibe_gate.git import Repository
 from vibe_gate.judging.trust import Badges, badges
 from vibe_gate.run.worktree_stores import move_worktree_stores
 from vibe_gate.store import captures
-from vibe_gate.store.clone_state import State
+from vibe_gate.store.clone_state import CloneState
 
 
 def facts_of(
@@ -89,7 +89,11 @@ def _claims(
 
 
 def what_was_asked(
-    change: Change, gate: Gate, repository: Repository, state: State, redact: Callable[[str], str]
+    change: Change,
+    gate: Gate,
+    repository: Repository,
+    state: CloneState,
+    redact: Callable[[str], str],
 ) -> Claim:
     """What people asked for in the captured sessions that wrote the change, as a judge is shown it;
     "" if not known.
@@ -120,7 +124,9 @@ def catch_up(repository: Repository, world: World) -> str:
     Returns why not all events of sessions could be read, as a sign of agents, or "".
     """
     move_worktree_stores(repository, world.state, world.clock())
-    _, unread = captures.fold(world.state, world.store.captures(), world.redactor, world.clock())
+    _, unread = captures.fold_captures(
+        world.state, world.store.captures(), world.redactor, world.clock()
+    )
     if world.state.hook_records.marks():
         from vibe_gate.receipts.commit_records import CommitRecords  # few reviews find a mark
 

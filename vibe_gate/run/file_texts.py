@@ -38,7 +38,7 @@ class FileText:
     @cached_property
     def lines(self) -> tuple[str, ...]:
         """Its lines as git counts them; bytes that are not UTF-8 are replaced."""
-        return tuple(captured.text_lines(self._content.decode("utf-8", "replace")))
+        return tuple(captured.split_git_lines(self._content.decode("utf-8", "replace")))
 
     def may_have_any(self, lines: Iterable[str]) -> bool:
         """Whether one of the lines may stand in the text, in one piece or as a formatter rewrote
@@ -66,7 +66,7 @@ class FileTexts:
         """The file in the commit; None if it is not there, or binary."""
         return self._cached_text(commit, path)
 
-    def state(self, commit: str, path: str) -> captured.FileState:
+    def state(self, commit: str, path: str) -> captured.DigestedLines:
         """The digests of the file's lines in the commit; none if it is not there, or binary."""
         return self._cached_state(commit, path)
 
@@ -78,7 +78,7 @@ class FileTexts:
             return None
         return FileText(content, entry.id)
 
-    def _read_state(self, commit: str, path: str) -> captured.FileState:
+    def _read_state(self, commit: str, path: str) -> captured.DigestedLines:
         text = self.text(commit, path)
         return self._digests.of(text.lines) if text else ()
 

@@ -142,7 +142,7 @@ def _captured(repository: Repository, change: Change, run: RunContext) -> Iterat
     until = sessions_until(change.files, run.state.captured_blobs.last_writes())
     roots = repository.capture_roots()
     for session in sorted(until, key=lambda one: until[one])[-MAX_SESSIONS:]:
-        turns = captured.turns_of(roots, session)
+        turns = captured.captured_turns_of(roots, session)
         text = "\n".join(_turns(turns, until[session]))
         if text:
             name = f"{captures.agent_title(session)}, session {captures.own_id(session)[:8]}"

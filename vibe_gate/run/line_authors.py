@@ -101,7 +101,7 @@ class AuthorLookup:
         if not earlier_prompts:
             return 0, ""
         prompt = earlier_prompts[-1]
-        return prompt.turn, captured.first_line(prompt.text)
+        return prompt.turn, captured.first_prompt_line(prompt.text)
 
     def _read_prompts(self, session: str) -> tuple[captured.CapturedPrompt, ...]:
         return captured.prompts_of(self._roots, session)

@@ -55,7 +55,7 @@ def line_origins(
     roots = tuple(roots)
     file = _file_to_blame(repository, revision, path, base)
     with open_state(repository.common_dir) as state:
-        digests = captured.digests_of(state)
+        digests = captured.line_digests_of(state)
         texts = FileTexts(repository, digests)
         text = texts.text(file.commit, path)
         if text is None:

@@ -24,7 +24,7 @@ from vibe_gate.run.agent_writes import AgentWrites, closeness
 from vibe_gate.run.file_texts import FileText, FileTexts
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, is_untold, written
 from vibe_gate.store import captured, captures
-from vibe_gate.store.clone_state import State
+from vibe_gate.store.clone_state import CloneState
 
 SAME_SECOND = 1.0
 """Commits tell whole seconds, writes thousandths."""
@@ -70,7 +70,7 @@ class LineSources:
     def __init__(
         self,
         repository: Repository,
-        state: State,
+        state: CloneState,
         authorship: Authorship,
         digests: captured.LineDigests,
         texts: FileTexts,
@@ -229,7 +229,7 @@ class LineSources:
     @cached_property
     def _lost_events(self) -> tuple[float, ...]:
         """When an event of an agent was lost; one that the guard could not judge was kept."""
-        gaps = captures.gaps(self._state)
+        gaps = captures.read_capture_gaps(self._state)
         return tuple(
             moment.timestamp() for moment, reason in gaps if not reason.startswith("guard: ")
         )
@@ -251,7 +251,7 @@ class LineSources:
     # Lines that were typed again
 
     def _without_typed_again(
-        self, row: BlamedLine, state: captured.FileState, writes: dict[int, AgentWrite]
+        self, row: BlamedLine, state: captured.DigestedLines, writes: dict[int, AgentWrite]
     ) -> dict[int, AgentWrite]:
         """Without the runs of lines of one write that a commit after it had, and this one's parent
         not.

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from vibe_gate.domain.matching import as_kept, as_new, matches, new_runs
-from vibe_gate.store.captured import FileState, StoredWrite
+from vibe_gate.store.captured import DigestedLines, StoredWrite
 
 Loose: TypeAlias = Callable[[Iterable[int]], Mapping[int, tuple[int, int]]]
 
@@ -36,7 +36,7 @@ class TracedState(Struct, frozen=True):
     """
 
     write: AgentWrite
-    lines: FileState = ()
+    lines: DigestedLines = ()
     owners: tuple[AgentWrite | None, ...] = ()
     brought: frozenset[int] = frozenset()
 
@@ -90,7 +90,7 @@ def _after(last: TracedState | None, each: AgentWrite) -> TracedState:
     return TracedState(each, left, _picked(found, each, origins), brought)
 
 
-def _owners(known: TracedState | None, lines: FileState) -> tuple[AgentWrite | None, ...]:
+def _owners(known: TracedState | None, lines: DigestedLines) -> tuple[AgentWrite | None, ...]:
     """Of each line, after the state that is known, the write that brought it."""
     if known is None:
         return (None,) * len(lines)
@@ -111,7 +111,7 @@ class Version(Struct, frozen=True):
     1970), the likeliest first.
     """
 
-    lines: FileState
+    lines: DigestedLines
     blob: str
     moments: tuple[float, ...]
 

@@ -51,7 +51,7 @@ from vibe_gate.run.each import batch_of, is_settled
 from vibe_gate.run.fact_finding import what_was_asked
 from vibe_gate.run.review import StoredChange, review_in
 from vibe_gate.run.run_documents import WORKFLOW
-from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles
 from vibe_gate.version import __version__
@@ -327,7 +327,7 @@ def _require_prompts(
     rubrics: Iterable[Rubric],
     gate: Gate,
     repository: Repository,
-    state: State,
+    state: CloneState,
 ) -> None:
     """UsageError if a rubric sees what was asked for, which the run's judge was shown, and nothing
     here has it.

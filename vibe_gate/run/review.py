@@ -62,7 +62,7 @@ from vibe_gate.run.run_documents import (
 )
 from vibe_gate.run.team_store import UnsharedRun, run_to_share, share_answers, untold_notes
 from vibe_gate.store import captured
-from vibe_gate.store.clone_state import State
+from vibe_gate.store.clone_state import CloneState
 
 if TYPE_CHECKING:
     from vibe_gate.store.run_result import RunResult
@@ -177,7 +177,7 @@ async def review_in(
     clock: Callable[[], datetime],
     progress: Progress,
     meter: Meter | None = None,
-    state: State | None = None,
+    state: CloneState | None = None,
     stored: StoredChange | None = None,
 ) -> Review:
     """Review a change in a repository that is open already, with its shared state if that is open,
@@ -332,7 +332,7 @@ def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[C
     """
     authors = []
     for session_id in writers(facts.change.files, run.state.captured_blobs.sessions_by_blob()):
-        session = captured.session_in(repository.store_root, session_id)
+        session = captured.read_captured_session(repository.store_root, session_id)
         authors.append(conduct_checks.of_session(session_id, session))
     if not facts.agents:
         return tuple(authors)

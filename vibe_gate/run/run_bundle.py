@@ -27,12 +27,12 @@ from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.receipts.issue_receipt import ReceiptIssuer
 from vibe_gate.run.run_documents import about
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.store import open_store
 
 
 def world_around(
-    repository: Repository, clock: Callable[[], datetime], state: State | None = None
+    repository: Repository, clock: Callable[[], datetime], state: CloneState | None = None
 ) -> World:
     """The world of a run in this repository; `state` if its shared state is open already."""
     environment = repository.environment

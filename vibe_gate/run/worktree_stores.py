@@ -11,11 +11,11 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import StorageError
 from vibe_gate.git import Repository
-from vibe_gate.store.clone_state import State
+from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.worktree_move import move_worktree_store
 
 
-def move_worktree_stores(repository: Repository, state: State, now: datetime) -> None:
+def move_worktree_stores(repository: Repository, state: CloneState, now: datetime) -> None:
     """Move what linked worktrees keep into the store of all; the repository's remarks say what was
     moved.
 

@@ -18,6 +18,6 @@ clone.
 from vibe_gate.sessions.agent_sessions import Sessions
 from vibe_gate.sessions.session_meta import SessionMeta, SessionTurn
 from vibe_gate.sessions.session_mirror import SessionMirror
-from vibe_gate.sessions.transcript_entries import blocks
+from vibe_gate.sessions.transcript_entries import message_blocks
 
-__all__ = ["SessionMeta", "SessionMirror", "SessionTurn", "Sessions", "blocks"]
+__all__ = ["SessionMeta", "SessionMirror", "SessionTurn", "Sessions", "message_blocks"]

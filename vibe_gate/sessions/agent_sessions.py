@@ -13,7 +13,7 @@ from vibe_gate.domain.escape import counted, show_text
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.sessions.older_sessions import read_older
 from vibe_gate.sessions.session_folder import SessionFolder
-from vibe_gate.sessions.session_meta import SessionMeta, titled
+from vibe_gate.sessions.session_meta import SessionMeta, shorten_title
 from vibe_gate.sessions.session_mirror import SessionMirror
 
 Copier = Callable[[SessionMirror, str, str], Awaitable[tuple[str, dict[str, str]]]]
@@ -79,7 +79,7 @@ class Sessions(SessionFolder):
                 f"{show_text(str(file))}: {getattr(error, 'strerror', None) or error}."
             ) from error
         own, cwd, wanted = about["session_id"], about["cwd"], {entry["uuid"] for entry in entries}
-        about["title"] = titled(str(self.redact(about["title"])))
+        about["title"] = shorten_title(str(self.redact(about["title"])))
         key = {"project_key": "", "session_id": own}
         with closing(self.open(Path(cwd) if cwd else self.place(own), **about)) as mirror:
             known = {entry.get("uuid") for entry in await mirror.load(key) or ()}

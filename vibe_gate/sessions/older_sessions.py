@@ -15,7 +15,7 @@ from typing import Any
 
 from vibe_gate.domain.document import FIRST_YEAR, LAST_YEAR, parse_object
 from vibe_gate.sessions.session_meta import is_uuid
-from vibe_gate.sessions.transcript_entries import Entry, blocks
+from vibe_gate.sessions.transcript_entries import Entry, message_blocks
 
 MAX_FILE_BYTES = 256 << 20
 MAX_DEPTH = 100
@@ -69,7 +69,7 @@ def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
 
 def _said(message: Mapping[str, Any], number: int) -> Entry:
     """What the entry of a message says. ValueError."""
-    text = "\n".join(_text(block, "text") for block in blocks({"message": message}))
+    text = "\n".join(_text(block, "text") for block in message_blocks({"message": message}))
     block = {"type": "text", "text": text or "(empty)"}
     match message.get("role"):
         case "user":

@@ -18,9 +18,9 @@ from vibe_gate.sessions.session_writer import (
     MAX_BYTES,
     SessionFiles,
     SessionWriter,
-    lock,
-    redacted,
-    storing,
+    lock_session,
+    redact_meta,
+    session_errors,
 )
 from vibe_gate.sessions.transcript_entries import Redact
 
@@ -70,7 +70,7 @@ class SessionFolder:
         found: list[tuple[float, SessionMeta]] = []
         news: dict[str, tuple[int, str]] = {}
         self.damaged = []
-        with storing("folder"):
+        with session_errors("folder"):
             for name in filter(NAME.fullmatch, self.folder.folders()):
                 row = known.pop(name, (0, ""))
                 try:
@@ -153,9 +153,9 @@ class SessionFolder:
 
     def delete(self, name: str) -> None:
         """Delete a session whole. StorageError if a process writes it."""
-        with storing(name):
+        with session_errors(name):
             folder = self.folder.folder(name)
-            locked = lock(name, folder)
+            locked = lock_session(name, folder)
             try:
                 folder.remove(META)  # nobody finds it any more, even if this ends half-way
                 self.folder.remove_folder(name)
@@ -173,13 +173,13 @@ class SessionFolder:
     def begin(self, meta: SessionMeta) -> SessionWriter:
         """Make the folder of a session that begins. StorageError."""
         while True:
-            with storing(meta.id):
+            with session_errors(meta.id):
                 try:
                     folder = self.folder.make(meta.id)
                 except FileExistsError:  # of another session whose id begins alike
                     meta = replace(meta, created_at=meta.created_at + timedelta(seconds=1))
                     continue
-                held = SessionWriter(meta.id, folder, redacted(meta, self.redact))
+                held = SessionWriter(meta.id, folder, redact_meta(meta, self.redact))
                 self._names[meta.session_id, meta.project] = meta.id
                 self.take_over(meta)
                 return held

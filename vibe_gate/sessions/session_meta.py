@@ -126,7 +126,7 @@ def is_uuid(text: object) -> bool:
     return isinstance(text, str) and _UUID.fullmatch(text) is not None
 
 
-def titled(text: str) -> str:
+def shorten_title(text: str) -> str:
     """The first line of a prompt as a title."""
     line = " ".join(next((line for line in text.splitlines() if line.strip()), "").split())
     return line if len(line) <= MAX_TITLE else line[: MAX_TITLE - 1] + "…"

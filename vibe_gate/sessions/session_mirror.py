@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from vibe_gate.errors import StorageError
 from vibe_gate.sessions import session_writer
 from vibe_gate.sessions.session_folder import SessionFolder
-from vibe_gate.sessions.session_meta import SessionMeta, SessionTurn, titled
-from vibe_gate.sessions.session_writer import SessionWriter, storing
-from vibe_gate.sessions.transcript_entries import Entry, WorkspacePath, is_message, prompt_of
+from vibe_gate.sessions.session_meta import SessionMeta, SessionTurn, shorten_title
+from vibe_gate.sessions.session_writer import SessionWriter, session_errors
+from vibe_gate.sessions.transcript_entries import Entry, WorkspacePath, is_message, read_prompt_text
 
 
 class SessionMirror:
@@ -49,7 +49,7 @@ class SessionMirror:
             if name
             else self._begin(key["session_id"], self._project(key["project_key"]))
         )
-        with storing(held.meta.id):
+        with session_errors(held.meta.id):
             held.append(subpath, entries, self._workspace, self._sessions.redact)
         if not subpath:
             self._note(held, entries)
@@ -58,7 +58,7 @@ class SessionMirror:
         """The entries in the order in which they came, None if there are none. StorageError."""
         if not (name := self._name(key)):
             return None
-        with storing(name):
+        with session_errors(name):
             folder = self._sessions.folder.folder(name)
             return session_writer.read_entries(
                 folder, str(key.get("subpath") or ""), self._workspace
@@ -79,7 +79,7 @@ class SessionMirror:
         if not (name := self._name(key)):
             return
         if subpath := str(key.get("subpath") or ""):
-            with storing(name):
+            with session_errors(name):
                 self._hold(name).folder.remove(session_writer.log_name(subpath))
             return
         if held := self._held.pop(name, None):
@@ -89,8 +89,8 @@ class SessionMirror:
     async def list_subkeys(self, key: Mapping[str, Any]) -> list[str]:
         """Whose transcripts a session has besides its own. StorageError."""
         name = self._name(key)
-        with storing(name):
-            return session_writer.subpaths(self._sessions.folder.folder(name)) if name else []
+        with session_errors(name):
+            return session_writer.list_subpaths(self._sessions.folder.folder(name)) if name else []
 
     # What we call
 
@@ -113,13 +113,13 @@ class SessionMirror:
     def keep(self, session_id: str, name: str, data: bytes) -> None:
         """Keep a file beside the messages, redacted by who gives it. StorageError."""
         held = self._of(session_id)
-        with storing(held.meta.id):
+        with session_errors(held.meta.id):
             held.folder.place(name, data)
 
     def change(self, session_id: str, **fields: Any) -> SessionMeta:  # noqa: ANN401  fields of SessionMeta
         """Change what meta.json says. StorageError."""
         held = self._of(session_id)
-        with storing(held.meta.id):
+        with session_errors(held.meta.id):
             held.save(replace(held.meta, **fields), self._sessions.redact)
         return held.meta
 
@@ -144,7 +144,7 @@ class SessionMirror:
 
     def _hold(self, name: str) -> SessionWriter:
         if name not in self._held:
-            with storing(name):
+            with session_errors(name):
                 self._held[name] = SessionWriter(name, self._sessions.folder.folder(name))
         return self._held[name]
 
@@ -169,12 +169,12 @@ class SessionMirror:
                 self._last[held.meta.session_id] = entry["uuid"]
             if entry.get("type") == "custom-title":
                 title = self._titled(str(entry.get("customTitle") or ""))
-            title = title or self._titled(prompt_of(entry))
-        with storing(held.meta.id):
+            title = title or self._titled(read_prompt_text(entry))
+        with session_errors(held.meta.id):
             held.save(replace(held.meta, title=title), self._sessions.redact)
 
     def _titled(self, text: str) -> str:
         """Redacted before it is cut: what a limit leaves of a secret is not known as one any
         more.
         """
-        return titled(str(self._sessions.redact(text)))
+        return shorten_title(str(self._sessions.redact(text)))

@@ -43,7 +43,7 @@ class SessionFiles(Protocol):
 
 
 @contextlib.contextmanager
-def storing(name: str) -> Iterator[None]:
+def session_errors(name: str) -> Iterator[None]:
     """StorageError for what the disk, or a damaged file, does."""
     try:
         yield
@@ -60,7 +60,7 @@ def log_name(subpath: str) -> str:
     return f"messages.{quote(subpath, safe='')}.jsonl" if subpath else MESSAGES
 
 
-def subpaths(folder: SessionFiles) -> list[str]:
+def list_subpaths(folder: SessionFiles) -> list[str]:
     """Whose transcripts there are besides the main one."""
     parts = (
         name.split(".", 1)[1].removesuffix(".jsonl")
@@ -102,7 +102,7 @@ class SessionWriter:
         """
         self.folder = folder
         self._logs: dict[str, SessionLog] = {}
-        self._lock = lock(name, folder)
+        self._lock = lock_session(name, folder)
         try:
             if meta is not None:
                 self._place(meta)
@@ -127,7 +127,7 @@ class SessionWriter:
     def save(self, meta: SessionMeta, redact: Redact) -> None:
         """Write meta.json, whole or not at all. OSError."""
         if meta != self.meta:
-            self._place(redacted(meta, redact))
+            self._place(redact_meta(meta, redact))
 
     def close(self) -> None:
         """Nothing more is written."""
@@ -142,7 +142,7 @@ class SessionWriter:
         self.meta = meta
 
 
-def redacted(meta: SessionMeta, redact: Redact) -> SessionMeta:
+def redact_meta(meta: SessionMeta, redact: Redact) -> SessionMeta:
     """What meta.json may say."""
     texts = {name: getattr(meta, name) for name in ("title", "cwd", "agent", "model")}
     return replace(meta, **redact(texts))
@@ -176,7 +176,7 @@ class SessionLog:
         self._size += len(data)
 
 
-def lock(name: str, folder: SessionFiles) -> int:
+def lock_session(name: str, folder: SessionFiles) -> int:
     """The locked file of a session; close it to unlock. StorageError if another process has it.
     OSError.
     """

@@ -42,7 +42,7 @@ class WorkspacePath:
         """The entry's line."""
         named = _mapped(entry, lambda text: self._out.sub(_named, text))
         safe = redact(named) | {name: entry[name] for name in IDS if is_uuid(entry.get(name))}
-        for block, kept in zip(blocks(named), blocks(safe), strict=False):
+        for block, kept in zip(message_blocks(named), message_blocks(safe), strict=False):
             if (
                 block != kept and block.get("type") == "thinking"
             ):  # the API refuses what its signature is not about
@@ -74,7 +74,7 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401  a
     return [_mapped(item, change) for item in value] if isinstance(value, list) else value
 
 
-def blocks(entry: Entry) -> list[Entry]:
+def message_blocks(entry: Entry) -> list[Entry]:
     """The content blocks of a message."""
     message = entry.get("message")
     content = message.get("content") if isinstance(message, dict) else None
@@ -85,12 +85,13 @@ def blocks(entry: Entry) -> list[Entry]:
     )
 
 
-def prompt_of(entry: Entry) -> str:
+def read_prompt_text(entry: Entry) -> str:
     """The text of a user's prompt; "" for any other entry."""
     if entry.get("type") != "user" or entry.get("isMeta") or entry.get("isSidechain"):
         return ""
     return next(
-        (str(block.get("text")) for block in blocks(entry) if block.get("type") == "text"), ""
+        (str(block.get("text")) for block in message_blocks(entry) if block.get("type") == "text"),
+        "",
     )
 
 

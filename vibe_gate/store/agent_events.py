@@ -119,13 +119,13 @@ class AgentEvents(Struct, frozen=True):
     """By tool, how the files that a call wrote are read."""
 
 
-def prompt_of(event: CapturedEvent) -> str | None:
+def read_prompt(event: CapturedEvent) -> str | None:
     """What a person typed, if the event says so."""
     is_prompt = event.kind == AGENTS[event.agent].prompt
     return _text(event.data, "prompt") if is_prompt else None
 
 
-def writes_of(event: CapturedEvent) -> tuple[FileWrite, ...]:
+def read_writes(event: CapturedEvent) -> tuple[FileWrite, ...]:
     """The files that the call wrote; one call of some tools writes several. () of an event that
     tells of none.
 
@@ -158,9 +158,9 @@ def paths_written(event: CapturedEvent) -> tuple[str, ...]:
     return tuple(str(_path_of(file, event)) for file in _files_of(event))
 
 
-def blobs_of(event: CapturedEvent) -> set[str]:
+def written_blobs_of(event: CapturedEvent) -> set[str]:
     """Git's ids of what a call wrote; nothing for one that wrote nothing."""
-    return {blob for write in writes_of(event) for blob in write.blobs}
+    return {blob for write in read_writes(event) for blob in write.blobs}
 
 
 def blob_id(data: bytes) -> str:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from vibe_gate.store.agent_events import FileWrite
 from vibe_gate.store.captured_writes import CapturedWrites
-from vibe_gate.store.clone_state import State
+from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.stored_writes import LineDigests, WriteLog, WriteReader
 
 
@@ -32,7 +32,7 @@ class AppliedWrite(Struct, frozen=True):
 
 
 def note_applied(
-    state: State, writes: Iterable[AppliedWrite], at: datetime, redact: Callable[[Any], Any]
+    state: CloneState, writes: Iterable[AppliedWrite], at: datetime, redact: Callable[[Any], Any]
 ) -> None:
     """Note them, in their order. If the state cannot be written, `State.problem` says so."""
     key = state.line_key.read_or_make()
@@ -47,7 +47,7 @@ def note_applied(
 
 
 def applied_writes(
-    state: State, digests: LineDigests, is_wanted: Callable[[str], bool]
+    state: CloneState, digests: LineDigests, is_wanted: Callable[[str], bool]
 ) -> tuple[CapturedWrites, ...]:
     """The writes to paths that are wanted, oldest first; `agent` is the id of an agent of the
     gate.

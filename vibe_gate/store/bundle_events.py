@@ -18,8 +18,8 @@ from msgspec.structs import asdict
 from vibe_gate.domain import escape
 from vibe_gate.domain.document import text_of
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import BundleLocation, Record, Reload, corrupt
-from vibe_gate.store.turn_summary import HookMark, HookRef, ToolCall, correlate
+from vibe_gate.store.bundle_location import BundleLocation, Record, Reload, corrupt_bundle_error
+from vibe_gate.store.turn_summary import HookMark, HookRef, ToolCall, correlate_hooks
 
 Role = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
@@ -29,7 +29,7 @@ SUMMARY_CHARACTERS = 120
 more.
 """
 
-CallState = Literal["completed", "failed", "denied", "missing-post", "orphan-post", "in-progress"]
+CallEnding = Literal["completed", "failed", "denied", "missing-post", "orphan-post", "in-progress"]
 """How a call ended: with PostToolUse, with PostToolUseFailure, by refusal of its permission;
 `missing-post` without an end, `orphan-post` without a start, `in-progress` without an end in a
 bundle that is not finished.
@@ -96,7 +96,7 @@ class CapturedCall(Struct, frozen=True):
 
     name: str
     ok: bool
-    state: CallState
+    state: CallEnding
     started_at: int
     ended_at: int | None
     duration_ms: int | None
@@ -182,7 +182,7 @@ def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[Capt
     summary.
     """
     hooks = list(_hooks(turn))
-    calls, _ = correlate((hook.mark for hook in hooks), ())
+    calls, _ = correlate_hooks((hook.mark for hook in hooks), ())
     parents = {hook.started_agent: hook.mark.tool_use_id for hook in hooks if hook.started_agent}
     denied = _denied(turn) if missing is None else frozenset()
     found = []
@@ -209,7 +209,7 @@ def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[Capt
     return found
 
 
-def _state(call: ToolCall, is_denied: bool, is_over: bool) -> CallState:
+def _state(call: ToolCall, is_denied: bool, is_over: bool) -> CallEnding:
     if call.hook_ref.pre is None:
         return "orphan-post"
     if call.hook_ref.post is not None:
@@ -306,10 +306,10 @@ class Timeline(Struct, frozen=True):
 def _of_run(bundle: BundleLocation) -> Iterator[TimelineEvent]:
     for event, line in bundle.records(bundle_names.EVENTS):
         try:
-            ts = bundle_names.milliseconds(datetime.fromisoformat(text_of(event, "ts")))
+            ts = bundle_names.to_milliseconds(datetime.fromisoformat(text_of(event, "ts")))
         except (ValueError, TypeError) as error:
             why = f"the event {_number(event, 'seq')} has no time with a time zone"
-            raise corrupt(bundle.path(bundle_names.EVENTS), why) from error
+            raise corrupt_bundle_error(bundle.path(bundle_names.EVENTS), why) from error
         node_id, data = text_of(event, "node_id"), event.get("data")
         turn = text_of(data, "turn") if isinstance(data, dict) else ""
         place = f"nodes/{node_id}/{turn}" if turn else ""
@@ -327,7 +327,7 @@ def _of_turn(turn: BundleLocation, source: Literal["sdk", "hook"]) -> Iterator[T
     for event, line in turn.records(name):
         seq, ts = event.get("seq"), event.get("ts")
         if not (isinstance(seq, int) and isinstance(ts, int)):
-            raise corrupt(turn.path(name), "a line is not an event")
+            raise corrupt_bundle_error(turn.path(name), "a line is not an event")
         texts = {other: text_of(event, other) for other in ("tool_use_id", "role", "agent_id")}
         texts["text"] = _summary(event) if event.get("type") == "message" else ""
         yield TimelineEvent(

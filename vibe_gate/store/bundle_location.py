@@ -27,7 +27,7 @@ from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import IntegrityError, StorageError
 from vibe_gate.store import bundle_names
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, lines
+from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, read_lines
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -57,9 +57,9 @@ class BundleLocation(Struct, frozen=True):
     def folder(self) -> Folder:
         """The bundle's folder, open. StorageError."""
         try:
-            return open_folder(self.root).below(self.inside)
+            return open_bundle_folder(self.root).below(self.inside)
         except OSError as error:
-            raise unreadable(self.directory, error) from error
+            raise unreadable_bundle_error(self.directory, error) from error
 
     def path(self, name: str) -> Path:
         """For people and messages."""
@@ -74,9 +74,9 @@ class BundleLocation(Struct, frozen=True):
         try:
             data = read_whole(self.folder(), name)
         except OSError as error:
-            raise unreadable(self.path(name), error) from error
+            raise unreadable_bundle_error(self.path(name), error) from error
         except ValueError as error:
-            raise corrupt(self.path(name), str(error)) from error
+            raise corrupt_bundle_error(self.path(name), str(error)) from error
         self.compare(name, hashlib.sha256(data).hexdigest())
         return self.parsed(name, data, parse)
 
@@ -87,7 +87,7 @@ class BundleLocation(Struct, frozen=True):
         try:
             return parse(data)
         except (ValueError, RecursionError, AttributeError, TypeError) as error:
-            raise corrupt(self.path(name), reason(error)) from error
+            raise corrupt_bundle_error(self.path(name), refusal_reason(error)) from error
 
     def lines(self, name: str) -> Iterator[tuple[int, bytes]]:
         """The whole lines of a log with their offsets, streamed; compared with the seal after the
@@ -99,17 +99,17 @@ class BundleLocation(Struct, frozen=True):
         seen = hashlib.sha256()
         offset = 0
         try:
-            for line in lines(self.folder(), name, seen.update):
+            for line in read_lines(self.folder(), name, seen.update):
                 yield offset, line
                 offset += len(line)
         except FileNotFoundError as error:
             if self.digests is not None and name in self.digests:
-                raise corrupt(self.path(name), "it is missing") from error
+                raise corrupt_bundle_error(self.path(name), "it is missing") from error
             return
         except OSError as error:
-            raise unreadable(self.path(name), error) from error
+            raise unreadable_bundle_error(self.path(name), error) from error
         except ValueError as error:
-            raise corrupt(self.path(name), str(error)) from error
+            raise corrupt_bundle_error(self.path(name), str(error)) from error
         self.compare(name, seen.hexdigest())
 
     def records(self, name: str) -> Iterator[tuple[Record, Reload]]:
@@ -125,7 +125,9 @@ class BundleLocation(Struct, frozen=True):
     def _again(self, name: str, offset: int, size: int, mark: int) -> Record:
         line = self.read_at(name, offset, size)
         if hash(line) != mark:
-            raise corrupt(self.path(name), f"the line at byte {offset} changed since it was read")
+            raise corrupt_bundle_error(
+                self.path(name), f"the line at byte {offset} changed since it was read"
+            )
         return self.parsed(name, line, parse_object)
 
     def read_at(self, name: str, offset: int, size: int) -> bytes:
@@ -134,20 +136,20 @@ class BundleLocation(Struct, frozen=True):
             with open(self.folder().reading(name), "rb") as file:
                 return os.pread(file.fileno(), size, offset)
         except OSError as error:
-            raise unreadable(self.path(name), error) from error
+            raise unreadable_bundle_error(self.path(name), error) from error
 
     def compare(self, name: str, digest: str) -> None:
         """IntegrityError if a sealed run vouches for other bytes."""
         if self.digests is not None and self.digests.get(name) != digest:
             known = name in self.digests
-            raise corrupt(
+            raise corrupt_bundle_error(
                 self.path(name),
                 "it was changed after sealing" if known else "it was added after sealing",
             )
 
     def state(self) -> BundleState:
-        """As `state_of`. StorageError."""
-        return state_of(self.folder(), open_folder(self.root))
+        """As `read_bundle_state`. StorageError."""
+        return read_bundle_state(self.folder(), open_bundle_folder(self.root))
 
     def bare(self) -> BundleLocation:
         """The run's own folder, with nobody to vouch for what is read."""
@@ -160,10 +162,10 @@ class BundleLocation(Struct, frozen=True):
         try:
             yield from parse_events(line for _, line in self.lines(bundle_names.EVENTS))
         except ValueError as error:
-            raise corrupt(self.path(bundle_names.EVENTS), str(error)) from error
+            raise corrupt_bundle_error(self.path(bundle_names.EVENTS), str(error)) from error
 
 
-def locate(directory: Path) -> BundleLocation:
+def locate_bundle(directory: Path) -> BundleLocation:
     """The bundle in `directory`: a run's, or a turn's. A turn is read through its run if it lies in
     one.
 
@@ -173,11 +175,11 @@ def locate(directory: Path) -> BundleLocation:
     if bundle_names.is_turn("/".join(absolute.parts[-3:])):
         run = absolute.parents[2]
         if os.path.lexists(run / bundle_names.RUN):
-            return turns_of(_run(run))(absolute.parent.name, absolute.name)
+            return turn_locator(_run(run))(absolute.parent.name, absolute.name)
     return _run(absolute)
 
 
-def turns_of(run: BundleLocation) -> Callable[[str, str], BundleLocation]:
+def turn_locator(run: BundleLocation) -> Callable[[str, str], BundleLocation]:
     """Gives the locations of a run's turns by node id and turn; what the run vouches for is read
     once for all of them.
 
@@ -188,7 +190,7 @@ def turns_of(run: BundleLocation) -> Callable[[str, str], BundleLocation]:
     def location(node_id: str, turn: str) -> BundleLocation:
         inside = f"nodes/{node_id}/{turn}"
         if not bundle_names.is_turn(inside):
-            raise corrupt(
+            raise corrupt_bundle_error(
                 run.path(bundle_names.EVENTS), "it names a node or turn that cannot be a folder"
             )
         return BundleLocation(
@@ -218,7 +220,7 @@ def _digests(run: BundleLocation, document: dict[str, Any]) -> dict[str, str]:
     """Take the digests out of a run's summary."""
     digests = document.pop("digests", None)
     if not isinstance(digests, dict):
-        raise corrupt(run.path(bundle_names.SUMMARY), "it vouches for no files")
+        raise corrupt_bundle_error(run.path(bundle_names.SUMMARY), "it vouches for no files")
     return {str(name): str(digest) for name, digest in digests.items()}
 
 
@@ -255,7 +257,7 @@ def parse_events(written: Iterable[bytes]) -> Iterator[Event]:
         try:
             event = convert(parse_object(line), Event)
         except ValueError as error:
-            raise ValueError(f"entry {number}: {reason(error)}") from error
+            raise ValueError(f"entry {number}: {refusal_reason(error)}") from error
         if event.seq != number:
             raise ValueError(f"entry {number}: it has seq {event.seq}")
         yield event
@@ -265,36 +267,36 @@ def read_summary(document: Mapping[str, Any]) -> Summary:
     """A run's summary.json as a model. ValueError, also for an exit code that no review writes."""
     known = {name: value for name, value in document.items() if name not in {"digests", "redacted"}}
     summary = read(Summary, known)
-    require_possible(summary)
+    require_possible_exit_code(summary)
     return summary
 
 
-def require_possible(summary: Summary) -> None:
+def require_possible_exit_code(summary: Summary) -> None:
     """ValueError: an exit code that no review of this outcome writes."""
     if why := impossible(summary.outcome, summary.exit_code):
         raise ValueError(why)
 
 
-def digests(bundle: Folder) -> dict[str, str]:
+def digest_vouched_files(bundle: Folder) -> dict[str, str]:
     """sha-256 by name relative to the bundle: the run's own files, and every file of every turn but
     its contents.
 
     Contents under `files/` are named by their hash. OSError.
     """
     return {
-        entry.name: digest(entry.folder, entry.base)
-        for entry in bundle_names.walk(bundle)
+        entry.name: digest_file(entry.folder, entry.base)
+        for entry in bundle_names.walk_bundle(bundle)
         if entry.is_vouched
     }
 
 
-def digest(folder: Folder, name: str) -> str:
+def digest_file(folder: Folder, name: str) -> str:
     """sha-256 in hex of a regular file, streamed. OSError."""
     with open(folder.reading(name), "rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def seal_fault(entry: bundle_names.Entry, vouched: str | None) -> str:
+def find_seal_fault(entry: bundle_names.Entry, vouched: str | None) -> str:
     """What is wrong with a file whose sha-256 should be `vouched` (None: it should not be there);
     "" if nothing.
 
@@ -302,10 +304,12 @@ def seal_fault(entry: bundle_names.Entry, vouched: str | None) -> str:
     """
     if vouched is None:
         return "it was added after sealing"
-    return "" if digest(entry.folder, entry.base) == vouched else "it was changed after sealing"
+    return (
+        "" if digest_file(entry.folder, entry.base) == vouched else "it was changed after sealing"
+    )
 
 
-def receipt_fault(raw: bytes, document: Mapping[str, Any], files: Mapping[str, str]) -> str:
+def find_receipt_fault(raw: bytes, document: Mapping[str, Any], files: Mapping[str, str]) -> str:
     """What is wrong with receipt.json; "" if nothing. Signatures are not checked.
 
     `document` is the summary as it is stored, without `digests`; `files` the digests without the
@@ -319,19 +323,19 @@ def receipt_fault(raw: bytes, document: Mapping[str, Any], files: Mapping[str, s
         return "its receipt vouches for another summary"
 
 
-def sealed_summary(run: BundleLocation) -> Summary:
+def read_sealed_summary(run: BundleLocation) -> Summary:
     """The summary of a sealed run, after every file and the receipt were compared.
 
     StorageError: the run is not sealed, or cannot be read. IntegrityError.
     """
-    sealed, bare = documents_of(run), run.bare()
+    sealed, bare = read_sealed_documents(run), run.bare()
     raw = sealed.receipt
-    if raw is not None and (why := receipt_fault(raw, sealed.document, sealed.digests)):
-        raise corrupt(bare.path(bundle_names.RECEIPT), why)
+    if raw is not None and (why := find_receipt_fault(raw, sealed.document, sealed.digests)):
+        raise corrupt_bundle_error(bare.path(bundle_names.RECEIPT), why)
     return read_summary(sealed.document)
 
 
-def receipted_summary(run: Folder) -> Summary:
+def read_receipted_summary(run: Folder) -> Summary:
     """The summary of a sealed run, after its receipt, if it has one, and run.json were compared,
     not the other files.
 
@@ -342,7 +346,7 @@ def receipted_summary(run: Folder) -> Summary:
     files = document.pop("digests", None)
     if not isinstance(files, dict):
         raise ValueError(f"{bundle_names.SUMMARY} vouches for no files")
-    if digest(run, bundle_names.RUN) != files.get(bundle_names.RUN):
+    if digest_file(run, bundle_names.RUN) != files.get(bundle_names.RUN):
         raise ValueError(f"{bundle_names.RUN} was changed after sealing")
     if (sealed := files.pop(bundle_names.RECEIPT, None)) is not None:
         raw = run.read(bundle_names.RECEIPT, receipt.MAX_BYTES)
@@ -350,32 +354,32 @@ def receipted_summary(run: Folder) -> Summary:
         if (
             why := f"{bundle_names.RECEIPT} was changed after sealing"
             if changed
-            else receipt_fault(raw, document, files)
+            else find_receipt_fault(raw, document, files)
         ):
             raise ValueError(why)
     return read_summary(document)
 
 
-def rebuilt_graph(run: Folder, vouched: Mapping[str, str]) -> bytes | None:
+def rebuild_graph(run: Folder, vouched: Mapping[str, str]) -> bytes | None:
     """graph.json as the run's events give it; None if that is not what was sealed. OSError."""
-    if not run.has(bundle_names.EVENTS) or digest(run, bundle_names.EVENTS) != vouched.get(
+    if not run.has(bundle_names.EVENTS) or digest_file(run, bundle_names.EVENTS) != vouched.get(
         bundle_names.EVENTS
     ):
         return None
     try:
-        data = fold(parse_events(lines(run, bundle_names.EVENTS))).to_json().encode()
+        data = fold(parse_events(read_lines(run, bundle_names.EVENTS))).to_json().encode()
     except ValueError:
         return None
     return data if hashlib.sha256(data).hexdigest() == vouched.get(bundle_names.GRAPH) else None
 
 
-def documents_of(run: BundleLocation) -> SealedDocuments:
+def read_sealed_documents(run: BundleLocation) -> SealedDocuments:
     """A sealed run's documents as they are stored, after every file was compared. StorageError,
     IntegrityError.
     """
     bare = run.bare()
     folder = bare.folder()
-    if (state := state_of(folder)) != "sealed":
+    if (state := read_bundle_state(folder)) != "sealed":
         what = (
             "is still running"
             if state == "running"
@@ -386,36 +390,36 @@ def documents_of(run: BundleLocation) -> SealedDocuments:
     files = _digests(bare, document)
     missing = dict(files)
     try:
-        for entry in bundle_names.walk(folder):
+        for entry in bundle_names.walk_bundle(folder):
             vouched = missing.pop(entry.name, None)
             if entry.is_vouched:
-                why = seal_fault(entry, vouched)
+                why = find_seal_fault(entry, vouched)
             else:
                 is_known = (entry.is_file and entry.part is not None) or entry.is_temporary
                 why = "" if is_known else "no bundle has a file of that name"
             if why:
-                raise corrupt(bare.path(entry.name), why)
+                raise corrupt_bundle_error(bare.path(entry.name), why)
         vouching = (
             folder.read(bundle_names.RECEIPT, receipt.MAX_BYTES)
             if bundle_names.RECEIPT in files
             else None
         )
-        if bundle_names.GRAPH in missing and rebuilt_graph(folder, files) is not None:
+        if bundle_names.GRAPH in missing and rebuild_graph(folder, files) is not None:
             del missing[
                 bundle_names.GRAPH
             ]  # the events say the same, byte for byte; `bundles repair` writes it again
     except OSError as error:
-        raise corrupt(
+        raise corrupt_bundle_error(
             Path(error.filename or bare.root), error.strerror or "it cannot be read"
         ) from error
     if missing:
-        raise corrupt(bare.path(min(missing)), "it is missing")
+        raise corrupt_bundle_error(bare.path(min(missing)), "it is missing")
     bare.parsed(bundle_names.SUMMARY, document, read_summary)
     files.pop(bundle_names.RECEIPT, None)
     return SealedDocuments(document, files, vouching)
 
 
-def state_of(bundle: Folder, run: Folder | None = None) -> BundleState:
+def read_bundle_state(bundle: Folder, run: Folder | None = None) -> BundleState:
     """`sealed` has a summary, `running` a living writer, `incomplete` neither. OSError. `run`: that
     of a turn.
     """
@@ -427,7 +431,7 @@ def state_of(bundle: Folder, run: Folder | None = None) -> BundleState:
     return "sealed"
 
 
-def open_folder(root: Path) -> Folder:
+def open_bundle_folder(root: Path) -> Folder:
     """The folder itself, which may be no link. StorageError."""
     try:
         return Folder.at(root.parent).folder(root.name)
@@ -439,7 +443,7 @@ def open_folder(root: Path) -> Folder:
         ) from error
 
 
-def reason(error: Exception) -> str:
+def refusal_reason(error: Exception) -> str:
     """Why a document was refused, in a few words."""
     if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) or not isinstance(
         error, ValueError
@@ -448,12 +452,12 @@ def reason(error: Exception) -> str:
     return first_mistake(error)
 
 
-def corrupt(path: Path, why: str) -> IntegrityError:
+def corrupt_bundle_error(path: Path, why: str) -> IntegrityError:
     """The bundle is not what was written, `why` in a few words."""
     return IntegrityError(f"{_shown(path)} is corrupt: {why}. Do not rely on this bundle.")
 
 
-def unreadable(path: Path, error: OSError) -> StorageError:
+def unreadable_bundle_error(path: Path, error: OSError) -> StorageError:
     """The bundle cannot be read."""
     return StorageError(f"{_shown(path)} cannot be read: {error.strerror or error}.")
 

@@ -37,9 +37,9 @@ HOOKS = "hooks.ndjson"
 GRAPH = "graph.json"
 SESSIONS = "sessions.json"
 PATCH = "change.patch"
-MADE = "made.patch"
-OUTPUT = "checks.log"
-TESTS = "counterexamples"
+MADE_PATCH = "made.patch"
+CHECKS_LOG = "checks.log"
+COUNTEREXAMPLES = "counterexamples"
 """The tests that fails brought, and what their runs printed (`NAME.log`)."""
 TURN_PATCH = "turn.patch"
 TURN_LOG = "turn.log"
@@ -48,7 +48,7 @@ KEEP = ".vibe-keep"
 ANNOTATIONS = "annotations.ndjson"
 ATTACHED = "annotations"
 
-VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, MADE, OUTPUT, RECEIPT)
+VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, MADE_PATCH, CHECKS_LOG, RECEIPT)
 """The run's own files whose digests its summary holds."""
 
 Part = Literal["document", "log", "text", "content", "attached", "mark"]
@@ -62,8 +62,8 @@ _RUN_FILES: dict[str, Part] = {
     GRAPH: "document",
     SESSIONS: "document",
     PATCH: "text",
-    MADE: "text",
-    OUTPUT: "text",
+    MADE_PATCH: "text",
+    CHECKS_LOG: "text",
     SUMMARY: "document",
     RECEIPT: "document",
     ANNOTATIONS: "log",
@@ -82,25 +82,25 @@ _TURN = re.compile(rf"nodes/{_FOLDER_NAME.pattern}/turn-[0-9]{{3,9}}")
 _CONTENT = re.compile(
     rf"(?:{_TURN.pattern}/)?files/(?:before|after)/[0-9a-f]{{64}}\.(?:txt|bin)(?:\.gz)?"
 )
-_TEST = re.compile(rf"{TESTS}/{_FOLDER_NAME.pattern}")
+_TEST = re.compile(rf"{COUNTEREXAMPLES}/{_FOLDER_NAME.pattern}")
 _ATTACHMENT = re.compile(rf"{ATTACHED}/[0-9a-f]{{64}}")
 _FOLDERS = re.compile(
-    rf"{ATTACHED}|{TESTS}|nodes|nodes/{_FOLDER_NAME.pattern}|{_TURN.pattern}|(?:{_TURN.pattern}/)?files(?:/before|/after)?"
+    rf"{ATTACHED}|{COUNTEREXAMPLES}|nodes|nodes/{_FOLDER_NAME.pattern}|{_TURN.pattern}|(?:{_TURN.pattern}/)?files(?:/before|/after)?"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def run_id(now: datetime, seed: bytes, attempt: int) -> str:
+def make_run_id(now: datetime, seed: bytes, attempt: int) -> str:
     """`YYYYMMDDTHHMMSSmmmZ-` and eight digits that distinguish runs of one millisecond."""
-    return f"{stamp(now)}-{hashlib.sha256(b'%d ' % attempt + seed).hexdigest()[:8]}"
+    return f"{format_stamp(now)}-{hashlib.sha256(b'%d ' % attempt + seed).hexdigest()[:8]}"
 
 
-def stamp(now: datetime) -> str:
+def format_stamp(now: datetime) -> str:
     """`YYYYMMDDTHHMMSSmmmZ`, in UTC."""
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}Z"
 
 
-def recorded_at(run_id: str) -> datetime | None:
+def parse_run_time(run_id: str) -> datetime | None:
     """When the run began, by its id; None if the id holds no date."""
     try:
         return datetime.strptime(run_id[:18], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
@@ -108,17 +108,17 @@ def recorded_at(run_id: str) -> datetime | None:
         return None
 
 
-def turn(number: int) -> str:
+def turn_folder_name(number: int) -> str:
     """`turn-001` and so on."""
     return f"turn-{number:03d}"
 
 
-def milliseconds(now: datetime) -> int:
+def to_milliseconds(now: datetime) -> int:
     """Milliseconds since 1970."""
     return (now - _EPOCH) // timedelta(milliseconds=1)
 
 
-def as_folder_name(name: str, what: str) -> str:
+def require_folder_name(name: str, what: str) -> str:
     """`name`, which becomes a folder; ValueError if it could leave its place or be mistaken."""
     if _FOLDER_NAME.fullmatch(name) is None:
         raise ValueError(
@@ -174,7 +174,7 @@ class Entry(Struct, frozen=True):
     def is_vouched(self) -> bool:
         """Whether it is a file whose digest the run's summary has."""
         folder = self.name.rpartition("/")[0]
-        own = self.name in VOUCHED or folder == TESTS or is_turn(folder)
+        own = self.name in VOUCHED or folder == COUNTEREXAMPLES or is_turn(folder)
         return own and self.is_file and not self.is_temporary
 
     @property
@@ -183,7 +183,7 @@ class Entry(Struct, frozen=True):
         return part_of(self.name)
 
 
-def walk(bundle: Folder, inside: str = "") -> Iterator[Entry]:
+def walk_bundle(bundle: Folder, inside: str = "") -> Iterator[Entry]:
     """Everything below a run's folder but the folders that belong there; strange folders are not
     entered. OSError.
 
@@ -193,6 +193,6 @@ def walk(bundle: Folder, inside: str = "") -> Iterator[Entry]:
     for entry in bundle.entries():
         name = f"{inside}{entry.name}"
         if entry.is_dir(follow_symlinks=False) and _FOLDERS.fullmatch(name):
-            yield from walk(bundle.folder(entry.name), f"{name}/")
+            yield from walk_bundle(bundle.folder(entry.name), f"{name}/")
         else:
             yield Entry(name, bundle, entry.name, entry.is_file(follow_symlinks=False))

@@ -24,27 +24,27 @@ from vibe_gate.store.agent_events import (
     AgentEvents,
     CapturedEvent,
     paths_written,
-    prompt_of,
+    read_prompt,
 )
 from vibe_gate.store.applied_writes import AppliedWrite, applied_writes, note_applied
-from vibe_gate.store.captured_writes import CapturedWrites, digests_of, writes_in
+from vibe_gate.store.captured_writes import CapturedWrites, line_digests_of, writes_in
 from vibe_gate.store.captures import (
     CAPTURES_FOLDER,
     EVENTS,
     META,
     CaptureMeta,
-    KeptEvent,
+    StoredEvent,
     agent_of,
     find_session,
     find_sessions,
-    finished,
     own_id,
+    read_finished_lines,
     read_meta,
 )
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.ndjson_log import lines
-from vibe_gate.store.stored_writes import FileState, LineDigests, StoredWrite, text_lines
-from vibe_gate.store.turn_summary import HookMark, ToolCall, correlate, todos_after
+from vibe_gate.store.ndjson_log import read_lines
+from vibe_gate.store.stored_writes import DigestedLines, LineDigests, StoredWrite, split_git_lines
+from vibe_gate.store.turn_summary import HookMark, ToolCall, apply_todo_event, correlate_hooks
 
 if TYPE_CHECKING:
     from vibe_gate.store.database.run_index import RunIndex
@@ -58,22 +58,22 @@ __all__ = [
     "CapturedToolCall",
     "CapturedTurn",
     "CapturedWrites",
-    "FileState",
+    "DigestedLines",
     "LineDigests",
     "StoredWrite",
-    "any_in",
     "applied_writes",
-    "delete",
-    "digests_of",
-    "first_line",
-    "heads",
-    "matching",
+    "captured_turns_of",
+    "delete_captured_session",
+    "first_prompt_line",
+    "has_captured_sessions",
+    "line_digests_of",
+    "list_captured_heads",
+    "match_captured_heads",
     "models_of",
     "note_applied",
     "prompts_of",
-    "session_in",
-    "text_lines",
-    "turns_of",
+    "read_captured_session",
+    "split_git_lines",
     "writes_in",
 ]
 
@@ -189,7 +189,7 @@ def models_of(roots: Iterable[Path], session: str) -> tuple[CapturedModel, ...]:
     )
 
 
-def turns_of(roots: Iterable[Path], session: str) -> tuple[CapturedTurn, ...]:
+def captured_turns_of(roots: Iterable[Path], session: str) -> tuple[CapturedTurn, ...]:
     """The session turn by turn, out of the stores of these working trees; what is damaged is left
     out.
     """
@@ -212,7 +212,7 @@ def turns_of(roots: Iterable[Path], session: str) -> tuple[CapturedTurn, ...]:
     )
 
 
-def heads(root: Path, index: RunIndex | None = None) -> list[CapturedHead]:
+def list_captured_heads(root: Path, index: RunIndex | None = None) -> list[CapturedHead]:
     """The captured sessions in the store of this working tree, that which went on last first.
 
     Those that cannot be read are left out. `index` keeps what was read, so that only what is new
@@ -237,7 +237,7 @@ def heads(root: Path, index: RunIndex | None = None) -> list[CapturedHead]:
     return sorted(found, key=lambda head: (head.updated_at, head.id), reverse=True)
 
 
-def matching(heads: Iterable[CapturedHead], text: str) -> list[CapturedHead]:
+def match_captured_heads(heads: Iterable[CapturedHead], text: str) -> list[CapturedHead]:
     """The sessions with this id, or those whose id begins so: the folder's name, its last part, or
     the session's id.
     """
@@ -246,7 +246,7 @@ def matching(heads: Iterable[CapturedHead], text: str) -> list[CapturedHead]:
     return whole or [head for head in every if any(name.startswith(text) for name in _names(head))]
 
 
-def delete(roots: Iterable[Path], session: str) -> None:
+def delete_captured_session(roots: Iterable[Path], session: str) -> None:
     """Delete the events of a session in the stores of these working trees. OSError."""
     for root in roots:
         with contextlib.suppress(FileNotFoundError):
@@ -279,18 +279,18 @@ def _head(name: str, place: Folder) -> CapturedHead:
         meta.ended,
         len(prompts),
         len(files),
-        first_line(prompts[0].text) if prompts else "",
+        first_prompt_line(prompts[0].text) if prompts else "",
         meta.damaged,
     )
 
 
-def first_line(prompt: str) -> str:
+def first_prompt_line(prompt: str) -> str:
     """The first line that says something, at most 200 characters of it."""
     line = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
     return line if len(line) <= 200 else line[:199] + "…"
 
 
-def any_in(roots: Iterable[Path]) -> bool:
+def has_captured_sessions(roots: Iterable[Path]) -> bool:
     """Whether a captured session is kept in one of these working trees."""
     for root in roots:
         with contextlib.suppress(OSError):
@@ -309,7 +309,7 @@ class CapturedSession(Struct, frozen=True):
     damaged: int
 
 
-def session_in(root: Path, session: str) -> CapturedSession | None:
+def read_captured_session(root: Path, session: str) -> CapturedSession | None:
     """The captured session of that id in the working tree `root`; None if it is not there or cannot
     be read.
     """
@@ -318,7 +318,7 @@ def session_in(root: Path, session: str) -> CapturedSession | None:
     changes = TodoChanges()
     try:
         place, meta = find_session(Folder.at(root).below(CAPTURES_FOLDER), session)
-        for line in lines(place, EVENTS):
+        for line in read_lines(place, EVENTS):
             event = parse_object(line)
             data = event.get("data")
             if not isinstance(data, dict):
@@ -329,10 +329,10 @@ def session_in(root: Path, session: str) -> CapturedSession | None:
                 for change in changes.of(
                     mark.tool_name, data.get("tool_input"), data.get("tool_response")
                 ):
-                    todos = todos_after(todos, change)
+                    todos = apply_todo_event(todos, change)
     except (OSError, ValueError, LookupError):
         return None
-    return CapturedSession(correlate(marks, ())[0], tuple(todos), meta.damaged)
+    return CapturedSession(correlate_hooks(marks, ())[0], tuple(todos), meta.damaged)
 
 
 def _mark(seq: int, data: Mapping[str, object], agent: AgentEvents) -> HookMark:
@@ -348,7 +348,7 @@ def _mark(seq: int, data: Mapping[str, object], agent: AgentEvents) -> HookMark:
 
 def _events_of(
     roots: Iterable[Path], session: str, is_wanted: Callable[[bytes], bool]
-) -> Iterator[KeptEvent]:
+) -> Iterator[StoredEvent]:
     """The events of a session in these working trees whose line is wanted; what cannot be read is
     left out.
     """
@@ -361,11 +361,11 @@ def _events_of(
 
 def _events_in(
     place: Folder, meta: CaptureMeta, is_wanted: Callable[[bytes], bool]
-) -> Iterator[KeptEvent]:
-    for line in finished(place, EVENTS, meta.bytes):
+) -> Iterator[StoredEvent]:
+    for line in read_finished_lines(place, EVENTS, meta.bytes):
         if is_wanted(line):
             with contextlib.suppress(ValueError):
-                yield read(KeptEvent, parse_object(line))
+                yield read(StoredEvent, parse_object(line))
 
 
 def _of_kind(kind: str) -> Callable[[bytes], bool]:
@@ -373,13 +373,13 @@ def _of_kind(kind: str) -> Callable[[bytes], bool]:
     return lambda line: kind.encode() in line[:_KIND_WITHIN]
 
 
-def _asked_by(event: KeptEvent, agent: str) -> Iterator[_Asked]:
-    text = prompt_of(CapturedEvent(event.ts, event.data, agent))
+def _asked_by(event: StoredEvent, agent: str) -> Iterator[_Asked]:
+    text = read_prompt(CapturedEvent(event.ts, event.data, agent))
     if text and text.strip():
         yield _Asked(event.ts, text, agent)
 
 
-def _call_by(event: KeptEvent, agent: str) -> Iterator[CapturedToolCall]:
+def _call_by(event: StoredEvent, agent: str) -> Iterator[CapturedToolCall]:
     asked, kind = event.data.get("tool_input"), text_of(event.data, "hook_event_name")
     refused = text_of(event.data, "refused")
     if kind == AGENTS[agent].started and not refused:

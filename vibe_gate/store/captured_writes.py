@@ -17,12 +17,12 @@ from vibe_gate.store.captures import (
     CAPTURES_FOLDER,
     EVENTS,
     CaptureMeta,
-    KeptEvent,
+    StoredEvent,
     agent_of,
-    finished,
+    read_finished_lines,
     read_meta,
 )
-from vibe_gate.store.clone_state import State
+from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.stored_writes import WRITES, LineDigests, StoredWrite, WriteReader
 
@@ -42,7 +42,7 @@ class CapturedWrites(Struct, frozen=True):
     cwd: str = ""
 
 
-def digests_of(state: State) -> LineDigests:
+def line_digests_of(state: CloneState) -> LineDigests:
     """Digests under the key of the clone; under one for the moment if nothing was kept yet."""
     return LineDigests(state.line_key.read() or os.urandom(32))
 
@@ -71,7 +71,7 @@ def _of_session(
     folder: Folder, meta: CaptureMeta, digests: LineDigests, is_wanted: Callable[[str], bool]
 ) -> CapturedWrites:
     reader = WriteReader(digests.id)
-    rows = [reader.write(line) for line in finished(folder, WRITES, meta.writes_bytes)]
+    rows = [reader.write(line) for line in read_finished_lines(folder, WRITES, meta.writes_bytes)]
     writes = [write for write in rows if write is not None and is_wanted(write.path)]
     return CapturedWrites(
         agent_of(meta.session_id),
@@ -85,8 +85,8 @@ def _of_session(
 
 def _began_in(place: Folder, meta: CaptureMeta) -> str:
     with contextlib.suppress(OSError, ValueError):
-        for line in finished(place, EVENTS, meta.bytes):
-            return text_of(read(KeptEvent, parse_object(line)).data, "cwd")
+        for line in read_finished_lines(place, EVENTS, meta.bytes):
+            return text_of(read(StoredEvent, parse_object(line)).data, "cwd")
     return ""
 
 

@@ -37,15 +37,15 @@ from vibe_gate.store.agent_events import (
     AGENTS,
     CLAUDE,
     CapturedEvent,
-    blobs_of,
     open_file,
-    writes_of,
+    read_writes,
+    written_blobs_of,
 )
 from vibe_gate.store.bundle_location import read_object
-from vibe_gate.store.clone_state import State
+from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.contents import TextRedactor
 from vibe_gate.store.folder import LOCK, Folder
-from vibe_gate.store.ndjson_log import MAX_LINE_BYTES, encode_line, lines, locked
+from vibe_gate.store.ndjson_log import MAX_LINE_BYTES, encode_line, hold_lock, read_lines
 from vibe_gate.store.stored_writes import WRITES, LineDigests, WriteLog
 
 SPOOLS = "captures"
@@ -113,7 +113,7 @@ class CaptureMeta(Struct, frozen=True, kw_only=True):
         return replace(self, **counted)
 
 
-class KeptEvent(Struct, frozen=True):
+class StoredEvent(Struct, frozen=True):
     """A line of events.jsonl."""
 
     ts: Timestamp
@@ -125,8 +125,8 @@ def read_meta(folder: Folder) -> CaptureMeta:
     return read(CaptureMeta, read_object(folder, META))
 
 
-def fold(
-    state: State, captures_folder: Folder | None, redact: TextRedactor, now: datetime
+def fold_captures(
+    state: CloneState, captures_folder: Folder | None, redact: TextRedactor, now: datetime
 ) -> tuple[int, str]:
     """Fold every session with news; how many events that were, and why not all could be read, as a
     hint, or "".
@@ -141,7 +141,7 @@ def fold(
     return _fold_all(state, writer, now)
 
 
-def note_written(state: State, now: datetime) -> str:
+def note_written(state: CloneState, now: datetime) -> str:
     """Note the blobs that sessions wrote since the last `fold`; the events wait for the next.
 
     Why not all could be read, as a hint, or "".
@@ -186,12 +186,12 @@ def find_session(captures_folder: Folder, session: str) -> tuple[Folder, Capture
     raise LookupError
 
 
-def finished(place: Folder, name: str, until: int) -> Iterator[bytes]:
+def read_finished_lines(place: Folder, name: str, until: int) -> Iterator[bytes]:
     """The lines of a file up to that byte: what comes behind them is written at this moment, or
     again. OSError.
     """
     size = 0
-    for line in lines(place, name):
+    for line in read_lines(place, name):
         size += len(line)
         if size > until:
             return
@@ -215,7 +215,7 @@ def _short_id(session: str) -> str:
     return own_id(session)[:8].strip("-_") or "unknown"
 
 
-def gaps(state: State) -> list[tuple[datetime, str]]:
+def read_capture_gaps(state: CloneState) -> list[tuple[datetime, str]]:
     """When and why an event was not kept, as the hooks noted it."""
     try:
         with open_file(Path(state.folder) / SPOOLS / "gaps") as file:
@@ -230,7 +230,7 @@ def gaps(state: State) -> list[tuple[datetime, str]]:
     return gaps
 
 
-def _fold_all(state: State, writer: _CaptureWriter | None, now: datetime) -> tuple[int, str]:
+def _fold_all(state: CloneState, writer: _CaptureWriter | None, now: datetime) -> tuple[int, str]:
     """Fold the raw events of all sessions; how many, and the hint why not all could be read, or
     "".
     """
@@ -242,7 +242,7 @@ def _fold_all(state: State, writer: _CaptureWriter | None, now: datetime) -> tup
     until = time.monotonic() + PATIENCE_S
     try:
         spools = Folder.at(path)
-        with locked(spools.appending(LOCK), until):
+        with hold_lock(spools.appending(LOCK), until):
             for session in spools.folders():
                 try:
                     count += _fold_session(
@@ -262,16 +262,16 @@ def _fold_all(state: State, writer: _CaptureWriter | None, now: datetime) -> tup
 def _fold_session(
     spool: Folder,
     session: str,
-    state: State,
+    state: CloneState,
     writer: _CaptureWriter | None,
     now: datetime,
     until: float,
 ) -> int:
     """Fold the raw events of one session; how many. OSError for what waits."""
     if spool.has(SPOOL_EVENTS):
-        new_name = f"{_TAKEN}{bundle_names.milliseconds(now):015d}-{secrets.token_hex(4)}"
+        new_name = f"{_TAKEN}{bundle_names.to_milliseconds(now):015d}-{secrets.token_hex(4)}"
         # Who appends looks, under the same lock, whether the file is still there.
-        with locked(spool.reading(SPOOL_EVENTS), until):
+        with hold_lock(spool.reading(SPOOL_EVENTS), until):
             spool.move(SPOOL_EVENTS, spool, new_name)
     count = 0
     for name in spool.files():
@@ -284,7 +284,7 @@ def _fold_session(
     return count
 
 
-def _note_blobs(state: State, session: str, events: Iterable[CapturedEvent | None]) -> None:
+def _note_blobs(state: CloneState, session: str, events: Iterable[CapturedEvent | None]) -> None:
     """Note what the events wrote, and in which worktrees; twice is once. OSError if the state does
     not take it.
     """
@@ -298,7 +298,7 @@ def _note_blobs(state: State, session: str, events: Iterable[CapturedEvent | Non
         with contextlib.suppress(
             ValueError, TypeError, LookupError, RecursionError
         ):  # a hostile event
-            written_at |= dict.fromkeys(blobs_of(event), int(event.at.timestamp() * 1000))
+            written_at |= dict.fromkeys(written_blobs_of(event), int(event.at.timestamp() * 1000))
     state.worktree_tops.note(tops)
     problem = state.captured_blobs.note(session, written_at) if written_at else ""
     if problem:
@@ -318,7 +318,7 @@ class _CaptureWriter(Struct, frozen=True):
     """`.vibe-artifacts/captures`."""
     redact: TextRedactor
     now: datetime
-    state: State
+    state: CloneState
 
     def append_events(self, session: str, spool: Folder, spool_name: str) -> int:
         """Append the events of a file of the spool to the session's; once, even if it is
@@ -393,7 +393,7 @@ class _CaptureWriter(Struct, frozen=True):
 def _encode_writes(log: WriteLog, event: CapturedEvent) -> bytes:
     """The lines of writes.jsonl about the files that the event's call wrote."""
     with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # a hostile event
-        return b"".join(log.line(write, event.at) for write in writes_of(event))
+        return b"".join(log.line(write, event.at) for write in read_writes(event))
     return b""
 
 

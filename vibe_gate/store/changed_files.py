@@ -23,9 +23,13 @@ from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import Content, TurnFile
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import BundleLocation, corrupt, unreadable
-from vibe_gate.store.contents import digest_of, read_content
-from vibe_gate.store.turn_summary import FileStats, count
+from vibe_gate.store.bundle_location import (
+    BundleLocation,
+    corrupt_bundle_error,
+    unreadable_bundle_error,
+)
+from vibe_gate.store.contents import read_content, sha256_of
+from vibe_gate.store.turn_summary import FileStats, count_changes
 
 _SUFFIXES = (".txt", ".txt.gz", ".bin", ".bin.gz")
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -62,12 +66,14 @@ class StoredContent(Struct, frozen=True):
             )
         path = self._bundle.path(f"files/{self._side}/{self.sha256}")
         if SHA256.fullmatch(self.sha256) is None:
-            raise corrupt(path, "its name is not a sha-256")
-        data = stored(self._bundle, self._side, self.sha256)
+            raise corrupt_bundle_error(path, "its name is not a sha-256")
+        data = read_stored_content(self._bundle, self._side, self.sha256)
         if data is None:
-            raise corrupt(path, "it is missing")
+            raise corrupt_bundle_error(path, "it is missing")
         if len(data) != self.size:
-            raise corrupt(path, "its content does not match the size that the bundle says")
+            raise corrupt_bundle_error(
+                path, "its content does not match the size that the bundle says"
+            )
         return data
 
     def stream(self) -> BinaryIO:
@@ -81,7 +87,7 @@ _ContentsByPath: TypeAlias = dict[tuple[str, str], deque[StoredContent]]
 """By side and shown path, the contents that a run's event log names, in the order of the files."""
 
 
-def stored(bundle: BundleLocation, side: Side, sha256: str) -> bytes | None:
+def read_stored_content(bundle: BundleLocation, side: Side, sha256: str) -> bytes | None:
     """The content of that hash on one side, None if the bundle has none. StorageError,
     IntegrityError.
     """
@@ -95,9 +101,11 @@ def stored(bundle: BundleLocation, side: Side, sha256: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise unreadable(path, error) from error
-    if data is None or digest_of(data) != sha256:
-        raise corrupt(path.with_name(name), "its content does not match the hash in its name")
+        raise unreadable_bundle_error(path, error) from error
+    if data is None or sha256_of(data) != sha256:
+        raise corrupt_bundle_error(
+            path.with_name(name), "its content does not match the hash in its name"
+        )
     return data
 
 
@@ -131,7 +139,9 @@ class StoredPatch:
             data += self._bundle.read_at(self._name, section.start, size)
             whole_size += size
         if len(data) != whole_size or not data.startswith(b"diff --git "):
-            raise corrupt(self._bundle.path(self._name), "it changed since it was read")
+            raise corrupt_bundle_error(
+                self._bundle.path(self._name), "it changed since it was read"
+            )
         return data
 
     def _read_sections(self) -> dict[str, list[patches.Section]]:
@@ -267,10 +277,10 @@ class Files(Struct, frozen=True):
 
     def stats(self) -> FileStats:
         """Their number, by kind of change; a changed type counts as modified."""
-        return count(file.change_type for file in self._all)
+        return count_changes(file.change_type for file in self._all)
 
 
-def of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> Files:
+def files_of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> Files:
     """The files of a sealed turn."""
     patch = StoredPatch(bundle, bundle_names.TURN_PATCH)
     count_by_path: Counter[str] = Counter()
@@ -290,7 +300,7 @@ def _stored(content: Content | None, bundle: BundleLocation, side: Side) -> Stor
     return None if content is None else StoredContent(content.sha256, content.size, bundle, side)
 
 
-def of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> Files:
+def files_of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> Files:
     """The files of a sealed run's change; its event log says which content each has. StorageError,
     IntegrityError.
     """

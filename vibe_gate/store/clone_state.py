@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from vibe_gate.store.shared_store import SharedStore
 
 
-def open_state(common_dir: str | os.PathLike[str], patience_s: float = PATIENCE_S) -> State:
+def open_state(common_dir: str | os.PathLike[str], patience_s: float = PATIENCE_S) -> CloneState:
     """The shared state of the repository with this common git directory. Nothing is opened before
     it is asked.
 
     A file that is locked is waited for as long as `patience_s`.
     """
-    return State(os.fspath(common_dir), patience_s)
+    return CloneState(os.fspath(common_dir), patience_s)
 
 
-class State:
+class CloneState:
     """The tables. Threads may share it; close it, or use it as a context manager.
 
     Only records, overrides and labels that are not written raise; for all else `problem` says that

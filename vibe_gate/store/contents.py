@@ -55,29 +55,29 @@ class CountingRedactor(TextRedactor, Protocol):
         """A redactor of the same secrets with a count of its own; what it finds counts here too."""
 
 
-def tally(redact: CountingRedactor) -> dict[str, Any]:
+def count_redactions(redact: CountingRedactor) -> dict[str, Any]:
     """`redacted` of a summary: how many placeholders were written, in all and by kind."""
     kinds = dict(sorted(redact.found.items()))
     return {"count": sum(kinds.values()), "kinds": kinds}
 
 
-def digest_of(data: bytes) -> str:
+def sha256_of(data: bytes) -> str:
     """sha-256 in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
-def name_of(data: bytes) -> str:
+def content_name(data: bytes) -> str:
     """The name of the file that holds this content."""
     suffix = ".txt" if _is_text(data) else ".bin"
-    return digest_of(data) + suffix + (".gz" if len(data) > COMPRESS_ABOVE else "")
+    return sha256_of(data) + suffix + (".gz" if len(data) > COMPRESS_ABOVE else "")
 
 
-def encode(name: str, data: bytes) -> bytes:
+def pack_content(name: str, data: bytes) -> bytes:
     """The bytes of a content's file, by its name."""
     return zlib.compress(data, _LEVEL, _GZIP) if name.endswith(".gz") else data
 
 
-def decode(name: str, raw: bytes) -> bytes | None:
+def unpack_content(name: str, raw: bytes) -> bytes | None:
     """The content of a file, by its name; None: not a whole gzip, or more than LARGEST_CONTENT
     bytes.
     """
@@ -98,18 +98,18 @@ def read_content(folder: Folder, name: str) -> bytes | None:
     with open(folder.reading(name), "rb") as file:
         if os.fstat(file.fileno()).st_size > LARGEST_CONTENT + GZIP_OVERHEAD:
             return None
-        return decode(name, file.read())
+        return unpack_content(name, file.read())
 
 
-def content_fault(folder: Folder, name: str) -> str:
+def find_content_fault(folder: Folder, name: str) -> str:
     """What is wrong with the content `name`, in a few words; "" if nothing is. OSError."""
     data = read_content(folder, name)
     if data is None:
         return "it cannot be unpacked"
-    if digest_of(data) != name[:64]:
+    if sha256_of(data) != name[:64]:
         return "its bytes do not match the hash in its name"
-    if name_of(data) != name:
-        return f"its name ends with {name[64:]}, not with {name_of(data)[64:]}"
+    if content_name(data) != name:
+        return f"its name ends with {name[64:]}, not with {content_name(data)[64:]}"
     return ""
 
 
@@ -124,7 +124,7 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-class Kept(Struct, frozen=True):
+class StoredFile(Struct, frozen=True):
     """A content of a bundle. `name` is its file relative to the bundle, "" if it was too large to
     keep.
 
@@ -147,23 +147,23 @@ class Contents:
         self._sides: dict[Side, Folder] = {}
         self._written: set[str] = set()
 
-    def keep(self, side: Side, data: bytes) -> Kept:
+    def keep(self, side: Side, data: bytes) -> StoredFile:
         """Store one side of a file. OSError."""
         safe = self._redact.data(data) if len(data) <= LARGEST_CONTENT else data
         if len(safe) > LARGEST_CONTENT:
-            return Kept(digest_of(safe), len(safe), "")
-        base = name_of(safe)
+            return StoredFile(sha256_of(safe), len(safe), "")
+        base = content_name(safe)
         name = f"files/{side}/{base}"
         if name not in self._written:
             if side not in self._sides:
                 self._sides[side] = self._bundle.below(f"files/{side}", create=True)
-            stored = encode(base, safe)
+            stored = pack_content(base, safe)
             try:  # under its own name at once: what a killed process leaves torn has another hash, and no seal
                 self._sides[side].write(base, stored)
             except FileExistsError:  # the run is resumed
                 self._sides[side].place(base, stored)
             self._written.add(name)
-        return Kept(base[:64], len(safe), name)
+        return StoredFile(base[:64], len(safe), name)
 
 
 # A patch's binary sections are deflated and in base85, so a redactor does not see what is in them.
@@ -178,7 +178,7 @@ _SECTION = re.compile(
 )
 
 
-def redacted_patch(patch: bytes, redact: Callable[[bytes], bytes]) -> bytes:
+def redact_patch(patch: bytes, redact: Callable[[bytes], bytes]) -> bytes:
     """`patch` without secrets, and without the binary sections that hold one or are too large to
     look at.
     """

@@ -105,7 +105,7 @@ class Log:
         size = os.fstat(self._descriptor).st_size
         if size == self._size:
             return
-        self._size, last = whole_lines(self._descriptor, size)
+        self._size, last = measure_whole_lines(self._descriptor, size)
         if self._size < size:
             os.ftruncate(self._descriptor, self._size)
         self._next = _seq(last) + 1 if last else self._first
@@ -128,7 +128,7 @@ def _seq(line: bytes) -> int:
         raise OSError(errno.EINVAL, "the log's last line has no seq") from error
 
 
-def whole_lines(descriptor: int, size: int) -> tuple[int, bytes]:
+def measure_whole_lines(descriptor: int, size: int) -> tuple[int, bytes]:
     """How many bytes of the file are whole lines, and the last of these lines (b"" if there is
     none).
     """
@@ -143,7 +143,7 @@ def whole_lines(descriptor: int, size: int) -> tuple[int, bytes]:
         window *= 2
 
 
-def lines(folder: Folder, name: str, seen: Callable[[bytes], object] = len) -> Iterator[bytes]:
+def read_lines(folder: Folder, name: str, seen: Callable[[bytes], object] = len) -> Iterator[bytes]:
     """The whole lines of a log, streamed; a torn last line is left out. OSError; ValueError for an
     endless line.
 
@@ -160,7 +160,7 @@ def lines(folder: Folder, name: str, seen: Callable[[bytes], object] = len) -> I
 
 
 @contextlib.contextmanager
-def locked(descriptor: int, until: float, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+def hold_lock(descriptor: int, until: float, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
     """Hold the lock of an open file or folder, then close it. OSError.
 
     BlockingIOError if it is not to be had until `time.monotonic` says so.

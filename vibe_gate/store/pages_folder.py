@@ -53,7 +53,7 @@ def open_pages(
         reports = store.folder(bundle_names.REPORTS, create=True)
         return PagesFolder(reports.folder(ALL, create=True), bundles.root, known)
     except OSError as error:
-        raise unwritable(path or bundles.root / STORE, error) from error
+        raise unwritable_pages_error(path or bundles.root / STORE, error) from error
 
 
 class PagesFolder:
@@ -83,7 +83,7 @@ class PagesFolder:
                 for entry in self._runs.entries()
             }
         except OSError as error:
-            raise unwritable(folder.path, error) from error
+            raise unwritable_pages_error(folder.path, error) from error
 
     @property
     def index(self) -> Path:
@@ -137,9 +137,9 @@ class PagesFolder:
             folder.place(name, text.encode("utf-8", "replace"))
             os.chmod(name, self._mode & 0o666, dir_fd=folder.fileno(), follow_symlinks=False)
         except OSError as error:
-            raise unwritable(folder.path, error) from error
+            raise unwritable_pages_error(folder.path, error) from error
 
 
-def unwritable(folder: Path, error: OSError) -> StorageError:
+def unwritable_pages_error(folder: Path, error: OSError) -> StorageError:
     """Nothing can be written there."""
     return StorageError(f"{paths.quote(str(folder))} cannot be read or written: {error.strerror}.")

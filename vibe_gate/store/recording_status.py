@@ -65,13 +65,13 @@ def never_fails(
             ) as error:  # hostile texts may raise anything; a review must not fail by them
                 if isinstance(error, GateError) and not isinstance(error, StorageError):
                     raise  # the run's deadline interrupts whatever is being done
-                status.lost = sentence(error)
+                status.lost = explain_recording_failure(error)
                 return None
 
     return attempt
 
 
-def sentence(error: Exception) -> str:
+def explain_recording_failure(error: Exception) -> str:
     """What happened and what to do, for a person."""
     if isinstance(error, StorageError):
         return str(error)

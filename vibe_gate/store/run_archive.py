@@ -23,8 +23,8 @@ from vibe_gate.domain.change import LARGEST_CONTENT
 from vibe_gate.domain.upkeep import WRONG, Imported, Problem
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import digest, parse_events
-from vibe_gate.store.bundle_names import part_of, walk
+from vibe_gate.store.bundle_location import digest_file, parse_events
+from vibe_gate.store.bundle_names import part_of, walk_bundle
 from vibe_gate.store.contents import GZIP_OVERHEAD
 from vibe_gate.store.folder import (
     LOCK,
@@ -34,7 +34,7 @@ from vibe_gate.store.folder import (
     temporary_name,
     write_all,
 )
-from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, lines
+from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, read_lines
 from vibe_gate.store.store_audit import Audit, verify_store
 from vibe_gate.store.store_folder import open_store_folder, store_folder
 
@@ -149,7 +149,7 @@ def _first_wrong(problems: Collection[Problem]) -> str:
 def _has_begun(bundle: Folder) -> bool:
     """Whether a run has its run.json, and a log whose first event is run.created. OSError."""
     try:
-        first = next(parse_events(lines(bundle, bundle_names.EVENTS)), None)
+        first = next(parse_events(read_lines(bundle, bundle_names.EVENTS)), None)
     except (FileNotFoundError, ValueError):
         return False
     return bundle.has(bundle_names.RUN) and first is not None and first.type == "run.created"
@@ -164,7 +164,7 @@ def _pack(store: Folder, runs: Collection[RunEntry], file: BinaryIO) -> None:
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
     ):
         for run in runs:
-            for entry in walk(store.below(run.place)):
+            for entry in walk_bundle(store.below(run.place)):
                 if (
                     entry.is_temporary
                     or entry.part is None
@@ -391,7 +391,7 @@ def _fingerprint(bundle: Folder) -> list[str]:
     others.
     """
     return [
-        digest(bundle, name)
+        digest_file(bundle, name)
         for name in (bundle_names.RUN, bundle_names.EVENTS, bundle_names.SUMMARY)
         if bundle.has(name)
     ]

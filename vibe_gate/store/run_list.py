@@ -33,7 +33,7 @@ from vibe_gate.store import bundle_names
 from vibe_gate.store.bundle_location import read_object, read_summary
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Lock
-from vibe_gate.store.store_folder import open_store_folder, unreadable
+from vibe_gate.store.store_folder import open_store_folder, unreadable_store_error
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -83,7 +83,7 @@ def find_bundles(
         runs = sorted(_read_entries(store, index, read_limit, replays=replays), reverse=True)
         entries = _mark_foreign(runs[:read_limit], provenance)
     except OSError as error:
-        raise unreadable(error) from error
+        raise unreadable_store_error(error) from error
     return [entry for entry in entries if meets_conditions(entry, conditions)][:limit]
 
 
@@ -130,7 +130,7 @@ def meets_conditions(run: RunEntry, conditions: Wanted) -> bool:
     """
     if "run" in conditions and run.run_id != conditions["run"]:
         return False
-    if "since" in conditions and run.run_id < bundle_names.stamp(conditions["since"])[:-1]:
+    if "since" in conditions and run.run_id < bundle_names.format_stamp(conditions["since"])[:-1]:
         return False
     if "prefix" in conditions:
         prefix = conditions["prefix"]

@@ -19,17 +19,21 @@ from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import digests, parse_events, require_possible
+from vibe_gate.store.bundle_location import (
+    digest_vouched_files,
+    parse_events,
+    require_possible_exit_code,
+)
 from vibe_gate.store.contents import (
     Contents,
     CountingRedactor,
-    Kept,
-    digest_of,
-    redacted_patch,
-    tally,
+    StoredFile,
+    count_redactions,
+    redact_patch,
+    sha256_of,
 )
 from vibe_gate.store.folder import Folder, make_durable
-from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, Log, encode_line, lines
+from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, Log, encode_line, read_lines
 from vibe_gate.store.recording_status import RecordingStatus, never_fails
 from vibe_gate.store.turn_recorder import TurnParts, TurnRecorder
 
@@ -109,30 +113,30 @@ class RunRecorder:
     @never_fails
     def patch(self, parts: RunParts, data: bytes) -> None:
         """Keep the reviewed change as change.patch."""
-        self._place(parts, bundle_names.PATCH, redacted_patch(data, parts.redact.data))
+        self._place(parts, bundle_names.PATCH, redact_patch(data, parts.redact.data))
 
     @never_fails
     def made(self, parts: RunParts, data: bytes) -> None:
         """Keep what the run's agents changed as made.patch."""
-        self._place(parts, bundle_names.MADE, redacted_patch(data, parts.redact.data))
+        self._place(parts, bundle_names.MADE_PATCH, redact_patch(data, parts.redact.data))
 
     @never_fails
     def output(self, parts: RunParts, data: bytes) -> None:
         """Keep what the commands of checks printed as checks.log."""
-        self._place(parts, bundle_names.OUTPUT, parts.redact.data(data))
+        self._place(parts, bundle_names.CHECKS_LOG, parts.redact.data(data))
 
     @never_fails
     def counterexample(self, parts: RunParts, name: str, test: bytes, printed: bytes) -> None:
         """Keep a test that a fail brought, and what its runs printed, as counterexamples/NAME and
         NAME.log.
         """
-        folder = parts.folder.folder(bundle_names.TESTS, create=True)
+        folder = parts.folder.folder(bundle_names.COUNTEREXAMPLES, create=True)
         for file, data in ((name, test), (f"{name}.log", printed)):
             safe = parts.redact.data(data)
-            folder.place(bundle_names.as_folder_name(file, "a test's name"), safe)
+            folder.place(bundle_names.require_folder_name(file, "a test's name"), safe)
             about = {
-                "artifact": f"{bundle_names.TESTS}/{file}",
-                "sha256": digest_of(safe),
+                "artifact": f"{bundle_names.COUNTEREXAMPLES}/{file}",
+                "sha256": sha256_of(safe),
                 "size": len(safe),
             }
             self._append(parts, "artifact.written", None, about)
@@ -153,7 +157,7 @@ class RunRecorder:
         self, parts: RunParts, side: Side, sha256: str, size: int, path: str = ""
     ) -> None:
         """Name one side of a changed file that is above the size limit; `path` as of `content`."""
-        self._prepare_content(parts, side, Kept(sha256, size, ""), path)
+        self._prepare_content(parts, side, StoredFile(sha256, size, ""), path)
 
     @never_fails
     def about(self, parts: RunParts) -> dict[str, Any]:
@@ -177,7 +181,7 @@ class RunRecorder:
 
     def turn(self, node_id: str) -> TurnRecorder:
         """Open the node's next turn, `nodes/<node id>/turn-001` and so on; appends turn.started."""
-        bundle_names.as_folder_name(node_id, "a node id")
+        bundle_names.require_folder_name(node_id, "a node id")
         self._turns_of[node_id] += 1
         number = self._turns_of[node_id]
         self._begin_turn(node_id, number)
@@ -238,7 +242,7 @@ class RunRecorder:
 
     def _place(self, parts: RunParts, name: str, safe: bytes) -> None:
         parts.folder.place(name, safe)
-        about = {"artifact": name, "sha256": digest_of(safe), "size": len(safe)}
+        about = {"artifact": name, "sha256": sha256_of(safe), "size": len(safe)}
         self._append(parts, "artifact.written", None, about)
 
     def _append(
@@ -253,7 +257,7 @@ class RunRecorder:
 
     _flushed = never_fails(_flush)
 
-    def _prepare_content(self, parts: RunParts, side: Side, kept: Kept, path: str) -> None:
+    def _prepare_content(self, parts: RunParts, side: Side, kept: StoredFile, path: str) -> None:
         about = {
             "artifact": kept.name,
             "sha256": kept.sha256,
@@ -291,13 +295,17 @@ class RunRecorder:
 
     @never_fails
     def _begin_turn(self, parts: RunParts, node_id: str, number: int) -> None:
-        parts.folder.below(f"nodes/{node_id}", create=True).make(bundle_names.turn(number))
-        self._append(parts, "turn.started", node_id, {"turn": bundle_names.turn(number)})
+        parts.folder.below(f"nodes/{node_id}", create=True).make(
+            bundle_names.turn_folder_name(number)
+        )
+        self._append(
+            parts, "turn.started", node_id, {"turn": bundle_names.turn_folder_name(number)}
+        )
 
     @never_fails
     def begun_turn(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
         """The record of a turn that has begun; None if the run is not recorded any more."""
-        name = bundle_names.turn(number)
+        name = bundle_names.turn_folder_name(number)
         folder = parts.folder.below(f"nodes/{node_id}/{name}")
 
         def completed(turn: TurnRecorder, about: Mapping[str, Any]) -> None:
@@ -318,20 +326,20 @@ class RunRecorder:
         done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
         self._append(parts, "run.completed", None, done)
         written = unredacted_fields.redacted_summary(summary, parts.redact.value)
-        require_possible(written)
+        require_possible_exit_code(written)
         document = plain(written)
-        events = list(parse_events(lines(parts.folder, bundle_names.EVENTS)))
+        events = list(parse_events(read_lines(parts.folder, bundle_names.EVENTS)))
         parts.folder.place(bundle_names.GRAPH, fold(events).to_json().encode())
         safe = unredacted_fields.redacted(
             _sessions(events), unredacted_fields.SESSIONS, parts.redact.value
         )
         parts.folder.place(bundle_names.SESSIONS, encode_line(safe))
-        document["redacted"] = tally(parts.redact)
-        vouched = digests(parts.folder)
+        document["redacted"] = count_redactions(parts.redact)
+        vouched = digest_vouched_files(parts.folder)
         if attest is not None:
             vouching = _readable(bundle_names.RECEIPT, attest(document, vouched), receipt.MAX_BYTES)
             parts.folder.place(bundle_names.RECEIPT, vouching)
-            vouched[bundle_names.RECEIPT] = digest_of(vouching)
+            vouched[bundle_names.RECEIPT] = sha256_of(vouching)
         document["digests"] = vouched
         whole = _readable(bundle_names.SUMMARY, encode_line(document), MAX_DOCUMENT_BYTES)
         parts.folder.place(bundle_names.SUMMARY, whole, barrier=lambda: make_durable(parts.folder))

@@ -19,16 +19,16 @@ from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import bundle_names
 from vibe_gate.store.bundle_location import parse_events
-from vibe_gate.store.contents import CountingRedactor, content_fault
+from vibe_gate.store.contents import CountingRedactor, find_content_fault
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.ndjson_log import Lock, lines
+from vibe_gate.store.ndjson_log import Lock, read_lines
 from vibe_gate.store.recording_status import RecordingStatus
 from vibe_gate.store.run_recorder import RunParts, RunRecorder
 
 CUT = "the process that ran it ended"
 
 
-def reopen(
+def reopen_run(
     root: Path,
     store: Folder,
     key: str,
@@ -39,8 +39,8 @@ def reopen(
 ) -> RunRecorder:
     """See Store.reopen."""
     (
-        bundle_names.as_folder_name(key, "the key of a change"),
-        bundle_names.as_folder_name(run_id, "a run id"),
+        bundle_names.require_folder_name(key, "the key of a change"),
+        bundle_names.require_folder_name(run_id, "a run id"),
     )
     try:
         folder = store.below(f"{key}/{run_id}")
@@ -66,7 +66,7 @@ def _gone_on(parts: RunParts, root: Path, key: str, run_id: str, spent_usd: floa
     parts.log.cut()
     events = _events(parts.folder, run_id)
     kept = {event.data.get("artifact") for event in events}
-    for entry in bundle_names.walk(parts.folder):
+    for entry in bundle_names.walk_bundle(parts.folder):
         if entry.is_temporary or (
             entry.part == "content" and entry.name not in kept and _is_torn(parts.folder, entry)
         ):
@@ -93,12 +93,12 @@ def _is_torn(folder: Folder, entry: bundle_names.Entry) -> bool:
     """Whether a killed writer left this content; what a finished turn names is not its."""
     turn = entry.name.partition("/files/")[0]
     is_done = bundle_names.is_turn(turn) and folder.below(turn).has(bundle_names.SUMMARY)
-    return not is_done and bool(content_fault(entry.folder, entry.base))
+    return not is_done and bool(find_content_fault(entry.folder, entry.base))
 
 
 def _events(folder: Folder, run_id: str) -> list[Event]:
     try:
-        return list(parse_events(lines(folder, bundle_names.EVENTS)))
+        return list(parse_events(read_lines(folder, bundle_names.EVENTS)))
     except ValueError as error:
         raise IntegrityError(
             f"Run {run_id} cannot be resumed: {bundle_names.EVENTS} is corrupt: {error}."
@@ -171,7 +171,7 @@ def _read(folder: Folder, turn: _RecordedTurn) -> None:
 def _objects(folder: Folder, name: str) -> list[dict[str, Any]]:
     found = []
     if folder.has(name):
-        for line in lines(folder, name):
+        for line in read_lines(folder, name):
             try:
                 found.append(parse_object(line))
             except ValueError:

@@ -30,17 +30,22 @@ from vibe_gate.store.bundle_events import Message, Timeline, Tools, calls_of, me
 from vibe_gate.store.bundle_location import (
     BundleLocation,
     BundleState,
-    corrupt,
-    locate,
-    open_folder,
+    corrupt_bundle_error,
+    locate_bundle,
+    open_bundle_folder,
+    read_sealed_summary,
     read_summary,
-    sealed_summary,
-    turns_of,
+    turn_locator,
 )
 from vibe_gate.store.changed_files import Files
-from vibe_gate.store.contents import TextRedactor, digest_of
+from vibe_gate.store.contents import TextRedactor, sha256_of
 from vibe_gate.store.ndjson_log import Log
-from vibe_gate.store.turn_summary import HookCaptureStatus, TurnMetrics, TurnSummary, todos_after
+from vibe_gate.store.turn_summary import (
+    HookCaptureStatus,
+    TurnMetrics,
+    TurnSummary,
+    apply_todo_event,
+)
 
 Letter = Literal["A", "M", "D", "R", "T"]
 _LETTERS: dict[ChangeType, Letter] = {
@@ -122,7 +127,7 @@ def read_bundle(
     StorageError: there is no bundle. IntegrityError: its summary is not what was written.
     """
     folder = directory.bundle if isinstance(directory, RunEntry) else directory
-    return RunResult(locate(Path(folder)), redact, clock)
+    return RunResult(locate_bundle(Path(folder)), redact, clock)
 
 
 class RunResult:
@@ -211,7 +216,7 @@ class RunResult:
         """
         if not self.is_run:
             raise StorageError("A turn has no verdict of its own; open its run.")
-        return sealed_summary(self._bundle)
+        return read_sealed_summary(self._bundle)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -225,7 +230,9 @@ class RunResult:
         try:
             return fold(self._bundle.bare().events())
         except ValueError as error:
-            raise corrupt(self._bundle.path(bundle_names.EVENTS), str(error)) from error
+            raise corrupt_bundle_error(
+                self._bundle.path(bundle_names.EVENTS), str(error)
+            ) from error
 
     @property
     def metrics(self) -> TurnMetrics:
@@ -262,7 +269,7 @@ class RunResult:
         todos: list[TurnTodo] = []
         for event, _ in self._bundle.records(bundle_names.EVENTS):
             if event.get("type") == "todo":
-                todos = todos_after(todos, event)
+                todos = apply_todo_event(todos, event)
         return todos
 
     @property
@@ -286,8 +293,8 @@ class RunResult:
         if not self.complete:
             return Files()
         if self.is_run:
-            return changed_files.of_run(self._bundle, self._run_summary().change.files)
-        return changed_files.of_turn(self._bundle, self._turn_summary().files)
+            return changed_files.files_of_run(self._bundle, self._run_summary().change.files)
+        return changed_files.files_of_turn(self._bundle, self._turn_summary().files)
 
     def content(self, sha256: str) -> bytes:
         """A stored content by its sha-256 in hex, of either side; a run's turns are looked through,
@@ -298,8 +305,8 @@ class RunResult:
         if changed_files.SHA256.fullmatch(sha256) is not None:
             for bundle in (self._bundle, *self._turn_bundles()):
                 before, after = (
-                    changed_files.stored(bundle, "before", sha256),
-                    changed_files.stored(bundle, "after", sha256),
+                    changed_files.read_stored_content(bundle, "before", sha256),
+                    changed_files.read_stored_content(bundle, "after", sha256),
                 )
                 if (data := before if after is None else after) is not None:
                     return data
@@ -381,7 +388,7 @@ class RunResult:
                 f"An annotation has at most {MAX_MESSAGE_CHARACTERS:,} characters; attach the rest."
             )
         record = {
-            "ts": bundle_names.milliseconds(self._clock()),
+            "ts": bundle_names.to_milliseconds(self._clock()),
             "type": self._redact.text(type),
             "message": self._redact.text(message),
             "turn": self._bundle.inside,
@@ -417,7 +424,7 @@ class RunResult:
     def _turn_bundles(self) -> list[BundleLocation]:
         if not self.is_run:
             return [self._bundle]
-        turn = turns_of(self._bundle)
+        turn = turn_locator(self._bundle)
         started = (event for event in self._bundle.events() if event.type == "turn.started")
         once = dict.fromkeys((str(event.node_id), str(event.data["turn"])) for event in started)
         return [turn(node, name) for node, name in once]
@@ -433,14 +440,14 @@ def _append(
     attachment: Attachment | None,
     redact: TextRedactor,
 ) -> None:
-    folder = open_folder(bundle.root)
+    folder = open_bundle_folder(bundle.root)
     if attachment is not None:
         body = attachment.body
         if len(body) > LARGEST_CONTENT or len(body := redact.data(body)) > LARGEST_CONTENT:
             raise UsageError(
                 f"An attachment has at most {LARGEST_CONTENT:,} bytes, placeholders included."
             )
-        sha256 = digest_of(body)
+        sha256 = sha256_of(body)
         folder.folder(bundle_names.ATTACHED, create=True).place(sha256, body)
         record["attachment"] = {
             "content_type": redact.text(attachment.content_type),

@@ -109,7 +109,7 @@ class SharedRuns(Bundles):
             raise UsageError(
                 "--path looks into runs, and a list of the shared store opens none; omit one of the two."
             )
-        since = bundle_names.stamp(conditions["since"])[:-1] if "since" in conditions else ""
+        since = bundle_names.format_stamp(conditions["since"])[:-1] if "since" in conditions else ""
         return [
             run.entry for run in self.found(since=since) if meets_conditions(run.entry, conditions)
         ][:limit]
@@ -255,7 +255,7 @@ class SharedRuns(Bundles):
 
         What is foreign stays: it may be another team's, or no object of a store at all.
         """
-        last = bundle_names.stamp(self.provenance.now - timedelta(days=rules.max_age_days))
+        last = bundle_names.format_stamp(self.provenance.now - timedelta(days=rules.max_age_days))
         gone = [
             run
             for run in reversed(self.found())

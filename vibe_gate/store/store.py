@@ -16,9 +16,9 @@ from vibe_gate.store import bundle_names
 from vibe_gate.store.contents import CountingRedactor
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Lock, encode_line
-from vibe_gate.store.recording_status import RecordingStatus, sentence
+from vibe_gate.store.recording_status import RecordingStatus, explain_recording_failure
 from vibe_gate.store.run_recorder import Clock, RunParts, RunRecorder
-from vibe_gate.store.run_reopening import reopen
+from vibe_gate.store.run_reopening import reopen_run
 from vibe_gate.store.store_folder import store_folder
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def open_store(
     try:
         return Store(root, store_folder(root, tracked), redact, clock)
     except (OSError, StorageError) as error:
-        return Store(root, sentence(error), redact, clock)
+        return Store(root, explain_recording_failure(error), redact, clock)
 
 
 class Store:
@@ -70,7 +70,7 @@ class Store:
         be recorded begins all the same, with `lost` set. What interrupts it, its deadline for one,
         is raised.
         """
-        if not bundle_names.is_key(bundle_names.as_folder_name(key, "the key of a change")):
+        if not bundle_names.is_key(bundle_names.require_folder_name(key, "the key of a change")):
             raise ValueError(f"{key!r} is a name of the store itself")
         try:
             recorder = self._begin(self._opened(), key, now, about)
@@ -79,8 +79,10 @@ class Store:
         ) as error:  # as in RecordingStatus: a run that cannot be recorded is no failure
             if isinstance(error, GateError) and not isinstance(error, StorageError):
                 raise  # the run's deadline, say
-            run_id = bundle_names.run_id(now, key.encode(), 0)
-            return RunRecorder(self.root, key, run_id, None, RecordingStatus(sentence(error)))
+            run_id = bundle_names.make_run_id(now, key.encode(), 0)
+            return RunRecorder(
+                self.root, key, run_id, None, RecordingStatus(explain_recording_failure(error))
+            )
         recorder.event("run.created", key=key)
         return recorder
 
@@ -92,7 +94,9 @@ class Store:
         turns'. UsageError: the run is sealed. StorageError: its writer lives, or it cannot be
         written. IntegrityError: its log is corrupt.
         """
-        return reopen(self.root, self._opened(), key, run_id, self._redact, self._clock, spent_usd)
+        return reopen_run(
+            self.root, self._opened(), key, run_id, self._redact, self._clock, spent_usd
+        )
 
     def captures(self) -> Folder | None:
         """The folder of captured sessions, made if it is missing; None if nothing can be
@@ -158,7 +162,7 @@ class Store:
 def _claim_run(store: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, Folder, Lock]:
     """A new run's folder under its lock. OSError."""
     for attempt in range(_IDS_TRIED):
-        run_id = bundle_names.run_id(now, key.encode() + b" " + seed, attempt)
+        run_id = bundle_names.make_run_id(now, key.encode() + b" " + seed, attempt)
         # Another run has that id, or a cleaner takes the folder, or the key's, before it is locked.
         with contextlib.suppress(FileExistsError, FileNotFoundError, BlockingIOError):
             runs = store.folder(key, create=True)

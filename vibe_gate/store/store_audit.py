@@ -19,19 +19,19 @@ from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import bundle_names
 from vibe_gate.store.bundle_location import (
-    digest,
+    digest_file,
+    find_receipt_fault,
+    find_seal_fault,
     parse_events,
+    read_bundle_state,
     read_object,
     read_summary,
-    reason,
-    receipt_fault,
-    seal_fault,
-    state_of,
+    refusal_reason,
 )
-from vibe_gate.store.bundle_names import Entry, part_of, walk
-from vibe_gate.store.contents import content_fault
+from vibe_gate.store.bundle_names import Entry, part_of, walk_bundle
+from vibe_gate.store.contents import find_content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
-from vibe_gate.store.ndjson_log import lines
+from vibe_gate.store.ndjson_log import read_lines
 from vibe_gate.store.run_list import bare_entries
 from vibe_gate.store.store_folder import open_store_folder
 from vibe_gate.store.turn_summary import TurnSummary
@@ -128,7 +128,7 @@ class Audit:
 
     def check(self, bundle: Folder) -> None:
         """Look at the run in `bundle`; a running one is left alone. OSError."""
-        state = state_of(bundle)
+        state = read_bundle_state(bundle)
         if state == "running":
             self._note_problem("running", "run", "", "it is still running")
             return
@@ -146,14 +146,14 @@ class Audit:
                 self._check_seal(bundle)
         missing = set(self._sealed_digests or ())
         with self._reading(""):
-            for entry in walk(bundle):
+            for entry in walk_bundle(bundle):
                 self._present_names.add(entry.name)
                 with self._reading(entry.name, "log" if entry.part == "log" else "document"):
                     self._check_entry(entry)
                 if self._sealed_digests is not None and entry.is_vouched:
                     missing.discard(entry.name)
                     with self._reading(entry.name):
-                        fault = seal_fault(entry, self._sealed_digests.get(entry.name))
+                        fault = find_seal_fault(entry, self._sealed_digests.get(entry.name))
                         if fault:
                             self._note_problem("corrupt", "digest", entry.name, fault)
         for name in sorted(missing):
@@ -174,7 +174,7 @@ class Audit:
         except OSError as error:
             self._note_problem("corrupt", "unreadable", name, f"cannot be read: {error.strerror}")
         except ValueError as error:
-            self._note_problem("corrupt", what, name, reason(error))
+            self._note_problem("corrupt", what, name, refusal_reason(error))
 
     def _note_problem(self, state: ProblemState, what: ProblemKind, name: str, fault: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
@@ -198,7 +198,7 @@ class Audit:
             raise ValueError("it belongs to another run")
         if bundle_names.RECEIPT in bundle.files():
             raw = bundle.read(bundle_names.RECEIPT, receipt.MAX_BYTES)
-            if why := receipt_fault(raw, document, files):
+            if why := find_receipt_fault(raw, document, files):
                 self._note_problem("corrupt", "document", bundle_names.RECEIPT, why)
 
     def _check_entry(self, entry: Entry) -> None:
@@ -210,10 +210,10 @@ class Audit:
             self._note_problem("corrupt", "entry", entry.name, "no bundle has such a file")
         elif entry.part == "content":
             self.contents += 1
-            if why := content_fault(entry.folder, entry.base):
+            if why := find_content_fault(entry.folder, entry.base):
                 self._content_faults[entry.name] = why
         elif entry.part == "attached":
-            if digest(entry.folder, entry.base) != entry.base:
+            if digest_file(entry.folder, entry.base) != entry.base:
                 self._note_problem(
                     "corrupt", "entry", entry.name, "its bytes do not match the hash in its name"
                 )
@@ -225,7 +225,7 @@ class Audit:
         can be read.
         """
         if entry.name == bundle_names.EVENTS:
-            for event in parse_events(lines(entry.folder, entry.base)):
+            for event in parse_events(read_lines(entry.folder, entry.base)):
                 name = event.data.get("artifact") if event.type == "artifact.written" else None
                 if isinstance(name, str) and part_of(name) == "content":
                     self._referenced_contents.add(_unsuffixed(name))

@@ -22,7 +22,7 @@ from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.upkeep import Cleaned, KeyUsage, StoreUsage
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import state_of
+from vibe_gate.store.bundle_location import read_bundle_state
 from vibe_gate.store.captures import MAX_AGE, read_meta
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Lock
@@ -108,7 +108,7 @@ def _cleaned(
     disk = os.statvfs(store.fileno())
     free = disk.f_bavail * disk.f_frsize
     for entry in reversed(bare_entries(store)):
-        began = bundle_names.recorded_at(entry.run_id)
+        began = bundle_names.parse_run_time(entry.run_id)
         if began is None:
             errors.append(f"{entry.run_id}: its id holds no date, so its age is not known")
             continue
@@ -162,7 +162,7 @@ def _given_up(store: Folder, entry: RunEntry, dry_run: bool) -> int | None:
     """
     key = store.folder(entry.key)
     bundle = key.folder(entry.run_id)
-    if is_kept(store, entry) or state_of(bundle) == "running":
+    if is_kept(store, entry) or read_bundle_state(bundle) == "running":
         return None
     size = key.size(entry.run_id)
     if not dry_run:

@@ -24,10 +24,10 @@ def open_store_folder(root: Path) -> Folder | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise unreadable(error) from error
+        raise unreadable_store_error(error) from error
 
 
-def unreadable(error: Exception) -> StorageError:
+def unreadable_store_error(error: Exception) -> StorageError:
     """The store cannot be read or written."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return StorageError(f"{STORE} cannot be read or written: {reason}.")

@@ -11,7 +11,7 @@ from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.upkeep import WRONG, Mended, Problem, Repaired
 from vibe_gate.errors import StorageError
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import read_object, rebuilt_graph
+from vibe_gate.store.bundle_location import read_object, rebuild_graph
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Lock
 from vibe_gate.store.store_audit import verify_store
@@ -31,7 +31,7 @@ def repair_store(
     store = open_store_folder(root)
     if store is None:
         return Repaired((), audit)
-    quarantine = f"{bundle_names.QUARANTINE}/{bundle_names.stamp(provenance.now)}"
+    quarantine = f"{bundle_names.QUARANTINE}/{bundle_names.format_stamp(provenance.now)}"
     try:
         mended = tuple(_with_graphs_again(store, audit.problems, quarantine))
         if mended:
@@ -84,7 +84,7 @@ def _sealed_graph(run: Folder) -> bytes | None:
         digests = read_object(run, bundle_names.SUMMARY).get("digests")
     except ValueError:
         return None
-    return rebuilt_graph(run, digests) if isinstance(digests, dict) else None
+    return rebuild_graph(run, digests) if isinstance(digests, dict) else None
 
 
 def _moved(store: Folder, problems: Sequence[Problem], quarantine: str) -> Iterator[Mended]:

@@ -27,7 +27,7 @@ from vibe_gate.store.ndjson_log import encode_line
 
 WRITES = "writes.jsonl"
 
-FileState: TypeAlias = tuple[int, ...]
+DigestedLines: TypeAlias = tuple[int, ...]
 """A file's lines, each as the number that its digest is."""
 
 Steps: TypeAlias = tuple[tuple[int, int] | str, ...]
@@ -50,11 +50,11 @@ class StoredWrite(Struct, frozen=True):
     """As the agent gave it."""
     blobs: frozenset[str]
     """The ids that git may have for what the write left."""
-    before: FileState | None
+    before: DigestedLines | None
     """The file's lines before the write; None if not known."""
-    after: FileState | None
+    after: DigestedLines | None
     """The file's lines as the call wrote them; None if not known."""
-    settled: FileState | None = None
+    settled: DigestedLines | None = None
     """The lines that a formatter made of them at once; None if it is not known that one did."""
     same: Mapping[int, int] = MappingProxyType({})
     """Lines that were there before and stand elsewhere, or in another form: by line of what the
@@ -66,7 +66,7 @@ class StoredWrite(Struct, frozen=True):
     """
 
     @property
-    def left(self) -> FileState | None:
+    def left(self) -> DigestedLines | None:
         """The file's lines as the write left them."""
         return self.after if self.settled is None else self.settled
 
@@ -97,12 +97,12 @@ class LineDigests:
         self.id = hashlib.blake2b(b"id", key=key, digest_size=4).hexdigest()
         """Tells lines under this key from others."""
 
-    def of_text(self, text: str) -> FileState | None:
+    def of_text(self, text: str) -> DigestedLines | None:
         """The lines of a file; None if it has too many."""
-        lines = text_lines(text)
+        lines = split_git_lines(text)
         return self.of(lines) if len(lines) <= MAX_LINES else None
 
-    def of(self, lines: Iterable[str]) -> FileState:
+    def of(self, lines: Iterable[str]) -> DigestedLines:
         """The digest of each line, white space aside."""
         digests = self._digest_by_line
         if len(digests) > _REMEMBERED_LINES:
@@ -138,7 +138,7 @@ class LineDigests:
         return number
 
 
-def text_lines(text: str) -> list[str]:
+def split_git_lines(text: str) -> list[str]:
     """Lines as git counts them."""
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
@@ -165,7 +165,7 @@ class WriteLog:
         """
         self._digests = digests
         self._redact = redact
-        self._last_states: dict[str, FileState] = {}
+        self._last_states: dict[str, DigestedLines] = {}
         self._remembered_lines = 0
         """Lines of the states in `_last_states`."""
         self._last_call: dict[str, str] = {}
@@ -215,7 +215,7 @@ class WriteLog:
             joined=_packed(sorted(joined)),
         )
 
-    def _remember(self, path: str, state: FileState | None) -> None:
+    def _remember(self, path: str, state: DigestedLines | None) -> None:
         self._remembered_lines -= len(self._last_states.pop(path, ()))
         if self._remembered_lines > _REMEMBERED_LINES:
             self._last_states.clear()
@@ -225,28 +225,31 @@ class WriteLog:
             self._remembered_lines += len(state)
 
 
-def _digest_text(digests: LineDigests, text: str | None) -> FileState | None:
+def _digest_text(digests: LineDigests, text: str | None) -> DigestedLines | None:
     return None if text is None else digests.of_text(text)
 
 
 def _new_loose_digests(
-    digests: LineDigests, text: str, before: FileState, after: FileState
+    digests: LineDigests, text: str, before: DigestedLines, after: DigestedLines
 ) -> set[int]:
     """Loose digests of what is in `after` and was not before, but for those that its lines have
     anyway.
     """
     new_numbers = [number for number, match in enumerate(matches(before, after)) if match < 0]
     line_digests = {after[number] for number in new_numbers}
-    return digests.loose(text_lines(text), new_numbers).keys() - line_digests
+    return digests.loose(split_git_lines(text), new_numbers).keys() - line_digests
 
 
 def _moved_lines(
-    before: FileState | None, left: FileState | None, old_text: str | None, new_text: str | None
+    before: DigestedLines | None,
+    left: DigestedLines | None,
+    old_text: str | None,
+    new_text: str | None,
 ) -> tuple[tuple[int, int], ...]:
     """What `carried` finds and `matches` does not: numbers of lines after and before."""
     if before is None or left is None or old_text is None or new_text is None:
         return ()
-    sources = carried(text_lines(old_text), text_lines(new_text))
+    sources = carried(split_git_lines(old_text), split_git_lines(new_text))
     moved_lines = []
     for number, (source, match) in enumerate(zip(sources, matches(before, left), strict=True)):
         if source >= 0 > match:
@@ -254,11 +257,11 @@ def _moved_lines(
     return tuple(moved_lines)
 
 
-def _steps_to(state: FileState | None, base: FileState) -> Steps | None:
-    return None if state is None else steps(base, state)
+def _steps_to(state: DigestedLines | None, base: DigestedLines) -> Steps | None:
+    return None if state is None else compute_steps(base, state)
 
 
-def steps(old: FileState, new: FileState) -> Steps:
+def compute_steps(old: DigestedLines, new: DigestedLines) -> Steps:
     """How `new` is made of `old`."""
     parts: list[tuple[int, int] | str] = []
     start = 0
@@ -276,7 +279,7 @@ def steps(old: FileState, new: FileState) -> Steps:
     return tuple(parts)
 
 
-def made_of(old: FileState, how: Steps) -> FileState:
+def apply_steps(old: DigestedLines, how: Steps) -> DigestedLines:
     """What `steps` was given. ValueError: the steps are not of this state."""
     lines: list[int] = []
     for step in how:
@@ -295,7 +298,7 @@ def _packed(digests: Sequence[int]) -> str:
     return base64.b64encode(struct.pack(f">{len(digests)}Q", *digests)).decode()
 
 
-def _unpacked(text: str) -> FileState:
+def _unpacked(text: str) -> DigestedLines:
     try:
         data = base64.b64decode(text, validate=True)
         return struct.unpack(f">{len(data) // _DIGEST_BYTES}Q", data)
@@ -308,7 +311,7 @@ class WriteReader:
 
     def __init__(self, key_id: str) -> None:
         self._key_id = key_id
-        self._last_states: dict[str, FileState] = {}
+        self._last_states: dict[str, DigestedLines] = {}
 
     def write(self, line: bytes) -> StoredWrite | None:
         """The write; without states if they cannot be told. None: the line is damaged, and states
@@ -338,18 +341,18 @@ class WriteReader:
             self._last_states[row.path] = write.left
         return write
 
-    def _states(self, row: _Row) -> list[FileState | None]:
+    def _states(self, row: _Row) -> list[DigestedLines | None]:
         """The states before and after the write and after a formatter, each made of the last one
         that is known.
         """
         base = () if row.fresh else self._last_states.get(row.path)
         if base is None or row.key != self._key_id:
             return [None, None, None]
-        states: list[FileState | None] = []
+        states: list[DigestedLines | None] = []
         for how in (row.before, row.after, row.settled):
             if how is None:
                 states.append(None)
             else:
-                base = made_of(base, how)
+                base = apply_steps(base, how)
                 states.append(base)
         return states

@@ -15,13 +15,13 @@ from vibe_gate.domain.bundles import STORE, RunEntry
 from vibe_gate.domain.document import parse_object, read
 from vibe_gate.store import bundle_names
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.ndjson_log import Log, lines
-from vibe_gate.store.store_folder import require_untracked, unreadable
+from vibe_gate.store.ndjson_log import Log, read_lines
+from vibe_gate.store.store_folder import require_untracked, unreadable_store_error
 
 if TYPE_CHECKING:
     from vibe_gate.store.worktree_bundles import Bundles
 
-TYPE = "test"
+TEST_ANNOTATION = "test"
 """Of the annotation; its object of this name has the fields of a TestedRun."""
 
 
@@ -32,9 +32,9 @@ def read_tested_run(bundles: Bundles, entry: RunEntry) -> TestedRun | None:
     try:
         bundle = Folder.at(bundles.root).folder(STORE).below(entry.place)
         notes = [
-            record[TYPE]
-            for record in map(parse_object, lines(bundle, bundle_names.ANNOTATIONS))
-            if TYPE in record
+            record[TEST_ANNOTATION]
+            for record in map(parse_object, read_lines(bundle, bundle_names.ANNOTATIONS))
+            if TEST_ANNOTATION in record
         ]
         return read(TestedRun, notes[-1]) if notes else None
     except (OSError, ValueError):
@@ -48,11 +48,11 @@ def note_tested_run(bundles: Bundles, entry: RunEntry, run: TestedRun, at: datet
     times = f", repetition {run.repetition}" if run.repetition > 1 else ""
     message = f"{run.test}{times}: {run.result}"
     about = {
-        "ts": bundle_names.milliseconds(at),
-        "type": TYPE,
+        "ts": bundle_names.to_milliseconds(at),
+        "type": TEST_ANNOTATION,
         "message": message,
         "turn": "",
-        TYPE: to_builtins(run),
+        TEST_ANNOTATION: to_builtins(run),
     }
     require_untracked(bundles.provenance.tracked)
     try:
@@ -63,4 +63,4 @@ def note_tested_run(bundles: Bundles, entry: RunEntry, run: TestedRun, at: datet
         finally:
             log.close()
     except OSError as error:
-        raise unreadable(error) from error
+        raise unreadable_store_error(error) from error

@@ -16,7 +16,13 @@ from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import plain, read, require_few, text_of, without_none
 from vibe_gate.domain.turn import Content, TurnTodo
 from vibe_gate.store import bundle_names
-from vibe_gate.store.contents import Contents, CountingRedactor, TextRedactor, redacted_patch, tally
+from vibe_gate.store.contents import (
+    Contents,
+    CountingRedactor,
+    TextRedactor,
+    count_redactions,
+    redact_patch,
+)
 from vibe_gate.store.folder import Folder, close_descriptor, write_all
 from vibe_gate.store.ndjson_log import Log, encode_line
 from vibe_gate.store.recording_status import RecordingStatus, never_fails
@@ -24,9 +30,9 @@ from vibe_gate.store.turn_summary import (
     HookMark,
     TurnMetrics,
     TurnSummary,
-    correlate,
-    count,
-    todos_after,
+    apply_todo_event,
+    correlate_hooks,
+    count_changes,
 )
 
 if TYPE_CHECKING:
@@ -88,9 +94,9 @@ class TurnRecorder:
     ) -> None:
         self.node_id = node_id
         self.number = number
-        self.relative = f"nodes/{node_id}/{bundle_names.turn(number)}" if parts else ""
+        self.relative = f"nodes/{node_id}/{bundle_names.turn_folder_name(number)}" if parts else ""
         self.session_id = ""
-        self._test_id = f"{run_id}/{node_id}/{bundle_names.turn(number)}"
+        self._test_id = f"{run_id}/{node_id}/{bundle_names.turn_folder_name(number)}"
         self._parts = parts
         self._status = status
         self._marks: list[HookMark] = []
@@ -107,9 +113,9 @@ class TurnRecorder:
         safe = _redacted(parts.redact, data, unredacted_fields.STREAM)
         ts = _ts(safe, parts.clock)
         parts.events.append(lambda seq: {"seq": seq, "ts": ts} | safe | {"seq": seq, "ts": ts})
-        write_all(parts.transcript, readable(safe, ts).encode())
+        write_all(parts.transcript, render_transcript_entry(safe, ts).encode())
         if safe.get("type") == "todo":
-            self._todos = todos_after(self._todos, safe)
+            self._todos = apply_todo_event(self._todos, safe)
 
     @never_fails
     def hook(self, parts: TurnParts, data: Mapping[str, Any]) -> None:
@@ -143,7 +149,7 @@ class TurnRecorder:
             self._marks.append(HookMark(seq, ts if isinstance(ts, int) else 0, *named))
         for event in events:
             if event.get("type") == "todo":
-                self._todos = todos_after(self._todos, event)
+                self._todos = apply_todo_event(self._todos, event)
 
     @never_fails
     def _cut(self, parts: TurnParts) -> None:
@@ -170,10 +176,10 @@ class TurnRecorder:
         change = result.change
         if change.patch:
             parts.folder.place(
-                bundle_names.TURN_PATCH, redacted_patch(change.patch, parts.redact.data)
+                bundle_names.TURN_PATCH, redact_patch(change.patch, parts.redact.data)
             )
         denied = (str(denial.get("tool_use_id", "")) for denial in result.permission_denials)
-        calls, capture = correlate(
+        calls, capture = correlate_hooks(
             self._marks, frozenset(escape.show_text(parts.redact.text(call)) for call in denied)
         )
         if (
@@ -193,7 +199,7 @@ class TurnRecorder:
             test_id=self._test_id,
             metrics=metrics,
             git=change.git,
-            file_stats=count(file.change_type for file in change.files),
+            file_stats=count_changes(file.change_type for file in change.files),
             files=change.files,
             tool_calls=calls,
             todos=tuple(self._todos),
@@ -204,7 +210,7 @@ class TurnRecorder:
         )
         document = without_none(plain(summary))
         safe = unredacted_fields.redacted(document, unredacted_fields.TURN, parts.redact.value)
-        safe["redacted"] = tally(parts.redact)
+        safe["redacted"] = count_redactions(parts.redact)
         read(TurnSummary, safe)
         parts.folder.place(bundle_names.SUMMARY, encode_line(safe))
         trees = {"before": change.before, "after": change.after} if change.after else {}
@@ -246,7 +252,7 @@ def _head(redact: TextRedactor, data: Mapping[str, Any], why: str) -> dict[str, 
     return {**redact.value(kept), "left_out": why}
 
 
-def readable(event: Mapping[str, Any], ts: int) -> str:
+def render_transcript_entry(event: Mapping[str, Any], ts: int) -> str:
     """One event as lines of a transcript, safe to print: nothing hidden, no control character.
 
     What the program tells of itself, and what each answer used, is in events.ndjson only: "" here.
@@ -276,4 +282,4 @@ def readable(event: Mapping[str, Any], ts: int) -> str:
 def _ts(data: Mapping[str, Any], clock: Callable[[], datetime]) -> int:
     """The time that an event was given where it was seen, else now; milliseconds since 1970."""
     ts = data.get("ts")
-    return ts if isinstance(ts, int) else bundle_names.milliseconds(clock())
+    return ts if isinstance(ts, int) else bundle_names.to_milliseconds(clock())

@@ -124,7 +124,7 @@ _ENDS = {"PostToolUse": True, "PostToolUseFailure": False}
 """Hook events that end a tool call, and whether the call succeeded."""
 
 
-def correlate(
+def correlate_hooks(
     marks: Iterable[HookMark], denied: Collection[str]
 ) -> tuple[tuple[ToolCall, ...], HookCaptureStatus]:
     """Tool calls in the order in which they started, and what of them is missing.
@@ -174,7 +174,7 @@ def _call(start: HookMark | None, end: HookMark | None, first: HookMark) -> Tool
     )
 
 
-def count(changes: Iterable[ChangeType]) -> FileStats:
+def count_changes(changes: Iterable[ChangeType]) -> FileStats:
     """Changed files by kind of change; a changed type counts as modified."""
     kinds = Counter(changes)
     counts = {"added": kinds["added"], "deleted": kinds["deleted"], "renamed": kinds["renamed"]}
@@ -183,7 +183,7 @@ def count(changes: Iterable[ChangeType]) -> FileStats:
     )
 
 
-def todos_after(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> list[TurnTodo]:
+def apply_todo_event(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> list[TurnTodo]:
     """The agent's list after a todo event: {action: add | update | set, text, status}.
 
     An update names a todo by its text; `set` adds what is not there; "deleted" takes it off.

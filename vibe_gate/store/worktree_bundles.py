@@ -17,12 +17,12 @@ from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import bundle_names
 from vibe_gate.store.bundle_location import (
     BundleLocation,
-    corrupt,
-    documents_of,
+    corrupt_bundle_error,
     read_object,
+    read_receipted_summary,
+    read_sealed_documents,
     read_summary,
-    reason,
-    receipted_summary,
+    refusal_reason,
 )
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.run_list import find_bundles, is_kept, read_entry
@@ -30,7 +30,7 @@ from vibe_gate.store.store_folder import (
     open_store_folder,
     require_untracked,
     store_folder,
-    unreadable,
+    unreadable_store_error,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Bundles:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise unreadable(error) from error
+            raise unreadable_store_error(error) from error
         raise UsageError(f"There is no run {run_id} of {key}.")
 
     def in_batch(self, key: str, batch: str) -> Iterator[BatchRun]:
@@ -135,7 +135,7 @@ class Bundles:
         StorageError: the run is not sealed, or cannot be read. IntegrityError: it is not what was
         sealed.
         """
-        return documents_of(BundleLocation(self.root / entry.bundle, "", None))
+        return read_sealed_documents(BundleLocation(self.root / entry.bundle, "", None))
 
     def receipted(self, entry: RunEntry) -> Summary:
         """The summary of a sealed run, if its receipt (a replay has none) and its place do not
@@ -147,13 +147,13 @@ class Bundles:
         if store is None:
             raise StorageError(f"There is no {STORE} here.")
         try:
-            summary = receipted_summary(store.below(entry.place))
+            summary = read_receipted_summary(store.below(entry.place))
         except OSError as error:
-            raise unreadable(error) from error
+            raise unreadable_store_error(error) from error
         except (ValueError, RecursionError) as error:
-            raise corrupt(Path(entry.bundle), reason(error)) from error
+            raise corrupt_bundle_error(Path(entry.bundle), refusal_reason(error)) from error
         if (summary.run_id, summary.key) != (entry.run_id, entry.key):
-            raise corrupt(Path(entry.bundle), "it belongs to another run")
+            raise corrupt_bundle_error(Path(entry.bundle), "it belongs to another run")
         return summary
 
     def is_kept(self, entry: RunEntry) -> bool:
@@ -164,7 +164,7 @@ class Bundles:
         try:
             return store is not None and is_kept(store, entry)
         except OSError as error:
-            raise unreadable(error) from error
+            raise unreadable_store_error(error) from error
 
     def may_leave(self, entry: RunEntry) -> bool:
         """Whether the run may leave this clone: no model was shown what people asked an agent for
@@ -190,7 +190,7 @@ class Bundles:
             else:
                 folder.place(bundle_names.KEEP, b"")
         except OSError as error:
-            raise unreadable(error) from error
+            raise unreadable_store_error(error) from error
 
     @property
     def reports(self) -> Path:
@@ -205,7 +205,7 @@ class Bundles:
             folder = Folder.at(self.root).folder(STORE).folder(bundle_names.REPORTS, create=True)
             folder.place(name, data)
         except (OSError, ValueError) as error:
-            raise unreadable(error) from error
+            raise unreadable_store_error(error) from error
         return folder.path / name
 
 

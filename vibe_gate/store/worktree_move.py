@@ -20,7 +20,7 @@ from vibe_gate.errors import StorageError
 from vibe_gate.store import bundle_names
 from vibe_gate.store.captures import PATIENCE_S, SPOOLS
 from vibe_gate.store.folder import LOCK, Folder
-from vibe_gate.store.ndjson_log import Lock, locked
+from vibe_gate.store.ndjson_log import Lock, hold_lock
 from vibe_gate.store.store_folder import (
     lock_store,
     open_store_folder,
@@ -29,7 +29,7 @@ from vibe_gate.store.store_folder import (
 )
 
 if TYPE_CHECKING:
-    from vibe_gate.store.clone_state import State
+    from vibe_gate.store.clone_state import CloneState
 
 _COPIED_BYTES = 1 << 20
 
@@ -45,7 +45,7 @@ class MovedItems(Struct, frozen=True):
 
 
 def move_worktree_store(
-    top: Path, root: Path, tracked: Collection[str], state: State
+    top: Path, root: Path, tracked: Collection[str], state: CloneState
 ) -> MovedItems:
     """Move all runs and sessions from the store in a linked worktree's `top` into the store in
     `root`.
@@ -68,13 +68,13 @@ def move_worktree_store(
 
 
 @contextlib.contextmanager
-def _no_folding(state: State) -> Iterator[None]:
+def _no_folding(state: CloneState) -> Iterator[None]:
     """Nobody writes captured sessions in this block. OSError."""
     spools = Path(state.folder) / SPOOLS
     if not spools.is_dir():
         yield
         return
-    with locked(Folder.at(spools).appending(LOCK), time.monotonic() + PATIENCE_S):
+    with hold_lock(Folder.at(spools).appending(LOCK), time.monotonic() + PATIENCE_S):
         yield
 
 

@@ -61,7 +61,7 @@ def _run(arguments: BlameArguments) -> int:
         authors = {commit: repository.commit(commit).author for commit in commits}
     if unread:
         complain(f"note: {safe(unread)}")
-    if not any(origin.source for origin in origins) and not captured.any_in(roots):
+    if not any(origin.source for origin in origins) and not captured.has_captured_sessions(roots):
         complain(f"note: {blame.UNCAPTURED}")
     if arguments.as_json:
         return emit_result(blame.document(path, revision, origins), (), as_json=True)

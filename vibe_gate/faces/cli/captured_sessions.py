@@ -27,7 +27,7 @@ from vibe_gate.run.line_origins import MAX_FILES, line_origins
 from vibe_gate.run.worktree_stores import move_worktree_stores
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captured, captures
-from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.store import open_store
 
 MAX_CALLS = 50
@@ -71,10 +71,10 @@ class CapturedSessions:
         with ExitStack() as stack:
             repository = stack.enter_context(self._runs.repository())
             if repository is None:
-                return captured.heads(self._runs.root)
+                return captured.list_captured_heads(self._runs.root)
             state = stack.enter_context(open_state(repository.common_dir))
             self._fold(repository, state)
-            return captured.heads(
+            return captured.list_captured_heads(
                 self._runs.root, state.run_index(self._runs.root / STORE / "captures")
             )
 
@@ -84,8 +84,10 @@ class CapturedSessions:
         """
         every = self.all()
         for root in self.roots():
-            every += captured.heads(root) if root != self._runs.root else []
-        found = {head.session: head for head in reversed(captured.matching(every, text))}
+            every += captured.list_captured_heads(root) if root != self._runs.root else []
+        found = {
+            head.session: head for head in reversed(captured.match_captured_heads(every, text))
+        }
         if len(found) > 1:
             names = ", ".join(head.id for head in list(found.values())[:3])
             raise UsageError(
@@ -95,7 +97,7 @@ class CapturedSessions:
 
     def turns(self, head: captured.CapturedHead) -> tuple[captured.CapturedTurn, ...]:
         """The session turn by turn, out of the stores of all working trees. GateError."""
-        return captured.turns_of(self.roots(), head.session)
+        return captured.captured_turns_of(self.roots(), head.session)
 
     def lines(
         self, head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn]
@@ -116,7 +118,7 @@ class CapturedSessions:
     def delete(self, head: captured.CapturedHead) -> None:
         """Delete what is kept of the session's events, in all working trees. GateError."""
         try:
-            captured.delete(self.roots(), head.session)
+            captured.delete_captured_session(self.roots(), head.session)
         except OSError as error:
             raise StorageError(f"{head.id} cannot be deleted: {error.strerror}.") from error
 
@@ -127,11 +129,11 @@ class CapturedSessions:
         with self._runs.repository() as repository:
             return [self._runs.root] if repository is None else [*repository.capture_roots()]
 
-    def _fold(self, repository: Repository, state: State) -> None:
+    def _fold(self, repository: Repository, state: CloneState) -> None:
         move_worktree_stores(repository, state, now())
         redact = Redactor(os.environ)
         store = open_store(self._runs.root, redact, now, repository.tracked_in_store)
-        captures.fold(state, store.captures(), redact, now())
+        captures.fold_captures(state, store.captures(), redact, now())
 
 
 def _inside(name: str, roots: Iterable[Path]) -> str:

@@ -421,7 +421,9 @@ def _sessions(common_dir: Path) -> Iterator[Point]:
         return
     since = datetime.now(UTC) - captures.MAX_AGE
     found = [
-        (moment, why) for moment, why in captures.gaps(open_state(common_dir)) if moment >= since
+        (moment, why)
+        for moment, why in captures.read_capture_gaps(open_state(common_dir))
+        if moment >= since
     ]
     if not found:
         yield Point("sessions", "ok", "captured; no missing events known")

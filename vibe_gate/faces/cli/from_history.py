@@ -30,7 +30,7 @@ from vibe_gate.git import Repository
 from vibe_gate.run.case_reviews import CaseSet, read_case_set
 from vibe_gate.run.label_proposals import Proposal, proposals
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.clone_state import State, open_state
+from vibe_gate.store.clone_state import CloneState, open_state
 
 ANSWERS = {"y": "fail", "n": "pass"}
 """What a case expects, by what a person answers to "does it fail?"."""
@@ -149,7 +149,7 @@ class _Labelling:
         self,
         cases: CaseSet,
         question: _AskedCriterion,
-        state: State,
+        state: CloneState,
         signer: str,
         redactor: Redactor,
     ) -> None:

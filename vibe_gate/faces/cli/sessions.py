@@ -41,7 +41,7 @@ from vibe_gate.faces.cli.run import (
 )
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.secrets import Redactor
-from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn, blocks
+from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn, message_blocks
 from vibe_gate.store import captured
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
@@ -239,7 +239,7 @@ def _turn(number: int, turn: SessionTurn) -> list[str]:
 
 def _lines(message: dict[str, Any], place: str) -> Iterator[str]:
     """A message for people, with paths of the workspace as they are below it."""
-    for block in blocks(message):
+    for block in message_blocks(message):
         match block.get("type"):
             case "text":
                 text = f"{'you' if message['type'] == 'user' else 'agent'}: {block.get('text')}"

@@ -35,7 +35,7 @@ from vibe_gate.git import Repository, open_repository
 
 if TYPE_CHECKING:
     from vibe_gate.domain.gate import HookName
-    from vibe_gate.store.clone_state import State
+    from vibe_gate.store.clone_state import CloneState
 
 PASSED = "vibe-gate/passed"
 """In the common git directory: the git process whose pre-commit hook passed without a judge, and
@@ -117,7 +117,7 @@ class Hook(Struct, frozen=True):
     parent: int
     stdin: Callable[[], str]
     say: Callable[[str], None]
-    state: Callable[[Path], State]
+    state: Callable[[Path], CloneState]
     strict: bool = False
     terminal: Callable[[], AbstractContextManager[Terminal | None]] = terminal
     progress: Callable[[str], None] = print

@@ -19,9 +19,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.store.bundle_names import stamp
+from vibe_gate.store.bundle_names import format_stamp
 from vibe_gate.store.database.state_schema import has_every_column, make_missing_tables
-from vibe_gate.store.ndjson_log import locked
+from vibe_gate.store.ndjson_log import hold_lock
 
 T = TypeVar("T")
 
@@ -156,13 +156,13 @@ class StateFile:
         OSError.
         """
         descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return locked(descriptor, time.monotonic() + self._patience_s, kind)
+        return hold_lock(descriptor, time.monotonic() + self._patience_s, kind)
 
     def _put_aside(self, damage: str) -> None:
         """Rename the damaged file, unless another process has done so, and say what that means.
         OSError.
         """
-        new_name = f"{NAME}.damaged-{stamp(datetime.now(UTC))}"
+        new_name = f"{NAME}.damaged-{format_stamp(datetime.now(UTC))}"
         try:
             with self._folder_locked(fcntl.LOCK_EX):
                 if _inode(self.path) != self._opened_inode:
