@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, SecondLook, Vote
-from vibe_gate.judging.vote_counting import by_lines, result_of_votes, settle
+from vibe_gate.judging.vote_counting import group_by_lines, result_of_votes, settle_votes
 
 TRIALS = 20_000
 REFUTES, MISLED = 0.8, 0.02
@@ -40,7 +40,7 @@ def simulated(
         result = asked(draw, defective=defective, votes=votes, error=error)
         calls += len(result.votes)
         if looks and result.outcome == "fail":
-            groups = by_lines(result.votes)
+            groups = group_by_lines(result.votes)
             calls += len(groups)
             refuted = [
                 vote
@@ -58,7 +58,7 @@ def simulated(
 def asked(draw: random.Random, *, defective: bool, votes: int, error: float) -> CriterionResult:
     """The result of votes cast one after the other until they settle the outcome."""
     cast: list[Vote] = []
-    while settle(cast, votes) is None:
+    while settle_votes(cast, votes) is None:
         fails = defective != (draw.random() < error)
         line = 1 if defective else len(cast) + 1
         at = CheckedEvidence(

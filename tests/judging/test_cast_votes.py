@@ -338,7 +338,7 @@ def test_a_conversation_that_used_tools_may_depend_on_both_trees() -> None:
 class Prover:
     """Says of each fail that it was proven."""
 
-    async def proven(self, vote: Vote, answer: object) -> Vote:
+    async def prove(self, vote: Vote, answer: object) -> Vote:
         proof = Proof(status="proven", reason="It fails.")
         return replace(vote, proof=proof) if vote.outcome == "fail" else vote
 

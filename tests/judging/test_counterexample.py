@@ -18,14 +18,14 @@ from vibe_gate.judging.counterexample import (
     STEERS_TESTS,
     Runner,
     RunReading,
-    compared,
-    control_of,
-    obliging,
-    path_of,
+    add_proof,
+    check_obligation,
+    choose_test_path,
+    compare_runs,
+    find_runner,
+    make_control,
     read_run,
-    runner_of,
-    voided,
-    weighed,
+    weigh_obligation,
 )
 from vibe_gate.judging.decide import levels_of
 from vibe_gate.judging.findings import findings_of, name_findings
@@ -141,7 +141,7 @@ def test_the_runner_is_known_by_its_command() -> None:
         [".venv/bin/python", "-m", "unittest", "{file}"],
         ["go", "test", "{file}"],
     )
-    assert [runner_of(command) for command in commands] == ["pytest", "unittest", "other"]
+    assert [find_runner(command) for command in commands] == ["pytest", "unittest", "other"]
 
 
 PASSED, FAILS, BROKEN = (
@@ -184,7 +184,7 @@ def test_runs_and_obligations_make_a_status(
     obligation: tuple[CheckedEvidence, ...],
     status: str,
 ) -> None:
-    assert weighed(*compared(after, before), obligation)[0] == status
+    assert weigh_obligation(*compare_runs(after, before), obligation)[0] == status
 
 
 def test_a_line_obliges_if_it_stands_in_the_tree_and_is_not_the_one_objected_to() -> None:
@@ -194,18 +194,21 @@ def test_a_line_obliges_if_it_stands_in_the_tree_and_is_not_the_one_objected_to(
     quotes = ('"""The first n."""', "return items[:n - 1]", "n.", "The last n.")
     lines = [ObligingLine(path="after/src/a.py", line=2, quote=quote) for quote in quotes]
     lines += [ObligingLine(path="src/b.py", line=1, quote="def first(n):")]
-    checked = obliging(lines, vote, tree.get)
+    checked = check_obligation(lines, vote, tree.get)
     assert [line.standing for line in checked] == ["holds", "void", "void", "void", "void"]
 
 
 def test_a_test_has_a_path_of_ours_and_its_control_fails_in_every_runner() -> None:
-    assert path_of("x", CounterexampleRule(), ["test"]) == "test/test_counterexample_2d711642.py"
-    assert path_of("x", CounterexampleRule(file="a/b_test.go"), ["test"]) == "a/b_test.go"
-    control = control_of("def test_it():\n    pass\n", python=True)
+    assert (
+        choose_test_path("x", CounterexampleRule(), ["test"])
+        == "test/test_counterexample_2d711642.py"
+    )
+    assert choose_test_path("x", CounterexampleRule(file="a/b_test.go"), ["test"]) == "a/b_test.go"
+    control = make_control("def test_it():\n    pass\n", python=True)
     compile(control, "control", "exec")
     assert "def test_it():" in control
     with pytest.raises(SyntaxError):
-        compile(control_of("let x;", python=False).replace("\0", ""), "control", "exec")
+        compile(make_control("let x;", python=False).replace("\0", ""), "control", "exec")
 
 
 def test_what_python_or_a_runner_loads_by_itself_decides_what_tests_say() -> None:
@@ -228,7 +231,7 @@ def result(
     line = CheckedEvidence(path="a.py", line=3, end_line=3, quote="x", standing="holds")
     vote = Vote(outcome="fail", said="fail", reason="So.", counterexample="0", evidence=(line,))
     vote = (
-        voided(vote, Proof(status=status, obligation=obligation))
+        add_proof(vote, Proof(status=status, obligation=obligation))
         if status
         else replace(vote, outcome=outcome)
     )

@@ -27,7 +27,13 @@ from vibe_gate.domain.verdict import (
 )
 from vibe_gate.judging.decide import levels_of
 from vibe_gate.judging.rubric_tally import decide, exit_code, run_outcome, tally_rubric
-from vibe_gate.judging.vote_counting import check_vote, combine, result_of_votes, settle, worst
+from vibe_gate.judging.vote_counting import (
+    check_vote,
+    combine_parts,
+    pick_worst_result,
+    result_of_votes,
+    settle_votes,
+)
 
 BUDGET = BudgetReached(limit_usd=1)
 DEADLINE = TimeUsedUp(seconds=60)
@@ -54,7 +60,7 @@ def votes(*outcomes: Outcome) -> list[Vote]:
     ],
 )
 def test_votes_settle_as_soon_as_no_further_one_can_change_the_outcome(cast, planned, expected):
-    assert settle(votes(*cast), planned) == expected
+    assert settle_votes(votes(*cast), planned) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,17 +73,17 @@ def test_votes_settle_as_soon_as_no_further_one_can_change_the_outcome(cast, pla
     ],
 )
 def test_voting_that_was_stopped_never_passes_or_fails_without_a_majority(cast, planned, expected):
-    assert settle(votes(*cast), planned, stopped=True) == expected
+    assert settle_votes(votes(*cast), planned, stopped=True) == expected
 
 
 @given(st.lists(st.sampled_from(OUTCOMES), max_size=9), st.integers(1, 9))
 def test_an_early_settlement_is_the_one_that_all_votes_would_have_given(cast, planned):
-    early = settle(votes(*cast[:planned]), planned)
+    early = settle_votes(votes(*cast[:planned]), planned)
     if early is None or early[0] == "abstain":
         return
     for rest in OUTCOMES:
         full = votes(*cast[:planned], *[rest] * (planned - len(cast[:planned])))
-        assert settle(full, planned)[0] == early[0]
+        assert settle_votes(full, planned)[0] == early[0]
 
 
 @pytest.mark.parametrize(
@@ -91,14 +97,14 @@ def test_an_early_settlement_is_the_one_that_all_votes_would_have_given(cast, pl
     ],
 )
 def test_the_parts_of_a_large_change_give_the_worst_of_their_answers(parts, worst):
-    assert combine(votes(*parts)).outcome == worst
+    assert combine_parts(votes(*parts)).outcome == worst
 
 
 def test_what_the_change_makes_different_is_told_of_all_its_parts_once():
     parts = zip(
         votes("pass", "fail", "pass"), ("It reads.", "It writes.", "It reads."), strict=True
     )
-    told = combine([replace(part, changes=changes) for part, changes in parts]).changes
+    told = combine_parts([replace(part, changes=changes) for part, changes in parts]).changes
     assert told == "It reads. It writes."
 
 
@@ -112,7 +118,7 @@ def test_of_the_parts_the_deciding_ones_give_reason_and_evidence():
             changes=changes,
         )
 
-    told = combine(
+    told = combine_parts(
         [part("pass", 1, "It reads."), part("fail", 2), part("fail", 3), part("abstain", 4)]
     )
     assert told == Vote(outcome="fail", said="fail", reason="at 2", evidence=(at(2), at(3)), changes="It reads.",
@@ -419,7 +425,7 @@ def test_asked_with_and_without_the_message_the_worse_answer_counts_and_all_vote
             Criterion(id="c", kind="judge", question="?"), votes(*outcomes), len(outcomes)
         )
 
-    chosen = worst([result("pass"), result("fail", "fail"), result("abstain")])
+    chosen = pick_worst_result([result("pass"), result("fail", "fail"), result("abstain")])
     assert (chosen.outcome, chosen.reason) == ("fail", "fail")
     assert [vote.outcome for vote in chosen.votes] == ["fail", "fail", "pass", "abstain"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from answers import answers, fails, passes, said
 
-from vibe_gate.judging.reading import MAX_WORD, reading_of, sent_back
+from vibe_gate.judging.reading import MAX_WORD, read_answers, write_objection
 
 ASKED = ("a", "b")
 FAILS = fails(criterion="a")
@@ -39,8 +39,8 @@ def without(answer: dict[str, Any], name: str) -> dict[str, Any]:
     ],
 )
 def test_form_alone_sends_nothing_back(answer):
-    assert sent_back(ASKED, answer) == ""
-    assert reading_of(ASKED, answer).answers.keys() == {"a", "b"}
+    assert write_objection(ASKED, answer) == ""
+    assert read_answers(ASKED, answer).answers.keys() == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,15 @@ def test_what_does_not_fit_is_named_and_the_other_answers_are_read(answer, told,
     """An unknown criterion leaves none: what it was meant for is not known. None of these passes by
     it.
     """
-    sentence = sent_back(ASKED, answer)
+    sentence = write_objection(ASKED, answer)
     assert sentence.startswith("The answer does not fit: ")
     assert told in sentence
-    reading = reading_of(ASKED, answer)
+    reading = read_answers(ASKED, answer)
     assert reading.answers.keys() == readable
     assert bool(reading.unfit) == (not readable)
 
 
 def test_a_long_word_of_the_model_is_not_repeated():
-    assert "a text of 61 characters" in sent_back(
+    assert "a text of 61 characters" in write_objection(
         ASKED, answers(said("a", "x" * (MAX_WORD + 1)), said("b"))
     )

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from bench.voting import closed, simulated
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Outcome, SecondLook, Vote
-from vibe_gate.judging.reading import reading_of
+from vibe_gate.judging.reading import read_answers
 from vibe_gate.judging.rubric_tally import decide
 from vibe_gate.judging.second_look import check_refutation
-from vibe_gate.judging.vote_counting import check_vote, combine, result_of_votes, settle
+from vibe_gate.judging.vote_counting import check_vote, combine_parts, result_of_votes, settle_votes
 
 RANKS: dict[Outcome, int] = {"fail": 0, "error": 1, "abstain": 1, "pass": 2}
 OUTCOMES: tuple[Outcome, ...] = (*RANKS, "not_applicable")
@@ -88,8 +88,8 @@ def test_the_order_of_votes_parts_and_criteria_changes_no_outcome(outcomes, data
     other = data.draw(st.permutations(outcomes))
     assert result(CRITERIA[0], outcomes).outcome == result(CRITERIA[0], other).outcome
     assert (
-        combine([vote(one) for one in outcomes]).outcome
-        == combine([vote(one) for one in other]).outcome
+        combine_parts([vote(one) for one in outcomes]).outcome
+        == combine_parts([vote(one) for one in other]).outcome
     )
     criteria = [replace(CRITERIA[0], id=f"c{index}") for index in range(len(outcomes))]
     rubric = replace(RUBRIC, criterion=tuple(criteria))
@@ -108,10 +108,10 @@ def test_only_a_criterion_with_one_known_answer_is_read_in_whatever_order_they_c
         )
     )
     given_ = [{"criterion": name, "outcome": word} for name, word in zip(names, words, strict=True)]
-    read = reading_of(["a", "b"], {"answers": given_}).answers
+    read = read_answers(["a", "b"], {"answers": given_}).answers
     assert (
         read.keys()
-        == reading_of(["a", "b"], {"answers": data.draw(st.permutations(given_))}).answers.keys()
+        == read_answers(["a", "b"], {"answers": data.draw(st.permutations(given_))}).answers.keys()
     )
     if "c" in names:
         assert not read
@@ -152,8 +152,8 @@ def test_a_refutation_whose_evidence_does_not_all_stand_never_helps(quoted):
 def test_early_stopping_gives_the_outcome_of_all_votes():
     for outcomes in itertools.product(OUTCOMES, repeat=4):
         votes = [vote(one) for one in outcomes]
-        number = next(number for number in range(5) if settle(votes[:number], 4) is not None)
-        assert settle(votes[:number], 4)[0] == settle(votes, 4)[0]
+        number = next(number for number in range(5) if settle_votes(votes[:number], 4) is not None)
+        assert settle_votes(votes[:number], 4)[0] == settle_votes(votes, 4)[0]
 
 
 @pytest.mark.parametrize("looks", [False, True])

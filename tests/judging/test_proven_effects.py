@@ -17,7 +17,7 @@ from vibe_gate.domain.verdict import CheckedEvidence, Outcome, Proof, ProofStatu
 from vibe_gate.judging.decide import decide_rubrics
 from vibe_gate.judging.findings import findings_of, name_findings
 from vibe_gate.judging.rubric_tally import effect_of
-from vibe_gate.judging.vote_counting import is_proven, result_of_votes, worst
+from vibe_gate.judging.vote_counting import is_proven, pick_worst_result, result_of_votes
 
 DEADLINE = TimeUsedUp(seconds=60)
 PLAIN = Criterion(id="works", kind="judge", question="?")
@@ -151,5 +151,5 @@ def test_a_result_says_how_it_came_about(votes: list[Vote], decided_by: str, rea
 def test_of_two_equal_results_the_refuted_one_is_told() -> None:
     passed, raised = result_of_votes(MUST, [vote("pass")], 1), result_of_votes(MUST, [refuted()], 1)
     for order in ([passed, raised], [raised, passed]):
-        assert worst(order).decided_by == "refuted"
-        assert len(worst(order).votes) == 2
+        assert pick_worst_result(order).decided_by == "refuted"
+        assert len(pick_worst_result(order).votes) == 2

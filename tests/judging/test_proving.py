@@ -22,7 +22,7 @@ from wire import answering
 from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.verdict import Proof
 from vibe_gate.git import open_repository
-from vibe_gate.judging.proving import environment_for
+from vibe_gate.judging.proving import find_proof_environment
 from vibe_gate.report.comment import render_comment
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
@@ -392,7 +392,7 @@ def test_an_environment_that_the_change_could_have_made_is_none(
     def lack(environment: str, **more: str) -> str:
         rule = CounterexampleRule(environment=environment)
         with open_repository(repo.path, {**environ, **more}) as repository:
-            return environment_for(rule, repository.change(LAST), repository).lack
+            return find_proof_environment(rule, repository.change(LAST), repository).lack
 
     assert lack(".venv") == ".venv is part of the reviewed files"
     assert lack("tools/home") == "tools/home is part of the reviewed files"

@@ -31,7 +31,7 @@ from vibe_gate.judging.brief import QuotedLine
 from vibe_gate.judging.decide import decide_rubrics, open_fails
 from vibe_gate.judging.evidence import quote_in_tree
 from vibe_gate.judging.findings import findings_of, name_findings
-from vibe_gate.judging.vote_counting import by_lines, combine, result_of_votes
+from vibe_gate.judging.vote_counting import combine_parts, group_by_lines, result_of_votes
 
 TODAY = date(2026, 3, 1)
 NOBODY = Waivers(TODAY)
@@ -104,7 +104,7 @@ def test_a_criterion_stays_failed_while_one_of_its_fails_stands(looks, outcome, 
 def test_a_refutation_reveals_what_the_fail_outranked_and_makes_no_pass_of_it(others, outcome):
     rest = [Vote(outcome=one, said=said, reason="the rest") for one, said in others]
     refuted = vote("fail", 1, look_at="refuted")
-    whole = combine([vote("fail", 1), *rest])
+    whole = combine_parts([vote("fail", 1), *rest])
     assert whole.outranked == (
         UNSET if outcome == "pass" else "error" if rest[0].said is None else "abstain"
     )
@@ -125,7 +125,7 @@ def test_what_is_still_open_beside_refuted_fails_is_said():
 
 
 def test_two_parts_that_fail_are_not_refuted_by_one_look():
-    assert combine([vote("fail", 1), vote("fail", 5)]).outranked == "fail"
+    assert combine_parts([vote("fail", 1), vote("fail", 5)]).outranked == "fail"
 
 
 def test_a_vote_that_passes_or_abstains_needs_no_refutation():
@@ -191,7 +191,7 @@ def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure
 )
 def test_votes_that_point_at_one_line_are_looked_at_together(lines, groups):
     cast = [vote("fail", *each) for each in lines]
-    assert [len(group) for group in by_lines([vote("pass"), *cast])] == groups
+    assert [len(group) for group in group_by_lines([vote("pass"), *cast])] == groups
 
 
 RUBRIC = Rubric(schema=1, id="r", pass_threshold=0.0, criterion=(ASKED, SOFT))

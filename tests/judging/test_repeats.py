@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from vibe_gate.gate.prompts import requests_of, requests_text
-from vibe_gate.judging.repeats import LEFT_OUT, without_repeats
+from vibe_gate.judging.repeats import LEFT_OUT, leave_out_repeats
 from vibe_gate.report.markdown import prose
 from vibe_gate.store.captured import CapturedPrompt
 
@@ -50,7 +50,7 @@ def test_stretches_of_the_prompt_are_left_out_unless_the_change_says_them(
     text: str, left: str
 ) -> None:
     change = ["rename(load) to: read", "Rename load to read, please"]
-    assert without_repeats(text, [PRIVATE, "Acquire Initech", "do it"], lambda: change) == left
+    assert leave_out_repeats(text, [PRIVATE, "Acquire Initech", "do it"], lambda: change) == left
     assert LEFT_OUT not in left or LEFT_OUT in prose(left), (
         "a comment shows the mark as words, not as code"
     )
@@ -58,7 +58,7 @@ def test_stretches_of_the_prompt_are_left_out_unless_the_change_says_them(
 
 def test_a_script_without_spaces_is_compared_by_its_characters() -> None:
     assert (
-        without_repeats(f"It says {JAPANESE}!", [f"  x {JAPANESE}"], tuple)
+        leave_out_repeats(f"It says {JAPANESE}!", [f"  x {JAPANESE}"], tuple)
         == f"It says {LEFT_OUT}!"
     )
 
@@ -74,9 +74,9 @@ def test_each_request_that_a_judge_is_shown_counts_for_itself_and_our_lines_abov
     requests = requests_of(requests_text(prompts, str))
     assert [" ".join(one.split()) for one in requests] == ["Acquire ==== Initech", PRIVATE.strip()]
     said = "Request 1, turn 1 of Claude Code session 1f3c: "
-    assert without_repeats(f"{said}acquire Initech", requests, tuple) == said + LEFT_OUT
+    assert leave_out_repeats(f"{said}acquire Initech", requests, tuple) == said + LEFT_OUT
 
 
 def test_a_long_prompt_and_a_long_change_cost_little() -> None:
     words = " ".join(f"w{number}" for number in range(4_000))
-    assert without_repeats(words[:280], [words], lambda: [words] * 10) == words[:280]
+    assert leave_out_repeats(words[:280], [words], lambda: [words] * 10) == words[:280]

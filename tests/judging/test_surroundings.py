@@ -7,7 +7,7 @@ from repos import Repo
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.git import open_repository
-from vibe_gate.judging.surroundings import AROUND, Surroundings, surroundings
+from vibe_gate.judging.surroundings import AROUND, Surroundings, find_surroundings
 
 LONG = "".join(f"    step_{number} = {number}\n" for number in range(100))
 PAY = f"import os\n\n\ndef check(order):\n    return order\n\n\ndef pay(order):\n{LONG}    return send(order)\n"
@@ -30,7 +30,7 @@ def repo(tmp_path, environ) -> Repo:
 def around(repo: Repo) -> tuple[Surroundings, list[str]]:
     with open_repository(repo.path, repo.environ) as opened:
         change = opened.change(Selection("commit"))
-        found = surroundings(opened, change)
+        found = find_surroundings(opened, change)
     return found, list(found.facts([file.path for file in change.files]))
 
 

@@ -95,14 +95,15 @@ def without_asking(
 ) -> Answers | None:
     """Why no judge is asked: nothing to ask, not wanted, or the outcome is known. None: ask."""
     if not facts.rubrics_with_judge:
-        asks = any(rubric.judge_criteria for rubric in facts.rubrics)
-        return Answers(silence=NoQuestion(is_any=asks), chosen=True)
-    if why := request.why_no_judge(facts.gate, by_agent=facts.authored.decision):
-        return Answers(silence=why, chosen=True)
-    failed = blocking_check(checks, waivers)
-    if failed is not None and (request.judge != "always" or _adds_secrets(facts, checks)):
+        has_questions = any(rubric.judge_criteria for rubric in facts.rubrics)
+        return Answers(silence=NoQuestion(is_any=has_questions), chosen=True)
+    cause = request.why_no_judge(facts.gate, by_agent=facts.authored.decision)
+    if cause:
+        return Answers(silence=cause, chosen=True)
+    failed_check = blocking_check(checks, waivers)
+    if failed_check is not None and (request.judge != "always" or _adds_secrets(facts, checks)):
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
-        return Answers(silence=CheckFails(check=failed))
+        return Answers(silence=CheckFails(check=failed_check))
     cause = None if request.force else request.mode.why_not_needed()
     return None if cause is None else Answers(silence=cause, chosen=True)
 
@@ -121,10 +122,11 @@ def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:
 
 
 def _adds_secrets(facts: Facts, checks: CheckResults) -> bool:
-    found = [
-        (rubric.id, one.id)
-        for rubric in facts.rubrics
-        for one in rubric.criterion
-        if one.check == "no-secrets"
-    ]
-    return any(checks.results[name].outcome == "fail" for name in found)
+    """Whether a check for secrets fails."""
+    for rubric in facts.rubrics:
+        for criterion in rubric.criterion:
+            if criterion.check != "no-secrets":
+                continue
+            if checks.results[rubric.id, criterion.id].outcome == "fail":
+                return True
+    return False

@@ -16,7 +16,7 @@ from vibe_gate.context.facts import Facts
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.summary import Cost
+from vibe_gate.domain.summary import Cost, Unreviewed
 from vibe_gate.git import Export, Repository
 from vibe_gate.judging.cast_vote import CastVote, RubricVotes
 from vibe_gate.judging.proving import Prover
@@ -25,22 +25,26 @@ from vibe_gate.judging.votes import TREES, VoteContext, cast_votes, together
 
 
 class CastVotes(Struct, frozen=True):
-    """What was answered: votes by key of the question, and whether the exported trees are still
-    what they were.
-
-    `cast`: of these, by key and number, what was said now.
-    """
+    """What was answered."""
 
     by_key: Mapping[str, RubricVotes]
+    """By key of the question, the votes that count."""
+
     cast: Mapping[str, Mapping[int, CastVote]]
+    """Of these, by key and number, what was said now."""
+
     cost: Cost
+
     notes: tuple[str, ...]
+    """Sentences for people."""
+
     intact: bool
+    """Whether the exported trees are still what they were."""
 
 
 async def ask(
     briefs: Sequence[RubricBrief],
-    kept: Mapping[str, Mapping[int, CastVote]],
+    kept_votes: Mapping[str, Mapping[int, CastVote]],
     facts: Facts,
     repository: Repository,
     run: RunContext,
@@ -50,7 +54,7 @@ async def ask(
     """Hold the conversations that answer what these briefs show, as far as kept votes do not.
     Raises GatewayError.
 
-    `kept`: by key of the question and number, votes of earlier runs.
+    `kept_votes`: by key of the question and number, votes of earlier runs.
     """
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
     model.open()
@@ -59,46 +63,50 @@ async def ask(
     folder.mkdir(exist_ok=True)
     with run.deadline.interrupting():
         after, before = export_trees(facts.change, repository, folder / TREES)
-    prover = (
-        Prover(facts.tests, facts.change, repository, run, tell)
-        if facts.tests and facts.asks_for_tests
-        else None
-    )
-    shared = VoteContext(facts, run, model, cache(repository.read), folder, prover)
+    prover: Prover | None = None
+    if facts.tests and facts.asks_for_tests:
+        prover = Prover(facts.tests, facts.change, repository, run, tell)
+    context = VoteContext(facts, run, model, cache(repository.read), folder, prover)
     keys = [brief.question.key for brief in briefs]
-    new = await together(
-        cast_votes(brief, kept.get(brief.question.key, {}), shared) for brief in briefs
+    new_votes = await together(
+        cast_votes(brief, kept_votes.get(brief.question.key, {}), context) for brief in briefs
     )
-    cast = dict(zip(keys, new, strict=True))
-    votes = {key: question_votes.votes for key, question_votes in cast.items()}
+    new_by_key = dict(zip(keys, new_votes, strict=True))
+    counted_by_key = {key: new.votes for key, new in new_by_key.items()}
     with run.deadline.interrupting():
         intact = after.unchanged() and before.unchanged()
     spent = model.gateway.spent()
     if model.gateway.ledger.reached:
-        _tell_budget(run, model.limit_usd, spent, votes)
-    lack = (
-        (f"Counterexamples are not run: {facts.tests.lack}.",)
-        if facts.tests and facts.tests.lack
-        else ()
+        _record_budget(run, model.limit_usd, spent, counted_by_key)
+    notes = [*model.notes()]
+    if facts.tests and facts.tests.lack:
+        notes.append(f"Counterexamples are not run: {facts.tests.lack}.")
+    return CastVotes(
+        by_key=counted_by_key,
+        cast={key: new.cast for key, new in new_by_key.items()},
+        cost=spent,
+        notes=tuple(notes),
+        intact=intact,
     )
-    notes = (*model.notes(), *lack)
-    return CastVotes(votes, {key: one.cast for key, one in cast.items()}, spent, notes, intact)
 
 
-def export_trees(change: Change, repository: Repository, trees: Path) -> tuple[Export, Export]:
+def export_trees(change: Change, repository: Repository, folder: Path) -> tuple[Export, Export]:
     """The tree after the change, and of that before it the files that the change touches."""
-    touched = {file.old_path or file.path for file in change.files if file.before}
-    after = repository.export(change.after, trees / "after")
-    return after, repository.export(change.before, trees / "before", only=touched)
+    old_paths = {file.old_path or file.path for file in change.files if file.before}
+    after = repository.export(change.after, folder / "after")
+    before = repository.export(change.before, folder / "before", only=old_paths)
+    return after, before
 
 
-def _tell_budget(
-    run: RunContext, budget: float, spent: Cost, votes: Mapping[str, RubricVotes]
+def _record_budget(
+    run: RunContext, limit_usd: float, spent: Cost, votes: Mapping[str, RubricVotes]
 ) -> None:
-    missing = dict.fromkeys(
-        item for cast in votes.values() if cast.stopped for item in cast.unreviewed
-    )
+    """Write down what was not asked because the budget was reached."""
+    missing_items: dict[Unreviewed, None] = {}
+    for question_votes in votes.values():
+        if question_votes.stopped:
+            missing_items |= dict.fromkeys(question_votes.unreviewed)
     not_asked = [
-        {"path": item.path, "line": item.line, "end_line": item.end_line} for item in missing
+        {"path": item.path, "line": item.line, "end_line": item.end_line} for item in missing_items
     ]
-    run.record.event("budget.reached", limit_usd=budget, usd=spent.usd, not_asked=not_asked)
+    run.record.event("budget.reached", limit_usd=limit_usd, usd=spent.usd, not_asked=not_asked)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Vote
-from vibe_gate.judging.vote_counting import settle
+from vibe_gate.judging.vote_counting import settle_votes
 
 
 class CastVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,7 +105,7 @@ def count_votes(
 def _votes_on(criterion_id: str, planned: int, cast: Mapping[int, CastVote]) -> tuple[Vote, ...]:
     votes: list[Vote] = []
     for number in range(1, planned + 1):
-        if settle(votes, planned) is not None:
+        if settle_votes(votes, planned) is not None:
             break
         if number not in cast or criterion_id not in cast[number].by_criterion:
             break
@@ -123,7 +123,7 @@ def settle_question(
     if not by_criterion:
         return None
     for votes in by_criterion.values():
-        if settle(votes, planned) is None:
+        if settle_votes(votes, planned) is None:
             return None
     most_votes = max(len(votes) for votes in by_criterion.values())
     unreviewed: dict[Unreviewed, None] = {}

@@ -26,7 +26,7 @@ from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.decide import OpenFail, open_fails
 from vibe_gate.judging.findings import collect_findings
-from vibe_gate.judging.vote_counting import result_of_votes, worst
+from vibe_gate.judging.vote_counting import pick_worst_result, result_of_votes
 
 
 class CountedAnswers(Struct, frozen=True):
@@ -141,7 +141,7 @@ def _judge_result(
             criterion, cast, rubric.votes, question_votes.stopped, is_cached=is_cached, trust=trust
         )
         question_results.append(result)
-    return worst(question_results)
+    return pick_worst_result(question_results)
 
 
 def _not_asked(

@@ -26,7 +26,7 @@ from vibe_gate.domain.verdict import (
 )
 from vibe_gate.domain.waiver import Waiver
 from vibe_gate.judging.rubric_tally import RubricTally, summarize_tally, tally_rubric
-from vibe_gate.judging.vote_counting import by_lines, is_proof
+from vibe_gate.judging.vote_counting import group_by_lines, is_proof
 
 
 class OpenFail(Struct, frozen=True):
@@ -62,7 +62,7 @@ def open_fails(
         if criterion.kind != "judge" or criterion.needs or criterion.id not in wanted_ids:
             continue
         own_findings = [finding for finding in findings if finding.is_of(rubric.id, criterion.id)]
-        for votes in by_lines(result.votes):
+        for votes in group_by_lines(result.votes):
             if any(is_proof(vote) or vote.outranked is not UNSET for vote in votes):
                 continue
             if not _are_waived(votes, own_findings, waivers):

@@ -39,61 +39,77 @@ def quote_in_change(
     A missing or wrong side is looked up. Of a quote over several lines, each is looked for: all
     must be in the file, and the first that was changed is the evidence.
     """
-    checked = [_looked_up(criterion, line, change, read) for line in _lines(evidence)]
-    invented = (line for line in checked if line.why == NOT_THERE)
-    standing = (line for line in checked if line.standing != "void")
-    return next(invented, None) or next(standing, checked[0])
+    checked_lines = [
+        _check_on_either_side(criterion, line, change, read) for line in _quoted_lines(evidence)
+    ]
+    for line in checked_lines:
+        if line.why == NOT_THERE:
+            return line
+    for line in checked_lines:
+        if line.standing != "void":
+            return line
+    return checked_lines[0]
 
 
-def _lines(evidence: Quoted) -> list[Quoted]:
+def _quoted_lines(evidence: Quoted) -> list[Quoted]:
     """The quote's lines, each with its own number; without those that are empty or stand for what
     is left out.
     """
     rows = evidence.quote.replace("\r\n", "\n").strip("\n").split("\n")
-    kept = [
-        (number, row)
-        for number, row in enumerate(rows)
-        if row.strip() and row.strip() not in _LEFT_OUT
-    ]
-    number = evidence.line
-    return [replace(evidence, quote=row, line=number and number + more) for more, row in kept] or [
-        evidence
-    ]
+    quoted_lines: list[Quoted] = []
+    for index, row in enumerate(rows):
+        if not row.strip() or row.strip() in _LEFT_OUT:
+            continue
+        number = evidence.line + index if evidence.line else 0
+        quoted_lines.append(replace(evidence, quote=row, line=number))
+    return quoted_lines or [evidence]
 
 
-def _looked_up(
+def _check_on_either_side(
     criterion: Criterion, evidence: Quoted, change: Change, read: Callable[[FileVersion], bytes]
 ) -> CheckedEvidence:
     """The evidence on the side that it names, else on the other; if it names none, where it stands
     best.
     """
-
-    def on(side: Side) -> CheckedEvidence:
-        file = _file_of(evidence.path, side, change)
-        if file is None or not criterion.concerns(file):
-            return quote_in_file(evidence, side, None, b"")
-        version = file.after if side == "after" else file.before
-        return quote_in_file(evidence, side, file, read(version) if version else b"")
-
     side: Side = "before" if evidence.side == "before" else "after"
-    named, other = on(side), on("before" if side == "after" else "after")
+    other_side: Side = "after" if side == "before" else "before"
+    checked = _check_on_side(criterion, evidence, side, change, read)
+    other_checked = _check_on_side(criterion, evidence, other_side, change, read)
     if not evidence.side:
-        return min(
-            named, other, key=lambda checked: ("holds", "relocated", "void").index(checked.standing)
-        )
-    if named.standing != "void" or other.standing == "void":
-        return named
-    return replace(other, standing="relocated")
+        return min(checked, other_checked, key=_standing_rank)
+    if checked.standing != "void" or other_checked.standing == "void":
+        return checked
+    return replace(other_checked, standing="relocated")
 
 
-def _file_of(shown: str, side: Side, change: Change) -> FileDiff | None:
-    path = paths.unquote(shown).removeprefix("./")
-    file = change.file(path) or change.file(
-        path.removeprefix(f"{side}/")
-    )  # as the judge's tools name it
-    if file is None and side == "before":
-        file = next((renamed for renamed in change.files if renamed.old_path == path), None)
-    return file
+def _standing_rank(checked: CheckedEvidence) -> int:
+    return ("holds", "relocated", "void").index(checked.standing)
+
+
+def _check_on_side(
+    criterion: Criterion,
+    evidence: Quoted,
+    side: Side,
+    change: Change,
+    read: Callable[[FileVersion], bytes],
+) -> CheckedEvidence:
+    file = _file_of(evidence.path, side, change)
+    if file is None or not criterion.concerns(file):
+        return quote_in_file(evidence, side, None, b"")
+    version = file.after if side == "after" else file.before
+    return quote_in_file(evidence, side, file, read(version) if version else b"")
+
+
+def _file_of(quoted_path: str, side: Side, change: Change) -> FileDiff | None:
+    """The changed file that a judge means by the path, which may begin as its tools show it."""
+    path = paths.unquote(quoted_path).removeprefix("./")
+    file = change.file(path) or change.file(path.removeprefix(f"{side}/"))
+    if file is not None or side == "after":
+        return file
+    for renamed_file in change.files:
+        if renamed_file.old_path == path:
+            return renamed_file
+    return None
 
 
 def quote_in_file(
@@ -101,22 +117,28 @@ def quote_in_file(
 ) -> CheckedEvidence:
     """Whether the quoted line stands where it is said to stand, and was changed.
 
-    `file` is the changed file that `evidence.path` names (None: not part of the change) and
-    `content` that file's bytes on this side. Both the quote and the content are compared as shown
-    (`escape.show`), because that is what was read, and any white space counts as one space. What
-    surrounds the quote does not count: quotation marks, and the numbers and the sign that a row of
-    the brief begins with. The answer's line is the one where the quote really stands.
+    Both the quote and the content are compared as shown (`escape.show`), because that is what was
+    read, and any white space counts as one space. What surrounds the quote does not count:
+    quotation marks, and the numbers and the sign that a row of the brief begins with. The answer's
+    line is the one where the quote really stands.
+
+    Args:
+        evidence: What is quoted.
+        side: Where it is looked for.
+        file: The changed file that `evidence.path` names; None if it is not part of the change.
+        content: That file's bytes on this side.
     """
     if file is None:
         return _checked(evidence, side, "void", "the file is not part of the change")
-    if wrong := _misquoted(evidence):
-        return _checked(evidence, side, "void", wrong)
-    evidence, places = _places(evidence, content)
-    if not places:
-        return _checked(evidence, side, "void", NOT_THERE)
-    touched = changed_lines(file, side)
-    touching = [number for number in places if number in touched]
-    return _nearest(evidence, side, touching, "the quoted line was not changed")
+    problem = _quote_problem(evidence)
+    if problem:
+        return _checked(evidence, side, "void", problem)
+    found_quote, numbers = _find_quote(evidence, content)
+    if not numbers:
+        return _checked(found_quote, side, "void", NOT_THERE)
+    changed_numbers = changed_lines(file, side)
+    changed_matches = [number for number in numbers if number in changed_numbers]
+    return _check_nearest(found_quote, side, changed_matches, "the quoted line was not changed")
 
 
 def quote_in_tree(evidence: Quoted, content: bytes | None) -> CheckedEvidence:
@@ -129,37 +151,43 @@ def quote_in_tree(evidence: Quoted, content: bytes | None) -> CheckedEvidence:
     side: Side = "before" if evidence.side == "before" else "after"
     if content is None:
         return _checked(evidence, side, "void", "there is no such file")
-    checked = [_in_content(line, side, content) for line in _lines(evidence)]
-    return next((line for line in checked if line.why == NOT_THERE), checked[0])
+    checked_lines = [_check_in_content(line, side, content) for line in _quoted_lines(evidence)]
+    for line in checked_lines:
+        if line.why == NOT_THERE:
+            return line
+    return checked_lines[0]
 
 
-def _in_content(evidence: Quoted, side: Side, content: bytes) -> CheckedEvidence:
-    if wrong := _misquoted(evidence):
-        return _checked(evidence, side, "void", wrong)
-    evidence, places = _places(evidence, content)
-    return _nearest(evidence, side, places, NOT_THERE)
+def _check_in_content(evidence: Quoted, side: Side, content: bytes) -> CheckedEvidence:
+    problem = _quote_problem(evidence)
+    if problem:
+        return _checked(evidence, side, "void", problem)
+    found_quote, numbers = _find_quote(evidence, content)
+    return _check_nearest(found_quote, side, numbers, NOT_THERE)
 
 
-def _misquoted(evidence: Quoted) -> str:
+def _quote_problem(evidence: Quoted) -> str:
     """Why no line can be looked for, or ""."""
     quote = _folded(evidence.quote)
     if not quote:
         return "the quote is empty"
-    return f"the quote is longer than {MAX_QUOTE} characters" if len(quote) > MAX_QUOTE else ""
+    if len(quote) > MAX_QUOTE:
+        return f"the quote is longer than {MAX_QUOTE} characters"
+    return ""
 
 
-def _places(evidence: Quoted, content: bytes) -> tuple[Quoted, list[int]]:
-    """The numbers of the lines that hold the quote, and the quote in the first of its readings that
-    stands there.
+def _find_quote(evidence: Quoted, content: bytes) -> tuple[Quoted, list[int]]:
+    """The quote in the first of its readings that stands in the content, and the numbers of the
+    lines that hold it, from 1.
     """
-    lines = [
-        (number, _folded(escape.show(line)))
-        for number, line in enumerate(escape.lines(content), start=1)
-    ]
+    lines = [_folded(escape.show(line)) for line in escape.lines(content)]
     for reading in _readings(evidence.quote):
         quote = _folded(reading)
-        if places := [number for number, line in lines if quote and quote in line]:
-            return replace(evidence, quote=reading), places
+        if not quote:
+            continue
+        numbers = [number for number, line in enumerate(lines, start=1) if quote in line]
+        if numbers:
+            return replace(evidence, quote=reading), numbers
     return evidence, []
 
 
@@ -168,47 +196,51 @@ def _readings(quote: str) -> Iterator[str]:
     quotation marks.
     """
     yield quote
-    bare = _ROW.sub("", quote)
-    if bare.strip() and bare != quote:
-        yield bare
-    inner = bare.strip()
-    if len(inner) > 2 and (inner[0] + inner[-1]) in _MARKS:
-        yield inner[1:-1]
+    bare_quote = _ROW.sub("", quote)
+    if bare_quote.strip() and bare_quote != quote:
+        yield bare_quote
+    stripped_quote = bare_quote.strip()
+    if len(stripped_quote) > 2 and (stripped_quote[0] + stripped_quote[-1]) in _MARKS:
+        yield stripped_quote[1:-1]
 
 
-def _nearest(evidence: Quoted, side: Side, places: list[int], otherwise: str) -> CheckedEvidence:
-    """The evidence at the one of these lines that is nearest to where it says; void without any,
-    and why.
+def _check_nearest(
+    evidence: Quoted, side: Side, numbers: list[int], why_void: str
+) -> CheckedEvidence:
+    """The evidence at the one of these lines that is nearest to where it says.
+
+    Without any it is void, with `why_void`.
     """
-    if not places:
-        return _checked(evidence, side, "void", otherwise)
-    if evidence.line in places:
+    if not numbers:
+        return _checked(evidence, side, "void", why_void)
+    if evidence.line in numbers:
         return _checked(evidence, side, "holds")
-    if len("".join(evidence.quote.split())) < MIN_RELOCATED:
-        told = "is not at that line, and" if evidence.line else "comes without its line, and is"
-        why = f"the quote {told} too short to be looked for elsewhere"
-        return _checked(evidence, side, "void", why)
-    return _checked(
-        evidence,
-        side,
-        "relocated",
-        line=min(places, key=lambda number: abs(number - evidence.line)),
-    )
+    if visible_length(evidence.quote) < MIN_RELOCATED:
+        clause = "is not at that line, and" if evidence.line else "comes without its line, and is"
+        why_short = f"the quote {clause} too short to be looked for elsewhere"
+        return _checked(evidence, side, "void", why_short)
+    nearest_number = min(numbers, key=lambda number: abs(number - evidence.line))
+    return _checked(evidence, side, "relocated", line=nearest_number)
 
 
 def changed_lines(file: FileDiff, side: Side) -> frozenset[int]:
     """Line numbers, from 1, that the change added (after) or removed (before)."""
-    wanted = "+" if side == "after" else "-"
-    skipped = "-" if side == "after" else "+"
+    changed_sign = "+" if side == "after" else "-"
+    absent_sign = "-" if side == "after" else "+"
     numbers: set[int] = set()
     for hunk in file.hunks:
         number = hunk.new_start if side == "after" else hunk.old_start
         for line in hunk.lines:
-            if line.origin == wanted:
+            if line.origin == changed_sign:
                 numbers.add(number)
-            if line.origin != skipped:
+            if line.origin != absent_sign:
                 number += 1
     return frozenset(numbers)
+
+
+def visible_length(text: str) -> int:
+    """How many characters are no white space."""
+    return len("".join(text.split()))
 
 
 def _folded(text: str) -> str:

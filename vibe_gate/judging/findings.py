@@ -14,7 +14,7 @@ from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import (
     FINGERPRINT_DIGITS,
-    Basis,
+    CheckedEvidence,
     CriterionResult,
     Finding,
     Level,
@@ -26,7 +26,7 @@ from vibe_gate.domain.verdict import (
 )
 from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.policy import PolicyImpact
-from vibe_gate.judging.vote_counting import rank
+from vibe_gate.judging.vote_counting import rank_proof
 
 Located = TypeVar("Located", RawFinding, Finding)
 
@@ -68,37 +68,40 @@ def findings_of(criterion: Criterion, result: CriterionResult) -> list[RawFindin
     The question is part of the fingerprint, so that no other question's finding has it. The reason
     is not: a model words the same defect anew each time.
     """
-    if criterion.kind != "judge" or not (
-        result.outcome == "fail" or result.decided_by == "refuted"
-    ):
+    is_objection = result.outcome == "fail" or result.decided_by == "refuted"
+    if criterion.kind != "judge" or not is_objection:
         return []
     question = " ".join((criterion.question or "").split())
     findings: dict[tuple[str, int, int], RawFinding] = {}
-    for vote in sorted(result.votes, key=rank):
+    for vote in sorted(result.votes, key=rank_proof):
         if vote.outcome != "fail":
             continue
         for evidence in vote.evidence:
-            place = evidence.path, evidence.line, evidence.end_line
-            if evidence.standing == "void" or place in findings:
+            lines = evidence.path, evidence.line, evidence.end_line
+            if evidence.standing == "void" or lines in findings:
                 continue
-            findings[place] = RawFinding(
-                path=evidence.path,
-                line=evidence.line,
-                end_line=evidence.end_line,
-                level="failure" if criterion.must else "warning",
-                criterion=criterion.id,
-                message=vote.reason or "The answer gives no reason.",
-                evidence=(evidence,),
-                distinction=question,
-                second_look=vote.second_look,
-                basis=_basis(vote),
-                proof=vote.proof,
-            )
+            findings[lines] = _judge_finding(criterion, vote, evidence, question)
     return list(findings.values()) or [whole_change_finding(result, question)]
 
 
-def _basis(vote: Vote) -> Basis:
-    return "executed" if vote.proof is not UNSET and vote.proof.is_executed else "inferred"
+def _judge_finding(
+    criterion: Criterion, vote: Vote, evidence: CheckedEvidence, question: str
+) -> RawFinding:
+    """What a fail points at with one piece of its evidence."""
+    is_executed = vote.proof is not UNSET and vote.proof.is_executed
+    return RawFinding(
+        path=evidence.path,
+        line=evidence.line,
+        end_line=evidence.end_line,
+        level="failure" if criterion.must else "warning",
+        criterion=criterion.id,
+        message=vote.reason or "The answer gives no reason.",
+        evidence=(evidence,),
+        distinction=question,
+        second_look=vote.second_look,
+        basis="executed" if is_executed else "inferred",
+        proof=vote.proof,
+    )
 
 
 def name_findings(
@@ -128,20 +131,26 @@ def name_findings(
 
 def _fingerprint_basis(finding: RawFinding) -> str:
     quotes = " ".join(evidence.quote for evidence in finding.evidence)
+    folded_quotes = " ".join(quotes.split())
     distinction = finding.distinction or finding.message
-    return "\0".join((finding.criterion, finding.path, " ".join(quotes.split()), distinction))
+    return "\0".join((finding.criterion, finding.path, folded_quotes, distinction))
 
 
 def order_findings(findings: Iterable[Located]) -> list[Located]:
     """The findings, failures first, then by place."""
-    return sorted(
-        findings, key=lambda finding: (_LEVEL_ORDER[finding.level], finding.path, finding.line)
-    )
+    return sorted(findings, key=_finding_order)
+
+
+def _finding_order(finding: RawFinding | Finding) -> tuple[int, str, int]:
+    return _LEVEL_ORDER[finding.level], finding.path, finding.line
 
 
 def policy_warning(file: FileDiff) -> RawFinding:
     """The finding for a file that steers agents, diffs or test runs."""
-    message = "Can change what AI agents do, what diffs show, how tests run or who reviews; read this change yourself."
+    message = (
+        "Can change what AI agents do, what diffs show, how tests run or who reviews; "
+        "read this change yourself."
+    )
     return RawFinding(
         path=file.shown_path,
         line=0,

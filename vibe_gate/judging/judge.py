@@ -44,10 +44,19 @@ async def judge(
     """Answer the judge criteria of the rubrics: with what earlier reviews were answered, else by
     asking.
 
-    If another review asks the same at this moment, its answer is waited for. `tell` hears of that,
-    and what is asked.
-    `model` is opened if something is asked. Raises GatewayError for a wire that is set up wrongly
-    (a cassette that is not there), UsageError if a cassette would keep what stays in this clone.
+    If another review asks the same at this moment, its answer is waited for.
+
+    Args:
+        request: What is wanted.
+        facts: What is known of the change.
+        repository: The change's.
+        run: What the run shares.
+        tell: Hears what is asked, and that an answer is waited for.
+        model: Opened if something is asked.
+
+    Raises:
+        GatewayError: The wire is set up wrongly (a cassette that is not there).
+        UsageError: A cassette would keep what stays in this clone.
     """
     questions = questions_of(facts, facts.gate.default_model(run.environment))
     if model.wire.mode == "record" and not all(may_leave(question.shown) for question in questions):
@@ -67,11 +76,11 @@ async def judge(
         briefs = briefs_of(open_questions, facts, repository)
     why_nothing_new = request.mode.why_nothing_new
     claimed_briefs = briefs if cache.reads and not why_nothing_new else []
+    claimed_keys = [brief.key for brief in claimed_briefs]
     private_keys = [brief.key for brief in claimed_briefs if not may_leave(brief.question.shown)]
-    async with claim_questions([brief.key for brief in claimed_briefs], run, tell, private_keys):
-        cache.find(
-            open_questions, briefs
-        )  # the questions once more: another review may have been answered meanwhile
+    async with claim_questions(claimed_keys, run, tell, private_keys):
+        # The questions once more: another review may have been answered meanwhile.
+        cache.find(open_questions, briefs)
         open_briefs = [brief for brief in briefs if cache.answer_to(brief.question) is None]
         if not open_briefs:
             return _known_answers(questions, cache)
@@ -80,10 +89,10 @@ async def judge(
         tell(_announcement(open_briefs, cache, request.budget_in(facts.gate).max_cost_usd))
         from vibe_gate.judging.asking import ask  # agents: what is known needs none
 
-        asked = await ask(open_briefs, cache.votes, facts, repository, run, model, tell)
-        is_kept = cache.writes and asked.intact
-        problem = cache.keep(asked.cast, open_briefs) if is_kept else ""
-    return _new_answers(questions, cache, asked, problem, is_kept=is_kept)
+        new_votes = await ask(open_briefs, cache.votes, facts, repository, run, model, tell)
+        is_kept = cache.writes and new_votes.intact
+        problem = cache.keep(new_votes.cast, open_briefs) if is_kept else ""
+    return _new_answers(questions, cache, new_votes, problem, is_kept=is_kept)
 
 
 def _shown_prompts(questions: Iterable[RubricQuestion]) -> dict[str, str]:
@@ -99,8 +108,10 @@ def _shown_prompts(questions: Iterable[RubricQuestion]) -> dict[str, str]:
 def _announcement(briefs: Sequence[RubricBrief], cache: VoteCache, limit_usd: float) -> str:
     """What people are told before something is asked."""
     rubric_ids = dict.fromkeys(brief.question.rubric.id for brief in briefs)
-    warning = cost_warning(briefs, cache.votes, limit_usd) if cache.writes else ""
-    return f"asking about {', '.join(rubric_ids)}{warning}"
+    announcement = f"asking about {', '.join(rubric_ids)}"
+    if not cache.writes:
+        return announcement
+    return announcement + cost_warning(briefs, cache.votes, limit_usd)
 
 
 def cost_warning(
@@ -122,9 +133,10 @@ def cost_warning(
         conversations += len(brief.parts) * votes
     if conversations <= MANY_CONVERSATIONS and limit_usd <= MANY_USD:
         return ""
-    looks_again = any(brief.question.rubric.second_look != "never" for brief in briefs)
-    second_looks = " and a second look at each fail" if looks_again else ""
-    return f": at most {counted(conversations, 'conversation')}{second_looks}, at most ${limit_usd:.2f}"
+    most = counted(conversations, "conversation")
+    if any(brief.question.rubric.second_look != "never" for brief in briefs):
+        most += " and a second look at each fail"
+    return f": at most {most}, at most ${limit_usd:.2f}"
 
 
 def _known_answers(
@@ -144,7 +156,7 @@ def _known_answers(
 def _new_answers(
     questions: Sequence[RubricQuestion],
     cache: VoteCache,
-    asked: CastVotes,
+    new_votes: CastVotes,
     problem: str,
     *,
     is_kept: bool,
@@ -154,11 +166,11 @@ def _new_answers(
     Args:
         questions: All of the review.
         cache: What earlier reviews were answered.
-        asked: What was answered now.
+        new_votes: What was answered now.
         problem: Why that could not be kept, as a clause, or "".
         is_kept: Whether later reviews count it: only then the receipt names the questions.
     """
-    votes = {**_settled_votes(questions, cache), **asked.by_key}
+    votes = {**_settled_votes(questions, cache), **new_votes.by_key}
     by_rubric = _votes_by_rubric(questions, votes)
     cached_ids = set()
     asked_ids = set()
@@ -168,21 +180,21 @@ def _new_answers(
             continue
         if votes[question.key].is_kept:
             cached_ids.add(rubric_id)
-        if question.key in asked.by_key:
+        if question.key in new_votes.by_key:
             asked_ids.add(rubric_id)
     # The key of what only this clone knows would confirm a guess at it.
     shareable_questions = [question for question in questions if may_leave(question.shown)]
-    notes = asked.notes
+    notes = new_votes.notes
     if problem:
         lost = f"The answers are kept nowhere, so the same question is paid for again ({problem})."
         notes = (lost, *notes)
     return Answers(
         by_rubric=by_rubric,
-        cost=asked.cost,
+        cost=new_votes.cost,
         cached=frozenset(cached_ids),
         asked=frozenset(asked_ids),
         notes=notes,
-        intact=asked.intact,
+        intact=new_votes.intact,
         keys=keys_by_rubric(shareable_questions) if is_kept else {},
     )
 

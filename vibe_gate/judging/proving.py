@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import UNSET
@@ -56,35 +56,35 @@ class Prover:
         tell: Callable[[str], object],
     ) -> None:
         self._tell = tell
-        self._rule, self._folder, self._named = (
-            environment.rule,
-            environment.folder,
-            environment.named,
-        )
-        self._change, self._repository, self._run = change, repository, run
+        self._rule = environment.rule
+        self._folder = environment.folder
+        self._gate_folder = environment.named
+        self._change = change
+        self._repository = repository
+        self._run = run
         self._environment = command_environment_from(run.environment.variables)
         self._trees: dict[Side, Tree] = {
             "after": repository.tree(change.after),
             "before": repository.tree(change.before),
         }
-        self._free = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._has_pytest: bool | None = None
 
-    async def proven(self, vote: Vote, answer: CriterionAnswer) -> Vote:
+    async def prove(self, vote: Vote, answer: CriterionAnswer) -> Vote:
         """The vote with what running its test came to; as it is if it is no fail, or has no
         test.
         """
         if vote.outcome != "fail" or not answer.test.strip():
             return vote
-        obligation = counterexample.obliging(answer.obligation, vote, self._trees["after"].read)
+        read_after = self._trees["after"].read
+        obligation = counterexample.check_obligation(answer.obligation, vote, read_after)
         if len(answer.test) > MAX_TEST:
-            why = f"Could not run: its test is longer than {MAX_TEST:,} characters."
-            return replace(
-                vote, proof=Proof(status="could_not_run", reason=why, obligation=obligation)
-            )
+            reason = f"Could not run: its test is longer than {MAX_TEST:,} characters."
+            proof = Proof(status="could_not_run", reason=reason, obligation=obligation)
+            return replace(vote, proof=proof)
         return await self._with_proof(vote, answer.test.rstrip("\n") + "\n", obligation)
 
-    async def again(self, vote: Vote) -> Vote:
+    async def prove_kept_vote(self, vote: Vote) -> Vote:
         """The vote of an earlier run with its test run now, if that could not be run then."""
         if not _could_not_run(vote) or vote.proof is UNSET:
             return vote
@@ -93,79 +93,92 @@ class Prover:
     async def _with_proof(
         self, vote: Vote, test: str, obligation: tuple[CheckedEvidence, ...]
     ) -> Vote:
-        async with self._free:
+        async with self._lock:
             self._tell("running the test that a fail brought")
-            return counterexample.voided(vote, await self._proof(test, obligation))
+            proof = await self._make_proof(test, obligation)
+        return counterexample.add_proof(vote, proof)
 
-    async def _proof(self, test: str, obligation: tuple[CheckedEvidence, ...]) -> Proof:
-        folders = [name for name in counterexample.TEST_FOLDERS if self._trees["after"].list(name)]
-        path = counterexample.path_of(test, self._rule, folders)
-        printed: list[str] = []
-        status, reason = counterexample.weighed(
-            *await self._compared(test, path, printed), obligation
-        )
-        redact, name = self._run.redactor.text, counterexample.name_of(path, test)
-        shown = show_block("".join(printed))  # a person prints it on a terminal
+    async def _make_proof(self, test: str, obligation: tuple[CheckedEvidence, ...]) -> Proof:
+        after = self._trees["after"]
+        folders = [name for name in counterexample.TEST_FOLDERS if after.list(name)]
+        path = counterexample.choose_test_path(test, self._rule, folders)
+        outputs: list[str] = []
+        status, reason = await self._compare_trees(test, path, outputs)
+        status, reason = counterexample.weigh_obligation(status, reason, obligation)
+        redact = self._run.redactor.text
+        visible_output = show_block("".join(outputs))  # a person prints it on a terminal
         self._run.record.counterexample(
-            name, test.encode(errors="replace"), shown.encode(errors="replace")
+            counterexample.name_test_file(path, test),
+            test.encode(errors="replace"),
+            visible_output.encode(errors="replace"),
         )
         return Proof(
             status=status,
             reason=short(redact(reason)),
             path=path,
             test=redact(test),
-            command=counterexample.repeated_by(self._command(shown=True), path),
+            command=counterexample.format_test_command(self._user_command(), path),
             obligation=obligation,
         )
 
-    async def _compared(self, test: str, path: str, printed: list[str]) -> tuple[ProofStatus, str]:
+    async def _compare_trees(
+        self, test: str, path: str, outputs: list[str]
+    ) -> tuple[ProofStatus, str]:
         """Three runs after the change, fewer if one says nothing; one before it, or one of what
         must not pass.
         """
-        after: list[RunReading] = []
-        while len(after) < RUNS and not (after and after[-1].end == "unfinished"):
-            after.append(await self._ran("after", test, path, printed))
-        if all(run.fails for run in after):
-            return counterexample.compared(after, await self._ran("before", test, path, printed))
-        status, reason = counterexample.compared(after, None)
+        runs_after: list[RunReading] = []
+        for _ in range(RUNS):
+            run_after = await self._run_test("after", test, path, outputs)
+            runs_after.append(run_after)
+            if run_after.end == "unfinished":
+                break
+        if all(run.fails for run in runs_after):
+            run_before = await self._run_test("before", test, path, outputs)
+            return counterexample.compare_runs(runs_after, run_before)
+        status, reason = counterexample.compare_runs(runs_after, None)
         if status != "void":
             return status, reason
-        if doubt := counterexample.doubt(self._change):
-            return counterexample.not_run(doubt)
-        control = counterexample.control_of(test, python=path.endswith(".py"))
-        if not (await self._ran("after", control, path, printed)).fails:
-            return counterexample.not_run(
+        doubt = counterexample.find_doubt(self._change)
+        if doubt:
+            return counterexample.could_not_run(doubt)
+        control = counterexample.make_control(test, python=path.endswith(".py"))
+        control_run = await self._run_test("after", control, path, outputs)
+        if not control_run.fails:
+            return counterexample.could_not_run(
                 "what must fail in its place does not fail either, so a pass says nothing"
             )
         return status, reason
 
-    async def _ran(self, side: Side, test: str, path: str, printed: list[str]) -> RunReading:
-        """One run in an export of its own, which the test may spoil."""
+    async def _run_test(self, side: Side, test: str, path: str, outputs: list[str]) -> RunReading:
+        """One run in an export of its own, which the test may spoil; its output goes to
+        `outputs`.
+        """
         with scratch.private_folder("check") as folder:
             root = folder.resolve() / "tree"
             with self._run.deadline.interrupting():
                 self._repository.export(self._trees[side].id, root)
-            if not _put(root, path, test):
+            if not _write_test(root, path, test):
                 return RunReading("unfinished", f"{path} cannot be written into the tree")
             if self._has_pytest is None:
-                asked = [self._python(), "-c", "import pytest"]
-                self._has_pytest = (
-                    bool(self._rule.command) or (await self._walled(asked, root)).exit_code == 0
-                )
+                self._has_pytest = bool(self._rule.command) or await self._imports_pytest(root)
             command = self._command()
-            ended = await self._walled(counterexample.with_file(command, path), root)
-        output = self._run.redactor.text(
-            ended.output.replace(f"{root}/", "")
-        )  # before a line of it is cut
-        code = ended.failure if ended.exit_code is None else f"exit code {ended.exit_code}"
-        printed.append(f"==== {side} the change: {code}\n{output}\n")
-        return counterexample.read_run(
-            counterexample.runner_of(command), ended.exit_code, output, ended.failure
-        )
+            result = await self._run_walled(counterexample.fill_in_file(command, path), root)
+        # Redacted before a line of it is cut.
+        output = self._run.redactor.text(result.output.replace(f"{root}/", ""))
+        code = result.failure if result.exit_code is None else f"exit code {result.exit_code}"
+        outputs.append(f"==== {side} the change: {code}\n{output}\n")
+        runner = counterexample.find_runner(command)
+        return counterexample.read_run(runner, result.exit_code, output, result.failure)
 
-    async def _walled(self, argv: Sequence[str], root: Path) -> CommandResult:
-        left = self._run.deadline.left()
-        if not left:
+    async def _imports_pytest(self, root: Path) -> bool:
+        result = await self._run_walled([self._python(), "-c", "import pytest"], root)
+        return result.exit_code == 0
+
+    async def _run_walled(self, argv: Sequence[str], root: Path) -> CommandResult:
+        """Run the command behind the wall, with a tree's export as its working directory."""
+        left_s = self._run.deadline.left()
+        if not left_s:
             return CommandResult(None, "", "the deadline was reached")
         cancelled = threading.Event()
         try:
@@ -173,7 +186,7 @@ class Prover:
                 run_command,
                 argv,
                 cwd=root,
-                timeout_s=min(self._rule.timeout_s, left),
+                timeout_s=min(self._rule.timeout_s, left_s),
                 environment=self._environment,
                 limits=CommandLimits(self._rule.memory_mb, MAX_DISK_MB, MAX_PROCESSES),
                 variables=self._variables(root),
@@ -184,31 +197,38 @@ class Prover:
 
     def _variables(self, root: Path) -> dict[str, str]:
         """What a run in `root` sees: imports come from there, whatever is installed."""
-        found = [str(each) for each in (root, root / "src") if each.is_dir()]
-        own = {
+        import_folders = [str(folder) for folder in (root, root / "src") if folder.is_dir()]
+        variables = {
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONNOUSERSITE": "1",
-            "PYTHONPATH": os.pathsep.join(found),
+            "PYTHONPATH": os.pathsep.join(import_folders),
         }
         if self._folder is None:
-            return own
-        path = os.pathsep.join(
-            filter(None, [str(self._folder / "bin"), self._environment.variables.get("PATH", "")])
-        )
-        return own | {"PATH": path, "VIRTUAL_ENV": str(self._folder)}
+            return variables
+        programs = [str(self._folder / "bin"), self._environment.variables.get("PATH", "")]
+        variables["PATH"] = os.pathsep.join(filter(None, programs))
+        variables["VIRTUAL_ENV"] = str(self._folder)
+        return variables
 
     def _python(self) -> str:
         return str(self._folder / "bin" / "python") if self._folder else "python"
 
-    def _command(self, *, shown: bool = False) -> tuple[str, ...]:
-        """The command with `{file}`; `shown`: as a user would type it in a checkout."""
-        python = (
-            (f"{self._named}/bin/python" if self._named else "python") if shown else self._python()
+    def _command(self) -> tuple[str, ...]:
+        """The command that runs one test, with `{file}` in it."""
+        return self._command_of(self._python())
+
+    def _user_command(self) -> tuple[str, ...]:
+        """The same as a user would type it in a checkout."""
+        return self._command_of(
+            f"{self._gate_folder}/bin/python" if self._gate_folder else "python"
         )
-        return counterexample.command_of(self._rule, python, has_pytest=bool(self._has_pytest))
+
+    def _command_of(self, python: str) -> tuple[str, ...]:
+        has_pytest = bool(self._has_pytest)
+        return counterexample.build_test_command(self._rule, python, has_pytest=has_pytest)
 
 
-async def tried_again(
+async def rerun_kept_tests(
     answers: Answers,
     facts: Facts,
     repository: Repository,
@@ -218,22 +238,34 @@ async def tried_again(
     """The answers, with the tests of kept votes that could not be run then: what they need may be
     here now.
     """
-    asked = (one for each in answers.by_rubric.values() for one in each)
-    kept = [vote for one in asked for cast in one.by_criterion.values() for vote in cast]
-    if facts.tests is None or not any(map(_could_not_run, kept)):
+    kept_votes = _all_votes(answers)
+    if facts.tests is None or not any(map(_could_not_run, kept_votes)):
         return answers
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
     prover = Prover(facts.tests, facts.change, repository, run, tell)
-    made = {vote: await prover.again(vote) for vote in kept}
-
-    def with_proofs(votes: RubricVotes) -> RubricVotes:
-        again = {
-            name: tuple(made[vote] for vote in cast) for name, cast in votes.by_criterion.items()
-        }
-        return replace(votes, by_criterion=again)
-
-    by_rubric = {name: tuple(map(with_proofs, each)) for name, each in answers.by_rubric.items()}
+    proven_votes = {vote: await prover.prove_kept_vote(vote) for vote in kept_votes}
+    by_rubric = {}
+    for rubric_id, question_votes in answers.by_rubric.items():
+        by_rubric[rubric_id] = tuple(
+            _replace_votes(votes, proven_votes) for votes in question_votes
+        )
     return replace(answers, by_rubric=by_rubric)
+
+
+def _all_votes(answers: Answers) -> list[Vote]:
+    all_votes: list[Vote] = []
+    for question_votes in answers.by_rubric.values():
+        for votes in question_votes:
+            for cast in votes.by_criterion.values():
+                all_votes += cast
+    return all_votes
+
+
+def _replace_votes(votes: RubricVotes, new_votes: Mapping[Vote, Vote]) -> RubricVotes:
+    by_criterion = {}
+    for criterion_id, cast in votes.by_criterion.items():
+        by_criterion[criterion_id] = tuple(new_votes[vote] for vote in cast)
+    return replace(votes, by_criterion=by_criterion)
 
 
 def _could_not_run(vote: Vote) -> bool:
@@ -246,57 +278,68 @@ def _could_not_run(vote: Vote) -> bool:
     return not vote.turn.startswith("nodes/") and "timed out" not in proof.reason
 
 
-def _put(root: Path, path: str, test: str) -> bool:
+def _write_test(root: Path, path: str, test: str) -> bool:
     """Write the test into the export, through no link and over nothing; whether that could be
     done.
     """
-    place = root / path
-    if place.parent.resolve() != place.parent:
+    test_file = root / path
+    if test_file.parent.resolve() != test_file.parent:
         return False
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("x", encoding="utf-8", errors="replace") as file:
+        test_file.parent.mkdir(parents=True, exist_ok=True)
+        with test_file.open("x", encoding="utf-8", errors="replace") as file:
             file.write(test)
     except OSError:
         return False
     return True
 
 
-def environment_for(
+def find_proof_environment(
     rule: CounterexampleRule, change: Change, repository: Repository
 ) -> ProofEnvironment:
-    """What tests of the change run with on this machine, or why they cannot.
-
-    Not what a reviewed tree holds: it would be the change's own, and a link in its place opens any
-    folder to the tests.
-    """
+    """What tests of the change run with on this machine, or why they cannot."""
     user_folder = repository.environment.variables.get(ENVIRONMENT, "")
     gate_folder = rule.environment or ""
-    root = repository.root.resolve()
     folder: Path | None = None
     if user_folder:
         folder = Path(user_folder)
     elif gate_folder:
-        folder = root / gate_folder
-    lack = wall_lack()
+        folder = repository.root.resolve() / gate_folder
     if folder is None:
-        lack = lack or ("" if rule.command else _UNNAMED)
-    elif user_folder and not folder.is_absolute():
-        lack = f"{ENVIRONMENT} is not an absolute path"
-    elif not user_folder and (
-        folder.parent.resolve() != folder.parent or _is_tracked(gate_folder, change, repository)
-    ):
-        lack = f"{paths.quote(gate_folder)} is part of the reviewed files"
-    elif not (folder / "bin").is_dir() or not (
-        rule.command or (folder / "bin" / "python").exists()
-    ):
-        lack = f"there is no virtual environment at {paths.quote(user_folder or gate_folder)}"
+        lack = wall_lack() or ("" if rule.command else _UNNAMED)
+        return ProofEnvironment(rule, folder, gate_folder, lack)
+    if user_folder:
+        lack = "" if folder.is_absolute() else f"{ENVIRONMENT} is not an absolute path"
+    else:
+        lack = _reviewed_lack(folder, gate_folder, change, repository)
+    lack = lack or _missing_lack(folder, rule, user_folder or gate_folder) or wall_lack()
     return ProofEnvironment(rule, folder, "" if user_folder else gate_folder, lack)
 
 
+def _reviewed_lack(folder: Path, path: str, change: Change, repository: Repository) -> str:
+    """Why an environment that reviewed files hold is not taken, or "".
+
+    It would be the change's own, and a link in its place opens any folder to the tests.
+    """
+    if folder.parent.resolve() == folder.parent and not _is_tracked(path, change, repository):
+        return ""
+    return f"{paths.quote(path)} is part of the reviewed files"
+
+
+def _missing_lack(folder: Path, rule: CounterexampleRule, shown_path: str) -> str:
+    """That there is no virtual environment in the folder, or ""."""
+    has_programs = (folder / "bin").is_dir()
+    has_python = bool(rule.command) or (folder / "bin" / "python").exists()
+    if has_programs and has_python:
+        return ""
+    return f"there is no virtual environment at {paths.quote(shown_path)}"
+
+
 def _is_tracked(path: str, change: Change, repository: Repository) -> bool:
-    trees = (repository.tree(tree) for tree in (change.after, change.before))
-    return any(tree.entry(paths.encode(path)) is not None for tree in trees)
+    """Whether the tree before or after the change has something at the path."""
+    tree_path = paths.encode(path)
+    trees = [repository.tree(change.after), repository.tree(change.before)]
+    return any(tree.entry(tree_path) is not None for tree in trees)
 
 
 _UNNAMED = (

@@ -1,7 +1,7 @@
-"""Reading: what a model answered, criterion by criterion, and what is wrong with its form.
+"""Read what a model answered, criterion by criterion, and say what is wrong with its form.
 
 Form alone loses no answer: case, brackets and quotation marks around a word do not count. What
-still does not fit is said in a sentence, which goes back to the model once (`sent_back`); a
+still does not fit is said in a sentence, which goes back to the model once (`write_objection`); a
 criterion that then has no readable answer abstains with it.
 """
 
@@ -30,53 +30,61 @@ _AROUND = " \t\r\n\"'`[]()*.,;:"
 
 
 class Reading(Struct, frozen=True):
-    """The answers that can be read, by criterion id, and what is wrong with the others, by
-    criterion id.
-
-    `unfit`: what is wrong with the answer as a whole; then it has no answers.
-    """
+    """What can be read of a model's answer."""
 
     changes: str = ""
+    """What the change makes different, in the model's words."""
+
     answers: Mapping[str, CriterionAnswer] = {}
+    """By criterion id, the answers that can be read."""
+
     problems: Mapping[str, str] = {}
+    """By criterion id, what is wrong with the others."""
+
     unfit: str = ""
+    """What is wrong with the answer as a whole; then it has no answers."""
 
 
-def reading_of(asked: Sequence[str], answer: object) -> Reading:
+def read_answers(criterion_ids: Sequence[str], document: object) -> Reading:
     """What the model's answer says about the criteria that were asked, given by their ids."""
     try:
-        given = read(JudgeAnswers, without_none(answer))
+        judge_answers = read(JudgeAnswers, without_none(document))
     except ValueError as error:
         return Reading(unfit=first_mistake(error))
-    by_id: dict[str, list[CriterionAnswer]] = {name: [] for name in asked}
-    for one in map(_plainly, given.answers):
-        if one.criterion not in by_id:
+    answers_by_id: dict[str, list[CriterionAnswer]] = {name: [] for name in criterion_ids}
+    for answer in map(_normalize_words, judge_answers.answers):
+        if answer.criterion not in answers_by_id:
+            name = _quote_word(answer.criterion)
             return Reading(
-                unfit=f"{_quoted(one.criterion)} is not asked; the criteria are {', '.join(asked)}"
+                unfit=f"{name} is not asked; the criteria are {', '.join(criterion_ids)}"
             )
-        by_id[one.criterion].append(one)
-    problems = {
-        name: problem for name, answers in by_id.items() if (problem := _problem(name, answers))
-    }
-    read_well = {name: answers[0] for name, answers in by_id.items() if name not in problems}
-    return Reading(given.changes, read_well, problems)
+        answers_by_id[answer.criterion].append(answer)
+    readable_answers = {}
+    problems = {}
+    for criterion_id, answers in answers_by_id.items():
+        problem = _answer_problem(criterion_id, answers)
+        if problem:
+            problems[criterion_id] = problem
+        else:
+            readable_answers[criterion_id] = answers[0]
+    return Reading(judge_answers.changes, readable_answers, problems)
 
 
-def sent_back(asked: Sequence[str], answer: object) -> str:
+def write_objection(criterion_ids: Sequence[str], document: object) -> str:
     """What the model is told to change, or "" if its answer fits."""
-    reading = reading_of(asked, answer)
-    wrong = (
-        [reading.unfit]
-        if reading.unfit
-        else [*reading.problems.values(), *_incomplete(reading.answers)]
-    )
-    if not wrong:
+    reading = read_answers(criterion_ids, document)
+    problems = [*reading.problems.values(), *_missing_parts(reading.answers)]
+    if reading.unfit:
+        problems = [reading.unfit]
+    if not problems:
         return ""
-    more = (
-        "" if len(wrong) <= MAX_PROBLEMS else f"; and {len(wrong) - MAX_PROBLEMS} more of this kind"
+    listed_problems = "; ".join(problems[:MAX_PROBLEMS])
+    if len(problems) > MAX_PROBLEMS:
+        listed_problems += f"; and {len(problems) - MAX_PROBLEMS} more of this kind"
+    return (
+        f"The answer does not fit: {listed_problems}. "
+        "Give the whole answer once more, with only that changed."
     )
-    told = "; ".join(wrong[:MAX_PROBLEMS])
-    return f"The answer does not fit: {told}{more}. Give the whole answer once more, with only that changed."
 
 
 def plain_word(text: str) -> str:
@@ -86,30 +94,46 @@ def plain_word(text: str) -> str:
     return text.strip(_AROUND).lower().replace(" ", "_").replace("-", "_")
 
 
-def _plainly(answer: CriterionAnswer) -> CriterionAnswer:
+def _normalize_words(answer: CriterionAnswer) -> CriterionAnswer:
     word = plain_word(answer.outcome)
     outcome = word if word in OUTCOMES else answer.outcome
     return replace(answer, criterion=answer.criterion.strip(_AROUND), outcome=outcome)
 
 
-def _problem(name: str, answers: Sequence[CriterionAnswer]) -> str:
+def _answer_problem(criterion_id: str, answers: Sequence[CriterionAnswer]) -> str:
+    """Why a criterion has no answer that can be read, or ""."""
     if not answers:
-        return f"{name} has no answer"
+        return f"{criterion_id} has no answer"
     if len(answers) > 1:
-        return f"{name} has {len(answers)} answers"
-    if answers[0].outcome not in OUTCOMES:
-        return f"{name} has the outcome {_quoted(answers[0].outcome)}; the outcomes are {', '.join(OUTCOMES)}"
+        return f"{criterion_id} has {len(answers)} answers"
+    outcome = answers[0].outcome
+    if outcome not in OUTCOMES:
+        outcomes = ", ".join(OUTCOMES)
+        return f"{criterion_id} has the outcome {_quote_word(outcome)}; the outcomes are {outcomes}"
     return ""
 
 
-def _incomplete(answers: Mapping[str, CriterionAnswer]) -> Iterator[str]:
-    """What a fail lacks: it is read without, and counts as an abstention (`decide.check_vote`)."""
-    for name, answer in answers.items():
-        if answer.outcome == "fail" and not answer.counterexample.strip():
-            yield f"{name} fails without a counterexample: add the input or situation and the wrong outcome"
-        if answer.outcome == "fail" and not any(line.quote.strip() for line in answer.evidence):
-            yield f"{name} fails without evidence: add path and quote of a changed line that shows it"
+def _missing_parts(answers: Mapping[str, CriterionAnswer]) -> Iterator[str]:
+    """What a fail lacks: it is read without, and counts as an abstention
+    (`vote_counting.check_vote`).
+    """
+    for criterion_id, answer in answers.items():
+        if answer.outcome != "fail":
+            continue
+        if not answer.counterexample.strip():
+            yield (
+                f"{criterion_id} fails without a counterexample: "
+                "add the input or situation and the wrong outcome"
+            )
+        if not any(line.quote.strip() for line in answer.evidence):
+            yield (
+                f"{criterion_id} fails without evidence: "
+                "add path and quote of a changed line that shows it"
+            )
 
 
-def _quoted(word: str) -> str:
-    return f'"{word}"' if len(word) <= MAX_WORD else f"a text of {len(word)} characters"
+def _quote_word(word: str) -> str:
+    """The word in quotation marks; of a long one, its length."""
+    if len(word) > MAX_WORD:
+        return f"a text of {len(word)} characters"
+    return f'"{word}"'

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from unicodedata import normalize
 
 from msgspec import Struct
@@ -31,8 +30,7 @@ _NO_LETTER = re.compile(r"[\W_]+")
 
 
 class _Letters(Struct, frozen=True):
-    """Of a text its letters and digits as `_plain` has them, where each stands, and before which a
-    word may begin.
+    """The letters and digits of a text.
 
     A word may begin after anything that is neither, at a capital letter, and at each character of a
     script that puts no spaces between words. So `our_customer`, `ourCustomer` and "o u r customer"
@@ -40,38 +38,46 @@ class _Letters(Struct, frozen=True):
     """
 
     plain: str
-    places: list[int]
+    """As `_plain` has them."""
+
+    positions: list[int]
+    """By index in `plain`, where the letter stands in the text."""
+
     starts: set[int]
+    """The indexes in `plain` before which a word may begin."""
 
     def find(self, words: str) -> Iterator[tuple[int, int]]:
-        """From where to where the words stand, as whole words."""
+        """From where to where in `plain` the words stand, as whole words."""
         start = self.plain.find(words)
         while start >= 0:
-            if {start, start + len(words)} <= self.starts:
-                yield start, start + len(words)
+            end = start + len(words)
+            if start in self.starts and end in self.starts:
+                yield start, end
             start = self.plain.find(words, start + 1)
 
 
-def without_repeats(text: str, private: Iterable[str], allowed: Callable[[], Iterable[str]]) -> str:
-    """The text without stretches of `WORDS` words or more, or a short text whole, of `private` and
-    no `allowed` text.
+def leave_out_repeats(
+    text: str, private_texts: Iterable[str], allowed_texts: Callable[[], Iterable[str]]
+) -> str:
+    """The text without what it repeats of private texts: `WORDS` words in a row, or a short text as
+    a whole.
 
-    Letters are compared in compatibility form: without case, accents, and characters that are drawn
-    as nothing.
+    What stands in an allowed text, too, stays. Letters are compared in compatibility form: without
+    case, accents, and characters that are drawn as nothing.
     """
     letters = _letters(text)
-    found = {
-        words
-        for words in set(chain.from_iterable(map(_stretches, private)))
-        if words in letters.plain
-    }
-    for one in map(_plain, allowed() if found else ()):
-        found -= {words for words in found if words in one}
-    places = letters.places
-    for start, end in reversed(
-        list(_joined(sorted(chain.from_iterable(map(letters.find, found)))))
-    ):
-        text = text[: places[start]] + LEFT_OUT + text[places[end - 1] + 1 :]
+    repeats = {words for words in _all_stretches(private_texts) if words in letters.plain}
+    if not repeats:
+        return text
+    for allowed_text in allowed_texts():
+        plain_allowed = _plain(allowed_text)
+        repeats = {words for words in repeats if words not in plain_allowed}
+    spans: list[tuple[int, int]] = []
+    for words in repeats:
+        spans += letters.find(words)
+    positions = letters.positions
+    for start, end in reversed(_join_spans(sorted(spans))):
+        text = text[: positions[start]] + LEFT_OUT + text[positions[end - 1] + 1 :]
     return text
 
 
@@ -80,36 +86,54 @@ def _plain(text: str) -> str:
 
 
 def _letters(text: str) -> _Letters:
-    places = [(letter, place) for place, char in enumerate(text) for letter in _plain(char)]
-    starts, before = {len(places)}, -2
-    for index, (_, place) in enumerate(places):
-        if place > before and (place > before + 1 or _begins(text[before], text[place])):
-            starts.add(index)
-        before = place
-    return _Letters("".join(letter for letter, _ in places), [place for _, place in places], starts)
+    plain_letters: list[str] = []
+    positions: list[int] = []
+    starts: set[int] = set()
+    last_position = -2  # before the text, and not next to it
+    for position, char in enumerate(text):
+        for letter in _plain(char):
+            if position > last_position and _may_begin_word(text, last_position, position):
+                starts.add(len(plain_letters))
+            last_position = position
+            plain_letters.append(letter)
+            positions.append(position)
+    starts.add(len(plain_letters))
+    return _Letters("".join(plain_letters), positions, starts)
 
 
-def _begins(before: str, char: str) -> bool:
-    return char.isupper() or max(before, char) >= "\u0e00"
+def _may_begin_word(text: str, last_position: int, position: int) -> bool:
+    """Whether a word may begin at the position; `last_position`: of the letter before it."""
+    if position > last_position + 1:
+        return True
+    char = text[position]
+    return char.isupper() or max(text[last_position], char) >= "\u0e00"
 
 
-def _stretches(private: str) -> Iterator[str]:
-    """What must not be repeated."""
-    words = [word for found in _WORD.findall(normalize("NFKC", private)) if (word := _plain(found))]
+def _all_stretches(private_texts: Iterable[str]) -> set[str]:
+    """What must not be repeated, as `_plain` has it."""
+    stretches: set[str] = set()
+    for private_text in private_texts:
+        stretches.update(_stretches(private_text))
+    return stretches
+
+
+def _stretches(private_text: str) -> list[str]:
+    plain_words = map(_plain, _WORD.findall(normalize("NFKC", private_text)))
+    words = [word for word in plain_words if word]
     if len(words) >= WORDS:
-        yield from map("".join, zip(*(words[start:] for start in range(WORDS)), strict=False))
-    elif len(whole := "".join(words)) >= SHORT:
-        yield whole
+        starts = range(len(words) - WORDS + 1)
+        return ["".join(words[start : start + WORDS]) for start in starts]
+    all_words = "".join(words)
+    return [all_words] if len(all_words) >= SHORT else []
 
 
-def _joined(stretches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Stretches, in order, as one each where they meet."""
-    first, last = -1, -1
-    for start, end in stretches:
-        if start > last:
-            if last >= 0:
-                yield first, last
-            first = start
-        last = max(last, end)
-    if last >= 0:
-        yield first, last
+def _join_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans, given in order, as one each if they meet."""
+    joined_spans: list[tuple[int, int]] = []
+    for start, end in spans:
+        if joined_spans and start <= joined_spans[-1][1]:
+            first, last = joined_spans[-1]
+            joined_spans[-1] = (first, max(last, end))
+        else:
+            joined_spans.append((start, end))
+    return joined_spans

@@ -23,7 +23,7 @@ from vibe_gate.judging.brief import BriefPart
 from vibe_gate.judging.cast_vote import CastVote
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.questions import RubricQuestion
-from vibe_gate.judging.surroundings import Surroundings, surroundings
+from vibe_gate.judging.surroundings import Surroundings, find_surroundings
 
 
 class RubricBrief(Struct, frozen=True):
@@ -96,8 +96,8 @@ class RubricBrief(Struct, frozen=True):
 
 
 def _part_prompt(change: Change, around: Surroundings, part: BriefPart, nonce: str) -> str:
-    facts = around.facts(piece.path for piece in part.pieces)
-    return brief.prompt(change, part, facts, nonce)
+    piece_paths = [piece.path for piece in part.pieces]
+    return brief.prompt(change, part, around.facts(piece_paths), nonce)
 
 
 def briefs_of(
@@ -106,7 +106,7 @@ def briefs_of(
     """What a judge is shown for each question; rubrics about the same files share what stands
     around them.
     """
-    surroundings_of = cache(partial(surroundings, repository))
+    surroundings_of = cache(partial(find_surroundings, repository))
     briefs = []
     for question in questions:
         concerned_change = brief.concerned(facts.change, question.rubric)
@@ -119,9 +119,8 @@ def briefs_of(
             change, question.rubric, hunks, question.claims, question.unshown
         )
         about = _shown_digest(change, around, parts)
-        briefs.append(
-            RubricBrief(question, change, around, parts, (*without_text, *too_large), about)
-        )
+        unshown = (*without_text, *too_large)
+        briefs.append(RubricBrief(question, change, around, parts, unshown, about))
     return briefs
 
 

@@ -8,7 +8,7 @@ and no proof: what is computed here is told as facts, and decides nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -99,73 +99,105 @@ _EVERYWHERE = frozenset(
 
 
 class Surroundings(Struct, frozen=True):
-    """What stands around a change. By path: `hunks` as they are shown, and `names` of what the
-    change touches.
-
-    `has_tests`: whether a file of the tree is named as test runners look for them. `mentions`: by
-    name, the lines of the tree after the change that hold it.
-    """
+    """What stands around a change."""
 
     hunks: Mapping[str, tuple[Hunk, ...]]
-    names: Mapping[str, tuple[str, ...]]
-    has_tests: bool
-    mentions: Mapping[str, tuple[NamedLine, ...]]
+    """By path, as a judge is shown them."""
 
-    def facts(self, shown: Iterable[str]) -> Iterator[str]:
-        """What is told about the files with these paths, a line each; the repository's text is made
+    names: Mapping[str, tuple[str, ...]]
+    """By path, the functions and types that the change touches."""
+
+    has_tests: bool
+    """Whether a file of the tree is named as test runners look for them."""
+
+    mentions: Mapping[str, tuple[NamedLine, ...]]
+    """By name, the lines of the tree after the change that hold it."""
+
+    def facts(self, file_paths: Iterable[str]) -> Iterator[str]:
+        """What a judge is told about these files, a line each; the repository's text is made
         visible.
         """
         yield f"test files in the tree, by their names: {'some' if self.has_tests else 'none'}"
-        for name in dict.fromkeys(name for path in shown for name in self.names.get(path, ())):
-            yield from self._about(name)
+        names: dict[str, None] = {}
+        for path in file_paths:
+            names |= dict.fromkeys(self.names.get(path, ()))
+        for name in names:
+            yield from self._facts_about(name)
 
-    def _about(self, name: str) -> Iterator[str]:
-        mentions = [
-            mention for mention in self.mentions.get(name, ()) if not _defines(mention, name)
-        ]
-        if len(mentions) > MANY:
+    def _facts_about(self, name: str) -> Iterator[str]:
+        """How many lines name it, and the first of them; nothing of a name that many lines have."""
+        test_lines: list[NamedLine] = []
+        other_lines: list[NamedLine] = []
+        for mention in self.mentions.get(name, ()):
+            if _defines(mention, name):
+                continue
+            lines = test_lines if is_test(mention.path) else other_lines
+            lines.append(mention)
+        if len(test_lines) + len(other_lines) > MANY:
             return
-        tests = [mention for mention in mentions if is_test(mention.path)]
-        others = [mention for mention in mentions if not is_test(mention.path)]
-        others.sort(
-            key=lambda mention: not paths.matches(mention.path, CODE)
-        )  # callers before prose
-        yield f"{name}: {_lines(len(tests))} of tests and {_lines(len(others))} elsewhere name it"
-        for mention in (*tests[:MAX_TESTS], *others[:MAX_OTHERS]):
+        test_count = _count_lines(len(test_lines))
+        other_count = _count_lines(len(other_lines))
+        yield f"{name}: {test_count} of tests and {other_count} elsewhere name it"
+        # Callers come before prose.
+        other_lines.sort(key=lambda mention: not paths.matches(mention.path, CODE))
+        for mention in (*test_lines[:MAX_TESTS], *other_lines[:MAX_OTHERS]):
             text = escape.show(mention.text.strip())[:_MAX_TEXT]
-            yield f"    {paths.quote(mention.path)}: {text}"  # no line number: it moves with every line above
+            # No line number: it moves with every line above.
+            yield f"    {paths.quote(mention.path)}: {text}"
 
 
-def _lines(count: int) -> str:
+def _count_lines(count: int) -> str:
     return counted(count, "line") if count else "no line"
 
 
-def surroundings(repository: Repository, change: Change) -> Surroundings:
+def find_surroundings(repository: Repository, change: Change) -> Surroundings:
     """What stands around the files of `change`, which may be fewer than differ; labelled cases are
     not looked at.
     """
-    shown = {file.path for file in change.files}
-    wide = {
-        path: hunks
-        for path, hunks in repository.in_context(change).items()
-        if path in shown and not is_case(path)
-    }
-    hunks = {file.path: _shown(file, wide.get(file.path, ())) for file in change.files}
-    names = {
-        path: tuple(dict.fromkeys(_names(whole)))
-        for path, whole in wide.items()
-        if paths.matches(path, CODE)
-    }
-    wanted = list(dict.fromkeys(name for path in names for name in names[path]))[:MAX_NAMES]
-    found = repository.search(change.after, wanted) if wanted else []
-    mentions = {
-        name: tuple(line for line in found if re.search(_word(name), line.text)) for name in wanted
-    }
-    kept = {path: tuple(name for name in each if name in mentions) for path, each in names.items()}
-    files = repository.tree(change.after).list("")
+    changed_paths = {file.path for file in change.files}
+    wide_hunks = {}
+    for path, hunks in repository.in_context(change).items():
+        if path in changed_paths and not is_case(path):
+            wide_hunks[path] = hunks
+    names_by_path = {}
+    for path, hunks in wide_hunks.items():
+        if paths.matches(path, CODE):
+            names_by_path[path] = _changed_names(hunks)
+    mentions = _find_mentions(repository, change, names_by_path)
+    listed_names = {}
+    for path, names in names_by_path.items():
+        listed_names[path] = tuple(name for name in names if name in mentions)
     return Surroundings(
-        hunks, kept, any(is_test(path) and not is_case(path) for path in files), mentions
+        hunks={
+            file.path: _shown_hunks(file, wide_hunks.get(file.path, ())) for file in change.files
+        },
+        names=listed_names,
+        has_tests=_has_tests(repository, change),
+        mentions=mentions,
     )
+
+
+def _find_mentions(
+    repository: Repository, change: Change, names_by_path: Mapping[str, Iterable[str]]
+) -> dict[str, tuple[NamedLine, ...]]:
+    """By name, of the first MAX_NAMES, the lines of the tree after the change that hold it."""
+    all_names: dict[str, None] = {}
+    for path_names in names_by_path.values():
+        all_names |= dict.fromkeys(path_names)
+    names = list(all_names)[:MAX_NAMES]
+    if not names:
+        return {}
+    lines = repository.search(change.after, names)
+    mentions = {}
+    for name in names:
+        word = re.compile(_word_pattern(name))
+        mentions[name] = tuple(line for line in lines if word.search(line.text))
+    return mentions
+
+
+def _has_tests(repository: Repository, change: Change) -> bool:
+    files = repository.tree(change.after).list("")
+    return any(is_test(path) and not is_case(path) for path in files)
 
 
 def is_test(path: str) -> bool:
@@ -173,66 +205,98 @@ def is_test(path: str) -> bool:
     return paths.matches(path, TEST_FILES)
 
 
-def _shown(file: FileDiff, wide: tuple[Hunk, ...]) -> tuple[Hunk, ...]:
+def _shown_hunks(file: FileDiff, wide_hunks: tuple[Hunk, ...]) -> tuple[Hunk, ...]:
     """The hunks with what is near of the functions around them; those of the change itself, if
     there are no wider.
     """
-    return tuple(part for hunk in wide for part in _near(hunk)) or file.hunks
+    near_hunks: list[Hunk] = []
+    for hunk in wide_hunks:
+        near_hunks += _near_parts(hunk)
+    return tuple(near_hunks) or file.hunks
 
 
-def _near(hunk: Hunk) -> Iterator[Hunk]:
+def _near_parts(hunk: Hunk) -> Iterator[Hunk]:
     """The parts of a hunk that are near a changed line, each after the line that begins its
     function.
     """
-    lines, kept = hunk.lines, set[int]()
-    head: int | None = None
-    for index, line in enumerate(lines):
-        head = index if _defined(line.content) else head
-        if line.origin != " ":
-            around = AROUND if head is None else AROUND_IN_FUNCTION
-            kept.update(range(max(0, index - around), min(len(lines), index + around + 1)))
-            kept.update(() if head is None else (head,))
-    old, new, part = hunk.old_start, hunk.new_start, list[HunkLine]()
-    for index, line in enumerate(lines):
-        if index in kept:
+    near_indexes = _near_indexes(hunk.lines)
+    old_number = hunk.old_start
+    new_number = hunk.new_start
+    part: list[HunkLine] = []
+    for index, line in enumerate(hunk.lines):
+        if index in near_indexes:
             part.append(line)
         elif part:
-            yield _hunk(old, new, part)
+            yield _hunk_ending_at(old_number, new_number, part)
             part = []
-        old += line.origin != "+"
-        new += line.origin != "-"
+        if line.origin != "+":
+            old_number += 1
+        if line.origin != "-":
+            new_number += 1
     if part:
-        yield _hunk(old, new, part)
+        yield _hunk_ending_at(old_number, new_number, part)
 
 
-def _hunk(old_end: int, new_end: int, lines: list[HunkLine]) -> Hunk:
-    old, new = (sum(line.origin != sign for line in lines) for sign in "+-")
-    return Hunk.of(old_end - old, old, new_end - new, new, lines)
+def _near_indexes(lines: Sequence[HunkLine]) -> set[int]:
+    """The indexes of lines that are shown: those around changed ones, and where functions begin."""
+    indexes: set[int] = set()
+    function_index: int | None = None
+    for index, line in enumerate(lines):
+        if _defined_name(line.content):
+            function_index = index
+        if line.origin == " ":
+            continue
+        around = AROUND
+        if function_index is not None:
+            around = AROUND_IN_FUNCTION
+            indexes.add(function_index)
+        first = max(0, index - around)
+        indexes.update(range(first, min(len(lines), index + around + 1)))
+    return indexes
 
 
-def _names(hunks: Iterable[Hunk]) -> Iterator[str]:
+def _hunk_ending_at(old_end: int, new_end: int, lines: list[HunkLine]) -> Hunk:
+    """The hunk of these lines; the numbers are those of the lines that follow it."""
+    old_count = sum(line.origin != "+" for line in lines)
+    new_count = sum(line.origin != "-" for line in lines)
+    return Hunk.of(old_end - old_count, old_count, new_end - new_count, new_count, lines)
+
+
+def _changed_names(hunks: Iterable[Hunk]) -> tuple[str, ...]:
+    """The functions and types that hold a changed line, each once."""
+    names: dict[str, None] = {}
     for hunk in hunks:
         name = ""
         for line in hunk.lines:
-            name = _defined(line.content) or name
-            if (
-                line.origin != " "
-                and len(name) > 2
-                and name not in _EVERYWHERE
-                and not name.startswith(("test", "__"))
-            ):
-                yield name
+            name = _defined_name(line.content) or name
+            if line.origin != " " and _is_telling(name):
+                names[name] = None
+    return tuple(names)
 
 
-def _defined(line: bytes) -> str:
+def _is_telling(name: str) -> bool:
+    """Whether a list of the lines that hold the name tells something."""
+    if len(name) <= 2 or name in _EVERYWHERE:
+        return False
+    return not name.startswith(("test", "__"))
+
+
+def _defined_name(line: bytes) -> str:
     """The name that the line defines, or ""."""
-    found = _DEFINITION.match(line.rstrip(b"\r\n")) if len(line) <= _MAX_CODE_LINE else None
-    return next(filter(None, found.groups()), b"").decode("ascii", "ignore") if found else ""
+    if len(line) > _MAX_CODE_LINE:
+        return ""
+    match = _DEFINITION.match(line.rstrip(b"\r\n"))
+    if match is None:
+        return ""
+    for name in match.groups():
+        if name:
+            return name.decode("ascii", "ignore")
+    return ""
 
 
 def _defines(mention: NamedLine, name: str) -> bool:
-    return _defined(mention.text) == name
+    return _defined_name(mention.text) == name
 
 
-def _word(name: str) -> bytes:
+def _word_pattern(name: str) -> bytes:
     return rb"(?<![\w$])%s(?![\w$])" % re.escape(name.encode())

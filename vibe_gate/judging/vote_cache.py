@@ -20,16 +20,25 @@ from vibe_gate.judging.rubric_brief import RubricBrief
 
 
 class VoteCache:
-    """Kept votes of one review: what was found is in `votes`, by key of the question and number.
+    """Kept votes of one review.
 
     A recording must hold the conversation and a replay must show it: neither uses what is kept.
     """
+
+    writes: bool
+    """Whether votes that are cast are kept."""
+
+    reads: bool
+    """Whether kept votes count."""
+
+    votes: dict[str, dict[int, CastVote]]
+    """What was found, by key of the question and number of the vote."""
 
     def __init__(self, repository: Repository, run: RunContext, wire: Wire, *, force: bool) -> None:
         """`force`: nothing that is kept counts; what is cast is kept all the same."""
         self.writes = wire.mode == "live"
         self.reads = self.writes and not force
-        self.votes: dict[str, dict[int, CastVote]] = {}
+        self.votes = {}
         self._read_file = cache(repository.read)
         self._run = run
 
@@ -46,19 +55,20 @@ class VoteCache:
         now = self._run.clock()
         self._run.state.answers.fetch(_shared_vote_keys(questions, briefs), now)
         for question in questions:
-            self._add(question.key, self._kept_votes(question, question.about, now))
+            self._add_votes(question.key, self._kept_votes(question, question.about, now))
         for brief in briefs:
             kept_votes = self._kept_votes(brief.question, (brief.about,), now)
             supported_votes = {}
             for number, vote in kept_votes.items():
                 if brief.supports(vote, self._read_file):
                     supported_votes[number] = vote
-            self._add(brief.question.key, supported_votes)
+            self._add_votes(brief.question.key, supported_votes)
 
-    def _add(self, question_key: str, kept_votes: Mapping[int, CastVote]) -> None:
+    def _add_votes(self, question_key: str, kept_votes: Mapping[int, CastVote]) -> None:
         votes = self.votes.setdefault(question_key, {})
         for number, vote in kept_votes.items():
-            votes[number] = vote.join(votes[number]) if number in votes else vote
+            earlier_vote = votes.get(number)
+            votes[number] = vote.join(earlier_vote) if earlier_vote else vote
 
     def _kept_votes(
         self, question: RubricQuestion, about: Sequence[str], now: datetime
@@ -95,8 +105,9 @@ class VoteCache:
 
         Returns why something could not be kept, as a clause, or "".
         """
-        run, now = self._run, self._run.clock()
-        problem = ""
+        run = self._run
+        now = run.clock()
+        last_problem = ""
         for brief in briefs:
             earlier_votes = self.votes.get(brief.question.key, {})
             for number, cast_vote in cast[brief.question.key].items():
@@ -104,21 +115,23 @@ class VoteCache:
                 if number in earlier_votes:
                     vote = earlier_votes[number].join(vote)
                 if vote.by_criterion:
-                    problem = self._put(brief, number, vote, now) or problem
+                    last_problem = self._keep_vote(brief, number, vote, now) or last_problem
         run.state.answers.prune(now)
-        return problem
+        return last_problem
 
-    def _put(self, brief: RubricBrief, number: int, vote: CastVote, now: datetime) -> str:
+    def _keep_vote(self, brief: RubricBrief, number: int, vote: CastVote, now: datetime) -> str:
+        """Keep it as about the trees, and if its judge used no tools, as about the brief, too."""
         question = brief.question
         document = self._run.redactor.value(plain(vote))
         abouts: list[tuple[str, ...]] = [question.about]
         if not vote.used_tools:
             abouts.append((brief.about,))
-        problems = []
+        first_problem = ""
         for about in abouts:
             key = question.vote_keys(number, about)[vote.model]
-            problems.append(self._run.state.answers.put(key, document, now, question.shown))
-        return next(filter(None, problems), "")
+            problem = self._run.state.answers.put(key, document, now, question.shown)
+            first_problem = first_problem or problem
+        return first_problem
 
 
 def _shared_vote_keys(

@@ -5,7 +5,7 @@ say.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import (
     PROOF_STATUSES,
+    CheckedEvidence,
     CriterionResult,
     DecidedBy,
     Outcome,
@@ -32,49 +33,62 @@ def check_vote(vote: Vote) -> Vote:
     if vote.said != "fail" or vote.outcome != "fail":
         return vote
     if not (vote.counterexample or "").strip():
-        return _demote(vote, "no counterexample was given")
-    if not any(evidence.standing != "void" for evidence in vote.evidence):
-        whys = sorted({evidence.why for evidence in vote.evidence}) or ["no evidence was given"]
-        return _demote(vote, "; ".join(whys))
-    return vote
+        return _demote_fail(vote, "no counterexample was given")
+    if any(evidence.standing != "void" for evidence in vote.evidence):
+        return vote
+    problems = sorted({evidence.why for evidence in vote.evidence})
+    return _demote_fail(vote, "; ".join(problems or ["no evidence was given"]))
 
 
-def _demote(vote: Vote, why: str) -> Vote:
-    reason = short(f'answered "fail", but {why}: {vote.reason}')
+def _demote_fail(vote: Vote, problem: str) -> Vote:
+    reason = short(f'answered "fail", but {problem}: {vote.reason}')
     return replace(vote, outcome="abstain", reason=reason)
 
 
-def combine(parts: Sequence[Vote]) -> Vote:
+def combine_parts(parts: Sequence[Vote]) -> Vote:
     """One vote from the answers to the parts of a change: the worst, with all its evidence, and
     `changes` of all.
     """
-    worst = next(
-        outcome for outcome in _WORST_FIRST if any(part.outcome == outcome for part in parts)
+    worst = _worst_outcome(part.outcome for part in parts)
+    deciding_parts = [part for part in parts if part.outcome == worst]
+    other_parts = [part for part in parts if part.outcome != worst]
+    deciding_parts.sort(key=_answer_order)
+    evidence: list[CheckedEvidence] = []
+    for part in deciding_parts:
+        evidence += part.evidence
+    changes = dict.fromkeys(part.changes for part in parts if part.changes)
+    counterexamples = dict.fromkeys(
+        part.counterexample for part in deciding_parts if part.counterexample
     )
-    deciding = sorted(
-        (part for part in parts if part.outcome == worst),
-        key=lambda part: (part.said is not None, rank(part)),
+    combined = replace(
+        deciding_parts[0],
+        evidence=tuple(evidence),
+        changes=short(" ".join(changes)),
+        counterexample=" | ".join(counterexamples) or None,
     )
-    evidence = tuple(item for part in deciding for item in part.evidence)
-    changes = short(" ".join(dict.fromkeys(part.changes for part in parts if part.changes)))
-    against = (
-        " | ".join(dict.fromkeys(part.counterexample for part in deciding if part.counterexample))
-        or None
-    )
-    combined = replace(deciding[0], evidence=evidence, changes=changes, counterexample=against)
-    others = [*deciding[1:], *(part for part in parts if part.outcome != worst)]
-    return replace(combined, outranked=_outranked(others)) if worst == "fail" else combined
+    if worst != "fail":
+        return combined
+    return replace(combined, outranked=_outranked([*deciding_parts[1:], *other_parts]))
 
 
-def _outranked(others: Sequence[Vote]) -> Outcome | UnsetType:
+def _worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
+    return min(outcomes, key=_WORST_FIRST.index)
+
+
+def _answer_order(vote: Vote) -> tuple[bool, int]:
+    """Votes without an answer come first, then those whose test showed the most."""
+    return vote.said is not None, rank_proof(vote)
+
+
+def _outranked(other_parts: Sequence[Vote]) -> Outcome | UnsetType:
     """The worst answer to parts that a worse one stands for; UNSET if they pass. A refutation must
     not hide it.
     """
-    found = {"error" if part.said is None else part.outcome for part in others} - {
-        "pass",
-        "not_applicable",
-    }
-    return next((outcome for outcome in _WORST_FIRST if outcome in found), UNSET)
+    outcomes: set[Outcome] = set()
+    for part in other_parts:
+        outcomes.add("error" if part.said is None else part.outcome)
+    outcomes -= {"pass", "not_applicable"}
+    return _worst_outcome(outcomes) if outcomes else UNSET
 
 
 def counted_outcome(vote: Vote) -> Outcome:
@@ -87,7 +101,7 @@ def counted_outcome(vote: Vote) -> Outcome:
     return "pass" if vote.outranked is UNSET else vote.outranked
 
 
-def settle(
+def settle_votes(
     votes: Sequence[Vote], planned: int, *, stopped: bool = False
 ) -> tuple[Outcome, DecidedBy] | None:
     """The outcome of a criterion once no further vote can change it, else None.
@@ -102,17 +116,19 @@ def settle(
 def _settle_outcomes(
     outcomes: Sequence[Outcome], planned: int, *, stopped: bool
 ) -> tuple[Outcome, DecidedBy] | None:
-    """As `settle`, of what votes count for."""
+    """As `settle_votes`, of what votes count for."""
     if not outcomes:
         return ("abstain", "none") if stopped else None
-    needed = planned // 2 + 1
+    majority = planned // 2 + 1
     counts = Counter(outcomes)
     leader, count = counts.most_common(1)[0]
-    if count >= needed:
+    if count >= majority:
         return leader, ("unanimous" if len(counts) == 1 else "majority")
-    left = planned - len(outcomes)
-    if stopped or left <= 0 or count + left < needed:
-        return ("error" if stopped and counts["error"] else "abstain"), "majority"
+    open_votes = planned - len(outcomes)
+    if stopped and counts["error"]:
+        return "error", "majority"
+    if stopped or open_votes <= 0 or count + open_votes < majority:
+        return "abstain", "majority"
     return None
 
 
@@ -138,7 +154,7 @@ def result_of_votes(
         is_cached: Every vote is of an earlier run.
         trust: What people said of the judge's earlier findings, if that is known.
     """
-    outcome, decided_by = settle(votes, planned, stopped=True) or ("abstain", "none")
+    outcome, decided_by = settle_votes(votes, planned, stopped=True) or ("abstain", "none")
     deciding_votes = [vote for vote in votes if vote.outcome == outcome]
     deciding_reason = stopped.reason if stopped else "the votes do not agree"
     cause: Cause | UnsetType = stopped or UNSET
@@ -183,20 +199,24 @@ def _refutation_reason(refuted_vote: Vote, outcome: Outcome, votes: Sequence[Vot
     return sentence
 
 
-def worst(results: Sequence[CriterionResult]) -> CriterionResult:
+def pick_worst_result(results: Sequence[CriterionResult]) -> CriterionResult:
     """The worst result of a criterion that was asked with and without claims; every vote is
     kept.
     """
+    worst = min(results, key=_result_order)
+    other_votes: list[Vote] = []
+    for result in results:
+        if result is not worst:
+            other_votes += result.votes
+    return replace(worst, votes=(*worst.votes, *other_votes))
 
-    def badness(result: CriterionResult) -> tuple[int, bool]:
-        return _WORST_FIRST.index(result.outcome), result.decided_by != "refuted"
 
-    chosen = min(results, key=badness)
-    other_votes = [vote for result in results if result is not chosen for vote in result.votes]
-    return replace(chosen, votes=(*chosen.votes, *other_votes))
+def _result_order(result: CriterionResult) -> tuple[int, bool]:
+    """Worst first; of equal ones, what a second look refuted."""
+    return _WORST_FIRST.index(result.outcome), result.decided_by != "refuted"
 
 
-def by_lines(votes: Sequence[Vote]) -> list[tuple[Vote, ...]]:
+def group_by_lines(votes: Sequence[Vote]) -> list[tuple[Vote, ...]]:
     """The fails with evidence that stands, those together that point at one line, directly or by a
     third.
     """
@@ -204,11 +224,7 @@ def by_lines(votes: Sequence[Vote]) -> list[tuple[Vote, ...]]:
     for vote in votes:
         if vote.outcome != "fail":
             continue
-        lines = {
-            (line.path, line.line, line.end_line)
-            for line in vote.evidence
-            if line.standing != "void"
-        }
+        lines = _standing_lines(vote)
         if not lines:
             continue
         joined_votes = []
@@ -223,9 +239,20 @@ def by_lines(votes: Sequence[Vote]) -> list[tuple[Vote, ...]]:
     return [tuple(group_votes) for _, group_votes in groups]
 
 
-def rank(vote: Vote) -> int:
+def _standing_lines(vote: Vote) -> set[tuple[str, int, int]]:
+    """Path, first and last line of the evidence that stands."""
+    lines = set()
+    for evidence in vote.evidence:
+        if evidence.standing != "void":
+            lines.add((evidence.path, evidence.line, evidence.end_line))
+    return lines
+
+
+def rank_proof(vote: Vote) -> int:
     """How much running its test showed: 0 proves the fail; a vote without a test comes last."""
-    return len(PROOF_STATUSES) if vote.proof is UNSET else PROOF_STATUSES.index(vote.proof.status)
+    if vote.proof is UNSET:
+        return len(PROOF_STATUSES)
+    return PROOF_STATUSES.index(vote.proof.status)
 
 
 def is_proven(result: CriterionResult) -> bool:
@@ -235,4 +262,4 @@ def is_proven(result: CriterionResult) -> bool:
 
 def is_proof(vote: Vote) -> bool:
     """Whether it is a fail that its test proves."""
-    return vote.outcome == "fail" and rank(vote) == 0
+    return vote.outcome == "fail" and rank_proof(vote) == 0

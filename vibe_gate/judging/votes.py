@@ -45,10 +45,10 @@ from vibe_gate.judging.cast_vote import CastVote, RubricVotes, count_votes
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.proving import Prover
 from vibe_gate.judging.questions import TOOLS
-from vibe_gate.judging.reading import Reading, reading_of, sent_back
-from vibe_gate.judging.repeats import without_repeats
+from vibe_gate.judging.reading import Reading, read_answers, write_objection
+from vibe_gate.judging.repeats import leave_out_repeats
 from vibe_gate.judging.rubric_brief import RubricBrief
-from vibe_gate.judging.vote_counting import check_vote, combine, settle
+from vibe_gate.judging.vote_counting import check_vote, combine_parts, settle_votes
 
 T = TypeVar("T")
 
@@ -147,7 +147,7 @@ def _wanted(
     """
     wanted: dict[int, set[str]] = {}
     for name, votes in count_votes(asked, planned, cast).items():
-        if settle(votes, planned) is None:
+        if settle_votes(votes, planned) is None:
             first = len(votes) + 1
             for number in range(first, max(first, planned // 2 + 1) + 1):
                 if number not in cast or name not in cast[number].by_criterion:
@@ -160,7 +160,7 @@ def _cast(names: Iterable[str], replies: Sequence[_Reply], shown: RubricBrief) -
     other = shown.question.rubric.fallback
     return CastVote(
         by_criterion={
-            name: combine([reply.votes[name] for reply in replies if name in reply.votes])
+            name: combine_parts([reply.votes[name] for reply in replies if name in reply.votes])
             for name in sorted(names)
         },
         model=other if other in models else next(iter(models), ""),
@@ -267,7 +267,7 @@ def _discreet(reply: _Reply, shown: RubricBrief) -> _Reply:
         return reply
 
     def own(text: str) -> str:
-        return without_repeats(text, private, shown.texts)
+        return leave_out_repeats(text, private, shown.texts)
 
     def own_line(line: CheckedEvidence) -> CheckedEvidence:
         # A line that stands in the change is the change's.
@@ -335,7 +335,7 @@ async def _hold(
         prompt=shown.prompt(part, model.nonce, number),
         system_prompt=brief.SYSTEM_PROMPT + brief.tests_prompt(shown.question.tests),
         schema=brief.answer_schema(tests=shown.question.tests is not None),
-        objection=partial(sent_back, [criterion.id for criterion in part.criteria]),
+        objection=partial(write_objection, [criterion.id for criterion in part.criteria]),
         folder=context.folder / TREES,
         homes=model.folder,
         tools=TOOLS,
@@ -375,7 +375,7 @@ def _no_answer(part: BriefPart, kind: EndKind, cause: Cause, turn: str) -> _Repl
 async def _reply(
     part: BriefPart, answer: object, change: Change, turn: str, context: VoteContext
 ) -> _Reply:
-    reading = reading_of([criterion.id for criterion in part.criteria], answer)
+    reading = read_answers([criterion.id for criterion in part.criteria], answer)
     if reading.unfit:
         return _no_answer(part, "unanswered", _misfit(reading.unfit, context), turn)
     votes = {
@@ -384,7 +384,7 @@ async def _reply(
     }
     if context.prover is not None:
         for name, given in reading.answers.items():
-            votes[name] = await context.prover.proven(votes[name], given)
+            votes[name] = await context.prover.prove(votes[name], given)
     return _Reply("finished", None, votes)
 
 

@@ -12,7 +12,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.gate.policy import steering
-from vibe_gate.judging.repeats import without_repeats
+from vibe_gate.judging.repeats import leave_out_repeats
 from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
 from vibe_gate.judging.verdict import RunVerdict, changed_note
 from vibe_gate.receipts.issue_receipt import ReceiptIssuer
@@ -239,7 +239,7 @@ def _last_messages(stages: Stages, patch: bytes) -> Iterator[tuple[str, str]]:
         if not result.message or result.node not in stages.graph.latest():
             continue
         message = stages.run.redactor.text(result.message)
-        yield result.node, without_repeats(message, prompts, change_texts) if prompts else message
+        yield result.node, leave_out_repeats(message, prompts, change_texts) if prompts else message
 
 
 def _outcome_of(

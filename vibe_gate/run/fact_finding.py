@@ -112,9 +112,9 @@ def what_was_asked(
 def _tests(change: Change, gate: Gate, repository: Repository) -> ProofEnvironment | None:
     if (rule := gate.file.counterexample) is None:
         return None
-    from vibe_gate.judging.proving import environment_for  # few gates run tests
+    from vibe_gate.judging.proving import find_proof_environment  # few gates run tests
 
-    return environment_for(rule, change, repository)
+    return find_proof_environment(rule, change, repository)
 
 
 def catch_up(repository: Repository, world: World) -> str:

@@ -45,7 +45,7 @@ from vibe_gate.git import Repository
 from vibe_gate.judging.cast_vote import CastVote
 from vibe_gate.judging.questions import TOOLS, RubricQuestion, questions_of
 from vibe_gate.judging.second_look_brief import look_key, look_prompt
-from vibe_gate.judging.vote_counting import by_lines
+from vibe_gate.judging.vote_counting import group_by_lines
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.each import batch_of, is_settled
 from vibe_gate.run.fact_finding import what_was_asked
@@ -419,7 +419,7 @@ def _looks(
     models = [model for model in (question.model_of(1), rubric.fallback) if model]
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
     for criterion in rubric.judge_criteria:
-        for votes in by_lines(judged.get(criterion.id, ())):
+        for votes in group_by_lines(judged.get(criterion.id, ())):
             looks = {vote.second_look for vote in votes}
             look = looks.pop() if len(looks) == 1 else UNSET
             if look is UNSET or look.said is None:

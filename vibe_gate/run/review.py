@@ -311,9 +311,9 @@ async def reach_verdict(
 
         answers = await judge(request, facts, repository, run, tell, model)
         if facts.asks_for_tests:
-            from vibe_gate.judging.proving import tried_again  # few gates run tests
+            from vibe_gate.judging.proving import rerun_kept_tests  # few gates run tests
 
-            answers = await tried_again(answers, facts, repository, run, tell)
+            answers = await rerun_kept_tests(answers, facts, repository, run, tell)
     answers_counted = count_answers(facts, impact, checks, answers)
     if fails := find_open_fails(answers_counted, waivers):
         from vibe_gate.judging.second_look import look_again  # most changes have none
