@@ -108,7 +108,7 @@ COPIES = {
         "run/run_documents.py",
         "run/stage_graph.py",
         "run/schedule.py",
-        "report/answers.py",
+        "report/node_outcomes.py",
         "store/run_list.py",
     ),
     "exit_code": ("judging", "run/run_documents.py", "store/run_list.py"),

@@ -25,7 +25,7 @@ from vibe_gate.domain.calibration import share
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.faces.cli.demo import DATA, make_demo
-from vibe_gate.report import terminal
+from vibe_gate.report import verdict_screen
 from vibe_gate.report.feedback import CriterionFeedback
 from vibe_gate.report.statistics import AuthorRuns, Statistics, drawn
 from vibe_gate.run.review import review
@@ -51,7 +51,10 @@ def picture() -> str:
     run_id = re.sub(r"[0-9a-f]{8}$", "7c1e52d0", done.summary.run_id)
     summary = replace(done.summary, run_id=run_id)
     return drawing(
-        "vibe-gate review --commit HEAD", terminal.render(summary, done.notes, WIDTH), WIDTH, "demo"
+        "vibe-gate review --commit HEAD",
+        verdict_screen.render(summary, done.notes, WIDTH),
+        WIDTH,
+        "demo",
     )
 
 

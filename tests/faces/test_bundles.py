@@ -22,7 +22,7 @@ from summaries import criterion, open_question
 
 from vibe_gate.domain.cause import NoJudge
 from vibe_gate.git import open_repository
-from vibe_gate.report import listing
+from vibe_gate.report import run_list
 from vibe_gate.store.run_result import read_bundle
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
@@ -70,7 +70,7 @@ def edited(repo: Path, text: str, message: str = "edit") -> None:
 
 def test_before_the_first_run_it_says_so(bundles, repo):
     done = bundles(repo, "list")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{listing.NO_RUNS}\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{run_list.NO_RUNS}\n", "")
     assert not (repo / STORE).exists()
     assert bundles(repo, "list", "--json").json == {"schema": 1, "bundles": []}
 
@@ -525,7 +525,7 @@ def test_a_run_that_git_tracks_is_foreign_and_has_no_outcome(bundles, repo):
         assert [line[1] for line in lines] == ["foreign", "fail"]
         assert lines[0][2:] == [foreign]  # no title: the run's key is whatever its writer chose
         time.sleep(0.1)
-    assert bundles(repo, "list", "--outcome", "pass").stdout == f"{listing.NO_MATCHES}\n"
+    assert bundles(repo, "list", "--outcome", "pass").stdout == f"{run_list.NO_MATCHES}\n"
     assert foreign in bundles(repo, "list", "--outcome", "foreign").stdout
     assert matched(bundles(repo, "show", "--json")) == (own, "newest")
     assert bundles(repo, "show", "HEAD").returncode == 2
@@ -590,7 +590,7 @@ def test_keep_and_clean(bundles, repo):
         [],
     )
     assert told["freed_mb"] > 0
-    assert bundles(repo, "list").stdout == f"{listing.NO_RUNS}\n"
+    assert bundles(repo, "list").stdout == f"{run_list.NO_RUNS}\n"
 
 
 def test_a_dry_run_deletes_nothing(bundles, repo):

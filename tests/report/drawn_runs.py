@@ -9,7 +9,6 @@ from summaries import finding, summary
 
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import Cost
-from vibe_gate.report.answers import answered
 from vibe_gate.report.html.view import (
     CallView,
     EarlierRound,
@@ -19,6 +18,7 @@ from vibe_gate.report.html.view import (
     TurnView,
     View,
 )
+from vibe_gate.report.node_outcomes import answered
 from vibe_gate.report.reported_finding import ReportedFinding
 from vibe_gate.report.round_record import RoundCounts, RoundRecord
 

@@ -31,7 +31,7 @@ from vibe_gate.report.formats import junit, sarif
 from vibe_gate.report.html import verdict_page
 from vibe_gate.report.run_figures import run_figures
 from vibe_gate.report.statistics import lines, statistics
-from vibe_gate.report.terminal import render
+from vibe_gate.report.verdict_screen import render
 
 NAME = "errors-not-swallowed"
 QUALITY = Rubric(schema=1, id="quality", criterion=(

@@ -14,7 +14,7 @@ from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.provenance import agents_named, hints_of_run
 from vibe_gate.domain.verdict import LookOutcome, Outcome
 from vibe_gate.faces.cli.output import ASCII
-from vibe_gate.report import charts, listing
+from vibe_gate.report import charts, run_list
 from vibe_gate.report.feedback import CriterionFeedback
 from vibe_gate.report.outcome_words import OUTCOME_WORDS
 from vibe_gate.report.statistics import AuthorRuns, Statistics, drawn, statistics
@@ -120,7 +120,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_name_breaks_one(columns):
 
 def test_a_run_id_that_is_no_date_has_no_age():
     run = RunEntry("20260230T120000000Z-00000001", "k", "corrupt")
-    (row,) = listing.table([run], datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=False)
+    (row,) = run_list.table([run], datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=False)
     assert list(filter(None, row)) == ["?", "corrupt", run.run_id]
 
 
@@ -131,8 +131,8 @@ def test_a_run_id_that_is_no_date_has_no_age():
 def test_in_a_narrow_terminal_columns_go_before_a_run_id_is_cut(width, heads):
     facts = {"outcome": "inconclusive", "author": "human", "files": 120, "added": 1_234}
     runs = [RunEntry(f"20260101T120000{at}00Z-00000001", "tree-k", **facts) for at in (1, 2)]
-    rows = listing.table(runs, datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=True)
-    first, run, _ = listing.narrowed(rows, width)
+    rows = run_list.table(runs, datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=True)
+    first, run, _ = run_list.narrowed(rows, width)
     assert (
         " ".join(one.strip() for one in first if one.strip() not in ("outcome", "run", "title"))
         == heads
@@ -151,5 +151,5 @@ def test_a_legend_explains_the_words_that_stand_in_the_list():
         entry(2, "inconclusive"),
         RunEntry("20260101T120000000Z-00000001", "k", "foreign"),
     ]
-    (line,) = listing.legend(runs, 400)
+    (line,) = run_list.legend(runs, 400)
     assert "inconclusive: no verdict" in line and "foreign: " in line and "corrupt" not in line

@@ -35,7 +35,7 @@ from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import verdict_page
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
-from vibe_gate.report.terminal import render
+from vibe_gate.report.verdict_screen import render
 from vibe_gate.version import __version__
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "comments"

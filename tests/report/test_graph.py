@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from vibe_gate.domain.event import Event, Graph, fold
-from vibe_gate.report.graph import drawn, listed
+from vibe_gate.report.text_graph import drawn, listed
 
 GOLDEN = Path(__file__).with_name("graphs")
 TREE = "4f2a91c" + "0" * 33

@@ -27,7 +27,7 @@ from vibe_gate.domain.summary import ChangedFile, Cost
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report import queries
 from vibe_gate.report.html import page, verdict_page
-from vibe_gate.report.html.document import body
+from vibe_gate.report.html.page_body import body
 from vibe_gate.report.html.view import MAX_ROWS, EarlierRound, View, chains
 from vibe_gate.report.round_record import RoundCounts, RoundRecord
 from vibe_gate.store.run_result import read_bundle

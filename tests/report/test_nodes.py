@@ -17,13 +17,13 @@ from written_runs import ATTACK
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.verdict import SecondLook, Vote
-from vibe_gate.report.answers import answered
-from vibe_gate.report.graph import drawn
 from vibe_gate.report.html import page_of
 from vibe_gate.report.html.nodes import NodeBox, layout
-from vibe_gate.report.html.stages import critical_path, seconds, stages
+from vibe_gate.report.html.stage_figures import critical_path, seconds, stages
 from vibe_gate.report.html.view import NodeTime, View
+from vibe_gate.report.node_outcomes import answered
 from vibe_gate.report.round_record import RoundRecord
+from vibe_gate.report.text_graph import drawn
 from vibe_gate.report.waits import waits
 
 

@@ -14,11 +14,11 @@ from vibe_gate.report.anchors import anchors
 from vibe_gate.report.annotations import annotation, review_comments
 from vibe_gate.report.comment import render_comment
 from vibe_gate.report.formats import sarif
-from vibe_gate.report.html.document import body
+from vibe_gate.report.html.page_body import body
 from vibe_gate.report.html.view import verdict_view
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
-from vibe_gate.report.terminal import render
+from vibe_gate.report.verdict_screen import render
 
 TEST = "def test_it():\n    assert transfer(1) == 1  # ``` </details> @team\n"
 LINE = CheckedEvidence(

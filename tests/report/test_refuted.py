@@ -20,7 +20,7 @@ from vibe_gate.report.html import verdict_page
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
-from vibe_gate.report.terminal import render
+from vibe_gate.report.verdict_screen import render
 
 HEAD = "a" * 40
 

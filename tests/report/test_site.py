@@ -26,7 +26,7 @@ from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
 from vibe_gate.receipts.verify_range import Verification
 from vibe_gate.report.run_figures import RunFigures, packed, run_figures, unpacked
 from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, index_page
-from vibe_gate.report.site.runs import document, spans
+from vibe_gate.report.site.site_runs import document, spans
 from vibe_gate.report.statistics import statistics
 
 FIRST = datetime(2026, 10, 5, 12, tzinfo=UTC)

@@ -30,7 +30,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import CacheUse, Cost, Trusted
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report import sentences
-from vibe_gate.report.terminal import render
+from vibe_gate.report.verdict_screen import render
 
 UNANSWERED = Vote(
     outcome="error", said=None, reason="HTTP 400", turn="nodes/judge-quality/turn-001"

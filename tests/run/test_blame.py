@@ -13,7 +13,7 @@ from command import vibe_gate
 from typing_history import History, forty_commits
 
 from vibe_gate.git import open_repository
-from vibe_gate.report import blame
+from vibe_gate.report import blame_rows
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, written
 from vibe_gate.store.captured import StoredWrite
 
@@ -105,7 +105,7 @@ def test_captured_sessions_in_a_store_that_git_tracks_are_not_believed(history, 
     history.repo.git("commit", "-qm", "Forge")
     done = vibe_gate("blame", "a.py", "--json", cwd=tmp_path / "linked", environ=environ)
     assert (done.code, [line["by"] for line in done.json["lines"]]) == (0, ["unknown"]), done.err
-    assert blame.UNCAPTURED in done.err
+    assert blame_rows.UNCAPTURED in done.err
     with open_repository(history.repo.path, environ) as repository:
         assert repository.capture_roots() == (tmp_path / "linked",)
 
@@ -226,7 +226,7 @@ def test_what_is_not_known_is_unknown(history):
     history.commit("Before any session")
     origins = history.origins("a.py")
     assert [one.by for one in origins] == ["unknown", "unknown"]
-    assert blame.text("a.py", "", origins, {}, str).plain.endswith(
+    assert blame_rows.text("a.py", "", origins, {}, str).plain.endswith(
         "\nunknown: no session was captured at that time\n"
     )
 

@@ -21,7 +21,7 @@ from vibe_gate.domain.event import Node
 from vibe_gate.domain.span import SpanEvent, Trace, TraceSpan
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.wire import end_kind
-from vibe_gate.report.graph import graph_of
+from vibe_gate.report.text_graph import graph_of
 from vibe_gate.report.turns import model_of, tokens, turn_tokens
 from vibe_gate.report.waits import waits
 from vibe_gate.store.run_result import RunResult

@@ -13,7 +13,7 @@ from rich.text import Text
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.label import Label
-from vibe_gate.report import charts, listing
+from vibe_gate.report import charts, run_list
 from vibe_gate.report.feedback import CriterionFeedback, feedback
 from vibe_gate.report.feedback import lines as feedback_lines
 from vibe_gate.report.run_figures import RunFigures
@@ -143,12 +143,12 @@ def has_figures(entry: RunEntry) -> bool:
 
 def _add_run(total: Statistics, entry: RunEntry) -> None:
     total.runs += 1
-    _add(total.outcomes, listing.outcome(entry), 1)
+    _add(total.outcomes, run_list.outcome(entry), 1)
     total.usd += entry.cost_usd
     total.usd_at_most |= entry.cost_basis == "unknown"
     if entry.cost_usd:
         _add(total.usd_by_day, entry.created_at[:10], entry.cost_usd)
-    _add(total.outcomes_by_day.setdefault(entry.created_at[:10], {}), listing.outcome(entry), 1)
+    _add(total.outcomes_by_day.setdefault(entry.created_at[:10], {}), run_list.outcome(entry), 1)
     total.authors.setdefault(entry.author, AuthorRuns()).add(entry)
 
 

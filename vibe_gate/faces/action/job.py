@@ -60,7 +60,7 @@ from vibe_gate.gate.shared_prompts import PROMPTS
 from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.receipts.find_receipts import SIGNERS
 from vibe_gate.receipts.receipt_notes import NOTES
-from vibe_gate.report import queries, replays, sentences, terminal
+from vibe_gate.report import queries, replays, sentences, verdict_screen
 from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.annotations import MAX_COMMENTS, commands, stopped
 from vibe_gate.report.comment import render_job_summary
@@ -546,7 +546,7 @@ def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
     then = _MARKUP.sub("", next_step(posted.report)) if summary.run_id else ""
     free = _MARKUP.sub("", unblocked_note(posted.report))
     why = " · ".join(filter(None, [free, *deciding_facts(posted.report)]))
-    screen = terminal.render(summary, notes, LOG_WIDTH, then=then, why=why).plain
+    screen = verdict_screen.render(summary, notes, LOG_WIDTH, then=then, why=why).plain
     where = [f"  posted  {url}" for url in (posted.comment_url, posted.check_run_url) if url]
     job.runner.say("\n".join(["", screen, *where, ""]))
 

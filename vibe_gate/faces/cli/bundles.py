@@ -55,9 +55,9 @@ from vibe_gate.faces.cli.runs import (
 )
 from vibe_gate.faces.cli.team import PushedRuns, TeamRuns, push, runs_of
 from vibe_gate.git import Repository, commit_columns
-from vibe_gate.report.graph import graph_of
-from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, narrowed, table
 from vibe_gate.report.outcome_words import outcome_colour
+from vibe_gate.report.run_list import NO_MATCHES, NO_RUNS, document, legend, narrowed, table
+from vibe_gate.report.text_graph import graph_of
 from vibe_gate.store.run_archive import export_runs, import_runs
 from vibe_gate.store.run_result import RunResult
 from vibe_gate.store.store_audit import verify_store

@@ -38,7 +38,7 @@ from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository
-from vibe_gate.report import commits as shown
+from vibe_gate.report import commit_reviews as shown
 from vibe_gate.run.batch import SharedLimit, carried_out
 from vibe_gate.run.each import (
     EachPlan,

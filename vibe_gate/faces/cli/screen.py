@@ -66,13 +66,13 @@ def screen(finished: Review, then: str = "", why: str = "") -> str:
     `terminal.render`.
     """
     from vibe_gate.report import (
-        terminal,
+        verdict_screen,
     )  # rich takes longer to load than a review that finds nothing to do
 
     other_notes = [note for note in finished.notes if note != why]  # the headline says why
     notes = (*sentences.key_advice(finished.summary), *other_notes, *_advice(finished))
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
-    shown = terminal.render(
+    shown = verdict_screen.render(
         finished.summary, notes, columns, every=not is_terminal(), then=then, why=why
     )
     return coloured(shown, columns)

@@ -27,7 +27,7 @@ from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.git import Repository, commit_columns
 from vibe_gate.judging.trust import Badges, badges
 from vibe_gate.receipts.verify_range import Verification, VerifyRequest, verify
-from vibe_gate.report import listing
+from vibe_gate.report import run_list
 from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, index_page
 from vibe_gate.report.statistics import has_figures, statistics
@@ -53,7 +53,7 @@ def write_site(arguments: SiteArguments) -> tuple[Path, bool]:
     with runs_of(in_store=arguments.store) as stored:
         entries = stored.bundles.find(**conditions)
         if not entries:
-            complain(f"note: {listing.NO_MATCHES if conditions else listing.NO_RUNS}")
+            complain(f"note: {run_list.NO_MATCHES if conditions else run_list.NO_RUNS}")
         if isinstance(stored, TeamRuns):
             _fetch(stored, entries)
         all_runs = stored.bundles.find() if conditions else entries
@@ -190,7 +190,7 @@ def _site(
             SiteRun(
                 entry,
                 (figures(entry) if has_figures(entry) else None) or RunFigures(),
-                listing.title(entry, titles),
+                run_list.title(entry, titles),
                 folder.address_of(entry),
                 read_tested_run(bundles, entry) if entry.state == "sealed" else None,
                 people.get(entry.key, ""),

@@ -21,7 +21,7 @@ from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit, emit_result, is_terminal, takes_colour
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, NamedRun, StoredRuns
-from vibe_gate.report import graph as picture
+from vibe_gate.report import text_graph as picture
 from vibe_gate.report.outcome_words import OUTCOME_WORDS
 from vibe_gate.store.run_result import RunResult
 

@@ -168,7 +168,7 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
     notes = (*sentences.key_advice(summary), *done.notes)
     if not passed and (what.blocks or what.warning) and not keyless:
         # rich takes longer to load than most of a review takes.
-        from vibe_gate.report.terminal import render
+        from vibe_gate.report.verdict_screen import render
 
         hook.say(render(summary, notes, PIPE_WIDTH, every=hook.environment.in_ci).plain)
     else:

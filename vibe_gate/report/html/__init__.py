@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import queries
-from vibe_gate.report.html import document
+from vibe_gate.report.html import page_body
 from vibe_gate.report.html.addresses import finding_id
 from vibe_gate.report.html.authors import Authors, WhoWrote, nobody
 from vibe_gate.report.html.view import EarlierRound, View, shown_findings, verdict_view, view
@@ -70,12 +70,12 @@ def page_of(view: View) -> str:
     data = tag("script", _embedded(_data(view)), type="application/json", id="data")
     body = [
         tag("script", Html(_BEFORE_BODY)),
-        document.body(view),
+        page_body.body(view),
         data,
         *contents,
         tag("script", Html(script)),
     ]
-    return _html(document.title(view), joined(body), _file("page.css"), _BEFORE_BODY, script)
+    return _html(page_body.title(view), joined(body), _file("page.css"), _BEFORE_BODY, script)
 
 
 def _file(name: str) -> str:
@@ -139,10 +139,10 @@ def _writer(at: int, authors: Authors) -> dict[str, Any]:
     """What the viewer says of a turn below a line; the prompt itself stands in the document."""
     turn = authors.turns[at]
     return {
-        "id": document.writer_id(at),
-        "name": document.turn_name(turn),
+        "id": page_body.writer_id(at),
+        "name": page_body.turn_name(turn),
         "session": turn.session,
-        "source": document.claimant(turn),
+        "source": page_body.claimant(turn),
         "asked": turn.asked,
         "prompt": bool(turn.prompt),
     }

@@ -23,7 +23,7 @@ from vibe_gate.report.html.addresses import (
     round_id,
     to,
 )
-from vibe_gate.report.html.stages import (
+from vibe_gate.report.html.stage_figures import (
     Stage,
     critical_path,
     dollars,

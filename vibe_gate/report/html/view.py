@@ -21,9 +21,9 @@ from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.errors import StorageError
 from vibe_gate.report import queries
-from vibe_gate.report.graph import graph_of
 from vibe_gate.report.html.authors import Authors, WhoWrote
 from vibe_gate.report.round_record import RoundRecord
+from vibe_gate.report.text_graph import graph_of
 from vibe_gate.report.turns import KINDS, model_of, tokens, turn_tokens
 from vibe_gate.report.waits import Period, waits
 from vibe_gate.store.changed_files import FileChange

@@ -9,8 +9,8 @@ index      the page: head, pictures, commits, and the table of the runs
 
 from __future__ import annotations
 
-from vibe_gate.report.site.commits import CommitTime, commits_before
+from vibe_gate.report.site.coverage_section import CommitTime, commits_before
 from vibe_gate.report.site.index import index_page
-from vibe_gate.report.site.runs import Site, SiteRun
+from vibe_gate.report.site.site_runs import Site, SiteRun
 
 __all__ = ["CommitTime", "Site", "SiteRun", "commits_before", "index_page"]

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from vibe_gate.domain.escape import counted
-from vibe_gate.report import listing
+from vibe_gate.report import run_list
 from vibe_gate.report.html import site_page
 from vibe_gate.report.markup import Html, facts, joined, row, table, tag
 from vibe_gate.report.sentences import SHORT_ID
-from vibe_gate.report.site import said, tests
-from vibe_gate.report.site.commits import coverage_section
+from vibe_gate.report.site import labels_section, tests_section
+from vibe_gate.report.site.coverage_section import coverage_section
 from vibe_gate.report.site.pictures import pictures
-from vibe_gate.report.site.runs import Site, SiteRun, cut, document, in_seconds
+from vibe_gate.report.site.site_runs import Site, SiteRun, cut, document, in_seconds
 
 HEADS = (
     "Time (UTC)",
@@ -37,7 +37,7 @@ def index_page(site: Site) -> str:
     """The page; the same runs give the same text."""
     drawn = () if site.is_session else tuple(pictures(site))
     of_all = () if site.is_session else _of_all_runs(site, drawn)
-    sections = [*of_all, *tests.section(site), _runs(site)]
+    sections = [*of_all, *tests_section.section(site), _runs(site)]
     body = joined([_top(site, drawn), tag("main", *sections, id="main", class_="site")])
     return site_page(f"{_title(site)} · vibe-gate", body, document(site))
 
@@ -52,7 +52,7 @@ def _of_all_runs(site: Site, drawn: Sequence[Html]) -> Iterator[Html]:
             "section", tag("h2", "Pictures"), tag("div", *drawn, class_="pictures"), id="pictures"
         )
     yield from coverage_section(site)
-    yield from said.section(site)
+    yield from labels_section.section(site)
 
 
 def _top(site: Site, drawn: Sequence[Html]) -> Html:
@@ -118,7 +118,7 @@ def _run(run: SiteRun) -> Html:
     day, _, time = entry.run_id.partition(
         "T"
     )  # of a run without a verdict nothing else says when it began
-    word = listing.outcome(entry)
+    word = run_list.outcome(entry)
     change = cut(run.shown_title) or entry.key[:SHORT_ID]
     name = tag("a", entry.run_id, href=run.page) if run.page else entry.run_id
     words = (word, run.tested.result) if run.tested else (word,)

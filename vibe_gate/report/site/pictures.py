@@ -16,11 +16,19 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Trust
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.verdict import TrustBadge
-from vibe_gate.report import feedback, listing, svg
+from vibe_gate.report import feedback, run_list, svg
 from vibe_gate.report.markup import Html, and_more, joined, row, table, tag
 from vibe_gate.report.outcome_words import OUTCOME_WORDS, outcome_style
 from vibe_gate.report.sentences import advises
-from vibe_gate.report.site.runs import MOST_PATHS, DaySpan, Site, SiteRun, cut, in_seconds, link_to
+from vibe_gate.report.site.site_runs import (
+    MOST_PATHS,
+    DaySpan,
+    Site,
+    SiteRun,
+    cut,
+    in_seconds,
+    link_to,
+)
 from vibe_gate.report.statistics import AuthorRuns
 from vibe_gate.report.svg import STYLES, Bar, Part, Range, Series
 
@@ -78,7 +86,7 @@ def pictures(site: Site) -> Iterator[Html]:
 def outcomes(site: Site) -> Html:
     """Runs over time by outcome."""
     by_span = {
-        span: Counter(listing.outcome(run.entry) for run in runs)
+        span: Counter(run_list.outcome(run.entry) for run in runs)
         for span, runs in site.by_span.items()
     }
     there = {word for counts in by_span.values() for word in counts}

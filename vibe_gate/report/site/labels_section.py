@@ -14,7 +14,7 @@ from vibe_gate.domain.label import Label, newest
 from vibe_gate.report import feedback, svg
 from vibe_gate.report.markup import Html, and_more, row, table, tag
 from vibe_gate.report.run_figures import FoundFinding
-from vibe_gate.report.site.runs import Site, SiteRun, cut, link_to
+from vibe_gate.report.site.site_runs import Site, SiteRun, cut, link_to
 
 WAIVED = "let pass"
 """Above the findings that an override or the repository lets pass, whatever else people said of

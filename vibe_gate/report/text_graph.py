@@ -16,7 +16,6 @@ from msgspec import Struct
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import Summary
-from vibe_gate.report.answers import answered
 from vibe_gate.report.layers import (
     MOST_DRAWN,
     Group,
@@ -26,6 +25,7 @@ from vibe_gate.report.layers import (
     layers_of,
     place_nodes,
 )
+from vibe_gate.report.node_outcomes import answered
 from vibe_gate.store.run_result import RunResult
 
 WIDEST = 32

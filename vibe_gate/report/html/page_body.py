@@ -24,7 +24,7 @@ from vibe_gate.domain.verdict import (
 )
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import queries, sentences
-from vibe_gate.report.html import costs, glance, nodes, stages
+from vibe_gate.report.html import cost_pictures, glance, nodes, stage_figures
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
 from vibe_gate.report.html.view import MAX_ROWS, FileView, TurnView, View, shown_findings
@@ -88,7 +88,7 @@ def _top(view: View) -> Html:
             ("effect", queries.changes(summary)),
             ("gate", sentences.gate(summary)),
             ("cost", sentences.cost(summary)),
-            ("time", stages.seconds(summary.duration_ms / 1000)),
+            ("time", stage_figures.seconds(summary.duration_ms / 1000)),
         ]
     return tag(
         "header",
@@ -488,7 +488,7 @@ def _turn(turn: TurnView) -> Html:
 
 def dollars(usd: float | None) -> str:
     """A cost."""
-    return "not known" if usd is None else stages.dollars(usd)
+    return "not known" if usd is None else stage_figures.dollars(usd)
 
 
 def _cost(view: View) -> Iterator[Html]:
@@ -501,8 +501,8 @@ def _cost(view: View) -> Iterator[Html]:
     recorded = sum(turn.usd or 0 for turn in view.turns) if queries.recorded(summary) else 0
     if recorded:
         yield tag("p", f"When the answers were recorded they cost {dollars(recorded)}.")
-    known = stages.stages(view)
-    yield from costs.pictures(view, known)
+    known = stage_figures.stages(view)
+    yield from cost_pictures.pictures(view, known)
     by_node = summary.cost.by_node
     names = list(dict.fromkeys([*by_node, *(turn.node for turn in view.turns)]))
     shown = [_stage(name, view.turns, by_node) for name in names[:MAX_ROWS]]
@@ -513,7 +513,7 @@ def _cost(view: View) -> Iterator[Html]:
         stages_of = table(
             ("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), shown, class_="costs"
         )
-        is_long = len(shown) > costs.MOST_ROWS
+        is_long = len(shown) > cost_pictures.MOST_ROWS
         first = f" (the first {len(shown):,})" if len(shown) < len(names) else ""
         yield (
             tag("details", tag("summary", f"{len(names):,} stages{first}"), stages_of)
@@ -546,7 +546,7 @@ def _stage(node: str, turns: Sequence[TurnView], usd: Mapping[str, float]) -> Ht
 def _run(view: View) -> Iterator[Html]:
     if view.graph.nodes:
         yield tag("h2", "Graph")
-        yield from nodes.graph(view, stages.stages(view))
+        yield from nodes.graph(view, stage_figures.stages(view))
     yield tag("h2", "Run")
     yield facts(_about(view))
     if view.left_out:

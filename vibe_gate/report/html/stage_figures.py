@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.report import queries
-from vibe_gate.report.answers import checks_node, node_of
 from vibe_gate.report.folds import OWNED, is_foldable
 from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View, told_gates
 from vibe_gate.report.layers import comes_after
+from vibe_gate.report.node_outcomes import checks_node, node_of
 from vibe_gate.report.reported_finding import identity
 from vibe_gate.report.round_record import RoundRecord
 

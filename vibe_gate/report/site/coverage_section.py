@@ -14,7 +14,7 @@ from vibe_gate.receipts.commit_status import GOOD, ChangeIdentity, CommitStatus
 from vibe_gate.report import svg
 from vibe_gate.report.markup import Html, joined, row, table, tag
 from vibe_gate.report.sentences import SHORT_ID
-from vibe_gate.report.site.runs import Site, cut, link_to
+from vibe_gate.report.site.site_runs import Site, cut, link_to
 from vibe_gate.report.svg import Bar, Part, Series
 
 MOST_COMMITS = 1_000

@@ -20,7 +20,7 @@ from vibe_gate.domain.gate import Trust
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.receipts.verify_range import Verification
-from vibe_gate.report import feedback, listing, svg
+from vibe_gate.report import feedback, run_list, svg
 from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.statistics import Statistics
 
@@ -258,7 +258,7 @@ def document(site: Site) -> dict[str, Any]:
         rows.append(
             (
                 entry.run_id,
-                listing.outcome(entry),
+                run_list.outcome(entry),
                 cut(entry.author),
                 cut(run.shown_title),
                 entry.key,

@@ -18,7 +18,7 @@ from vibe_gate.domain.interval import Interval
 from vibe_gate.report import svg
 from vibe_gate.report.markup import Html, joined, row, tag
 from vibe_gate.report.site.pictures import MOST_LINES, MOST_ROWS
-from vibe_gate.report.site.runs import MOST_NAME, Site, SiteRun, cut, link_to
+from vibe_gate.report.site.site_runs import MOST_NAME, Site, SiteRun, cut, link_to
 from vibe_gate.report.svg import Range
 
 MARKS = {

@@ -12,7 +12,7 @@ from vibe_gate.domain.event import Graph
 from vibe_gate.report import queries, svg
 from vibe_gate.report.folds import fold_graph, is_foldable
 from vibe_gate.report.html.addresses import node_id, place_link, to
-from vibe_gate.report.html.stages import (
+from vibe_gate.report.html.stage_figures import (
     Stage,
     critical_path,
     dollars,
