@@ -32,8 +32,8 @@ from drawn_runs import workflow  # noqa: E402 (a module of the tests)
 from written_runs import write  # noqa: E402 (another)
 
 from vibe_gate.domain.event import Graph  # noqa: E402
-from vibe_gate.report.html import page as report_of  # noqa: E402
-from vibe_gate.report.html import page_of  # noqa: E402
+from vibe_gate.report.html import render_page  # noqa: E402
+from vibe_gate.report.html import render_run_page as report_of  # noqa: E402
 from vibe_gate.store.run_result import read_bundle  # noqa: E402
 
 SECONDS_GOAL = 1.0
@@ -66,8 +66,8 @@ def main() -> int:
         report.write_text(asyncio.run(report_of(read_bundle(bundle))), "utf-8")
         empty.write_text("<!doctype html><title>empty</title>", "utf-8")
         graph = workflow(args.parts)
-        drawn.write_text(page_of(graph), "utf-8")
-        listed.write_text(page_of(replace(graph, graph=Graph(), times={})), "utf-8")
+        drawn.write_text(render_page(graph), "utf-8")
+        listed.write_text(render_page(replace(graph, graph=Graph(), times={})), "utf-8")
         print(
             f"{args.files} files of {args.lines} lines, {args.calls} calls: {report.stat().st_size / 1e6:.1f} MB"
         )

@@ -34,8 +34,8 @@ from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.trusted import own_gate
 from vibe_gate.gate.writing import baseline_toml
 from vibe_gate.judging.brief import TEMPLATE_VERSION
-from vibe_gate.report.sentences import key_advice
-from vibe_gate.report.waits import waits
+from vibe_gate.report.sentences import missing_key_note
+from vibe_gate.report.waits import find_waits
 from vibe_gate.run.review import Review
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.version import __version__
@@ -275,7 +275,7 @@ def test_an_infrastructure_fault_is_an_error_within_the_deadline(walk):
     assert [item.path for item in summary.unreviewed] == ["src/load.py"]
     (log,) = (walk.repo.path / summary.bundle).glob("nodes/judge-*/turn-001/events.ndjson")
     events = [json.loads(line) for line in log.read_text().splitlines()]
-    waited = waits((event["ts"], event) for event in events)
+    waited = find_waits((event["ts"], event) for event in events)
     assert events[0]["ts"] <= waited[0][0] and waited[-1][1] <= events[-1]["ts"]
     assert 500 < sum(end - start for start, end in waited) < 8_000
 
@@ -325,7 +325,7 @@ def test_a_20000_line_change_is_asked_part_by_part(walk):
 def test_without_a_key_judge_criteria_are_inconclusive_with_one_line_of_advice(walk):
     done = walk()
     assert (done.summary.outcome, done.summary.exit_code) == ("inconclusive", 3)
-    notes = (*key_advice(done.summary), *done.notes)
+    notes = (*missing_key_note(done.summary), *done.notes)
     assert sum("ANTHROPIC_API_KEY" in note for note in notes) == 1
     assert done.summary.cost.basis == "none"
 

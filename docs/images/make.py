@@ -27,7 +27,7 @@ from vibe_gate.domain.model_wire import Wire
 from vibe_gate.faces.cli.demo import DATA, make_demo
 from vibe_gate.report import verdict_screen
 from vibe_gate.report.feedback import CriterionFeedback
-from vibe_gate.report.statistics import AuthorRuns, Statistics, drawn
+from vibe_gate.report.statistics import AuthorRuns, Statistics, draw_statistics
 from vibe_gate.run.review import review
 
 WIDTH = 110
@@ -52,7 +52,7 @@ def picture() -> str:
     summary = replace(done.summary, run_id=run_id)
     return drawing(
         "vibe-gate review --commit HEAD",
-        verdict_screen.render(summary, done.notes, WIDTH),
+        verdict_screen.render_screen(summary, done.notes, WIDTH),
         WIDTH,
         "demo",
     )
@@ -101,7 +101,7 @@ def figures() -> str:
         authors={"agent": AuthorRuns(85, 19, 6.3), "human": AuthorRuns(39, 5, 2.38)},
         agents={"Claude Code": AuthorRuns(53, 9, 3.6), "Codex": AuthorRuns(32, 10, 2.7)},
     )
-    return drawing("vibe-gate stats", drawn(total, 80), 80, "stats")
+    return drawing("vibe-gate stats", draw_statistics(total, 80), 80, "stats")
 
 
 PICTURES = {"demo.svg": picture, "stats.svg": figures}

@@ -20,7 +20,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.faces.cli.demo import DATA, make_demo
-from vibe_gate.report.html import page
+from vibe_gate.report.html import render_run_page
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
 from vibe_gate.run.review import review
 from vibe_gate.store.run_result import read_bundle
@@ -66,7 +66,7 @@ def report(folder: Path) -> Path:
         )
         done = asyncio.run(walk)
     made, bundle = folder / "report.html", folder / "ledger" / done.summary.bundle
-    made.write_text(asyncio.run(page(read_bundle(bundle), who_wrote)), encoding="utf-8")
+    made.write_text(asyncio.run(render_run_page(read_bundle(bundle), who_wrote)), encoding="utf-8")
     return made
 
 

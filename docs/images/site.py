@@ -17,8 +17,8 @@ from vibe_gate.domain.attempt import TestedRun
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.label import Label
 from vibe_gate.report.run_figures import FoundFinding, RunFigures
-from vibe_gate.report.site import Site, SiteRun, index_page
-from vibe_gate.report.statistics import statistics
+from vibe_gate.report.site import Site, SiteRun, render_index_page
+from vibe_gate.report.statistics import compute_statistics
 
 RUNS, FIRST = 240, datetime(2026, 9, 28, 9, tzinfo=UTC)
 CRITERIA = (
@@ -96,7 +96,9 @@ def site() -> Site:
     runs = tuple(one for one, _ in reversed(made))
     labels = tuple(label for _, its in made for label in its)
     figures = {one.entry.run_id: one.figures for one in runs}
-    total = statistics((one.entry for one in runs), {}, lambda entry: figures[entry.run_id], labels)
+    total = compute_statistics(
+        (one.entry for one in runs), {}, lambda entry: figures[entry.run_id], labels
+    )
     return Site(runs, total, labels)
 
 
@@ -148,7 +150,7 @@ def session() -> Site:
     runs.reverse()
     return Site(
         tuple(runs),
-        statistics([run.entry for run in runs], {}, lambda entry: None),
+        compute_statistics([run.entry for run in runs], {}, lambda entry: None),
         is_session=True,
     )
 
@@ -164,7 +166,7 @@ if __name__ == "__main__":
         )
         for name, (made, height) in PICTURES.items():
             index = Path(place, "index.html")
-            index.write_text(index_page(made()), encoding="utf-8")
+            index.write_text(render_index_page(made()), encoding="utf-8")
             tab = browser.new_page(viewport={"width": 1200, "height": height})
             tab.goto(index.as_uri())
             tab.screenshot(path=Path(__file__).parent / name)

@@ -23,7 +23,7 @@ from wire import KEY, answering
 from vibe_gate.faces.action.commands import CommentCommand, command_of, label_of
 from vibe_gate.faces.action.job import run
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.report.comment import state_of
+from vibe_gate.report.comment import read_comment_state
 from vibe_gate.store.clone_state import open_state
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
@@ -87,7 +87,7 @@ def head(made) -> str:
 
 
 def findings(made: Project) -> list[str]:
-    state = state_of(made.ours[0])
+    state = read_comment_state(made.ours[0])
     assert state is not None
     return [seen.fingerprint for seen in state.findings]
 

@@ -19,7 +19,7 @@ from wire import KEY
 
 from vibe_gate.faces.action.job import run
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.report.comment import state_of
+from vibe_gate.report.comment import read_comment_state
 
 ROOT = Path(__file__).resolve().parents[2]
 GATE_STEP = next(
@@ -129,7 +129,7 @@ def test_a_job_that_cannot_run_says_so_in_place_of_the_verdict_that_stood(made, 
     assert check.sent["external_id"] == "vibe-gate:1 none 7"
     assert check.output["title"] == "NOT REVIEWED · The input mode is strict; write block or warn"
     # The round goes on from the last verdict.
-    state = state_of(said)
+    state = read_comment_state(said)
     assert state is not None and (state.number, state.head) == (1, head)
     assert ran(made, later)[0] == 1
     assert "Round 2: 1 new" in made.ours[0]

@@ -23,7 +23,7 @@ from faces.jobs import FORBIDDEN
 from repos import RUBRIC, SWALLOWS, Repo, gated
 from wire import KEY, answering
 
-from vibe_gate.report.comment import state_of
+from vibe_gate.report.comment import read_comment_state
 from vibe_gate.sandbox.launcher import landlock_abi
 
 pytestmark = [
@@ -244,7 +244,7 @@ def test_a_writers_override_in_a_comment_runs_the_gate_again_without_a_checkout_
         pull_on(github, project)
         assert reviewed(runner, project, github, "simple.yml").code == 1
         run = github.add_actions_run(project.head, 1)
-        state = state_of(github.comments[0].body)
+        state = read_comment_state(github.comments[0].body)
         asked = github.add_comment(
             7, "bob", f"/vibe-gate override {state.findings[0].fingerprint[:8]} known"
         )

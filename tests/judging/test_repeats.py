@@ -8,7 +8,7 @@ import pytest
 
 from vibe_gate.gate.prompts import requests_of, requests_text
 from vibe_gate.judging.repeats import LEFT_OUT, leave_out_repeats
-from vibe_gate.report.markdown import prose
+from vibe_gate.report.markdown import escape_prose
 from vibe_gate.store.captured import CapturedPrompt
 
 PRIVATE = (
@@ -51,7 +51,7 @@ def test_stretches_of_the_prompt_are_left_out_unless_the_change_says_them(
 ) -> None:
     change = ["rename(load) to: read", "Rename load to read, please"]
     assert leave_out_repeats(text, [PRIVATE, "Acquire Initech", "do it"], lambda: change) == left
-    assert LEFT_OUT not in left or LEFT_OUT in prose(left), (
+    assert LEFT_OUT not in left or LEFT_OUT in escape_prose(left), (
         "a comment shows the mark as words, not as code"
     )
 

@@ -249,7 +249,7 @@ def test_a_fail_that_is_reused_has_its_finding_and_counts_as_from_the_cache(aski
     reused = again.review(*NOT_SHOWN["a caller stands a line further down"])
     assert len(again.requests) == 1
     assert (reused.exit_code, reused.findings) == (1, first.findings)
-    assert queries.changes(reused) == queries.changes(first) == CHANGES
+    assert queries.change_description(reused) == queries.change_description(first) == CHANGES
     assert (reused.cache.hits, reused.cache.misses, reused.cost.usd) == (1, 0, 0)
 
 

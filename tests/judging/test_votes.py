@@ -197,7 +197,7 @@ def test_every_question_of_every_run_begins_alike_so_that_the_prompt_cache_holds
     assert len(set(beginnings)) == 1
     cached = summary.cost.cache_read_tokens
     assert cached == 90 * summary.cost.input_tokens // 100 > 0
-    assert f" tokens in ({cached} from the prompt cache), " in sentences.cost(summary)
+    assert f" tokens in ({cached} from the prompt cache), " in sentences.cost_words(summary)
 
 
 @pytest.mark.slow

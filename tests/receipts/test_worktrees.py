@@ -48,26 +48,27 @@ def trees(tmp_path: Path, environ: dict[str, str]) -> Trees:
 def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_and_the_line_says_where(trees):
     found = trees.verify("feature")
     assert found.exit_code == 0
-    assert "    kept in worktree ../feature" in verified.lines(found)
-    [row] = verified.document(found)["commits"]
+    assert "    kept in worktree ../feature" in verified.render_verify_lines(found)
+    [row] = verified.build_verify_document(found)["commits"]
     assert (row["worktree"], row["place"].partition("/.vibe-artifacts/")[0]) == (
         "../feature",
         "../feature",
     )
     own = trees.verify("feature", trees.feature)
     assert own.exit_code == 0
-    assert "    kept in worktree ." in verified.lines(own)
+    assert "    kept in worktree ." in verified.render_verify_lines(own)
     trees.commit("Here", b="one\n")
     walked(trees.path, trees.environ, Selection("commit", "HEAD"))
     assert not any(
-        "kept in" in line for line in verified.lines(trees.verify("feature", trees.feature))
+        "kept in" in line
+        for line in verified.render_verify_lines(trees.verify("feature", trees.feature))
     )
     assert trees.verify("main", trees.feature).exit_code == 0
 
 
 def test_a_review_of_ones_own_comes_before_the_same_one_elsewhere(trees):
     shutil.copytree(trees.store(trees.feature), trees.store(trees.path))
-    assert verified.document(trees.verify("feature"))["commits"][0]["worktree"] is None
+    assert verified.build_verify_document(trees.verify("feature"))["commits"][0]["worktree"] is None
 
 
 def test_the_other_store_is_only_read(trees):

@@ -18,7 +18,7 @@ from vibe_gate.report.html.view import (
     TurnView,
     View,
 )
-from vibe_gate.report.node_outcomes import answered
+from vibe_gate.report.node_outcomes import add_outcomes
 from vibe_gate.report.reported_finding import ReportedFinding
 from vibe_gate.report.round_record import RoundCounts, RoundRecord
 
@@ -122,7 +122,7 @@ class Growing:
         told = summary(
             outcome="fail", exit_code=1, findings=(finding(),), cost=cost, run_id=graph.run_id
         )
-        return View(told, graph=answered(graph, told), times=self.times, turns=self.turns)
+        return View(told, graph=add_outcomes(graph, told), times=self.times, turns=self.turns)
 
 
 def review(attack: str = "") -> View:

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from vibe_gate.domain import paths
-from vibe_gate.report.anchors import anchors
+from vibe_gate.report.anchors import read_anchors
 
 PATCH = b"""\
 diff --git a/src/a.py b/src/a.py
@@ -65,11 +65,11 @@ rename to new name.py
     ],
 )
 def test_a_comment_may_stand_at_the_lines_of_one_hunk(path, start, end, side, holds):
-    assert anchors(PATCH).holds(path, start, end, side) is holds
+    assert read_anchors(PATCH).holds(path, start, end, side) is holds
 
 
 def test_added_lines_are_known():
-    made = anchors(PATCH)
+    made = read_anchors(PATCH)
     assert [made.touches("src/a.py", line, line) for line in (1, 2, 3, 4)] == [
         False,
         True,
@@ -91,7 +91,7 @@ def test_added_lines_are_known():
     ],
 )
 def test_a_hunk_that_does_not_add_up_has_no_anchors(hunk):
-    made = anchors(b"diff --git a/f b/f\n--- a/f\n+++ b/f\n" + hunk)
+    made = read_anchors(b"diff --git a/f b/f\n--- a/f\n+++ b/f\n" + hunk)
     assert not any(
         made.holds("f", line, line, side) for line in range(6) for side in ("LEFT", "RIGHT")
     )
@@ -100,7 +100,7 @@ def test_a_hunk_that_does_not_add_up_has_no_anchors(hunk):
 def test_lines_that_look_like_headers_are_lines():
     body = b"--- a/other\n+++ b/other\n@@ -1 +1 @@\ndiff --git a/x b/x".split(b"\n")
     hunk = b"@@ -0,0 +1,4 @@\n" + b"".join(b"+" + line + b"\n" for line in body)
-    made = anchors(b"diff --git a/f b/f\n--- /dev/null\n+++ b/f\n" + hunk)
+    made = read_anchors(b"diff --git a/f b/f\n--- /dev/null\n+++ b/f\n" + hunk)
     assert made.holds("f", 1, 4)
     assert made.touches("f", 1, 1)
     assert not made.names("other")
@@ -120,6 +120,6 @@ def test_names_are_read_as_git_writes_them(tmp_path, name):
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(b"one\ntwo\n")
     git("add", ".")
-    made = anchors(git("diff", "--cached"))
+    made = read_anchors(git("diff", "--cached"))
     assert made.holds(paths.quote(name), 1, 2)
     assert made.touches(paths.quote(name), 2, 2)

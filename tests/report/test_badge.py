@@ -24,14 +24,14 @@ from vibe_gate.domain.verdict import TrustBadge, Vote
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.judging.trust import badges
 from vibe_gate.report import queries, sentences
-from vibe_gate.report.anchors import anchors
-from vibe_gate.report.annotations import annotation, check_run, review_comments
+from vibe_gate.report.anchors import read_anchors
+from vibe_gate.report.annotations import annotate_finding, make_check_run, make_review_comments
 from vibe_gate.report.comment import render_comment, render_job_summary
-from vibe_gate.report.formats import junit, sarif
-from vibe_gate.report.html import verdict_page
-from vibe_gate.report.run_figures import run_figures
-from vibe_gate.report.statistics import lines, statistics
-from vibe_gate.report.verdict_screen import render
+from vibe_gate.report.formats import render_junit, render_sarif
+from vibe_gate.report.html import render_verdict_page
+from vibe_gate.report.run_figures import extract_figures
+from vibe_gate.report.statistics import compute_statistics, render_statistics
+from vibe_gate.report.verdict_screen import render_screen
 
 NAME = "errors-not-swallowed"
 QUALITY = Rubric(schema=1, id="quality", criterion=(
@@ -74,17 +74,18 @@ def documents(made: Summary) -> dict[str, str]:
     """Every document in which a criterion stands, as text."""
     report = reports.told(made)
     rows = [
-        case.findtext("system-out") for case in ElementTree.fromstring(junit(made)).iter("testcase")
+        case.findtext("system-out")
+        for case in ElementTree.fromstring(render_junit(made)).iter("testcase")
     ]
     return {
-        "terminal": " ".join(render(made, (), 200).plain.split()),
+        "terminal": " ".join(render_screen(made, (), 200).plain.split()),
         "comment": render_comment(report),
         "markdown": render_job_summary(report),
-        "check run": check_run(report).summary,
-        "html": verdict_page(made),
+        "check run": make_check_run(report).summary,
+        "html": render_verdict_page(made),
         "json": to_json(made),
         "junit": "\n".join(filter(None, rows)),
-        "sarif": json.loads(sarif(made))["runs"][0]["tool"]["driver"]["rules"][1][
+        "sarif": json.loads(render_sarif(made))["runs"][0]["tool"]["driver"]["rules"][1][
             "fullDescription"
         ]["text"],
     }
@@ -116,17 +117,17 @@ def test_a_reworded_question_makes_its_badge_stale_in_every_document(made, badge
 def test_a_fail_that_only_advised_is_counted_and_named_beside_the_verdict():
     made = told(measured=None, uncalibrated="advise")
     said = f"1 criterion would have blocked: {NAME} (uncalibrated)"
-    assert sentences.headline(made) == f"PASS with 1 warning · quality; {said}"
+    assert sentences.verdict_headline(made) == f"PASS with 1 warning · quality; {said}"
     report = reports.told(made)
     assert said in render_comment(report).partition("<details>")[0].replace("\\", "").replace(
         "`", ""
     )
-    assert said in check_run(report).title
+    assert said in make_check_run(report).title
     assert "would have blocked (uncalibrated" not in documents(made)["terminal"]
     [result] = made.rubrics
     assert json.loads(to_json(made))["rubrics"][0]["criteria"][1]["would_block"] is True
-    assert "skipped" in junit(made) and 'type="would have blocked"' in junit(made)
-    placed = annotation(made.findings[0], report)
+    assert "skipped" in render_junit(made) and 'type="would have blocked"' in render_junit(made)
+    placed = annotate_finding(made.findings[0], report)
     assert placed is not None and placed.annotation_level == "warning"
     assert "Would have blocked: uncalibrated; only advises" in placed.raw_details
     assert result.score == 1.0, "what advises takes nothing from the score"
@@ -136,7 +137,7 @@ def test_what_has_not_earned_to_block_says_what_is_missing():
     made = told(QUALITY, replace(MEASURED, clean_blocked=0), block="earned")
     assert made.outcome == "pass"
     assert "only advises until 18 more clean changes are labelled" in documents(made)["comment"]
-    assert f"{NAME} (not earned)" in sentences.headline(made)
+    assert f"{NAME} (not earned)" in sentences.verdict_headline(made)
     # A person's word counts as a clean change that was blocked: the bound moves.
     earned = replace(MEASURED, clean=78, clean_blocked=0)
     assert told(QUALITY, earned, block="earned").outcome == "fail"
@@ -158,11 +159,11 @@ def test_a_terminal_says_once_what_holds_for_all_judges_of_a_rubric():
     asked = [
         criterion(name, kind="judge", reason="So it is.", trust=unknown) for name in ("a", "b")
     ]
-    shown = render(summary(rubrics=(weighed(criterion(), *asked),)), (), 100).plain
+    shown = render_screen(summary(rubrics=(weighed(criterion(), *asked),)), (), 100).plain
     assert shown.count("uncalibrated") == 1
     assert "quality  pass · score 1.00 · coverage 100% · uncalibrated\n" in shown
     asked[1] = replace(asked[1], trust=reports.CALIBRATED)
-    told_apart = render(summary(rubrics=(weighed(criterion(), *asked),)), (), 200).plain
+    told_apart = render_screen(summary(rubrics=(weighed(criterion(), *asked),)), (), 200).plain
     assert "So it is. · uncalibrated\n" in told_apart
     assert "27 of 30 found\n" in told_apart
 
@@ -170,8 +171,8 @@ def test_a_terminal_says_once_what_holds_for_all_judges_of_a_rubric():
 def test_a_line_comment_says_that_its_finding_would_have_blocked():
     made = told(measured=None, uncalibrated="advise")
     patch = b"--- a/src/a.py\n+++ b/src/a.py\n@@ -40,1 +40,2 @@\n a\n+b\n"
-    [one] = review_comments(
-        reports.told(made), anchors(b"diff --git a/src/a.py b/src/a.py\n" + patch)
+    [one] = make_review_comments(
+        reports.told(made), read_anchors(b"diff --git a/src/a.py b/src/a.py\n" + patch)
     )
     assert one.body.startswith("<!-- vibe-gate:finding ") and "**warning**" in one.body
     assert "Would have blocked: uncalibrated; only advises" in one.body
@@ -191,9 +192,9 @@ def test_stats_count_what_would_have_blocked_once_for_each_finding():
     runs = [
         RunEntry(name, HEAD, outcome="pass", rubrics=(("quality", "pass"),)) for name in ("a", "b")
     ]
-    total = statistics(runs, {}, lambda run: run_figures(made))
+    total = compute_statistics(runs, {}, lambda run: extract_figures(made))
     assert total.would_have_blocked == {f"quality/{NAME}": 1}
-    assert f"would have blocked: 1 of quality/{NAME}" in lines(total)
+    assert f"would have blocked: 1 of quality/{NAME}" in render_statistics(total)
 
 
 def test_without_definitions_nobody_is_told_that_a_judge_is_uncalibrated():

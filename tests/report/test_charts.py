@@ -17,7 +17,7 @@ from vibe_gate.faces.cli.output import ASCII
 from vibe_gate.report import charts, run_list
 from vibe_gate.report.feedback import CriterionFeedback
 from vibe_gate.report.outcome_words import OUTCOME_WORDS
-from vibe_gate.report.statistics import AuthorRuns, Statistics, drawn, statistics
+from vibe_gate.report.statistics import AuthorRuns, Statistics, compute_statistics, draw_statistics
 
 HOSTILE = "\x1b[31m\u202egnp\u200b\n" + "名" * 60
 
@@ -39,26 +39,26 @@ def entry(day: int, outcome: str, author: str = "human") -> RunEntry:
     [([], ""), ([0, 0], "  "), ([1, 2, 4, 8, 0], "▁▂▄█ "), ([0.001, 100], "▁█"), ([5], "█")],
 )
 def test_a_sparkline_has_a_character_a_value(values, line):
-    assert charts.sparkline(values) == line
+    assert charts.draw_sparkline(values) == line
 
 
 def test_a_bar_is_as_long_as_its_share_and_what_is_there_is_seen():
-    assert [charts.bar(value, 100, 10) for value in (0, 0.1, 50, 100)] == [
+    assert [charts.draw_bar(value, 100, 10) for value in (0, 0.1, 50, 100)] == [
         "",
         "█",
         "█████",
         "██████████",
     ]
-    assert charts.bar(0, 0, 10) == ""
+    assert charts.draw_bar(0, 0, 10) == ""
     parts = [("pass", 3), ("fail", 1)]
-    assert [line.plain for line in charts.stacked(parts, 8)] == ["██████▓▓"]
-    assert charts.key(parts).plain == "█ 3 pass, ▓ 1 fail"
-    assert charts.stacked([], 8) == []
+    assert [line.plain for line in charts.draw_stacked_bar(parts, 8)] == ["██████▓▓"]
+    assert charts.draw_key(parts).plain == "█ 3 pass, ▓ 1 fail"
+    assert charts.draw_stacked_bar([], 8) == []
 
 
 def test_runs_are_added_up_by_day_author_and_agent():
     runs = [entry(5, "fail", "agent"), entry(5, "pass", "agent"), entry(3, "fail")]
-    total = statistics(runs, {}, lambda run: None)
+    total = compute_statistics(runs, {}, lambda run: None)
     assert total.outcomes_by_day == {
         "2026-01-05": {"fail": 1, "pass": 1},
         "2026-01-03": {"fail": 1},
@@ -80,7 +80,7 @@ def test_runs_are_added_up_by_day_author_and_agent():
         )
         == ()
     )
-    text = drawn(total, 80).plain
+    text = draw_statistics(total, 80).plain
     assert text.startswith("3 runs: █ 2 fail, ▓ 1 pass\n█████")
     assert "by day, 2026-01-03 to 2026-01-05\nruns    ▄ █  most 2\nfailed  █ █  most 1\n" in text
     assert f"agent   1 of 2, $1.00  {'█' * 20}{'░' * 20}\n" in text
@@ -107,7 +107,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_name_breaks_one(columns):
         ],
         usd_per_right={"r" * 90: 0.5},
     )
-    lines = drawn(total, columns).plain.split("\n")
+    lines = draw_statistics(total, columns).plain.split("\n")
     assert max(map(cell_len, lines)) <= max(columns, 40)
     assert not set("".join(lines)) & {"\x1b", "\u202e", "\u200b"}
     assert "".join(lines).translate(ASCII).replace("名", "").replace("…", "").isascii()
@@ -115,12 +115,12 @@ def test_no_line_is_wider_than_the_terminal_and_no_name_breaks_one(columns):
         "intervals go before names are cut"
     )
     nothing = "0 runs\nfindings: 0 kept, 0 overridden, 0 suppressed\ncost: $0.0000"
-    assert drawn(Statistics(), columns).plain.split() == nothing.split()
+    assert draw_statistics(Statistics(), columns).plain.split() == nothing.split()
 
 
 def test_a_run_id_that_is_no_date_has_no_age():
     run = RunEntry("20260230T120000000Z-00000001", "k", "corrupt")
-    (row,) = run_list.table([run], datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=False)
+    (row,) = run_list.render_run_table([run], datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=False)
     assert list(filter(None, row)) == ["?", "corrupt", run.run_id]
 
 
@@ -131,8 +131,8 @@ def test_a_run_id_that_is_no_date_has_no_age():
 def test_in_a_narrow_terminal_columns_go_before_a_run_id_is_cut(width, heads):
     facts = {"outcome": "inconclusive", "author": "human", "files": 120, "added": 1_234}
     runs = [RunEntry(f"20260101T120000{at}00Z-00000001", "tree-k", **facts) for at in (1, 2)]
-    rows = run_list.table(runs, datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=True)
-    first, run, _ = run_list.narrowed(rows, width)
+    rows = run_list.render_run_table(runs, datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=True)
+    first, run, _ = run_list.drop_wide_columns(rows, width)
     assert (
         " ".join(one.strip() for one in first if one.strip() not in ("outcome", "run", "title"))
         == heads
@@ -151,5 +151,5 @@ def test_a_legend_explains_the_words_that_stand_in_the_list():
         entry(2, "inconclusive"),
         RunEntry("20260101T120000000Z-00000001", "k", "foreign"),
     ]
-    (line,) = run_list.legend(runs, 400)
+    (line,) = run_list.render_run_legend(runs, 400)
     assert "inconclusive: no verdict" in line and "foreign: " in line and "corrupt" not in line

@@ -12,30 +12,30 @@ from msgspec.structs import replace
 from summaries import failed, finding, policy, summary, unseen, weighed
 
 from vibe_gate.report import queries
-from vibe_gate.report.anchors import anchors
+from vibe_gate.report.anchors import read_anchors
 from vibe_gate.report.annotations import (
-    accepted_body,
-    check_run,
-    commands,
-    finding_of,
-    fixed_body,
-    is_fixed,
-    review_comments,
-    stopped,
+    guard_log_text,
+    is_marked_fixed,
+    make_check_run,
+    make_review_comments,
+    mark_accepted,
+    mark_fixed,
+    read_finding_marker,
+    render_workflow_commands,
 )
 from vibe_gate.report.comment import (
     MARKER,
     MAX_COMMENT,
     MAX_SUMMARY,
+    read_comment_state,
     render_comment,
     render_job_summary,
-    state_of,
 )
-from vibe_gate.report.formats import sarif
-from vibe_gate.report.html import verdict_page
+from vibe_gate.report.formats import render_sarif
+from vibe_gate.report.html import render_verdict_page
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
-from vibe_gate.report.verdict_screen import render
+from vibe_gate.report.verdict_screen import render_screen
 from vibe_gate.version import __version__
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "comments"
@@ -51,10 +51,10 @@ RENDERED = {
         f"<!-- {name} -->\n{opened(made())}" for name, made in reports.CASES.items()
     ),
     "job-summary.md": lambda: render_job_summary(reports.second(), LOST),
-    "check-run.md": lambda: check_run(reports.first()).summary,
+    "check-run.md": lambda: make_check_run(reports.first()).summary,
     "review-comments.md": lambda: "\n---\n\n".join(one.body for one in comments(reports.first())),
-    "accepted-comment.md": lambda: accepted_body(comments(reports.first())[0].body, GROUNDS),
-    "commands.txt": lambda: commands(reports.first(), "TOKEN", LOST),
+    "accepted-comment.md": lambda: mark_accepted(comments(reports.first())[0].body, GROUNDS),
+    "commands.txt": lambda: render_workflow_commands(reports.first(), "TOKEN", LOST),
 }
 
 
@@ -64,7 +64,7 @@ def opened(report: Report) -> str:
 
 
 def comments(report: Report):
-    return review_comments(report, anchors(report.patch.encode()))
+    return make_review_comments(report, read_anchors(report.patch.encode()))
 
 
 @pytest.mark.parametrize("name", RENDERED)
@@ -130,7 +130,7 @@ def test_it_fits_and_says_what_it_leaves_out(findings, patch):
     assert body.count("<details>") == body.count("</details>")
     assert len(re.findall(r"(?m)^```", body)) % 2 == 0
     assert "Run this review in a clone" in body
-    assert state_of(body).head == reports.FIRST
+    assert read_comment_state(body).head == reports.FIRST
     text = render_job_summary(report)
     assert len(text.encode()) <= MAX_SUMMARY
     if findings <= 400:
@@ -184,8 +184,8 @@ def test_a_gate_without_judge_questions_says_of_no_place_that_a_judge_missed_it(
     asked = reports.told(reports.CASES["no key"]().summary)
     for text in (
         render_comment,
-        lambda one: sarif(one.summary),
-        lambda one: render(one.summary, (), 80).plain,
+        lambda one: render_sarif(one.summary),
+        lambda one: render_screen(one.summary, (), 80).plain,
     ):
         assert not re.search("(?i)not judged|no judge saw|asks a judge", text(report))
         assert re.search("(?i)not judged|no judge saw", text(asked))
@@ -225,10 +225,10 @@ def test_no_case_contradicts_the_arithmetic():
 def test_a_rubric_without_a_verdict_has_no_score():
     made = reports.CASES["judge undecided"]()
     assert "Rubric <code>quality</code>: inconclusive, 1 of 2 undecided" in render_comment(made)
-    assert "score" not in render_comment(made) + verdict_page(made.summary)
+    assert "score" not in render_comment(made) + render_verdict_page(made.summary)
     beside = replace(made.summary.rubrics[0], id="other", score=0.1)
     both = replace(reports.CASES["failed by its score"]().summary, exit_code=1)
-    assert queries.score(replace(both, rubrics=(*both.rubrics, beside))) == 0.25
+    assert queries.lowest_score(replace(both, rubrics=(*both.rubrics, beside))) == 0.25
 
 
 @pytest.mark.parametrize("made", [render_comment, render_job_summary])
@@ -249,8 +249,8 @@ def test_three_hundred_files_are_eight_kilobytes():
 )  # fmt: skip
 def test_a_check_run_is_neutral_only_where_the_verdict_does_not_block(code, expected):
     report = Report(summary(exit_code=code), (), first_round((), reports.FIRST))
-    assert check_run(report).conclusion == expected
-    free = check_run(replace(report, blocks=False))
+    assert make_check_run(report).conclusion == expected
+    free = make_check_run(replace(report, blocks=False))
     assert free.conclusion == ("success" if code == 0 else "neutral")
     assert free.title.startswith("PASS" if code == 0 else "would have failed: ")
 
@@ -268,7 +268,7 @@ def test_a_second_round_says_what_is_new_open_fixed_and_held():
 
 def test_annotations_stand_at_new_and_open_findings_and_the_rest_is_in_the_summary():
     report = reports.second()
-    run = check_run(report)
+    run = make_check_run(report)
     assert [(note.path, note.start_line, note.annotation_level) for note in run.annotations] == [
         ("src/ledger/transfer.py", 41, "failure"),
         ("src/ledger/transfer.py", 43, "failure"),
@@ -277,7 +277,7 @@ def test_annotations_stand_at_new_and_open_findings_and_the_rest_is_in_the_summa
     ]
     assert run.annotations[1].raw_details.startswith("Counterexample: transfer(account, -5)")
     whole = first_round((finding("too many lines", path="", line=0),), reports.FIRST)
-    assert "too many lines" in check_run(replace(report, round=whole)).summary
+    assert "too many lines" in make_check_run(replace(report, round=whole)).summary
 
 
 def test_review_comments_stand_only_at_lines_of_the_diff_and_only_for_new_findings():
@@ -286,22 +286,22 @@ def test_review_comments_stand_only_at_lines_of_the_diff_and_only_for_new_findin
         ("src/ledger/transfer.py", 43, 44, "RIGHT"),
         ("src/ledger/rights.py", 13, 13, "RIGHT"),
     ]
-    assert [finding_of(one.body) for one in made] == [one.fingerprint for one in made]
+    assert [read_finding_marker(one.body) for one in made] == [one.fingerprint for one in made]
     assert [one.line for one in comments(reports.second())] == [41]
 
 
 def test_a_fixed_comment_says_so_once_and_keeps_what_it_said():
     body = comments(reports.first())[0].body
-    made = fixed_body(body, reports.SECOND, reports.links(reports.SECOND))
+    made = mark_fixed(body, reports.SECOND, reports.links(reports.SECOND))
     assert made.splitlines()[1].startswith(
         f"**Fixed** at [`{reports.SECOND[:12]}`](https://github.com/example/ledger/commit/"
     )
     assert reports.SWALLOWED in made
-    assert finding_of(made) == finding_of(body)
-    assert is_fixed(made)
-    assert not is_fixed(body)
-    assert fixed_body(made, "c" * 40) == made
-    assert fixed_body("somebody else's comment", "c" * 40) == "somebody else's comment"
+    assert read_finding_marker(made) == read_finding_marker(body)
+    assert is_marked_fixed(made)
+    assert not is_marked_fixed(body)
+    assert mark_fixed(made, "c" * 40) == made
+    assert mark_fixed("somebody else's comment", "c" * 40) == "somebody else's comment"
 
 
 @pytest.mark.parametrize(
@@ -309,9 +309,9 @@ def test_a_fixed_comment_says_so_once_and_keeps_what_it_said():
 )
 def test_the_state_is_found_whatever_the_forge_did_to_line_ends(edit):
     told = render_comment(reports.first())
-    held = state_of(told)
+    held = read_comment_state(told)
     assert held is not None
-    assert state_of(edit(told)) == held
+    assert read_comment_state(edit(told)) == held
     first = first_round(reports.first().summary.findings, reports.FIRST).state
     assert [one.fingerprint for one in held.findings] == [one.fingerprint for one in first.findings]
 
@@ -327,11 +327,11 @@ def test_the_state_is_found_whatever_the_forge_did_to_line_ends(edit):
     ],
 )
 def test_no_state_is_read_from_what_is_not_ours(body):
-    assert state_of(body) is None
+    assert read_comment_state(body) is None
 
 
 def test_commands_are_ten_of_each():
-    text = commands(big(400), "TOKEN")
+    text = render_workflow_commands(big(400), "TOKEN")
     heads = [
         line.split(" ")[0]
         for line in text.splitlines()
@@ -339,7 +339,7 @@ def test_commands_are_ten_of_each():
     ]
     assert (heads.count("::error"), heads.count("::warning")) == (10, 10)
     assert len(re.findall(r"finding \d+ which", text)) == 19
-    assert stopped("", "T") == ""
+    assert guard_log_text("", "T") == ""
 
 
 def test_a_command_escapes_what_would_end_it():
@@ -347,5 +347,5 @@ def test_a_command_escapes_what_would_end_it():
     report = Report(failed(found=(told,), findings=0), (), first_round((told,), reports.FIRST))
     assert (
         "::error file=a%2Cb%3Ac.py,line=41,endLine=41,title=x%2Cy%3Az::50%25 off, a::b"
-        in commands(report, "T")
+        in render_workflow_commands(report, "T")
     )

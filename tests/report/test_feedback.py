@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from vibe_gate.domain.label import Label
-from vibe_gate.report.feedback import feedback, lines
+from vibe_gate.report.feedback import count_feedback, render_feedback_table
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 LONG = "a" * 64
@@ -26,7 +26,7 @@ def test_the_newest_word_on_each_finding_is_counted_and_the_table_fits_80_column
         label(0, True), label(1, True), label(2, False), label(1, False, minutes=2, by="@ada"),
         label(1, True, minutes=1), label(77, True),
     ]  # fmt: skip
-    long, kept = feedback(found, said)
+    long, kept = count_feedback(found, said)
     assert (long.criterion, long.found, long.unanswered, long.precision) == (LONG, 1, 1, None)
     assert (kept.found, kept.right, kept.wrong, kept.unanswered) == (7, 2, 2, 3), (
         "of a run that is gone, too"
@@ -38,7 +38,7 @@ def test_the_newest_word_on_each_finding_is_counted_and_the_table_fits_80_column
         0.068,
         0.932,
     )
-    table = [*lines([long, kept])]
+    table = [*render_feedback_table([long, kept])]
     assert table[1:] == [
         "findings of                       found  right  wrong   open  right, 95 %",
         "quality",

@@ -19,7 +19,7 @@ from summaries import criterion, failed, finding, policy, rubric, summary, unsee
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook
-from vibe_gate.report.formats import gitlab, junit, sarif
+from vibe_gate.report.formats import render_code_quality, render_junit, render_sarif
 
 SCHEMAS = Path(__file__).parent / "schemas"
 SARIF = Draft4Validator(json.loads((SCHEMAS / "sarif-schema-2.1.0.json").read_text()))
@@ -36,15 +36,15 @@ def removed(**more):
 
 
 def log(made, *more) -> dict:
-    text = sarif(made, *more)
+    text = render_sarif(made, *more)
     document = json.loads(text)
     SARIF.validate(document)
-    assert text == sarif(made, *more)
+    assert text == render_sarif(made, *more)
     return document["runs"][0]
 
 
 def cases(made) -> dict[str, str]:
-    tree = etree.fromstring(junit(made).encode())
+    tree = etree.fromstring(render_junit(made).encode())
     JUNIT.assertValid(tree)
     for suite in tree:
         assert int(suite.get("tests")) == len(suite)
@@ -58,7 +58,7 @@ def cases(made) -> dict[str, str]:
 
 
 def entries(made) -> list[dict]:
-    found = json.loads(gitlab(made))
+    found = json.loads(render_code_quality(made))
     for entry in found:
         assert entry.keys() == {"description", "check_name", "fingerprint", "severity", "location"}
         assert entry["severity"] in {"info", "minor", "major", "critical", "blocker"}
@@ -211,7 +211,7 @@ def test_the_case_verdict_is_the_run(name, case):
 
 
 def test_characters_that_xml_cannot_hold_are_written_out():
-    text = junit(
+    text = render_junit(
         failed(
             0,
             0,

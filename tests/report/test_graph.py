@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from vibe_gate.domain.event import Event, Graph, fold
-from vibe_gate.report.text_graph import drawn, listed
+from vibe_gate.report.text_graph import draw_graph, list_nodes
 
 GOLDEN = Path(__file__).with_name("graphs")
 TREE = "4f2a91c" + "0" * 33
@@ -71,8 +71,8 @@ GRAPHS = {
 def rendered(name: str) -> str:
     shown = GRAPHS[name]
     forms = {
-        "list": listed(shown, 80),
-        "dag": drawn(shown, 80),
+        "list": list_nodes(shown, 80),
+        "dag": draw_graph(shown, 80),
     }
     return "\n".join(f"=== {form}\n" + "\n".join(lines) + "\n" for form, lines in forms.items())
 
@@ -84,14 +84,17 @@ def test_it_is_drawn_as_it_was(name: str) -> None:
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_it_fits_eighty_columns_and_hides_nothing(name: str) -> None:
-    for lines in (listed(GRAPHS[name], 80), drawn(GRAPHS[name], 80)):
+    for lines in (list_nodes(GRAPHS[name], 80), draw_graph(GRAPHS[name], 80)):
         assert all(len(line) <= 80 and line.isprintable() for line in lines)
 
 
 def test_the_order_in_which_nodes_and_edges_came_does_not_matter() -> None:
     shown = GRAPHS["merge"]
     turned = replace(shown, nodes=shown.nodes[::-1], edges=shown.edges[::-1])
-    assert (listed(turned, 80), drawn(turned, 80)) == (listed(shown, 80), drawn(shown, 80))
+    assert (list_nodes(turned, 80), draw_graph(turned, 80)) == (
+        list_nodes(shown, 80),
+        draw_graph(shown, 80),
+    )
 
 
 def chain_of(length: int, both_ways: bool = False) -> Graph:
@@ -107,37 +110,37 @@ def test_more_than_thirty_nodes_are_listed_and_a_sentence_says_so(
     length: int, is_drawn: bool
 ) -> None:
     long = chain_of(length)
-    lines = drawn(long, 80)
+    lines = draw_graph(long, 80)
     assert any(line.startswith("┌") for line in lines) is is_drawn
     if not is_drawn:
         assert lines == [
             "A list: 31 nodes are too many to draw (at most 30).",
             "",
-            *listed(long, 80),
+            *list_nodes(long, 80),
         ]
 
 
 def test_boxes_that_are_wider_than_the_terminal_are_listed_and_a_sentence_says_so() -> None:
     wide = GRAPHS["wide"]
-    assert drawn(wide, 80) == [
+    assert draw_graph(wide, 80) == [
         "A list: boxes would be wider than 80 columns.",
         "",
-        *listed(wide, 80),
+        *list_nodes(wide, 80),
     ]
 
 
 @pytest.mark.parametrize("length", [20, pytest.param(5000, marks=pytest.mark.slow)])
 def test_cycles_that_share_nodes_are_one(length: int) -> None:
     ladder = chain_of(length, both_ways=True)
-    assert sum("cycle" in line for line in listed(ladder, 80)) == 1
-    assert sum(line.startswith("┌") for line in drawn(ladder, 80)) == (length <= 30)
+    assert sum("cycle" in line for line in list_nodes(ladder, 80)) == 1
+    assert sum(line.startswith("┌") for line in draw_graph(ladder, 80)) == (length <= 30)
 
 
 @pytest.mark.parametrize(("columns", "is_whole"), [(100, True), (80, True), (60, False)])
 def test_a_long_name_is_whole_if_the_terminal_has_room(columns: int, is_whole: bool) -> None:
     name = "review-of-the-payment-service-and-its-tests-after-the-merge"
     long = graph({name: "gate"}, "")
-    for lines in (listed(long, columns), drawn(long, columns)):
+    for lines in (list_nodes(long, columns), draw_graph(long, columns)):
         assert any(name in line for line in lines) is is_whole
         assert all(len(line) <= columns for line in lines)
 
@@ -145,7 +148,7 @@ def test_a_long_name_is_whole_if_the_terminal_has_room(columns: int, is_whole: b
 def test_lines_that_would_meet_wrongly_are_not_drawn() -> None:
     # Each of two sources stands right above what only the other leads to.
     crossed = graph(dict.fromkeys("abyz", "gate"), "a>z b>y")
-    text = "\n".join(drawn(crossed, 80))
+    text = "\n".join(draw_graph(crossed, 80))
     assert "<- a" in text or text.count("┬") + text.count("┴") == 4
 
 

@@ -26,9 +26,9 @@ from summaries import changed, criterion, finding, rubric, summary, unseen
 from vibe_gate.domain.summary import ChangedFile, Cost
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report import queries
-from vibe_gate.report.html import page, verdict_page
-from vibe_gate.report.html.page_body import body
-from vibe_gate.report.html.view import MAX_ROWS, EarlierRound, View, chains
+from vibe_gate.report.html import render_run_page, render_verdict_page
+from vibe_gate.report.html.page_body import render_body
+from vibe_gate.report.html.view import MAX_ROWS, EarlierRound, View, chains_of_gates
 from vibe_gate.report.round_record import RoundCounts, RoundRecord
 from vibe_gate.store.run_result import read_bundle
 
@@ -38,7 +38,7 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> ]]> '\
 
 
 def made(bundle: Path) -> str:
-    return asyncio.run(page(read_bundle(bundle)))
+    return asyncio.run(render_run_page(read_bundle(bundle)))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_what_others_wrote_stays_text() -> None:
         unreviewed=(unseen(HOSTILE),),
         files=(renamed,),
     )  # fmt: skip
-    shown = verdict_page(told)
+    shown = render_verdict_page(told)
     document = html.fromstring(shown)
     assert [element.get("type") for element in document.xpath("//script")] == [
         None,
@@ -141,7 +141,7 @@ def test_what_others_wrote_stays_text() -> None:
 
 
 def test_the_verdict_has_the_change_and_the_votes_at_a_glance() -> None:
-    shown = html.fromstring(verdict_page(reports.first().summary))
+    shown = html.fromstring(render_verdict_page(reports.first().summary))
     files = shown.get_element_by_id("files")
     rows = [[row[0][0].text, row[2].text or ""] for row in files.xpath(".//table/tbody/tr")]
     assert rows == [
@@ -166,7 +166,7 @@ def test_a_page_of_very_many_findings_criteria_and_models_shows_the_gravest_and_
 ):
     many, size = range(MAX_ROWS + 2), MAX_ROWS
     found = [finding(f"m{at}", level="notice", line=at + 1) for at in many]
-    shown = html.fromstring(verdict_page(summary(findings=(*found, finding("last")))))
+    shown = html.fromstring(render_verdict_page(summary(findings=(*found, finding("last")))))
     told = shown.xpath("//article//p[@class='said']/text()")
     assert (len(told), told[0], told[-1]) == (size, "last", f"m{size - 2}")
     assert shown.xpath("//section[@id='verdict']/p[starts-with(., 'And 3 more, no graver')]")
@@ -174,7 +174,7 @@ def test_a_page_of_very_many_findings_criteria_and_models_shows_the_gravest_and_
     criteria = [criterion(f"c{at}", "fail" if at > size else "pass") for at in many]
     usd = {f"n{at}": 0.01 for at in many}
     cost = Cost(usd=10.0, basis="known", by_model=usd, by_node=usd)
-    shown = html.fromstring(verdict_page(summary(rubrics=(rubric(*criteria),), cost=cost)))
+    shown = html.fromstring(render_verdict_page(summary(rubrics=(rubric(*criteria),), cost=cost)))
     names = shown.xpath("//table[@class='criteria']//code/text()")
     assert (len(names), names[0], names[-1]) == (size, f"c{size + 1}", f"c{size - 2}")
     assert len(shown.xpath("//section[@id='cost']//tr[td]")) == 4 * size + 2, (
@@ -189,7 +189,7 @@ def test_each_round_of_a_run_says_what_it_fixed_and_marks_what_is_new_among_the_
     told = summary(
         findings=(finding("Here.", fingerprint=HERE), finding("Old.", fingerprint="3" * 16))
     )
-    shown = html.fromstring(body(View(told, rounds=(looked_again(),))))
+    shown = html.fromstring(render_body(View(told, rounds=(looked_again(),))))
     rounds = [
         " ".join(each.text_content().split())
         for each in shown.xpath("//section[@id='verdict']/ol/li")
@@ -209,7 +209,7 @@ def test_each_round_of_a_run_says_what_it_fixed_and_marks_what_is_new_among_the_
         ["2", "until", "0", "0", "2"],
         ["3", "until-b", "1", "0", "0"],
     ]
-    alone = html.fromstring(body(View(told)))
+    alone = html.fromstring(render_body(View(told)))
     assert not alone.xpath("//h2[.='Rounds'] | //article/h3/span[@class='badge']")
 
 
@@ -218,7 +218,7 @@ def test_what_a_round_before_this_run_said_stays_text_and_its_page_is_linked() -
                      new=(said(HERE, HOSTILE),), fixed=(said(GONE, HOSTILE),) * 30)  # fmt: skip
     given = View(summary(), earlier=EarlierRound(told, page="20260102T030405006Z-abcdef01.html"),
                  rounds=(looked_again(HOSTILE),))  # fmt: skip
-    shown = body(given)
+    shown = render_body(given)
     document = html.fromstring(shown)
     assert not document.xpath("//script | //img | //@onerror")
     assert not {"\u202e", "\x1b"} & set(shown)
@@ -236,15 +236,15 @@ def test_gates_that_looked_again_are_chains_and_one_that_looked_alone_is_none() 
         "other": RoundRecord(number=1),
         "left": RoundRecord(number=2, after="review"),
     }
-    assert [list(chain) for chain in chains(gates)] == [
+    assert [list(chain) for chain in chains_of_gates(gates)] == [
         ["review", "until", "until-b"],
         ["review", "left"],
     ]
-    assert not list(chains({"a": RoundRecord(number=1, after="a")}))
+    assert not list(chains_of_gates({"a": RoundRecord(number=1, after="a")}))
     long = {"0": RoundRecord(number=1)} | {
         str(at): RoundRecord(number=2, after=str(at - 1)) for at in range(1, 20_000)
     }
-    shown = html.fromstring(body(View(summary(), rounds=tuple(chains(long)))))
+    shown = html.fromstring(render_body(View(summary(), rounds=tuple(chains_of_gates(long)))))
     assert shown.xpath("//ol/@start") == ["19951"]
     assert [
         len(shown.xpath(f"//section[@id='verdict']//{each}"))
@@ -277,7 +277,7 @@ def test_a_judged_criterion_folds_its_question_below_why_it_came_out_so() -> Non
     asked = criterion("x", "fail", kind="judge", reason="It is not.")
     told = summary(rubrics=(rubric(asked, criterion("y", reason="Nothing found.")),))
     shown = html.fromstring(
-        body(View(told, about={"questions": {"quality/x": "Is <b>it</b> so?"}}))
+        render_body(View(told, about={"questions": {"quality/x": "Is <b>it</b> so?"}}))
     )
     cell = shown.xpath("//tr[@data-c='quality/x']/td[3]")[0]
     assert [part.tag for part in cell] == ["p", "details"]
@@ -303,7 +303,7 @@ def test_a_judged_criterion_folds_its_question_below_why_it_came_out_so() -> Non
 def test_the_run_says_what_its_mode_and_isolation_mean(
     about: dict[str, str], shown: list[str]
 ) -> None:
-    page = html.fromstring(body(View(summary(), about=about)))
+    page = html.fromstring(render_body(View(summary(), about=about)))
     facts = {
         name.text: name.getnext().text_content() for name in page.xpath("//section[@id='run']//dt")
     }
@@ -318,7 +318,7 @@ def test_a_finding_names_its_next_step_unless_people_let_it_pass() -> None:
         finding(path="b.py", fingerprint=""),
         finding(path="c.py", level="notice", fingerprint="f" * 16, waiver=waiver),
     )
-    page = html.fromstring(body(View(summary(findings=findings))))
+    page = html.fromstring(render_body(View(summary(findings=findings))))
     steps = [
         article.xpath(".//code[starts-with(., 'vibe-gate')]/text()")
         for article in page.xpath("//article")
@@ -334,7 +334,7 @@ def test_a_place_that_one_rubric_missed_names_it() -> None:
         rubrics=(rubric(criterion("x", kind="judge")),),
         unreviewed=(replace(unseen("a.py"), rubrics=("safety",)), unseen("b.py")),
     )
-    shown = html.fromstring(body(View(told))).xpath("//ul[@class='unreviewed']/li")
+    shown = html.fromstring(render_body(View(told))).xpath("//ul[@class='unreviewed']/li")
     assert [item.text_content().partition(": ")[2] for item in shown] == [
         "the budget was reached (by safety; other rubrics did)", "the budget was reached",
     ]  # fmt: skip
@@ -344,7 +344,9 @@ def test_lines_of_a_binary_file_are_not_counted() -> None:
     image = ChangedFile(
         path="logo.png", old_path=None, change_type="added", added=1, deleted=0, binary=True
     )
-    shown = html.fromstring(verdict_page(summary(files=(changed(added=4, deleted=1), image))))
+    shown = html.fromstring(
+        render_verdict_page(summary(files=(changed(added=4, deleted=1), image)))
+    )
     assert "2 files, +4 −1 lines" in shown.xpath("//header")[0].text_content()
     assert [cell.text for cell in shown.xpath("//table[@class='files']//tr[2]/td")[1:3]] == [
         "+0",
@@ -358,15 +360,17 @@ def test_the_cost_tab_has_turns_and_tokens_of_each_stage(text: str) -> None:
         ["Stage", "Turns", "Tokens in", "Tokens out", "US dollars"],
         ["judge-quality", "2", "1,200", "34", "$0.0125"],
     ]
-    assert "By stage and model" in text and "By stage and model" not in verdict_page(summary())
+    assert "By stage and model" in text and "By stage and model" not in render_verdict_page(
+        summary()
+    )
 
 
 def test_without_scripts_a_finding_leads_to_the_turn_that_wrote_its_line_and_to_the_prompt(
     tmp_path: Path,
 ) -> None:
     bundle = read_bundle(written_runs.write(tmp_path))
-    shown = asyncio.run(page(bundle, lambda _: written_runs.authors()))
-    assert asyncio.run(page(bundle, lambda _: written_runs.authors())) == shown
+    shown = asyncio.run(render_run_page(bundle, lambda _: written_runs.authors()))
+    assert asyncio.run(render_run_page(bundle, lambda _: written_runs.authors())) == shown
     document = html.fromstring(shown)
     links = document.xpath("//article[@id='x-1']//p[starts-with(., 'written by')]/a/@href")
     assert links == ["#w-1", "#w-1-prompt"]
@@ -382,7 +386,9 @@ def test_without_scripts_a_finding_leads_to_the_turn_that_wrote_its_line_and_to_
 def test_a_page_without_conversations_has_the_turns_and_nothing_that_was_said_in_them(
     tmp_path: Path,
 ) -> None:
-    shown = asyncio.run(page(read_bundle(written_runs.write(tmp_path)), conversations=False))
+    shown = asyncio.run(
+        render_run_page(read_bundle(written_runs.write(tmp_path)), conversations=False)
+    )
     assert "judge-quality, input: 500<" in shown and "judge-quality, read from cache: 400<" in shown
     document = html.fromstring(shown)
     data = json.loads(document.get_element_by_id("data").text)
@@ -408,7 +414,7 @@ def test_a_finding_of_a_file_or_of_a_removed_line_names_the_turns_that_wrote_the
             finding("All of it.", line=0, **about),
         ),
     )
-    shown = html.fromstring(body(View(told, authors=written_runs.authors())))
+    shown = html.fromstring(render_body(View(told, authors=written_runs.authors())))
     said = shown.xpath("//article[starts-with(@id, 'x-')]//p[contains(., 'written by')]")
     assert [each.text for each in said] == ["lines of this file written by "] * 2
     assert said[0].xpath("a/@href") == ["#w-1", "#w-1-prompt", "#w-3"]
@@ -419,7 +425,7 @@ def test_a_page_without_prompts_names_the_turn_and_says_that_they_are_not_there(
     tmp_path: Path,
 ) -> None:
     told = written_runs.authors().without_prompts()
-    shown = asyncio.run(page(read_bundle(written_runs.write(tmp_path)), lambda _: told))
+    shown = asyncio.run(render_run_page(read_bundle(written_runs.write(tmp_path)), lambda _: told))
     assert "Make the value" not in shown
     assert "Keep the names" not in shown
     document = html.fromstring(shown)

@@ -9,8 +9,8 @@ from itertools import combinations, pairwise
 from drawn_runs import review, workflow
 
 from vibe_gate.domain.event import Graph, Node
-from vibe_gate.report.folds import fold_graph, inside
-from vibe_gate.report.layers import Slot, comes_after, layers_of, place_nodes, spread
+from vibe_gate.report.folds import fold_graph, graph_inside
+from vibe_gate.report.layers import Slot, layers_of, place_nodes, predecessors_of, spread_slots
 
 
 def graph(edges: Sequence[tuple[str, str]], kind: str = "stage") -> Graph:
@@ -19,7 +19,7 @@ def graph(edges: Sequence[tuple[str, str]], kind: str = "stage") -> Graph:
 
 
 def rows_of(of: Graph) -> list[list[Slot]]:
-    return place_nodes(comes_after(of))
+    return place_nodes(predecessors_of(of))
 
 
 def crossings(rows: Sequence[Sequence[Slot]]) -> int:
@@ -40,7 +40,7 @@ def test_a_workflow_of_24_boxes_crosses_nothing_and_overlaps_nowhere() -> None:
     assert (len(small.nodes), len(folds)) == (24, 3)
     rows = rows_of(small)
     assert crossings(rows) == 0
-    width = spread(rows, 200, 20)
+    width = spread_slots(rows, 200, 20)
     for row in rows:
         for left, right in pairwise(row):
             apart = 20 + 100 * bool(left.group) + 100 * bool(right.group)
@@ -52,7 +52,7 @@ def test_a_chain_stands_straight_below_the_middle_of_its_judges_whatever_passes_
     edges = [("plan", "fix"), ("fix", "checks"), *(("checks", f"judge-{n}") for n in range(3))]
     edges += [*((f"judge-{n}", "gate") for n in range(3)), ("gate", "release"), ("plan", "release")]
     rows = rows_of(graph(edges))
-    spread(rows, 200, 20)
+    spread_slots(rows, 200, 20)
     middles = {name: slot.middle for row in rows for slot in row for name in slot.group}
     chain = ("plan", "fix", "checks", "judge-1", "gate", "release")
     assert {middles[name] for name in chain} == {middles["judge-1"]}
@@ -93,12 +93,12 @@ def test_a_gate_stands_after_the_checks_and_judges_whose_verdict_it_is() -> None
         tuple(Node(id=name, kind=kind) for name, kind in [*kinds.items(), ("next", "stage")]),
         edges,
     )
-    assert comes_after(whole) == {
+    assert predecessors_of(whole) == {
         "fix": [], "checks": ["fix"], "a": ["checks"], "b": ["checks"], "look": ["a"], "until": ["b", "look"],
         "next": ["until"],
     }  # fmt: skip
     circle = Graph("run", whole.nodes, (*edges, ("look", "until"), ("until", "until")))
-    assert layers_of(comes_after(circle))[0] == {
+    assert layers_of(predecessors_of(circle))[0] == {
         ("fix",): 0, ("a", "b", "checks", "look", "until"): 1, ("next",): 2
     }, "what is a circle in the log stays one"  # fmt: skip
 
@@ -109,7 +109,7 @@ def test_a_loop_stands_as_one() -> None:
     loop = folds[0]
     assert (loop.kind, loop.node, loop.count) == ("loop", "fix-00", 3)
     assert {"fix-00", "until-00", "fix-00-c", "until-00-c", "until-00-c-quality"} <= set(loop.nodes)
-    assert all(inside(whole, fold).edges for fold in folds)
+    assert all(graph_inside(whole, fold).edges for fold in folds)
     assert fold_graph(review().graph) == (review().graph, [])
     own_names = graph([("fix", "fix-ui"), ("fix-ui", "fix-api")])
     assert fold_graph(own_names) == (own_names, [])

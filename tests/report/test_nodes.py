@@ -17,26 +17,26 @@ from written_runs import ATTACK
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.verdict import SecondLook, Vote
-from vibe_gate.report.html import page_of
-from vibe_gate.report.html.nodes import NodeBox, layout
-from vibe_gate.report.html.stage_figures import critical_path, seconds, stages
+from vibe_gate.report.html import render_page
+from vibe_gate.report.html.nodes import NodeBox, draw_layout
+from vibe_gate.report.html.stage_figures import collect_stages, find_critical_path, format_seconds
 from vibe_gate.report.html.view import NodeTime, View
-from vibe_gate.report.node_outcomes import answered
+from vibe_gate.report.node_outcomes import add_outcomes
 from vibe_gate.report.round_record import RoundRecord
-from vibe_gate.report.text_graph import drawn
-from vibe_gate.report.waits import waits
+from vibe_gate.report.text_graph import draw_graph
+from vibe_gate.report.waits import find_waits
 
 
 @pytest.fixture(scope="module")
 def large() -> html.HtmlElement:
     """299 nodes: too many for a picture."""
-    return html.fromstring(page_of(workflow(18)))
+    return html.fromstring(render_page(workflow(18)))
 
 
 @pytest.fixture(scope="module")
 def usual() -> html.HtmlElement:
     """57 nodes in 24 boxes."""
-    return html.fromstring(page_of(workflow(3)))
+    return html.fromstring(render_page(workflow(3)))
 
 
 def boxes(picture: html.HtmlElement) -> list[tuple[float, ...]]:
@@ -69,7 +69,7 @@ def test_a_run_of_many_nodes_is_an_open_list_with_the_reason(large: html.HtmlEle
 
 
 def test_a_run_without_nodes_has_neither_a_picture_nor_a_reason() -> None:
-    shown = html.fromstring(page_of(View(None, graph=Graph("run"))))
+    shown = html.fromstring(render_page(View(None, graph=Graph("run"))))
     assert not shown.xpath("//svg[contains(@class, 'nodes')]")
     assert not [text for text in texts(shown, "p") if "Too many" in text]
 
@@ -84,7 +84,7 @@ def test_each_link_of_the_picture_leads_to_what_is_there(usual: html.HtmlElement
 
 def test_a_box_says_what_its_node_came_to_and_the_list_says_the_same() -> None:
     view = workflow(1)
-    shown = html.fromstring(page_of(view))
+    shown = html.fromstring(render_page(view))
     fix, plan = (
         next(box for box in shown.xpath("//svg[@x]") if name in texts(box, "text"))
         for name in ("fix-00", "plan")
@@ -104,7 +104,7 @@ def alike(outcomes: list[str]) -> html.HtmlElement:
     ]
     edges = tuple(("checks", node.id) for node in nodes)
     graph = Graph("run", (Node(id="checks", kind="checks"), *nodes), edges)
-    return html.fromstring(page_of(View(None, graph=graph)))
+    return html.fromstring(render_page(View(None, graph=graph)))
 
 
 def test_nodes_that_are_alike_say_how_many_came_to_what_in_full() -> None:
@@ -125,7 +125,7 @@ def test_nodes_that_are_alike_stand_five_in_a_row() -> None:
 
 
 def test_three_nodes_stand_one_below_the_other_without_folds() -> None:
-    shown = html.fromstring(page_of(review()))
+    shown = html.fromstring(render_page(review()))
     (picture,) = shown.xpath("//svg[contains(@class, 'nodes')]")
     assert [len(boxes(picture)), len({left for left, *_ in boxes(picture)})] == [3, 1]
     assert not shown.xpath("//details[@class='fold-of']")
@@ -161,17 +161,19 @@ def test_checks_judges_and_second_looks_show_what_they_answered() -> None:
     judged = criterion("types", kind="judge", votes=(earlier, vote))
     told = summary(rubrics=(rubric(criterion(), criterion("none", "not_applicable"), judged),))
     plain = Graph("run", tuple(replace(node, outcome="") for node in review().graph.nodes))
-    came_to = {node.id: node.outcome for node in answered(plain, told).nodes}
+    came_to = {node.id: node.outcome for node in add_outcomes(plain, told).nodes}
     assert came_to == {"checks": "pass", "judge-quality": "fail", "second-look-quality": "refuted"}
-    assert {stage.outcome for stage in stages(replace(review(), graph=plain)).values()} == {"done"}
+    assert {stage.outcome for stage in collect_stages(replace(review(), graph=plain)).values()} == {
+        "done"
+    }
     several = workflow(1).graph
-    assert answered(several, told) == several, "whose checks they were is not known"
+    assert add_outcomes(several, told) == several, "whose checks they were is not known"
     late = criterion(
         "types", kind="judge", votes=(replace(vote, turn="nodes/until-00-c-quality/turn-001"),)
     )
     told = summary(rubrics=(rubric(late),))
     shown = html.fromstring(
-        page_of(replace(workflow(1), summary=told, graph=answered(several, told)))
+        render_page(replace(workflow(1), summary=told, graph=add_outcomes(several, told)))
     )
     assert ["fix-00", "3 iterations · pass"] in [
         texts(box, "text")[:2] for box in shown.xpath("//svg[@x]")
@@ -207,15 +209,17 @@ def test_checks_fail_in_the_graph_only_if_a_rubric_did_not_pass_with_them(
         for came_to, words in rubrics
     ]
     told = summary(rubrics=tuple(results))
-    shown = answered(unanswered_review().graph, told)
+    shown = add_outcomes(unanswered_review().graph, told)
     assert {node.id: node.outcome for node in shown.nodes}["checks"] == outcome
-    assert any(f" {outcome}" in line for line in drawn(shown, 80))
+    assert any(f" {outcome}" in line for line in draw_graph(shown, 80))
 
 
 def test_a_warning_of_checks_has_a_colour_of_its_own_and_is_explained() -> None:
     told = summary(rubrics=(rubric(criterion("x", "fail")),))
     view = unanswered_review()
-    page = html.fromstring(page_of(replace(view, summary=told, graph=answered(view.graph, told))))
+    page = html.fromstring(
+        render_page(replace(view, summary=told, graph=add_outcomes(view.graph, told)))
+    )
     box = next(box for box in page.xpath("//svg[@x]") if texts(box, "text")[0] == "checks")
     assert texts(box, "text")[1].startswith("warning")
     assert box.xpath(".//rect[@class='s3']") != []
@@ -239,7 +243,7 @@ def test_a_name_is_cut_only_if_the_boxes_beside_it_leave_no_room(
     names: list[str], visible: str
 ) -> None:
     boxes = {name: NodeBox(name, (), "pass", "", name) for name in names}
-    drawn_graph = layout(
+    drawn_graph = draw_layout(
         Graph("run", tuple(Node(id=name, kind="stage") for name in names)), boxes, []
     )
     picture = html.fromstring(str(drawn_graph))
@@ -259,18 +263,21 @@ def test_the_end_of_a_run_waited_for_the_last_to_end_before_it() -> None:
     )
     ends = {"a": 10, "b": 20, "c": 50, "d": 90, "own": 90}
     times = {name: NodeTime(0, 0, end) for name, end in ends.items()}
-    assert critical_path(graph, times) == ["a", "c", "d"]
-    assert critical_path(graph, {}) == []
+    assert find_critical_path(graph, times) == ["a", "c", "d"]
+    assert find_critical_path(graph, {}) == []
     skipped = {name: time for name, time in times.items() if name != "c"}
-    assert critical_path(Graph("run", graph.nodes, (("a", "c"), ("c", "d"))), skipped) == ["a", "d"]
+    assert find_critical_path(Graph("run", graph.nodes, (("a", "c"), ("c", "d"))), skipped) == [
+        "a",
+        "d",
+    ]
     gated = workflow(1)
-    assert critical_path(gated.graph, gated.times)[-4:-1] == [
+    assert find_critical_path(gated.graph, gated.times)[-4:-1] == [
         "until-00-c-quality",
         "until-00-c",
         "join-0",
     ]
     circle = Graph("run", graph.nodes, (*edges, ("d", "a")))
-    assert critical_path(circle, times) == ["a", "c", "d"]
+    assert find_critical_path(circle, times) == ["a", "c", "d"]
 
 
 def test_cost_is_stacked_by_kind_and_tokens_by_what_they_were_paid_as(
@@ -288,18 +295,20 @@ def test_cost_is_stacked_by_kind_and_tokens_by_what_they_were_paid_as(
     assert "others" in "".join(stages.find("svg").itertext())
     assert len(models.xpath(".//svg//rect")) == 6
     assert texts(tokens, "li") == ["input", "read from cache", "output"]
-    assert "plan, read from cache: 6,000" in texts(html.fromstring(page_of(workflow(1))), "title")
+    assert "plan, read from cache: 6,000" in texts(
+        html.fromstring(render_page(workflow(1))), "title"
+    )
 
 
 def test_time_waited_is_apart_from_the_model_and_tools() -> None:
-    shown = html.fromstring(page_of(review())).get_element_by_id("time")
+    shown = html.fromstring(render_page(review())).get_element_by_id("time")
     told = [
         text.split(", ")[1]
         for text in texts(shown, "title")
         if text.startswith("second-look-quality,")
     ]
     assert told == ["waiting: 3.0 s", "model: 27.0 s"]
-    built = html.fromstring(page_of(workflow(1))).get_element_by_id("time")
+    built = html.fromstring(render_page(workflow(1))).get_element_by_id("time")
     spans = [text.split(", ")[1] for text in texts(built, "title") if text.startswith("build-00,")]
     assert spans == ["waiting: 1.5 s", "model: 21.0 s", "tools: 21.0 s", "model: 42.0 s"]
     line = next(texts(row, "td") for row in built.iter("tr") if "build-00" in texts(row, "td"))
@@ -311,7 +320,7 @@ def test_time_waited_is_apart_from_the_model_and_tools() -> None:
         judge, waits=[(judge.started + 2_000, judge.started + 7_000), (judge.started - 90_000, 0)]
     )
     shown = html.fromstring(
-        page_of(replace(view, turns=[busy, *view.turns[1:]]))
+        render_page(replace(view, turns=[busy, *view.turns[1:]]))
     ).get_element_by_id("time")
     told = [
         text.split(", ")[1] for text in texts(shown, "title") if text.startswith("judge-quality,")
@@ -325,7 +334,7 @@ def test_a_node_takes_as_long_in_the_graph_as_in_the_lanes_and_what_it_waited_to
     view = review()
     name = "second-look-quality"
     shown = html.fromstring(
-        page_of(replace(view, summary=replace(view.summary, duration_ms=98_800)))
+        render_page(replace(view, summary=replace(view.summary, duration_ms=98_800)))
     )
     box = next(box for box in shown.xpath("//svg[@x]") if name in texts(box, "text"))
     assert texts(box, "text")[1:] == [
@@ -372,8 +381,8 @@ def test_a_log_tells_what_the_gateway_and_the_agents_program_waited() -> None:
             },
         ),
     ]
-    assert waits(said) == [(10, 510), (600, 800)]
-    assert waits([(9, {"type": "usage", "tokens": {}})]) == []
+    assert find_waits(said) == [(10, 510), (600, 800)]
+    assert find_waits([(9, {"type": "usage", "tokens": {}})]) == []
 
 
 @pytest.mark.parametrize(
@@ -382,11 +391,11 @@ def test_a_log_tells_what_the_gateway_and_the_agents_program_waited() -> None:
      (3_599.6, "1 h 0 min"), (90_000, "25 h 0 min")],
 )  # fmt: skip
 def test_a_time_is_never_written_as_sixty_of_its_unit(value: float | None, shown: str) -> None:
-    assert seconds(value) == shown
+    assert format_seconds(value) == shown
 
 
 def test_names_of_others_are_text_in_every_picture() -> None:
-    text = page_of(workflow(1, ATTACK))
+    text = render_page(workflow(1, ATTACK))
     shown = html.fromstring(text)
     scripts = shown.xpath("//script[not(@id) and not(@data-blob)]")
     assert len(scripts) == 2
@@ -395,19 +404,19 @@ def test_names_of_others_are_text_in_every_picture() -> None:
         "[\u202e\u2066\u200b\x1b]",
         text.split("<main")[1].split('<script type="application/json"')[0],
     )
-    assert page_of(workflow(1, ATTACK)) == text
+    assert render_page(workflow(1, ATTACK)) == text
 
 
 def test_a_gate_that_failed_leads_to_its_findings_or_to_its_round_if_they_are_gone() -> None:
     view = rounds()
-    shown = html.fromstring(page_of(view))
+    shown = html.fromstring(render_page(view))
     assert [texts(box, "text")[-1] for box in shown.xpath("//svg[@x]")] == [
         "2 findings",
         "gate",
         "1 finding",
     ]
     assert shown.xpath("//svg[@x]//a[contains(., ' finding')]/@href") == ["#x-1", "#x-1"]
-    gone = html.fromstring(page_of(replace(view, summary=replace(view.summary, findings=()))))
+    gone = html.fromstring(render_page(replace(view, summary=replace(view.summary, findings=()))))
     assert "#round=review" in gone.xpath("//svg[@x]//a/@href")
     assert gone.get_element_by_id("round=review").tag == "li"
     forked = replace(
@@ -417,12 +426,12 @@ def test_a_gate_that_failed_leads_to_its_findings_or_to_its_round_if_they_are_go
             {"review": looked_again()["review"], "other": RoundRecord(number=2)},
         ),
     )
-    ids = html.fromstring(page_of(forked)).xpath("//@id")
+    ids = html.fromstring(render_page(forked)).xpath("//@id")
     assert len(ids) == len(set(ids))
 
 
 def test_a_graph_that_is_too_large_is_listed() -> None:
     nodes = tuple(Node(id=f"n{number}", kind="gate") for number in range(1_001))
-    shown = html.fromstring(page_of(View(None, graph=Graph("run", nodes))))
+    shown = html.fromstring(render_page(View(None, graph=Graph("run", nodes))))
     assert not shown.xpath("//svg[contains(@class, 'nodes')]")
     assert len(shown.xpath("//tr[starts-with(@id, 'n=')]")) == 1_001

@@ -18,9 +18,9 @@ from drawn_runs import rounds, workflow
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from written_runs import ATTACK, authors, path_of, write
 
-from vibe_gate.report.html import page as report_of
-from vibe_gate.report.html import page_of
-from vibe_gate.report.html.authors import nobody
+from vibe_gate.report.html import render_page
+from vibe_gate.report.html import render_run_page as report_of
+from vibe_gate.report.html.authors import no_authors
 from vibe_gate.store.run_result import read_bundle
 
 pytestmark = [
@@ -57,7 +57,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         bundle = write(folder / name, **wanted)
         file = folder / f"{name}.html"
         file.write_text(
-            asyncio.run(report_of(read_bundle(bundle), wrote.get(name, nobody))), "utf-8"
+            asyncio.run(report_of(read_bundle(bundle), wrote.get(name, no_authors))), "utf-8"
         )
         made[name] = file.as_uri()
     drawn = {
@@ -68,7 +68,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
     for name, run in drawn.items():
         file = folder / f"{name}.html"
-        file.write_text(page_of(run), "utf-8")
+        file.write_text(render_page(run), "utf-8")
         made[name] = file.as_uri()
     return made
 

@@ -17,11 +17,11 @@ from vibe_gate.domain.replayed import Replayed, ReplayRow
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, Summary, Trusted
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, SecondLook
 from vibe_gate.forge import open_forge
-from vibe_gate.report.annotations import commands, finding_of
+from vibe_gate.report.annotations import read_finding_marker, render_workflow_commands
 from vibe_gate.report.links import Links
-from vibe_gate.report.posting import Posted, Posting, post
+from vibe_gate.report.posting import Posted, Posting, post_report
 from vibe_gate.report.report import Report
-from vibe_gate.report.reported_finding import ReportedFinding, identity
+from vibe_gate.report.reported_finding import ReportedFinding, finding_identity
 from vibe_gate.report.round import first_round
 
 BASE = "b" * 40
@@ -116,7 +116,7 @@ def say(
     with open_forge(
         github.url, github.token, "octo/hello", environ=environ, pause=[].append
     ) as forge:
-        return post(replace(posting, **wanted), forge, report(findings, head, name))
+        return post_report(replace(posting, **wanted), forge, report(findings, head, name))
 
 
 def ours(github: LoopbackGitHub) -> list[str]:
@@ -145,7 +145,9 @@ def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(
     )
     assert len(body) < 5_000
     assert "Untidy." not in github.check_runs[0].sent["output"]["summary"]
-    shown = commands(posted.report, "T", (), {identity(one) for one in equal})
+    shown = render_workflow_commands(
+        posted.report, "T", (), {finding_identity(one) for one in equal}
+    )
     assert shown.count("::") == 2
 
 
@@ -262,7 +264,7 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     assert [one.line for one in posted.report.round.new] == [3]
     assert [one.line for one in posted.report.round.open] == [2]
     assert [(one.line, one.fixed) for one in posted.report.round.fixed] == [(1, HEADS[1])]
-    bodies = {finding_of(one.body): one.body for one in github.review_comments}
+    bodies = {read_finding_marker(one.body): one.body for one in github.review_comments}
     assert "Fixed" in bodies[f"{1:016x}"]
     assert [(one.line, one.resolved) for one in github.review_comments] == [
         (1, True),
@@ -274,10 +276,10 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     before = github.writes
     say(github, environ, [finding(2), finding(3)], HEADS[2])
     assert github.writes == before + 2  # check run and comment: what is fixed is marked once
-    assert {finding_of(one.body): one.body for one in github.review_comments} == bodies
+    assert {read_finding_marker(one.body): one.body for one in github.review_comments} == bodies
     posted = say(github, environ, [finding(1), finding(2), finding(3)], HEADS[3])
     assert posted.report.round.reappeared == {f"{1:016x}"}
-    assert [finding_of(one.body) for one in github.review_comments].count(
+    assert [read_finding_marker(one.body) for one in github.review_comments].count(
         f"{1:016x}"
     ) == 2  # said again: it is back
     assert len(ours(github)) == 1
@@ -335,7 +337,7 @@ def test_a_forks_token_writes_nothing_and_every_downgrade_says_why(github, envir
     github.read_only.add(github.token)
     posting = Posting(head=HEADS[0], number=7, review_comments=True)
     with open_forge(github.url, github.token, "octo/hello", environ=environ) as forge:
-        posted = post(posting, forge, replace(report([finding(1)], HEADS[0]), fork=True))
+        posted = post_report(posting, forge, replace(report([finding(1)], HEADS[0]), fork=True))
     assert github.writes == 0
     assert (posted.comment_url, posted.check_run_url) == ("", "")
     assert len(posted.downgrades) == 3
@@ -391,7 +393,7 @@ def spend(github, environ, head: str, usd: float, **more: object) -> str:
     with open_forge(
         github.url, github.token, "octo/hello", environ=environ, pause=[].append
     ) as forge:
-        post(Posting(head=head, number=7), forge, told)
+        post_report(Posting(head=head, number=7), forge, told)
     return ours(github)[0]
 
 
@@ -442,7 +444,7 @@ def test_a_file_that_is_not_in_githubs_diff_costs_its_comments_alone(github, env
     with open_forge(
         github.url, github.token, "octo/hello", environ=environ, pause=[].append
     ) as forge:
-        posted = post(Posting(head=HEADS[0], number=7, review_comments=True), forge, told)
+        posted = post_report(Posting(head=HEADS[0], number=7, review_comments=True), forge, told)
     assert [(one.path, one.line) for one in github.review_comments] == [
         ("src/a.py", 1),
         ("src/a.py", 2),
@@ -499,7 +501,7 @@ def test_a_server_that_stays_down_costs_no_verdict(github, environ):
 def test_a_token_that_is_not_accepted_is_told_once(github, environ):
     posting = Posting(head=HEADS[0], number=7, review_comments=True)
     with open_forge(github.url, "wrong", "octo/hello", environ=environ) as forge:
-        posted = post(posting, forge, report([finding(1)], HEADS[0]))
+        posted = post_report(posting, forge, report([finding(1)], HEADS[0]))
     [told] = posted.downgrades
     assert told.startswith(
         "Nothing more was posted: the token (`github-token`) is not accepted. GitHub refused"
@@ -512,7 +514,7 @@ def test_an_older_run_leaves_the_comment_to_the_newer_one(github, environ):
     newest = ours(github)[0]
     posting = Posting(head=HEADS[0], number=7, review_comments=True)
     with open_forge(github.url, github.token, "octo/hello", environ=environ) as forge:
-        posted = post(posting, forge, report([], HEADS[0]))
+        posted = post_report(posting, forge, report([], HEADS[0]))
     assert ours(github) == [newest]
     assert "is at 111111111111 by now and this run is about aaaaaaaaaaaa" in posted.downgrades[0]
     assert [run.sent["head_sha"] for run in github.check_runs] == [HEADS[1], HEADS[0]]
@@ -539,7 +541,7 @@ def test_what_is_not_wanted_is_not_written_and_without_a_pull_request_only_the_c
 
 
 def test_without_a_forge_everything_known_is_kept(environ):
-    posted = post(
+    posted = post_report(
         Posting(head=HEADS[0], number=7, limits=("No token.",)),
         None,
         report([finding(1)], HEADS[0]),
@@ -551,7 +553,7 @@ def test_without_a_forge_everything_known_is_kept(environ):
 def test_two_jobs_that_post_in_the_same_moment_leave_one_comment(github, environ):
     def job() -> None:
         with open_forge(github.url, github.token, "octo/hello", environ=environ) as forge:
-            post(Posting(head=HEADS[0], number=7), forge, report([finding(1)], HEADS[0]))
+            post_report(Posting(head=HEADS[0], number=7), forge, report([finding(1)], HEADS[0]))
 
     jobs = [threading.Thread(target=job) for _ in range(2)]
     for one in jobs:

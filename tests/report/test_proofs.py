@@ -10,15 +10,15 @@ from reports import first
 
 from vibe_gate.domain.verdict import CheckedEvidence, Finding, Proof, ProofStatus, Vote
 from vibe_gate.report import queries, sentences
-from vibe_gate.report.anchors import anchors
-from vibe_gate.report.annotations import annotation, review_comments
+from vibe_gate.report.anchors import read_anchors
+from vibe_gate.report.annotations import annotate_finding, make_review_comments
 from vibe_gate.report.comment import render_comment
-from vibe_gate.report.formats import sarif
-from vibe_gate.report.html.page_body import body
+from vibe_gate.report.formats import render_sarif
+from vibe_gate.report.html.page_body import render_body
 from vibe_gate.report.html.view import verdict_view
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
-from vibe_gate.report.verdict_screen import render
+from vibe_gate.report.verdict_screen import render_screen
 
 TEST = "def test_it():\n    assert transfer(1) == 1  # ``` </details> @team\n"
 LINE = CheckedEvidence(
@@ -44,16 +44,16 @@ def reported(status: ProofStatus | None) -> tuple[Report, Finding]:
 
 def everywhere(report: Report, finding: Finding) -> dict[str, str]:
     """What each face says of the finding, as text."""
-    [at_line, *_] = review_comments(report, anchors(report.patch.encode()))
-    shown = annotation(finding, report)
+    [at_line, *_] = make_review_comments(report, read_anchors(report.patch.encode()))
+    shown = annotate_finding(finding, report)
     assert shown is not None
     return {
-        "terminal": render(report.summary, (), 200).plain,
+        "terminal": render_screen(report.summary, (), 200).plain,
         "comment": render_comment(report),
         "line comment": at_line.body,
         "annotation": f"{shown.title} {shown.raw_details}",
-        "sarif": json.dumps(json.loads(sarif(report.summary))["runs"][0]["results"][0]),
-        "html": str(body(verdict_view(report.summary))),
+        "sarif": json.dumps(json.loads(render_sarif(report.summary))["runs"][0]["results"][0]),
+        "html": str(render_body(verdict_view(report.summary))),
     }
 
 
@@ -96,26 +96,29 @@ def test_a_test_that_voided_a_fail_is_told_with_its_command_though_no_finding_ha
         made.rubrics[0], outcome="abstain", criteria=(undecided, *made.rubrics[0].criteria[1:])
     )
     report = replace(made, rubrics=(rubric, *made.rubrics[1:]))
-    shown = render(report, (), 200).plain
+    shown = render_screen(report, (), 200).plain
     assert (
         shown.count(
             f"Its own test passes after the change.\n    repeat: {COMMAND} (the bundle has the test)"
         )
         == 1
     )
-    page = str(body(verdict_view(report)))
+    page = str(render_body(verdict_view(report)))
     assert COMMAND in page and "assert transfer(1) == 1" in page
 
 
 def test_a_check_is_neither_and_a_judge_of_an_older_version_inferred() -> None:
     report = first()
     swallowed, hidden, policy, key = report.summary.findings
-    assert [queries.basis(one, report.summary) for one in (swallowed, hidden, policy, key)] == [
+    assert [
+        queries.finding_basis(one, report.summary) for one in (swallowed, hidden, policy, key)
+    ] == [
         "inferred",
         "",
         "",
         "",
     ]
     assert (
-        sentences.proof(Proof(status="shown", reason="Its test fails.")) == "Shown: its test fails."
+        sentences.proof_sentence(Proof(status="shown", reason="Its test fails."))
+        == "Shown: its test fails."
     )

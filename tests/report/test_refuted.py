@@ -14,13 +14,13 @@ from summaries import criterion, finding, rubric, summary
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CheckedEvidence, Finding, LookOutcome, SecondLook, Vote
 from vibe_gate.report import formats, sentences
-from vibe_gate.report.annotations import annotation, review_comments, title
+from vibe_gate.report.annotations import annotate_finding, check_title, make_review_comments
 from vibe_gate.report.comment import render_comment
-from vibe_gate.report.html import verdict_page
+from vibe_gate.report.html import render_verdict_page
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
-from vibe_gate.report.verdict_screen import render
+from vibe_gate.report.verdict_screen import render_screen
 
 HEAD = "a" * 40
 
@@ -69,22 +69,22 @@ BOTH = "Raised: It hides the error. Refuted: main leaves before it."
 
 def test_a_refuted_finding_is_a_notice_with_both_sides_and_the_verdict_line_counts_it():
     made = looked("refuted")
-    assert sentences.headline(made) == "PASS · 1 raised and refuted; quality"
+    assert sentences.verdict_headline(made) == "PASS · 1 raised and refuted; quality"
     assert (
-        sentences.concise(made)[0]
+        sentences.concise_lines(made)[0]
         == f"src/a.py:41: notice: {BOTH} [errors-not-swallowed] [abababab]"
     )
-    screen = render(made, (), 100).plain
+    screen = render_screen(made, (), 100).plain
     assert BOTH in screen
     assert "    src/main.py:7\n      7 | if not path:" in screen
-    (result,) = json.loads(formats.sarif(made))["runs"][0]["results"]
+    (result,) = json.loads(formats.render_sarif(made))["runs"][0]["results"]
     assert (result["level"], result["message"]["text"].startswith(BOTH)) == ("note", True)
-    (case,) = ElementTree.fromstring(formats.junit(made)).findall(
+    (case,) = ElementTree.fromstring(formats.render_junit(made)).findall(
         "testsuite[@name='quality']/testcase"
     )
     assert [child.tag for child in case] == ["system-out"]
     assert BOTH in case[0].text
-    (entry,) = json.loads(formats.gitlab(made))
+    (entry,) = json.loads(formats.render_code_quality(made))
     assert (entry["severity"], entry["description"]) == ("info", BOTH)
 
 
@@ -95,30 +95,33 @@ def test_a_pull_request_shows_it_apart_and_opens_no_thread():
     assert "#### Raised and refuted (1)\n\n- **notice** [`src/a.py:41`]" in text
     assert f"/blob/{HEAD}/src/main.py#L7): `if not path:`" in text
     assert "#### Findings" not in text
-    assert title(made) == "PASS · 1 raised and refuted · rubric quality (1 file)"
-    noted = annotation(made.round.new[0], made)
+    assert check_title(made) == "PASS · 1 raised and refuted · rubric quality (1 file)"
+    noted = annotate_finding(made.round.new[0], made)
     assert (noted.annotation_level, noted.message) == ("notice", BOTH)
     assert noted.raw_details.splitlines()[1:3] == [
         "Second look: refuted. main leaves before it.",
         "src/main.py:7: if not path:",
     ]
-    assert review_comments(made, made.anchors) == ()
+    assert make_review_comments(made, made.anchors) == ()
 
 
 def test_a_finding_that_a_second_look_left_says_what_that_said():
     for outcome in ("stands", "undecided"):
         said = f"Second look: {outcome}. main leaves before it."
         made = report(outcome)
-        assert sentences.verdict(made.summary) == "FAIL"
-        assert f"\n    {said}\n" in render(made.summary, (), 100).plain
+        assert sentences.verdict_words(made.summary) == "FAIL"
+        assert f"\n    {said}\n" in render_screen(made.summary, (), 100).plain
         assert f"\n  {said}\n" in render_comment(made)
-        assert said in annotation(made.round.new[0], made).raw_details
+        assert said in annotate_finding(made.round.new[0], made).raw_details
     silent = replace(look("undecided"), said=None, reason="The budget of $1 is reached.")
-    assert sentences.second_look(silent) == "Second look: no answer. The budget of $1 is reached."
+    assert (
+        sentences.second_look_sentence(silent)
+        == "Second look: no answer. The budget of $1 is reached."
+    )
 
 
 def test_the_page_has_the_second_look_at_the_finding_and_at_the_vote():
-    page = lxml_html.fromstring(verdict_page(looked("refuted")))
+    page = lxml_html.fromstring(render_verdict_page(looked("refuted")))
     for place in ("//article[contains(@class, 'finding')]", "//li[contains(@class, 'vote ')]"):
         (shown,) = page.xpath(f"{place}/div[@class='second-look']")
         assert shown.xpath(".//span[@class='badge pass']/text()") == ["second look: refuted"]

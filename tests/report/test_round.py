@@ -479,7 +479,7 @@ def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(
     more, waiver, grounds, is_overridden
 ):
     finding = found("1", **{"level": "notice"} | more)
-    assert (queries.waiver(finding), queries.waiver_grounds(finding)) == (waiver, grounds)
+    assert (queries.waiver_sentence(finding), queries.waiver_grounds(finding)) == (waiver, grounds)
     assert queries.is_overridden(finding) is is_overridden
 
 
@@ -498,5 +498,5 @@ def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(
 def test_who_approved_a_change_of_the_gate_is_an_account_and_no_words(finding, headline, meaning):
     shown = found("1", **{"level": "notice", "criterion": "policy", "path": ""} | finding)
     run = summaries.summary(findings=(shown,), policy_changes=(summaries.policy(),))
-    assert sentences.passed_by(run) == headline
+    assert sentences.passed_by_words(run) == headline
     assert sentences.policy_meaning(run.policy_changes[0], run) == meaning

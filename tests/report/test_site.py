@@ -24,10 +24,10 @@ from vibe_gate.domain.summary import AgentAuthored, CacheUse, Cost, Summary
 from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
 from vibe_gate.receipts.verify_range import Verification
-from vibe_gate.report.run_figures import RunFigures, packed, run_figures, unpacked
-from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, index_page
-from vibe_gate.report.site.site_runs import document, spans
-from vibe_gate.report.statistics import statistics
+from vibe_gate.report.run_figures import RunFigures, extract_figures, pack_figures, unpack_figures
+from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, render_index_page
+from vibe_gate.report.site.site_runs import build_script_data, split_days
+from vibe_gate.report.statistics import compute_statistics
 
 FIRST = datetime(2026, 10, 5, 12, tzinfo=UTC)
 MARK = "0123456789abcdef"
@@ -45,9 +45,9 @@ def entry(number: int, **more: Any) -> RunEntry:
 
 
 def site_of(*made: tuple[RunEntry, Summary], labels: Sequence[Label] = (), **more: Any) -> Site:
-    figures = {run.run_id: run_figures(told) for run, told in made}
+    figures = {run.run_id: extract_figures(told) for run, told in made}
     runs = sorted((run for run, _ in made), reverse=True)
-    total = statistics(runs, {}, lambda run: figures[run.run_id], labels)
+    total = compute_statistics(runs, {}, lambda run: figures[run.run_id], labels)
     title, people = more.pop("title", ""), more.pop("people", {})
     shown = (
         SiteRun(run, figures[run.run_id], title, person=people.get(run.run_id, "")) for run in runs
@@ -72,7 +72,7 @@ def label(right: bool, **more: Any) -> Label:
 
 
 def page_of(site: Site) -> html.HtmlElement:
-    return html.fromstring(index_page(site))
+    return html.fromstring(render_index_page(site))
 
 
 def table_of(page: html.HtmlElement, figure: str) -> list[list[str]]:
@@ -341,7 +341,7 @@ def test_runs_are_listed_with_the_author_of_their_commit():
     people = {"human": (), "agent": ("Codex",), "agent ": ()}
     runs = [SiteRun(entry(at, author=kind.strip()), RunFigures(agents=agents), person="Ada\u202e")
             for at, (kind, agents) in enumerate(people.items())]  # fmt: skip
-    site = Site(tuple(runs), statistics([run.entry for run in runs], {}, lambda run: None))
+    site = Site(tuple(runs), compute_statistics([run.entry for run in runs], {}, lambda run: None))
     assert [run.by for run in runs] == ["Ada\\u202e", "Ada\\u202e (Codex)", "Ada\\u202e (agent)"]
     page = page_of(site)
     assert [row[2].text_content() for row in page.xpath("//table[@id='list']//tbody/tr")] == [
@@ -505,7 +505,7 @@ def test_texts_of_others_are_text_cut_and_visible():
         title=name, only=name, commits=name, people={entry(0).run_id: name},
         coverage=Verification((commit,), "", "", strict=False),
     )  # fmt: skip
-    text = index_page(site)
+    text = render_index_page(site)
     assert len(text) < 300_000
     page = html.fromstring(text)
     assert page.xpath("//img") == []
@@ -515,8 +515,8 @@ def test_texts_of_others_are_text_cut_and_visible():
 
 
 def test_figures_that_are_kept_are_the_same():
-    figures = run_figures(failed())
-    assert unpacked(packed(figures)) == figures
+    figures = extract_figures(failed())
+    assert unpack_figures(pack_figures(figures)) == figures
     spent = {
         "judge-general-ap": 0.2,
         "second-look-general": 0.1,
@@ -529,21 +529,23 @@ def test_figures_that_are_kept_are_the_same():
     of_review = replace(
         failed(), rubrics=rubrics, cost=Cost(by_node=spent)
     )  # whose budget was reached, say
-    assert run_figures(of_review).usd_by_rubric == {
+    assert extract_figures(of_review).usd_by_rubric == {
         "general": pytest.approx(0.3),
         "general-x": 1.0,
         "": 2.0,
     }
-    assert run_figures(replace(of_review, workflow="fix")).usd_by_rubric == {"": pytest.approx(3.3)}
-    assert packed(run_figures(summary(cost=Cost(by_model={"\ud800": 1.0})))) == ""
-    assert [unpacked(text) for text in ("", "[", "[1]")] == [None, None, None]
+    assert extract_figures(replace(of_review, workflow="fix")).usd_by_rubric == {
+        "": pytest.approx(3.3)
+    }
+    assert pack_figures(extract_figures(summary(cost=Cost(by_model={"\ud800": 1.0})))) == ""
+    assert [unpack_figures(text) for text in ("", "[", "[1]")] == [None, None, None]
 
 
 def test_names_that_are_shown_alike_are_one_name_of_the_filters():
     long = "m" * 200
     dear = summary(cost=Cost(usd=3.0, basis="known", by_model={f"{long}a": 1.0, f"{long}b": 2.0}))
     other = summary(cost=Cost(usd=1.0, basis="known", by_model={f"{long}c": 1.0}))
-    told = document(
+    told = build_script_data(
         site_of(
             (entry(0, paths=(f"{long}a", f"{long}b")), dear), (entry(1, paths=(f"{long}c",)), other)
         )
@@ -555,7 +557,7 @@ def test_names_that_are_shown_alike_are_one_name_of_the_filters():
 def test_a_run_of_a_made_up_year_leaves_the_spans_as_they_are():
     runs = [SiteRun(entry(number)) for number in (9, 0)]
     old = SiteRun(replace(entry(0), run_id="00010101T000000000Z-00000000"))
-    total = statistics([run.entry for run in runs], {}, lambda run: None)
+    total = compute_statistics([run.entry for run in runs], {}, lambda run: None)
     assert Site((*runs, old), total).spans == Site(tuple(runs), total).spans
 
 
@@ -565,7 +567,7 @@ def test_a_run_of_a_made_up_year_leaves_the_spans_as_they_are():
 )
 def test_spans_cover_every_day_once(days, number, name, length):
     first = date(2026, 10, 5)
-    found = spans(first, first + timedelta(days))
+    found = split_days(first, first + timedelta(days))
     assert found[0].shown == (
         f"{found[0].first} to {found[0].last}" if length > 1 else "2026-10-05"
     )
@@ -582,8 +584,8 @@ def test_the_list_says_when_a_run_without_a_verdict_began() -> None:
 
 
 def test_a_site_without_runs_has_no_heading_of_pictures():
-    assert "Pictures" not in index_page(site_of())
-    assert "Pictures" in index_page(site_of((entry(1), failed())))
+    assert "Pictures" not in render_index_page(site_of())
+    assert "Pictures" in render_index_page(site_of((entry(1), failed())))
 
 
 def test_runs_without_a_verdict_or_with_a_made_up_id_are_listed():
@@ -591,10 +593,10 @@ def test_runs_without_a_verdict_or_with_a_made_up_id_are_listed():
         RunEntry("99991399T999999999Z-00000000", HEAD, "foreign"),
         RunEntry("00000000T000000000Z-00000000", HEAD, "corrupt"),
     ]
-    site = Site(tuple(SiteRun(run) for run in odd), statistics(odd, {}, lambda run: None))
+    site = Site(tuple(SiteRun(run) for run in odd), compute_statistics(odd, {}, lambda run: None))
     page = page_of(site)
     assert [row[1].text_content() for row in page.xpath("//table[@id='list']//tbody/tr")] == [
         "foreign",
         "corrupt",
     ]
-    assert index_page(site) == index_page(site)
+    assert render_index_page(site) == render_index_page(site)

@@ -18,7 +18,7 @@ from written_runs import ATTACK
 from vibe_gate.domain.summary import Cost
 from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
 from vibe_gate.receipts.verify_range import Verification
-from vibe_gate.report.site import Site, index_page
+from vibe_gate.report.site import Site, render_index_page
 
 pytestmark = [
     pytest.mark.slow,
@@ -70,7 +70,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
                      for at in range(MANY)), title="a title of a commit, as long as people write them")  # fmt: skip
     made = {"small": small(), "hostile": small(ATTACK), "many": many}
     for name, site in made.items():
-        (folder / f"{name}.html").write_text(index_page(site), "utf-8")
+        (folder / f"{name}.html").write_text(render_index_page(site), "utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in made}
 
 

@@ -10,8 +10,8 @@ import pytest
 from domain.changes import file_change
 
 from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE
-from vibe_gate.report.anchors import anchors
-from vibe_gate.report.suggestions import suggestion_of, suggestions
+from vibe_gate.report.anchors import read_anchors
+from vibe_gate.report.suggestions import make_suggestions, read_suggestion_marker
 
 HEAD = b"".join(b"line %d\n" % number for number in range(1, 9))
 BLOCK = re.compile(r"^(`{3,})suggestion\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
@@ -27,7 +27,7 @@ def brought(lines: int = 8, path: str = "a.py"):
         name,
         lines,
     )
-    return anchors(header + body)
+    return read_anchors(header + body)
 
 
 def committed(head: bytes, comment) -> bytes:
@@ -66,11 +66,11 @@ def committed(head: bytes, comment) -> bytes:
     ],
 )
 def test_a_committed_suggestion_is_what_the_agent_made(after):
-    (comment,) = suggestions(
+    (comment,) = make_suggestions(
         (file_change("a.py", HEAD, after),), (), brought(), "is elsewhere"
     ).comments
     assert committed(HEAD, comment) == after
-    assert suggestion_of(comment.body) == comment.fingerprint
+    assert read_suggestion_marker(comment.body) == comment.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_committed_suggestion_is_what_the_agent_made(after):
     ],
 )  # fmt: skip
 def test_what_cannot_be_committed_so_is_not_suggested_but_counted(file, steering, lines):
-    made = suggestions((file,), steering, lines, "is made.patch")
+    made = make_suggestions((file,), steering, lines, "is made.patch")
     assert (
         made.comments == ()
         and made.note.startswith("0 of 1 change ")

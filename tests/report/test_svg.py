@@ -30,7 +30,7 @@ def boxes(drawn: str) -> list[tuple[str, float]]:
 
 
 def test_columns_are_as_high_as_their_figures_and_lead_to_what_they_count() -> None:
-    drawn = svg.columns(DAYS, SERIES, lambda value: f"{value:.0f}")
+    drawn = svg.draw_columns(DAYS, SERIES, lambda value: f"{value:.0f}")
     (passed, three), (_, one), (failed, eight) = boxes(drawn)
     assert (passed, failed) == ("pass", "fail")
     assert (three / one, eight / one) == pytest.approx((3, 8), rel=0.01)
@@ -39,16 +39,16 @@ def test_columns_are_as_high_as_their_figures_and_lead_to_what_they_count() -> N
 
 
 def test_rows_lines_and_ranges_have_names_and_figures() -> None:
-    rows = svg.rows(
+    rows = svg.draw_rows(
         [Bar("quality/types", (Part(2, "2 right"), Part(1, "1 wrong")), "3 findings", "#c=1")],
         SERIES,
     )
     widths = [float(box.get("width")) for box in parsed(rows).iter("rect")]
     assert widths[0] == pytest.approx(2 * widths[1], rel=0.01)
     assert "3 findings" in "".join(parsed(rows).itertext())
-    lines = parsed(svg.lines(DAYS, SERIES, str))
+    lines = parsed(svg.draw_lines(DAYS, SERIES, str))
     assert [len(line.get("points").split()) for line in lines.iter("polyline")] == [2, 2]
-    (reach,) = (line for line in parsed(svg.ranges([Range("a", Interval(0.5, 0.25, 0.75), "")])).iter("line")
+    (reach,) = (line for line in parsed(svg.draw_ranges([Range("a", Interval(0.5, 0.25, 0.75), "")])).iter("line")
                 if line.get("class") == "reach")  # fmt: skip
     assert (
         float(reach.get("x2")) - float(reach.get("x1")) == (svg.WIDTH - svg.NAME - svg.FIGURE) / 2
@@ -57,10 +57,10 @@ def test_rows_lines_and_ranges_have_names_and_figures() -> None:
 
 def test_what_stands_in_one_column_has_one_middle() -> None:
     (dot,), (box,) = (parsed(of(DAYS[:1], SERIES[:1], str)).xpath(f"//*[local-name() = '{name}']")
-                      for of, name in ((svg.lines, "circle"), (svg.columns, "rect")) )  # fmt: skip
+                      for of, name in ((svg.draw_lines, "circle"), (svg.draw_columns, "rect")) )  # fmt: skip
     (day,) = (
         text
-        for text in parsed(svg.lines(DAYS[:1], SERIES[:1], str)).iter("text")
+        for text in parsed(svg.draw_lines(DAYS[:1], SERIES[:1], str)).iter("text")
         if text.text == "10-01"
     )
     assert float(dot.get("cx")) == float(day.get("x"))
@@ -74,7 +74,7 @@ def test_names_of_dots_do_not_touch() -> None:
         "claude-haiku-4-5 (cached)": 0.0058,
     }
     drawn = parsed(
-        svg.dots([Dot(name, usd, Interval(1.0, 0.3, 1.0), "") for name, usd in models.items()])
+        svg.draw_dots([Dot(name, usd, Interval(1.0, 0.3, 1.0), "") for name, usd in models.items()])
     )
     names = [text for text in drawn.iter("text") if text.text in models]
     ends = [(float(each.get("x")), -1 if each.get("class") == "end" else 1) for each in names]
@@ -92,15 +92,15 @@ def test_names_of_dots_do_not_touch() -> None:
     ("most", "last"), [(0, 0), (0.0003, 0.0003), (1, 1), (7, 8), (999, 1000), (math.inf, 0)]
 )
 def test_an_axis_ends_at_a_round_figure(most: float, last: float) -> None:
-    assert svg.ticks(most)[-1] == pytest.approx(last)
-    assert len(svg.ticks(most)) <= 6
+    assert svg.axis_ticks(most)[-1] == pytest.approx(last)
+    assert len(svg.axis_ticks(most)) <= 6
 
 
 @pytest.mark.parametrize(
     ("seconds", "last"), [(0.011, "10 ms"), (1.5, "1500 ms"), (50, "40 s"), (9_000, "2 h")]
 )
 def test_a_time_axis_has_the_unit_that_people_would_take(seconds: float, last: str) -> None:
-    drawn = svg.lanes([Lane("a", (Span(0, seconds, 0, "all"),), "all")], SERIES, seconds)
+    drawn = svg.draw_lanes([Lane("a", (Span(0, seconds, 0, "all"),), "all")], SERIES, seconds)
     assert [text.text for text in parsed(drawn).iter("text") if text.get("class") == "tick middle"][
         -1
     ] == last
@@ -110,14 +110,14 @@ def test_names_of_others_are_text_cut_and_visible() -> None:
     name = ATTACK * 2_000
     bars = [Bar(name, (Part(1, name, f"#{name}"),), name)]
     for drawn in (
-        svg.columns(bars, [Series(name, "s0")], lambda _: name),
-        svg.rows(bars, [Series(name, "s0")]),
+        svg.draw_columns(bars, [Series(name, "s0")], lambda _: name),
+        svg.draw_rows(bars, [Series(name, "s0")]),
     ):
         assert [one.tag for one in parsed(drawn).iter() if one.tag in {"script", "img"}] == []
         assert "\u202e" not in drawn
         titles = [title.text for title in parsed(drawn).iter("title")]
         assert max(map(len, titles)) == svg.MOST_TITLE
-    assert svg.columns([], SERIES, str) == svg.columns([], SERIES, str)
+    assert svg.draw_columns([], SERIES, str) == svg.draw_columns([], SERIES, str)
 
 
 PATH = "src/services/payments/adapters/stripe.py"
@@ -140,9 +140,9 @@ def test_a_name_beside_a_bar_takes_the_room_that_it_needs_and_keeps_its_end(
 ) -> None:
     interval = Interval(0.5, 0.25, 0.75)
     pictures = [
-        svg.rows([Bar(name, (Part(1, "1"),), "1") for name in names], SERIES),
-        svg.ranges([Range(name, interval, "1 of 2") for name in names]),
-        svg.lanes([Lane(name, (Span(0, 1, 0, "all"),), "1 s") for name in names], SERIES, 1),
+        svg.draw_rows([Bar(name, (Part(1, "1"),), "1") for name in names], SERIES),
+        svg.draw_ranges([Range(name, interval, "1 of 2") for name in names]),
+        svg.draw_lanes([Lane(name, (Span(0, 1, 0, "all"),), "1 s") for name in names], SERIES, 1),
     ]
     for picture in pictures:
         shown = [text.text for text in parsed(picture).iter("text") if text.get("class") == "end"]

@@ -30,7 +30,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import CacheUse, Cost, Trusted
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report import sentences
-from vibe_gate.report.verdict_screen import render
+from vibe_gate.report.verdict_screen import render_screen
 
 UNANSWERED = Vote(
     outcome="error", said=None, reason="HTTP 400", turn="nodes/judge-quality/turn-001"
@@ -38,7 +38,7 @@ UNANSWERED = Vote(
 
 
 def screen(made, notes=(), width=80, every=True) -> str:
-    return render(made, notes, width, every=every).plain
+    return render_screen(made, notes, width, every=every).plain
 
 
 NEITHER = Vote(outcome="not_applicable", said="not_applicable", reason="r")
@@ -427,7 +427,10 @@ def test_a_waiver_is_a_sentence_of_its_own():
     found = [
         finding(f"{why} | bad", level="notice", criterion="x", waiver=why) for why in (two, one)
     ]
-    assert sentences.reason("quality", both, found) == f"2 lines; e | f. Accepted: {two}; {one}."
+    assert (
+        sentences.criterion_reason("quality", both, found)
+        == f"2 lines; e | f. Accepted: {two}; {one}."
+    )
 
 
 def test_a_reason_that_repeats_is_told_once():

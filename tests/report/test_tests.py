@@ -16,8 +16,8 @@ from vibe_gate.domain.attempt import TestedRun
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.calibration import share
 from vibe_gate.report.run_figures import RunFigures
-from vibe_gate.report.site import Site, SiteRun, index_page
-from vibe_gate.report.statistics import statistics
+from vibe_gate.report.site import Site, SiteRun, render_index_page
+from vibe_gate.report.statistics import compute_statistics
 
 FIRST = datetime(2026, 11, 27, 12, tzinfo=UTC)
 KEY = "a" * 40
@@ -48,7 +48,7 @@ def session(*attempts: Sequence[SiteRun], **more) -> Site:
     )
     return Site(
         tuple(runs),
-        statistics([run.entry for run in runs], {}, lambda entry: None),
+        compute_statistics([run.entry for run in runs], {}, lambda entry: None),
         is_session=True,
         **more,
     )
@@ -88,7 +88,7 @@ def interval(passed: int, decided: int) -> list[str]:
 
 
 def test_a_test_is_a_row_a_model_a_column_and_an_attempt_a_link_to_its_page(site):
-    page = html.fromstring(index_page(site))
+    page = html.fromstring(render_index_page(site))
     assert grid(page) == [
         ["Test", SONNET, HAIKU, "Passed", "Share", "95 % interval", "USD an attempt"],
         [FIX, "✓✓✗✓?3 of 4", "✗✗E0 of 2", *interval(3, 6), "0.0163"],
@@ -104,7 +104,7 @@ def test_a_test_is_a_row_a_model_a_column_and_an_attempt_a_link_to_its_page(site
 
 
 def test_the_pictures_tell_cost_against_pass_rate_and_lead_to_the_runs(site):
-    page = html.fromstring(index_page(site))
+    page = html.fromstring(render_index_page(site))
     assert figure(page, "cost-and-rate")[1:] == [
         [SONNET, "2", *interval(5, 6), "0.0171", "0.1200"], [HAIKU, "1", *interval(0, 2), "0.0100", "0.0300"],
     ]  # fmt: skip
@@ -121,16 +121,16 @@ def test_the_pictures_tell_cost_against_pass_rate_and_lead_to_the_runs(site):
 
 def test_an_attempt_costs_what_its_agents_did_and_leads_to_the_judge_that_failed_it(site):
     page = html.fromstring(
-        index_page(session(attempt(FIX, SONNET, "failed", 1, 0.5, "pass", "fail")))
+        render_index_page(session(attempt(FIX, SONNET, "failed", 1, 0.5, "pass", "fail")))
     )
     (mark,) = page.xpath("//a[starts-with(@class, 'attempt')]")
     assert mark.get("title") == "failed, $0.5000, 4.5 s"
     assert mark.get("href").startswith("runs/20261127T120001002Z")
     assert figure(page, "cost-and-rate")[1][-2:] == ["0.5000", "0.5000"]
-    unpriced = html.fromstring(index_page(session(attempt(FIX, SONNET, "failed", 1, None))))
+    unpriced = html.fromstring(render_index_page(session(attempt(FIX, SONNET, "failed", 1, None))))
     assert (figure(unpriced, "cost-and-rate"), grid(unpriced)[1][-1]) == ([], "")
     both = session(attempt(FIX, SONNET, "failed", 1, None), attempt(FIX, SONNET, "passed", 2))
-    assert figure(html.fromstring(index_page(both)), "cost-and-rate")[1][-2:] == [
+    assert figure(html.fromstring(render_index_page(both)), "cost-and-rate")[1][-2:] == [
         "0.0100",
         "0.0100 + ?",
     ]
@@ -141,17 +141,17 @@ def test_what_came_to_no_run_stands_with_the_models_of_the_test():
     bare = tuple(TestedRun(test=test, model="", attempt="0", result="undecided", repetition=2)
                  for test in (READ, "test_new.py::test_new"))  # fmt: skip
     site = session(*results(READ, SONNET, "+", numbers), without_runs=bare)
-    assert [row[:3] for row in grid(html.fromstring(index_page(site)))] == [
+    assert [row[:3] for row in grid(html.fromstring(render_index_page(site)))] == [
         ["Test", SONNET, "no model"], ["test_new.py::test_new", "", "?"], [READ, "✓?1 of 1", ""],
         ["All", "1 of 1100% (3% to 100%)", ""],
     ]  # fmt: skip
-    assert index_page(site) == index_page(
+    assert render_index_page(site) == render_index_page(
         session(*results(READ, SONNET, "+", count(1)), without_runs=bare[::-1])
     )
 
 
 def test_no_attempt_and_a_store_without_tests_have_no_grid():
-    page = html.fromstring(index_page(session()))
+    page = html.fromstring(render_index_page(session()))
     assert page.xpath("//section/@id") == ["runs"]
     assert "No agent ran." in page.text_content()
 
@@ -161,7 +161,7 @@ def test_numbers_stand_by_their_value_and_long_ids_are_told_apart():
         f"t.py::t[{'x' * 400}{end}]" for end in "ab"
     ]
     site = session(*(attempt(name, SONNET, "passed", at) for at, name in enumerate(names)))
-    shown = [row[0] for row in grid(html.fromstring(index_page(site)))[1:-1]]
+    shown = [row[0] for row in grid(html.fromstring(render_index_page(site)))[1:-1]]
     assert shown[:2] == ["t.py::t[9]", "t.py::t[10]"]
     assert [name[-5:] for name in shown[2:]] == ["xxxx…", "… (2)"]
 
@@ -169,7 +169,7 @@ def test_numbers_stand_by_their_value_and_long_ids_are_told_apart():
 def test_names_of_others_are_text_cut_and_visible():
     hostile = f"t.py::t[{ATTACK}\ud800{'x' * 1_000_000}]"
     runs = attempt(hostile, ATTACK * 50, "passed", 1)
-    text = index_page(
+    text = render_index_page(
         session(
             runs, without_runs=(TestedRun(test=ATTACK, model=ATTACK, attempt="", result="error"),)
         )
@@ -184,4 +184,4 @@ def test_names_of_others_are_text_cut_and_visible():
     dear = [
         attempt(READ, SONNET, "passed", number, 1e308) for number in (1, 2)
     ]  # infinity, added up
-    assert "cost-and-rate" in index_page(session(*dear))
+    assert "cost-and-rate" in render_index_page(session(*dear))

@@ -16,7 +16,7 @@ from test_tests import FIX, HAIKU, READ, SONNET, attempt, results, session
 from written_runs import ATTACK
 
 from vibe_gate.domain.attempt import TestedRun
-from vibe_gate.report.site import Site, index_page
+from vibe_gate.report.site import Site, render_index_page
 
 pytestmark = [
     pytest.mark.slow,
@@ -54,7 +54,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("tests")
     made = {"small": small(), "hostile": small(ATTACK), "many": many(), "none": session()}
     for name, site in made.items():
-        (folder / f"{name}.html").write_text(index_page(site), "utf-8")
+        (folder / f"{name}.html").write_text(render_index_page(site), "utf-8")
     for run in made["small"].runs:
         (folder / "runs").mkdir(exist_ok=True)
         (folder / run.page).write_text(f"the page of {run.entry.run_id}", "utf-8")

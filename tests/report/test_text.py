@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.report.markdown import prose
+from vibe_gate.report.markdown import escape_prose
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_the_result_is_encodable_on_one_line_and_stays_as_it_is(text):
     ],
 )
 def test_a_code_span_takes_no_half_arrow_and_a_sentence_keeps_its_backticks(text, expected):
-    assert prose(text) == expected
+    assert escape_prose(text) == expected

@@ -6,7 +6,7 @@ import pytest
 
 from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
 from vibe_gate.receipts.verify_range import Verification
-from vibe_gate.report.verified import document, lines
+from vibe_gate.report.verified import build_verify_document, render_verify_lines
 
 COMMIT = ChangeIdentity("c" * 40, "b" * 40, "a" * 40, "", title="Add")
 RUN = "run `vibe-gate review --commit cccccccccccc`"
@@ -21,9 +21,9 @@ def verified(status: CommitStatus) -> Verification:
 
 def test_unsigned_is_said_once():
     found = verified(CommitStatus("unsigned", "unsigned"))
-    assert [line for line in lines(found) if line.strip() == "unsigned"] == []
-    assert lines(found)[0].startswith("? cccccccccccc  unsigned ")
-    assert document(found)["commits"][0]["why"] == "unsigned"
+    assert [line for line in render_verify_lines(found) if line.strip() == "unsigned"] == []
+    assert render_verify_lines(found)[0].startswith("? cccccccccccc  unsigned ")
+    assert build_verify_document(found)["commits"][0]["why"] == "unsigned"
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_unsigned_is_said_once():
 )
 def test_a_long_reason_has_several_lines_and_its_command_one(status, why, below):
     found = verified(CommitStatus(status, f"{why}: {RUN}"))
-    assert lines(found)[1 : 1 + len(below)] == [f"    {line}" for line in below]
-    assert document(found)["commits"][0]["why"] == f"{why}: {RUN}"
+    assert render_verify_lines(found)[1 : 1 + len(below)] == [f"    {line}" for line in below]
+    assert build_verify_document(found)["commits"][0]["why"] == f"{why}: {RUN}"

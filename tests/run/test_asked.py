@@ -23,7 +23,7 @@ from wire import answer, answering
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.errors import UsageError
-from vibe_gate.report.annotations import check_run
+from vibe_gate.report.annotations import make_check_run
 from vibe_gate.report.comment import render_comment
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import Round
@@ -171,7 +171,7 @@ def test_a_prompt_never_leaves_the_clone_in_what_is_posted_kept_shared_or_export
         round=Round(number=1, head="", new=done.summary.findings),
     )
     assert "asked was: (request left out)." in render_comment(report)
-    assert nothing_of_it(render_comment(report), str(check_run(report)), *done.notes)
+    assert nothing_of_it(render_comment(report), str(make_check_run(report)), *done.notes)
     assert all("(request left out)" in one.message for one in done.summary.findings)
     with open_state(repo.path / ".git") as state:
         rows = state.file.read("SELECT answer FROM answers")

@@ -226,7 +226,7 @@ def test_what_is_not_known_is_unknown(history):
     history.commit("Before any session")
     origins = history.origins("a.py")
     assert [one.by for one in origins] == ["unknown", "unknown"]
-    assert blame_rows.text("a.py", "", origins, {}, str).plain.endswith(
+    assert blame_rows.render_blame_row("a.py", "", origins, {}, str).plain.endswith(
         "\nunknown: no session was captured at that time\n"
     )
 

@@ -28,8 +28,7 @@ from vibe_gate.domain.replayed import NOT_YET, ReplayRow, RubricChoice, compared
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.git import open_repository
-from vibe_gate.report.replays import lines
-from vibe_gate.report.replays import sentences as replay_sentences
+from vibe_gate.report.replays import render_replay_lines, replay_sentences
 from vibe_gate.run.replay import planned
 from vibe_gate.run.run_documents import nothing
 from vibe_gate.store.run_list import find_bundles
@@ -351,7 +350,7 @@ def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_an
         for how in ("not_applicable", "abstain")
     ]
     assert [(row.open, row.unasked, row.shown) for row in rows] == [(True, 2, ())] * 2
-    assert [*lines(rows)] == [
+    assert [*render_replay_lines(rows)] == [
         "0 of 2 could be judged again (no API key: set ANTHROPIC_API_KEY); $0.00.",
     ]
     assert not compared(
@@ -365,7 +364,7 @@ def test_a_run_that_is_not_replayed_yet_is_no_run_that_cannot_be_replayed():
         ReplayRow(run_id="b", why=NOT_YET),
         ReplayRow(run_id="c", why="gone"),
     ]
-    assert [*lines(rows)] == [
+    assert [*render_replay_lines(rows)] == [
         "not replayed yet: 2 runs", "cannot be replayed: 1 run", "  c: gone",
         "0 of 1 could be judged again (gone); $0.00.",
     ]  # fmt: skip

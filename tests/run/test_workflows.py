@@ -15,7 +15,7 @@ from scripted_messages_api import MessagesRequest, ToolUse, Turn
 from wire import answering
 from working import CHECKED, FIXED, FIXER, WORSE, WorkingRepo, says, writes
 
-from vibe_gate.report.html import page as page_of
+from vibe_gate.report.html import render_run_page as page_of
 from vibe_gate.store.run_list import find_bundles
 from vibe_gate.store.run_result import read_bundle
 

@@ -23,16 +23,16 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
-from vibe_gate.report.anchors import anchors
+from vibe_gate.report.anchors import read_anchors
 from vibe_gate.report.annotations import (
     FINDING_MARKER,
-    check_run,
-    commands,
-    finding_of,
-    fixed_body,
-    review_comments,
+    make_check_run,
+    make_review_comments,
+    mark_fixed,
+    read_finding_marker,
+    render_workflow_commands,
 )
-from vibe_gate.report.comment import MARKER, render_comment, render_job_summary, state_of
+from vibe_gate.report.comment import MARKER, read_comment_state, render_comment, render_job_summary
 from vibe_gate.report.comment_markup import DOCS
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
@@ -123,8 +123,10 @@ def patch(path: str, text: str) -> str:
 
 
 def documents(report: Report, text: str) -> dict[str, str]:
-    run = check_run(report, (text,))
-    made = review_comments(report, anchors(report.patch.encode("utf-8", "surrogateescape")))
+    run = make_check_run(report, (text,))
+    made = make_review_comments(
+        report, read_anchors(report.patch.encode("utf-8", "surrogateescape"))
+    )
     bodies = {f"review {index}": one.body for index, one in enumerate(made)}
     return {
         "comment": render_comment(report, (text,)),
@@ -132,7 +134,7 @@ def documents(report: Report, text: str) -> dict[str, str]:
         "check summary": run.summary,
         "check text": run.text,
         **bodies,
-        **{f"fixed {name}": fixed_body(body, HEAD, LINKS) for name, body in bodies.items()},
+        **{f"fixed {name}": mark_fixed(body, HEAD, LINKS) for name, body in bodies.items()},
     }
 
 
@@ -175,15 +177,15 @@ def test_each_document_shows_their_text_as_text_can_be_sent_and_keeps_marker_and
         assert len(markdown.encode()) <= limits.get(what, 60_000)
         assert not {"\r", "\0"} & set(markdown)
         if what.startswith(("review", "fixed")):
-            assert finding_of(markdown) in {"a" * 16, "c" * 16, "9" * 16}
-    for note in check_run(report).annotations:
+            assert read_finding_marker(markdown) in {"a" * 16, "c" * 16, "9" * 16}
+    for note in make_check_run(report).annotations:
         assert len(note.message.encode()) < 64_000
         assert "\x1b" not in note.message + note.title + note.raw_details
     body = render_comment(report, (text,))
-    state = state_of(body)
+    state = read_comment_state(body)
     assert body.startswith("<!-- vibe-gate:summary") and state is not None
     assert (state.head, state.number) == (HEAD, 2)
-    assert state_of(text) is None
+    assert read_comment_state(text) is None
     assert load_state(text) is None
 
 
@@ -202,7 +204,7 @@ def test_the_document_has_the_same_parts_as_with_plain_words_and_theirs_can_be_r
 def test_no_workflow_command_of_theirs_is_obeyed():
     for name in WORDS:
         text = HOSTILE[name]
-        lines = commands(told(text), "TOKEN", (text,)).splitlines()
+        lines = render_workflow_commands(told(text), "TOKEN", (text,)).splitlines()
         stop, start = lines.index("::stop-commands::TOKEN"), lines.index("::TOKEN::")
         assert (start, len(lines[:stop]) <= 30) == (len(lines) - 1, True), name
         assert not any("::TOKEN::" in line for line in lines[stop + 1 : start]), name
@@ -266,4 +268,4 @@ def test_permalinks_are_percent_encoded(path, line, end, ending):
 def test_a_name_cannot_end_the_marker():
     body = render_comment(replace(told("x"), name="--> <img> a--b/c"))
     assert body.split("\n")[0].count("-->") == 1
-    assert state_of(body) is not None
+    assert read_comment_state(body) is not None

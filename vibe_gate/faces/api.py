@@ -131,7 +131,7 @@ def _missing_key_note(review: Review) -> tuple[str, ...]:
     """The note that a key is missing, if a review passed without the questions that need one."""
     questions = review.summary.unasked
     if not questions or not isinstance(questions[0].cause, NoKey):
-        return sentences.key_advice(review.summary)
+        return sentences.missing_key_note(review.summary)
     count = counted(len(questions), "question")
     return (f"{count} {questions[0].reason}. Set ANTHROPIC_API_KEY and review again to ask them.",)
 

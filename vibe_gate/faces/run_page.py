@@ -16,8 +16,8 @@ from vibe_gate.faces import progress
 from vibe_gate.gate import traces
 from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.git import Repository
-from vibe_gate.report.html import page
-from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, nobody
+from vibe_gate.report.html import render_run_page
+from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, no_authors
 from vibe_gate.report.html.view import EarlierRound
 from vibe_gate.run import rounds
 from vibe_gate.run.line_origins import MAX_FILES, line_origins
@@ -43,14 +43,14 @@ def page_of(
         return repository is not None and shares_prompts(repository) if prompts is None else prompts
 
     who_wrote = (
-        nobody
+        no_authors
         if repository is None or not result.complete
         else LineAuthors(repository, result, may)
     )
     try:
         has_conversations = may_leave(result.about.get("shown")) or may()
         return progress.run(
-            page(result, who_wrote, conversations=has_conversations, earlier=earlier)
+            render_run_page(result, who_wrote, conversations=has_conversations, earlier=earlier)
         )
     except ArithmeticError as error:  # a turn's tokens, say; the bundle may be anybody's
         where = paths.quote(str(result.bundle_dir))

@@ -41,7 +41,7 @@ class Anchors(Struct, frozen=True):
         return any((held, side) in self.places for side in ("LEFT", "RIGHT"))
 
 
-def anchors(patch: bytes) -> Anchors:
+def read_anchors(patch: bytes) -> Anchors:
     """The anchors of a patch as git writes it. A hunk that does not add up has none: redaction made
     a line of several.
 

@@ -23,9 +23,9 @@ from vibe_gate.report.comment_findings import test_fold
 from vibe_gate.report.comment_markup import link_commit
 from vibe_gate.report.comment_opening import claimed_verdict, deciding_facts
 from vibe_gate.report.links import Links
-from vibe_gate.report.markdown import code, fit, prose
+from vibe_gate.report.markdown import escape_code, escape_prose, fit_blocks
 from vibe_gate.report.report import Report
-from vibe_gate.report.reported_finding import identity
+from vibe_gate.report.reported_finding import finding_identity
 
 MAX_TEXT = 65_000
 """Bytes of summary and of text; GitHub takes 65,535 characters each."""
@@ -39,7 +39,7 @@ rest is counted.
 """
 
 
-def check_run(
+def make_check_run(
     report: Report, downgrades: Sequence[str] = (), at_lines: Collection[str] = ()
 ) -> CheckRun:
     """The check run of the reviewed commit: new and open findings as annotations, the gravest
@@ -51,12 +51,12 @@ def check_run(
     shown = [
         one
         for one in queries.worst_first(report.round.shown, report.summary)
-        if identity(one) not in at_lines
+        if finding_identity(one) not in at_lines
     ]
     able = [
         (one, each)
         for one in shown
-        if one.path not in deleted and (each := annotation(one, report))
+        if one.path not in deleted and (each := annotate_finding(one, report))
     ]
     made = able[:MAX_ANNOTATIONS]
     if len(made) < len(able):
@@ -65,18 +65,18 @@ def check_run(
         )
         downgrades = (*downgrades, said)
     parts = check_summary_blocks(
-        report, downgrades, {*at_lines, *(identity(one) for one, _ in able)}
+        report, downgrades, {*at_lines, *(finding_identity(one) for one, _ in able)}
     )
     return CheckRun(
-        title=title(report),
-        summary=fit(parts, MAX_TEXT, "the job's summary"),
+        title=check_title(report),
+        summary=fit_blocks(parts, MAX_TEXT, "the job's summary"),
         text="",
-        conclusion=conclusion(report),
+        conclusion=check_conclusion(report),
         annotations=tuple(each for _, each in made),
     )
 
 
-def conclusion(report: Report) -> Conclusion:
+def check_conclusion(report: Report) -> Conclusion:
     """What the forge is told: neutral of anything but a pass if that is not to block."""
     if report.summary.exit_code == PASS:
         return "success"
@@ -85,39 +85,39 @@ def conclusion(report: Report) -> Conclusion:
     return "action_required" if report.summary.exit_code == POLICY_CHANGED else "failure"
 
 
-def title(report: Report) -> str:
+def check_title(report: Report) -> str:
     """The verdict and what decided, as plain text on one line; the comment says the same."""
     would = "" if report.blocks or report.summary.exit_code == PASS else "would have failed: "
     text = would + safe(" · ".join([claimed_verdict(report), *deciding_facts(report)]))
     return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"
 
 
-def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
+def annotate_finding(finding: Finding, report: Report) -> CheckAnnotation | None:
     """The finding at its lines; None where the forge could not show it: no file, or no path that is
     text.
     """
-    path = own_path(finding.path)
+    path = forge_path(finding.path)
     if not path:
         return None
     line, end = queries.lines_after(finding)
-    against = queries.counterexample(finding, report.summary)
+    against = queries.counterexample_of(finding, report.summary)
     details = [f"Counterexample: {safe(against)}"] if against else []
     if finding.second_look is not UNSET:
-        details.append(safe(sentences.second_look(finding.second_look)))
-        lines = queries.preventing(finding.second_look)
-        details += [safe(f"{sentences.place_of(one)}: {one.quote}") for one in lines]
+        details.append(safe(sentences.second_look_sentence(finding.second_look)))
+        lines = queries.refuting_lines(finding.second_look)
+        details += [safe(f"{sentences.place_words_of(one)}: {one.quote}") for one in lines]
     if finding.proof is not UNSET:
-        details.append(safe(sentences.proof(finding.proof)))
+        details.append(safe(sentences.proof_sentence(finding.proof)))
         details += [f"Repeat: {safe(finding.proof.command)}"] if finding.proof.test else []
     details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
     if advice := queries.advice_behind(finding, report.summary):
-        details.append(f"Would have blocked: {safe(sentences.badge(advice))}")
+        details.append(f"Would have blocked: {safe(sentences.criterion_badge(advice))}")
     return CheckAnnotation(
         path=path,
         start_line=line,
         end_line=end,
         annotation_level=finding.level,
-        message=sentences.message(finding),
+        message=sentences.located_message(finding),
         title=_named(finding, report.summary),
         raw_details="\n".join(details),
     )
@@ -125,11 +125,11 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
 
 def _named(finding: Finding, summary: Summary) -> str:
     """The criterion, and how a judge's finding is known: the raw details are folded."""
-    known = queries.basis(finding, summary)
+    known = queries.finding_basis(finding, summary)
     return (safe(finding.criterion) + (f" ({known})" if known else ""))[:MAX_TITLE]
 
 
-def own_path(shown: str) -> str:
+def forge_path(shown: str) -> str:
     """The path as the forge knows it; "" where there is none, or none that is text."""
     path = paths.unquote(shown)
     try:
@@ -159,7 +159,7 @@ _THUMBS = "<sub>👍 right · 👎 wrong</sub>"
 _PENDING = "<!-- vibe-gate:thread -->"
 
 
-def review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]:
+def make_review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]:
     """The new findings that stand at lines of the diff; what somebody let pass, or was refuted,
     needs no thread.
     """
@@ -167,68 +167,70 @@ def review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]
     made = (
         _comment(one, report, anchors)
         for one in ordered
-        if not (queries.waiver(one) or one.is_refuted)
+        if not (queries.waiver_sentence(one) or one.is_refuted)
     )
     return tuple(comment for comment in made if comment is not None)
 
 
-def finding_of(body: str) -> str:
+def read_finding_marker(body: str) -> str:
     """The fingerprint of the finding that a comment of ours is about, "" for any other comment."""
     lines = body.splitlines()
     found = _MARKED.match(lines[0].rstrip()) if lines else None
     return found[1] if found else ""
 
 
-def fixed_body(old_body: str, commit: str, links: Links | None = None) -> str:
+def mark_fixed(old_body: str, commit: str, links: Links | None = None) -> str:
     """The comment of a finding that is gone: says so first and keeps what it said; the same text
     where it says so.
     """
-    if is_fixed(old_body) or not finding_of(old_body):
+    if is_marked_fixed(old_body) or not read_finding_marker(old_body):
         return old_body
     return _with_state(old_body, f"{_FIXED}{link_commit(commit, links)}.")
 
 
-def accepted_body(old_body: str, grounds: str) -> str:
+def mark_accepted(old_body: str, grounds: str) -> str:
     """The comment of a finding that people let pass (`grounds`: by whom, until when and why), or
     not any more ("").
 
     The same text if it says so already, and if it says that the finding is fixed.
     """
-    state = _ACCEPTED + prose(grounds) if grounds else ""
-    if is_fixed(old_body) or not finding_of(old_body) or _state(old_body) == state:
+    state = _ACCEPTED + escape_prose(grounds) if grounds else ""
+    if is_marked_fixed(old_body) or not read_finding_marker(old_body) or _state(old_body) == state:
         return old_body
     level, shown = (f"^{_LEVEL}", r"~~\1~~") if grounds else (f"^~~{_LEVEL}~~", r"\1")
     return re.sub(level, shown, _with_state(old_body, state), count=1, flags=re.MULTILINE)
 
 
-def refuted_body(old_body: str, why: str) -> str:
+def mark_refuted(old_body: str, why: str) -> str:
     """The comment of a finding that a second look refuted: says so first and keeps what it said."""
-    state = f"{_REFUTED}by a second look: {prose(why)}"
-    return old_body if is_fixed(old_body) else _with_state(accepted_body(old_body, ""), state)
+    state = f"{_REFUTED}by a second look: {escape_prose(why)}"
+    return (
+        old_body if is_marked_fixed(old_body) else _with_state(mark_accepted(old_body, ""), state)
+    )
 
 
-def is_fixed(body: str) -> bool:
+def is_marked_fixed(body: str) -> bool:
     """Whether a comment of ours says already that its finding is gone."""
     return _state(body).startswith(_FIXED)
 
 
-def is_settled(body: str) -> bool:
+def is_marked_settled(body: str) -> bool:
     """Whether a comment of ours says that its finding is fixed, accepted or refuted: then its
     thread is resolved.
     """
     return bool(_state(body))
 
 
-def is_pending(body: str) -> bool:
+def is_thread_pending(body: str) -> bool:
     """Whether the thread of this comment of ours is not yet what its text says."""
     return body.rstrip().endswith(_PENDING)
 
 
-def with_pending(body: str, pending: bool) -> str:
+def mark_thread_pending(body: str, pending: bool) -> str:
     """The comment with or without a note to later runs that its thread could not be resolved or
     reopened.
     """
-    if is_pending(body) == pending:
+    if is_thread_pending(body) == pending:
         return body
     return (
         f"{body.rstrip()}\n\n{_PENDING}\n"
@@ -244,7 +246,9 @@ def _state(body: str) -> str:
     lines = [line.rstrip() for line in body.splitlines()]
     return (
         lines[1]
-        if finding_of(body) and lines[1:] and lines[1].startswith((_FIXED, _ACCEPTED, _REFUTED))
+        if read_finding_marker(body)
+        and lines[1:]
+        and lines[1].startswith((_FIXED, _ACCEPTED, _REFUTED))
         else ""
     )
 
@@ -257,7 +261,7 @@ def _with_state(body: str, state: str) -> str:
 
 
 def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment | None:
-    path = own_path(finding.path)
+    path = forge_path(finding.path)
     if not path or finding.line == 0:
         return None
     side: DiffSide = "LEFT" if queries.is_removed(finding) else "RIGHT"
@@ -266,31 +270,37 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
         end -= 1
     if not anchors.holds(finding.path, finding.line, end, side):
         return None
-    return LineComment(path, _body(finding, report), end, side, finding.line, identity(finding))
+    return LineComment(
+        path, _body(finding, report), end, side, finding.line, finding_identity(finding)
+    )
 
 
 def _body(finding: Finding, report: Report) -> str:
     name = (
-        f" · {code(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}"
+        f" · {escape_code(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}"
         if finding.fingerprint
         else ""
     )
-    known = f" · {queries.basis(finding, report.summary)}".removesuffix(" · ")
+    known = f" · {queries.finding_basis(finding, report.summary)}".removesuffix(" · ")
     parts = [
-        f"**{finding.level}** · {code(finding.criterion, 64)}{name}{known}",
-        prose(sentences.said(finding)),
+        f"**{finding.level}** · {escape_code(finding.criterion, 64)}{name}{known}",
+        escape_prose(sentences.finding_sentence(finding)),
     ]
-    against = queries.counterexample(finding, report.summary)
+    against = queries.counterexample_of(finding, report.summary)
     if against:
-        parts.append(f"Counterexample: {prose(against, 500)}")
+        parts.append(f"Counterexample: {escape_prose(against, 500)}")
     if finding.proof is not UNSET:
-        parts += [prose(sentences.proof(finding.proof)), test_fold(finding.proof)]
+        parts += [escape_prose(sentences.proof_sentence(finding.proof)), test_fold(finding.proof)]
     if finding.second_look is not UNSET:
-        parts.append(prose(sentences.second_look(finding.second_look)))
+        parts.append(escape_prose(sentences.second_look_sentence(finding.second_look)))
     if advice := queries.advice_behind(finding, report.summary):
-        parts.append(f"Would have blocked: {prose(sentences.badge(advice))}")
+        parts.append(f"Would have blocked: {escape_prose(sentences.criterion_badge(advice))}")
     parts.append(_THUMBS)
-    return f"{FINDING_MARKER}{identity(finding)} -->\n" + "\n\n".join(filter(None, parts)) + "\n"
+    return (
+        f"{FINDING_MARKER}{finding_identity(finding)} -->\n"
+        + "\n\n".join(filter(None, parts))
+        + "\n"
+    )
 
 
 OF_EACH = 10
@@ -299,7 +309,7 @@ OF_EACH = 10
 _COMMANDS = {"failure": "error", "warning": "warning", "notice": "notice"}
 
 
-def commands(
+def render_workflow_commands(
     report: Report, token: str, downgrades: Sequence[str] = (), at_lines: Collection[str] = ()
 ) -> str:
     """A command for the verdict and for the gravest findings that stand nowhere at their lines,
@@ -310,12 +320,12 @@ def commands(
     """
     summary = report.summary
     level = "notice" if summary.exit_code == PASS else "error" if report.blocks else "warning"
-    lines = [_command(level, title(report), {"title": "vibe-gate"})]
+    lines = [_command(level, check_title(report), {"title": "vibe-gate"})]
     left = Counter(dict.fromkeys(_COMMANDS.values(), OF_EACH))
     left[level] -= 1
     for finding in queries.worst_first(report.round.shown, summary):
         name = _COMMANDS[finding.level]
-        if left[name] > 0 and finding.path and identity(finding) not in at_lines:
+        if left[name] > 0 and finding.path and finding_identity(finding) not in at_lines:
             left[name] -= 1
             line, end = (0, 0) if queries.is_removed(finding) else (finding.line, finding.end_line)
             shown = {
@@ -324,11 +334,11 @@ def commands(
                 "endLine": str(end or ""),
             }
             shown["title"] = _named(finding, summary)
-            lines.append(_command(name, safe(sentences.said(finding)), shown))
-    return "\n".join(lines) + "\n" + stopped("\n".join(map(safe, downgrades)), token)
+            lines.append(_command(name, safe(sentences.finding_sentence(finding)), shown))
+    return "\n".join(lines) + "\n" + guard_log_text("\n".join(map(safe, downgrades)), token)
 
 
-def stopped(text: str, token: str) -> str:
+def guard_log_text(text: str, token: str) -> str:
     """Text for the log, between lines that keep the runner from obeying any of it."""
     return f"::stop-commands::{token}\n{text.rstrip()}\n::{token}::\n" if text.strip() else ""
 

@@ -28,7 +28,7 @@ MAX_TOOL = 24
 _STYLES = {"agent": "cyan", "person": "green", "unknown": "yellow"}
 
 
-def document(path: str, revision: str, origins: Sequence[LineOrigin]) -> dict[str, Any]:
+def build_blame_document(path: str, revision: str, origins: Sequence[LineOrigin]) -> dict[str, Any]:
     """The document of `--json`. `revision` is "" of the working tree."""
     return {
         "file": paths.quote(path),
@@ -37,7 +37,7 @@ def document(path: str, revision: str, origins: Sequence[LineOrigin]) -> dict[st
     }
 
 
-def text(
+def render_blame_row(
     path: str,
     revision: str,
     origins: Sequence[LineOrigin],

@@ -23,7 +23,7 @@ MOST_NAME, LEAST_BAR, MOST_BAR = 44, 4, 40
 """Columns."""
 
 
-def sparkline(values: Sequence[float]) -> str:
+def draw_sparkline(values: Sequence[float]) -> str:
     """A character a value, from nothing to the largest."""
     most = max(values, default=0)
     return "".join(
@@ -31,13 +31,13 @@ def sparkline(values: Sequence[float]) -> str:
     )
 
 
-def bar(value: float, most: float, width: int) -> str:
+def draw_bar(value: float, most: float, width: int) -> str:
     """At most `width` characters; of what is not nothing, one at least."""
     return "█" * max(1, round(value / most * width)) if value > 0 and most > 0 else ""
 
 
-def stacked(parts: Sequence[tuple[str, int]], width: int) -> list[Text]:
-    """One bar of all parts, each as long as its share; nothing without parts. `key` says which is
+def draw_stacked_bar(parts: Sequence[tuple[str, int]], width: int) -> list[Text]:
+    """One bar of all parts, each as long as its share; nothing without parts. `draw_key` says which is
     which.
     """
     whole, text, done = sum(count for _, count in parts), Text(), 0
@@ -48,7 +48,7 @@ def stacked(parts: Sequence[tuple[str, int]], width: int) -> list[Text]:
     return [text] if parts else []
 
 
-def key(parts: Sequence[tuple[str, int]]) -> Text:
+def draw_key(parts: Sequence[tuple[str, int]]) -> Text:
     """Numbers and names of the parts, each with what it is drawn with."""
     shown = zip(parts, _fills(len(parts)), strict=True)
     return Text(", ").join(
@@ -61,7 +61,7 @@ def _fills(number: int) -> str:
     return "".join(FILLS[at % len(FILLS)] for at in range(number))
 
 
-def table(
+def draw_bar_table(
     title: str,
     head: str,
     rows: Sequence[tuple[str, str, float]],
@@ -80,21 +80,21 @@ def table(
     figures = max(len(head), *(len(figure) for _, figure, _ in rows))
     room_of_names = max(MOST_NAME, width - figures - MOST_BAR - 4)
     longest_name = min(room_of_names, width - figures - 2)
-    title, *names = (fitted(name, longest_name) for name in (title, *(row[0] for row in rows)))
+    title, *names = (fit_name(name, longest_name) for name in (title, *(row[0] for row in rows)))
     widest = max(map(cell_len, (title, *names)))
     room = min(width - widest - figures - 4, MOST_BAR)
     lines = [Text(), Text(f"{title}{' ' * (widest - cell_len(title))}  {head:>{figures}}", "bold")]
     for name, (_, figure, value) in zip(names, rows, strict=True):
         line = Text(f"{name}{' ' * (widest - cell_len(name))}  {figure:>{figures}}")
         if room >= LEAST_BAR:
-            drawn = bar(value, most or max(value for _, _, value in rows), room)
+            drawn = draw_bar(value, most or max(value for _, _, value in rows), room)
             line.append(f"  {drawn}".rstrip(), style)
             line.append(FILLS[-1] * (room - len(drawn) if most else 0), "dim")
         lines.append(line)
     return lines
 
 
-def wrapped(text: Text, width: int) -> list[Text]:
+def wrap_text(text: Text, width: int) -> list[Text]:
     """Its lines, broken between words."""
     lines = [*text.wrap(Console(), width)]
     for line in lines:
@@ -102,7 +102,7 @@ def wrapped(text: Text, width: int) -> list[Text]:
     return lines
 
 
-def fitted(name: str, columns: int) -> str:
+def fit_name(name: str, columns: int) -> str:
     """Visible, and no wider."""
     text = Text(safe(name))
     text.truncate(columns, overflow="ellipsis")

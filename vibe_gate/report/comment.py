@@ -14,7 +14,7 @@ from vibe_gate.report.comment_findings import earlier_finding_blocks, finding_bl
 from vibe_gate.report.comment_markup import list_first
 from vibe_gate.report.comment_opening import opening_block
 from vibe_gate.report.comment_rubrics import replayed_block, rubric_blocks
-from vibe_gate.report.markdown import Block, fit, prose
+from vibe_gate.report.markdown import Block, escape_prose, fit_blocks
 from vibe_gate.report.report import Report
 from vibe_gate.report.round_state import RoundState, dump_state, explain_state, load_state
 
@@ -26,13 +26,13 @@ _NAME = re.compile(r"[^A-Za-z0-9._/-]")
 _STATE = re.compile(r"<!-- vibe-gate:state ([A-Za-z0-9+/=_-]{1,20000}) -->\Z")
 
 
-def marker(name: str = "") -> str:
+def comment_marker(name: str = "") -> str:
     """The first line of our comment; `name` tells several gates of one repository apart."""
     plain = _NAME.sub(lambda match: f"%{ord(match[0]):x}", name[:100]).replace("--", "-%2d")
     return f"<!-- vibe-gate:summary{' ' + plain if plain else ''} -->"
 
 
-MARKER = marker()
+MARKER = comment_marker()
 """Of the comment of a repository's only gate."""
 
 
@@ -40,11 +40,11 @@ def render_comment(report: Report, downgrades: Sequence[str] = ()) -> str:
     """The comment, `MAX_COMMENT` bytes at most; what does not fit is counted, and said to be
     where.
     """
-    head = f"{marker(report.name)}\n"
-    tail = state_line(_state(report)) if report.round.head else ""
+    head = f"{comment_marker(report.name)}\n"
+    tail = render_state_line(_state(report)) if report.round.head else ""
     room = MAX_COMMENT - len(head) - len(tail)
     parts = _blocks(report, downgrades)
-    return head + fit(parts, room, "the job's summary") + tail
+    return head + fit_blocks(parts, room, "the job's summary") + tail
 
 
 def _state(report: Report) -> RoundState:
@@ -55,12 +55,12 @@ def _state(report: Report) -> RoundState:
     return explain_state(state, report.summary, run)
 
 
-def state_line(state: RoundState) -> str:
+def render_state_line(state: RoundState) -> str:
     """The end of a comment of ours: what the next round has to know, unseen."""
     return f"\n<!-- vibe-gate:state {dump_state(state)} -->\n"
 
 
-def state_of(body: str) -> RoundState | None:
+def read_comment_state(body: str) -> RoundState | None:
     """The state in a comment of ours, from its last line and nowhere else."""
     lines = body.rstrip().splitlines()
     if len(lines) < 2 or not lines[0].startswith(MARKER.removesuffix(" -->")):
@@ -107,7 +107,9 @@ def check_summary_blocks(
 def _downgrades_block(downgrades: Sequence[str]) -> Block:
     """What could not be posted, in sight: below the folds."""
     return Block(
-        f"**Not everything was posted:**\n\n{list_first(downgrades, prose)}" if downgrades else "",
+        f"**Not everything was posted:**\n\n{list_first(downgrades, escape_prose)}"
+        if downgrades
+        else "",
         0,
     )
 
@@ -118,4 +120,4 @@ MAX_SUMMARY = 1_000_000
 
 def render_job_summary(report: Report, downgrades: Sequence[str] = ()) -> str:
     """The comment's parts and the findings that it held back; `MAX_SUMMARY` bytes at most."""
-    return fit(_blocks(report, downgrades, held=True), MAX_SUMMARY, "the bundle")
+    return fit_blocks(_blocks(report, downgrades, held=True), MAX_SUMMARY, "the bundle")

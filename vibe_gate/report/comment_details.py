@@ -9,7 +9,14 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import FAIL
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.comment_markup import is_commit, link_commit, list_first
-from vibe_gate.report.markdown import Block, code, fence, fold, link, prose
+from vibe_gate.report.markdown import (
+    Block,
+    escape_code,
+    escape_prose,
+    fence_code,
+    link_code,
+    render_fold,
+)
 from vibe_gate.report.report import Report
 
 
@@ -20,24 +27,24 @@ def details_block(report: Report) -> Block:
     summary = report.summary
     if not summary.run_id:
         return Block("")
-    change, score = summary.change, queries.score(summary)
+    change, score = summary.change, queries.lowest_score(summary)
     size = f"{counted(len(change.files), 'file')} (+{change.added:,} −{change.deleted:,})"
     about = (
         link_commit(change.head_commit, report.links)
         if change.head_commit
-        else code(sentences.key(summary))
+        else escape_code(sentences.short_change_id(summary))
     )
     parts = [
-        f"Reviewed: {about} against {prose(sentences.gate(summary))}.",
+        f"Reviewed: {about} against {escape_prose(sentences.gate_words(summary))}.",
         _cost(report),
         _provenance(report),
-        list_first(report.notes, prose),
+        list_first(report.notes, escape_prose),
         *_repeat_lines(report),
     ]
     title = ", ".join(
         filter(None, ["" if score is None else f"score {score:.2f}", _spent(report), size])
     )
-    return Block(fold(f"Details: {title}", "\n\n".join(filter(None, parts))), 1)
+    return Block(render_fold(f"Details: {title}", "\n\n".join(filter(None, parts))), 1)
 
 
 def _spent(report: Report) -> str:
@@ -51,7 +58,7 @@ def _spent(report: Report) -> str:
 
 def _cost(report: Report) -> str:
     """What the models of this run cost, its replays, and all runs of the pull request."""
-    parts = [f"Cost: {prose(sentences.cost(report.summary))}."]
+    parts = [f"Cost: {escape_prose(sentences.cost_words(report.summary))}."]
     if report.replayed.usd:
         parts.append(f"The replays cost ${report.replayed.usd:.4f} more.")
     if report.round.runs_before and not report.claimed:
@@ -66,7 +73,7 @@ def _provenance(report: Report) -> str:
     authored = report.summary.agent_authored
     facts = []
     if authored.decision and authored.hints:
-        signs = sentences.agent_signs([prose(hint, 200) for hint in authored.hints])
+        signs = sentences.agent_signs([escape_prose(hint, 200) for hint in authored.hints])
         facts = [f"Written by an agent: {signs}."]
     place = "its bundle was not uploaded"
     if report.artifact and report.claimed:
@@ -74,8 +81,8 @@ def _provenance(report: Report) -> str:
     elif report.artifact:
         place = "its bundle is an artifact of the job: open report.html in it"
     elif report.links is None and report.summary.bundle:
-        place = f"its bundle is {code(report.summary.bundle)}"
-    run = link(report.summary.run_id, report.links.run_url if report.links else "")
+        place = f"its bundle is {escape_code(report.summary.bundle)}"
+    run = link_code(report.summary.run_id, report.links.run_url if report.links else "")
     return " ".join([*facts, f"Run {run}; {place}."])
 
 
@@ -85,7 +92,7 @@ def _repeat_lines(report: Report) -> Iterator[str]:
     if not revisions and is_commit(change.base_commit) and is_commit(change.head_commit):
         revisions = f"{change.base_commit[: sentences.SHORT_ID]}..{change.head_commit[: sentences.SHORT_ID]}"
     yield "Run this review in a clone:"
-    yield fence(f"vibe-gate review {revisions}".rstrip(), "")
+    yield fence_code(f"vibe-gate review {revisions}".rstrip(), "")
     if report.summary.exit_code == FAIL or report.round.shown:
         yield (
             "Accept a finding: for everybody with `vibe-gate suppress FINDING --reason TEXT` (it writes "

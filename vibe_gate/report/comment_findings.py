@@ -14,9 +14,18 @@ from vibe_gate.domain.verdict import Finding, Proof, SecondLook
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.comment_markup import join_first, link_commit, list_first
 from vibe_gate.report.links import Links
-from vibe_gate.report.markdown import Block, code, cut_lines, fence, fold, html, link, prose
+from vibe_gate.report.markdown import (
+    Block,
+    cut_lines,
+    escape_code,
+    escape_html_code,
+    escape_prose,
+    fence_code,
+    link_code,
+    render_fold,
+)
 from vibe_gate.report.report import Report
-from vibe_gate.report.reported_finding import ReportedFinding, identity
+from vibe_gate.report.reported_finding import ReportedFinding, finding_identity
 from vibe_gate.report.round import Round
 from vibe_gate.report.round_record import ACCEPTED, REFUTED, settled_title
 
@@ -40,7 +49,10 @@ def finding_blocks(
         title_if_settled = title if title in (REFUTED, ACCEPTED) else ""
         findings = []
         for finding in group:
-            if identity(finding) not in without and settled_title(finding) == title_if_settled:
+            if (
+                finding_identity(finding) not in without
+                and settled_title(finding) == title_if_settled
+            ):
                 findings.append(finding)
         heading = f"#### {title} ({len(findings):,})\n\n"
         for equal_findings in _equal_findings(findings, report):
@@ -75,8 +87,8 @@ def _equal_findings(findings: Sequence[Finding], report: Report) -> list[list[Fi
             finding.level,
             finding.criterion,
             finding.message,
-            queries.counterexample(finding, report.summary),
-            identity(finding) in report.round.reappeared,
+            queries.counterexample_of(finding, report.summary),
+            finding_identity(finding) in report.round.reappeared,
             finding.second_look,
             finding.basis,
             finding.proof,
@@ -95,24 +107,24 @@ def _findings_item(equal_findings: Sequence[Finding], report: Report, *, with_te
         if item.fingerprint
     ]
     sources = [
-        join_first([code(prefix) for prefix in prefixes], 3),
-        queries.basis(finding, summary),
+        join_first([escape_code(prefix) for prefix in prefixes], 3),
+        queries.finding_basis(finding, summary),
     ]
     if finding.criterion != "policy":
-        sources.insert(0, code(finding.criterion, 64))
+        sources.insert(0, escape_code(finding.criterion, 64))
     source = ", ".join(filter(None, sources))
     places = join_first([_finding_place(item, report.links) for item in equal_findings], MAX_EQUAL)
     advice = queries.advice_behind(finding, summary)
-    would = f" (would have blocked: {sentences.why_advice(advice)})" if advice else ""
-    back = " (back)" if identity(finding) in report.round.reappeared else ""
-    item = f"- **{finding.level}**{would}{back} {places}: {prose(sentences.said(finding))}"
+    would = f" (would have blocked: {sentences.advice_cause(advice)})" if advice else ""
+    back = " (back)" if finding_identity(finding) in report.round.reappeared else ""
+    item = f"- **{finding.level}**{would}{back} {places}: {escape_prose(sentences.finding_sentence(finding))}"
     if source:
         item += f" ({source})"
-    counterexample = queries.counterexample(finding, summary)
+    counterexample = queries.counterexample_of(finding, summary)
     if counterexample:
-        item += f"\n  Counterexample: {prose(counterexample, 500)}"
+        item += f"\n  Counterexample: {escape_prose(counterexample, 500)}"
     if finding.proof is not UNSET:
-        item += f"\n  {prose(sentences.proof(finding.proof))}"
+        item += f"\n  {escape_prose(sentences.proof_sentence(finding.proof))}"
     if finding.second_look is not UNSET:
         item += "".join(f"\n  {line}" for line in _second_look(finding.second_look, report.links))
     if finding.proof is not UNSET and finding.proof.test and with_test:
@@ -130,24 +142,25 @@ def test_fold(proof: Proof) -> str:
         if omitted_lines
         else ""
     )
-    test = fence(text, "python" if proof.path.endswith(".py") else "")
-    return fold(
-        f"Test {html(proof.path)}", f"{test}{omission}\n\nTo repeat it: {code(proof.command)}"
+    test = fence_code(text, "python" if proof.path.endswith(".py") else "")
+    return render_fold(
+        f"Test {escape_html_code(proof.path)}",
+        f"{test}{omission}\n\nTo repeat it: {escape_code(proof.command)}",
     )
 
 
 def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
     """What a second look came to, unless the finding says it, and the lines that prevent it."""
     if look.outcome != "refuted":
-        yield prose(sentences.second_look(look))
+        yield escape_prose(sentences.second_look_sentence(look))
         return
-    for line in queries.preventing(look):
+    for line in queries.refuting_lines(look):
         address = ""
         if links:
             address = links.permalink(
                 line.path, line.line, line.end_line, before=line.side == "before"
             )
-        yield f"{link(sentences.place_of(line), address)}: {code(line.quote.strip(), 200)}"
+        yield f"{link_code(sentences.place_words_of(line), address)}: {escape_code(line.quote.strip(), 200)}"
 
 
 def _finding_place(finding: Finding, links: Links | None) -> str:
@@ -159,7 +172,7 @@ def _finding_place(finding: Finding, links: Links | None) -> str:
         if links
         else ""
     )
-    return link(sentences.place_of(finding), address) + (" (removed)" if before else "")
+    return link_code(sentences.place_words_of(finding), address) + (" (removed)" if before else "")
 
 
 def earlier_finding_blocks(report: Report) -> Iterator[Block]:
@@ -173,15 +186,17 @@ def earlier_finding_blocks(report: Report) -> Iterator[Block]:
     }
     for title, group in groups.items():
         rows = list_first(group, lambda reported: _earlier_finding(reported, report.links))
-        yield Block(fold(f"{title} ({len(group):,})", rows) if group else "", 4, "earlier findings")
+        yield Block(
+            render_fold(f"{title} ({len(group):,})", rows) if group else "", 4, "earlier findings"
+        )
 
 
 def _earlier_finding(reported: ReportedFinding, links: Links | None) -> str:
-    place = sentences.place(reported.path, reported.line)
+    place = sentences.place_words(reported.path, reported.line)
     if reported.path:
         links_then = Links(links.server, links.repository, reported.since) if links else None
-        place = link(
+        place = link_code(
             place, links_then.permalink(reported.path, reported.line) if links_then else ""
         )
     since = f"fixed at {link_commit(reported.fixed, links)}: " if reported.fixed else ""
-    return f"{since}{place}: {prose(reported.message, 280)} ({code(reported.criterion, 64)})"
+    return f"{since}{place}: {escape_prose(reported.message, 280)} ({escape_code(reported.criterion, 64)})"

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from vibe_gate.report import sentences
 from vibe_gate.report.links import Links
-from vibe_gate.report.markdown import link
+from vibe_gate.report.markdown import link_code
 from vibe_gate.version import __version__
 
 DOCS = f"https://github.com/vibe-gate/vibe-gate/blob/v{__version__}/docs"
@@ -34,7 +34,7 @@ def is_commit(text: str) -> bool:
 
 def link_commit(id: str, links: Links | None) -> str:
     """A commit by its short id, linked where the forge is known."""
-    return link(id[: sentences.SHORT_ID], links.commit(id) if links and is_commit(id) else "")
+    return link_code(id[: sentences.SHORT_ID], links.commit(id) if links and is_commit(id) else "")
 
 
 def list_first(things: Sequence[Thing], show: Callable[[Thing], str]) -> str:

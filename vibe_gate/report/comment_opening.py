@@ -10,7 +10,7 @@ from vibe_gate.domain.replayed import totals
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, replays, sentences
 from vibe_gate.report.comment_markup import DOCS, GLOSSARY, join_first, link_commit
-from vibe_gate.report.markdown import Block, code, prose
+from vibe_gate.report.markdown import Block, escape_code, escape_prose
 from vibe_gate.report.next_step import next_step, remediable_cause, why_undecided
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import Round
@@ -23,7 +23,7 @@ def opening_block(report: Report) -> Block:
         _headline(report),
         _why_line(report),
         _replayed_line(report),
-        *map(prose, report.remarks),
+        *map(escape_prose, report.remarks),
         _next_line(report),
         _waiting(report),
         _round_line(report.round),
@@ -33,10 +33,12 @@ def opening_block(report: Report) -> Block:
 
 def _replayed_line(report: Report) -> str:
     """What the change's own rubrics would have said of earlier runs."""
-    rows, notes = report.replayed.rows, [prose(note) for note in report.replayed.notes]
+    rows, notes = report.replayed.rows, [escape_prose(note) for note in report.replayed.notes]
     if not rows:
         return " ".join(notes)
-    figures = " ".join(replays.sentences(totals(rows), report.replayed.budget_usd, prose))
+    figures = " ".join(
+        replays.replay_sentences(totals(rows), report.replayed.budget_usd, escape_prose)
+    )
     runs = counted(len(rows), "run")
     return " ".join(
         [f"**Under the rubrics of this change,** of the last {runs}: {figures}", *notes]
@@ -46,13 +48,13 @@ def _replayed_line(report: Report) -> str:
 def _headline(report: Report) -> str:
     """The verdict, whose word let it pass, and the commit that it is about."""
     summary = report.summary
-    name = f" ({prose(report.name, 100)})" if report.name else ""
-    refuted = sentences.refuted(summary) if summary.exit_code == PASS else ""
+    name = f" ({escape_prose(report.name, 100)})" if report.name else ""
+    refuted = sentences.refuted_words(summary) if summary.exit_code == PASS else ""
     head = summary.change.head_commit
     parts = [
         claimed_verdict(report),
-        prose(sentences.passed_by(summary)),
-        prose(refuted),
+        escape_prose(sentences.passed_by_words(summary)),
+        escape_prose(refuted),
         unblocked_note(report),
         link_commit(head, report.links) if head and report.links else "",
     ]
@@ -61,7 +63,7 @@ def _headline(report: Report) -> str:
 
 def claimed_verdict(report: Report) -> str:
     """The verdict; that it is only claimed, if a job that the change controls says so."""
-    verdict = sentences.verdict(report.summary)
+    verdict = sentences.verdict_words(report.summary)
     is_claim = (
         report.claimed and report.summary.exit_code != INCONCLUSIVE
     )  # that nothing is reviewed we say ourselves
@@ -79,8 +81,10 @@ def _why_line(report: Report) -> str:
     summary = report.summary
     if not summary.run_id:
         head = summary.change.head_commit
-        return f"Nothing to review in {link_commit(head, report.links) if head else code(sentences.key(summary))}."
-    return prose(_what_decided(report)).replace("(must)", f"([must pass]({GLOSSARY}))")
+        if head:
+            return f"Nothing to review in {link_commit(head, report.links)}."
+        return f"Nothing to review in {escape_code(sentences.short_change_id(summary))}."
+    return escape_prose(_what_decided(report)).replace("(must)", f"([must pass]({GLOSSARY}))")
 
 
 def deciding_facts(report: Report) -> list[str]:
@@ -88,8 +92,8 @@ def deciding_facts(report: Report) -> list[str]:
     reason = (
         _what_decided(report).removeprefix("Passed the ").removesuffix(".").replace(" (must)", "")
     )
-    refuted = sentences.refuted(report.summary) if report.summary.exit_code == PASS else ""
-    return list(filter(None, [sentences.passed_by(report.summary), refuted, reason]))
+    refuted = sentences.refuted_words(report.summary) if report.summary.exit_code == PASS else ""
+    return list(filter(None, [sentences.passed_by_words(report.summary), refuted, reason]))
 
 
 def _what_decided(report: Report) -> str:
@@ -97,9 +101,15 @@ def _what_decided(report: Report) -> str:
     there is no more.
     """
     summary = report.summary
-    facts = [] if summary.exit_code == INCONCLUSIVE else [sentences.why(summary, sentence=True)]
+    facts = (
+        []
+        if summary.exit_code == INCONCLUSIVE
+        else [sentences.deciding_reason(summary, sentence=True)]
+    )
     if summary.exit_code == FAIL and queries.needs_approval(summary):
-        facts.append(f"this change also edits {sentences.edited(summary)}, which needs approval")
+        facts.append(
+            f"this change also edits {sentences.edited_gate_files(summary)}, which needs approval"
+        )
     if summary.exit_code in (INCONCLUSIVE, POLICY_CHANGED) and summary.outcome != "pass":
         facts += _why_undecided(report)
     text = " ".join(ended(f"{fact[0].upper()}{fact[1:]}") for fact in facts if fact)
@@ -111,9 +121,11 @@ def _why_undecided(report: Report) -> Iterator[str]:
     how many.
     """
     summary = report.summary
-    unanswered_count = sum(result.kind == "judge" for result in queries.unanswered(summary))
-    if not unanswered_count or queries.abstained(summary):
-        yield sentences.why_by_rubrics(summary)
+    unanswered_count = sum(
+        result.kind == "judge" for result in queries.unanswered_criteria(summary)
+    )
+    if not unanswered_count or queries.judge_abstained(summary):
+        yield sentences.reason_by_rubrics(summary)
     if unanswered_count:
         cause = remediable_cause(summary)
         if report.fork and isinstance(cause, NoKey):
@@ -132,17 +144,17 @@ def _next_line(report: Report) -> str:
 
 
 def _waiting(report: Report) -> str:
-    waiting = queries.waiting(report.summary)
+    waiting = queries.waiting_questions(report.summary)
     if not waiting.questions:
         return ""
-    names = join_first([code(id, 64) for id in waiting.questions], 3)
+    names = join_first([escape_code(id, 64) for id in waiting.questions], 3)
     how = (
         ' `ask-anyway: "true"` asks all the same.'
         if report.links and waiting.check != "no-secrets"
         else ""
     )
     number = counted(len(waiting.questions), "judge question")
-    return f"Not asked until {code(waiting.check, 64)} passes: {number}, {names}.{how}"
+    return f"Not asked until {escape_code(waiting.check, 64)} passes: {number}, {names}.{how}"
 
 
 def _round_line(round: Round) -> str:

@@ -12,7 +12,14 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.report import queries, replays, sentences
 from vibe_gate.report.comment_markup import GLOSSARY, list_first
-from vibe_gate.report.markdown import Block, code, fold, html, prose, table
+from vibe_gate.report.markdown import (
+    Block,
+    escape_code,
+    escape_html_code,
+    escape_prose,
+    render_fold,
+    render_markdown_table,
+)
 from vibe_gate.report.outcome_words import outcome_cell
 from vibe_gate.report.report import Report
 
@@ -36,23 +43,27 @@ def rubric_blocks(summary: Summary) -> Iterator[Block]:
         for result in results[:MAX_ROWS]:
             rows.append(_criterion_row(result, rubric.id, reason_above, summary))
             reason_above = result.reason
-        text = table(("Criterion", "Outcome", "Why"), rows)
+        text = render_markdown_table(("Criterion", "Outcome", "Why"), rows)
         if len(results) > MAX_ROWS:
             text += f"\n\nFurther criteria: {len(results) - MAX_ROWS:,}; see summary.json."
-        yield Block(fold(_rubric_title(rubric), f"{text}\n\n[Glossary]({GLOSSARY})"), 1, "rubrics")
+        yield Block(
+            render_fold(_rubric_title(rubric), f"{text}\n\n[Glossary]({GLOSSARY})"), 1, "rubrics"
+        )
 
 
 def _rubric_title(rubric: RubricResult) -> str:
-    name = html(rubric.id, 100)
-    if not queries.applies(rubric):
+    name = escape_html_code(rubric.id, 100)
+    if not queries.rubric_applies(rubric):
         return f"Rubric {name}: skipped"
     facts: list[str] = [rubric.outcome]
     if queries.has_score(rubric):
         facts.append(f"score {rubric.score:.2f}")
     if not rubric.coverage:
         facts.append("nothing decided")
-    elif queries.undecided(rubric):
-        facts.append(f"{len(queries.undecided(rubric))} of {len(rubric.criteria)} undecided")
+    elif queries.undecided_criteria(rubric):
+        facts.append(
+            f"{len(queries.undecided_criteria(rubric))} of {len(rubric.criteria)} undecided"
+        )
     return f"Rubric {name}: {', '.join(facts)}"
 
 
@@ -71,12 +82,12 @@ def _criterion_row(
         outcome = f"unsteady: {outcome}"
     reason = "as above"
     if not result.reason or result.reason != reason_above:
-        reason = prose(sentences.reason(rubric_id, result, summary.findings))
-    name = code(result.id, 64)
+        reason = escape_prose(sentences.criterion_reason(rubric_id, result, summary.findings))
+    name = escape_code(result.id, 64)
     if result.must:
         name += " (must)"
     if result.trust is not UNSET:
-        name += f"<br>{prose(sentences.badge(result))}"
+        name += f"<br>{escape_prose(sentences.criterion_badge(result))}"
     return name, outcome, reason
 
 
@@ -88,34 +99,37 @@ def replayed_block(report: Report) -> Block:
     lost_runs = []
     for row in report.replayed.rows:
         for change in row.shown:
-            name = code(f"{change.rubric}/{change.criterion}", 100)
+            name = escape_code(f"{change.rubric}/{change.criterion}", 100)
             rows.append(
                 (
-                    code(row.run_id[: sentences.SHORT_RUN]),
+                    escape_code(row.run_id[: sentences.SHORT_RUN]),
                     "<br>".join([name, *_first_findings(change)]),
-                    f"{prose(change.before)} → {prose(change.after)}",
+                    f"{escape_prose(change.before)} → {escape_prose(change.after)}",
                     f"{row.usd:.4f}",
                 )
             )
         if row.is_lost:
-            lost_runs.append(f"{code(row.run_id)}: {prose(row.why)}")
+            lost_runs.append(f"{escape_code(row.run_id)}: {escape_prose(row.why)}")
     parts = []
     if rows:
         omission = (
             f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}." if len(rows) > MAX_ROWS else ""
         )
         parts.append(
-            table(("Run", "Criterion", "Before and after", "USD"), rows[:MAX_ROWS]) + omission
+            render_markdown_table(("Run", "Criterion", "Before and after", "USD"), rows[:MAX_ROWS])
+            + omission
         )
     if lost_runs:
         parts.append(f"Cannot be replayed:\n\n{list_first(lost_runs, str)}")
     if not parts:
         return Block("", 3)
-    return Block(fold("Earlier runs under the rubrics of this change", "\n\n".join(parts)), 3)
+    return Block(
+        render_fold("Earlier runs under the rubrics of this change", "\n\n".join(parts)), 3
+    )
 
 
 def _first_findings(change: CriterionChange) -> list[str]:
-    findings = [prose(text) for text in replays.findings(change)]
+    findings = [escape_prose(text) for text in replays.render_changed_findings(change)]
     shown_findings = findings[:MAX_CHANGE_FINDINGS]
     if len(findings) > MAX_CHANGE_FINDINGS:
         shown_findings.append(f"and {len(findings) - MAX_CHANGE_FINDINGS:,} more")

@@ -18,7 +18,7 @@ OUTCOMES = ("fail", "error", "inconclusive", "missing", "approval", "pass")
 _WIDEST = max(map(len, OUTCOMES))
 
 
-def line(row: CommitRow, width: int | None = None) -> str:
+def render_commit_line(row: CommitRow, width: int | None = None) -> str:
     """One commit: its id, its outcome, its title, and what is to be said of it; cut to the `width`
     of a terminal.
     """
@@ -28,7 +28,7 @@ def line(row: CommitRow, width: int | None = None) -> str:
     return safe(f"{row.commit[:SHORT_ID]}  {_word(row):<{_WIDEST}}  {row.title}{remarks}")[:width]
 
 
-def table(rows: Sequence[CommitRow], seconds: float) -> Iterator[str]:
+def render_commit_table(rows: Sequence[CommitRow], seconds: float) -> Iterator[str]:
     """What all come to: the commits that did not pass, worst first, what passed by checks only,
     warnings, and a line of sums. `seconds` that it took.
     """
@@ -67,12 +67,14 @@ def _word(row: CommitRow) -> str:
     )
 
 
-def document(row: CommitRow) -> dict[str, Any]:
+def build_commit_document(row: CommitRow) -> dict[str, Any]:
     """One commit as JSON."""
     return {"schema": 1, "kind": "commit", **plain(row)}
 
 
-def total(rows: Iterable[CommitRow], exit_code: int, batch: str, seconds: float) -> dict[str, Any]:
+def build_total_document(
+    rows: Iterable[CommitRow], exit_code: int, batch: str, seconds: float
+) -> dict[str, Any]:
     """The last document of the stream. `usd` is what this command paid, `usd_recorded` what earlier
     ones did.
     """

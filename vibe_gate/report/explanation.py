@@ -41,26 +41,26 @@ class Explanation(Struct, frozen=True):
 def explanation_rows(of: Explanation) -> Iterator[Row]:
     """The explanation, row by row; no text of others is anything but text."""
     finding, summary = of.finding, of.summary
-    must = any(criterion.must for _, criterion in queries.sources(finding, summary))
+    must = any(criterion.must for _, criterion in queries.sources_of_finding(finding, summary))
     kind = f"{finding.level}{', must' if must else ''}"
     yield "finding", f"{finding.criterion} [{finding.fingerprint}], {kind}"
-    yield "place", sentences.place_of(finding)
+    yield "place", sentences.place_words_of(finding)
     if of.question:
         yield "asked", _cut(of.question)
     for number, evidence in enumerate(finding.evidence[:MAX_QUOTES]):
         yield "" if number else "lines", _quoted(evidence)
     yield "answer", _cut(finding.message)
-    if counterexample := queries.counterexample(finding, summary):
+    if counterexample := queries.counterexample_of(finding, summary):
         yield "e.g.", _cut(counterexample)
     if finding.proof is not UNSET:
-        yield "test", _cut(sentences.proof(finding.proof))
+        yield "test", _cut(sentences.proof_sentence(finding.proof))
         if finding.proof.test:
             yield "", _cut(f"repeat: {finding.proof.command}")
     if votes := _votes(finding, summary):
         yield "votes", votes
     if finding.second_look is not UNSET:
-        yield "look", _cut(sentences.second_look(finding.second_look))
-        for evidence in queries.preventing(finding.second_look)[:MAX_QUOTES]:
+        yield "look", _cut(sentences.second_look_sentence(finding.second_look))
+        for evidence in queries.refuting_lines(finding.second_look)[:MAX_QUOTES]:
             yield "", _quoted(evidence)
     for number, text in enumerate(_people(of)):
         yield "" if number else "people", _cut(text)
@@ -79,7 +79,7 @@ def _votes(finding: Finding, summary: Summary) -> str:
     """How the votes on its criterion were, "" of a check."""
     outcomes: Counter[str] = Counter()
     models: dict[str, None] = {}
-    for _, criterion in queries.sources(finding, summary):
+    for _, criterion in queries.sources_of_finding(finding, summary):
         for vote in criterion.votes:
             outcomes[vote.outcome.replace("_", " ")] += 1
             if vote.model:
@@ -96,7 +96,7 @@ def _people(of: Explanation) -> Iterator[str]:
         yield f"{'right' if label.right else 'wrong'}, says {label.by}{reason}"
     for override in of.overrides[-2:]:
         yield f"accepted by {override.by} until {override.expires}: {override.reason}"
-    waiver = queries.waiver(of.finding)
+    waiver = queries.waiver_sentence(of.finding)
     if waiver and not of.overrides:
         yield waiver
     if not (of.labels or of.overrides or waiver):

@@ -35,7 +35,7 @@ class CriterionFeedback(Struct, frozen=True):
     precision: Interval | None
 
 
-def feedback(found: Found, labels: Iterable[Label]) -> list[CriterionFeedback]:
+def count_feedback(found: Found, labels: Iterable[Label]) -> list[CriterionFeedback]:
     """By rubric and criterion. A label whose finding is not among those found counts it, too."""
     said: dict[tuple[str, str], dict[str, bool]] = {}
     for label in newest(labels):
@@ -49,7 +49,7 @@ without saying which.
 """
 
 
-def words(
+def feedback_words(
     states: Mapping[tuple[str, str], str], labels: Iterable[Label]
 ) -> dict[tuple[str, str], str]:
     """What people said of findings, each as RUBRIC/CRITERION and fingerprint: one of WORDS, by the
@@ -85,7 +85,7 @@ def _of(
     )
 
 
-def lines(rows: Iterable[CriterionFeedback], width: int = COLUMNS) -> Iterator[str]:
+def render_feedback_table(rows: Iterable[CriterionFeedback], width: int = COLUMNS) -> Iterator[str]:
     """A table for people; nothing without rows. Below 80 columns it has no intervals, and below 60
     shorter names.
     """

@@ -77,7 +77,7 @@ def names_without_repeats(graph: Graph) -> dict[str, str]:
     return bases
 
 
-def inside(graph: Graph, fold: Fold) -> Graph:
+def graph_inside(graph: Graph, fold: Fold) -> Graph:
     """The nodes of a fold alone, with the edges among them."""
     members = set(fold.nodes)
     nodes = tuple(node for node in graph.nodes if node.id in members)
@@ -99,7 +99,7 @@ def owned_nodes(
                 yield name
 
 
-def edges_of(graph: Graph) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def neighbours_of(graph: Graph) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """What comes after each node, and before it, as the log has it."""
     after: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
     before: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
@@ -122,7 +122,7 @@ def _with_folds(graph: Graph, folds: list[Fold]) -> Graph:
 
 
 def _loops(graph: Graph) -> list[Fold]:
-    after, before = edges_of(graph)
+    after, before = neighbours_of(graph)
     bases = names_without_repeats(graph)
     kinds = {node.id: node.kind for node in graph.nodes}
     families: dict[str, list[str]] = defaultdict(list)
@@ -153,7 +153,7 @@ def _alike(graph: Graph, loop_nodes: Collection[str]) -> list[Fold]:
     """Nodes of one name and kind before and after which the same nodes come; none of
     `loop_nodes`.
     """
-    after, before = edges_of(graph)
+    after, before = neighbours_of(graph)
     bases = names_without_repeats(graph)
     families: dict[object, list[str]] = defaultdict(list)
     for node in graph.nodes:

@@ -20,9 +20,9 @@ from vibe_gate.domain.summary import Summary, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, sentences
-from vibe_gate.report.annotations import own_path
+from vibe_gate.report.annotations import forge_path
 from vibe_gate.report.links import Links
-from vibe_gate.report.reported_finding import identity
+from vibe_gate.report.reported_finding import finding_identity
 from vibe_gate.version import __version__
 
 SCHEMA = (
@@ -42,7 +42,7 @@ _LEVELS = {"failure": "error", "warning": "warning", "notice": "note"}
 _POLICY_RULE = "Changes of the gate itself, and of what steers agents, diffs or test runs."
 
 
-def sarif(summary: Summary, links: Links | None = None) -> str:
+def render_sarif(summary: Summary, links: Links | None = None) -> str:
     """The log as indented JSON with a final newline: the gravest `MAX_RESULTS`, and how many there
     are besides.
     """
@@ -99,7 +99,11 @@ def _rule(criterion: CriterionResult, rubric: str) -> dict[str, Any]:
     binds = "it blocks whatever the score" if criterion.must else "it counts towards the score"
     advises = criterion.trust is not UNSET and not criterion.trust.blocks
     binds = "its fail only advises" if advises else binds
-    known = f" {_plain(ended(sentences.badge(criterion)))}" if criterion.trust is not UNSET else ""
+    known = (
+        f" {_plain(ended(sentences.criterion_badge(criterion)))}"
+        if criterion.trust is not UNSET
+        else ""
+    )
     text = f"Criterion {_id(criterion.id)} of the rubric {safe(rubric)}. {how}; {binds}.{known}"
     level = "error" if criterion.must and not advises else "warning"
     return _described(_id(criterion.id), text, level, criterion.kind)
@@ -121,8 +125,11 @@ def _id(criterion: str) -> str:
 
 
 def _result(finding: Finding, rules: Mapping[str, int], summary: Summary) -> dict[str, Any]:
-    name = identity(finding)
-    said, against = _plain(sentences.message(finding)), queries.counterexample(finding, summary)
+    name = finding_identity(finding)
+    said, against = (
+        _plain(sentences.located_message(finding)),
+        queries.counterexample_of(finding, summary),
+    )
     result: dict[str, Any] = {
         "ruleId": _id(finding.criterion),
         "level": _LEVELS[finding.level],
@@ -133,7 +140,7 @@ def _result(finding: Finding, rules: Mapping[str, int], summary: Summary) -> dic
         "partialFingerprints": {"vibeGateFinding/v1": name, "primaryLocationLineHash": f"{name}:1"},
         "ruleIndex": rules[_id(finding.criterion)],
     }
-    if known := queries.basis(finding, summary):
+    if known := queries.finding_basis(finding, summary):
         proof = finding.proof
         run = (
             {"proof": proof.status, "test": safe(proof.path), "repeat": safe(proof.command)}
@@ -141,7 +148,7 @@ def _result(finding: Finding, rules: Mapping[str, int], summary: Summary) -> dic
             else {}
         )
         result["properties"] = {"basis": known, **run}
-    if waived := queries.waiver(finding):
+    if waived := queries.waiver_sentence(finding):
         result["suppressions"] = [
             {"kind": "external", "status": "accepted", "justification": _plain(waived)}
         ]
@@ -165,7 +172,7 @@ def _invocation(summary: Summary, left_out: int) -> dict[str, Any]:
     return {
         "executionSuccessful": summary.exit_code in (PASS, FAIL, POLICY_CHANGED),
         "exitCode": summary.exit_code,
-        "exitCodeDescription": safe(sentences.headline(summary)),
+        "exitCodeDescription": safe(sentences.verdict_headline(summary)),
         "toolExecutionNotifications": list(_notifications(summary, left_out)),
     }
 
@@ -177,9 +184,11 @@ def _notifications(summary: Summary, left_out: int) -> Iterable[dict[str, Any]]:
     for finding in summary.findings:
         if not finding.path:
             yield _notification(
-                _id(finding.criterion), _LEVELS[finding.level], _plain(sentences.message(finding))
+                _id(finding.criterion),
+                _LEVELS[finding.level],
+                _plain(sentences.located_message(finding)),
             )
-    missed = queries.missed(summary)
+    missed = queries.missed_places(summary)
     for one in missed[:MAX_NOTIFICATIONS]:
         made = _notification("unreviewed", "warning", f"No judge saw this: {_plain(one.reason)}")
         yield made | ({"locations": [_location(one)]} if one.path else {})
@@ -192,7 +201,7 @@ def _notification(name: str, level: str, text: str) -> dict[str, Any]:
     return {"descriptor": {"id": name}, "level": level, "message": {"text": text}}
 
 
-def junit(summary: Summary) -> str:
+def render_junit(summary: Summary) -> str:
     """The report as XML with a final newline."""
     suites = [_suite("verdict", [_verdict_case(summary)])]
     for rubric in summary.rubrics:
@@ -229,13 +238,13 @@ def _testcase(
 
 
 def _verdict_case(summary: Summary) -> ElementTree.Element:
-    said = sentences.headline(summary)
+    said = sentences.verdict_headline(summary)
     if summary.exit_code == PASS:
         case = _testcase("verdict")
         ElementTree.SubElement(case, "system-out").text = safe(said)
         return case
     whole = "\n".join(
-        sentences.one_line(finding) for finding in summary.findings if not finding.path
+        sentences.finding_line(finding) for finding in summary.findings if not finding.path
     )
     return _testcase(
         "verdict", "failure" if summary.exit_code == FAIL else "error", summary.outcome, said, whole
@@ -245,11 +254,11 @@ def _verdict_case(summary: Summary) -> ElementTree.Element:
 def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> ElementTree.Element:
     own = [finding for finding in summary.findings if finding.is_of(rubric.id, one.id)]
     kind, type_ = _kind(one, rubric, own)
-    details = "\n".join(sentences.one_line(finding) for finding in own)
+    details = "\n".join(sentences.finding_line(finding) for finding in own)
     case = _testcase(one.id, kind, type_, one.reason, details)
     told = [
         *(details.split("\n") if own and not kind else ()),
-        sentences.badge(one),
+        sentences.criterion_badge(one),
     ]  # raised and refuted
     if any(told):
         ElementTree.SubElement(case, "system-out").text = "\n".join(map(safe, filter(None, told)))
@@ -279,7 +288,7 @@ _ROOT = "."
 """The path of what is about the change as a whole; GitLab wants one."""
 
 
-def gitlab(summary: Summary) -> str:
+def render_code_quality(summary: Summary) -> str:
     """The report as indented JSON with a final newline.
 
     A run that did not pass has an entry of its own: without one, a run that could not
@@ -288,19 +297,23 @@ def gitlab(summary: Summary) -> str:
     made = [_gitlab_finding(finding) for finding in summary.findings]
     if summary.exit_code != PASS:
         name = hashlib.sha256(f"verdict\0{summary.exit_code}".encode()).hexdigest()[:16]
-        made.insert(0, _gitlab_entry(safe(sentences.headline(summary)), "verdict", name, "blocker"))
+        made.insert(
+            0, _gitlab_entry(safe(sentences.verdict_headline(summary)), "verdict", name, "blocker")
+        )
     unique = {entry["fingerprint"]: entry for entry in reversed(made)}
     return json.dumps(list(unique.values())[::-1], indent=1) + "\n"
 
 
 def _gitlab_finding(finding: Finding) -> dict[str, Any]:
-    path = (own_path(finding.path) or safe(finding.path)).lstrip("/") or _ROOT
+    path = (forge_path(finding.path) or safe(finding.path)).lstrip("/") or _ROOT
     name, severity, lines = (
         safe(finding.criterion),
         _SEVERITIES[finding.level],
         queries.lines_after(finding),
     )
-    return _gitlab_entry(sentences.message(finding), name, identity(finding), severity, path, lines)
+    return _gitlab_entry(
+        sentences.located_message(finding), name, finding_identity(finding), severity, path, lines
+    )
 
 
 def _gitlab_entry(

@@ -17,7 +17,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from vibe_gate.domain.event import Graph
-from vibe_gate.report.folds import edges_of, owned_nodes
+from vibe_gate.report.folds import neighbours_of, owned_nodes
 
 MOST_DRAWN = 30
 """Nodes of a graph that is drawn; more than these are easier to read as a list."""
@@ -46,14 +46,14 @@ class Slot(Struct, eq=False):
     """Across its layer."""
 
 
-def comes_after(graph: Graph) -> dict[str, list[str]]:
+def predecessors_of(graph: Graph) -> dict[str, list[str]]:
     """What each node comes directly after; a gate after its checks and judges, and they after what
     the gate does.
 
     A log has them the other way round, as a gate starts them; but it ends, with their verdict, when
     they have ended.
     """
-    after, before = edges_of(graph)
+    after, before = neighbours_of(graph)
     kinds = {node.id: node.kind for node in graph.nodes}
     sources = dict(before)
     for gate in (name for name, kind in kinds.items() if kind == "gate"):
@@ -77,7 +77,7 @@ def layers_of(
         group = group_of[name]
         sources[group] |= {group_of[source] for source in names} - {group}
     layers: dict[Group, int] = {}
-    for group in in_order(sources):
+    for group in sort_topologically(sources):
         layers[group] = 1 + max((layers[source] for source in sources[group]), default=-1)
     return layers, sources
 
@@ -87,7 +87,7 @@ def is_cycle(group: Group, before: Mapping[str, Collection[str]]) -> bool:
     return len(group) > 1 or group[0] in before[group[0]]
 
 
-def in_order(before: Mapping[Sortable, Collection[Sortable]]) -> Iterator[Sortable]:
+def sort_topologically(before: Mapping[Sortable, Collection[Sortable]]) -> Iterator[Sortable]:
     """Each after what it comes after, of those that could be next the lowest (Kahn). CycleError."""
     sorter = TopologicalSorter(before)
     sorter.prepare()
@@ -123,7 +123,7 @@ def place_nodes(before: Mapping[str, Collection[str]]) -> list[list[Slot]]:
     return rows
 
 
-def spread(rows: Sequence[Sequence[Slot]], width: float, gap: float) -> float:
+def spread_slots(rows: Sequence[Sequence[Slot]], width: float, gap: float) -> float:
     """Give each slot its middle, and return the width of all: the fullest layer stands, the others
     follow it.
 

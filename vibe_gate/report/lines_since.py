@@ -10,7 +10,7 @@ from msgspec import Struct
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.verdict import Finding
-from vibe_gate.report.anchors import Anchors, anchors
+from vibe_gate.report.anchors import Anchors, read_anchors
 from vibe_gate.report.reported_finding import ReportedFinding
 
 
@@ -77,7 +77,7 @@ def lines_between(patch: bytes, files: Iterable[FileDiff]) -> LinesBetween:
     for file in files:
         change = _file_change(file)
         before |= {paths.quote(name): change for name in file.names}
-    return LinesBetween(anchors(patch), before)
+    return LinesBetween(read_anchors(patch), before)
 
 
 def _file_change(file: FileDiff) -> _ReplacedLines | None:

@@ -54,7 +54,7 @@ _OPENS = re.compile(r"[-+=.:]+\Z|[0-9]+[.)]\Z")
 """A first word that would begin a list, a heading's line or a table's."""
 
 
-def prose(text: str, limit: int = MAX_PROSE) -> str:
+def escape_prose(text: str, limit: int = MAX_PROSE) -> str:
     """Words on one line, `limit` characters at most; "" for blank text."""
     words = safe(" ".join(_cut(text, 4 * limit).split()))
     return "".join(_phrases(_cut(words, limit)))
@@ -95,7 +95,7 @@ def _quoted(word: str) -> str:
     return f"{before}{_span(inside)}{after}"
 
 
-def code(text: str, limit: int = MAX_CODE) -> str:
+def escape_code(text: str, limit: int = MAX_CODE) -> str:
     """The text in code, on one line; "" for empty text. No break stands in it, so it cannot leave
     its place.
     """
@@ -108,7 +108,7 @@ def _span(text: str) -> str:
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-def fence(text: str, language: str = "", *, whole: bool = False) -> str:
+def fence_code(text: str, language: str = "", *, whole: bool = False) -> str:
     """Lines as a block of code; `language` is ours. Long lines are cut, unless the text is wanted
     `whole`.
     """
@@ -128,42 +128,42 @@ def _line(line: str, limit: int | None) -> str:
     )
 
 
-def html(text: str, limit: int = MAX_CODE) -> str:
+def escape_html_code(text: str, limit: int = MAX_CODE) -> str:
     """The text within our own HTML, as code: there Markdown is not read, and GitHub looks for
     mentions all the same.
     """
-    return f"<code>{escaped(_cut(safe(_cut(text, 4 * limit)), limit))}</code>"
+    return f"<code>{escape_html_words(_cut(safe(_cut(text, 4 * limit)), limit))}</code>"
 
 
-def escaped(text: str) -> str:
+def escape_html_words(text: str) -> str:
     """Our own words within HTML."""
     return (
         text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
     )
 
 
-def link(text: str, address: str) -> str:
+def link_code(text: str, address: str) -> str:
     """Code that leads to one of our own addresses (percent-encoded); plain code where there is
     none.
     """
-    return f"[{code(text)}]({address})" if address else code(text)
+    return f"[{escape_code(text)}]({address})" if address else escape_code(text)
 
 
-def cell(markdown: str) -> str:
+def escape_cell(markdown: str) -> str:
     """Finished inline Markdown as a cell: a `|` in code is escaped for the table, which takes that
     back.
     """
     return markdown.replace("|", "\\|")
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def render_markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of finished inline Markdown."""
-    lines = [head, ["---"] * len(head), *([cell(text) for text in row] for row in rows)]
+    lines = [head, ["---"] * len(head), *([escape_cell(text) for text in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def fold(title: str, body: str) -> str:
-    """A fold; `title` is our own HTML, made of `escaped` words and `html`."""
+def render_fold(title: str, body: str) -> str:
+    """A fold; `title` is our own HTML, made of `escape_html_words` and `escape_html_code`."""
     return f"<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
@@ -194,7 +194,7 @@ class Block(Struct, frozen=True):
     number: int = 1
 
 
-def fit(blocks: Sequence[Block], limit: int, where: str) -> str:
+def fit_blocks(blocks: Sequence[Block], limit: int, where: str) -> str:
     """The blocks as one document of `limit` bytes (UTF-8) at most, in their order.
 
     Where not all fit, those of low rank go first, and of equals the last; where the first of a kind

@@ -32,28 +32,28 @@ def tag(name: str, /, *children: str | None, **attributes: str | float | None) -
     )
     if name in VOID:
         return Html(f"<{name}{shown}/>")
-    return Html(f"<{name}{shown}>{joined(children)}</{name}>")
+    return Html(f"<{name}{shown}>{join_html(children)}</{name}>")
 
 
-def joined(parts: Iterable[str | None]) -> Html:
+def join_html(parts: Iterable[str | None]) -> Html:
     """The parts, one after the other; what is not Html is escaped."""
     return Html(
         "".join(part if isinstance(part, Html) else escape(safe(part)) for part in parts if part)
     )
 
 
-def block(text: str, **attributes: str) -> Html:
+def text_block(text: str, **attributes: str) -> Html:
     """Text of several lines as it stands."""
     return tag("pre", Html(escape(show_block(text))), **attributes)
 
 
-def row(cells: Iterable[str | None], **attributes: str) -> Html:
+def table_row(cells: Iterable[str | None], **attributes: str) -> Html:
     """A row of a table."""
     return tag("tr", *(tag("td", cell) for cell in cells), **attributes)
 
 
-def table(heads: Iterable[str], rows: Iterable[Html], **attributes: str) -> Html:
-    """A table of `row`s."""
+def render_html_table(heads: Iterable[str], rows: Iterable[Html], **attributes: str) -> Html:
+    """A table of rows that `table_row` made."""
     top = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads)))
     return tag("table", top, tag("tbody", *rows), **attributes)
 
@@ -63,7 +63,7 @@ def and_more(number: int, name: str, **attributes: str) -> Html | None:
     return tag(name, f"and {number:,} more", **attributes) if number > 0 else None
 
 
-def facts(pairs: Iterable[tuple[str, str | None]]) -> Html:
+def render_facts(pairs: Iterable[tuple[str, str | None]]) -> Html:
     """A list of names and values; pairs without a value are left out."""
     return tag(
         "dl",

@@ -34,7 +34,7 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, sentences
-from vibe_gate.report.markdown import code
+from vibe_gate.report.markdown import escape_code
 from vibe_gate.report.report import Report
 
 _RANGE = re.compile(r"[^\s-]\S*\.\.\S*")
@@ -61,7 +61,7 @@ def next_step(report: Report) -> str:
 
 def _after_pass(summary: Summary) -> str:
     warnings = sum(finding.level == "warning" for finding in summary.findings)
-    if queries.would_block(summary):
+    if queries.advisory_fails(summary):
         return "nothing has to change; read what would have blocked, and say whether it is right"
     if warnings:
         return f"nothing has to change; look at the {counted(warnings, 'warning')} below before you merge"
@@ -88,14 +88,14 @@ def _repair(report: Report) -> str:
     if blocking:
         failures = counted(len(blocking), "failure") if len(blocking) > 1 else "failure"
     change = _to_head(report)
-    repair = f"fix the {failures} below and push. Check first with {code(f'vibe-gate review {change}'.rstrip())}"
+    repair = f"fix the {failures} below and push. Check first with {escape_code(f'vibe-gate review {change}'.rstrip())}"
     if report.summary.workflow != "review":  # its agents have tried already
         return repair
     if not _RANGE.fullmatch(change):
         return repair
     # The run is the job's, and not in the reader's clone: there the same is reviewed, then
     # repaired.
-    return f"{repair}, or repair with {code(f'vibe-gate run fix {change}')}"
+    return f"{repair}, or repair with {escape_code(f'vibe-gate run fix {change}')}"
 
 
 def _to_head(report: Report) -> str:
@@ -107,7 +107,7 @@ def _to_head(report: Report) -> str:
 def _approve(report: Report) -> str:
     if report.links is None:
         return "ask a maintainer to approve, or run `vibe-gate override policy --reason TEXT`"
-    head = code(report.summary.change.head_commit[: sentences.SHORT_ID])
+    head = escape_code(report.summary.change.head_commit[: sentences.SHORT_ID])
     return (
         f"someone with write access who wrote none of this change approves {head} (*Files changed → Review changes*). "
         "The check then looks again; if not, re-run its job"
@@ -157,9 +157,11 @@ def why_undecided(summary: Summary) -> str:
     cause = remediable_cause(summary)
     if cause is not None:
         return cause.fact
-    for criterion in queries.unanswered(summary):
+    for criterion in queries.unanswered_criteria(summary):
         return (
-            criterion.cause.fact if criterion.cause is not UNSET else queries.fact(criterion.reason)
+            criterion.cause.fact
+            if criterion.cause is not UNSET
+            else queries.reason_in_words(criterion.reason)
         )
     return ""
 
@@ -187,7 +189,7 @@ def _gravest_first(summary: Summary) -> list[Cause]:
     """
     errors: list[Cause | UnsetType] = []
     others: list[Cause | UnsetType] = []
-    for criterion in queries.unanswered(summary):
+    for criterion in queries.unanswered_criteria(summary):
         (errors if criterion.outcome == "error" else others).append(criterion.cause)
     others += [place.cause for place in summary.unreviewed]
     causes: list[Cause] = []
@@ -277,7 +279,7 @@ def remedy_in_job(cause: Cause, secrets: str = "Actions") -> str:
             return "take the file out of the change, split it, or name it in `exclude` of the criterion's options"
         case ProgramMissing():
             return (
-                f"install {code(cause.program)} in a step before this one, or correct the criterion's `command` "
+                f"install {escape_code(cause.program)} in a step before this one, or correct the criterion's `command` "
                 f"(`vibe-gate config check` names programs that are missing); {_THEN_RERUN}"
             )
     return ""

@@ -10,10 +10,15 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.forge import CheckRun
 from vibe_gate.report import queries
 from vibe_gate.report.annotations import MAX_TITLE
-from vibe_gate.report.comment import MAX_COMMENT, marker, state_line, state_of
+from vibe_gate.report.comment import (
+    MAX_COMMENT,
+    comment_marker,
+    read_comment_state,
+    render_state_line,
+)
 from vibe_gate.report.comment_markup import link_commit
 from vibe_gate.report.links import Links
-from vibe_gate.report.markdown import Block, fit, link, prose
+from vibe_gate.report.markdown import Block, escape_prose, fit_blocks, link_code
 
 HEADLINE = "NOT REVIEWED"
 
@@ -38,35 +43,37 @@ class NoVerdict(Struct, frozen=True):
 
 def no_verdict_comment(told: NoVerdict, before: str) -> str:
     """The comment in place of `before` (ours, or ""), whose round the next verdict goes on from."""
-    name = f" ({prose(told.name, 100)})" if told.name else ""
-    state = state_of(before)
-    head, tail = f"{marker(told.name)}\n", state_line(state) if state else ""
+    name = f" ({escape_prose(told.name, 100)})" if told.name else ""
+    state = read_comment_state(before)
+    head, tail = f"{comment_marker(told.name)}\n", render_state_line(state) if state else ""
     opening = Block(f"### vibe-gate{name}: {HEADLINE} · {link_commit(told.head, told.links)}", 0)
     return (
         head
-        + fit([opening, *_blocks(told)], MAX_COMMENT - len(head) - len(tail), "the job's log")
+        + fit_blocks(
+            [opening, *_blocks(told)], MAX_COMMENT - len(head) - len(tail), "the job's log"
+        )
         + tail
     )
 
 
 def no_verdict_check(told: NoVerdict) -> CheckRun:
     """The check run: as the comment."""
-    title = safe(f"{HEADLINE} · {queries.fact(told.reasons[0])}")
+    title = safe(f"{HEADLINE} · {queries.reason_in_words(told.reasons[0])}")
     return CheckRun(
         title=title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…",
-        summary=fit(_blocks(told), MAX_COMMENT, "the job's log"),
+        summary=fit_blocks(_blocks(told), MAX_COMMENT, "the job's log"),
         text="",
         conclusion="failure" if told.blocks else "neutral",
     )
 
 
 def _blocks(told: NoVerdict) -> list[Block]:
-    reasons = [f"- {prose(reason)}" for reason in told.reasons[:MAX_REASONS_TOLD]]
+    reasons = [f"- {escape_prose(reason)}" for reason in told.reasons[:MAX_REASONS_TOLD]]
     if len(told.reasons) > MAX_REASONS_TOLD:
         reasons.append(f"- and {len(told.reasons) - MAX_REASONS_TOLD:,} more.")
     opening = f"vibe-gate did not review {link_commit(told.head, told.links)}:\n\n" + "\n".join(
         reasons
     )
-    page = f" ({link('the job', told.links.run_url)})" if told.links.run_url else ""
+    page = f" ({link_code('the job', told.links.run_url)})" if told.links.run_url else ""
     next_line = f"**Next:** {told.next}{page}. No verdict on an earlier commit counts for this one."
     return [Block(opening, 0), Block(next_line, 0)]

@@ -19,7 +19,7 @@ from vibe_gate.report.folds import OWNED
 from vibe_gate.report.outcome_words import outcome_rank
 
 
-def answered(graph: Graph, summary: Summary) -> Graph:
+def add_outcomes(graph: Graph, summary: Summary) -> Graph:
     """The graph, with the worst answer of each node of checks or judges as its outcome if it has
     none.
     """
@@ -31,9 +31,9 @@ def answered(graph: Graph, summary: Summary) -> Graph:
                 answers[checks].append(check_outcome(criterion, rubric))
     for criterion in summary.criteria:
         for vote in criterion.votes:
-            answers[node_of(vote.turn)].append(vote.outcome)
+            answers[node_of_turn(vote.turn)].append(vote.outcome)
             if vote.second_look is not UNSET:
-                answers[node_of(vote.second_look.turn)].append(vote.second_look.outcome)
+                answers[node_of_turn(vote.second_look.turn)].append(vote.second_look.outcome)
     worst = {name: _worst_answer(words) for name, words in answers.items()}
     return replace(
         graph,
@@ -67,6 +67,6 @@ def checks_node(graph: Graph) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def node_of(turn: str) -> str:
+def node_of_turn(turn: str) -> str:
     """The node of a turn's folder; "" of one of an earlier run."""
     return turn.split("/")[1] if turn.startswith("nodes/") else ""

@@ -24,26 +24,26 @@ from vibe_gate.forge import BegunCheckRun, Comment, Forge, LineComment
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.annotations import (
     MAX_COMMENTS,
-    accepted_body,
-    check_run,
-    finding_of,
-    fixed_body,
-    is_fixed,
-    is_pending,
-    is_settled,
-    refuted_body,
-    review_comments,
-    with_pending,
+    is_marked_fixed,
+    is_marked_settled,
+    is_thread_pending,
+    make_check_run,
+    make_review_comments,
+    mark_accepted,
+    mark_fixed,
+    mark_refuted,
+    mark_thread_pending,
+    read_finding_marker,
 )
-from vibe_gate.report.comment import marker, render_comment, state_of
+from vibe_gate.report.comment import comment_marker, read_comment_state, render_comment
 from vibe_gate.report.lines_since import LinesSince
 from vibe_gate.report.links import Links
 from vibe_gate.report.no_verdict import NoVerdict, no_verdict_check, no_verdict_comment
 from vibe_gate.report.report import Report
-from vibe_gate.report.reported_finding import ReportedFinding, identity
+from vibe_gate.report.reported_finding import ReportedFinding, finding_identity
 from vibe_gate.report.round import answered_by, next_round
 from vibe_gate.report.round_state import RoundState
-from vibe_gate.report.suggestions import merged, suggestion_of
+from vibe_gate.report.suggestions import merge_comments, read_suggestion_marker
 
 CHECK_NAME = "vibe-gate"
 """Of the check run; the thing to require is the job itself, which fails with it."""
@@ -103,7 +103,7 @@ class Posted(Struct):
     """Identities of findings that have a comment at their lines."""
 
 
-def post(posting: Posting, forge: Forge | None, report: Report) -> Posted:
+def post_report(posting: Posting, forge: Forge | None, report: Report) -> Posted:
     """Say the report where it is wanted. Refusals become downgrades; nothing is raised for them."""
     posted = Posted(replace(report, number=posting.number), list(posting.limits))
     if forge is None:
@@ -142,11 +142,11 @@ def post_no_verdict(posting: Posting, forge: Forge, told: NoVerdict) -> list[str
 def _replace_verdict(forge: Forge, number: int, told: NoVerdict) -> None:
     if forge.pull(number).head_sha != told.head:
         return  # the job of the newer commit writes the comment
-    before = forge.sticky(number, marker(told.name))
+    before = forge.sticky(number, comment_marker(told.name))
     if before is None and told.quiet:
         return
     body = no_verdict_comment(told, before.body if before else "")
-    forge.put_comment(number, body, marker=marker(told.name))
+    forge.put_comment(number, body, marker=comment_marker(told.name))
 
 
 class _Poster:
@@ -156,7 +156,7 @@ class _Poster:
         self._posting = posting
         self._forge = forge
         self._posted = posted
-        self._marker = marker(posted.report.name)
+        self._marker = comment_marker(posted.report.name)
         self._spoke = False
 
     def post(self) -> None:
@@ -202,7 +202,7 @@ class _Poster:
             )
             return
         self._spoke = sticky is not None
-        previous = state_of(sticky.body) if sticky is not None else None
+        previous = read_comment_state(sticky.body) if sticky is not None else None
         if previous is None:
             return
         self._posted.report = replace(
@@ -246,12 +246,12 @@ class _Poster:
         except ForgeError as error:
             self._downgrade("Comments at lines could not be read, so none were written", error)
             return
-        suggested = {suggestion_of(comment.body) for comment in ours}
+        suggested = {read_suggestion_marker(comment.body) for comment in ours}
         suggestions = self._posting.suggestions
         comments = [comment for comment in suggestions if comment.fingerprint not in suggested]
         if self._posting.review_comments:
-            about_findings = [comment for comment in ours if finding_of(comment.body)]
-            comments = merged(self._about_findings(number, about_findings), comments)
+            about_findings = [comment for comment in ours if read_finding_marker(comment.body)]
+            comments = merge_comments(self._about_findings(number, about_findings), comments)
         standing = self._review_lines(number, comments)
         self._posted.at_lines |= {comment.fingerprint for comment in standing}
 
@@ -291,11 +291,13 @@ class _Poster:
     def _about_findings(self, number: int, own: list[Comment]) -> list[LineComment]:
         """The new comments; those that stand are brought up to date."""
         self._settle(number, own)
-        said = {finding_of(one.body) for one in own if not is_fixed(one.body)}
+        said = {read_finding_marker(one.body) for one in own if not is_marked_fixed(one.body)}
         self._posted.at_lines |= said
         report = self._posted.report
         wanted = [
-            one for one in review_comments(report, report.anchors) if one.fingerprint not in said
+            one
+            for one in make_review_comments(report, report.anchors)
+            if one.fingerprint not in said
         ]
         return wanted if len(wanted) <= MAX_COMMENTS else []
 
@@ -305,15 +307,17 @@ class _Poster:
         """
         report = self._posted.report
         fixed = {seen.fingerprint: seen.fixed for seen in report.round.fixed}
-        here = {identity(finding): finding for finding in report.round.shown}
+        here = {finding_identity(finding): finding for finding in report.round.shown}
         texts = {one.id: _settled(one.body, fixed, here, report.links) for one in own}
-        moved = [one for one in own if texts[one.id] != one.body or is_pending(one.body)]
+        moved = [one for one in own if texts[one.id] != one.body or is_thread_pending(one.body)]
         if not moved:
             return
-        done = self._set_threads(number, {one.id: is_settled(texts[one.id]) for one in moved})
+        done = self._set_threads(
+            number, {one.id: is_marked_settled(texts[one.id]) for one in moved}
+        )
         try:
             for one in moved:
-                text = with_pending(texts[one.id], not done)
+                text = mark_thread_pending(texts[one.id], not done)
                 if text != one.body:
                     self._forge.edit_review_comment(one.id, text)
         except ForgeError as error:
@@ -336,7 +340,7 @@ class _Poster:
 
     def _check(self) -> None:
         report = self._posted.report
-        made = check_run(report, tuple(self._posted.downgrades), self._posted.at_lines)
+        made = make_check_run(report, tuple(self._posted.downgrades), self._posted.at_lines)
         made = replace(made, record=self._posting.record)
         address = report.links.run_url if report.links else ""
         try:
@@ -396,12 +400,12 @@ def _settled(
     """What the comment says now. `fixed`: commits, and `here`: what is still found, by the
     finding's identity.
     """
-    name = finding_of(body)
+    name = read_finding_marker(body)
     if name in fixed:
-        return fixed_body(body, fixed[name], links)
+        return mark_fixed(body, fixed[name], links)
     if (finding := here.get(name)) is None:
         return body
     grounds = queries.waiver_grounds(finding)
     if finding.second_look is not UNSET and finding.is_refuted and not grounds:
-        return refuted_body(body, finding.second_look.reason)
-    return accepted_body(body, grounds)
+        return mark_refuted(body, finding.second_look.reason)
+    return mark_accepted(body, grounds)

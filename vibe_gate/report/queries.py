@@ -38,7 +38,7 @@ def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
     alike = Counter((one.level, one.path, one.criterion) for one in findings)
 
     def rank(one: Finding) -> tuple[int, bool, int]:
-        soft = any(not criterion.must for _, criterion in sources(one, summary))
+        soft = any(not criterion.must for _, criterion in sources_of_finding(one, summary))
         return GRAVITY[one.level], soft, alike[one.level, one.path, one.criterion]
 
     return sorted(findings, key=rank)
@@ -56,43 +56,43 @@ def shared_error(summary: Summary) -> str:
     return reasons.pop().removesuffix(".") if len(reasons) == 1 else ""
 
 
-def fact(reason: str) -> str:
+def reason_in_words(reason: str) -> str:
     """A reason in our words, without a full stop at its end."""
     return reason.partition(DETAILS)[0].removesuffix(".")
 
 
-def place_fact(place: Unreviewed) -> str:
+def place_reason(place: Unreviewed) -> str:
     """Why no judge saw the place, in our words and without what the cause advises."""
-    return place.cause.fact if place.cause is not UNSET else fact(place.reason)
+    return place.cause.fact if place.cause is not UNSET else reason_in_words(place.reason)
 
 
-def details(reason: str) -> str:
+def quoted_details(reason: str) -> str:
     """What another program said of the reason; "" if none did."""
     return reason.partition(DETAILS)[2]
 
 
-def judges(summary: Summary) -> bool:
+def asks_judges(summary: Summary) -> bool:
     """Whether any criterion asks a judge."""
     return any(criterion.kind == "judge" for criterion in summary.criteria)
 
 
-def missed(summary: Summary) -> tuple[Unreviewed, ...]:
+def missed_places(summary: Summary) -> tuple[Unreviewed, ...]:
     """What judges should have seen and did not: nothing if no criterion asks one."""
-    return tuple(summary.unreviewed) if judges(summary) else ()
+    return tuple(summary.unreviewed) if asks_judges(summary) else ()
 
 
-def unanswered(summary: Summary) -> list[CriterionResult]:
+def unanswered_criteria(summary: Summary) -> list[CriterionResult]:
     """The criteria without an answer, whose reasons are our own words and never a model's."""
     undecided = [one for one in summary.criteria if one.outcome in ("abstain", "error")]
     return [one for one in undecided if all(vote.said is None for vote in one.votes)]
 
 
-def undecided(rubric: RubricResult) -> list[CriterionResult]:
+def undecided_criteria(rubric: RubricResult) -> list[CriterionResult]:
     """The criteria of a rubric without pass or fail that apply."""
     return [one for one in rubric.criteria if one.outcome in ("abstain", "error")]
 
 
-def abstained(summary: Summary) -> bool:
+def judge_abstained(summary: Summary) -> bool:
     """Whether a judge answered that it cannot decide a criterion that must pass."""
     return any(
         one.must and one.outcome == "abstain" and any(vote.said is not None for vote in one.votes)
@@ -107,7 +107,7 @@ class Waiting(Struct, frozen=True):
     questions: tuple[str, ...]
 
 
-def waiting(summary: Summary) -> Waiting:
+def waiting_questions(summary: Summary) -> Waiting:
     """The check that keeps questions from being asked, and these."""
     checks = []
     questions = []
@@ -123,7 +123,7 @@ def has_cause(criterion: CriterionResult, *kinds: type[Coded]) -> bool:
     return isinstance(criterion.cause, kinds)
 
 
-def applies(rubric: RubricResult) -> bool:
+def rubric_applies(rubric: RubricResult) -> bool:
     """Whether any criterion of the rubric applies to the change."""
     return any(criterion.outcome != "not_applicable" for criterion in rubric.criteria)
 
@@ -136,7 +136,7 @@ def has_score(rubric: RubricResult) -> bool:
     return rubric.outcome in ("pass", "fail") and rubric.coverage > 0 and counts
 
 
-def would_block(summary: Summary) -> list[CriterionResult]:
+def advisory_fails(summary: Summary) -> list[CriterionResult]:
     """The criteria that failed and would have blocked, had their judges earned to block."""
     return [one for one in summary.criteria if one.would_block is True]
 
@@ -152,7 +152,7 @@ def is_unsteady(criterion: CriterionResult) -> bool:
     )
 
 
-def score(summary: Summary) -> float | None:
+def lowest_score(summary: Summary) -> float | None:
     """The lowest score of a rubric; None if nothing was decided, or the run ended without pass or
     fail.
     """
@@ -161,7 +161,7 @@ def score(summary: Summary) -> float | None:
     return min((rubric.score for rubric in summary.rubrics if has_score(rubric)), default=None)
 
 
-def recorded(summary: Summary) -> bool:
+def is_from_recording(summary: Summary) -> bool:
     """True if a recorded model answered, so that nothing was paid."""
     return summary.cost.basis == "none" and any(
         vote.said is not None for vote in asked_votes(summary)
@@ -184,7 +184,7 @@ def is_waived(rubric: str, criterion: str, findings: Sequence[Finding]) -> bool:
     nothing.
     """
     own = [
-        (one.level, waiver(one))
+        (one.level, waiver_sentence(one))
         for one in findings
         if one.criterion == criterion and one.is_of(rubric, criterion)
     ]
@@ -199,7 +199,7 @@ def waived_ids(rubric: RubricResult, findings: Sequence[Finding]) -> tuple[str, 
     )
 
 
-def waiver(finding: Finding) -> str:
+def waiver_sentence(finding: Finding) -> str:
     """Who overrode or suppressed the finding, until when and why; "" if it is neither."""
     return "" if finding.waiver is UNSET else finding.waiver
 
@@ -211,7 +211,7 @@ def is_overridden(finding: Finding) -> bool:
     An older summary does not say which of the two it was, so there it counts as an override.
     """
     if finding.allowed_by is UNSET:
-        return bool(waiver(finding))
+        return bool(waiver_sentence(finding))
     return finding.allowed_by.kind == "overridden"
 
 
@@ -230,18 +230,20 @@ def waiver_grounds(finding: Finding) -> str:
 
     Of an older summary the whole sentence, which begins with how.
     """
-    if waiver(finding) and finding.allowed_by is not UNSET:
+    if waiver_sentence(finding) and finding.allowed_by is not UNSET:
         return short(finding.allowed_by.grounds)
-    return waiver(finding)
+    return waiver_sentence(finding)
 
 
-def waivers(rubric: str, criterion: str, findings: Sequence[Finding]) -> str:
+def waiver_sentences(rubric: str, criterion: str, findings: Sequence[Finding]) -> str:
     """The waivers of the findings of a rubric's criterion, each once, as the criterion's reason
     begins with them.
     """
     return "; ".join(
         dict.fromkeys(
-            waiver(one) for one in findings if one.is_of(rubric, criterion) and waiver(one)
+            waiver_sentence(one)
+            for one in findings
+            if one.is_of(rubric, criterion) and waiver_sentence(one)
         )
     )
 
@@ -251,7 +253,7 @@ def is_approval(finding: Finding) -> bool:
     return finding.lets_policy_pass and not is_overridden(finding)
 
 
-def approver(summary: Summary) -> str:
+def gate_approver(summary: Summary) -> str:
     """Who approved the change of the gate itself, "@login"; "" if that needed no approval, or
     nobody did.
     """
@@ -268,7 +270,7 @@ def needs_approval(summary: Summary) -> bool:
     )
 
 
-def changes(summary: Summary) -> str:
+def change_description(summary: Summary) -> str:
     """What the change makes different, in the words of the first judge who said so; "" if none did.
 
     The first rubric's: the gate's own come before those of a scope, which are about fewer files.
@@ -290,7 +292,7 @@ def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
     """
     found = Counter((one.path, one.level) for one in summary.findings)
     gate = {change.path for change in summary.policy_changes if change.level == "block"}
-    unseen = {place.path for place in missed(summary)}
+    unseen = {place.path for place in missed_places(summary)}
 
     def risk(file: ChangedFile) -> tuple[int, int, bool, bool, int]:
         failures, warnings = found[file.path, "failure"], found[file.path, "warning"]
@@ -324,9 +326,9 @@ def lines_after(finding: Finding) -> tuple[int, int]:
     return first, 1 if is_removed(finding) else max(first, finding.end_line)
 
 
-def counterexample(finding: Finding, summary: Summary) -> str:
+def counterexample_of(finding: Finding, summary: Summary) -> str:
     """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
-    votes = (vote for _, one in sources(finding, summary) for vote in one.votes)
+    votes = (vote for _, one in sources_of_finding(finding, summary) for vote in one.votes)
     return next(
         (
             vote.counterexample
@@ -337,13 +339,13 @@ def counterexample(finding: Finding, summary: Summary) -> str:
     )
 
 
-def basis(finding: Finding, summary: Summary) -> str:
+def finding_basis(finding: Finding, summary: Summary) -> str:
     """How a judge's finding is known, "executed" or "inferred"; "" of a check's, which code
     decides.
     """
     if finding.basis is not UNSET:
         return finding.basis
-    kinds = {one.kind for _, one in sources(finding, summary)}
+    kinds = {one.kind for _, one in sources_of_finding(finding, summary)}
     return "inferred" if kinds == {"judge"} else ""  # of a summary without that field
 
 
@@ -351,16 +353,18 @@ def advice_behind(finding: Finding, summary: Summary) -> CriterionResult | None:
     """The criterion that would have blocked with this finding, had its judge earned to block; else
     None.
     """
-    found = sources(finding, summary) if finding.level == "warning" else []
+    found = sources_of_finding(finding, summary) if finding.level == "warning" else []
     return next((one for _, one in found if one.would_block is True), None)
 
 
-def preventing(look: SecondLook) -> tuple[CheckedEvidence, ...]:
+def refuting_lines(look: SecondLook) -> tuple[CheckedEvidence, ...]:
     """The lines by which it refutes the finding, the first of many; none if it does not."""
     return look.evidence[:MAX_PREVENTING] if look.outcome == "refuted" else ()
 
 
-def sources(finding: Finding, summary: Summary) -> list[tuple[RubricResult, CriterionResult]]:
+def sources_of_finding(
+    finding: Finding, summary: Summary
+) -> list[tuple[RubricResult, CriterionResult]]:
     """The criteria that the finding comes from, or may come from, with their rubrics."""
     name = (
         finding.criterion

@@ -15,7 +15,7 @@ from vibe_gate.report.sentences import SHORT_RUN
 HEADS = ("run", "criterion", "before -> after", "USD")
 
 
-def lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
+def render_replay_lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
     """A line for each criterion that came out otherwise, its findings below, then what all come
     to.
     """
@@ -27,14 +27,14 @@ def lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
             cell.ljust(width) for cell, width in zip(each, widths, strict=True)
         ).rstrip()
         if at:
-            yield from (f"    {text}" for text in findings(changed[at - 1][1]))
+            yield from (f"    {text}" for text in render_changed_findings(changed[at - 1][1]))
     if waiting := sum(row.why == NOT_YET for row in rows):
         yield f"{NOT_YET}: {counted(waiting, 'run')}"
     if lost := [row for row in rows if row.is_lost]:
         yield f"cannot be replayed: {counted(len(lost), 'run')}"
         yield from (f"  {row.run_id}: {row.why.splitlines()[0]}" for row in lost)
     if rows:
-        yield from sentences(totals(rows))
+        yield from replay_sentences(totals(rows))
 
 
 def _cells(row: ReplayRow, change: CriterionChange) -> tuple[str, ...]:
@@ -46,14 +46,14 @@ def _cells(row: ReplayRow, change: CriterionChange) -> tuple[str, ...]:
     )
 
 
-def findings(change: CriterionChange) -> Iterator[str]:
+def render_changed_findings(change: CriterionChange) -> Iterator[str]:
     """The findings of a criterion that came out otherwise, a line each."""
     for one in change.findings:
         place = f"{one.path}:{one.line}" if one.line else one.path or "the change"
         yield f"{place}: {one.message} [{one.fingerprint}]"
 
 
-def sentences(
+def replay_sentences(
     total: ReplayTotals, budget_usd: float = 0.0, show: Callable[[str], str] = str
 ) -> Iterator[str]:
     """What the rows come to, for people. `budget_usd`: what all replays might cost; 0: no limit.
@@ -91,14 +91,14 @@ def _hindrance(total: ReplayTotals, budget_usd: float, show: Callable[[str], str
         return "no API key: set ANTHROPIC_API_KEY"
     if isinstance(total.cause, BudgetReached) and budget_usd:
         return f"its budget of ${budget_usd:g}"
-    return show(queries.fact(total.hindrance))
+    return show(queries.reason_in_words(total.hindrance))
 
 
 def _were(count: int) -> str:
     return f"{count:,} {'was' if count == 1 else 'were'}"
 
 
-def document(rows: Iterable[ReplayRow], batch: str, exit_code: int) -> dict[str, Any]:
+def build_replay_document(rows: Iterable[ReplayRow], batch: str, exit_code: int) -> dict[str, Any]:
     """All of it as JSON."""
     every = list(rows)
     return {

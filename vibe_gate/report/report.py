@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.replayed import Replayed
 from vibe_gate.domain.summary import Summary
-from vibe_gate.report.anchors import Anchors, anchors
+from vibe_gate.report.anchors import Anchors, read_anchors
 from vibe_gate.report.links import Links
 from vibe_gate.report.round import Round
 
@@ -51,4 +51,4 @@ class Report(Struct, frozen=True):
     @property
     def anchors(self) -> Anchors:
         """Lines of the change."""
-        return anchors(self.patch.encode("utf-8", "surrogateescape"))
+        return read_anchors(self.patch.encode("utf-8", "surrogateescape"))

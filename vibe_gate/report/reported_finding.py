@@ -101,7 +101,7 @@ class ReportedFinding(
         )
 
 
-def identity(finding: Finding) -> str:
+def finding_identity(finding: Finding) -> str:
     """What names a finding from round to round: its fingerprint, or one made of its words and its
     line.
     """
@@ -111,10 +111,10 @@ def identity(finding: Finding) -> str:
     return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def reported_finding(finding: Finding, head: str) -> ReportedFinding:
+def report_finding(finding: Finding, head: str) -> ReportedFinding:
     """The finding as the round of the commit `head` says it."""
     return ReportedFinding(
-        fingerprint=identity(finding),
+        fingerprint=finding_identity(finding),
         criterion=finding.criterion[:64],
         path=finding.path[:4096],
         line=min(finding.line, _MAX_LINE),
@@ -126,7 +126,7 @@ def reported_finding(finding: Finding, head: str) -> ReportedFinding:
     )
 
 
-def reported_again(reported: ReportedFinding, finding: Finding) -> ReportedFinding:
+def report_finding_again(reported: ReportedFinding, finding: Finding) -> ReportedFinding:
     """What was said before, at the lines where it stands now."""
     return replace(reported, refuted=finding.is_refuted, last="", at=_places_of(finding))
 

@@ -23,9 +23,9 @@ from vibe_gate.domain.verdict import MAX_FINDINGS, Finding, Outcome
 from vibe_gate.report import queries
 from vibe_gate.report.reported_finding import (
     ReportedFinding,
-    identity,
-    reported_again,
-    reported_finding,
+    finding_identity,
+    report_finding,
+    report_finding_again,
 )
 from vibe_gate.report.round_state import MAX_NUMBER, MAX_SEEN, RoundState
 
@@ -61,7 +61,7 @@ class Round(Struct, frozen=True):
     @property
     def state(self) -> RoundState:
         """What the next round has to know."""
-        new = [reported_finding(finding, self.head) for finding in self.new]
+        new = [report_finding(finding, self.head) for finding in self.new]
         findings = (*new, *self.open_before, *self.unraised, *self.unanswered, *self.fixed)
         return RoundState(
             number=self.number,
@@ -105,7 +105,7 @@ def next_round(
     current = {}
     for finding in findings:
         if not queries.is_approval(finding):  # which can lapse
-            current[identity(finding)] = finding
+            current[finding_identity(finding)] = finding
     persisting = []
     open_before = []
     new = {}
@@ -114,7 +114,7 @@ def next_round(
         reported = reported_by_name.get(name)
         if reported is not None and _persists(reported, finding):
             persisting.append(finding)
-            open_before.append(reported_again(reported, finding))
+            open_before.append(report_finding_again(reported, finding))
         elif previous is None or blocking(finding) or touched(finding):
             new[name] = finding
         else:
@@ -184,7 +184,9 @@ def answered_by(summary: Summary, previous: RoundState | None) -> Callable[[Repo
     cut = {criterion for criterion, count in finding_counts.items() if count >= MAX_FINDINGS}
     broken = {finding.criterion for finding in summary.findings if not finding.path} - {"policy"}
     growing = {
-        finding.criterion for finding in summary.findings if identity(finding) not in reported_names
+        finding.criterion
+        for finding in summary.findings
+        if finding_identity(finding) not in reported_names
     }
     outcomes: dict[str, set[Outcome]] = {"policy": {"pass"}}  # it is decided by paths alone
     judges = set()

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from vibe_gate.domain.document import Count
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.report import queries
-from vibe_gate.report.reported_finding import ReportedFinding, reported_finding
+from vibe_gate.report.reported_finding import ReportedFinding, report_finding
 from vibe_gate.report.round import Round
 from vibe_gate.report.round_state import MAX_NUMBER, MAX_SEEN
 
@@ -63,7 +63,7 @@ class RoundRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def settled_title(finding: Finding) -> str:
     """The title under which it stands if there is nothing to do about it; else ""."""
-    if queries.waiver(finding):
+    if queries.waiver_sentence(finding):
         return ACCEPTED
     return REFUTED if finding.is_refuted else ""
 
@@ -91,7 +91,7 @@ def is_further(round: Round) -> bool:
 def record_round(round: Round, after: str = "") -> RoundRecord:
     """The round without its findings; `after` as of RoundRecord."""
     open_findings = [finding for finding in round.new if not settled_title(finding)]
-    reported = [reported_finding(finding, round.head) for finding in open_findings[:MAX_SEEN]]
+    reported = [report_finding(finding, round.head) for finding in open_findings[:MAX_SEEN]]
     return RoundRecord(
         number=round.number,
         after=after,

@@ -26,7 +26,7 @@ from vibe_gate.report.reported_finding import (
     Commit,
     ReportedFinding,
     ReportedVote,
-    identity,
+    finding_identity,
 )
 
 MAX_STATE = 12_000
@@ -79,7 +79,7 @@ def explain_state(state: RoundState, summary: Summary, run: int) -> RoundState:
     """The state with the run's number and who found its findings; with what decided these, if there
     is room.
     """
-    findings_by_name = {identity(finding): finding for finding in summary.findings}
+    findings_by_name = {finding_identity(finding): finding for finding in summary.findings}
     with_sources = []
     with_reasons = []
     for reported in state.findings:
@@ -98,7 +98,7 @@ def explain_state(state: RoundState, summary: Summary, run: int) -> RoundState:
 
 def _with_reasons(reported: ReportedFinding, finding: Finding, summary: Summary) -> ReportedFinding:
     """With the quoted lines, the votes and the second look behind the finding."""
-    sources = queries.sources(finding, summary)
+    sources = queries.sources_of_finding(finding, summary)
     votes = sources[0][1].votes[:MAX_VOTES] if sources else ()
     counterexamples = [vote.counterexample for vote in votes if vote.counterexample]
     look = finding.second_look
@@ -106,7 +106,7 @@ def _with_reasons(reported: ReportedFinding, finding: Finding, summary: Summary)
         reported,
         quote="\n".join(line.quote for line in finding.evidence)[:MAX_QUOTE],
         counterexample=counterexamples[0][:MAX_QUOTE] if counterexamples else "",
-        second_look="" if look is UNSET else sentences.second_look(look)[:MAX_QUOTE],
+        second_look="" if look is UNSET else sentences.second_look_sentence(look)[:MAX_QUOTE],
         votes=tuple(
             ReportedVote(outcome=vote.outcome, reason=vote.reason[:MAX_REASON]) for vote in votes
         ),

@@ -62,7 +62,7 @@ class RunFigures(Struct, frozen=True, array_like=True):
     labels: tuple[Label, ...] = ()
 
 
-def run_figures(summary: Summary) -> RunFigures:
+def extract_figures(summary: Summary) -> RunFigures:
     """The extract of a run's summary."""
     judged = [
         f"{rubric.id}/{one.id}"
@@ -86,7 +86,7 @@ def run_figures(summary: Summary) -> RunFigures:
     )
 
 
-def packed(figures: RunFigures) -> str:
+def pack_figures(figures: RunFigures) -> str:
     """For keeping; "" of figures with half a surrogate pair, which no JSON of others can have."""
     try:
         return json.encode(figures).decode()
@@ -97,7 +97,7 @@ def packed(figures: RunFigures) -> str:
 _DECODER = json.Decoder(RunFigures)
 
 
-def unpacked(text: str) -> RunFigures | None:
+def unpack_figures(text: str) -> RunFigures | None:
     """What was packed; None of anything else."""
     try:
         return _DECODER.decode(text) if text else None
@@ -113,7 +113,7 @@ def _findings(summary: Summary) -> tuple[FoundFinding, ...]:
         )
         advises = dict.fromkeys(
             f"{rubric.id}/{criterion.id}"
-            for rubric, criterion in queries.sources(one, summary)
+            for rubric, criterion in queries.sources_of_finding(one, summary)
             if criterion.would_block is True and one.level == "warning"
         )
         grounds = queries.waiver_grounds(one)
@@ -133,7 +133,7 @@ def _findings(summary: Summary) -> tuple[FoundFinding, ...]:
 
 def _finding_state(finding: Finding) -> str:
     """As `FoundFinding.state`."""
-    if queries.waiver(finding):
+    if queries.waiver_sentence(finding):
         return "overridden" if queries.is_overridden(finding) else "suppressed"
     return "refuted" if finding.is_refuted else "kept"
 

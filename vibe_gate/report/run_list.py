@@ -15,7 +15,7 @@ NO_RUNS = "No runs yet; `vibe-gate review` records one."
 NO_MATCHES = "No runs match; `vibe-gate bundles list` shows all runs."
 
 
-def table(
+def render_run_table(
     entries: Iterable[RunEntry], now: datetime, titles: Mapping[str, str], *, is_screen: bool
 ) -> list[list[str]]:
     """How long ago, outcome, author, size, findings, run id, the commit's title; a row a run, each
@@ -32,7 +32,7 @@ def table(
     return [[cell.ljust(most) for cell, most in zip(row, widest, strict=True)] for row in rows]
 
 
-def narrowed(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+def drop_wide_columns(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """The table without the columns that leave no room for the run's id, which other commands take;
     with its title.
 
@@ -62,9 +62,9 @@ EXPLAINED_WORDS = (
 """The list's words that do not speak for themselves, in the order of its legend."""
 
 
-def legend(entries: Iterable[RunEntry], width: int) -> list[str]:
+def render_run_legend(entries: Iterable[RunEntry], width: int) -> list[str]:
     """What columns and words of the list mean, as far as they stand in it: lines of a terminal."""
-    words = {outcome(entry) for entry in entries}
+    words = {run_word(entry) for entry in entries}
     parts = ["by: who wrote the change", "found: findings", "run: names it as RUN"]
     parts += [f"{word}: {OUTCOME_WORDS[word].meaning}" for word in EXPLAINED_WORDS if word in words]
     whole = " · ".join(part.replace(" ", _UNBROKEN) for part in parts)
@@ -85,14 +85,14 @@ def _cells(
     facts = (entry.author, size, str(entry.findings)) if entry.outcome else ("", "", "")
     return (
         _age(entry.run_id, now),
-        outcome(entry),
+        run_word(entry),
         *facts,
         entry.run_id[:length],
-        title(entry, titles),
+        run_title(entry, titles),
     )
 
 
-def title(entry: RunEntry, titles: Mapping[str, str]) -> str:
+def run_title(entry: RunEntry, titles: Mapping[str, str]) -> str:
     """The run's workflow, or its commit's title, of `titles` by key; "" if it is not known."""
     if entry.state == "foreign":
         return ""  # its key is whatever somebody wrote
@@ -113,10 +113,10 @@ def _age(run: str, now: datetime) -> str:
     return f"{seconds}s"
 
 
-def outcome(entry: RunEntry) -> str:
+def run_word(entry: RunEntry) -> str:
     """The word of the list: an outcome, or the state of an unsealed run.
 
-    Of a pass, as `sentences.verdict` tells them apart: "approval" if it needs one; "done" of agents
+    Of a pass, as `sentences.verdict_words` tells them apart: "approval" if it needs one; "done" of agents
     whose run had no rubrics; "nothing" if nothing was reviewed, "checks-only" if no judge was asked
     what the gate asks.
     """
@@ -132,7 +132,7 @@ _RUN, _SECOND = 18, 15  # of a run id: the time it began, to the millisecond or 
 _HEADS = ("ago", "outcome", "by", "change", "found", "run", "title")
 
 
-def document(entry: RunEntry) -> dict[str, object]:
+def build_run_document(entry: RunEntry) -> dict[str, object]:
     """One run as JSON. What only a verdict tells is null where the run is not sealed."""
     about = {
         name: getattr(entry, name) for name in ("run_id", "key", "created_at", "state", "bundle")

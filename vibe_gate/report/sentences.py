@@ -40,7 +40,7 @@ MAX_SIGNS = 3
 """Signs of an agent that a line names; it counts the others."""
 
 
-def verdict(summary: Summary) -> str:
+def verdict_words(summary: Summary) -> str:
     """A few words, the first in capitals: `PASS with 2 warnings`. A confirmed fail that does not
     block is a warning.
 
@@ -63,14 +63,14 @@ def verdict(summary: Summary) -> str:
     return "NOT REVIEWED (inconclusive)" if summary.outcome == "inconclusive" else "ERROR"
 
 
-def headline(summary: Summary) -> str:
+def verdict_headline(summary: Summary) -> str:
     """The verdict line that the terminal, hooks, check runs and files share: the verdict and what
     decided.
     """
-    return f"{verdict(summary)} · {why(summary)}".removesuffix(" · ")
+    return f"{verdict_words(summary)} · {deciding_reason(summary)}".removesuffix(" · ")
 
 
-def concise(summary: Summary) -> list[str]:
+def concise_lines(summary: Summary) -> list[str]:
     """A line for each finding, `path:line: level: message [criterion] [fingerprint]`, and one with
     the verdict.
     """
@@ -78,21 +78,23 @@ def concise(summary: Summary) -> list[str]:
     for one in queries.worst_first(summary.findings, summary):
         where = f"{one.path or '.'}:{one.line}" if one.line else one.path or "."
         names = f"[{one.criterion}] [{one.fingerprint[:SHORT_FINGERPRINT]}]"
-        lines.append(safe(f"{where}: {one.level}: {said(one)} {names}"))
-    return [*lines, safe(headline(summary))]
+        lines.append(safe(f"{where}: {one.level}: {finding_sentence(one)} {names}"))
+    return [*lines, safe(verdict_headline(summary))]
 
 
-def why(summary: Summary, *, sentence: bool = False) -> str:
+def deciding_reason(summary: Summary, *, sentence: bool = False) -> str:
     """What decided, as a part of a sentence, and what only advised; "" if there is nothing to add.
 
     `sentence`: as a sentence of its own, below a verdict that names who approved.
     """
-    return "; ".join(filter(None, [_decided_by(summary, sentence=sentence), advised(summary)]))
+    return "; ".join(filter(None, [_decided_by(summary, sentence=sentence), advice_count(summary)]))
 
 
-def why_by_rubrics(summary: Summary) -> str:
-    """As `why` as a sentence, of the rubrics alone: whatever is to be approved."""
-    return "; ".join(filter(None, [_decided_by_rubrics(summary, sentence=True), advised(summary)]))
+def reason_by_rubrics(summary: Summary) -> str:
+    """As `deciding_reason` as a sentence, of the rubrics alone: whatever is to be approved."""
+    return "; ".join(
+        filter(None, [_decided_by_rubrics(summary, sentence=True), advice_count(summary)])
+    )
 
 
 def _decided_by(summary: Summary, *, sentence: bool) -> str:
@@ -100,8 +102,8 @@ def _decided_by(summary: Summary, *, sentence: bool) -> str:
         if summary.trusted.bootstrap and all(
             change.level == "warn" for change in summary.policy_changes
         ):
-            return f"{gate(summary)}; its own outcome: {summary.outcome}"
-        return f"this change edits {edited(summary)}, which controls the gate; everything else: {summary.outcome}"
+            return f"{gate_words(summary)}; its own outcome: {summary.outcome}"
+        return f"this change edits {edited_gate_files(summary)}, which controls the gate; everything else: {summary.outcome}"
     if summary.exit_code == INTEGRITY:
         return "the files changed during the review"
     return _decided_by_rubrics(summary, sentence=sentence)
@@ -118,39 +120,39 @@ def _decided_by_rubrics(summary: Summary, *, sentence: bool) -> str:
     if summary.outcome == "pass":
         if left := summary.unasked:
             return f"{counted(len(left), 'question')} {left[0].reason}"
-        places = len(queries.missed(summary))
+        places = len(queries.missed_places(summary))
         skipped = f"; {counted(places, 'place')} not judged" if places else ""
-        if left_open := [one for rubric in decisive for one in queries.undecided(rubric)]:
+        if left_open := [one for rubric in decisive for one in queries.undecided_criteria(rubric)]:
             skipped = f"; undecided: {_names(left_open)}{skipped}"
-        passed = [rubric.id for rubric in decisive if queries.applies(rubric)]
-        names = joined(passed) or _none_applies(summary)
+        passed = [rubric.id for rubric in decisive if queries.rubric_applies(rubric)]
+        names = join_words(passed) or _none_applies(summary)
         if sentence and passed:
             plural = "s" if len(passed) > 1 else ""
             names = (
                 f"passed the rubric{plural} {names} ({counted(len(summary.change.files), 'file')})"
             )
-        above = [] if sentence else [passed_by(summary), refuted(summary)]
+        above = [] if sentence else [passed_by_words(summary), refuted_words(summary)]
         return "; ".join(filter(None, [*above, names])) + skipped
     causes = "; ".join(
         f"{rubric.id}: {_cause(rubric, summary.findings, reason=sentence)}" for rubric in decisive
     )
-    return queries.fact(queries.shared_error(summary)) or (
+    return queries.reason_in_words(queries.shared_error(summary)) or (
         f"rubric {causes}" if sentence else causes
     )
 
 
-def advised(summary: Summary) -> str:
+def advice_count(summary: Summary) -> str:
     """How many criteria would have blocked, and which, had their judges earned to block; "" if
     none.
     """
-    found = queries.would_block(summary)
-    names = [f"{one.id} ({why_advice(one)})" for one in found[:MAX_NAMES]]
+    found = queries.advisory_fails(summary)
+    names = [f"{one.id} ({advice_cause(one)})" for one in found[:MAX_NAMES]]
     more = f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else ""
     number = counted(len(found), "criterion", "criteria")
     return f"{number} would have blocked: {', '.join(names)}{more}" if found else ""
 
 
-def why_advice(criterion: CriterionResult) -> str:
+def advice_cause(criterion: CriterionResult) -> str:
     """Why the criterion only advises, in a word or two: "uncalibrated", "stale", "not earned"."""
     state = criterion.trust.state if criterion.trust is not UNSET else ""
     return state if state in ("uncalibrated", "stale") else "not earned"
@@ -162,7 +164,7 @@ KEY_ADVICE = (
 )
 
 
-def key_advice(summary: Summary) -> tuple[str, ...]:
+def missing_key_note(summary: Summary) -> tuple[str, ...]:
     """A note that a key is missing, if the gate demands answers that need one."""
     questions = [criterion for criterion in summary.criteria if isinstance(criterion.cause, NoKey)]
     demanded = [criterion for criterion in questions if criterion.outcome == "abstain"]
@@ -171,7 +173,7 @@ def key_advice(summary: Summary) -> tuple[str, ...]:
     )
 
 
-def badge(criterion: CriterionResult, *, short: bool = False) -> str:
+def criterion_badge(criterion: CriterionResult, *, short: bool = False) -> str:
     """What is known of the criterion's judge; "" if nothing is said. `short`: without the figures
     at 95 %.
     """
@@ -187,10 +189,10 @@ def badge(criterion: CriterionResult, *, short: bool = False) -> str:
         figures.append(f"{trust.recall.low:.0%} to {trust.recall.high:.0%} found")
     at_95 = ", ".join(filter(None, figures))
     parts = [trust.sentence, f" (at 95%: {at_95})" if at_95 and not short else ""]
-    return "".join(parts) + ("" if trust.blocks else f"; {advises(trust)}")
+    return "".join(parts) + ("" if trust.blocks else f"; {advice_sentence(trust)}")
 
 
-def advises(trust: TrustBadge) -> str:
+def advice_sentence(trust: TrustBadge) -> str:
     """That the fail of a judge only advises, and until when."""
     more = max(1, trust.needed - trust.clean) if trust.needed is not UNSET else 0
     until = (
@@ -201,7 +203,7 @@ def advises(trust: TrustBadge) -> str:
     return f"only advises{until}"
 
 
-def joined(names: Sequence[str]) -> str:
+def join_words(names: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
@@ -213,7 +215,7 @@ def agent_signs(hints: Sequence[str]) -> str:
     return f"{line}; and {rest:,} more" if rest > 0 else line
 
 
-def edited(summary: Summary) -> str:
+def edited_gate_files(summary: Summary) -> str:
     """The files that control the gate: the first, and how many more."""
     paths = [change.path for change in summary.policy_changes if change.level == "block"]
     return (
@@ -248,7 +250,7 @@ def _cause(rubric: RubricResult, findings: Sequence[Finding], *, reason: bool) -
             else ""
         )
         return f"score {rubric.score:.2f} is under the threshold{threshold}{cost}"
-    left = queries.undecided(rubric)
+    left = queries.undecided_criteria(rubric)
     named = (
         f"only {rubric.coverage:.0%} could be decided"
         if rubric.coverage
@@ -265,7 +267,7 @@ def _names(criteria: Sequence[CriterionResult]) -> str:
 def _with_reason(named: str, criteria: Sequence[CriterionResult]) -> str:
     """What is undecided, with why the first of it is."""
     first = criteria[0]
-    why = queries.fact(first.reason)
+    why = queries.reason_in_words(first.reason)
     return f"{named}{f'; {first.id}' if len(criteria) > 1 else ''}: {why}" if why else named
 
 
@@ -274,7 +276,7 @@ def _none_applies(summary: Summary) -> str:
     return f"no criterion applies to this change{', says the judge' if asked else ''}"
 
 
-def gate(summary: Summary) -> str:
+def gate_words(summary: Summary) -> str:
     """Which definitions were used."""
     if not summary.run_id:
         return "not read (nothing to review)"
@@ -292,7 +294,7 @@ def gate(summary: Summary) -> str:
     return f".vibe-gate at {summary.trusted.revision[:SHORT_ID]}"
 
 
-def key(summary: Summary) -> str:
+def short_change_id(summary: Summary) -> str:
     """The change by a short id."""
     if summary.key.startswith(REPLAY):
         return f"replay of {summary.key.removeprefix(REPLAY)[:SHORT_RUN]}"
@@ -300,7 +302,7 @@ def key(summary: Summary) -> str:
     return summary.key[:length]
 
 
-def outcome(summary: Summary) -> str:
+def program_outcome(summary: Summary) -> str:
     """The verdict for programs: the outcome, "needs-approval" of a change of the gate, or "nothing"
     to review.
     """
@@ -309,10 +311,10 @@ def outcome(summary: Summary) -> str:
     return "needs-approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
 
 
-def price(summary: Summary) -> str:
+def price_words(summary: Summary) -> str:
     """What the models cost, in US dollars, and how certain that is."""
     if summary.cost.basis == "none":
-        if queries.recorded(summary):
+        if queries.is_from_recording(summary):
             return "none: the model's answers come from a recording"
         asked = any(vote.turn for vote in queries.asked_votes(summary))
         return "none: no model answered" if asked else "none: no model was asked"
@@ -323,47 +325,47 @@ def price(summary: Summary) -> str:
     )
 
 
-def cost(summary: Summary) -> str:
+def cost_words(summary: Summary) -> str:
     """The price, the tokens, and what earlier verdicts answered."""
     hits = summary.cache.hits
     cached = f" · {counted(hits, 'answer')} from earlier verdicts" if hits else ""
     spent = summary.cost
     if spent.basis == "none":
-        return price(summary) + cached
+        return price_words(summary) + cached
     read = (
         f" ({spent.cache_read_tokens:,} from the prompt cache)" if spent.cache_read_tokens else ""
     )
-    return f"{price(summary)} · {spent.input_tokens:,} tokens in{read}, {spent.output_tokens:,} out{cached}"
+    return f"{price_words(summary)} · {spent.input_tokens:,} tokens in{read}, {spent.output_tokens:,} out{cached}"
 
 
-def passed_by(summary: Summary) -> str:
+def passed_by_words(summary: Summary) -> str:
     """Whose word let it pass, and what, in a few words: an approved change of the gate, overridden
     findings; or "".
     """
     accounts = queries.overriding_accounts(summary)
-    approver = queries.approver(summary)
+    approver = queries.gate_approver(summary)
     parts = []
     if approver:
         parts.append(f"gate change approved by {approver}")
     if accounts:
-        names = joined(list(dict.fromkeys(accounts)))
+        names = join_words(list(dict.fromkeys(accounts)))
         parts.append(f"{counted(len(accounts), 'finding')} overridden by {names}")
     return "; ".join(parts)
 
 
-def proof(of: Proof) -> str:
+def proof_sentence(of: Proof) -> str:
     """What running a finding's test came to."""
     word = {"proven": "Proven: ", "shown": "Shown: "}.get(of.status, "")
     return f"{word}{of.reason[:1].lower()}{of.reason[1:]}" if word else of.reason
 
 
-def refuted(summary: Summary) -> str:
+def refuted_words(summary: Summary) -> str:
     """How many findings a second look refuted, in a few words; "" if none."""
     number = sum(finding.is_refuted for finding in summary.findings)
     return f"{number:,} raised and refuted" if number else ""
 
 
-def second_look(look: SecondLook) -> str:
+def second_look_sentence(look: SecondLook) -> str:
     """What a second look came to, and why."""
     how = "no answer" if look.said is None else look.outcome
     return f"Second look: {how}. {look.reason}".strip()
@@ -373,13 +375,13 @@ def policy_meaning(change: PolicyChange, summary: Summary) -> str:
     """What a change of the gate, or of what steers agents, asks of people."""
     if change.level == "warn":
         return "read this change yourself"
-    approver = queries.approver(summary)
+    approver = queries.gate_approver(summary)
     if approver:
         return f"approved by {approver}"
     return "let pass" if summary.policy_let_pass else "needs approval"
 
 
-def place(path: str, line: int, end_line: int = 0) -> str:
+def place_words(path: str, line: int, end_line: int = 0) -> str:
     """`path:line-end`, as far as there is a line; "the change" without a path."""
     if not path:
         return "the change"
@@ -387,37 +389,37 @@ def place(path: str, line: int, end_line: int = 0) -> str:
     return f"{path}:{lines}" if line else path
 
 
-def place_of(shown: Finding | Unreviewed | CheckedEvidence) -> str:
+def place_words_of(shown: Finding | Unreviewed | CheckedEvidence) -> str:
     """The place of what has one."""
-    return place(shown.path, shown.line, shown.end_line)
+    return place_words(shown.path, shown.line, shown.end_line)
 
 
-def message(finding: Finding) -> str:
+def located_message(finding: Finding) -> str:
     """What the finding says, with its place first if that is not there any more: other programs
     show no such line.
     """
-    removed = f"(removed: {place_of(finding)}) " if queries.is_removed(finding) else ""
-    return safe(removed + said(finding)) or "(no message)"
+    removed = f"(removed: {place_words_of(finding)}) " if queries.is_removed(finding) else ""
+    return safe(removed + finding_sentence(finding)) or "(no message)"
 
 
-def said(finding: Finding) -> str:
+def finding_sentence(finding: Finding) -> str:
     """What the finding says; if somebody accepted it, or a second look refuted it, that is a
     sentence of its own.
     """
-    waived, look = queries.waiver(finding), finding.second_look
+    waived, look = queries.waiver_sentence(finding), finding.second_look
     if look is UNSET or look.outcome != "refuted" or waived:
         return _accepted(finding.message, waived)
     return f"Raised: {ended(finding.message)} Refuted: {ended(look.reason)}"
 
 
-def reason(rubric: str, criterion: CriterionResult, findings: Sequence[Finding]) -> str:
+def criterion_reason(rubric: str, criterion: CriterionResult, findings: Sequence[Finding]) -> str:
     """Why the criterion of the rubric came out so; if somebody accepted its findings, with the
     waiver as `said`.
 
     Only the findings tell whether somebody did: a judge can begin its reason with the same words.
     """
     is_accepted = criterion.outcome == "fail" and queries.is_waived(rubric, criterion.id, findings)
-    waived = queries.waivers(rubric, criterion.id, findings) if is_accepted else ""
+    waived = queries.waiver_sentences(rubric, criterion.id, findings) if is_accepted else ""
     return _accepted(criterion.reason, waived)
 
 
@@ -429,6 +431,6 @@ def _accepted(text: str, waived: str) -> str:
     return f"{ended(said)} Accepted: {ended(waived)}" if waived else text
 
 
-def one_line(finding: Finding) -> str:
+def finding_line(finding: Finding) -> str:
     """Level, place and message."""
-    return f"{finding.level} {place_of(finding)} {said(finding)}"
+    return f"{finding.level} {place_words_of(finding)} {finding_sentence(finding)}"

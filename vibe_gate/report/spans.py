@@ -22,8 +22,8 @@ from vibe_gate.domain.span import SpanEvent, Trace, TraceSpan
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.wire import end_kind
 from vibe_gate.report.text_graph import graph_of
-from vibe_gate.report.turns import model_of, tokens, turn_tokens
-from vibe_gate.report.waits import waits
+from vibe_gate.report.turns import model_of, sum_tokens, turn_tokens
+from vibe_gate.report.waits import find_waits
 from vibe_gate.store.run_result import RunResult
 
 if TYPE_CHECKING:
@@ -320,13 +320,13 @@ class _Spans:
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": agent,
             "gen_ai.conversation.id": text_of(about.completed, "session_id"),
-            "gen_ai.provider.name": provider(model),
+            "gen_ai.provider.name": provider_of_model(model),
             "gen_ai.request.model": model,
             "vibe_gate.turn": about.place,
             "vibe_gate.turn.status": status,
             "vibe_gate.tool_calls": metrics.tool_calls,
             "vibe_gate.files_changed": metrics.files_changed,
-            "vibe_gate.waited_ms": sum(end - start for start, end in waits(said)) or None,
+            "vibe_gate.waited_ms": sum(end - start for start, end in find_waits(said)) or None,
             "vibe_gate.cost.usd": metrics.total_cost_usd,
             "vibe_gate.cost.basis": metrics.cost_basis,
         }
@@ -361,9 +361,9 @@ class _Spans:
             if request.parts
             else []
         )
-        attributes = _tokens(tokens([request.usage])) | {
+        attributes = _tokens(sum_tokens([request.usage])) | {
             "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": provider(request.model),
+            "gen_ai.provider.name": provider_of_model(request.model),
             "gen_ai.request.model": request.model,
             "gen_ai.response.model": request.model,
             "gen_ai.response.id": message_id,
@@ -470,7 +470,7 @@ def _tokens(known: Mapping[str, int]) -> dict[str, Any]:
     return {f"gen_ai.usage.{_TOKENS[kind]}_tokens": count for kind, count in known.items()}
 
 
-def provider(model: str) -> str:
+def provider_of_model(model: str) -> str:
     """Who serves the model, as the conventions name it, by the model's name; "" if that does not
     tell.
     """

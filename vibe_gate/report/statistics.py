@@ -14,8 +14,8 @@ from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.label import Label
 from vibe_gate.report import charts, run_list
-from vibe_gate.report.feedback import CriterionFeedback, feedback
-from vibe_gate.report.feedback import lines as feedback_lines
+from vibe_gate.report.feedback import CriterionFeedback, count_feedback
+from vibe_gate.report.feedback import render_feedback_table as feedback_lines
 from vibe_gate.report.run_figures import RunFigures
 
 Number = TypeVar("Number", int, float)
@@ -72,7 +72,7 @@ class Statistics(Struct):
     agents: dict[str, AuthorRuns] = {}
 
 
-def statistics(
+def compute_statistics(
     entries: Iterable[RunEntry],
     known: Mapping[str, RunEntry],
     figures_of: Callable[[RunEntry], RunFigures | None],
@@ -125,7 +125,7 @@ def statistics(
     total.findings |= Counter(states.values())
     total.would_have_blocked = {name: len(names) for name, names in sorted(advised.items())}
     there = {name for names in found.values() for name in names}
-    total.criteria = feedback(
+    total.criteria = count_feedback(
         found, (one for one in said if not since or one.ts >= since or one.finding in there)
     )
     total.usd_per_right = _usd_per_right(total, judged)
@@ -143,12 +143,12 @@ def has_figures(entry: RunEntry) -> bool:
 
 def _add_run(total: Statistics, entry: RunEntry) -> None:
     total.runs += 1
-    _add(total.outcomes, run_list.outcome(entry), 1)
+    _add(total.outcomes, run_list.run_word(entry), 1)
     total.usd += entry.cost_usd
     total.usd_at_most |= entry.cost_basis == "unknown"
     if entry.cost_usd:
         _add(total.usd_by_day, entry.created_at[:10], entry.cost_usd)
-    _add(total.outcomes_by_day.setdefault(entry.created_at[:10], {}), run_list.outcome(entry), 1)
+    _add(total.outcomes_by_day.setdefault(entry.created_at[:10], {}), run_list.run_word(entry), 1)
     total.authors.setdefault(entry.author, AuthorRuns()).add(entry)
 
 
@@ -178,7 +178,7 @@ def _add_saved(
             total.saved_usd = (total.saved_usd or 0.0) + its.usd_by_node[node]
 
 
-def lines(total: Statistics) -> list[str]:
+def render_statistics(total: Statistics) -> list[str]:
     """For pipes, and who reads them."""
     text = [*_totals(total), f"cost: {_cost(total)}"]
     text += _table("day", sorted(total.usd_by_day.items()))
@@ -188,8 +188,8 @@ def lines(total: Statistics) -> list[str]:
     return text + _table("for each right finding of", _greatest(total.usd_per_right))
 
 
-def drawn(total: Statistics, columns: int) -> Text:
-    """For a terminal: the figures of `lines` with bars, by day, author and agent, too; at most so
+def draw_statistics(total: Statistics, columns: int) -> Text:
+    """For a terminal: the figures of `render_statistics` with bars, by day, author and agent, too; at most so
     wide, from 40 on.
 
     In a narrow one sentences are broken, tables lose their bars, then the intervals, and at last
@@ -198,26 +198,26 @@ def drawn(total: Statistics, columns: int) -> Text:
     width = max(columns, MIN_WIDTH)
     parts = _greatest(total.outcomes)
     head = (
-        Text(f"{counted(total.runs, 'run')}: ").append(charts.key(parts))
+        Text(f"{counted(total.runs, 'run')}: ").append(charts.draw_key(parts))
         if parts
         else Text("0 runs")
     )
-    rows = [*charts.wrapped(head, width), *charts.stacked(parts, width)]
-    rows += charts.wrapped(Text("\n".join((*_totals(total)[1:], f"cost: {_cost(total)}"))), width)
+    rows = [*charts.wrap_text(head, width), *charts.draw_stacked_bar(parts, width)]
+    rows += charts.wrap_text(Text("\n".join((*_totals(total)[1:], f"cost: {_cost(total)}"))), width)
     rows += _days(total, width)
     for title, authors in (("author", total.authors), ("agent", total.agents)):
-        rows += charts.table(title, "failed, cost", _failed(authors), width, "red", 1.0)
+        rows += charts.draw_bar_table(title, "failed, cost", _failed(authors), width, "red", 1.0)
     found = {f"{one.rubric}/{one.criterion}": one.found for one in total.criteria if one.found}
-    rows += charts.table(
+    rows += charts.draw_bar_table(
         "criterion", "found", _figures(_greatest(found)[:MOST_CRITERIA], ","), width, "red"
     )
     for title, numbers in (("model", _greatest(total.usd_by_model)), ("rubric", _by_rubric(total))):
-        rows += charts.table(title, "USD", _figures(numbers, ".4f"), width)
-    said = [charts.fitted(line, width) for line in feedback_lines(total.criteria, width)]
+        rows += charts.draw_bar_table(title, "USD", _figures(numbers, ".4f"), width)
+    said = [charts.fit_name(line, width) for line in feedback_lines(total.criteria, width)]
     rows += [
         Text(line, "bold" if number == 1 else "") for number, line in enumerate(said)
     ]  # 0: a blank line
-    rows += charts.table(
+    rows += charts.draw_bar_table(
         "for each right finding of", "USD", _figures(_greatest(total.usd_per_right), ".4f"), width
     )
     return Text("\n").join(rows)
@@ -255,7 +255,7 @@ def _days(total: Statistics, width: int) -> list[Text]:
         Text(f"by day, {days[0]} to {days[-1]}" if number > 1 else f"on {days[0]}", "bold"),
     ]
     for name, (values, style, figure) in rows.items():
-        line = Text.assemble(f"{name:<8}", (charts.sparkline(values), style))
+        line = Text.assemble(f"{name:<8}", (charts.draw_sparkline(values), style))
         lines.append(line.append(f"  most {figure.format(max(values))}", "dim"))
     return lines
 

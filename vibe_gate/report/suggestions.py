@@ -18,7 +18,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.forge import LineComment
 from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.annotations import MAX_LINES
-from vibe_gate.report.markdown import fence
+from vibe_gate.report.markdown import fence_code
 
 MAX_SUGGESTIONS = 50
 """Of one review: more bury a pull request, and the patch has all."""
@@ -47,7 +47,7 @@ class Suggestions(Struct, frozen=True):
     note: str = ""
 
 
-def suggestions(
+def make_suggestions(
     files: tuple[FileDiff, ...], steering: Collection[str], anchors: Anchors, rest: str
 ) -> Suggestions:
     """A comment for each hunk of text that lies in one hunk of the pull request, `MAX_SUGGESTIONS`
@@ -59,7 +59,7 @@ def suggestions(
     """
     if not files:
         return Suggestions()
-    made = comments(files, steering, anchors, BY_AGENT)
+    made = make_suggestion_comments(files, steering, anchors, BY_AGENT)
     changes = max(sum(len(file.hunks) for file in files), len(files))
     said = f"{len(made)} of {counted(changes, 'change')} by agents can be committed as suggested; all of it {rest}."
     if steering:
@@ -67,10 +67,10 @@ def suggestions(
     return Suggestions(made, said)
 
 
-def comments(
+def make_suggestion_comments(
     files: Iterable[FileDiff], steering: Collection[str], anchors: Anchors, lead: str
 ) -> tuple[LineComment, ...]:
-    """A comment for each hunk that fits, each once; `lead` says whose it is. See `suggestions`."""
+    """A comment for each hunk that fits, each once; `lead` says whose it is. See `make_suggestions`."""
     hunks = (
         (file, hunk) for file in files for hunk in file.hunks if file.shown_path not in steering
     )
@@ -79,7 +79,9 @@ def comments(
     return tuple(once.values())[:MAX_SUGGESTIONS]
 
 
-def merged(about: Sequence[LineComment], suggested: Sequence[LineComment]) -> list[LineComment]:
+def merge_comments(
+    about: Sequence[LineComment], suggested: Sequence[LineComment]
+) -> list[LineComment]:
     """Comments about findings and suggestions, as one comment where a suggestion is about the lines
     of one finding.
     """
@@ -88,7 +90,7 @@ def merged(about: Sequence[LineComment], suggested: Sequence[LineComment]) -> li
         first = one.start_line or one.line
         near = (each for each in told if (each.path, each.side) == (one.path, one.side))
         at = [each for each in near if first <= each.line <= one.line]
-        if len(at) != 1 or suggestion_of(at[0].body):
+        if len(at) != 1 or read_suggestion_marker(at[0].body):
             told.append(one)
             continue
         head, _, said = at[0].body.partition("\n")
@@ -98,7 +100,7 @@ def merged(about: Sequence[LineComment], suggested: Sequence[LineComment]) -> li
     return told
 
 
-def suggestion_of(body: str) -> str:
+def read_suggestion_marker(body: str) -> str:
     """The fingerprint of a suggestion of ours, "" for any other comment."""
     found = _MARKED.match(body)
     return found[1] if found else ""
@@ -146,7 +148,7 @@ def _block(raw: bytes) -> str:
     text = raw.decode("utf-8", "surrogateescape")
     if not text:
         return "```suggestion\n```"
-    block = fence(text, "suggestion", whole=True)
+    block = fence_code(text, "suggestion", whole=True)
     return (
         block
         if len(text) <= MAX_SUGGESTION

@@ -1,7 +1,7 @@
 """Figures as pictures: SVG that stands with scripts off, prints, and is the same bytes for the same
 figures.
 
-A picture is for the eye and the mouse; the table in its `figure` says the same to keyboards and
+A picture is for the eye and the mouse; the table of `render_figure` says the same to keyboards and
 readers of screens.
 `html/app/src/page.css` has the styles, of both themes.
 """
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.interval import Interval
-from vibe_gate.report.markup import Html, joined, table, tag
+from vibe_gate.report.markup import Html, join_html, render_html_table, tag
 
 WIDTH, HEIGHT = 640, 190
 """Of a picture, in the units of its own that a browser scales; one of rows is as high as its
@@ -129,7 +129,9 @@ class Lane(Struct, frozen=True):
     link: str = ""
 
 
-def columns(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]) -> Html:
+def draw_columns(
+    bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]
+) -> Html:
     """Columns side by side, each its parts one upon the other, the first at the bottom."""
     most, drawn = _most(map(_total, bars)), [_grid(bars, tick)]
     step = (WIDTH - LEFT - RIGHT) / max(len(bars), 1)
@@ -145,7 +147,7 @@ def columns(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float
     return _svg(HEIGHT, drawn)
 
 
-def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]) -> Html:
+def draw_lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]) -> Html:
     """A line for each series through the middles of the columns; one without parts is a gap that
     the lines cross.
     """
@@ -163,15 +165,15 @@ def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float],
             (LEFT + (at + MIDDLE) * step, TOP + high - part.value / most * high)
             for at, _, part in there
         ]
-        points = " ".join(f"{n(x)},{n(y)}" for x, y in places)
+        points = " ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in places)
         drawn.append(tag("polyline", points=points, class_=f"line {one.style}"))
         for (x, y), (_, bar, part) in zip(places, there, strict=True):
-            dot = tag("circle", cx=n(x), cy=n(y), r=3, class_=one.style)
+            dot = tag("circle", cx=coordinate(x), cy=coordinate(y), r=3, class_=one.style)
             drawn.append(_titled_part(dot, bar, one, part))
     return _svg(HEIGHT, drawn)
 
 
-def rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Html:
+def draw_rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Html:
     """Bars one below the other, with names and figures; `most` is what a whole bar stands for, 0
     for the longest.
     """
@@ -190,12 +192,12 @@ def rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Ht
     return _svg(len(bars) * ROW, shapes)
 
 
-def lanes(found: Sequence[Lane], series: Sequence[Series], seconds: float) -> Html:
+def draw_lanes(found: Sequence[Lane], series: Sequence[Series], seconds: float) -> Html:
     """Lanes one below the other, above a time axis from 0 to `seconds`."""
     names = _names_width(lane.name for lane in found)
     room, base, shapes = WIDTH - names - FIGURE, len(found) * ROW, list[Html]()
     unit, name = next(one for one in TIMES if seconds > 2 * one[0] or one is TIMES[-1])
-    for mark in (mark for mark in ticks(seconds / unit) if mark <= seconds / unit):
+    for mark in (mark for mark in axis_ticks(seconds / unit) if mark <= seconds / unit):
         shapes += _tick_below(names + mark * unit / (seconds or 1) * room, base, f"{mark:g} {name}")
     for at, lane in enumerate(found):
         shapes += _named(lane.name, lane.shown, lane.link, at * ROW, names)
@@ -204,11 +206,11 @@ def lanes(found: Sequence[Lane], series: Sequence[Series], seconds: float) -> Ht
             length = (span.end - span.start) / (seconds or 1) * room
             one = series[span.series]
             box = _box(x, at * ROW + 4, max(length, LEAST), ROW - 8, one.style)
-            shapes.append(titled(box, f"{lane.name}, {one.name}: {span.shown}", lane.link))
+            shapes.append(add_title(box, f"{lane.name}, {one.name}: {span.shown}", lane.link))
     return _svg(base + BOTTOM, shapes)
 
 
-def ranges(found: Sequence[Range]) -> Html:
+def draw_ranges(found: Sequence[Range]) -> Html:
     """Shares from 0 to 1 as dots upon their intervals, one below the other."""
     names = _names_width(share_range.name for share_range in found)
     room, shapes = WIDTH - names - FIGURE, list[Html]()
@@ -219,20 +221,31 @@ def ranges(found: Sequence[Range]) -> Html:
         value = interval.value
         shapes += _named(share_range.name, share_range.shown, share_range.link, at * ROW, names)
         start, end = names + interval.low * room, names + interval.high * room
-        reach = tag("line", x1=n(start), x2=n(end), y1=n(y), y2=n(y), class_="reach")
-        dot = tag("circle", cx=n(names + value * room), cy=n(y), r=4.5, class_="s0")
+        reach = tag(
+            "line",
+            x1=coordinate(start),
+            x2=coordinate(end),
+            y1=coordinate(y),
+            y2=coordinate(y),
+            class_="reach",
+        )
+        dot = tag(
+            "circle", cx=coordinate(names + value * room), cy=coordinate(y), r=4.5, class_="s0"
+        )
         shapes.append(
-            titled(
-                joined([reach, dot]), f"{share_range.name}: {share_range.shown}", share_range.link
+            add_title(
+                join_html([reach, dot]),
+                f"{share_range.name}: {share_range.shown}",
+                share_range.link,
             )
         )
     return _svg(len(found) * ROW + BOTTOM, shapes)
 
 
-def dots(found: Sequence[Dot]) -> Html:
+def draw_dots(found: Sequence[Dot]) -> Html:
     """Shares from 0 to 1 with their intervals, each above its cost, with its name beside it."""
     marks, base, high, room = (
-        ticks(max(one.usd for one in found)),
+        axis_ticks(max(one.usd for one in found)),
         HEIGHT - BOTTOM,
         HEIGHT - TOP - BOTTOM,
         WIDTH - LEFT,
@@ -240,17 +253,27 @@ def dots(found: Sequence[Dot]) -> Html:
     drawn, names = list[Html](), list[tuple[float, float, float]]()
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         y = base - share * high
-        drawn.append(tag("line", x1=LEFT, x2=WIDTH, y1=n(y), y2=n(y), class_="grid"))
-        drawn.append(tag("text", f"{share:.0%}", x=LEFT - 6, y=n(y + 3.5), class_="tick end"))
+        drawn.append(
+            tag("line", x1=LEFT, x2=WIDTH, y1=coordinate(y), y2=coordinate(y), class_="grid")
+        )
+        drawn.append(
+            tag("text", f"{share:.0%}", x=LEFT - 6, y=coordinate(y + 3.5), class_="tick end")
+        )
     across = room * 0.96 / (marks[-1] or 1)  # the last figure stays inside
     for mark in marks:
         drawn.append(
-            tag("text", f"${mark:g}", x=n(LEFT + mark * across), y=HEIGHT - 6, class_="tick middle")
+            tag(
+                "text",
+                f"${mark:g}",
+                x=coordinate(LEFT + mark * across),
+                y=HEIGHT - 6,
+                class_="tick middle",
+            )
         )
     for one in found:
         x, y = LEFT + one.usd * across, base - one.interval.value * high
         low, top = base - one.interval.low * high, base - one.interval.high * high
-        shown = cut(one.name, NAME_CHARS)
+        shown = cut_text(one.name, NAME_CHARS)
         long = CHAR * len(shown)
         to_left = x + 9 + long > WIDTH
         start = x - 9 - long if to_left else x + 9
@@ -259,13 +282,20 @@ def dots(found: Sequence[Dot]) -> Html:
         name = tag(
             "text",
             shown,
-            x=n(x - 9 if to_left else x + 9),
-            y=n(at),
+            x=coordinate(x - 9 if to_left else x + 9),
+            y=coordinate(at),
             class_="end" if to_left else None,
         )
-        reach = tag("line", x1=n(x), x2=n(x), y1=n(low), y2=n(top), class_="reach")
-        dot = tag("circle", cx=n(x), cy=n(y), r=4.5, class_="s0")
-        drawn.append(titled(joined([reach, dot, name]), f"{one.name}: {one.shown}", one.link))
+        reach = tag(
+            "line",
+            x1=coordinate(x),
+            x2=coordinate(x),
+            y1=coordinate(low),
+            y2=coordinate(top),
+            class_="reach",
+        )
+        dot = tag("circle", cx=coordinate(x), cy=coordinate(y), r=4.5, class_="s0")
+        drawn.append(add_title(join_html([reach, dot, name]), f"{one.name}: {one.shown}", one.link))
     return _svg(HEIGHT, drawn)
 
 
@@ -279,13 +309,13 @@ def _free(taken: Sequence[tuple[float, float, float]], start: float, end: float,
     return y
 
 
-def legend(series: Iterable[Series]) -> Html:
+def draw_legend(series: Iterable[Series]) -> Html:
     """What the colours stand for."""
     made = (tag("li", tag("span", "", class_=f"key {one.style}"), one.name) for one in series)
     return tag("ul", *made, class_="keys-of")
 
 
-def figure(
+def render_figure(
     name: str,
     title: str,
     drawn: Html,
@@ -297,11 +327,13 @@ def figure(
     `name`: its id.
     """
     caption = tag("figcaption", tag("h3", title), told)
-    figures = tag("details", tag("summary", "Figures"), table(heads, lines, class_="figures"))
+    figures = tag(
+        "details", tag("summary", "Figures"), render_html_table(heads, lines, class_="figures")
+    )
     return tag("figure", caption, drawn, figures, id=name, aria_label=title)
 
 
-def linked(text: str, link: str) -> Html | str:
+def link_text(text: str, link: str) -> Html | str:
     """A text that leads somewhere, if it does."""
     return tag("a", text, href=link) if link else text
 
@@ -317,10 +349,10 @@ def _total(bar: Bar) -> float:
 def _most(values: Iterable[float], *, nice: bool = True) -> float:
     """The upper end of an axis; 1 if there is nothing to show."""
     most = max(values, default=0.0)
-    return (ticks(most)[-1] if nice else most) or 1.0
+    return (axis_ticks(most)[-1] if nice else most) or 1.0
 
 
-def ticks(most: float) -> list[float]:
+def axis_ticks(most: float) -> list[float]:
     """Four steps or so of 1, 2 or 5 times a power of ten, from 0 to `most` or just above; 0 alone
     if that is no figure.
 
@@ -339,20 +371,30 @@ def ticks(most: float) -> list[float]:
 def _grid(bars: Sequence[Bar], tick: Callable[[float], str], *, stacked: bool = True) -> Html:
     """Lines at round figures, and the names of some columns."""
     single = (_value(part) for bar in bars for part in bar.parts)
-    marks = ticks(max(map(_total, bars) if stacked else single, default=0.0))
+    marks = axis_ticks(max(map(_total, bars) if stacked else single, default=0.0))
     high, step = HEIGHT - TOP - BOTTOM, (WIDTH - LEFT - RIGHT) / max(len(bars), 1)
     drawn = []
     for mark in marks:
         y = TOP + high - mark / (marks[-1] or 1) * high
-        drawn.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=n(y), y2=n(y), class_="grid"))
-        drawn.append(tag("text", tick(mark), x=LEFT - 6, y=n(y + 3.5), class_="tick end"))
+        drawn.append(
+            tag(
+                "line", x1=LEFT, x2=WIDTH - RIGHT, y1=coordinate(y), y2=coordinate(y), class_="grid"
+            )
+        )
+        drawn.append(tag("text", tick(mark), x=LEFT - 6, y=coordinate(y + 3.5), class_="tick end"))
     every = max(1, -(-len(bars) * 62 // (WIDTH - LEFT - RIGHT)))
     for at in range(0, len(bars), every):
         x = LEFT + (at + MIDDLE) * step
         drawn.append(
-            tag("text", cut(bars[at].name, TICK_CHARS), x=n(x), y=HEIGHT - 6, class_="tick middle")
+            tag(
+                "text",
+                cut_text(bars[at].name, TICK_CHARS),
+                x=coordinate(x),
+                y=HEIGHT - 6,
+                class_="tick middle",
+            )
         )
-    return joined(drawn)
+    return join_html(drawn)
 
 
 def _names_width(names: Iterable[str]) -> int:
@@ -364,40 +406,53 @@ def _names_width(names: Iterable[str]) -> int:
 def _named(name: str, shown: str, link: str, y: float, width: int) -> list[Html]:
     """A name in a column of that width, and the figures at the right."""
     visible_name = cut_middle(name, (width - NAME_END) // CHAR)
-    text = tag("text", visible_name, x=width - NAME_END, y=n(y + ROW / 2 + 4), class_="end")
-    figures = tag("text", shown, x=WIDTH, y=n(y + ROW / 2 + 4), class_="tick end")
-    return [titled(text, name, link), figures]
+    text = tag(
+        "text", visible_name, x=width - NAME_END, y=coordinate(y + ROW / 2 + 4), class_="end"
+    )
+    figures = tag("text", shown, x=WIDTH, y=coordinate(y + ROW / 2 + 4), class_="tick end")
+    return [add_title(text, name, link), figures]
 
 
-def titled(drawn: Html, title: str, link: str) -> Html:
+def add_title(drawn: Html, title: str, link: str) -> Html:
     """With a title, which the mouse shows. Keyboards have the table."""
-    both = joined([tag("title", cut(title, MOST_TITLE)), drawn])
+    both = join_html([tag("title", cut_text(title, MOST_TITLE)), drawn])
     return tag("a", both, href=link, tabindex=-1) if link else tag("g", both)
 
 
 def _titled_part(drawn: Html, bar: Bar, series: Series, part: Part) -> Html:
-    return titled(
+    return add_title(
         drawn, f"{bar.title or bar.name}, {series.name}: {part.shown}", part.link or bar.link
     )
 
 
 def _tick_below(x: float, base: float, text: str) -> Iterator[Html]:
     """A line from the top down to `base`, and what it stands for."""
-    yield tag("line", x1=n(x), x2=n(x), y1=0, y2=base, class_="grid")
-    yield tag("text", text, x=n(x), y=base + 14, class_="tick middle")
+    yield tag("line", x1=coordinate(x), x2=coordinate(x), y1=0, y2=base, class_="grid")
+    yield tag("text", text, x=coordinate(x), y=base + 14, class_="tick middle")
 
 
 def _box(x: float, y: float, width: float, height: float, style: str) -> Html:
-    return tag("rect", x=n(x), y=n(y), width=n(width), height=n(height), class_=style)
+    return tag(
+        "rect",
+        x=coordinate(x),
+        y=coordinate(y),
+        width=coordinate(width),
+        height=coordinate(height),
+        class_=style,
+    )
 
 
 def _svg(height: float, drawn: Iterable[Html]) -> Html:
     return tag(
-        "svg", *drawn, viewBox=f"0 0 {WIDTH} {n(height)}", class_="picture", aria_hidden="true"
+        "svg",
+        *drawn,
+        viewBox=f"0 0 {WIDTH} {coordinate(height)}",
+        class_="picture",
+        aria_hidden="true",
     )
 
 
-def cut(text: str, most: int) -> str:
+def cut_text(text: str, most: int) -> str:
     """At most so many characters of a text of others, with nothing hidden in them."""
     text = safe(text[: 2 * most])
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -415,6 +470,6 @@ def cut_middle(text: str, most: int) -> str:
     return f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
-def n(number: float) -> str:
+def coordinate(number: float) -> str:
     """A coordinate with two digits at most behind its point."""
     return f"{number:.2f}".rstrip("0").rstrip(".")

@@ -19,13 +19,13 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.report.layers import (
     MOST_DRAWN,
     Group,
-    comes_after,
-    in_order,
     is_cycle,
     layers_of,
     place_nodes,
+    predecessors_of,
+    sort_topologically,
 )
-from vibe_gate.report.node_outcomes import answered
+from vibe_gate.report.node_outcomes import add_outcomes
 from vibe_gate.store.run_result import RunResult
 
 WIDEST = 32
@@ -49,10 +49,10 @@ def graph_of(result: RunResult, summary: Summary | None) -> Graph:
     If its process has ended without a seal, nothing in it runs any more.
     """
     graph = result.graph().left() if result.state == "incomplete" else result.graph()
-    return answered(graph, summary) if summary else graph
+    return add_outcomes(graph, summary) if summary else graph
 
 
-def listed(graph: Graph, columns: int) -> list[str]:
+def list_nodes(graph: Graph, columns: int) -> list[str]:
     """A line a node: status, id, kind, agent, outcome, turns, cost, tree, and what it comes
     directly after.
     """
@@ -64,7 +64,7 @@ def listed(graph: Graph, columns: int) -> list[str]:
 
 def _list_lines(graph: Graph, columns: int, widest: int) -> list[str]:
     """The lines of the list, with texts of at most so many characters."""
-    before = comes_after(graph)
+    before = predecessors_of(graph)
     rows = {node.id: _row(node, before[node.id], widest) for node in graph.nodes}
     widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
     for spare in (_TREE, _KIND):  # so that what it comes after is not cut off
@@ -81,26 +81,26 @@ def _list_lines(graph: Graph, columns: int, widest: int) -> list[str]:
     return lines
 
 
-def drawn(graph: Graph, columns: int) -> list[str]:
+def draw_graph(graph: Graph, columns: int) -> list[str]:
     """Boxes in layers, and lines between them; else a sentence that says why not, and the list."""
     if not graph.nodes:
         return []
     if len(graph.nodes) > MOST_DRAWN:
         reason = f"A list: {len(graph.nodes):,} nodes are too many to draw (at most {MOST_DRAWN})."
-        return [reason, "", *listed(graph, columns)]
+        return [reason, "", *list_nodes(graph, columns)]
     rows = _placed(graph, columns, columns - 4) or _placed(graph, columns, WIDEST)
     if not rows:
         return [
             f"A list: boxes would be wider than {columns} columns.",
             "",
-            *listed(graph, columns),
+            *list_nodes(graph, columns),
         ]
     canvas = _Canvas()
     try:
         for upper, lower in pairwise([*rows, []]):
             _paint(canvas, upper, lower)
     except CycleError:
-        return ["A list: some lines between boxes would touch.", "", *listed(graph, columns)]
+        return ["A list: some lines between boxes would touch.", "", *list_nodes(graph, columns)]
     return canvas.lines()
 
 
@@ -156,7 +156,7 @@ class Box(Struct):
 
 def _placed(graph: Graph, columns: int, widest: int) -> list[list[Box]]:
     """The boxes by layer with their places; none if they do not fit. `widest`: of a text."""
-    before, nodes = comes_after(graph), {node.id: node for node in graph.nodes}
+    before, nodes = predecessors_of(graph), {node.id: node for node in graph.nodes}
     rows = place_nodes(before)
     boxes = {
         id(place): Box(_texts(place.group, nodes, before, widest)) for row in rows for place in row
@@ -298,7 +298,7 @@ def _tracks(buses: list[_Bus]) -> int:
         for index, bus in enumerate(buses)
     }
     used: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for index in in_order(above):
+    for index in sort_topologically(above):
         left, right = buses[index].ends
         track = 1 + max((buses[other].track for other in above[index]), default=0)
         while any(left <= end + 1 and start <= right + 1 for start, end in used[track]):

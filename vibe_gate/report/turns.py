@@ -27,10 +27,10 @@ def turn_tokens(said: Iterable[SessionEvent]) -> dict[str, int]:
     """
     usages = [item for item in said if item.get("type") == "usage"]
     totals = [usage for usage in usages if "cost" in usage]
-    return tokens([usage for usage in usages if "cost" not in usage]) | tokens(totals)
+    return sum_tokens([usage for usage in usages if "cost" not in usage]) | sum_tokens(totals)
 
 
-def tokens(usages: Sequence[SessionEvent]) -> dict[str, int]:
+def sum_tokens(usages: Sequence[SessionEvent]) -> dict[str, int]:
     """The sum of these by kind, without the kinds that none of them names."""
     counts = [each for usage in usages if isinstance(each := usage.get("tokens"), dict)]
     return {

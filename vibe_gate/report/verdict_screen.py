@@ -58,7 +58,7 @@ class ScreenRow(Struct, frozen=True):
     whole: bool = False
 
 
-def render(
+def render_screen(
     summary: Summary,
     notes: Sequence[str],
     width: int,
@@ -103,10 +103,12 @@ def render(
 def _head(summary: Summary, why: str) -> list[ScreenRow]:
     word, style = _verdict(summary)
     decided = (
-        f" · {why}" if why else sentences.headline(summary).removeprefix(sentences.verdict(summary))
+        f" · {why}"
+        if why
+        else sentences.verdict_headline(summary).removeprefix(sentences.verdict_words(summary))
     )
     line = Text.assemble((word, style), safe(decided))
-    facts = (_fact("change", _change(summary)), _fact("gate", safe(sentences.gate(summary))))
+    facts = (_fact("change", _change(summary)), _fact("gate", safe(sentences.gate_words(summary))))
     return [ScreenRow(0, line), *(ScreenRow(0, fact, LABEL) for fact in facts)]
 
 
@@ -122,11 +124,13 @@ def _verdict(summary: Summary) -> tuple[str, str]:
         mark, style = (
             ("?", "bold yellow") if summary.outcome == "inconclusive" else ("!", "bold red")
         )
-    return f"{mark} {sentences.verdict(summary)}", style
+    return f"{mark} {sentences.verdict_words(summary)}", style
 
 
 def _change(summary: Summary) -> str:
-    shown = sentences.key(summary) + (" (uncommitted)" if summary.key.startswith("tree-") else "")
+    shown = sentences.short_change_id(summary) + (
+        " (uncommitted)" if summary.key.startswith("tree-") else ""
+    )
     change, files = summary.change, summary.change.files
     names = ", ".join(_path(f.path) for f in files[:3]) + (", …" if len(files) > 3 else "")
     size = f"{counted(len(files), 'file')} +{change.added} −{change.deleted}"
@@ -141,7 +145,7 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     reasons = {one.reason for one in rubric.criteria}
     shared = reasons.pop() if len(reasons) == 1 else None
     is_told = shared is not None and shared.removesuffix(".") == headline
-    if not queries.applies(rubric):  # a "pass" would claim that something was checked
+    if not queries.rubric_applies(rubric):  # a "pass" would claim that something was checked
         (mark, style), said = (
             outcome_mark("not_applicable"),
             f"skipped · {shared or 'no criterion applies to this change'}",
@@ -171,10 +175,10 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
         told = (
             "as above"
             if one.reason and one.reason == before
-            else sentences.reason(rubric.id, one, findings)
+            else sentences.criterion_reason(rubric.id, one, findings)
         )
         told = f"{counted(number, 'finding')} below" if number else told
-        known = sentences.badge(one, short=True) if _is_judged(one) and not alike else ""
+        known = sentences.criterion_badge(one, short=True) if _is_judged(one) and not alike else ""
         told = " · ".join(filter(None, [told, known]))
         waived = one.outcome == "fail" and queries.is_waived(rubric.id, one.id, findings)
         rows.append(_criterion(one, told, waived, widest=widest))
@@ -185,7 +189,9 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
 
 def _shared_badge(rubric: RubricResult) -> str:
     """The one badge of all judge criteria, if it has no figures: those are of one criterion."""
-    badges = {sentences.badge(one, short=True) for one in rubric.criteria if _is_judged(one)}
+    badges = {
+        sentences.criterion_badge(one, short=True) for one in rubric.criteria if _is_judged(one)
+    }
     return (
         badges.pop()
         if len(badges) == 1 and next(iter(badges)).startswith(("uncalibrated", "stale"))
@@ -237,7 +243,7 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
     )
     where = Text.assemble((f"{mark} ", style), (place, "bold"))
     would = " (would have blocked)" if queries.advice_behind(finding, summary) else ""
-    known = queries.basis(finding, summary)
+    known = queries.finding_basis(finding, summary)
     what = Text.assemble(
         safe(finding.criterion + would), (name, "dim"), (f"  {known}" if known else "", "dim")
     )
@@ -250,8 +256,8 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
     else:
         rows = [ScreenRow(rank, Text("  ").join((where, what)))]
     rows += [ScreenRow(rank, _fit(_quote(evidence), columns)) for evidence in finding.evidence]
-    rows.append(ScreenRow(rank, Text(f"    {safe(sentences.said(finding))}")))
-    against = queries.counterexample(finding, summary)
+    rows.append(ScreenRow(rank, Text(f"    {safe(sentences.finding_sentence(finding))}")))
+    against = queries.counterexample_of(finding, summary)
     if against and against not in told:
         told.add(against)
         rows.append(ScreenRow(rank, Text(f"    e.g. {safe(against)}", "dim")))
@@ -280,7 +286,7 @@ def _proof(proof: Proof, rank: int, told: set[str]) -> Iterator[ScreenRow]:
     """What running its test came to, and how to repeat it. Once for all its findings."""
     if proof.test not in told:
         told.add(proof.test)
-        yield ScreenRow(rank, Text(f"    {safe(sentences.proof(proof))}"))
+        yield ScreenRow(rank, Text(f"    {safe(sentences.proof_sentence(proof))}"))
         if proof.test:
             yield ScreenRow(
                 rank, Text(f"    repeat: {safe(proof.command)} (the bundle has the test)", "dim")
@@ -291,14 +297,14 @@ def _second_look(look: SecondLook, rank: int, columns: int, told: set[str]) -> I
     """What a second look came to, unless the finding says it; the lines that prevent it. Once for
     all its findings.
     """
-    sentence = sentences.second_look(look)
+    sentence = sentences.second_look_sentence(look)
     if sentence in told:
         return
     told.add(sentence)
     if look.outcome != "refuted":
         yield ScreenRow(rank, Text(f"    {safe(sentence)}", "dim"))
-    for evidence in queries.preventing(look):
-        yield ScreenRow(rank, Text(f"    {_path(sentences.place_of(evidence))}", "dim"))
+    for evidence in queries.refuting_lines(look):
+        yield ScreenRow(rank, Text(f"    {_path(sentences.place_words_of(evidence))}", "dim"))
         yield ScreenRow(rank, _fit(_quote(evidence), columns))
 
 
@@ -309,12 +315,12 @@ def _quote(evidence: CheckedEvidence) -> Text:
 
 def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[ScreenRow]:
     facts = [("policy", text, "yellow") for text in _policy(summary)]
-    if said := queries.details(queries.shared_error(summary)):
+    if said := queries.quoted_details(queries.shared_error(summary)):
         facts.append(("details", safe(said), ""))
     if not (summary.exit_code == PASS and summary.unasked):
-        if queries.missed(summary):
+        if queries.missed_places(summary):
             facts.append(("judge", _unreviewed(summary), "yellow"))
-        facts.append(("cost", sentences.cost(summary), ""))
+        facts.append(("cost", sentences.cost_words(summary), ""))
     run = f"{safe(summary.run_id)} · vibe-gate report --open" if summary.bundle else "not recorded"
     facts += [("run", run, ""), *(("note", safe(note), "") for note in notes)]
     rows = [ScreenRow(0, _fact(*fact), LABEL) for fact in facts]
@@ -339,7 +345,7 @@ def _policy(summary: Summary) -> list[str]:
 
 
 def _unreviewed(summary: Summary) -> str:
-    place = _path(sentences.place_of(summary.unreviewed[0]))
+    place = _path(sentences.place_words_of(summary.unreviewed[0]))
     more = len(summary.unreviewed) - 1
     others = f" and {counted(more, 'more place', 'more places')}" if more else ""
     by_reason: dict[str, list[Unreviewed]] = {}
@@ -351,7 +357,7 @@ def _unreviewed(summary: Summary) -> str:
     why = (
         typical.cause.because
         if isinstance(typical.cause, NotAsked)
-        else queries.fact(typical.reason)
+        else queries.reason_in_words(typical.reason)
     )
     return f"not judged: {place}{others} ({_crop(safe(why), MAX_REASON_SHOWN)})"
 
@@ -369,7 +375,7 @@ def _next(summary: Summary) -> str:
             return "git commit"
         return (
             "nothing to do; the votes are in the bundle"
-            if queries.judges(summary) and not left
+            if queries.asks_judges(summary) and not left
             else "nothing to do"
         )
     if summary.exit_code == FAIL:

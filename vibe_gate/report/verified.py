@@ -33,7 +33,7 @@ COLUMNS = 100
 _COMMAND = re.compile(r": (?P<run>run `[^`]+`)\Z")
 
 
-def lines(found: Verification) -> list[str]:
+def render_verify_lines(found: Verification) -> list[str]:
     """The table, then the totals and what could not be read."""
     remarks = [found.remark] if found.remark else []
     if not found.commits:
@@ -56,7 +56,7 @@ def lines(found: Verification) -> list[str]:
     return [*map(safe, table), "", *map(safe, below)]
 
 
-def document(found: Verification) -> dict[str, Any]:
+def build_verify_document(found: Verification) -> dict[str, Any]:
     """The same as one JSON document."""
     return {
         "exit_code": found.exit_code,

@@ -11,14 +11,14 @@ Period = tuple[int, int]
 """From and to, in milliseconds since 1970."""
 
 
-def waits(events: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Period]:
+def find_waits(events: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Period]:
     """In order; none overlap. `events`: a turn's, each with its time."""
-    return merged(
+    return merge_periods(
         (start, end) for ts, event in events for start, end in _told(ts, event) if 0 <= start <= end
     )
 
 
-def merged(intervals: Iterable[Period], apart: int = 1) -> list[Period]:
+def merge_periods(intervals: Iterable[Period], apart: int = 1) -> list[Period]:
     """Those that overlap, or are less than so much apart, as one; none is empty."""
     made: list[Period] = []
     for start, end in sorted(intervals):

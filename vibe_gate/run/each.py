@@ -353,7 +353,7 @@ def _row(commit: str, title: str, summary: Summary) -> CommitRow:
         title=title,
         outcome=summary.outcome,
         exit_code=summary.exit_code,
-        headline=sentences.headline(summary),
+        headline=sentences.verdict_headline(summary),
         run_id=summary.run_id,
         bundle=summary.bundle,
         usd=summary.cost.usd,

@@ -111,7 +111,7 @@ class Review(Struct, frozen=True):
         """The verdict and what decided, as the first line of `vibe-gate review` says it: `PASS
         (checks only) · ...`.
         """
-        return safe(sentences.headline(self.summary))
+        return safe(sentences.verdict_headline(self.summary))
 
     @property
     def exit_code(self) -> int:

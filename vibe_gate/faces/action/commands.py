@@ -23,10 +23,16 @@ from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Comment, Forge, Pull, Reaction, open_forge
 from vibe_gate.report import sentences
-from vibe_gate.report.comment import state_of
+from vibe_gate.report.comment import read_comment_state
 from vibe_gate.report.comment_markup import link_commit
 from vibe_gate.report.links import Links
-from vibe_gate.report.markdown import code, fence, link, prose, table
+from vibe_gate.report.markdown import (
+    escape_code,
+    escape_prose,
+    fence_code,
+    link_code,
+    render_markdown_table,
+)
 from vibe_gate.report.reported_finding import ReportedFinding
 from vibe_gate.report.round_state import RoundState
 
@@ -187,7 +193,7 @@ def obey(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
         told = [
             _GateComment(each, state)
             for each in comments.values()
-            if each.ours and (state := state_of(each.body))
+            if each.ours and (state := read_comment_state(each.body))
         ]
         links = runner.links(trigger.repository, pull.head_sha)
         asked = _PermittedCommand(runner, forge, comment, command, pull, links, tuple(told))
@@ -241,8 +247,8 @@ _HELP = (
 
 def _usage(asked: _PermittedCommand) -> _Answer:
     given = asked.command.verb
-    unknown = f"There is no command {code(given, 40)}. " if given not in ("", "help") else ""
-    known = table(("Command", "What it does"), _HELP)
+    unknown = f"There is no command {escape_code(given, 40)}. " if given not in ("", "help") else ""
+    known = render_markdown_table(("Command", "What it does"), _HELP)
     return _Answer(
         f"{unknown}Write one of these on the first line of a comment:\n\n{known}\n\n"
         "FINDING is its fingerprint, as the gate's comment shows it, or the first four characters or more; several are "
@@ -259,7 +265,9 @@ def _run_again(asked: _PermittedCommand) -> str:
     try:
         return _rerun(asked)
     except ForgeError as error:
-        return f"The gate could not be run again; re-run its job by hand. {prose(str(error))}"
+        return (
+            f"The gate could not be run again; re-run its job by hand. {escape_prose(str(error))}"
+        )
 
 
 def _rerun(asked: _PermittedCommand) -> str:
@@ -277,7 +285,7 @@ def _rerun(asked: _PermittedCommand) -> str:
             )
         asked.forge.rerun(number)
     address = asked.runner.links(asked.links.repository, asked.links.head, run=runs[-1]).run_url
-    return f"The gate reviews {head} again: {link(f'run {runs[-1]}', address)}."
+    return f"The gate reviews {head} again: {link_code(f'run {runs[-1]}', address)}."
 
 
 def _explain(asked: _PermittedCommand) -> _Answer:
@@ -306,10 +314,10 @@ def _override(asked: _PermittedCommand) -> _Answer:
     found = _found(asked, asked.current)
     if len(found) != len(asked.command.findings):
         return _Answer(_unknown(asked))
-    about = "\n".join(f"- {_named(one, asked.links)}: {prose(one.message)}" for one in found)
+    about = "\n".join(f"- {_named(one, asked.links)}: {escape_prose(one.message)}" for one in found)
     text = (
-        f"{code('@' + asked.comment.author)} overrides {counted(len(found), 'finding')} at {head}: "
-        f"{prose(asked.command.reason)}\n\n{about}\n\n"
+        f"{escape_code('@' + asked.comment.author)} overrides {counted(len(found), 'finding')} at {head}: "
+        f"{escape_prose(asked.command.reason)}\n\n{about}\n\n"
         "This holds for this commit only, while the comment stays unedited and its author has write access and is not "
         "an author of the change."
     )
@@ -320,11 +328,11 @@ def _label(asked: _PermittedCommand) -> _Answer:
     found = named_by(asked.command, (seen for one in asked.told for seen in one.state.findings))
     if not found or len(found) != len(asked.command.findings):
         return _Answer(_unknown(asked))
-    about = "\n".join(f"- {_named(one, asked.links)}: {prose(one.message)}" for one in found)
-    reason = f": {prose(asked.command.reason)}" if asked.command.reason else "."
+    about = "\n".join(f"- {_named(one, asked.links)}: {escape_prose(one.message)}" for one in found)
+    reason = f": {escape_prose(asked.command.reason)}" if asked.command.reason else "."
     finding = f"{counted(len(found), 'finding is', 'findings are')} {asked.command.verb}"
     return _Answer(
-        f"{code('@' + asked.comment.author)} says that {finding}{reason}\n\n{about}\n\n"
+        f"{escape_code('@' + asked.comment.author)} says that {finding}{reason}\n\n{about}\n\n"
         "It changes no verdict. It is read at the gate's next run and counts where the judge is measured, while the "
         "comment stays unedited and its author has write access."
     )
@@ -363,28 +371,32 @@ def named_by(command: CommentCommand, reported: Iterable[ReportedFinding]) -> li
 
 
 def _unknown(asked: _PermittedCommand) -> str:
-    names = ", ".join(map(code, asked.command.findings[:10])) or "nothing"
+    names = ", ".join(map(escape_code, asked.command.findings[:10])) or "nothing"
     return f"The gate's comment has no finding, or several, that begin with each of these: {names}."
 
 
 def _named(seen: ReportedFinding, links: Links) -> str:
-    place = sentences.place(seen.path, seen.line)
+    place = sentences.place_words(seen.path, seen.line)
     address = links.permalink(seen.path, seen.line) if seen.path else ""
-    return f"{code(seen.fingerprint[: sentences.SHORT_FINGERPRINT])} at {link(place, address)}"
+    return f"{escape_code(seen.fingerprint[: sentences.SHORT_FINGERPRINT])} at {link_code(place, address)}"
 
 
 def _explained(seen: ReportedFinding, links: Links) -> str:
     """A finding with its evidence and votes, as the review that posted it kept them."""
-    parts = [f"**{seen.level}** · {code(seen.criterion, 64)} · {_named(seen, links)}"]
-    parts += [] if any(one.reason == seen.message for one in seen.votes) else [prose(seen.message)]
-    parts += [f"Quoted from the change:\n\n{fence(seen.quote)}"] if seen.quote else []
-    parts += [f"Counterexample: {prose(seen.counterexample)}"] if seen.counterexample else []
+    parts = [f"**{seen.level}** · {escape_code(seen.criterion, 64)} · {_named(seen, links)}"]
+    parts += (
+        []
+        if any(one.reason == seen.message for one in seen.votes)
+        else [escape_prose(seen.message)]
+    )
+    parts += [f"Quoted from the change:\n\n{fence_code(seen.quote)}"] if seen.quote else []
+    parts += [f"Counterexample: {escape_prose(seen.counterexample)}"] if seen.counterexample else []
     votes = "\n".join(
-        f"- {one.outcome.replace('_', ' ')}: {prose(one.reason) or 'no reason'}"
+        f"- {one.outcome.replace('_', ' ')}: {escape_prose(one.reason) or 'no reason'}"
         for one in seen.votes
     )
     parts += [f"Votes:\n\n{votes}"] if votes else []
-    parts += [prose(seen.second_look)] if seen.second_look else []
+    parts += [escape_prose(seen.second_look)] if seen.second_look else []
     if not seen.votes and not seen.quote:
         parts += [
             "The comment keeps no more about it; `report.html` in the artifact of the gate's job has the rest."

@@ -62,22 +62,27 @@ from vibe_gate.receipts.find_receipts import SIGNERS
 from vibe_gate.receipts.receipt_notes import NOTES
 from vibe_gate.report import queries, replays, sentences, verdict_screen
 from vibe_gate.report.anchors import Anchors
-from vibe_gate.report.annotations import MAX_COMMENTS, commands, stopped
+from vibe_gate.report.annotations import MAX_COMMENTS, guard_log_text, render_workflow_commands
 from vibe_gate.report.comment import render_job_summary
 from vibe_gate.report.comment_markup import link_commit
 from vibe_gate.report.comment_opening import deciding_facts, unblocked_note
-from vibe_gate.report.formats import sarif
-from vibe_gate.report.html import verdict_page
+from vibe_gate.report.formats import render_sarif
+from vibe_gate.report.html import render_verdict_page
 from vibe_gate.report.html.view import EarlierRound
-from vibe_gate.report.markdown import link, prose
+from vibe_gate.report.markdown import escape_prose, link_code
 from vibe_gate.report.next_step import next_step
 from vibe_gate.report.no_verdict import HEADLINE
-from vibe_gate.report.posting import Posted, Posting, post
+from vibe_gate.report.posting import Posted, Posting, post_report
 from vibe_gate.report.report import Report
-from vibe_gate.report.reported_finding import identity
+from vibe_gate.report.reported_finding import finding_identity
 from vibe_gate.report.round import first_round
 from vibe_gate.report.round_record import is_further, record_round
-from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, suggestions
+from vibe_gate.report.suggestions import (
+    BY_CHECK,
+    Suggestions,
+    make_suggestion_comments,
+    make_suggestions,
+)
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.review import Review, review
 from vibe_gate.run.walk import RunRequest, run_workflow
@@ -303,7 +308,9 @@ def _leave(runner: Runner, inputs: Inputs, check: JobCheck) -> str:
     runner.output(verdict="inconclusive", cost_usd="0")
     level = "error" if inputs.mode == "block" else "warning"
     said = "\n".join([f"::{level} title=vibe-gate::{HEADLINE}. {why}", ""])
-    return said + stopped("\n".join(map(safe, refused)), f"vibe-gate-{secrets.token_hex(16)}")
+    return said + guard_log_text(
+        "\n".join(map(safe, refused)), f"vibe-gate-{secrets.token_hex(16)}"
+    )
 
 
 def _commits(job: _Job) -> tuple[Commit, ...]:
@@ -436,14 +443,14 @@ def _stays(job: _Job, summary: Summary, stood: StandingVerdict, remarks: tuple[s
     """
     links, verdict = (
         job.runner.links(job.trigger.repository, job.compared.head, run=stood.run),
-        "PASS" if summary.exit_code == PASS else sentences.verdict(summary),
+        "PASS" if summary.exit_code == PASS else sentences.verdict_words(summary),
     )
-    named = f"{link(f'run {stood.run}', links.run_url)} for {link_commit(job.compared.head, links)}"
+    named = f"{link_code(f'run {stood.run}', links.run_url)} for {link_commit(job.compared.head, links)}"
     told = [
         f"### vibe-gate: {verdict} · {link_commit(job.compared.head, links)}",
-        f"The verdict of {named} stands ({link('check run', stood.url)}). A review of the pull request asks no model, "
+        f"The verdict of {named} stands ({link_code('check run', stood.url)}). A review of the pull request asks no model, "
         "and this one changed nothing that the verdict rests on.",
-        *map(prose, remarks),
+        *map(escape_prose, remarks),
     ]
     text = "\n\n".join(told) + f"\n{_times(job)}"
     job.runner.summarize(text)
@@ -451,10 +458,10 @@ def _stays(job: _Job, summary: Summary, stood: StandingVerdict, remarks: tuple[s
         job, {"report": text}
     )  # the score and all findings are what judges said, who are not asked
     job.runner.output(
-        verdict=sentences.outcome(summary), cost_usd="0", run=summary.run_id, **written
+        verdict=sentences.program_outcome(summary), cost_usd="0", run=summary.run_id, **written
     )
     log = [f"{verdict} · the verdict of run {stood.run} stands: {stood.url}", *remarks]
-    return stopped("\n".join(map(safe, log)), f"vibe-gate-{secrets.token_hex(16)}")
+    return guard_log_text("\n".join(map(safe, log)), f"vibe-gate-{secrets.token_hex(16)}")
 
 
 def _tell(
@@ -495,13 +502,15 @@ def _tell(
     )
     offered = _offered(job, done, made, told)
     told = replace(told, notes=tuple(filter(None, [offered.note, *notes])))
-    posted = post(_posting(job, offered, record), job.forge, told) if record else Posted(told)
+    posted = (
+        post_report(_posting(job, offered, record), job.forge, told) if record else Posted(told)
+    )
     job.check.begun = None
     posted.downgrades += _keep(job, posted.report, bundle)
     text = render_job_summary(posted.report, (*posted.downgrades, *posted.remarks)) + _times(job)
     job.runner.summarize(text)
     _log(job, posted, (*notes, *remarks, *_told_of(replayed)))
-    _outputs(job, posted, {"report": text, "sarif": sarif(summary, told.links)})
+    _outputs(job, posted, {"report": text, "sarif": render_sarif(summary, told.links)})
     return _commands(posted)
 
 
@@ -515,7 +524,11 @@ def _is_uploaded(job: _Job) -> bool:
 def _told_of(replayed: Replayed) -> tuple[str, ...]:
     """What the log says of replays."""
     return (
-        *(replays.sentences(totals(replayed.rows), replayed.budget_usd) if replayed.rows else ()),
+        *(
+            replays.replay_sentences(totals(replayed.rows), replayed.budget_usd)
+            if replayed.rows
+            else ()
+        ),
         *replayed.notes,
     )
 
@@ -531,7 +544,7 @@ def _times(job: _Job) -> str:
     if not began.isdecimal():  # not a step of action.yml
         return ""
     took = job.runner.clock().timestamp() - int(began)
-    return f"\n{f'Installed in {prose(installed, 100)}. ' if installed else ''}Reviewed and posted in {took:.0f} s.\n"
+    return f"\n{f'Installed in {escape_prose(installed, 100)}. ' if installed else ''}Reviewed and posted in {took:.0f} s.\n"
 
 
 def _repeat(job: _Job) -> str:
@@ -546,7 +559,7 @@ def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
     then = _MARKUP.sub("", next_step(posted.report)) if summary.run_id else ""
     free = _MARKUP.sub("", unblocked_note(posted.report))
     why = " · ".join(filter(None, [free, *deciding_facts(posted.report)]))
-    screen = verdict_screen.render(summary, notes, LOG_WIDTH, then=then, why=why).plain
+    screen = verdict_screen.render_screen(summary, notes, LOG_WIDTH, then=then, why=why).plain
     where = [f"  posted  {url}" for url in (posted.comment_url, posted.check_run_url) if url]
     job.runner.say("\n".join(["", screen, *where, ""]))
 
@@ -557,7 +570,7 @@ def _offered(job: _Job, done: Review, made: WorkflowRun | None, told: Report) ->
     """
     if made is None and job.suggests and job.inputs.review_comments and done.gate is not None:
         steers = {file.shown_path for file in steering(done.gate, done.repairs)}
-        repairs = comments(done.repairs, steers, told.anchors, BY_CHECK)
+        repairs = make_suggestion_comments(done.repairs, steers, told.anchors, BY_CHECK)
         return Suggestions(repairs if len(repairs) <= MAX_COMMENTS else ())
     if made is None or made.change is None or made.patch is None:
         return Suggestions()
@@ -569,7 +582,9 @@ def _offered(job: _Job, done: Review, made: WorkflowRun | None, told: Report) ->
     # A patch with a secret was redacted: its lines are not what the agent wrote.
     kept = made.patch.read_bytes() if made.patch.is_file() else b""
     fits = job.suggests and job.inputs.review_comments and kept == made.made
-    return suggestions(made.change.files, made.steers, told.anchors if fits else Anchors(), rest)
+    return make_suggestions(
+        made.change.files, made.steers, told.anchors if fits else Anchors(), rest
+    )
 
 
 def _posting(job: _Job, offered: Suggestions, record: str) -> Posting:
@@ -594,8 +609,12 @@ def _commands(posted: Posted) -> str:
     """
     if posted.check_run_url and not posted.downgrades:
         return ""
-    shown = map(identity, posted.report.round.shown) if posted.check_run_url else posted.at_lines
-    return commands(
+    shown = (
+        map(finding_identity, posted.report.round.shown)
+        if posted.check_run_url
+        else posted.at_lines
+    )
+    return render_workflow_commands(
         posted.report,
         f"vibe-gate-{secrets.token_hex(16)}",
         tuple(posted.downgrades),
@@ -617,10 +636,10 @@ def _written(job: _Job, texts: Mapping[str, str]) -> dict[str, str]:
 def _outputs(job: _Job, posted: Posted, texts: Mapping[str, str]) -> None:
     """Set the outputs; `texts` of those that are paths."""
     summary = posted.report.summary
-    score = queries.score(summary)
+    score = queries.lowest_score(summary)
     kept = job.inputs.artifact != "none" and bool(summary.bundle)
     job.runner.output(
-        verdict=sentences.outcome(summary),
+        verdict=sentences.program_outcome(summary),
         score="" if score is None else f"{score:g}",
         cost_usd=f"{posted.report.usd:.6f}",
         run=summary.run_id,
@@ -644,7 +663,9 @@ def _keep(job: _Job, report: Report, bundle: Path | None) -> list[str]:
     full = job.inputs.artifact == "full"
     earlier = EarlierRound(record_round(report.round)) if is_further(report.round) else None
     try:
-        shown = _page(job, bundle, earlier) if full else verdict_page(report.summary, earlier)
+        shown = (
+            _page(job, bundle, earlier) if full else render_verdict_page(report.summary, earlier)
+        )
         (job.folder / "report.html").write_text(shown, encoding="utf-8")
         for name in UPLOADED:
             if (bundle / name).is_file():

@@ -15,8 +15,8 @@ from msgspec import Struct
 from vibe_gate.domain.label import Label, Word
 from vibe_gate.faces.action.commands import command_of, label_of, named_by, stands
 from vibe_gate.forge import Comment, Forge
-from vibe_gate.report.annotations import finding_of
-from vibe_gate.report.comment import marker, state_of
+from vibe_gate.report.annotations import read_finding_marker
+from vibe_gate.report.comment import comment_marker, read_comment_state
 from vibe_gate.report.reported_finding import ReportedFinding
 
 
@@ -35,8 +35,10 @@ def labels_at(forge: Forge, number: int, name: str) -> tuple[Label, ...]:
     ForgeError.
     """
     comments = tuple(forge.comments(number))
-    own = next((one for one in comments if one.ours and one.body.startswith(marker(name))), None)
-    state = state_of(own.body) if own is not None else None
+    own = next(
+        (one for one in comments if one.ours and one.body.startswith(comment_marker(name))), None
+    )
+    state = read_comment_state(own.body) if own is not None else None
     if state is None:
         return ()
     known = {seen.fingerprint: seen for seen in state.findings if seen.found_by}
@@ -75,7 +77,11 @@ def _in_comments(
 
 def _in_thumbs(forge: Forge, number: int, known: Mapping[str, ReportedFinding]) -> Iterator[_Said]:
     for comment in forge.review_comments(number):
-        seen = known.get(finding_of(comment.body)) if comment.ours and comment.thumbs else None
+        seen = (
+            known.get(read_finding_marker(comment.body))
+            if comment.ours and comment.thumbs
+            else None
+        )
         if seen is None:
             continue
         for thumb in forge.thumbs(comment.id):

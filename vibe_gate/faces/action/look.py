@@ -109,7 +109,7 @@ def only_approvals(done: Review, workflow: str) -> Review:
     if not summary.run_id:  # there is nothing to review
         return done
     is_unapproved = summary.exit_code == POLICY_CHANGED or queries.needs_approval(summary)
-    is_first_gate = summary.trusted.bootstrap and not queries.approver(summary)
+    is_first_gate = summary.trusted.bootstrap and not queries.gate_approver(summary)
     verdict = judge_approvals_alone(needs_approval=is_unapproved or is_first_gate)
     findings = tuple(finding for finding in summary.findings if finding.criterion == "policy")
     posted = posted_summary(summary, verdict, workflow=workflow, findings=findings, unreviewed=())

@@ -18,10 +18,10 @@ from vibe_gate.gate.source import is_identifier
 from vibe_gate.git import Credentials
 from vibe_gate.judging.posted_verdict import distrust_claim
 from vibe_gate.report.comment import render_job_summary
-from vibe_gate.report.posting import Posted, Posting, post
+from vibe_gate.report.posting import Posted, Posting, post_report
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
-from vibe_gate.report.sentences import outcome
+from vibe_gate.report.sentences import program_outcome
 from vibe_gate.run.run_documents import posted_summary
 from vibe_gate.secrets import Redactor
 
@@ -137,7 +137,7 @@ def _post(
         remarks=(remark,),
         claimed=True,
     )
-    return post(posting, forge, report)
+    return post_report(posting, forge, report)
 
 
 def unverified(claim: Summary) -> Summary:
@@ -149,6 +149,6 @@ def unverified(claim: Summary) -> Summary:
 
 def _tell(runner: Runner, posted: Posted) -> None:
     runner.summarize(render_job_summary(posted.report, tuple(posted.downgrades)))
-    runner.output(verdict=outcome(posted.report.summary), comment_url=posted.comment_url)
+    runner.output(verdict=program_outcome(posted.report.summary), comment_url=posted.comment_url)
     for sentence in posted.downgrades:
         runner.command("warning", f"vibe-gate: {sentence}")

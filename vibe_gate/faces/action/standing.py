@@ -29,7 +29,7 @@ from vibe_gate.errors import PASS, ForgeError
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import CheckRecord, Forge
-from vibe_gate.report.comment import marker
+from vibe_gate.report.comment import comment_marker
 from vibe_gate.report.posting import check_name
 from vibe_gate.run.review import Review
 from vibe_gate.version import __version__
@@ -122,7 +122,7 @@ class Standing(Struct, frozen=True):
                 return records[0].conclusion == "success" if records else None
             if self.number is None or not self.inputs.comment:
                 return None
-            comment = forge.sticky(self.number, marker(self.inputs.name))
+            comment = forge.sticky(self.number, comment_marker(self.inputs.name))
         except ForgeError:
             return None
         headline = comment.body.split("\n", 2)[1:2] if comment else []

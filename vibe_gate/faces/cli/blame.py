@@ -64,8 +64,10 @@ def _run(arguments: BlameArguments) -> int:
     if not any(origin.source for origin in origins) and not captured.has_captured_sessions(roots):
         complain(f"note: {blame_rows.UNCAPTURED}")
     if arguments.as_json:
-        return emit_result(blame_rows.document(path, revision, origins), (), as_json=True)
-    text = blame_rows.text(path, revision, origins, authors, captures.session_title)
+        return emit_result(
+            blame_rows.build_blame_document(path, revision, origins), (), as_json=True
+        )
+    text = blame_rows.render_blame_row(path, revision, origins, authors, captures.session_title)
     emit(coloured(text, 80) if takes_colour() else text.plain)
     return PASS
 

@@ -56,7 +56,14 @@ from vibe_gate.faces.cli.runs import (
 from vibe_gate.faces.cli.team import PushedRuns, TeamRuns, push, runs_of
 from vibe_gate.git import Repository, commit_columns
 from vibe_gate.report.outcome_words import outcome_colour
-from vibe_gate.report.run_list import NO_MATCHES, NO_RUNS, document, legend, narrowed, table
+from vibe_gate.report.run_list import (
+    NO_MATCHES,
+    NO_RUNS,
+    build_run_document,
+    drop_wide_columns,
+    render_run_legend,
+    render_run_table,
+)
 from vibe_gate.report.text_graph import graph_of
 from vibe_gate.store.run_archive import export_runs, import_runs
 from vibe_gate.store.run_result import RunResult
@@ -99,10 +106,10 @@ def _list(arguments: ListArguments) -> int:
     with runs_of(in_store=arguments.store) as stored:
         runs = stored.bundles.find(arguments.limit, **conditions)
     if arguments.as_json or not runs:
-        listing = {"bundles": [document(run) for run in runs]}
+        listing = {"bundles": [build_run_document(run) for run in runs]}
         lines = [NO_MATCHES if conditions else NO_RUNS]
         return emit_result(listing, lines, as_json=arguments.as_json)
-    rows = table(runs, now(), titles_of(runs), is_screen=is_terminal())
+    rows = render_run_table(runs, now(), titles_of(runs), is_screen=is_terminal())
     if is_terminal():
         _emit_table(rows, runs)
     else:
@@ -117,7 +124,7 @@ def _emit_table(rows: Sequence[Sequence[str]], runs: Sequence[RunEntry]) -> None
     from vibe_gate.faces.cli.screen import coloured
 
     width = shutil.get_terminal_size().columns
-    heads, *narrow_rows = narrowed(rows, width)
+    heads, *narrow_rows = drop_wide_columns(rows, width)
     lines = [Text("  ".join(heads), "bold")]
     for age, outcome, *columns in narrow_rows:
         word = outcome.rstrip()
@@ -126,7 +133,7 @@ def _emit_table(rows: Sequence[Sequence[str]], runs: Sequence[RunEntry]) -> None
     for line in lines:
         line.rstrip()
         line.truncate(width, overflow="ellipsis")
-    lines += [Text(), *(Text(line, "dim") for line in legend(runs, width))]
+    lines += [Text(), *(Text(line, "dim") for line in render_run_legend(runs, width))]
     emit(coloured(Text("\n").join(lines), width) + "\n")
 
 

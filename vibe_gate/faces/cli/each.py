@@ -206,10 +206,10 @@ class _Screen:
         """A commit's row is there."""
         self._rows[row.commit] = row
         if self._as_json:
-            emit(json.dumps(shown.document(row)) + "\n")
+            emit(json.dumps(shown.build_commit_document(row)) + "\n")
             return
         for next_row in self._in_order():
-            emit_lines(shown.line(next_row, self._width))
+            emit_lines(shown.render_commit_line(next_row, self._width))
 
     def _in_order(self) -> Iterator[CommitRow]:
         while self._printed < len(self._commits) and (
@@ -230,7 +230,7 @@ class _Screen:
         rows = [self._rows[name] for name in self._commits]
         code = worst(row.exit_code for row in rows)
         if self._as_json:
-            emit(json.dumps(shown.total(rows, code, batch, seconds)) + "\n")
+            emit(json.dumps(shown.build_total_document(rows, code, batch, seconds)) + "\n")
         else:
-            emit_lines(*shown.table(rows, seconds))
+            emit_lines(*shown.render_commit_table(rows, seconds))
         return code

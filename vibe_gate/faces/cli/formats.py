@@ -21,8 +21,8 @@ from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.faces.run_page import page_of, round_before
 from vibe_gate.report import sentences
 from vibe_gate.report.comment import render_job_summary
-from vibe_gate.report.formats import gitlab, junit, sarif
-from vibe_gate.report.html import verdict_page
+from vibe_gate.report.formats import render_code_quality, render_junit, render_sarif
+from vibe_gate.report.html import render_verdict_page
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
@@ -31,9 +31,9 @@ from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles
 
 WRITERS: dict[str, Callable[[Report], str]] = {
-    "sarif": lambda report: sarif(report.summary, report.links),
-    "junit": lambda report: junit(report.summary),
-    "gitlab": lambda report: gitlab(report.summary),
+    "sarif": lambda report: render_sarif(report.summary, report.links),
+    "junit": lambda report: render_junit(report.summary),
+    "gitlab": lambda report: render_code_quality(report.summary),
     "markdown": render_job_summary,
 }
 """By option, but for `--html`, which shows the bundle."""
@@ -98,7 +98,7 @@ def write(targets: Mapping[str, str], finished: Review) -> tuple[list[str], Path
     bundle = _bundle(finished)
     summary, links = finished.summary, _links(finished)
     first = first_round(summary.findings, summary.change.head_commit)
-    notes = (*sentences.key_advice(summary), *finished.notes)
+    notes = (*sentences.missing_key_note(summary), *finished.notes)
     report = Report(summary, notes, first, links, stored_patch(bundle))
     failures, page = list[str](), None
     for name, file in targets.items():
@@ -120,7 +120,7 @@ def write(targets: Mapping[str, str], finished: Review) -> tuple[list[str], Path
 def _page(report: Report, bundle: Path | None, file: str) -> str:
     """The page of the run, without prompts if it leaves the clone. GateError."""
     if bundle is None:
-        return verdict_page(report.summary)
+        return render_verdict_page(report.summary)
     result, bundles = read_bundle(bundle), StoredRuns(bundle.parents[2]).bundles
     folder = None if file == STDOUT else bundles.reports if file == IN_STORE else Path(file).parent
     with open_repository_here() as repository:

@@ -25,7 +25,7 @@ from vibe_gate.faces.cli.output import complain, emit, emit_to_runner, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, NamedRun, StoredRuns
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, open_repository
-from vibe_gate.report.posting import Posting, post
+from vibe_gate.report.posting import Posting, post_report
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.run.run_documents import WORKFLOW
@@ -89,7 +89,7 @@ def _run(arguments: PostArguments) -> int:
             review_comments=arguments.review_comments,
             since=lines_since(runner.start, os.environ, head, Credentials(to.server_url, to.token)),
         )
-        posted = post(posting, forge, report)
+        posted = post_report(posting, forge, report)
     for sentence in posted.downgrades:
         complain(f"vibe-gate: {safe(sentence)}")
     if not posted.comment_url:

@@ -262,8 +262,8 @@ def _present(arguments: ReplayArguments, rows: Sequence[ReplayRow], batch: str) 
     code = _exit_code(rows, is_table=arguments.table)
     if not rows:
         complain("No stored run to replay; `vibe-gate bundles list` shows all runs.")
-    document = replays.document(rows, batch, code)
-    return emit_result(document, replays.lines(rows), code, as_json=arguments.as_json)
+    document = replays.build_replay_document(rows, batch, code)
+    return emit_result(document, replays.render_replay_lines(rows), code, as_json=arguments.as_json)
 
 
 def _exit_code(rows: Sequence[ReplayRow], *, is_table: bool) -> int:

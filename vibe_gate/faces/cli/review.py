@@ -331,10 +331,10 @@ def _exit_code(finished: Review, failures: list[str]) -> int:
 def _present(form: ReviewForm, finished: Review, request: ReviewRequest) -> None:
     summary = finished.summary
     if form == "concise":
-        lines = sentences.concise(summary) if summary.run_id else [nothing(request.selection)]
+        lines = sentences.concise_lines(summary) if summary.run_id else [nothing(request.selection)]
         emit("\n".join(lines) + "\n")
         return
-    if form == "quiet" and sentences.verdict(summary) in _PLAIN_PASSES:
+    if form == "quiet" and sentences.verdict_words(summary) in _PLAIN_PASSES:
         return
     present(finished, request, as_json=form == "json")
 

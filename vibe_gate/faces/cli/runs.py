@@ -22,7 +22,13 @@ from vibe_gate.errors import IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.command import argument
 from vibe_gate.faces.cli.output import complain, now, open_repository_here
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.report.run_figures import FORM, RunFigures, packed, run_figures, unpacked
+from vibe_gate.report.run_figures import (
+    FORM,
+    RunFigures,
+    extract_figures,
+    pack_figures,
+    unpack_figures,
+)
 from vibe_gate.run.worktree_stores import move_worktree_stores
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.run_result import RunResult, read_bundle
@@ -299,8 +305,10 @@ def moment(text: str) -> datetime:
 @contextlib.contextmanager
 def figures_of(bundles: Bundles) -> Iterator[Callable[[RunEntry], RunFigures | None]]:
     """What figures about many runs take of one; None if its summary cannot be read any more."""
-    with open_extracts(bundles, FORM, lambda summary: packed(run_figures(summary))) as text_of:
-        yield cache(lambda entry: unpacked(text_of(entry)))
+    with open_extracts(
+        bundles, FORM, lambda summary: pack_figures(extract_figures(summary))
+    ) as text_of:
+        yield cache(lambda entry: unpack_figures(text_of(entry)))
 
 
 def _ids(repository: Repository, reference: str) -> dict[Match, str]:

@@ -44,7 +44,7 @@ def present(finished: Review, request: ReviewRequest, *, as_json: bool) -> None:
 
 def print_document(finished: Review) -> None:
     """Print the summary as JSON, and the notes as sentences."""
-    for note in (*sentences.key_advice(finished.summary), *finished.notes):
+    for note in (*sentences.missing_key_note(finished.summary), *finished.notes):
         complain(f"note: {safe(note)}")
     emit(finished.summary.to_json())
 
@@ -70,9 +70,9 @@ def screen(finished: Review, then: str = "", why: str = "") -> str:
     )  # rich takes longer to load than a review that finds nothing to do
 
     other_notes = [note for note in finished.notes if note != why]  # the headline says why
-    notes = (*sentences.key_advice(finished.summary), *other_notes, *_advice(finished))
+    notes = (*sentences.missing_key_note(finished.summary), *other_notes, *_advice(finished))
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
-    shown = verdict_screen.render(
+    shown = verdict_screen.render_screen(
         finished.summary, notes, columns, every=not is_terminal(), then=then, why=why
     )
     return coloured(shown, columns)

@@ -29,8 +29,8 @@ from vibe_gate.judging.trust import Badges, badges
 from vibe_gate.receipts.verify_range import Verification, VerifyRequest, verify
 from vibe_gate.report import run_list
 from vibe_gate.report.run_figures import RunFigures
-from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, index_page
-from vibe_gate.report.statistics import has_figures, statistics
+from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, render_index_page
+from vibe_gate.report.statistics import compute_statistics, has_figures
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.pages_folder import PagesFolder, open_pages
@@ -60,7 +60,7 @@ def write_site(arguments: SiteArguments) -> tuple[Path, bool]:
         folder = _folder(arguments.output, stored, all_runs)
         is_new = not folder.index.exists()
         corrupt = _put_pages(stored, entries, all_runs, folder, arguments)
-        folder.put_index(index_page(_site(arguments, stored, entries, folder, corrupt)))
+        folder.put_index(render_index_page(_site(arguments, stored, entries, folder, corrupt)))
         return folder.index, is_new
 
 
@@ -190,14 +190,14 @@ def _site(
             SiteRun(
                 entry,
                 (figures(entry) if has_figures(entry) else None) or RunFigures(),
-                run_list.title(entry, titles),
+                run_list.run_title(entry, titles),
                 folder.address_of(entry),
                 read_tested_run(bundles, entry) if entry.state == "sealed" else None,
                 people.get(entry.key, ""),
             )
             for entry in entries
         ]
-        total = statistics(entries, known, figures, labels, arguments.since)
+        total = compute_statistics(entries, known, figures, labels, arguments.since)
     only = []
     if arguments.since:
         only.append(f"since {arguments.since.astimezone(UTC):%Y-%m-%d %H:%M} (UTC)")

@@ -15,7 +15,7 @@ from vibe_gate.faces.cli.label import known_labels
 from vibe_gate.faces.cli.output import emit, emit_result, is_terminal
 from vibe_gate.faces.cli.runs import StoredRuns, figures_of, moment
 from vibe_gate.faces.cli.screen import coloured
-from vibe_gate.report.statistics import drawn, lines, statistics
+from vibe_gate.report.statistics import compute_statistics, draw_statistics, render_statistics
 
 
 class StatsArguments(Struct, frozen=True):
@@ -39,13 +39,13 @@ def _run(arguments: StatsArguments) -> int:
     runs_by_place = {entry.place: entry for entry in bundles.find()}
     entries = list(runs_by_place.values()) if since is None else bundles.find(since=since)
     with figures_of(bundles) as figures:
-        total = statistics(entries, runs_by_place, figures, labels, since)
+        total = compute_statistics(entries, runs_by_place, figures, labels, since)
     if arguments.as_json or not is_terminal():
         began = None if since is None else since.isoformat(timespec="seconds")
         document = {"since": began, **plain(total)}
-        return emit_result(document, lines(total), as_json=arguments.as_json)
+        return emit_result(document, render_statistics(total), as_json=arguments.as_json)
     columns = shutil.get_terminal_size().columns
-    emit(coloured(drawn(total, columns), columns) + "\n")
+    emit(coloured(draw_statistics(total, columns), columns) + "\n")
     return PASS
 
 

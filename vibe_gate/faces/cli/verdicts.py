@@ -53,8 +53,8 @@ def _verify(arguments: VerifyArguments) -> int:
     with advising(revisions, Path.cwd(), os.environ, {}):
         verification = verify(request, start=Path.cwd(), environ=os.environ, now=now())
     return emit_result(
-        verified.document(verification),
-        verified.lines(verification),
+        verified.build_verify_document(verification),
+        verified.render_verify_lines(verification),
         verification.exit_code,
         as_json=arguments.as_json,
     )

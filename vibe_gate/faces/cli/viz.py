@@ -122,7 +122,7 @@ def _shower(*, as_json: bool) -> Iterator[Callable[..., None]]:
 
 def _lines(result: RunResult, named_run: NamedRun, layout: Layout) -> list[str]:
     columns = shutil.get_terminal_size().columns if is_terminal() else COLUMNS
-    draw = picture.listed if layout == "list" else picture.drawn
+    draw = picture.list_nodes if layout == "list" else picture.draw_graph
     summary = result.summary if result.complete else None
     drawing = draw(picture.graph_of(result, summary), columns)
     by = (

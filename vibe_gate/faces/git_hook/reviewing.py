@@ -165,21 +165,23 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
     summary = done.summary
     passed = summary.exit_code == PASS
     keyless = _lacks_only_a_key(summary) and not what.blocks
-    notes = (*sentences.key_advice(summary), *done.notes)
+    notes = (*sentences.missing_key_note(summary), *done.notes)
     if not passed and (what.blocks or what.warning) and not keyless:
         # rich takes longer to load than most of a review takes.
-        from vibe_gate.report.verdict_screen import render
+        from vibe_gate.report.verdict_screen import render_screen
 
-        hook.say(render(summary, notes, PIPE_WIDTH, every=hook.environment.in_ci).plain)
+        hook.say(render_screen(summary, notes, PIPE_WIDTH, every=hook.environment.in_ci).plain)
     else:
         warned = [finding for finding in summary.findings if finding.level == "warning"]
         more = "; `vibe-gate bundles show` lists the findings" if warned and summary.bundle else ""
         if warned or not passed or _agent_lacks_a_key(hook, summary):
-            hook.say(f"vibe-gate: {safe(sentences.headline(summary) + _about(warned))}{more}")
+            hook.say(
+                f"vibe-gate: {safe(sentences.verdict_headline(summary) + _about(warned))}{more}"
+            )
         if (
             summary.trusted.bootstrap and summary.policy_changes and not again
         ):  # the commit that brings the gate
-            hook.say(f"vibe-gate: gate: {safe(sentences.gate(summary))}")
+            hook.say(f"vibe-gate: gate: {safe(sentences.gate_words(summary))}")
         for note in notes if not again else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
     signs = sentences.agent_signs(summary.agent_authored.hints)
@@ -202,7 +204,7 @@ def _about(warned: Sequence[Finding]) -> str:
     names, files = ({getattr(one, key): None for one in warned} for key in ("criterion", "path"))
     place = f" in {next(iter(files))}" if len(files) == 1 and all(files) else ""
     return (
-        f" ({sentences.joined([*names][:3])}{' and more' if len(names) > 3 else ''}{place})"
+        f" ({sentences.join_words([*names][:3])}{' and more' if len(names) > 3 else ''}{place})"
         if names
         else ""
     )

@@ -19,8 +19,8 @@ from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.pytest_plugin.attempts import Row
 from vibe_gate.faces.run_page import page_of
 from vibe_gate.report.run_figures import RunFigures
-from vibe_gate.report.site import Site, SiteRun, index_page
-from vibe_gate.report.statistics import statistics
+from vibe_gate.report.site import Site, SiteRun, render_index_page
+from vibe_gate.report.statistics import compute_statistics
 from vibe_gate.store.pages_folder import PagesFolder, open_pages
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles
@@ -69,7 +69,7 @@ def write_index(terminal: pytest.TerminalReporter, folder: PagesFolder, *, repla
     runs.sort(key=lambda run: (run.entry.place, run.page), reverse=True)
     runs.sort(key=lambda run: run.entry.run_id, reverse=True)
     figures = {run.entry.place: run.figures for run in runs}
-    total = statistics([run.entry for run in runs], {}, lambda entry: figures[entry.place])
+    total = compute_statistics([run.entry for run in runs], {}, lambda entry: figures[entry.place])
     bare = tuple(convert(row["tested"], TestedRun) for row in rows if "entry" not in row)
     site = Site(
         tuple(runs),
@@ -78,7 +78,7 @@ def write_index(terminal: pytest.TerminalReporter, folder: PagesFolder, *, repla
         is_session=True,
         replayed=replayed and bool(total.usd),
     )
-    folder.put_index(index_page(site))
+    folder.put_index(render_index_page(site))
     terminal.write_line(f"report: {folder.index}")
 
 

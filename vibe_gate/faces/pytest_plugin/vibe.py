@@ -340,7 +340,7 @@ class Vibe:
         run = self._begin(of.workspace, needed=False, judges=True)
         summary = (await self._carried_out(run, plan=plan)).review.summary
         if throw_on_fail and summary.outcome == "fail":
-            *findings, verdict = sentences.concise(summary)
+            *findings, verdict = sentences.concise_lines(summary)
             raise AssertionError("\n".join([verdict, *findings]))
         return summary
 
@@ -515,8 +515,8 @@ class Vibe:
             return
         why = "; ".join(f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason)
         missed = dict.fromkeys(place.reason for place in summary.unreviewed)
-        notes = (*sentences.key_advice(summary), *run.review.notes)
-        why = why or " ".join(notes) or ": ".join([sentences.headline(summary), *missed])
+        notes = (*sentences.missing_key_note(summary), *run.review.notes)
+        why = why or " ".join(notes) or ": ".join([sentences.verdict_headline(summary), *missed])
         known = all(
             stage.outcome == "inconclusive" or end_kind(stage.status) == "unanswered"
             for stage in undecided
@@ -555,7 +555,7 @@ class VibeExpectation(Expectation):
         """
         summary = await self._vibe.judge(self._result, rubric, throw_on_fail=not self._negated)
         if self._negated and summary.outcome == "pass":
-            raise AssertionError(f"not expected: {sentences.headline(summary)}")
+            raise AssertionError(f"not expected: {sentences.verdict_headline(summary)}")
 
 
 class SyncExpectation(VibeExpectation):

@@ -1,11 +1,12 @@
-"""A run as one HTML page: `page(result)`. It asks nothing of the network, and its strings are data,
+"""A run as one HTML page: `render_run_page(result)`. It asks nothing of the network, and its strings are data,
 never markup.
 
-view       what is shown, read from the bundle
-authors    which turns of captured sessions wrote the changed lines
-document   the page as it is without scripts
-nodes      the graph as a picture; costs: dollars, tokens and time; stages: what nodes did; addresses: of links
-app/       what scripts add, in TypeScript; built by `nox -s page` into page.js, page.css, and the site's
+view           what is shown, read from the bundle
+authors        which turns of captured sessions wrote the changed lines
+page_body      the page as it is without scripts
+nodes          the graph as a picture; cost_pictures: dollars, tokens and time
+stage_figures  what nodes did; addresses: of links
+app/           what scripts add, in TypeScript; built by `nox -s page` into page.js, page.css, and the site's
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from vibe_gate.domain.document import plain
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import queries
 from vibe_gate.report.html import page_body
-from vibe_gate.report.html.addresses import finding_id
-from vibe_gate.report.html.authors import Authors, WhoWrote, nobody
-from vibe_gate.report.html.view import EarlierRound, View, shown_findings, verdict_view, view
-from vibe_gate.report.markup import Html, joined, tag
+from vibe_gate.report.html.addresses import finding_element_id
+from vibe_gate.report.html.authors import Authors, WhoWrote, no_authors
+from vibe_gate.report.html.view import EarlierRound, View, findings_on_page, read_view, verdict_view
+from vibe_gate.report.markup import Html, join_html, tag
 from vibe_gate.store.run_result import RunResult
 
 _HERE = Path(__file__).parent
@@ -37,9 +38,9 @@ by the script.
 """
 
 
-async def page(
+async def render_run_page(
     result: RunResult,
-    who_wrote: WhoWrote = nobody,
+    who_wrote: WhoWrote = no_authors,
     *,
     conversations: bool = True,
     earlier: EarlierRound | None = None,
@@ -50,17 +51,17 @@ async def page(
     Without `conversations` it leaves out what was said to agents and judges, and by them.
     StorageError, IntegrityError.
     """
-    return page_of(
-        replace(await view(result, who_wrote, conversations=conversations), earlier=earlier)
+    return render_page(
+        replace(await read_view(result, who_wrote, conversations=conversations), earlier=earlier)
     )
 
 
-def verdict_page(summary: Summary, earlier: EarlierRound | None = None) -> str:
+def render_verdict_page(summary: Summary, earlier: EarlierRound | None = None) -> str:
     """The page of a verdict alone: without contents, conversations and events."""
-    return page_of(replace(verdict_view(summary), earlier=earlier))
+    return render_page(replace(verdict_view(summary), earlier=earlier))
 
 
-def page_of(view: View) -> str:
+def render_page(view: View) -> str:
     """The page of what is shown."""
     script = _file("page.js")
     contents = [
@@ -70,26 +71,28 @@ def page_of(view: View) -> str:
     data = tag("script", _embedded(_data(view)), type="application/json", id="data")
     body = [
         tag("script", Html(_BEFORE_BODY)),
-        page_body.body(view),
+        page_body.render_body(view),
         data,
         *contents,
         tag("script", Html(script)),
     ]
-    return _html(page_body.title(view), joined(body), _file("page.css"), _BEFORE_BODY, script)
+    return _html(
+        page_body.page_title(view), join_html(body), _file("page.css"), _BEFORE_BODY, script
+    )
 
 
 def _file(name: str) -> str:
     return (_HERE / name).read_text("utf-8")
 
 
-def site_page(title: str, body: Html, data: object) -> str:
+def render_site_page(title: str, body: Html, data: object) -> str:
     """The index of a site: `body`, which stands without scripts, and what `site.js` reads."""
     script = _file("site.js")
     scripts = [
         tag("script", _embedded(data), type="application/json", id="data"),
         tag("script", Html(script)),
     ]
-    return _html(title, joined([body, *scripts]), _file("page.css") + _file("site.css"), script)
+    return _html(title, join_html([body, *scripts]), _file("page.css") + _file("site.css"), script)
 
 
 def _embedded(data: object) -> Html:
@@ -125,7 +128,7 @@ def _data(view: View) -> dict[str, Any]:
     return {
         "files": to_builtins(view.files),
         "turns": to_builtins(view.turns),
-        "findings": [_finding(number, summary) for number in shown_findings(summary)]
+        "findings": [_finding(number, summary) for number in findings_on_page(summary)]
         if summary
         else [],
         "unreviewed": [plain(each) for each in summary.unreviewed] if summary else [],
@@ -139,10 +142,10 @@ def _writer(at: int, authors: Authors) -> dict[str, Any]:
     """What the viewer says of a turn below a line; the prompt itself stands in the document."""
     turn = authors.turns[at]
     return {
-        "id": page_body.writer_id(at),
+        "id": page_body.writer_element_id(at),
         "name": page_body.turn_name(turn),
         "session": turn.session,
-        "source": page_body.claimant(turn),
+        "source": page_body.claimed_tool(turn),
         "asked": turn.asked,
         "prompt": bool(turn.prompt),
     }
@@ -151,10 +154,14 @@ def _writer(at: int, authors: Authors) -> dict[str, Any]:
 def _finding(index: int, summary: Summary) -> dict[str, Any]:
     finding = summary.findings[index]
     return {
-        "id": finding_id(index),
+        "id": finding_element_id(index),
         "side": "before" if queries.is_removed(finding) else "after",
         "criterion": next(
-            (f"{rubric.id}/{one.id}" for rubric, one in queries.sources(finding, summary)), ""
+            (
+                f"{rubric.id}/{one.id}"
+                for rubric, one in queries.sources_of_finding(finding, summary)
+            ),
+            "",
         ),
         **{name: getattr(finding, name) for name in ("path", "line", "level", "message")},
     }

@@ -9,27 +9,27 @@ from urllib.parse import quote
 from vibe_gate.report.folds import Fold
 
 
-def finding_id(index: int) -> str:
+def finding_element_id(index: int) -> str:
     """The id of the element of the finding with that index in the summary."""
     return f"x-{index + 1}"
 
 
-def node_id(name: str) -> str:
+def node_element_id(name: str) -> str:
     """The id of a node's line in the list of the graph's nodes."""
     return f"n={name}"
 
 
-def round_id(name: str) -> str:
+def round_element_id(name: str) -> str:
     """The id of what a gate's round came to, in the list of rounds."""
     return f"round={name}"
 
 
-def fold_id(fold: Fold) -> str:
+def fold_element_id(fold: Fold) -> str:
     """The id of what a fold of the graph opens."""
     return f"{fold.kind}={fold.node}"
 
 
-def to(id: str) -> str:
+def link_to_element(id: str) -> str:
     """A link to the element with that id."""
     return f"#{_quoted(id, '/:=')}"
 

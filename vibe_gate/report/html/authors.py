@@ -88,12 +88,12 @@ it.
 """
 
 
-def nobody(_: Mapping[str, Sequence[int]]) -> Authors:
+def no_authors(_: Mapping[str, Sequence[int]]) -> Authors:
     """Of a page without captured sessions."""
     return Authors()
 
 
-def shown_prompts(turns: Sequence[WritingTurn]) -> Iterator[str]:
+def limit_prompts(turns: Sequence[WritingTurn]) -> Iterator[str]:
     """The prompt of each turn as a page shows it; "" from the one on that would make the page too
     large.
     """

@@ -11,20 +11,20 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Graph
 from vibe_gate.report import queries, svg
 from vibe_gate.report.folds import fold_graph, is_foldable
-from vibe_gate.report.html.addresses import node_id, place_link, to
+from vibe_gate.report.html.addresses import link_to_element, node_element_id, place_link
 from vibe_gate.report.html.stage_figures import (
     Stage,
-    critical_path,
-    dollars,
+    find_critical_path,
+    format_seconds,
+    format_stage_dollars,
     long_wait,
-    seconds,
-    span,
+    span_of_stages,
     time_taken,
 )
 from vibe_gate.report.html.view import MAX_ROWS, TurnView, View
-from vibe_gate.report.markup import Html, joined, row, tag
+from vibe_gate.report.markup import Html, join_html, table_row, tag
 from vibe_gate.report.svg import Bar, Lane, Part, Series, Span
-from vibe_gate.report.waits import merged
+from vibe_gate.report.waits import merge_periods
 
 MOST_ROWS, MOST_LANES = 20, 40
 """Bars and lanes of a picture; what is smaller is one bar of its own, or stands in the table
@@ -55,19 +55,23 @@ _ASKS = frozenset({"judge", "stage", "agent"})
 """Kinds of nodes that do nothing but in their turns."""
 
 
-def pictures(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
+def render_cost_pictures(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     """Dollars by stage and by model, tokens by stage, and the run's time."""
-    recorded = view.summary is not None and queries.recorded(view.summary)
+    recorded = view.summary is not None and queries.is_from_recording(view.summary)
     when = " when the answers were recorded" if recorded else ""
-    links = {name: to(node_id(name)) for name in known}
+    links = {name: link_to_element(node_element_id(name)) for name in known}
     whose = _whose(view.graph) if len(known) > MOST_ROWS else {}
     by_stage = _summed(
         {name: _by_kind(stage, _usd(stage, recorded)) for name, stage in known.items()}, whose
     )
     by_model = _by_model(view, known, recorded)
     tokens = _summed({name: _tokens_of(stage.turns) for name, stage in known.items()}, whose)
-    yield from _rows("cost-stages", f"US dollars by stage{when}", by_stage, KINDS, dollars, links)
-    yield from _rows("cost-models", f"US dollars by model{when}", by_model, KINDS, dollars, {})
+    yield from _rows(
+        "cost-stages", f"US dollars by stage{when}", by_stage, KINDS, format_stage_dollars, links
+    )
+    yield from _rows(
+        "cost-models", f"US dollars by model{when}", by_model, KINDS, format_stage_dollars, {}
+    )
     yield from _rows("tokens", "Tokens by stage", tokens, TOKENS, _count, links)
     yield from _time(view, known)
 
@@ -158,9 +162,9 @@ def _rows(
     ]
     used = [at for at in range(len(series)) if any(figures[one][at] for one in ranked)]
     lines = [
-        row(
+        table_row(
             (
-                svg.linked(bar.name, bar.link),
+                svg.link_text(bar.name, bar.link),
                 *(told(figures[bar.name][at]) for at in used),
                 bar.shown,
             )
@@ -169,14 +173,16 @@ def _rows(
     ]
     if left := ranked[MAX_ROWS:]:
         others = _others(left, figures, told)
-        lines.append(row((others.name, *("" for _ in used), others.shown)))
+        lines.append(table_row((others.name, *("" for _ in used), others.shown)))
     shown = bars if len(bars) <= MOST_ROWS else bars[: MOST_ROWS - 1]
     if left := ranked[len(shown) :]:  # one bar would be longer than all that people compare
         shown = [*shown, _others(left, figures, told)]
     legend = [series[at] for at in used]
     head = "Stage" if links else "Model"
     heads = (head, *(one.name for one in legend), "all")
-    yield svg.figure(name, title, svg.rows(shown, series), svg.legend(legend), heads, lines)
+    yield svg.render_figure(
+        name, title, svg.draw_rows(shown, series), svg.draw_legend(legend), heads, lines
+    )
 
 
 def _others(
@@ -202,7 +208,7 @@ class Worked(Struct, frozen=True):
 
 
 def _time(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
-    begun, ended = span(view.times.values())
+    begun, ended = span_of_stages(view.times.values())
     fine = max((ended - begun) // FINEST, 1)
     worked = [
         _worked(stage, fine) for stage in known.values() if stage.time and stage.node.kind != "gate"
@@ -212,16 +218,16 @@ def _time(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     )
     if not worked:
         return
-    waited = set(critical_path(view.graph, view.times))
+    waited = set(find_critical_path(view.graph, view.times))
     ranked = sorted(
         worked, key=lambda one: (one.stage.node.id not in waited, -(one.stage.seconds or 0))
     )
     kept = {one.stage.node.id for one in ranked[:MOST_LANES]}
     lanes = [_lane(one, begun) for one in worked if one.stage.node.id in kept]
-    drawn = svg.lanes(lanes, WORK, (ended - begun) / 1000)
+    drawn = svg.draw_lanes(lanes, WORK, (ended - begun) / 1000)
     sums = [sum(one.ms(kind) for one in worked) for kind in range(len(WORK))]
     told = ", ".join(
-        f"{one.name} {seconds(ms / 1000)}" for one, ms in zip(WORK, sums, strict=True) if ms
+        f"{one.name} {format_seconds(ms / 1000)}" for one, ms in zip(WORK, sums, strict=True) if ms
     )
     less = (
         f" The {len(worked) - len(lanes):,} shortest stand in the table alone."
@@ -235,11 +241,11 @@ def _time(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     shown = {kind for one in worked for *_, kind in one.spans}
     series = [one for kind, one in enumerate(WORK) if kind in shown]
     heads = ("Node", *(one.name for one in WORK), "time", "waited to start")
-    yield svg.figure(
+    yield svg.render_figure(
         "time",
         "Time",
         drawn,
-        joined([tag("p", about, class_="none"), svg.legend(series)]),
+        join_html([tag("p", about, class_="none"), svg.draw_legend(series)]),
         heads,
         map(_time_line, worked),
     )
@@ -251,20 +257,26 @@ def _longest_wait(worked: Sequence[Worked]) -> str:
 
 
 def _time_line(one: Worked) -> Html:
-    cells = (seconds(ms / 1000) if (ms := one.ms(kind)) else "" for kind in range(len(WORK)))
+    cells = (format_seconds(ms / 1000) if (ms := one.ms(kind)) else "" for kind in range(len(WORK)))
     name, waited = one.stage.node.id, one.stage.waited
-    ends = seconds(one.stage.seconds), seconds(waited) if waited else ""
-    return row((tag("a", name, href=to(node_id(name))), *cells, *ends))
+    ends = format_seconds(one.stage.seconds), format_seconds(waited) if waited else ""
+    return table_row((tag("a", name, href=link_to_element(node_element_id(name))), *cells, *ends))
 
 
 def _lane(one: Worked, begun: int) -> Lane:
     stage = one.stage
     spans = tuple(
-        Span((start - begun) / 1000, (end - begun) / 1000, kind, seconds((end - start) / 1000))
+        Span(
+            (start - begun) / 1000, (end - begun) / 1000, kind, format_seconds((end - start) / 1000)
+        )
         for start, end, kind in one.spans
     )
-    link = place_link("e", stage.turns[0].id) if stage.turns else to(node_id(stage.node.id))
-    return Lane(stage.node.id, spans, seconds(stage.seconds), link)
+    link = (
+        place_link("e", stage.turns[0].id)
+        if stage.turns
+        else link_to_element(node_element_id(stage.node.id))
+    )
+    return Lane(stage.node.id, spans, format_seconds(stage.seconds), link)
 
 
 def _worked(stage: Stage, fine: int) -> Worked:
@@ -285,9 +297,9 @@ def _worked(stage: Stage, fine: int) -> Worked:
     waits = [wait for turn in stage.turns for wait in turn.waits]
     outside = _WAITING if stage.node.kind in _ASKS else _CHECKS
     covers = [
-        (merged(calls, fine), _TOOLS),
-        (merged(waits, fine), _WAITING),
-        (merged(turns), _MODEL),
+        (merge_periods(calls, fine), _TOOLS),
+        (merge_periods(waits, fine), _WAITING),
+        (merge_periods(turns), _MODEL),
         ([(time.start, time.end)], outside),
         ([(time.added, time.start)], _WAITING),
     ]

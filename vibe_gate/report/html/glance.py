@@ -13,10 +13,16 @@ from vibe_gate.domain.event import Node
 from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import CriterionResult, Vote
 from vibe_gate.report import queries, sentences, svg
-from vibe_gate.report.html.addresses import file_link, finding_id, place_link, round_id, to
-from vibe_gate.report.html.view import MOST_ROUNDS, View, shown_findings
-from vibe_gate.report.markup import Html, and_more, joined, row, table, tag
-from vibe_gate.report.reported_finding import ReportedFinding, identity
+from vibe_gate.report.html.addresses import (
+    file_link,
+    finding_element_id,
+    link_to_element,
+    place_link,
+    round_element_id,
+)
+from vibe_gate.report.html.view import MOST_ROUNDS, View, findings_on_page
+from vibe_gate.report.markup import Html, and_more, join_html, render_html_table, table_row, tag
+from vibe_gate.report.reported_finding import ReportedFinding, finding_identity
 from vibe_gate.report.round_record import RoundCounts, RoundRecord
 from vibe_gate.report.svg import Bar, Part, Series
 
@@ -30,7 +36,7 @@ LINES = (Series("added", "s2"), Series("deleted", "s1"))
 ROUNDS = (Series("new", "s1"), Series("still open", "s4"), Series("fixed", "s2"))
 
 
-def rounds(view: View) -> Iterator[Html]:
+def render_rounds(view: View) -> Iterator[Html]:
     """What became of what was said before: by the run before this one, and by the gates of this run
     before the last.
     """
@@ -40,16 +46,16 @@ def rounds(view: View) -> Iterator[Html]:
     changed = {file.path for file in view.files}
     if view.earlier is not None:
         told = view.earlier.told
-        since = svg.linked(told.after, quote(view.earlier.page))
+        since = svg.link_text(told.after, quote(view.earlier.page))
         before = (
-            joined(["Since run ", since])
+            join_html(["Since run ", since])
             if told.after
             else f"Round {told.number:,} of the pull request"
         )
         yield tag("p", before, f": {told.counts}.")
         yield from _became(told, changed)
     gates = {node.id: node for node in view.graph.nodes}
-    here = {identity(one) for one in view.summary.findings} if view.summary else set()
+    here = {finding_identity(one) for one in view.summary.findings} if view.summary else set()
     told_before: set[str] = set()  # chains of one beginning share gates, and an id stands once
     for number, chain in enumerate(view.rounds, start=1):
         left_out = max(len(chain) - MOST_ROUNDS, 0)
@@ -63,7 +69,7 @@ def rounds(view: View) -> Iterator[Html]:
             tag(
                 "li",
                 *_gate(name, told, gates.get(name), here, changed),
-                id=None if name in told_before else round_id(name),
+                id=None if name in told_before else round_element_id(name),
             )
             for name, told in last.items()
         )
@@ -82,12 +88,12 @@ def _by_round(
         for at, (name, told) in numbered
     ]
     lines = [
-        row((str(at), name, *(part.shown for part in _parts(told.counts))))
+        table_row((str(at), name, *(part.shown for part in _parts(told.counts))))
         for at, (name, told) in numbered
     ]
     heads = ("Round", "Gate", *(one.name.capitalize() for one in ROUNDS))
-    return svg.figure(
-        id, "Findings by round", svg.rows(bars, ROUNDS), svg.legend(ROUNDS), heads, lines
+    return svg.render_figure(
+        id, "Findings by round", svg.draw_rows(bars, ROUNDS), svg.draw_legend(ROUNDS), heads, lines
     )
 
 
@@ -128,13 +134,17 @@ def _was(word: str, one: ReportedFinding, changed: Container[str]) -> Html:
     is_fixed = word == "fixed"
     said = tag("del" if is_fixed else "span", one.message)
     link = file_link(one.path) if one.path in changed else ""  # its lines may stand elsewhere now
-    place = tag("code", svg.linked(sentences.place(one.path, one.line), link)) if one.path else None
+    place = (
+        tag("code", svg.link_text(sentences.place_words(one.path, one.line), link))
+        if one.path
+        else None
+    )
     return tag(
         "li", tag("span", word, class_="badge pass" if is_fixed else "badge"), " ", said, " ", place
     )
 
 
-def news(view: View) -> dict[str, str]:
+def find_news(view: View) -> dict[str, str]:
     """The findings that were not said in the round before, by identity: "new", or "back" if they
     were called fixed.
     """
@@ -148,7 +158,7 @@ def news(view: View) -> dict[str, str]:
     }
 
 
-def files(summary: Summary) -> Iterator[Html]:
+def render_file_bars(summary: Summary) -> Iterator[Html]:
     """The changed files as bars, by risk, as the comment of a pull request lists them. One file
     needs no picture.
     """
@@ -159,7 +169,7 @@ def files(summary: Summary) -> Iterator[Html]:
     for index, finding in enumerate(summary.findings):
         found[finding.path].append(index)
     bars = [_bar(file, reason) for file, reason in ranked[:MOST_FILES]]
-    shown = frozenset(shown_findings(summary))
+    shown = frozenset(findings_on_page(summary))
     lines = [
         _file_line(file, reason, found[file.path], shown) for file, reason in ranked[:MOST_FILES]
     ]
@@ -168,9 +178,11 @@ def files(summary: Summary) -> Iterator[Html]:
         if len(ranked) > len(bars)
         else ""
     )
-    told = joined([tag("p", more, class_="none") if more else None, svg.legend(LINES)])
+    told = join_html([tag("p", more, class_="none") if more else None, svg.draw_legend(LINES)])
     heads = ("File", "Lines", "Look at", "Findings")
-    yield svg.figure("files", "Changed files, by risk", svg.rows(bars, LINES), told, heads, lines)
+    yield svg.render_figure(
+        "files", "Changed files, by risk", svg.draw_rows(bars, LINES), told, heads, lines
+    )
 
 
 def _bar(file: ChangedFile, reason: str) -> Bar:
@@ -184,14 +196,18 @@ def _bar(file: ChangedFile, reason: str) -> Bar:
 
 def _file_line(file: ChangedFile, reason: str, found: list[int], shown: Container[int]) -> Html:
     few = [at for at in found if at in shown][:MOST_LINKS]
-    links = [tag("a", f"finding {at + 1}", href=to(finding_id(at))) for at in few]
+    links = [
+        tag("a", f"finding {at + 1}", href=link_to_element(finding_element_id(at))) for at in few
+    ]
     more = [f"{len(found) - len(few):,} more"] if len(found) > len(few) else []
     parts = [part for link in (*links, *more) for part in (", ", link)]
     size = "binary" if file.binary else f"+{file.added:,} −{file.deleted:,}"
-    return row((tag("a", file.path, href=file_link(file.path)), size, reason, joined(parts[1:])))
+    return table_row(
+        (tag("a", file.path, href=file_link(file.path)), size, reason, join_html(parts[1:]))
+    )
 
 
-def votes(summary: Summary) -> Iterator[Html]:
+def render_vote_rows(summary: Summary) -> Iterator[Html]:
     """A line for each criterion that several votes decided, and a cell for each vote."""
     several = [
         (f"{rubric.id}/{criterion.id}", criterion)
@@ -203,7 +219,7 @@ def votes(summary: Summary) -> Iterator[Html]:
         most = min(max(len(criterion.votes) for _, criterion in several), MOST_VOTES)
         heads = ("Criterion", *(f"Vote {number}" for number in range(1, most + 1)), "Outcome")
         yield tag("h3", "Votes")
-        yield table(
+        yield render_html_table(
             heads, [_votes(name, criterion, most) for name, criterion in several], class_="votes-of"
         )
 
@@ -215,7 +231,7 @@ def _votes(name: str, criterion: CriterionResult, most: int) -> Html:
     ]
     blank = [""] * (most - len(cells))
     outcome = tag("span", criterion.outcome.replace("_", " "), class_=f"badge {criterion.outcome}")
-    return row((tag("a", name, href=place_link("c", name)), *cells, *blank, outcome))
+    return table_row((tag("a", name, href=place_link("c", name)), *cells, *blank, outcome))
 
 
 def _vote(vote: Vote, link: str) -> Html:

@@ -13,31 +13,31 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph
-from vibe_gate.report.folds import OWNED, Fold, fold_graph, inside, is_foldable
+from vibe_gate.report.folds import OWNED, Fold, fold_graph, graph_inside, is_foldable
 from vibe_gate.report.html.addresses import (
     file_link,
-    finding_id,
-    fold_id,
-    node_id,
+    finding_element_id,
+    fold_element_id,
+    link_to_element,
+    node_element_id,
     place_link,
-    round_id,
-    to,
+    round_element_id,
 )
 from vibe_gate.report.html.stage_figures import (
     Stage,
-    critical_path,
-    dollars,
+    find_critical_path,
+    format_line_counts,
+    format_seconds,
+    format_stage_dollars,
     long_wait,
-    seconds,
-    sizes,
-    span,
+    span_of_stages,
     time_taken,
 )
 from vibe_gate.report.html.view import View
-from vibe_gate.report.layers import MOST_DRAWN, Slot, comes_after, place_nodes, spread
-from vibe_gate.report.markup import Html, joined, row, table, tag
+from vibe_gate.report.layers import MOST_DRAWN, Slot, place_nodes, predecessors_of, spread_slots
+from vibe_gate.report.markup import Html, join_html, render_html_table, table_row, tag
 from vibe_gate.report.outcome_words import outcome_rank, outcome_style
-from vibe_gate.report.svg import Series, cut, cut_middle, legend, n, titled
+from vibe_gate.report.svg import Series, add_title, coordinate, cut_middle, cut_text, draw_legend
 
 WIDTH, LINE, BETWEEN, BELOW, EDGE = 216, 17, 22, 46, 12
 """Of a box and of a line of it; what is left between boxes, between layers, and around all."""
@@ -99,9 +99,9 @@ class NodeBox(Struct, frozen=True):
     is_fold: bool = False
 
 
-def graph(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
+def render_graph_section(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     """The picture, if the graph is not too large, its folds, and the list."""
-    critical = critical_path(view.graph, view.times)
+    critical = find_critical_path(view.graph, view.times)
     yield _told(view, known, critical)
     has_picture = False
     if is_foldable(view.graph):
@@ -125,11 +125,11 @@ def graph(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
         "Findings",
         "Changed",
     )
-    before = comes_after(view.graph)
+    before = predecessors_of(view.graph)
     lines = [
         _line(known[node.id], before[node.id], node.id in critical) for node in view.graph.nodes
     ]
-    nodes = table(heads, lines, class_="figures nodes")
+    nodes = render_html_table(heads, lines, class_="figures nodes")
     yield tag(
         "details", tag("summary", "All nodes as a list"), nodes, open=None if has_picture else ""
     )
@@ -139,7 +139,7 @@ def _told(view: View, known: Mapping[str, Stage], critical: Sequence[str]) -> Ht
     size = counted(len(view.graph.nodes), "node")
     if not critical:
         return tag("p", f"{size}.", class_="none")
-    begun, ended = span(view.times.values())
+    begun, ended = span_of_stages(view.times.values())
     least = (ended - begun) / 1000 * LEAST_WAITED
     way = [part for name in critical for part in (" → ", *_step(known[name], least))][1:]
     return tag(
@@ -153,7 +153,7 @@ def _told(view: View, known: Mapping[str, Stage], critical: Sequence[str]) -> Ht
 
 def _step(stage: Stage, least: float) -> Iterator[Html | str]:
     """A node of the critical path; `least`: seconds of waiting that are worth telling."""
-    yield tag("a", stage.node.id, href=to(node_id(stage.node.id)))
+    yield tag("a", stage.node.id, href=link_to_element(node_element_id(stage.node.id)))
     if stage.waited >= least and (wait := long_wait(stage)):
         yield f" ({wait})"
 
@@ -169,7 +169,7 @@ def _pictures(
     styles = {outcome_style(known[node.id].outcome) for node in whole.nodes}
     styles |= {"waited"} if critical else set()
     styles |= {"opens"} if folds else set()
-    yield legend(key for key in KEYS if key.style in styles)
+    yield draw_legend(key for key in KEYS if key.style in styles)
     yield _picture(small, folds, known, critical)
     opened = [_fold(whole, fold, known, critical) for fold in folds]
     if len(opened) > FEW_FOLDS:
@@ -184,7 +184,7 @@ def _fold(whole: Graph, fold: Fold, known: Mapping[str, Stage], critical: Sequen
     """What a fold opens: a picture of its nodes, with folds of its own, or where they are
     listed.
     """
-    small, folds = fold_graph(inside(whole, fold), within=fold.kind)
+    small, folds = fold_graph(graph_inside(whole, fold), within=fold.kind)
     if len(small.nodes) > MOST_DRAWN:
         contents = [
             tag(
@@ -197,7 +197,7 @@ def _fold(whole: Graph, fold: Fold, known: Mapping[str, Stage], critical: Sequen
         contents = [_picture(small, folds, known, critical)]
         contents += [_fold(whole, nested, known, critical) for nested in folds]
     name = tag("summary", f"{fold.node}: {_fold_size(fold)}")
-    return tag("details", name, tag("div", *contents, id=fold_id(fold)), class_="fold-of")
+    return tag("details", name, tag("div", *contents, id=fold_element_id(fold)), class_="fold-of")
 
 
 def _fold_size(fold: Fold) -> str:
@@ -215,7 +215,7 @@ def _picture(
         boxes[node.id] = _box(known[node.id]) if fold is None else _fold_box(fold, known)
     stands_for = {name: fold.node for fold in folds for name in fold.nodes}
     path = dict.fromkeys(stands_for.get(name, name) for name in critical)
-    drawing = layout(graph, boxes, [name for name in path if name in boxes])
+    drawing = draw_layout(graph, boxes, [name for name in path if name in boxes])
     return tag(
         "div",
         drawing,
@@ -226,15 +226,15 @@ def _picture(
     )
 
 
-def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) -> Html:
+def draw_layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) -> Html:
     """A graph of at most MOST_DRAWN nodes drawn; `critical` are those that the run's end waited
     for, in order.
     """
-    rows = place_nodes(comes_after(graph))
+    rows = place_nodes(predecessors_of(graph))
     if len(rows) == 1:  # nothing is joined: side by side they would be a line that nobody reads
         rows = [rows[0][at : at + IN_A_ROW] for at in range(0, len(rows[0]), IN_A_ROW)]
     wide = _box_width(boxes.values(), max(map(len, rows)))
-    width = spread(rows, wide, BETWEEN)
+    width = spread_slots(rows, wide, BETWEEN)
     high = LINE * (max(len(box.told) + bool(box.links) for box in boxes.values()) + 1) + 12
     high += 6 * any(box.is_fold for box in boxes.values())
     tops, top = list[float](), 0.0
@@ -248,9 +248,9 @@ def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) 
     return tag(
         "svg",
         *shapes,
-        viewBox=f"{-EDGE} {-EDGE} {n(size[0])} {n(size[1])}",
-        width=n(size[0]),
-        height=n(size[1]),
+        viewBox=f"{-EDGE} {-EDGE} {coordinate(size[0])} {coordinate(size[1])}",
+        width=coordinate(size[0]),
+        height=coordinate(size[1]),
         class_="picture nodes broad" if size[0] > PAPER else "picture nodes",
         aria_hidden="true",
     )
@@ -306,23 +306,39 @@ def _edges(
     styles = ("edge", "edge skip", "head", "edge critical", "head critical")
     paths: dict[str, list[str]] = {style: [] for style in styles}
     for (upper, lower), top, below in zip(pairwise(rows), tops, tops[1:], strict=False):
-        bottom, middle = below - BELOW, below - BELOW / 2
         for place in upper:
             start = top + high * len(place.group)
             for target in place.after:
-                is_skip = not skipped.isdisjoint((*place.group, *target.group))
-                is_waited = (id(place), id(target)) in waited
-                style = "edge critical" if is_waited else "edge skip" if is_skip else "edge"
-                curve = f"C{n(place.middle)} {n(middle)} {n(target.middle)} {n(middle)} {n(target.middle)} {n(below)}"
-                paths[style].append(f"M{n(place.middle)} {n(start)}V{n(bottom)}{curve}")
+                style = "edge"
+                if (id(place), id(target)) in waited:
+                    style = "edge critical"
+                elif not skipped.isdisjoint((*place.group, *target.group)):
+                    style = "edge skip"
+                paths[style].append(_edge_path(place.middle, start, target.middle, below))
         for target in lower:
-            if target.group and target.before:
-                is_waited = any((id(source), id(target)) in waited for source in target.before)
-                wide, style = (12, "head critical") if is_waited else (8, "head")
-                paths[style].append(
-                    f"M{n(target.middle - wide / 2)} {n(below - wide)}h{wide}l{n(-wide / 2)} {wide - 1}z"
-                )
-    return (tag("path", d="".join(each), class_=style) for style, each in paths.items() if each)
+            if not target.group or not target.before:
+                continue
+            if any((id(source), id(target)) in waited for source in target.before):
+                paths["head critical"].append(_head_path(target.middle, below, 12))
+            else:
+                paths["head"].append(_head_path(target.middle, below, 8))
+    for style, style_paths in paths.items():
+        if style_paths:
+            yield tag("path", d="".join(style_paths), class_=style)
+
+
+def _edge_path(x: float, start: float, target_x: float, below: float) -> str:
+    """A line down from `start` and then a curve to the target, whose top is at `below`."""
+    bottom, middle = below - BELOW, below - BELOW / 2
+    down = f"M{coordinate(x)} {coordinate(start)}V{coordinate(bottom)}"
+    points = ((x, middle), (target_x, middle), (target_x, below))
+    return f"{down}C{' '.join(f'{coordinate(px)} {coordinate(py)}' for px, py in points)}"
+
+
+def _head_path(x: float, below: float, width: int) -> str:
+    """The head of an arrow, whose point is at `below`."""
+    start = f"M{coordinate(x - width / 2)} {coordinate(below - width)}"
+    return f"{start}h{width}l{coordinate(-width / 2)} {width - 1}z"
 
 
 def _boxes(
@@ -337,12 +353,12 @@ def _boxes(
         for place in each:
             left = place.middle - wide / 2
             if len(place.group) > 1:
-                tall = n(high * len(place.group) + 6)
+                tall = coordinate(high * len(place.group) + 6)
                 yield tag(
                     "rect",
-                    x=n(left - 6),
-                    y=n(top - 3),
-                    width=n(wide + 12),
+                    x=coordinate(left - 6),
+                    y=coordinate(top - 3),
+                    width=coordinate(wide + 12),
                     height=tall,
                     rx=8,
                     class_="circle",
@@ -368,7 +384,17 @@ def _draw_box(
     """A box at its place (left, top), of that width and height; the title has what is cut."""
     wide, high = size
     behind = (
-        [tag("rect", x=7, y=7, width=n(wide - 9), height=n(high - 9), rx=6, class_="box")]
+        [
+            tag(
+                "rect",
+                x=7,
+                y=7,
+                width=coordinate(wide - 9),
+                height=coordinate(high - 9),
+                rx=6,
+                class_="box",
+            )
+        ]
         if box.is_fold
         else []
     )
@@ -377,38 +403,54 @@ def _draw_box(
         "rect",
         x=1.5,
         y=1.5,
-        width=n(wide - 3 - room),
-        height=n(high - 3 - room),
+        width=coordinate(wide - 3 - room),
+        height=coordinate(high - 3 - room),
         rx=6,
         class_="box",
     )
-    mark = tag("rect", x=5, y=5, width=6, height=n(high - 10 - room), rx=3, class_=box.style)
+    mark = tag(
+        "rect", x=5, y=5, width=6, height=coordinate(high - 10 - room), rx=3, class_=box.style
+    )
     name = cut_middle(box.name, round((wide - INSIDE) / NAME_CHAR))
     lines = [tag("text", name, x=17, y=18, class_="name")]
     for number, text in enumerate(box.told, start=1):
         if text:
-            line = cut(text, round((wide - INSIDE) / LINE_CHAR))
+            line = cut_text(text, round((wide - INSIDE) / LINE_CHAR))
             lines.append(tag("text", line, x=17, y=18 + LINE * number))
-    parts = [titled(joined([*behind, frame, mark, *lines]), box.title, box.link)]
+    parts = [add_title(join_html([*behind, frame, mark, *lines]), box.title, box.link)]
     y, x = 18 + LINE * (len(box.told) + 1), 17.0
     for text, link in box.links:
-        parts.append(tag("a", tag("text", text, x=n(x), y=y, class_="to"), href=link, tabindex=-1))
+        parts.append(
+            tag("a", tag("text", text, x=coordinate(x), y=y, class_="to"), href=link, tabindex=-1)
+        )
         x += 7 * len(text) + 12
     style = "critical" if is_critical else None
     left, top = corner
-    return tag("svg", *parts, x=n(left), y=n(top), width=n(wide), height=n(high), class_=style)
+    return tag(
+        "svg",
+        *parts,
+        x=coordinate(left),
+        y=coordinate(top),
+        width=coordinate(wide),
+        height=coordinate(high),
+        class_=style,
+    )
 
 
 def _box(stage: Stage) -> NodeBox:
     node = stage.node
-    usd = "" if stage.usd is None else dollars(stage.usd)
+    usd = "" if stage.usd is None else format_stage_dollars(stage.usd)
     turns = counted(len(node.turns), "turn") if node.turns else ""
     told = [
-        _dotted(stage.outcome, seconds(stage.seconds)),
+        _dotted(stage.outcome, format_seconds(stage.seconds)),
         _dotted(node.agent or node.kind, turns, usd),
     ]
     told += filter(None, [long_wait(stage)])
-    link = place_link("e", stage.turns[0].id) if stage.turns else to(node_id(node.id))
+    link = (
+        place_link("e", stage.turns[0].id)
+        if stage.turns
+        else link_to_element(node_element_id(node.id))
+    )
     title = _dotted(node.id, *told, node.reason)
     return NodeBox(
         node.id, tuple(told), outcome_style(stage.outcome), link, title, tuple(_links(stage))
@@ -421,11 +463,15 @@ def _links(stage: Stage) -> Iterator[tuple[str, str]]:
     """
     number = stage.told.counts.new + stage.told.counts.open if stage.told else len(stage.findings)
     if number:
-        place = finding_id(stage.findings[0]) if stage.findings else round_id(stage.node.id)
-        yield counted(number, "finding"), to(place)
+        place = (
+            finding_element_id(stage.findings[0])
+            if stage.findings
+            else round_element_id(stage.node.id)
+        )
+        yield counted(number, "finding"), link_to_element(place)
     if stage.files:
         turn, file = stage.files[0]
-        yield sizes(stage.files), file_link(file.path, turn=turn)
+        yield format_line_counts(stage.files), file_link(file.path, turn=turn)
 
 
 def _fold_box(fold: Fold, known: Mapping[str, Stage]) -> NodeBox:
@@ -434,7 +480,7 @@ def _fold_box(fold: Fold, known: Mapping[str, Stage]) -> NodeBox:
         sum(len(stage.node.turns) for stage in own),
         [stage.usd for stage in own if stage.usd is not None],
     )
-    usd = dollars(sum(costs)) if costs else ""
+    usd = format_stage_dollars(sum(costs)) if costs else ""
     outcome, how = _came_to(fold, own)
     took = [stage.time for stage in own if stage.time]
     time = (
@@ -442,7 +488,7 @@ def _fold_box(fold: Fold, known: Mapping[str, Stage]) -> NodeBox:
     )
     size, figures = (
         _fold_size(fold),
-        _dotted(counted(turns, "turn") if turns else "", usd, seconds(time)),
+        _dotted(counted(turns, "turn") if turns else "", usd, format_seconds(time)),
     )
     told = (
         (_dotted(size, how), figures)
@@ -450,10 +496,20 @@ def _fold_box(fold: Fold, known: Mapping[str, Stage]) -> NodeBox:
         else (size, *wrap(how, LINE_CHARS), figures)
     )
     found = tuple(dict.fromkeys(index for stage in own for index in stage.findings))
-    links = ((counted(len(found), "finding"), to(finding_id(found[0]))),) if found else ()
+    links = (
+        ((counted(len(found), "finding"), link_to_element(finding_element_id(found[0]))),)
+        if found
+        else ()
+    )
     title = _dotted(f"{fold.node} to {fold.nodes[-1]}", *told, "click to open")
     return NodeBox(
-        fold.node, told, outcome_style(outcome), to(fold_id(fold)), title, links, is_fold=True
+        fold.node,
+        told,
+        outcome_style(outcome),
+        link_to_element(fold_element_id(fold)),
+        title,
+        links,
+        is_fold=True,
     )
 
 
@@ -483,17 +539,24 @@ def _dotted(*parts: str) -> str:
 def _line(stage: Stage, before: Sequence[str], is_critical: bool) -> Html:
     """A node's line of the list."""
     node, files = stage.node, stage.files
-    turns = joined(
+    turns = join_html(
         part
         for turn in stage.turns
         for part in (", ", tag("a", turn.id.split("/")[-1], href=place_link("e", turn.id)))
     )
-    after = [part for name in before for part in (", ", tag("a", name, href=to(node_id(name))))]
+    after = [
+        part
+        for name in before
+        for part in (", ", tag("a", name, href=link_to_element(node_element_id(name))))
+    ]
     few = stage.findings[:MOST_LINKS]
     found = [
         part
         for at in few
-        for part in (", ", tag("a", f"finding {at + 1}", href=to(finding_id(at))))
+        for part in (
+            ", ",
+            tag("a", f"finding {at + 1}", href=link_to_element(finding_element_id(at))),
+        )
     ]
     found += (
         [f", and {len(stage.findings) - len(few):,} more"] if len(few) < len(stage.findings) else []
@@ -503,7 +566,7 @@ def _line(stage: Stage, before: Sequence[str], is_critical: bool) -> Html:
     ]
     more = f"and {len(files) - MOST_LINKS:,} more" if len(files) > MOST_LINKS else None
     cells = (
-        joined(
+        join_html(
             [
                 tag("b", node.id) if is_critical else node.id,
                 tag("small", " waited for") if is_critical else None,
@@ -512,14 +575,14 @@ def _line(stage: Stage, before: Sequence[str], is_critical: bool) -> Html:
         _dotted(stage.outcome, node.reason),
         node.agent or node.kind,
         Html(turns[2:]),
-        "" if stage.usd is None else dollars(stage.usd),
-        seconds(stage.seconds),
-        seconds(stage.waited) if stage.waited else "",
-        joined(after[1:]),
-        joined(found[1:]),
-        joined([*changed, more]),
+        "" if stage.usd is None else format_stage_dollars(stage.usd),
+        format_seconds(stage.seconds),
+        format_seconds(stage.waited) if stage.waited else "",
+        join_html(after[1:]),
+        join_html(found[1:]),
+        join_html([*changed, more]),
     )
-    return row(cells, id=node_id(node.id))
+    return table_row(cells, id=node_element_id(node.id))
 
 
 def _changed(turn: str, path: str, added: int, deleted: int) -> Html:

@@ -25,11 +25,20 @@ from vibe_gate.domain.verdict import (
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.html import cost_pictures, glance, nodes, stage_figures
-from vibe_gate.report.html.addresses import file_link, finding_id, place_link
-from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
-from vibe_gate.report.html.view import MAX_ROWS, FileView, TurnView, View, shown_findings
-from vibe_gate.report.markup import Html, and_more, block, facts, joined, row, table, tag
-from vibe_gate.report.reported_finding import identity
+from vibe_gate.report.html.addresses import file_link, finding_element_id, place_link
+from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, limit_prompts
+from vibe_gate.report.html.view import MAX_ROWS, FileView, TurnView, View, findings_on_page
+from vibe_gate.report.markup import (
+    Html,
+    and_more,
+    join_html,
+    render_facts,
+    render_html_table,
+    table_row,
+    tag,
+    text_block,
+)
+from vibe_gate.report.reported_finding import finding_identity
 
 MAX_UNREVIEWED = 500
 """Places that no judge saw that are shown one by one."""
@@ -41,12 +50,12 @@ MAX_WRITTEN = 500
 """Places of a turn's lines that are shown one by one."""
 
 
-def title(view: View) -> str:
+def page_title(view: View) -> str:
     """The text of the page's tab."""
-    return f"{_outcome(view)} · {sentences.key(view.summary) if view.summary else view.graph.run_id} · vibe-gate"
+    return f"{_outcome(view)} · {sentences.short_change_id(view.summary) if view.summary else view.graph.run_id} · vibe-gate"
 
 
-def body(view: View) -> Html:
+def render_body(view: View) -> Html:
     """Everything that stands in the page's body but data and scripts."""
     sections = [
         ("verdict", "Verdict", _verdict(view)),
@@ -60,13 +69,13 @@ def body(view: View) -> Html:
         tag("section", *parts, id=name, data_tab=label, aria_label=label)
         for name, label, parts in sections
     ]
-    return joined([_top(view), tag("main", *made, id="main")])
+    return join_html([_top(view), tag("main", *made, id="main")])
 
 
 def _outcome(view: View) -> str:
     if view.summary is None:
         return "INCOMPLETE" + (" (running)" if view.state == "running" else "")
-    return sentences.verdict(view.summary)
+    return sentences.verdict_words(view.summary)
 
 
 def _top(view: View) -> Html:
@@ -77,24 +86,24 @@ def _top(view: View) -> Html:
     else:
         kind = "approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
         kind = "nothing" if summary.extent == "nothing" else kind
-        why = sentences.why(summary, sentence=True) or (
+        why = sentences.deciding_reason(summary, sentence=True) or (
             "Nothing to review." if not summary.run_id else ""
         )
         why = why[:1].upper() + why[1:] if summary.outcome == "pass" else why
         change = summary.change
         size = f"{counted(len(change.files), 'file')}, +{change.added} −{change.deleted} lines"
         told = [
-            ("change", joined([tag("code", sentences.key(summary)), f" · {size}"])),
-            ("effect", queries.changes(summary)),
-            ("gate", sentences.gate(summary)),
-            ("cost", sentences.cost(summary)),
-            ("time", stage_figures.seconds(summary.duration_ms / 1000)),
+            ("change", join_html([tag("code", sentences.short_change_id(summary)), f" · {size}"])),
+            ("effect", queries.change_description(summary)),
+            ("gate", sentences.gate_words(summary)),
+            ("cost", sentences.cost_words(summary)),
+            ("time", stage_figures.format_seconds(summary.duration_ms / 1000)),
         ]
     return tag(
         "header",
         tag("p", _outcome(view), class_=f"outcome {kind}"),
         tag("h1", why),
-        facts(told),
+        render_facts(told),
         tag("div", id="tools"),
         class_="top",
     )
@@ -102,17 +111,17 @@ def _top(view: View) -> Html:
 
 def _verdict(view: View) -> Iterator[Html]:
     summary = view.summary
-    yield from glance.rounds(view)
+    yield from glance.render_rounds(view)
     yield tag("h2", "Findings")
     if summary is None:
         yield tag("p", "None is shown until the run ends.", class_="none")
         return
-    numbers = {id(summary.findings[number]): number for number in shown_findings(summary)}
+    numbers = {id(summary.findings[number]): number for number in findings_on_page(summary)}
     ranked = queries.worst_first([one for one in summary.findings if id(one) in numbers], summary)
-    news = glance.news(view)
+    news = glance.find_news(view)
     for finding in ranked:
         yield _finding(
-            finding, numbers[id(finding)], view, summary, news.get(identity(finding), "")
+            finding, numbers[id(finding)], view, summary, news.get(finding_identity(finding), "")
         )
     if more := len(summary.findings) - len(ranked):
         yield tag(
@@ -120,9 +129,9 @@ def _verdict(view: View) -> Iterator[Html]:
         )
     if not ranked:
         yield tag("p", "No findings.", class_="none")
-    yield from glance.files(summary)
+    yield from glance.render_file_bars(summary)
     yield tag("h2", "Criteria")
-    yield from glance.votes(summary)
+    yield from glance.render_vote_rows(summary)
     yield from (part for rubric in summary.rubrics for part in _rubric(rubric, view))
     if not summary.rubrics:
         yield tag("p", "No rubric applied.", class_="none")
@@ -145,24 +154,26 @@ def _finding(finding: Finding, number: int, view: View, summary: Summary, news: 
         tag("h3", tag("span", finding.level, class_="level"), " ", place, " ", *badges),
         tag(
             "p",
-            sentences.said(finding) if queries.waiver(finding) else finding.message,
+            sentences.finding_sentence(finding)
+            if queries.waiver_sentence(finding)
+            else finding.message,
             class_="said",
         ),
-        *(block(quoted.quote, class_="quote") for quoted in finding.evidence if quoted.quote),
-        _against(queries.counterexample(finding, summary)),
+        *(text_block(quoted.quote, class_="quote") for quoted in finding.evidence if quoted.quote),
+        _against(queries.counterexample_of(finding, summary)),
         _proof(finding.proof),
         _second_look(finding.second_look, view),
         tag("p", *_sources(finding, view, summary), class_="from"),
         _written_by(finding, view.authors),
         _next_step(finding),
     ]
-    name = f"finding {finding.level}" + (" waived" if queries.waiver(finding) else "")
-    return tag("article", *parts, class_=name, id=finding_id(number))
+    name = f"finding {finding.level}" + (" waived" if queries.waiver_sentence(finding) else "")
+    return tag("article", *parts, class_=name, id=finding_element_id(number))
 
 
 def _next_step(finding: Finding) -> Html | None:
     """What its reader can do: the command that tells more names the others."""
-    if not finding.fingerprint or queries.waiver(finding):
+    if not finding.fingerprint or queries.waiver_sentence(finding):
         return None
     fingerprint = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
     commands = f"vibe-gate explain {fingerprint}"
@@ -179,9 +190,9 @@ def _place(
 ) -> Html:
     """Its place, which leads to the lines."""
     if not of.path:
-        return tag("span", sentences.place_of(of), **attributes)
+        return tag("span", sentences.place_words_of(of), **attributes)
     line = f"{'-' if before else ''}{of.line}" if of.line else ""
-    return tag("a", sentences.place_of(of), href=file_link(of.path, line), **attributes)
+    return tag("a", sentences.place_words_of(of), href=file_link(of.path, line), **attributes)
 
 
 def _against(counterexample: str | None) -> Html | None:
@@ -189,7 +200,7 @@ def _against(counterexample: str | None) -> Html | None:
 
 
 def _basis(finding: Finding, summary: Summary) -> Html | None:
-    known = queries.basis(finding, summary)
+    known = queries.finding_basis(finding, summary)
     return tag("span", known, class_="badge") if known else None
 
 
@@ -204,7 +215,7 @@ def _proof(proof: Proof | UnsetType) -> Html | None:
     )
     name = tag("summary", "Test ", tag("code", proof.path))
     repeat = tag("p", "To repeat it: ", tag("code", proof.command))
-    test = tag("details", name, block(proof.test), repeat) if proof.test else None
+    test = tag("details", name, text_block(proof.test), repeat) if proof.test else None
     return tag(
         "div", tag("p", badge, " ", proof.reason), _evidence(proof.obligation), test, class_="proof"
     )
@@ -218,7 +229,7 @@ def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
     """Links to the criterion, to each vote that gave this finding, and to the conversation it comes
     from.
     """
-    for rubric, criterion in queries.sources(finding, summary):
+    for rubric, criterion in queries.sources_of_finding(finding, summary):
         name = f"{rubric.id}/{criterion.id}"
         yield tag("a", criterion.id, href=place_link("c", name), class_="criterion")
         for number, vote in enumerate(criterion.votes, start=1):
@@ -226,9 +237,9 @@ def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
                 yield " · "
                 yield tag("a", f"vote {number}", href=place_link("c", f"{name}/{number}"))
                 if talk := _conversation(vote.turn, view):
-                    yield joined([" · ", talk])
+                    yield join_html([" · ", talk])
     if finding.fingerprint:
-        yield joined(
+        yield join_html(
             [
                 " ",
                 tag(
@@ -247,19 +258,19 @@ def _written_by(finding: Finding, authors: Authors) -> Html | None:
     first = finding.line if is_there else 0
     writers = authors.of(finding.path, first, max(first, finding.end_line))[:MAX_FINDING_WRITERS]
     links = [
-        joined(
+        join_html(
             [
-                tag("a", _said_name(authors.turns[at]), href=f"#{writer_id(at)}"),
+                tag("a", _said_name(authors.turns[at]), href=f"#{writer_element_id(at)}"),
                 _prompt_link(at, authors),
             ]
         )
-        for at in sorted(writers, key=lambda at: bool(claimant(authors.turns[at])))
+        for at in sorted(writers, key=lambda at: bool(claimed_tool(authors.turns[at])))
     ]
     parts = [part for link in links for part in (", ", link)][1:]
     of_file = "" if is_there else "lines of this file "
     what = (
         f"{of_file}written by "
-        if any(not claimant(authors.turns[at]) for at in writers)
+        if any(not claimed_tool(authors.turns[at]) for at in writers)
         else of_file
     )
     return tag("p", what, *parts, class_="from") if links else None
@@ -268,7 +279,7 @@ def _written_by(finding: Finding, authors: Authors) -> Html | None:
 def _prompt_link(at: int, authors: Authors) -> Html | None:
     if not authors.turns[at].prompt:
         return None
-    return joined([" (", tag("a", "prompt", href=f"#{writer_id(at)}-prompt"), ")"])
+    return join_html([" (", tag("a", "prompt", href=f"#{writer_element_id(at)}-prompt"), ")"])
 
 
 def _conversation(folder: str, view: View) -> Html | None:
@@ -280,7 +291,7 @@ def _conversation(folder: str, view: View) -> Html | None:
         )
     target = place_link("e", turn.id + (f"/{turn.answer}" if turn.answer else ""))
     recorded = view.summary is not None and view.summary.cost.basis == "none"
-    paid = "" if turn.usd is None or recorded else f" ({dollars(turn.usd)})"
+    paid = "" if turn.usd is None or recorded else f" ({format_dollars(turn.usd)})"
     return tag("a", f"conversation{paid}", href=target)
 
 
@@ -289,7 +300,7 @@ def _rubric(rubric: RubricResult, view: View) -> Iterator[Html]:
     decided = f"{score}{rubric.coverage:.0%} of the weight decided"
     figures = (
         "skipped"
-        if not queries.applies(rubric)
+        if not queries.rubric_applies(rubric)
         else decided
         if rubric.coverage
         else "nothing decided"
@@ -304,7 +315,7 @@ def _rubric(rubric: RubricResult, view: View) -> Iterator[Html]:
     )
     worst = sorted(rubric.criteria, key=lambda one: one.outcome in ("pass", "not_applicable"))
     shown = rubric.criteria if len(worst) <= MAX_ROWS else worst[:MAX_ROWS]
-    yield table(
+    yield render_html_table(
         ("Outcome", "Criterion", "Why"),
         (_criterion(one, rubric, view) for one in shown),
         class_="criteria",
@@ -324,7 +335,7 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
         "none": f"{criterion.kind}, no answer",
     }
     about = f"{by.get(criterion.decided_by, f'judge, {criterion.decided_by}')} · {blocking}"
-    if known := sentences.badge(criterion):
+    if known := sentences.criterion_badge(criterion):
         about += f" · {known}"
     if criterion.would_block is True:
         outcome = "would have blocked"
@@ -333,7 +344,9 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
     votes = [_vote(vote, number, view) for number, vote in enumerate(criterion.votes, start=1)]
     asked = view.about.get("questions")
     question = text_of(asked, name) if isinstance(asked, dict) else ""
-    why = sentences.reason(rubric.id, criterion, view.summary.findings if view.summary else ())
+    why = sentences.criterion_reason(
+        rubric.id, criterion, view.summary.findings if view.summary else ()
+    )
     folded = (
         tag("details", tag("summary", "Question"), tag("p", question, class_="question"))
         if question
@@ -344,8 +357,8 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
         fold = [tag("summary", _tally(criterion.votes)), tag("ol", *votes)]
         told.append(tag("details", *fold, class_="votes", data_c=name))
     badge = tag("span", outcome, class_=f"badge {criterion.outcome}")
-    cells = (badge, joined([tag("code", criterion.id), tag("small", about)]), joined(told))
-    return row(cells, class_=criterion.outcome, data_c=name)
+    cells = (badge, join_html([tag("code", criterion.id), tag("small", about)]), join_html(told))
+    return table_row(cells, class_=criterion.outcome, data_c=name)
 
 
 def _tally(votes: Sequence[Vote]) -> str:
@@ -390,7 +403,7 @@ def _evidence(lines: Sequence[CheckedEvidence]) -> Html | None:
             " ",
             _place(each, before=each.side == "before"),
             f" {each.why}" if each.why else None,
-            block(each.quote, class_="quote"),
+            text_block(each.quote, class_="quote"),
         )
         for each in lines
     ]
@@ -413,11 +426,13 @@ def _second_look(look: SecondLook | UnsetType, view: View) -> Html | None:
 
 def _unreviewed(summary: Summary) -> Iterator[Html]:
     yield tag("h2", "Not judged")
-    places = queries.missed(summary)
+    places = queries.missed_places(summary)
     if not places:
         seen = "Every changed line was shown to a judge."
         yield tag(
-            "p", seen if queries.judges(summary) else "No criterion asks a judge.", class_="none"
+            "p",
+            seen if queries.asks_judges(summary) else "No criterion asks a judge.",
+            class_="none",
         )
         return
     items = []
@@ -432,7 +447,7 @@ def _policy(change: PolicyChange, summary: Summary) -> Html:
     head = tag(
         "summary", tag("code", change.path), f" {change.change_type.replace('_', ' ')}: {does}"
     )
-    return tag("details", head, block(change.diff, class_="diff"), class_="policy")
+    return tag("details", head, text_block(change.diff, class_="diff"), class_="policy")
 
 
 def _changes(view: View) -> Iterator[Html]:
@@ -442,7 +457,7 @@ def _changes(view: View) -> Iterator[Html]:
             "p", "No file changed." if view.summary else "Shown when the run ends.", class_="none"
         )
         return
-    yield table(
+    yield render_html_table(
         ("File", "Added", "Deleted", "Change"),
         map(_file, view.files),
         class_="files",
@@ -453,7 +468,7 @@ def _file(file: FileView) -> Html:
     name = f"{file.old_path} → {file.path}" if file.old_path else file.path
     kind = file.type.replace("_", " ") + (", binary" if file.binary else "")
     cells = (tag("a", name, href=file_link(file.path)), f"+{file.added}", f"−{file.deleted}", kind)
-    return row(cells, id=f"f={file.path}")
+    return table_row(cells, id=f"f={file.path}")
 
 
 def _activity(view: View) -> Iterator[Html]:
@@ -463,9 +478,11 @@ def _activity(view: View) -> Iterator[Html]:
         why = "No agent and no judge was asked." if view.graph.run_id else alone
         yield tag("p", why, class_="none")
         return
-    cost = "Cost when recorded" if view.summary and queries.recorded(view.summary) else "Cost"
+    cost = (
+        "Cost when recorded" if view.summary and queries.is_from_recording(view.summary) else "Cost"
+    )
     heads = ("Turn", "Agent", "Model", "Ended", "Tool calls", "Tokens in", "Tokens out", cost)
-    yield table(heads, map(_turn, view.turns), class_="turns")
+    yield render_html_table(heads, map(_turn, view.turns), class_="turns")
 
 
 def _turn(turn: TurnView) -> Html:
@@ -481,14 +498,14 @@ def _turn(turn: TurnView) -> Html:
         turn.status,
         calls,
         *tokens,
-        dollars(turn.usd),
+        format_dollars(turn.usd),
     )
-    return row(cells, id=f"e={turn.id}")
+    return table_row(cells, id=f"e={turn.id}")
 
 
-def dollars(usd: float | None) -> str:
+def format_dollars(usd: float | None) -> str:
     """A cost."""
-    return "not known" if usd is None else stage_figures.dollars(usd)
+    return "not known" if usd is None else stage_figures.format_stage_dollars(usd)
 
 
 def _cost(view: View) -> Iterator[Html]:
@@ -497,12 +514,14 @@ def _cost(view: View) -> Iterator[Html]:
     if summary is None:
         yield tag("p", "Known when the run ends.", class_="none")
         return
-    yield tag("p", sentences.cost(summary))
-    recorded = sum(turn.usd or 0 for turn in view.turns) if queries.recorded(summary) else 0
+    yield tag("p", sentences.cost_words(summary))
+    recorded = (
+        sum(turn.usd or 0 for turn in view.turns) if queries.is_from_recording(summary) else 0
+    )
     if recorded:
-        yield tag("p", f"When the answers were recorded they cost {dollars(recorded)}.")
-    known = stage_figures.stages(view)
-    yield from cost_pictures.pictures(view, known)
+        yield tag("p", f"When the answers were recorded they cost {format_dollars(recorded)}.")
+    known = stage_figures.collect_stages(view)
+    yield from cost_pictures.render_cost_pictures(view, known)
     by_node = summary.cost.by_node
     names = list(dict.fromkeys([*by_node, *(turn.node for turn in view.turns)]))
     shown = [_stage(name, view.turns, by_node) for name in names[:MAX_ROWS]]
@@ -510,7 +529,7 @@ def _cost(view: View) -> Iterator[Html]:
     if shown or by_model:
         yield tag("h3", "By stage and model")
     if shown:
-        stages_of = table(
+        stages_of = render_html_table(
             ("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), shown, class_="costs"
         )
         is_long = len(shown) > cost_pictures.MOST_ROWS
@@ -521,8 +540,11 @@ def _cost(view: View) -> Iterator[Html]:
             else stages_of
         )
     if by_model:
-        models = [row((name, dollars(usd))) for name, usd in islice(by_model.items(), MAX_ROWS)]
-        yield table(("Model", "US dollars"), models, class_="costs")
+        models = [
+            table_row((name, format_dollars(usd)))
+            for name, usd in islice(by_model.items(), MAX_ROWS)
+        ]
+        yield render_html_table(("Model", "US dollars"), models, class_="costs")
         if more := len(by_model) - len(models):
             yield tag("p", f"And {more:,} more; the bundle has them.", class_="none")
 
@@ -534,11 +556,11 @@ def _stage(node: str, turns: Sequence[TurnView], usd: Mapping[str, float]) -> Ht
         sum(turn.input_tokens for turn in own),
         sum(turn.output_tokens for turn in own),
     )
-    return row(
+    return table_row(
         (
             node,
             *(f"{count:,}" if own else "" for count in counts),
-            dollars(usd[node]) if node in usd else "",
+            format_dollars(usd[node]) if node in usd else "",
         )
     )
 
@@ -546,9 +568,9 @@ def _stage(node: str, turns: Sequence[TurnView], usd: Mapping[str, float]) -> Ht
 def _run(view: View) -> Iterator[Html]:
     if view.graph.nodes:
         yield tag("h2", "Graph")
-        yield from nodes.graph(view, stage_figures.stages(view))
+        yield from nodes.render_graph_section(view, stage_figures.collect_stages(view))
     yield tag("h2", "Run")
-    yield facts(_about(view))
+    yield render_facts(_about(view))
     if view.left_out:
         yield tag(
             "p",
@@ -581,7 +603,7 @@ def _about(view: View) -> Iterator[tuple[str, str | None]]:
         yield "before", _code(change.base_commit or change.before)
         yield "after", _code(change.head_commit or change.after)
         yield "patch-id", _code(change.patch_id)
-        yield "gate", sentences.gate(summary)
+        yield "gate", sentences.gate_words(summary)
         signs = sentences.agent_signs(summary.agent_authored.hints) or "no sign of an AI agent"
         yield (
             "written by an agent",
@@ -612,12 +634,12 @@ def _authors(authors: Authors) -> Iterator[Html]:
     by_turn: dict[int, list[WrittenLines]] = {}
     for lines in authors.lines:
         by_turn.setdefault(lines.writer, []).append(lines)
-    prompts = list(shown_prompts(authors.turns))
+    prompts = list(limit_prompts(authors.turns))
     for at, written in by_turn.items():
         yield _writing_turn(at, authors.turns[at], prompts[at], written)
 
 
-def writer_id(at: int) -> str:
+def writer_element_id(at: int) -> str:
     """The id of the element of the turn with that index among those that wrote lines."""
     return f"w-{at + 1}"
 
@@ -631,28 +653,30 @@ def turn_name(turn: WritingTurn) -> str:
     )
 
 
-def claimant(turn: WritingTurn) -> str:
+def claimed_tool(turn: WritingTurn) -> str:
     """The tool whose record says who wrote the lines; "" for a captured session."""
     return "" if turn.source == "captured" else turn.source
 
 
 def _said_name(turn: WritingTurn) -> str:
     """The turn's name, as a claim if it is one."""
-    return f"{tool} says: {turn_name(turn)}" if (tool := claimant(turn)) else turn_name(turn)
+    return f"{tool} says: {turn_name(turn)}" if (tool := claimed_tool(turn)) else turn_name(turn)
 
 
 def _writing_turn(at: int, turn: WritingTurn, prompt: str, written: Sequence[WrittenLines]) -> Html:
-    own = writer_id(at)
+    own = writer_element_id(at)
     asked = tag("a", turn.asked, href=f"#{own}-prompt") if prompt else turn.asked
     began = f"{turn.at:%Y-%m-%d %H:%M} UTC" if turn.at else ""
-    claimed = f"{tool} (a record of that tool)" if (tool := claimant(turn)) else ""
-    told = facts(
+    claimed = f"{tool} (a record of that tool)" if (tool := claimed_tool(turn)) else ""
+    told = render_facts(
         [("session", turn.session), ("began", began), ("said by", claimed), ("asked", asked)]
     )
     items = [tag("li", _written(lines)) for lines in written[:MAX_WRITTEN]]
     left_out = tag("p", "This page leaves the prompt out; it would be too large.", class_="none")
     about = {"id": f"{own}-prompt", "class_": "prompt", "tabindex": "0", "role": "region"}
-    shown = block(prompt, **about, aria_label=f"Prompt of {turn_name(turn)}") if prompt else None
+    shown = (
+        text_block(prompt, **about, aria_label=f"Prompt of {turn_name(turn)}") if prompt else None
+    )
     return tag(
         "article",
         tag("h3", _said_name(turn)),
@@ -665,10 +689,10 @@ def _writing_turn(at: int, turn: WritingTurn, prompt: str, written: Sequence[Wri
 
 
 def _written(lines: WrittenLines) -> Html:
-    shown = sentences.place(lines.path, lines.line, lines.end_line)
+    shown = sentences.place_words(lines.path, lines.line, lines.end_line)
     place = tag("a", shown, href=file_link(lines.path, str(lines.line)))
     call = " ".join(filter(None, (lines.tool, lines.tool_use_id)))
-    return joined([place, tag("small", f" {call}") if call else None])
+    return join_html([place, tag("small", f" {call}") if call else None])
 
 
 def _code(text: str) -> Html | None:

@@ -12,10 +12,10 @@ from msgspec import Struct
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.report import queries
 from vibe_gate.report.folds import OWNED, is_foldable
-from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View, told_gates
-from vibe_gate.report.layers import comes_after
-from vibe_gate.report.node_outcomes import checks_node, node_of
-from vibe_gate.report.reported_finding import identity
+from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View, gates_on_page
+from vibe_gate.report.layers import predecessors_of
+from vibe_gate.report.node_outcomes import checks_node, node_of_turn
+from vibe_gate.report.reported_finding import finding_identity
 from vibe_gate.report.round_record import RoundRecord
 
 SECOND_LOOK = "second-look-"
@@ -72,14 +72,14 @@ class Stage(Struct, frozen=True):
         return [(turn.id, file) for turn in self.turns for file in turn.files]
 
 
-def stages(view: View) -> dict[str, Stage]:
+def collect_stages(view: View) -> dict[str, Stage]:
     """The nodes of the graph, and whatever else had turns or cost something, by id."""
     turns: dict[str, list[TurnView]] = defaultdict(list)
     for turn in view.turns:
         turns[turn.node].append(turn)
     by_node = view.summary.cost.by_node if view.summary else {}
-    is_paid = view.summary is None or not queries.recorded(view.summary)
-    found, told = _findings(view), told_gates(view)
+    is_paid = view.summary is None or not queries.is_from_recording(view.summary)
+    found, told = _findings(view), gates_on_page(view)
     nodes = {node.id: node for node in view.graph.nodes}
     for name in [*by_node, *turns]:
         kind = turns[name][0].kind if turns.get(name) else ""
@@ -109,9 +109,9 @@ def _findings(view: View) -> dict[str, list[int]]:
     checks = checks_node(view.graph)
     for index, finding in enumerate(view.summary.findings):
         names: dict[str, None] = {}
-        for _, criterion in queries.sources(finding, view.summary):
+        for _, criterion in queries.sources_of_finding(finding, view.summary):
             names |= {
-                node_of(vote.turn): None
+                node_of_turn(vote.turn): None
                 for vote in criterion.votes
                 if queries.has_evidence(vote, finding)
             }
@@ -121,7 +121,7 @@ def _findings(view: View) -> dict[str, list[int]]:
             found[name].append(index)
     if is_foldable(view.graph):  # each gate may have them all
         found |= _of_gates(
-            view, {identity(one): index for index, one in enumerate(view.summary.findings)}
+            view, {finding_identity(one): index for index, one in enumerate(view.summary.findings)}
         )
     return found
 
@@ -137,14 +137,14 @@ def _of_gates(view: View, indexes: Mapping[str, int]) -> dict[str, list[int]]:
     return {name: sorted(indexes[one] for one in own) for name, own in found.items()}
 
 
-def critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]:
+def find_critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]:
     """The nodes that the run's end waited for, the first first: each is the last to end of those
     that the next follows.
 
     Empty if no time is known. Of nodes that end at once a stage counts before its own checks and
     judges.
     """
-    before, kinds = comes_after(graph), {node.id: node.kind for node in graph.nodes}
+    before, kinds = predecessors_of(graph), {node.id: node.kind for node in graph.nodes}
 
     path: dict[str, None] = {}
     passed: set[str] = set()
@@ -170,7 +170,7 @@ def critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]:
     return list(path)[::-1]
 
 
-def span(times: Iterable[NodeTime]) -> tuple[int, int]:
+def span_of_stages(times: Iterable[NodeTime]) -> tuple[int, int]:
     """From the first beginning to the last end."""
     known = list(times)
     return (min(each.added for each in known), max(each.end for each in known)) if known else (0, 0)
@@ -180,20 +180,22 @@ def time_taken(view: View) -> str:
     """How long the nodes took, from the first to the last, and the run with what it does before and
     after them.
     """
-    begun, ended = span(view.times.values())
+    begun, ended = span_of_stages(view.times.values())
     nodes, run = (ended - begun) / 1000, view.summary.duration_ms / 1000 if view.summary else 0.0
-    shown = seconds(nodes)
+    shown = format_seconds(nodes)
     return (
-        shown if run <= nodes or seconds(run) == shown else f"{shown} of the run's {seconds(run)}"
+        shown
+        if run <= nodes or format_seconds(run) == shown
+        else f"{shown} of the run's {format_seconds(run)}"
     )
 
 
 def long_wait(stage: Stage) -> str:
     """What it waited to start, in words, if that is long."""
-    return f"waited {seconds(stage.waited)} to start" if stage.waited >= LEAST_WAIT_S else ""
+    return f"waited {format_seconds(stage.waited)} to start" if stage.waited >= LEAST_WAIT_S else ""
 
 
-def seconds(value: float | None) -> str:
+def format_seconds(value: float | None) -> str:
     """A time as people read it; "" if it is not known."""
     if value is None:
         return ""
@@ -205,12 +207,12 @@ def seconds(value: float | None) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def dollars(usd: float) -> str:
+def format_stage_dollars(usd: float) -> str:
     """A cost."""
     return f"${usd:.4f}"
 
 
-def sizes(files: Sequence[tuple[str, FileView]]) -> str:
+def format_line_counts(files: Sequence[tuple[str, FileView]]) -> str:
     """How many lines were added and deleted."""
     return (
         f"+{sum(file.added for _, file in files):,} −{sum(file.deleted for _, file in files):,}"

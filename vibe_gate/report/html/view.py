@@ -24,8 +24,8 @@ from vibe_gate.report import queries
 from vibe_gate.report.html.authors import Authors, WhoWrote
 from vibe_gate.report.round_record import RoundRecord
 from vibe_gate.report.text_graph import graph_of
-from vibe_gate.report.turns import KINDS, model_of, tokens, turn_tokens
-from vibe_gate.report.waits import Period, waits
+from vibe_gate.report.turns import KINDS, model_of, sum_tokens, turn_tokens
+from vibe_gate.report.waits import Period, find_waits
 from vibe_gate.store.changed_files import FileChange
 from vibe_gate.store.run_result import RunResult
 
@@ -235,7 +235,7 @@ class _PackedContents:
         return content.sha256, ""
 
 
-def shown_findings(summary: Summary) -> list[int]:
+def findings_on_page(summary: Summary) -> list[int]:
     """The indexes of the findings that the page shows: all, or of very many those of the gravest
     levels.
     """
@@ -267,7 +267,7 @@ def verdict_view(summary: Summary) -> View:
     return View(summary, files=[named(file) for file in summary.change.files[:MAX_FILES]])
 
 
-async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -> View:
+async def read_view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -> View:
     """The run of a bundle, with or without what was said in it. StorageError and IntegrityError as
     of `RunResult`.
     """
@@ -325,7 +325,7 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
             ),
         ),
         gates=gates,
-        rounds=tuple(islice(chains(gates), MAX_CHAINS)),
+        rounds=tuple(islice(chains_of_gates(gates), MAX_CHAINS)),
         authors=who_wrote({file.path: added for file in shown if (added := list(_added(file)))}),
     )
 
@@ -341,14 +341,14 @@ def _gates(own: Iterable[tuple[TimelineEvent, Mapping[str, Any]]]) -> dict[str, 
     return found
 
 
-def told_gates(view: View) -> dict[str, RoundRecord]:
+def gates_on_page(view: View) -> dict[str, RoundRecord]:
     """The gates whose rounds stand in the page."""
     return {
         name: told for chain in view.rounds for name, told in list(chain.items())[-MOST_ROUNDS:]
     }
 
 
-def chains(gates: Mapping[str, RoundRecord]) -> Iterator[dict[str, RoundRecord]]:
+def chains_of_gates(gates: Mapping[str, RoundRecord]) -> Iterator[dict[str, RoundRecord]]:
     """The gates that looked at the same again, in the order in which they did; a gate that did so
     alone is none.
     """
@@ -485,7 +485,7 @@ def _turn(
         ],
         todos=[{"text": todo.text, "status": todo.status} for todo in turn.todos],
         files=[_file(file, contents) for file in turn.files.changed()[:MAX_FILES]],
-        waits=waits((event.ts, data) for event, data in whole),
+        waits=find_waits((event.ts, data) for event, data in whole),
     )
 
 
@@ -505,7 +505,7 @@ def _head(event: TimelineEvent, whole: Mapping[str, Any]) -> EventHead:
             )
         )
     elif event.type == "usage":
-        used = dict.fromkeys(KINDS, 0) | tokens([whole])
+        used = dict.fromkeys(KINDS, 0) | sum_tokens([whole])
         text = f"{used['input']:,} in, {used['output']:,} out"
     elif event.type == "system":
         text = text_of(whole, "subtype")

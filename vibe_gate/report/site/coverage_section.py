@@ -12,9 +12,9 @@ from msgspec import Struct
 from vibe_gate.domain.escape import counted
 from vibe_gate.receipts.commit_status import GOOD, ChangeIdentity, CommitStatus
 from vibe_gate.report import svg
-from vibe_gate.report.markup import Html, joined, row, table, tag
+from vibe_gate.report.markup import Html, join_html, render_html_table, table_row, tag
 from vibe_gate.report.sentences import SHORT_ID
-from vibe_gate.report.site.site_runs import Site, cut, link_to
+from vibe_gate.report.site.site_runs import Site, cut_for_table, link_to_runs
 from vibe_gate.report.svg import Bar, Part, Series
 
 MOST_COMMITS = 1_000
@@ -82,7 +82,7 @@ def commits_before(
     return frozenset(older)
 
 
-def coverage_section(site: Site) -> Iterator[Html]:
+def render_coverage_section(site: Site) -> Iterator[Html]:
     """The commits by status, without those that no run could have reviewed; nothing without
     commits.
     """
@@ -107,7 +107,7 @@ def coverage_section(site: Site) -> Iterator[Html]:
     if uncounted:
         name = "older than the first run" if site.first_run else "without a run"
         parts.append(_fold_commits("uncounted", name, uncounted, site))
-    yield tag("section", tag("h2", f"Commits: {cut(site.commits)}"), *parts, id="commits")
+    yield tag("section", tag("h2", f"Commits: {cut_for_table(site.commits)}"), *parts, id="commits")
 
 
 def _coverage_figure(site: Site, counts: Counter[str], words: Sequence[str], sentence: str) -> Html:
@@ -117,10 +117,12 @@ def _coverage_figure(site: Site, counts: Counter[str], words: Sequence[str], sen
         return shown_sentence
     series = [Series(word, STATUS_STYLES.get(word, "s7")) for word in words]
     parts = tuple(Part(counts[word], f"{counts[word]:,}", f"#commits-{word}") for word in words)
-    picture = svg.rows([Bar(site.commits, parts)], series)
-    lines = [row((svg.linked(word, f"#commits-{word}"), f"{counts[word]:,}")) for word in words]
-    caption = joined([shown_sentence, svg.legend(series)])
-    return svg.figure("coverage", "Commits", picture, caption, ("Status", "Commits"), lines)
+    picture = svg.draw_rows([Bar(site.commits, parts)], series)
+    lines = [
+        table_row((svg.link_text(word, f"#commits-{word}"), f"{counts[word]:,}")) for word in words
+    ]
+    caption = join_html([shown_sentence, svg.draw_legend(series)])
+    return svg.render_figure("coverage", "Commits", picture, caption, ("Status", "Commits"), lines)
 
 
 def _coverage_sentence(
@@ -172,15 +174,26 @@ def _fold_commits(
     lines = (
         _commit_row(identity, status, site, runs) for identity, status in commits[:MOST_COMMITS]
     )
-    listed = table(("Commit", "Title", "Day", "Author", "Why", "Run"), lines, class_="commits")
+    listed = render_html_table(
+        ("Commit", "Title", "Day", "Author", "Why", "Run"), lines, class_="commits"
+    )
     summary = tag("summary", f"{name}: {counted(len(commits), 'commit')}")
     return tag("details", summary, listed, id=f"commits-{word}", open="" if is_open else None)
 
 
 def _commit_row(identity: ChangeIdentity, status: CommitStatus, site: Site, runs: set[str]) -> Html:
     run = status.found.run_id if status.found else ""
-    reason = "" if status.why == status.status else cut(status.why, MOST_WHY)
-    run_link = svg.linked(run, link_to(run=run)) if run in runs else cut(run)
+    reason = "" if status.why == status.status else cut_for_table(status.why, MOST_WHY)
+    run_link = svg.link_text(run, link_to_runs(run=run)) if run in runs else cut_for_table(run)
     day, author = site.made.get(identity.commit, ("", ""))
     commit = tag("code", identity.commit[:SHORT_ID])
-    return row((commit, cut(identity.title), cut(day), cut(author), reason, run_link))
+    return table_row(
+        (
+            commit,
+            cut_for_table(identity.title),
+            cut_for_table(day),
+            cut_for_table(author),
+            reason,
+            run_link,
+        )
+    )

@@ -12,9 +12,9 @@ from msgspec import Struct
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.label import Label, newest
 from vibe_gate.report import feedback, svg
-from vibe_gate.report.markup import Html, and_more, row, table, tag
+from vibe_gate.report.markup import Html, and_more, render_html_table, table_row, tag
 from vibe_gate.report.run_figures import FoundFinding
-from vibe_gate.report.site.site_runs import Site, SiteRun, cut, link_to
+from vibe_gate.report.site.site_runs import Site, SiteRun, cut_for_table, link_to_runs
 
 WAIVED = "let pass"
 """Above the findings that an override or the repository lets pass, whatever else people said of
@@ -56,7 +56,7 @@ class _LabelledFinding(Struct, frozen=True):
         return f"{self.label.ts:%Y-%m-%d}" if self.label else self.run.entry.created_at[:10]
 
 
-def section(site: Site) -> Iterator[Html]:
+def render_labels_section(site: Site) -> Iterator[Html]:
     """The findings with a word of people's: those that passed, then as many as the picture of
     findings has for a word; nothing if there are none.
     """
@@ -94,7 +94,9 @@ def _is_better(finding: FoundFinding, known: _LabelledFinding | None) -> bool:
 
 def _details(word: str, every: list[_LabelledFinding]) -> Html:
     rows = map(_row, every[:MOST_SAID])
-    listed = table(("Day", "Criterion", "File", "Said", "By", "Run"), rows, class_="said")
+    listed = render_html_table(
+        ("Day", "Criterion", "File", "Said", "By", "Run"), rows, class_="said"
+    )
     is_open = word == WAIVED and len(every) <= MOST_OPEN
     rest = and_more(len(every) - MOST_SAID, "p", class_="none")
     words = Counter(one.word for one in every)
@@ -109,14 +111,14 @@ def _details(word: str, every: list[_LabelledFinding]) -> Html:
 
 def _row(one: _LabelledFinding) -> Html:
     run = one.run.entry.run_id
-    who = cut(one.by, MOST_BY)
-    return row(
+    who = cut_for_table(one.by, MOST_BY)
+    return table_row(
         (
             one.day,
-            cut(one.source),
-            cut(one.finding.path),
+            cut_for_table(one.source),
+            cut_for_table(one.finding.path),
             one.word,
             who,
-            svg.linked(run, link_to(run=run)),
+            svg.link_text(run, link_to_runs(run=run)),
         )
     )

@@ -17,17 +17,17 @@ from vibe_gate.domain.gate import Trust
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.report import feedback, run_list, svg
-from vibe_gate.report.markup import Html, and_more, joined, row, table, tag
+from vibe_gate.report.markup import Html, and_more, join_html, render_html_table, table_row, tag
 from vibe_gate.report.outcome_words import OUTCOME_WORDS, outcome_style
-from vibe_gate.report.sentences import advises
+from vibe_gate.report.sentences import advice_sentence
 from vibe_gate.report.site.site_runs import (
     MOST_PATHS,
     DaySpan,
     Site,
     SiteRun,
-    cut,
-    in_seconds,
-    link_to,
+    cut_for_table,
+    format_tenths,
+    link_to_runs,
 )
 from vibe_gate.report.statistics import AuthorRuns
 from vibe_gate.report.svg import STYLES, Bar, Part, Range, Series
@@ -73,20 +73,27 @@ WAIVED_MEANINGS = (
 _WORD_STYLES = dict(zip(feedback.WORDS, ("s2", "s0", "s3", "s1", "s7"), strict=True))
 
 
-def pictures(site: Site) -> Iterator[Html]:
+def render_pictures(site: Site) -> Iterator[Html]:
     """Those for which there are figures."""
     if site.spans:
-        yield outcomes(site)
-        yield from filter(None, (spending(site), seconds(site), reuse(site)))
+        yield draw_outcomes(site)
+        yield from filter(None, (draw_spending(site), draw_durations(site), draw_reuse(site)))
     yield from filter(
-        None, (criteria(site), authors(site), files(site), judges(site), *calibration(site))
+        None,
+        (
+            draw_criteria(site),
+            draw_authors(site),
+            draw_files(site),
+            draw_judges(site),
+            *draw_calibration(site),
+        ),
     )
 
 
-def outcomes(site: Site) -> Html:
+def draw_outcomes(site: Site) -> Html:
     """Runs over time by outcome."""
     by_span = {
-        span: Counter(run_list.outcome(run.entry) for run in runs)
+        span: Counter(run_list.run_word(run.entry) for run in runs)
         for span, runs in site.by_span.items()
     }
     there = {word for counts in by_span.values() for word in counts}
@@ -98,7 +105,7 @@ def outcomes(site: Site) -> Html:
         f"Runs by outcome, {site.unit}",
         series,
         [
-            (span, [(counts[word], link_to(span, outcome=word)) for word in words])
+            (span, [(counts[word], link_to_runs(span, outcome=word)) for word in words])
             for span, counts in by_span.items()
         ],
         _count,
@@ -106,7 +113,7 @@ def outcomes(site: Site) -> Html:
     )
 
 
-def spending(site: Site) -> Html | None:
+def draw_spending(site: Site) -> Html | None:
     """US dollars over time by model, the dearest first; of many, the others as one."""
     dearest = Counter[str](site.total.usd_by_model)
     names = [name for name, usd in dearest.most_common(len(STYLES) - 1) if usd > 0]
@@ -118,9 +125,11 @@ def spending(site: Site) -> Html | None:
         for run in runs:
             usd.update(run.figures.usd_by_model)
         rest = sum(run.entry.cost_usd for run in runs) - sum(usd[name] for name in names)
-        parts = [(usd[name], link_to(span, model=name)) for name in names]
+        parts = [(usd[name], link_to_runs(span, model=name)) for name in names]
         rows.append((span, [*parts, (rest if rest > 1e-6 else 0.0, span.link)]))
-    series = [Series(cut(name), style) for name, style in zip(names, STYLES, strict=False)]
+    series = [
+        Series(cut_for_table(name), style) for name, style in zip(names, STYLES, strict=False)
+    ]
     if any(parts[-1][0] for _, parts in rows):
         series.append(Series("other", STYLES[-1]))
     rows = [(span, parts[: len(series)]) for span, parts in rows]
@@ -139,12 +148,12 @@ def _dearest(site: Site) -> Html | None:
         key=lambda run: run.entry.cost_usd,
     )
     spent = tag("a", f"{day}: ${by_day[day]:,.4f}", href=f"#from={day}&to={day}&sort=-usd")
-    dearest = tag("a", run.entry.run_id, href=run.page or link_to(run=run.entry.run_id))
-    on = f", ${run.entry.cost_usd:,.4f} of it on {cut(run.entry.workflow)} "
-    return joined(["Most was spent on ", spent, on, dearest, "."])
+    dearest = tag("a", run.entry.run_id, href=run.page or link_to_runs(run=run.entry.run_id))
+    on = f", ${run.entry.cost_usd:,.4f} of it on {cut_for_table(run.entry.workflow)} "
+    return join_html(["Most was spent on ", spent, on, dearest, "."])
 
 
-def seconds(site: Site) -> Html | None:
+def draw_durations(site: Site) -> Html | None:
     """How long reviews took: the median and the slowest tenth of those that asked a model, the
     median of the others.
 
@@ -162,21 +171,23 @@ def seconds(site: Site) -> Html | None:
         others = [entry.duration_ms for entry in ended if entry.cost_basis == "none"]
         wanted = ((asked, 0.5), (asked, 0.9), (others, 0.5))
         values = [_quantile(times, share) if times else None for times, share in wanted]
-        shown = ["" if value is None else f"{in_seconds(value)} s" for value in values]
+        shown = ["" if value is None else f"{format_tenths(value)} s" for value in values]
         parts = [
             None if value is None else Part(value / 1000, text)
             for value, text in zip(values, shown, strict=True)
         ]
-        link = link_to(span, workflow="review")
+        link = link_to_runs(span, workflow="review")
         bars.append(Bar(span.name, tuple(parts), "", link, span.shown))
         if ended:
-            lines.append(row((svg.linked(span.shown, link), *shown)))
+            lines.append(table_row((svg.link_text(span.shown, link), *shown)))
     if not lines:
         return None
-    drawn = svg.lines(bars, series, lambda value: f"{value:,g} s")
+    drawn = svg.draw_lines(bars, series, lambda value: f"{value:,g} s")
     heads = ("Days", *(one.name for one in series))
-    about = joined([_sentence(_pace(site)), svg.legend(series)])
-    return svg.figure("seconds", f"Seconds a review, {site.unit}", drawn, about, heads, lines)
+    about = join_html([_sentence(_pace(site)), svg.draw_legend(series)])
+    return svg.render_figure(
+        "seconds", f"Seconds a review, {site.unit}", drawn, about, heads, lines
+    )
 
 
 def _is_review(run: SiteRun) -> bool:
@@ -200,12 +211,15 @@ def _pace(site: Site) -> Html | None:
     change = (
         f"{abs(now / then - 1):.0%} {'slower' if now > then else 'faster'}" if then else "slower"
     )
-    shown = [tag("a", week.shown, href=link_to(week, workflow="review")) for week in weeks]
-    told: list[str] = [f"Median of those that asked a model: {in_seconds(now)} s from ", shown[0]]
-    return joined([*told, f", {in_seconds(then)} s from ", shown[1], f": {change}."])
+    shown = [tag("a", week.shown, href=link_to_runs(week, workflow="review")) for week in weeks]
+    told: list[str] = [
+        f"Median of those that asked a model: {format_tenths(now)} s from ",
+        shown[0],
+    ]
+    return join_html([*told, f", {format_tenths(then)} s from ", shown[1], f": {change}."])
 
 
-def reuse(site: Site) -> Html | None:
+def draw_reuse(site: Site) -> Html | None:
     """Answers of judges that earlier runs gave already."""
     if not site.total.hits:
         return None
@@ -215,7 +229,7 @@ def reuse(site: Site) -> Html | None:
         hits, misses = (
             sum(getattr(run.figures, name) for run in runs) for name in ("hits", "misses")
         )
-        rows.append((span, [(hits, link_to(span, reused="1")), (misses, span.link)]))
+        rows.append((span, [(hits, link_to_runs(span, reused="1")), (misses, span.link)]))
     total = site.total
     share = total.hits / (total.hits + total.misses)
     saved = ""
@@ -223,7 +237,7 @@ def reuse(site: Site) -> Html | None:
         saved = f"; ${total.saved_usd:,.4f} were not paid again, as far as the runs that paid it are stored"
     using = sum(run.figures.hits > 0 for run in site.runs)
     answers = counted(total.hits + total.misses, "answer")
-    told = joined(
+    told = join_html(
         [
             f"{total.hits:,} of {answers} ({share:.0%}) from earlier runs, in ",
             tag("a", counted(using, "run"), href="#reused=1"),
@@ -233,7 +247,7 @@ def reuse(site: Site) -> Html | None:
     return _over_time("reuse", f"Answers used again, {site.unit}", series, rows, _count, told=told)
 
 
-def criteria(site: Site) -> Html | None:
+def draw_criteria(site: Site) -> Html | None:
     """Findings by criterion, with what people said of them; those that are wrong most often come
     first.
     """
@@ -246,10 +260,10 @@ def criteria(site: Site) -> Html | None:
     most = sorted(said.items(), key=lambda item: (-item[1]["wrong"], -item[1].total(), item[0]))
     rows = [
         (
-            cut(name),
+            cut_for_table(name),
             f"{words.total():,}",
-            link_to(criterion=name),
-            [(words[word], link_to(criterion=name, said=word)) for word in feedback.WORDS],
+            link_to_runs(criterion=name),
+            [(words[word], link_to_runs(criterion=name, said=word)) for word in feedback.WORDS],
         )
         for name, words in most
     ]
@@ -263,7 +277,7 @@ def _of_findings(site: Site, name: str, words: Counter[str]) -> Html | None:
     """Which criterion is wrong most often, and what two of the words mean if they stand there."""
     has_waived = not {"accepted", "overridden"}.isdisjoint(site.words.values())
     parts = [*filter(None, (_wrong(site, name, words), WAIVED_MEANINGS if has_waived else ""))]
-    return joined(parts) if parts else None
+    return join_html(parts) if parts else None
 
 
 def _wrong(site: Site, name: str, words: Counter[str]) -> Html | None:
@@ -277,27 +291,25 @@ def _wrong(site: Site, name: str, words: Counter[str]) -> Html | None:
         )
         for run in site.runs
     )
-    runs = tag("a", counted(having, "run"), href=link_to(criterion=name, said="wrong"))
-    told = (
-        f"Wrong most often: {cut(name)}, {words['wrong']:,} of {labelled} that people labelled, in "
-    )
-    return joined([told, runs, ". "])
+    runs = tag("a", counted(having, "run"), href=link_to_runs(criterion=name, said="wrong"))
+    told = f"Wrong most often: {cut_for_table(name)}, {words['wrong']:,} of {labelled} that people labelled, in "
+    return join_html([told, runs, ". "])
 
 
-def authors(site: Site) -> Html | None:
+def draw_authors(site: Site) -> Html | None:
     """Runs of people's and agents' changes: how many failed, and of how many commits."""
     total = site.total
     if not total.runs:
         return None
     series = [Series("failed", "fail"), Series("others", "s7")]
     every = [
-        (_AUTHORS.get(name, cut(name)), one, link_to(author=name))
+        (_AUTHORS.get(name, cut_for_table(name)), one, link_to_runs(author=name))
         for name, one in _most_runs(total.authors)
     ]
-    every += [(name, one, link_to(agent=name)) for name, one in _most_runs(total.agents)]
+    every += [(name, one, link_to_runs(agent=name)) for name, one in _most_runs(total.agents)]
     rows = [
         (
-            cut(name),
+            cut_for_table(name),
             f"{one.failed:,} of {one.runs:,} failed",
             link,
             [(one.failed, f"{link}&outcome=fail"), (one.runs - one.failed, link)],
@@ -318,8 +330,8 @@ def _failed_commits(site: Site) -> dict[str, str]:
     for run in site.runs:
         if run.entry.state == "sealed" and run.entry.is_of_commit:
             links = (
-                link_to(author=run.entry.author),
-                *(link_to(agent=name) for name in run.figures.agents),
+                link_to_runs(author=run.entry.author),
+                *(link_to_runs(agent=name) for name in run.figures.agents),
             )
             for link in links:
                 commits, failed = every.setdefault(link, (set(), set()))
@@ -337,20 +349,20 @@ def _most_failed(site: Site, commits: Mapping[str, str]) -> Html | None:
         return None
     name, one = max(known.items(), key=lambda item: (item[1].failed / item[1].runs, item[0]))
     number = tag(
-        "a", f"{one.failed:,} of {one.runs:,} runs", href=link_to(agent=name, outcome="fail")
+        "a", f"{one.failed:,} of {one.runs:,} runs", href=link_to_runs(agent=name, outcome="fail")
     )
-    of_commits = commits.get(link_to(agent=name), "")
+    of_commits = commits.get(link_to_runs(agent=name), "")
     of_commits = of_commits and f", and {of_commits} commits"
-    return joined(
+    return join_html(
         [
-            f"Of agents, {cut(name)} fails most: ",
+            f"Of agents, {cut_for_table(name)} fails most: ",
             number,
             f" ({one.failed / one.runs:.0%}){of_commits}.",
         ]
     )
 
 
-def files(site: Site) -> Html | None:
+def draw_files(site: Site) -> Html | None:
     """The files that most failed runs change."""
     runs, failed = Counter[str](), Counter[str]()
     for run in site.runs:
@@ -361,9 +373,9 @@ def files(site: Site) -> Html | None:
     series = [Series("failed", "fail"), Series("others", "s7")]
     rows = []
     for path, number in sorted(failed.items(), key=lambda item: (-item[1], item[0]))[:MOST_LINES]:
-        link = link_to(path=path)
+        link = link_to_runs(path=path)
         parts = [(number, f"{link}&outcome=fail"), (runs[path] - number, link)]
-        rows.append((cut(path), f"{number:,} of {runs[path]:,} failed", link, parts))
+        rows.append((cut_for_table(path), f"{number:,} of {runs[path]:,} failed", link, parts))
     title = "Files that failed runs change"
     return _by_row("files", title, ("File", "Runs"), series, rows, _most_changed(failed))
 
@@ -374,9 +386,12 @@ def _most_changed(failed: Counter[str]) -> Html | None:
     names = sorted(path for path, number in failed.items() if number == most)
     if most < 2 or len(names) > MOST_NAMED:
         return None
-    links = [tag("a", cut(path), href=link_to(path=path, outcome="fail")) for path in names]
-    between = [joined([", " if at else "", link]) for at, link in enumerate(links)]
-    return joined(
+    links = [
+        tag("a", cut_for_table(path), href=link_to_runs(path=path, outcome="fail"))
+        for path in names
+    ]
+    between = [join_html([", " if at else "", link]) for at, link in enumerate(links)]
+    return join_html(
         [
             "Most: ",
             *between,
@@ -385,7 +400,7 @@ def _most_changed(failed: Counter[str]) -> Html | None:
     )
 
 
-def judges(site: Site) -> Html | None:
+def draw_judges(site: Site) -> Html | None:
     """Whether the fail of each judge question blocks now, and the figures that decide it: a table
     alone.
     """
@@ -400,7 +415,9 @@ def judges(site: Site) -> Html | None:
             _defects_found(badge),
             _calibrated(badge),
         )
-        lines.append(row((svg.linked(cut(name), link_to(criterion=name)), *told)))
+        lines.append(
+            table_row((svg.link_text(cut_for_table(name), link_to_runs(criterion=name)), *told))
+        )
     title = "May a judge's fail block?"
     caption = tag(
         "figcaption",
@@ -415,7 +432,11 @@ def judges(site: Site) -> Html | None:
         "Calibration",
     )
     return tag(
-        "figure", caption, table(heads, lines, class_="figures"), id="judges", aria_label=title
+        "figure",
+        caption,
+        render_html_table(heads, lines, class_="figures"),
+        id="judges",
+        aria_label=title,
     )
 
 
@@ -440,7 +461,7 @@ def _may_block(badge: TrustBadge, trust: Trust) -> str:
     )
     labelled = counted(badge.wrong, "change")
     lost = f". It would block without the {labelled} labelled wrong" if is_lost else ""
-    return f"no, {advises(badge)}{lost}"
+    return f"no, {advice_sentence(badge)}{lost}"
 
 
 def _clean_blocked(badge: TrustBadge) -> str:
@@ -468,7 +489,7 @@ def _calibrated(badge: TrustBadge) -> str:
     return badge.state if badge.state == "calibrated" else badge.sentence
 
 
-def calibration(site: Site) -> Iterator[Html]:
+def draw_calibration(site: Site) -> Iterator[Html]:
     """How far judges can be trusted: shares with their 95 % intervals, of labelled findings and
     labelled cases.
     """
@@ -503,13 +524,16 @@ def _shares(
     there = [(of, interval, shown) for of, interval, shown in shares if interval is not None]
     if not there:
         return
-    drawn = svg.ranges(
-        [Range(cut(of), one, shown, link_to(criterion=of)) for of, one, shown in there[:MOST_ROWS]]
+    drawn = svg.draw_ranges(
+        [
+            Range(cut_for_table(of), one, shown, link_to_runs(criterion=of))
+            for of, one, shown in there[:MOST_ROWS]
+        ]
     )
     lines = [
-        row(
+        table_row(
             (
-                svg.linked(cut(of), link_to(criterion=of)),
+                svg.link_text(cut_for_table(of), link_to_runs(criterion=of)),
                 shown,
                 f"{one.value:.0%}",
                 f"{one.low:.0%} to {one.high:.0%}",
@@ -517,7 +541,7 @@ def _shares(
         )
         for of, one, shown in there[:MOST_LINES]
     ]
-    yield svg.figure(
+    yield svg.render_figure(
         name, title, drawn, _sentence(told), ("Criterion", "Cases", "Share", "95 % interval"), lines
     )
 
@@ -541,15 +565,17 @@ def _over_time(
         bars.append(Bar(span.name, tuple(each), "", span.link, span.shown))
         if any(value for value, _ in parts):
             cells = [
-                svg.linked(text, link) if value else ""
+                svg.link_text(text, link) if value else ""
                 for text, (value, link) in zip(shown, parts, strict=True)
             ]
             if adds_up:
-                cells.append(svg.linked(format(sum(value for value, _ in parts), form), span.link))
-            lines.append(row((svg.linked(span.shown, span.link), *cells)))
-    about = joined([_sentence(told), svg.legend(series)])
+                cells.append(
+                    svg.link_text(format(sum(value for value, _ in parts), form), span.link)
+                )
+            lines.append(table_row((svg.link_text(span.shown, span.link), *cells)))
+    about = join_html([_sentence(told), svg.draw_legend(series)])
     heads = ("Days", *(one.name for one in series), *(("total",) if adds_up else ()))
-    return svg.figure(name, title, svg.columns(bars, series, tick), about, heads, lines)
+    return svg.render_figure(name, title, svg.draw_columns(bars, series, tick), about, heads, lines)
 
 
 def _by_row(
@@ -566,14 +592,14 @@ def _by_row(
     for of, shown, link, parts in rows[:MOST_LINES]:
         each = tuple(Part(value, f"{value:,}", leads) for value, leads in parts)
         bars.append(Bar(of, each, shown, link))
-        cells = (svg.linked(f"{value:,}", leads) if value else "" for value, leads in parts)
+        cells = (svg.link_text(f"{value:,}", leads) if value else "" for value, leads in parts)
         more_told = (also[1].get(link, ""),) if also else ()
-        lines.append(row((svg.linked(of, link), shown, *more_told, *cells)))
+        lines.append(table_row((svg.link_text(of, link), shown, *more_told, *cells)))
     rest = and_more(len(rows) - MOST_ROWS, "p", class_="none")
-    about = joined([_sentence(told), svg.legend(series), rest])
-    drawn = svg.rows(bars[:MOST_ROWS], series)
+    about = join_html([_sentence(told), svg.draw_legend(series), rest])
+    drawn = svg.draw_rows(bars[:MOST_ROWS], series)
     every_head = (*heads, *(also[:1] if also else ()), *(one.name for one in series))
-    return svg.figure(name, title, drawn, about, every_head, lines)
+    return svg.render_figure(name, title, drawn, about, every_head, lines)
 
 
 def _count(value: float) -> str:

@@ -67,11 +67,11 @@ class SiteRun(Struct, frozen=True):
         """
         if not self.entry.outcome:
             return ""
-        kind = cut(self.entry.author)
-        agents = ", ".join(map(cut, self.figures.agents)) or (
+        kind = cut_for_table(self.entry.author)
+        agents = ", ".join(map(cut_for_table, self.figures.agents)) or (
             kind if self.person and kind != "human" else ""
         )
-        return (cut(self.person) or kind) + (f" ({agents})" if agents else "")
+        return (cut_for_table(self.person) or kind) + (f" ({agents})" if agents else "")
 
 
 class Site(Struct, frozen=True, dict=True):
@@ -110,7 +110,7 @@ class Site(Struct, frozen=True, dict=True):
         told = (*(run.tested for run in self.runs if run.tested), *self.without_runs)
         shown, times = dict[str, str](), Counter[str]()
         for test in sorted({one.test for one in told}):
-            name = cut(test, MOST_NAME)
+            name = cut_for_table(test, MOST_NAME)
             times[name] += 1
             shown[test] = name if times[name] == 1 else f"{name} ({times[name]})"
         return shown
@@ -123,7 +123,7 @@ class Site(Struct, frozen=True, dict=True):
             for finding in run.figures.findings:
                 for source in finding.sources:
                     states.setdefault((source, finding.fingerprint), finding.state)
-        return feedback.words(states, self.all_labels)
+        return feedback.feedback_words(states, self.all_labels)
 
     @property
     def all_labels(self) -> list[Label]:
@@ -146,7 +146,7 @@ class Site(Struct, frozen=True, dict=True):
         long they are.
         """
         days = [day for day in self.days if (self.days[-1] - day).days < MOST_SPANS * 31]
-        return tuple(spans(days[0], days[-1])[-MOST_SPANS:]) if days else ()
+        return tuple(split_days(days[0], days[-1])[-MOST_SPANS:]) if days else ()
 
     @property
     def unit(self) -> str:
@@ -197,7 +197,7 @@ def _day(name: str) -> date | None:
         return None
 
 
-def spans(first: date, last: date) -> list[DaySpan]:
+def split_days(first: date, last: date) -> list[DaySpan]:
     """Days, weeks from Monday on or months, whichever are at most MOST_SPANS; months if none
     are.
     """
@@ -220,14 +220,14 @@ def spans(first: date, last: date) -> list[DaySpan]:
     ]
 
 
-def document(site: Site) -> dict[str, Any]:
+def build_script_data(site: Site) -> dict[str, Any]:
     """What the script reads of the runs, as `html/app/src/selection.ts` describes. Names stand
     once, numbers for them in the runs; those that are shown alike are one, so that a filter has the
     runs of both.
     """
     kinds = ("agents", "models", "criteria", "workflows", "people", "paths", "tests")
     names: dict[str, dict[str, int]] = {kind: {} for kind in kinds}
-    shown = cache(lambda kind, name: name if kind == "tests" else cut(name))
+    shown = cache(lambda kind, name: name if kind == "tests" else cut_for_table(name))
 
     def number(kind: str, name: str) -> int:
         return names[kind].setdefault(shown(kind, name), len(names[kind]))
@@ -258,9 +258,9 @@ def document(site: Site) -> dict[str, Any]:
         rows.append(
             (
                 entry.run_id,
-                run_list.outcome(entry),
-                cut(entry.author),
-                cut(run.shown_title),
+                run_list.run_word(entry),
+                cut_for_table(entry.author),
+                cut_for_table(run.shown_title),
                 entry.key,
                 _page(run),
                 entry.files,
@@ -292,23 +292,23 @@ def _page(run: SiteRun) -> int | str:
     return int(bool(run.page)) if run.page in ("", f"runs/{run.entry.run_id}.html") else run.page
 
 
-def in_seconds(ms: float) -> str:
+def format_tenths(ms: float) -> str:
     """With one digit behind its point, half a tenth rounded up, as the script does."""
     return f"{math.floor(ms / 100 + 0.5) / 10:.1f}"
 
 
-def link_to(span: DaySpan | None = None, **only: str) -> str:
+def link_to_runs(span: DaySpan | None = None, **only: str) -> str:
     """The list with the runs of a span of time, and of these names, alone; an empty name is left
     out.
     """
     wanted = [
-        f"{kind}={quote(name if kind == 'test' else cut(name), safe='')}"
+        f"{kind}={quote(name if kind == 'test' else cut_for_table(name), safe='')}"
         for kind, name in only.items()
         if name
     ]
     return "&".join((span.link, *wanted)) if span else f"#{'&'.join(wanted)}"
 
 
-def cut(text: str, most: int = MOST_TEXT) -> str:
+def cut_for_table(text: str, most: int = MOST_TEXT) -> str:
     """As much of a text of others as a table has room for."""
-    return svg.cut(text, most)
+    return svg.cut_text(text, most)

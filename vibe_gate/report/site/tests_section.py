@@ -16,9 +16,9 @@ from vibe_gate.domain.calibration import share
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
 from vibe_gate.report import svg
-from vibe_gate.report.markup import Html, joined, row, tag
+from vibe_gate.report.markup import Html, join_html, table_row, tag
 from vibe_gate.report.site.pictures import MOST_LINES, MOST_ROWS
-from vibe_gate.report.site.site_runs import MOST_NAME, Site, SiteRun, cut, link_to
+from vibe_gate.report.site.site_runs import MOST_NAME, Site, SiteRun, cut_for_table, link_to_runs
 from vibe_gate.report.svg import Range
 
 MARKS = {
@@ -169,7 +169,7 @@ def grid_of(attempts: Iterable[TestAttempt]) -> Grid:
     return tests
 
 
-def section(site: Site) -> Iterator[Html]:
+def render_tests_section(site: Site) -> Iterator[Html]:
     """The grid and its pictures; nothing of runs that are no tests'."""
     if not (attempts := attempts_of(site)):
         return
@@ -202,7 +202,7 @@ STATES = ("passed", "failed", "flaky", "error", "undecided", "skipped")
 """Of a test, over all models."""
 
 
-def state_of(by_model: Mapping[str, Sequence[TestAttempt]]) -> str:
+def state_of_attempts(by_model: Mapping[str, Sequence[TestAttempt]]) -> str:
     """One of STATES: "failed" if a model never did it, "flaky" if one did it now and then."""
     rates = [PassRate.of(its) for its in by_model.values()]
     if any(rate.decided and not rate.passed for rate in rates):
@@ -216,7 +216,7 @@ def state_of(by_model: Mapping[str, Sequence[TestAttempt]]) -> str:
 
 
 def _counts(grid: Grid) -> str:
-    states = Counter(map(state_of, grid.values()))
+    states = Counter(map(state_of_attempts, grid.values()))
     return ", ".join(f"{states[word]:,} {word}" for word in STATES if states[word])
 
 
@@ -234,7 +234,7 @@ def _grid(site: Site, grid: Grid, models: Mapping[str, Sequence[TestAttempt]]) -
     totals = [_cell_of_model(model, models[model]) for model in shown]
     every = PassRate.of([one for its in models.values() for one in its])
     top = tag("thead", tag("tr", *(tag("th", head, scope="col") for head in heads)))
-    last = tag("tfoot", row(("All", *totals, *every.cells)))
+    last = tag("tfoot", table_row(("All", *totals, *every.cells)))
     made = tag("table", top, tag("tbody", *lines), last, class_="grid-of", id="grid")
     more = [
         f"{len(grid) - MOST_TESTS:,} more tests" if len(grid) > MOST_TESTS else "",
@@ -247,7 +247,7 @@ def _grid(site: Site, grid: Grid, models: Mapping[str, Sequence[TestAttempt]]) -
         else None
     )
     region = tag("div", made, class_="wide", tabindex=0, role="region", aria_label="Tests by model")
-    return joined([region, note])
+    return join_html([region, note])
 
 
 def _cell_of_model(model: str, its: Sequence[TestAttempt]) -> Html | str:
@@ -256,7 +256,7 @@ def _cell_of_model(model: str, its: Sequence[TestAttempt]) -> Html | str:
         return ""
     return tag(
         "span",
-        svg.linked(passed, model and link_to(model=cut(model))),
+        svg.link_text(passed, model and link_to_runs(model=cut_for_table(model))),
         tag("small", f"{shown} ({within})"),
     )
 
@@ -266,10 +266,12 @@ def _row(
 ) -> Html:
     every = PassRate.of([one for its in by_model.values() for one in its])
     file, name = _split(site.names[test])
-    link = link_to(test=site.names[test])
+    link = link_to_runs(test=site.names[test])
     named = tag("a", tag("small", file) if file else None, name, href=link)
     cells = [
-        _cell(by_model.get(model, ()), link_to(test=site.names[test], model=cut(model)))
+        _cell(
+            by_model.get(model, ()), link_to_runs(test=site.names[test], model=cut_for_table(model))
+        )
         for model in models
     ]
     shares = [PassRate.of(by_model.get(model, ())).interval for model in models]
@@ -283,7 +285,9 @@ def _row(
         usd,
     ]
     data = ",".join("" if value is None else f"{value:.6g}" for value in values)
-    return row((named, *cells, *every.cells), data_state=state_of(by_model), data_values=data)
+    return table_row(
+        (named, *cells, *every.cells), data_state=state_of_attempts(by_model), data_values=data
+    )
 
 
 def _cell(attempts: Sequence[TestAttempt], link: str) -> Html | None:
@@ -295,7 +299,7 @@ def _cell(attempts: Sequence[TestAttempt], link: str) -> Html | None:
     passed = rate.cells[0] if len(attempts) > 1 else ""
     about = tag("small", passed, class_="flaky" if rate.is_flaky else None) if passed else None
     before = tag("a", f"{more:,} more", href=link) if more > 0 else None
-    return joined([before, *marks, about])
+    return join_html([before, *marks, about])
 
 
 def _mark(one: TestAttempt) -> Html:
@@ -304,7 +308,7 @@ def _mark(one: TestAttempt) -> Html:
     again = f"repetition {one.repetition}: " if one.repetition > 1 else ""
     title = f"{again}{one.result}{usd}{f', {took:.1f} s' if one.runs else ''}"
     run = one.telling
-    leads = None if run is None else run.page or link_to(run=run.entry.run_id)
+    leads = None if run is None else run.page or link_to_runs(run=run.entry.run_id)
     return tag(
         "a" if leads else "span",
         MARKS[one.result],
@@ -319,13 +323,13 @@ def _costs(models: Mapping[str, Sequence[TestAttempt]]) -> Html | None:
     rates = [(model, PassRate.of(its), its) for model, its in models.items()]
     drawn, lines = list[svg.Dot](), list[Html]()
     for model, rate, its in rates[:MOST_LINES]:
-        name, link = _shown(model), link_to(model=cut(model))
+        name, link = _shown(model), link_to_runs(model=cut_for_table(model))
         passed, shown, within, cost = rate.cells
         tests = len({one.test for one in its})
         lines.append(
-            row(
+            table_row(
                 (
-                    svg.linked(name, link if model else ""),
+                    svg.link_text(name, link if model else ""),
                     f"{tests:,}",
                     passed,
                     shown,
@@ -347,8 +351,13 @@ def _costs(models: Mapping[str, Sequence[TestAttempt]]) -> Html | None:
     sentence += " The models had different tests." if len(some) > 1 else ""
     heads = ("Model", "Tests", "Passed", "Share", "95 % interval", "USD an attempt", "USD")
     about = tag("p", sentence, class_="none")
-    return svg.figure(
-        "cost-and-rate", "Cost against pass rate, by model", svg.dots(drawn), about, heads, lines
+    return svg.render_figure(
+        "cost-and-rate",
+        "Cost against pass rate, by model",
+        svg.draw_dots(drawn),
+        about,
+        heads,
+        lines,
     )
 
 
@@ -364,15 +373,20 @@ def _by_test(site: Site, grid: Grid) -> Html | None:
         return None
     ranges, lines = list[Range](), list[Html]()
     for test, rate, found in there[:MOST_LINES]:
-        name, link = site.names[test], link_to(test=site.names[test])
+        name, link = site.names[test], link_to_runs(test=site.names[test])
         passed, shown, within, cost = rate.cells
         ranges.append(Range(_split(name)[1], found, passed, link))
-        lines.append(row((svg.linked(name, link), passed, shown, within, cost)))
+        lines.append(table_row((svg.link_text(name, link), passed, shown, within, cost)))
     more = len(there) - MOST_ROWS
     about = tag("p", f"The lowest first; {more:,} more.", class_="none") if more > 0 else None
     heads = ("Test", "Passed", "Share", "95 % interval", "USD an attempt")
-    return svg.figure(
-        "rate-by-test", "Pass rate by test", svg.ranges(ranges[:MOST_ROWS]), about, heads, lines
+    return svg.render_figure(
+        "rate-by-test",
+        "Pass rate by test",
+        svg.draw_ranges(ranges[:MOST_ROWS]),
+        about,
+        heads,
+        lines,
     )
 
 
@@ -385,4 +399,4 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _shown(model: str) -> str:
-    return cut(model) or NO_MODEL
+    return cut_for_table(model) or NO_MODEL
