@@ -1,8 +1,8 @@
 """How code reads: plain expressions, names that say what a value is, each name in one place.
 
 `readability_debt.toml` holds the names that are refused, the exceptions, and what rooms still owe.
-`python tests/test_readability.py [ROOM ...]` prints each offence; `--lower` writes lower numbers
-into that file.
+`python tests/test_readability.py [ROOM ...]` prints each offence; with `--lower` it writes today's
+numbers into that file, where they are lower.
 """
 
 from __future__ import annotations
@@ -208,14 +208,15 @@ def test_what_reads_well_is_no_offence(source):
     assert offences_of({"git/changes.py": module, "faces/cli/changes.py": module}) == []
 
 
-def lower_limits() -> None:
-    """Write the numbers of today into the file, where they are lower than what it allows."""
+def lower_limits(rooms: list[str]) -> None:
+    """Write today's numbers of these rooms into the file, where they are lower than it allows."""
     counts = Counter((offence.room, offence.rule) for offence in refused_offences())
     text_above = DEBT_FILE.read_text().split("\n[rooms", 1)[0]
     tables = []
     for room, limits in sorted(DEBT["rooms"].items()):
-        lowered = {rule: min(limit, counts[room, rule]) for rule, limit in limits.items()}
-        lines = [f"{rule} = {limit}" for rule, limit in lowered.items() if limit]
+        if room in rooms:
+            limits = {rule: min(limit, counts[room, rule]) for rule, limit in limits.items()}
+        lines = [f"{rule} = {limit}" for rule, limit in limits.items() if limit]
         if lines:
             tables.append("\n".join([f'\n[rooms."{room}"]', *lines, ""]))
     DEBT_FILE.write_text(text_above + "".join(tables))
@@ -227,11 +228,12 @@ def main() -> None:
     parser.add_argument("rooms", nargs="*", metavar="ROOM")
     parser.add_argument("--lower", action="store_true")
     arguments = parser.parse_args()
+    rooms = arguments.rooms or list(DEBT["rooms"])
     if arguments.lower:
-        lower_limits()
+        lower_limits(rooms)
         return
     for offence in refused_offences():
-        if not arguments.rooms or offence.room in arguments.rooms:
+        if offence.room in rooms:
             print(offence)
 
 

@@ -24,7 +24,7 @@ def _add(ask: CaseAsked) -> int:
             ask,
             repository,
             now=now(),
-            run_named=lambda name: StoredRuns().own(name).entry,
+            run_named=lambda name: StoredRuns().find_own_run(name).entry,
             is_right=_is_right,
         )
     emit_lines(

@@ -62,7 +62,7 @@ def _run(arguments: PostArguments) -> int:
     if arguments.artifact is not None:
         return relay(runner, arguments.artifact)
     runs = StoredRuns()
-    named_run = runs.own(arguments.reference)
+    named_run = runs.find_own_run(arguments.reference)
     if arguments.reference is None:
         runs.require_begun(named_run, "post")
     if named_run.entry.replay_of:

@@ -26,7 +26,7 @@ from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result
 from vibe_gate.faces.cli.pool import jobs_for, pool_of, within
 from vibe_gate.faces.cli.request import may_be_rubric, selection
-from vibe_gate.faces.cli.runs import RUN_HELP, STORE_OPTION, StoredRuns, moment
+from vibe_gate.faces.cli.runs import RUN_HELP, STORE_OPTION, StoredRuns, parse_since
 from vibe_gate.faces.cli.shared_options import (
     CLUSTER,
     SHARD,
@@ -184,7 +184,7 @@ def _chosen(arguments: ReplayArguments, runs: StoredRuns, repository: Repository
     """
     references = arguments.references
     if not references:
-        return replayable(runs.bundles.find(since=arguments.since or moment(SINCE)))
+        return replayable(runs.bundles.find(since=arguments.since or parse_since(SINCE)))
     if len(references) == 1 and ".." in references[0]:
         span = selection(references[0])
         commits = set(commits_of(repository, span))
@@ -197,7 +197,7 @@ def _chosen(arguments: ReplayArguments, runs: StoredRuns, repository: Repository
 def _named(reference: str, runs: StoredRuns) -> RunEntry:
     """The run; one whose bundle is not here has no key."""
     try:
-        found = runs.own(reference).entry
+        found = runs.find_own_run(reference).entry
     except UsageError:
         if is_run_id(reference):
             return RunEntry(reference, "")
@@ -286,7 +286,7 @@ REPLAY = Command(
         ),
         argument(
             "--since",
-            type=moment,
+            type=parse_since,
             metavar="WHEN",
             help="runs since then: 30d, 12h, 2w, or an ISO date (UTC)",
         ),

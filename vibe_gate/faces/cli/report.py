@@ -14,7 +14,7 @@ from vibe_gate.faces.cli.command import Command, argument, whole_number
 from vibe_gate.faces.cli.formats import check, put, warn_of_next
 from vibe_gate.faces.cli.lazy_arguments import SiteArguments
 from vibe_gate.faces.cli.output import STDOUT, complain, emit
-from vibe_gate.faces.cli.runs import RUN_ARGUMENT, STORE_OPTION, StoredRuns, moment
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, STORE_OPTION, StoredRuns, parse_since
 from vibe_gate.faces.cli.team import runs_of
 from vibe_gate.faces.run_page import page_of, round_before
 
@@ -78,7 +78,7 @@ def _write_page(arguments: PageArguments) -> int:
         check("output", output)
     clone = StoredRuns()
     with runs_of(in_store=arguments.store) as stored:
-        runs, named_run = stored.opened(arguments.reference)
+        runs, named_run = stored.open_run(arguments.reference)
         with clone.repository() as repository:
             result = runs.read(named_run)
             folder = _folder_of(output, clone)
@@ -139,7 +139,7 @@ REPORT = Command(
         ),
         argument(
             "--since",
-            type=moment,
+            type=parse_since,
             metavar="WHEN",
             help="with --all: 30d, 12h, 2w, or an ISO date (UTC)",
         ),

@@ -44,7 +44,7 @@ def _parse(args: argparse.Namespace) -> ResumeArguments:
 
 def _run(arguments: ResumeArguments) -> int:
     runs = StoredRuns()
-    named_run = runs.own(arguments.reference or _newest_unfinished(runs))
+    named_run = runs.find_own_run(arguments.reference or _newest_unfinished(runs))
     result = runs.read(named_run)
     run_id = named_run.entry.run_id
     begun = runs.begun.get(run_id)

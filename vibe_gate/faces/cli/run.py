@@ -210,7 +210,7 @@ def run(arguments: RunArguments) -> int:
 def _repair(arguments: FixArguments) -> int:
     """Repair what a stored run found; say so if that is nothing."""
     clone = StoredRuns()
-    runs, named_run = clone.opened(arguments.reference or _newest_ended(clone))
+    runs, named_run = clone.open_run(arguments.reference or _newest_ended(clone))
     run_id = named_run.entry.run_id
     matched = named_run.matched if arguments.reference else "the newest that ended"
     complain(f"note: run {run_id} ({matched})")

@@ -19,7 +19,7 @@ from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import listed, safe
 from vibe_gate.errors import IntegrityError, RevisionError, UsageError
-from vibe_gate.faces.cli.command import argument
+from vibe_gate.faces.cli.command import JSON, argument
 from vibe_gate.faces.cli.output import complain, now, open_repository_here
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.run_figures import (
@@ -37,8 +37,19 @@ from vibe_gate.store.worktree_bundles import Bundles
 
 RUN_HELP = "run id, unambiguous prefix of one, or revision"
 RUN_ARGUMENT = argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)")
+RUNS_ARGUMENTS = (
+    argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: all runs)"),
+    JSON,
+)
+STORE_OPTION = argument(
+    "--store",
+    action="store_true",
+    help="of the shared store ([store] in gate.toml), not of this clone",
+)
 
 _LIST = "`vibe-gate bundles list` shows all runs."
+
+NO_RUNS_YET = f"No runs in {STORE} yet; `vibe-gate review` records one."
 
 MAX_CANDIDATES = 5
 """Runs that the sentence about an ambiguous prefix lists."""
@@ -46,30 +57,36 @@ MAX_CANDIDATES = 5
 RUN_FILE = "run.json"
 """What every run's folder has from its beginning."""
 
-_AGO = re.compile(r"([0-9]{1,6})([mhdw])")
+_AGE = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR")
 """Variables that make git look elsewhere."""
 
 
-class NamedRun(Struct, frozen=True):
-    """The run that was meant, what it was matched by, and how many other runs match too.
+class RunsArguments(Struct, frozen=True):
+    """The arguments of subcommands about several runs of this clone."""
 
-    `foreign` says why no review in this clone wrote it; only a run named by its id can be.
-    """
+    references: tuple[str, ...]
+    """The runs; none: all."""
+    as_json: bool
+
+
+def parse_runs(args: argparse.Namespace) -> RunsArguments:
+    """The arguments that RUNS_ARGUMENTS declare."""
+    return RunsArguments(tuple(args.runs), args.json)
+
+
+class NamedRun(Struct, frozen=True):
+    """The run that a user meant."""
 
     entry: RunEntry
     matched: str
+    """What it was matched by, in a word or two: "run id", "commit"."""
     others: int = 0
+    """How many other runs match, too."""
     foreign: str = ""
-
-
-STORE_OPTION = argument(
-    "--store",
-    action="store_true",
-    help="of the shared store ([store] in gate.toml), not of this clone",
-)
+    """Why no review in this clone wrote it, else "". Only a run named by its id can be foreign."""
 
 
 class StoredRuns:
@@ -127,82 +144,96 @@ class StoredRuns:
         with self.repository() as repository:
             return {} if repository is None else open_state(repository.common_dir).begun.runs()
 
-    def begun_first(self, found: Sequence[RunEntry]) -> list[RunEntry]:
+    def begun_first(self, entries: Sequence[RunEntry]) -> list[RunEntry]:
         """The same runs, those that began in this clone before those that were brought here.
         GateError.
         """
-        return sorted(found, key=lambda entry: entry.run_id not in self.begun)
+        return sorted(entries, key=lambda entry: entry.run_id not in self.begun)
 
     def require_begun(self, named_run: NamedRun, command: str) -> None:
         """UsageError: the run is only the newest that was brought here, and `command` uses such a
         run by name alone.
         """
         if named_run.entry.run_id not in self.begun:
+            run_id = named_run.entry.run_id
             raise UsageError(
-                f"No run began in this clone. Name the run: `vibe-gate {command} {named_run.entry.run_id}`."
+                f"No run began in this clone. Name the run: `vibe-gate {command} {run_id}`."
             )
 
     def entries(self, references: Sequence[str]) -> list[RunEntry] | None:
         """The named runs, each once; None if none was named. UsageError."""
-        return list(dict.fromkeys(self.named(reference).entry for reference in references)) or None
+        return (
+            list(dict.fromkeys(self.find_run(reference).entry for reference in references)) or None
+        )
 
-    def named(self, reference: str | None) -> NamedRun:
+    def find_run(self, reference: str | None) -> NamedRun:
         """The run that `reference` means (None: the newest). UsageError if no run or several
         match.
         """
-        all_entries, provenance = self.bundles.find(), self.bundles.provenance
-        found = [entry for entry in all_entries if entry.state != "foreign"]
-        if reference is None and found:
-            return NamedRun(self.begun_first(found)[0], "newest")
-        matches = [
-            entry for entry in all_entries if reference and entry.run_id.startswith(reference)
-        ]
-        if (
-            reference and not matches and reference[:1].isdigit()
-        ):  # a replay is meant by its id alone
-            matches = self.bundles.find(replays=True, prefix=reference)
-        if reference is None or not (all_entries or matches):
-            raise UsageError(f"No runs in {STORE} yet; `vibe-gate review` records one.")
+        entries = self.bundles.find()
+        own_entries = [entry for entry in entries if entry.state != "foreign"]
+        if reference is None:
+            if not own_entries:
+                raise UsageError(NO_RUNS_YET)
+            return NamedRun(self.begun_first(own_entries)[0], "newest")
+        id_matches = self._id_matches(entries, reference)
+        if id_matches:
+            return self._by_id(id_matches, reference)
+        if not entries:
+            raise UsageError(NO_RUNS_YET)
+        key_matches = [entry for entry in own_entries if entry.key == reference]
+        if key_matches:
+            return self._best(key_matches, "tree" if reference.startswith("tree-") else "commit")
+        return self._by_revision(own_entries, reference)
+
+    def _id_matches(self, entries: Sequence[RunEntry], reference: str) -> list[RunEntry]:
+        """The runs whose id begins with `reference`."""
+        if not reference:
+            return []
+        matches = [entry for entry in entries if entry.run_id.startswith(reference)]
+        if not matches and reference[0].isdigit():
+            return self.bundles.find(replays=True, prefix=reference)  # a replay has its id alone
+        return matches
+
+    def _by_id(self, matches: Sequence[RunEntry], reference: str) -> NamedRun:
+        """The only run of them, or the one that has exactly this id. UsageError: there are more."""
+        matched = "run id prefix"
         exact_matches = [entry for entry in matches if entry.run_id == reference]
-        if len(exact_matches or matches) == 1:
-            entry = (exact_matches or matches)[0]
-            matched = "run id" if exact_matches else "run id prefix"
-            return NamedRun(entry, matched, foreign=provenance.foreign(entry.key, entry.run_id))
-        if matches:
+        if exact_matches:
+            matches, matched = exact_matches, "run id"
+        if len(matches) > 1:
             names = listed((entry.run_id for entry in matches), MAX_CANDIDATES)
             raise UsageError(
                 f'"{paths.quote(reference)}" is ambiguous: {len(matches)} runs match ({names}).'
             )
-        by_key = [entry for entry in found if entry.key == reference]
-        if by_key:
-            return self._best(by_key, "tree" if reference.startswith("tree-") else "commit")
-        return self._by_revision(found, reference)
+        entry = matches[0]
+        foreign = self.bundles.provenance.foreign(entry.key, entry.run_id)
+        return NamedRun(entry, matched, foreign=foreign)
 
-    def own(self, reference: str | None) -> NamedRun:
-        """As `named`. IntegrityError: no review in this clone wrote the run, so what it says does
+    def find_own_run(self, reference: str | None) -> NamedRun:
+        """As `find_run`. IntegrityError: no review in this clone wrote the run, so what it says does
         not count.
         """
-        return _own(self.named(reference))
+        return _require_own(self.find_run(reference))
 
-    def opened(self, reference: str | None) -> tuple[StoredRuns, NamedRun]:
-        """The runs of the store that has it, and the run, as of `own`. `reference` may also be the
+    def open_run(self, reference: str | None) -> tuple[StoredRuns, NamedRun]:
+        """The runs of the store that has it, and the run, as of `find_own_run`. `reference` may also be the
         run's folder, in another working tree, too: what `verify` prints of a review, or has printed
         before the run was moved.
         """
         folder = self._folder(reference) if reference else None
         if folder is None:
-            return self, self.own(reference)
-        own_bundles = self.bundles  # which takes over what linked worktrees keep
-        is_elsewhere = folder.exists() and not folder.parents[2].samefile(own_bundles.root)
-        runs = StoredRuns(folder.parents[2]) if is_elsewhere else self
+            return self, self.find_own_run(reference)
+        bundles = self.bundles  # which takes over what linked worktrees keep
+        root = folder.parents[2]
+        is_elsewhere = folder.exists() and not root.samefile(bundles.root)
+        runs = StoredRuns(root) if is_elsewhere else self
         key = folder.parent.name
-        found = runs.bundles.find(replays=True, run=folder.name)
-        entry = next((entry for entry in found if entry.key == key), None)
-        if entry is None:
-            raise UsageError(f"No run found for {paths.quote(str(reference))}; {_LIST}")
-        return runs, _own(
-            NamedRun(entry, "folder", foreign=runs.bundles.provenance.foreign(key, entry.run_id))
-        )
+        for entry in runs.bundles.find(replays=True, run=folder.name):
+            if entry.key == key:
+                foreign = runs.bundles.provenance.foreign(key, entry.run_id)
+                return runs, _require_own(NamedRun(entry, "folder", foreign=foreign))
+        raise UsageError(f"No run found for {paths.quote(str(reference))}; {_LIST}")
 
     def _folder(self, reference: str) -> Path | None:
         """The folder of a run that `reference` is a path of, from here or from the top of the
@@ -228,29 +259,32 @@ class StoredRuns:
         """The run, lazily. GateError."""
         return read_bundle(self.root / named_run.entry.bundle)
 
-    def _best(self, found: Sequence[RunEntry], matched: str) -> NamedRun:
+    def _best(self, entries: Sequence[RunEntry], matched: str) -> NamedRun:
         """The newest sealed run of them, of this clone if there is one."""
-        runs = self.begun_first(found)
+        runs = self.begun_first(entries)
         sealed_runs = [entry for entry in runs if entry.state == "sealed"]
-        return NamedRun((sealed_runs or runs)[0], matched, len(found) - 1)
+        return NamedRun((sealed_runs or runs)[0], matched, len(entries) - 1)
 
-    def _by_revision(self, found: list[RunEntry], reference: str) -> NamedRun:
+    def _by_revision(self, entries: Sequence[RunEntry], reference: str) -> NamedRun:
+        """The best run about the commit, the tree or the change that a revision means.
+        UsageError.
+        """
         unknown = f"No run found for {paths.quote(reference)}"
+        ids: dict[Match, str] = {}
         with self.repository() as repository:
-            try:
-                ids = _ids(repository, reference) if repository is not None else {}
-            except RevisionError as error:
-                nearest_name = (
-                    nearest(reference, repository.names()) if repository is not None else ""
-                )
-                named_run = f" Did you mean {nearest_name!r}?" if nearest_name else ""
-                raise UsageError(
-                    f"{unknown}, which is not a revision either; {_LIST}{named_run}"
-                ) from error
+            if repository is not None:
+                try:
+                    ids = _ids(repository, reference)
+                except RevisionError as error:
+                    similar_name = nearest(reference, repository.names())
+                    hint = f" Did you mean {similar_name!r}?" if similar_name else ""
+                    raise UsageError(
+                        f"{unknown}, which is not a revision either; {_LIST}{hint}"
+                    ) from error
         for match in MATCHES:
-            alike = [entry for entry in found if entry.is_about(match, ids.get(match, ""))]
-            if alike:
-                return self._best(alike, match.replace("_", " ").replace("patch id", "patch-id"))
+            matches = [entry for entry in entries if entry.is_about(match, ids.get(match, ""))]
+            if matches:
+                return self._best(matches, match.replace("_", " ").replace("patch id", "patch-id"))
         raise UsageError(f"{unknown}; {_LIST}")
 
 
@@ -258,13 +292,14 @@ def _is_top(root: Path) -> bool:
     """Whether a store in `root` is not inside of a repository's tree, where what git tracks would
     not be told.
     """
-    return (
-        next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), root)
-        == root
-    )
+    for folder in (root, *root.parents):
+        if os.path.lexists(folder / ".git"):
+            return folder == root
+    return True
 
 
-def _own(named_run: NamedRun) -> NamedRun:
+def _require_own(named_run: NamedRun) -> NamedRun:
+    """The run. IntegrityError: no review in this clone wrote it."""
     if named_run.foreign:
         run = named_run.entry.run_id
         raise IntegrityError(
@@ -280,26 +315,27 @@ def _top() -> Path:
     if any(name in os.environ for name in REDIRECTIONS):
         with open_repository_here() as repository:
             return repository.root
-    here = Path.cwd()
+    current = Path.cwd()
     for name in (".git", STORE):  # the store alone too, because bundles can be moved
-        for folder in (here, *here.parents):
+        for folder in (current, *current.parents):
             if os.path.lexists(folder / name):
                 return folder
     raise UsageError(f"No git repository and no {STORE} here. Change to a folder that has one.")
 
 
-def moment(text: str) -> datetime:
+def parse_since(text: str) -> datetime:
     """The value of `--since`: that long ago, or a date."""
-    ago = _AGO.fullmatch(text)
+    age = _AGE.fullmatch(text)
     try:
-        if ago:
-            return now() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        then = datetime.fromisoformat(text)
+        if age:
+            number, unit = age.groups()
+            return now() - timedelta(**{_UNITS[unit]: int(number)})
+        moment = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
             f"'{text}' is neither an age (30d, 12h, 2w) nor an ISO date"
         ) from None
-    return then if then.tzinfo else then.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @contextlib.contextmanager

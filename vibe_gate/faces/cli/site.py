@@ -16,7 +16,10 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Gate, Trust
 from vibe_gate.domain.leaving import WHY_NOT
 from vibe_gate.errors import GateError, IntegrityError, RevisionError, UsageError
-from vibe_gate.faces.cli.bundles import days_and_authors_of, titles_and_people_of
+from vibe_gate.faces.cli.commit_names import (
+    days_and_authors_by_commit,
+    titles_and_authors_by_key,
+)
 from vibe_gate.faces.cli.label import known_labels
 from vibe_gate.faces.cli.lazy_arguments import SiteArguments
 from vibe_gate.faces.cli.output import complain, now
@@ -182,7 +185,7 @@ def _site(
     with stored.repository() as repository:
         first_run = None if repository is None else _first_run(known.values(), repository)
     redact = Redactor(os.environ).text
-    titles, people = titles_and_people_of(entries)
+    titles, people = titles_and_authors_by_key(entries)
     titles = {key: redact(title) for key, title in titles.items()}
     people = {key: redact(name) for key, name in people.items()}
     with figures_of(bundles) as figures:
@@ -207,7 +210,9 @@ def _site(
     trust = gate.file.trust if gate else Trust()
     made: dict[str, tuple[str, str]] = {}
     if coverage:
-        days_and_authors = days_and_authors_of(identity.commit for identity, _ in coverage.commits)
+        days_and_authors = days_and_authors_by_commit(
+            identity.commit for identity, _ in coverage.commits
+        )
         made = {commit: (day, redact(author)) for commit, (day, author) in days_and_authors.items()}
     older = _older_commits(coverage, first_run) if coverage else frozenset()
     return Site(

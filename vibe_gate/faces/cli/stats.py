@@ -13,7 +13,7 @@ from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.label import known_labels
 from vibe_gate.faces.cli.output import emit, emit_result, is_terminal
-from vibe_gate.faces.cli.runs import StoredRuns, figures_of, moment
+from vibe_gate.faces.cli.runs import StoredRuns, figures_of, parse_since
 from vibe_gate.faces.cli.screen import coloured
 from vibe_gate.report.statistics import compute_statistics, draw_statistics, render_statistics
 
@@ -52,7 +52,9 @@ def _run(arguments: StatsArguments) -> int:
 STATS = Command(
     "Add up the stored runs: outcomes, cost, findings, what people say of them.",
     (
-        argument("--since", type=moment, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)"),
+        argument(
+            "--since", type=parse_since, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)"
+        ),
         JSON,
     ),
     _parse,

@@ -23,6 +23,7 @@ from vibe_gate.store.clone_state import open_state
 
 if TYPE_CHECKING:
     from vibe_gate.store.shared_runs import SharedRuns
+    from vibe_gate.store.shared_store import SharedStore
 
 
 class TeamRuns(StoredRuns):
@@ -50,13 +51,13 @@ class TeamRuns(StoredRuns):
 
             return standing_store(repository, now).runs(self.root, Provenance(now()))
 
-    def begun_first(self, found: Sequence[RunEntry]) -> list[RunEntry]:
+    def begun_first(self, entries: Sequence[RunEntry]) -> list[RunEntry]:
         """The runs as they are: where each began makes no difference to a team."""
-        return list(found)
+        return list(entries)
 
-    def opened(self, reference: str | None) -> tuple[StoredRuns, NamedRun]:
+    def open_run(self, reference: str | None) -> tuple[StoredRuns, NamedRun]:
         """As of StoredRuns, the run fetched. IntegrityError: it is foreign, or was altered."""
-        named_run = self.own(reference)
+        named_run = self.find_own_run(reference)
         self.bundles.fetch([named_run.entry])
         return self, named_run
 
@@ -72,29 +73,31 @@ def runs_of(*, in_store: bool) -> Iterator[StoredRuns]:
 
 
 class PushedRuns(Struct, frozen=True):
-    """What was uploaded to `url`: runs, the number of answers, and what still waits. `problems` are
-    sentences; `is_sound`: none is about a run that is corrupt here.
-    """
+    """What was uploaded to the shared store."""
 
     url: str
+    """The store's address."""
     runs: tuple[RunEntry, ...]
     answers: int
+    """How many answers."""
     waiting: int
+    """How many answers and labels could not be uploaded yet."""
     problems: tuple[str, ...]
+    """Sentences."""
     is_sound: bool
+    """Whether none of them is about a run that is corrupt here."""
 
 
-def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None) -> PushedRuns:
+def push_runs(runs: StoredRuns, entries: Sequence[RunEntry] | None) -> PushedRuns:
     """Upload these runs, or all that are evidence, and the answers that could not be shared when
     they were given.
 
     UsageError: a run is not sealed, or there is no store to use. StorageError: it cannot be
     written.
     """
-    if unsealed := next((run for run in chosen or () if run.state != "sealed"), None):
-        raise UsageError(
-            f"Run {unsealed.run_id} is {unsealed.state}; only sealed runs are uploaded."
-        )
+    for entry in entries or ():
+        if entry.state != "sealed":
+            raise UsageError(f"Run {entry.run_id} is {entry.state}; only sealed runs are uploaded.")
     with runs.repository() as repository:
         if repository is None:
             raise UsageError(
@@ -103,25 +106,61 @@ def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None) -> PushedRuns:
         from vibe_gate.gate.trusted import standing_store
 
         store = standing_store(repository, now)
-        shared = store.runs(runs.root, runs.bundles.provenance)
-        shared_places = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
-        uploaded, wrong, staying = list[RunEntry](), list[str](), list[str]()
-        for run in chosen or filter(_is_evidence, reversed(runs.bundles.find())):
-            if not runs.bundles.may_leave(run):
-                staying.append(run.run_id)
-                continue
-            try:
-                if run.place not in shared_places and shared.upload(run):
-                    uploaded.append(run)
-            except IntegrityError as error:
-                wrong.append(str(error))
+        upload = _upload_runs(runs, entries or _evidence(runs), store)
         store.patient()
-        with open_state(repository.common_dir) as state:
-            answers, waiting = state.answers.push(store)
-            labels = [label for label in state.labels.all() if label.source not in ON_FORGE]
-            waiting += sum(not store.put_label(label) for label in labels)
-    problems = [*wrong, *_withheld_remark(staying), *store.told()]
-    return PushedRuns(store.url, tuple(uploaded), answers, waiting, tuple(problems), not wrong)
+        answers, waiting = _push_state(repository, store)
+    problems = [*upload.faults, *_withheld_remark(upload.withheld_ids), *store.told()]
+    is_sound = not upload.faults
+    return PushedRuns(store.url, tuple(upload.runs), answers, waiting, tuple(problems), is_sound)
+
+
+def _evidence(runs: StoredRuns) -> list[RunEntry]:
+    """The sealed runs that a team can use as evidence, oldest first."""
+    entries = runs.bundles.find()
+    entries.reverse()
+    return [
+        entry
+        for entry in entries
+        if entry.state == "sealed" and is_evidence(entry.key, entry.cost_basis)
+    ]
+
+
+class _Upload(Struct, frozen=True):
+    """What became of the runs that were to be uploaded."""
+
+    runs: list[RunEntry]
+    """The uploaded ones; a run that the store had is not one of them."""
+    withheld_ids: list[str]
+    """Runs that stay in this clone."""
+    faults: list[str]
+    """Sentences about runs that are corrupt."""
+
+
+def _upload_runs(runs: StoredRuns, entries: Sequence[RunEntry], store: SharedStore) -> _Upload:
+    shared = store.runs(runs.root, runs.bundles.provenance)
+    shared_places = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
+    upload = _Upload([], [], [])
+    for entry in entries:
+        if not runs.bundles.may_leave(entry):
+            upload.withheld_ids.append(entry.run_id)
+            continue
+        try:
+            if entry.place not in shared_places and shared.upload(entry):
+                upload.runs.append(entry)
+        except IntegrityError as error:
+            upload.faults.append(str(error))
+    return upload
+
+
+def _push_state(repository: Repository, store: SharedStore) -> tuple[int, int]:
+    """Upload the answers and labels of this clone: how many answers were, and how many of both
+    could not be.
+    """
+    with open_state(repository.common_dir) as state:
+        answers, waiting = state.answers.push(store)
+        labels = [label for label in state.labels.all() if label.source not in ON_FORGE]
+        waiting += sum(not store.put_label(label) for label in labels)
+    return answers, waiting
 
 
 def _withheld_remark(run_ids: Sequence[str]) -> list[str]:
@@ -130,7 +169,3 @@ def _withheld_remark(run_ids: Sequence[str]) -> list[str]:
         return []
     names = ", ".join(run_ids[:3]) + (", ..." if len(run_ids) > 3 else "")
     return [f"Not uploaded: {names}. {WHY_NOT[0].upper()}{WHY_NOT[1:]}."]
-
-
-def _is_evidence(run: RunEntry) -> bool:
-    return run.state == "sealed" and is_evidence(run.key, run.cost_basis)

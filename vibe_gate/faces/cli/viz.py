@@ -60,7 +60,7 @@ def _parse(args: argparse.Namespace) -> VizArguments:
 
 
 def _run(arguments: VizArguments) -> int:
-    runs, named_run = StoredRuns().opened(arguments.reference)
+    runs, named_run = StoredRuns().open_run(arguments.reference)
     result = runs.read(named_run)
     if arguments.watch and result.state == "running":
         result = _watched(runs, named_run, arguments)
