@@ -20,9 +20,8 @@ OVER = says("Over.")
 CUT = Turn(Text("Well, let me"), stop_reason="max_tokens")
 
 ENDS = {
-    "timeout": (FIXER, [Hang()], {"timeout_s": 8.0}, "timeout"),
+    "timeout": (FIXER, [Hang()], {"timeout_s": 3.0}, "timeout"),
     "budget": (FIXER, [OVER], {"max_cost_usd": 1e-9}, "budget"),
-    "max_turns": (HURRIED, [LOOKS, LOOKS, OVER], {}, "max_turns"),
     "refusal": (FIXER, [Turn(Text("No."), stop_reason="refusal"), OVER], {}, "refused"),
     "max_tokens": (FIXER, [CUT] * 12, {}, "max_tokens"),
     "a wrong key": (FIXER, [ApiError(401, "invalid x-api-key")], {}, "api_error"),
@@ -30,8 +29,14 @@ ENDS = {
 
 
 @pytest.fixture
-def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> WorkingRepo:
+def repo(
+    tmp_path: Path,
+    environ: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    quick_agents: None,
+) -> WorkingRepo:
     repo = WorkingRepo(tmp_path / "repo", environ)
+    monkeypatch.setenv("PATH", environ["PATH"])
     monkeypatch.chdir(repo.path)
     return repo
 
@@ -71,6 +76,13 @@ def test_each_way_in_which_an_agent_fails_is_told(repo, monkeypatch, name):
     require_failed(result, status)
 
 
+@pytest.mark.usefixtures("real_cli")  # which counts the turns
+def test_an_agent_that_had_its_turns_has_failed(repo, monkeypatch):
+    with answering(LOOKS, LOOKS, OVER) as model:
+        result = wait_for(monkeypatch, model.environ, HURRIED)
+    require_failed(result, "max_turns")
+
+
 def test_an_agent_whose_model_cannot_be_reached_has_failed(repo, monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -81,6 +93,7 @@ def test_an_agent_whose_model_cannot_be_reached_has_failed(repo, monkeypatch):
     require_failed(result, result.status)
 
 
+@pytest.mark.usefixtures("real_cli")  # which is interrupted
 def test_an_agent_that_was_aborted_has_not_done_its_work(repo, monkeypatch):
     async def main() -> RunResult:
         execution: AgentExecution = run_agent(FIXER, "Take the TODO out.")
