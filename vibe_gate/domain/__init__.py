@@ -12,11 +12,11 @@ def in_ci(environ: Mapping[str, str]) -> bool:
     return any(environ.get(name) for name in CI_VARIABLES)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, candidates: Iterable[str]) -> str:
     """The known word that is most like `word`, in whatever case; "" if none is near."""
-    by_case = {one.lower(): one for one in known}
+    by_case = {candidate.lower(): candidate for candidate in candidates}
     return next(
-        (by_case[one] for one in difflib.get_close_matches(word[:64].lower(), by_case, n=1)), ""
+        (by_case[match] for match in difflib.get_close_matches(word[:64].lower(), by_case, n=1)), ""
     )
 
 

@@ -139,9 +139,9 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """
         require_right(self)
         tools = (
-            each
+            tool
             for name in self.tools
-            for each in (_TODO_TOOLS if name == "TodoWrite" else (name,))
+            for tool in (_TODO_TOOLS if name == "TodoWrite" else (name,))
         )
         force_setattr(self, "tools", tuple(dict.fromkeys(tools)))
 

@@ -153,12 +153,12 @@ def read_records(parts: Iterable[bytes]) -> RecordTexts:
     records: list[tuple[bytes, TraceRecord]] = []
     unread: list[bytes] = []
     for part in parts:
-        line, _, rest = part.partition(b"\n")
-        if whole := _record(part):
-            records.append((part, whole))
-        elif rest and (first := _record(line)):
-            records.append((line, first))
-            unread.append(rest)
+        line, _, remainder = part.partition(b"\n")
+        if record := _record(part):
+            records.append((part, record))
+        elif remainder and (first_record := _record(line)):
+            records.append((line, first_record))
+            unread.append(remainder)
         else:
             unread.append(part)
     return RecordTexts(tuple(records), tuple(unread))
@@ -231,9 +231,9 @@ def is_by_agent(file: TracedFile, rows: int | None) -> bool:
 def _by_agents(file: TracedFile) -> Iterator[tuple[LineRange, str]]:
     for conversation in file.conversations:
         for lines in conversation.ranges:
-            who = lines.contributor or conversation.contributor
-            if who and who.type in ("ai", "mixed"):
-                yield lines, who.model_id
+            contributor = lines.contributor or conversation.contributor
+            if contributor and contributor.type in ("ai", "mixed"):
+                yield lines, contributor.model_id
 
 
 def hash_of(rows: Sequence[bytes]) -> str:

@@ -22,9 +22,9 @@ class BegunRun(Struct, frozen=True):
     """`resume_request` of its run.json when it began."""
 
 
-def resume_request(about: Mapping[str, Any]) -> str:
+def resume_request(run_document: Mapping[str, Any]) -> str:
     """The fields of a run.json by which the run is resumed, as JSON; "" of a run that cannot be."""
-    if "request" not in about:
+    if "request" not in run_document:
         return ""
-    fields = {name: about.get(name) for name in RESUMED_FIELDS}
+    fields = {name: run_document.get(name) for name in RESUMED_FIELDS}
     return json.dumps(fields, sort_keys=True)

@@ -148,7 +148,7 @@ class Baseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def of(self, criterion: str) -> CriterionBaseline | None:
         """The counts of a criterion; None if no case has a label for it."""
-        return next((one for one in self.criterion if one.id == criterion), None)
+        return next((baseline for baseline in self.criterion if baseline.id == criterion), None)
 
 
 # Counts
@@ -180,14 +180,16 @@ def count(criterion: str, cases: Sequence[LabelledAnswers]) -> CriterionBaseline
     """The counts of a criterion; each of its cases was asked equally often."""
     clean = [case for case in cases if case.is_clean]
     defective = [case for case in cases if not case.is_clean]
-    blocked, found = (sum(case.is_failed for case in kind) for kind in (clean, defective))
-    agreed = kappa(found, len(defective), blocked, len(clean))
+    blocked, failed_defective = (
+        sum(case.is_failed for case in kind) for kind in (clean, defective)
+    )
+    agreed = kappa(failed_defective, len(defective), blocked, len(clean))
     return CriterionBaseline(
         id=criterion,
         clean=len(clean),
         clean_blocked=blocked,
         defective=len(defective),
-        found=found,
+        found=failed_defective,
         abstained=sum("abstain" in case.outcomes for case in cases),
         flips=sum(case.is_flip for case in cases),
         repeats=max(len(case.outcomes) for case in cases),
@@ -280,14 +282,17 @@ def _root(rising: Callable[[float], float]) -> float:
     return high
 
 
-def kappa(found: int, defective: int, clean_blocked: int, clean: int) -> Interval | None:
+def kappa(defective_found: int, defective: int, clean_blocked: int, clean: int) -> Interval | None:
     """Cohen's kappa of a judge and the labels; None unless there are cases of both kinds.
 
     How many cases are clean was chosen, not drawn, so kappa is a function of two shares, found and
     false blocks, that rises with the one and falls with the other: the ends are those of both
     shares' 97.5 % intervals.
     """
-    recall, false = share(found, defective, ALPHA / 2), share(clean_blocked, clean, ALPHA / 2)
+    recall, false = (
+        share(defective_found, defective, ALPHA / 2),
+        share(clean_blocked, clean, ALPHA / 2),
+    )
     if recall is None or false is None:
         return None
     part = defective / (defective + clean)

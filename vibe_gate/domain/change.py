@@ -255,21 +255,21 @@ class FileDiff(Struct, frozen=True):
         that were removed.
         """
         lines = tuple(HunkLine("+", line) for line in _LINES.findall(content))
-        hunks, shown = list[Hunk](), 0
+        hunks, shown_lines = list[Hunk](), 0
         for hunk in self.hunks:
             old, new = hunk.old_start + (not hunk.old_lines), hunk.new_start + (not hunk.new_lines)
             for is_removed, run in groupby(hunk.lines, key=lambda line: line.origin == "-"):
-                some = tuple(run)
+                run_lines = tuple(run)
                 if is_removed:
                     hunks += [
-                        _added(lines, shown, new - 1),
-                        Hunk.of(old, len(some), new - 1, 0, some),
+                        _added(lines, shown_lines, new - 1),
+                        Hunk.of(old, len(run_lines), new - 1, 0, run_lines),
                     ]
-                    shown = new - 1
+                    shown_lines = new - 1
                 else:
-                    new += len(some)
-                old += sum(line.origin != "+" for line in some)
-        hunks.append(_added(lines, shown, len(lines)))
+                    new += len(run_lines)
+                old += sum(line.origin != "+" for line in run_lines)
+        hunks.append(_added(lines, shown_lines, len(lines)))
         return replace(self, hunks=tuple(hunk for hunk in hunks if hunk.body), added=len(lines))
 
 

@@ -41,5 +41,5 @@ class CommitRow(Struct, frozen=True, kw_only=True):
 
 def worst(exit_codes: Iterable[int]) -> int:
     """The one exit code of several."""
-    found = set(exit_codes)
-    return next((code for code in WORST_FIRST if code in found), PASS)
+    distinct_codes = set(exit_codes)
+    return next((code for code in WORST_FIRST if code in distinct_codes), PASS)

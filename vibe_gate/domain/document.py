@@ -83,13 +83,14 @@ def holds_all(value: Struct, document: object) -> bool:
     return _is_within(document, plain(value))
 
 
-def _is_within(document: Any, known: Any) -> bool:
+def _is_within(document: Any, schema_values: Any) -> bool:
     if isinstance(document, dict):
         return all(
-            name in known and _is_within(value, known[name]) for name, value in document.items()
+            name in schema_values and _is_within(value, schema_values[name])
+            for name, value in document.items()
         )
     if isinstance(document, list):
-        return all(_is_within(*pair) for pair in zip(document, known, strict=True))
+        return all(_is_within(*pair) for pair in zip(document, schema_values, strict=True))
     return True
 
 
@@ -120,8 +121,8 @@ def to_json(document: Struct, *, indent: int | None = None) -> str:
 def schema_of(kind: type[Struct]) -> dict[str, Any]:
     """The document's JSON Schema, with those of the documents within it as `$defs`."""
     defs: dict[str, Any] = plain(msgspec.json.schema(kind)["$defs"])
-    own: dict[str, Any] = defs.pop(kind.__name__)
-    return own | ({"$defs": dict(sorted(defs.items()))} if defs else {})
+    schema: dict[str, Any] = defs.pop(kind.__name__)
+    return schema | ({"$defs": dict(sorted(defs.items()))} if defs else {})
 
 
 def iso(at: datetime) -> str:
@@ -177,10 +178,10 @@ class _Ambiguous(ValueError):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    document = dict(pairs)
+    if len(document) != len(pairs):
         raise _Ambiguous("it has a name twice in one object")
-    return made
+    return document
 
 
 def _no_number(name: str) -> NoReturn:
@@ -194,15 +195,15 @@ def first_mistake(error: ValueError) -> str:
     """The first thing that is wrong with a document, as "where: what" if msgspec says it. It may
     quote the document.
     """
-    said = str(error)
+    message = str(error)
     if isinstance(error, UnicodeEncodeError):
         return "it has half a surrogate pair"
     if not isinstance(error, msgspec.ValidationError):
-        return "it is not JSON" if isinstance(error, msgspec.DecodeError) else said
-    place = _PLACE.search(said)
-    what = _PLACE.sub("", said)
-    what = what[:1].lower() + what[1:]
-    return f"{place[2]}: {what}" if place and place[2] else what
+        return "it is not JSON" if isinstance(error, msgspec.DecodeError) else message
+    place = _PLACE.search(message)
+    mistake = _PLACE.sub("", message)
+    mistake = mistake[:1].lower() + mistake[1:]
+    return f"{place[2]}: {mistake}" if place and place[2] else mistake
 
 
 def text_of(document: Mapping[str, Any], name: str) -> str:

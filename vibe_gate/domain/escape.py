@@ -20,8 +20,8 @@ class _Later:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever a pattern has)
         if self._made is None:
             self._made = re.compile(*self._wanted)
-        found = self.__dict__[name] = getattr(self._made, name)
-        return found
+        attribute = self.__dict__[name] = getattr(self._made, name)
+        return attribute
 
 
 def expression(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
@@ -106,8 +106,8 @@ def ended(sentence: str) -> str:
 def listed(names: Iterable[str], most: int = 5) -> str:
     """The first names, and how many more there are."""
     everything = list(names)
-    rest = len(everything) - most
-    return ", ".join(everything[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+    more_count = len(everything) - most
+    return ", ".join(everything[:most]) + (f" and {more_count:,} more" if more_count > 0 else "")
 
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}

@@ -174,8 +174,10 @@ def fold(events: Iterable[Event]) -> Graph:
             nodes[event.node_id] = _Growing(event)
         elif event.node_id in nodes:
             nodes[event.node_id].step(event)
-    kept = tuple(edge for edge in edges if edge[0] in nodes and edge[1] in nodes)
-    return Graph(run_id=run_id, nodes=tuple(node.grown() for node in nodes.values()), edges=kept)
+    known_edges = tuple(edge for edge in edges if edge[0] in nodes and edge[1] in nodes)
+    return Graph(
+        run_id=run_id, nodes=tuple(node.grown() for node in nodes.values()), edges=known_edges
+    )
 
 
 _TOO_MUCH_USD = 1e12  # no turn's cost, and sums of it stay numbers
@@ -190,19 +192,19 @@ class _Growing:
         self._turns: dict[str, None] = {}
 
     def step(self, event: Event) -> None:
-        about = self._about
+        fields = self._about
         if event.type == "node.status":
-            about |= {"status": event.data["status"], "reason": str(event.data.get("reason", ""))}
-            about |= {
+            fields |= {"status": event.data["status"], "reason": str(event.data.get("reason", ""))}
+            fields |= {
                 name: value for name in ("outcome", "after") if (value := text_of(event.data, name))
             }
         elif event.type == "turn.started":
             self._turns[event.data["turn"]] = None
         elif event.type == "turn.completed":
-            about["after"] = text_of(event.data, "after") or about.get("after", "")
+            fields["after"] = text_of(event.data, "after") or fields.get("after", "")
             usd = event.data.get("usd")
             if isinstance(usd, (int, float)) and 0 <= usd < _TOO_MUCH_USD:
-                about["usd"] = about.get("usd", 0.0) + usd
+                fields["usd"] = fields.get("usd", 0.0) + usd
 
     def grown(self) -> Node:
         return Node(**self._about, turns=tuple(self._turns))
@@ -235,25 +237,25 @@ class Earlier(Struct, frozen=True):
 def earlier(events: Iterable[Event], cost: Cost) -> Earlier:
     """What the events of a run say that a walk needs which goes on with it."""
     stages: dict[str, EndedStage] = {}
-    asked: dict[str, Event] = {}
+    prompt_events: dict[str, Event] = {}
     digests: dict[str, str] = {}
     for event in events:
         node = event.node_id or ""
         if event.type == "node.added":
             digests[node] = text_of(event.data, "digest")
         elif event.type == "node.status" and text_of(event.data, "prompt"):
-            asked[node] = event
+            prompt_events[node] = event
         elif event.type == "node.status" and node in stages and not stages[node].reason:
             stages[node] = replace(stages[node], reason=text_of(event.data, "reason"))
         elif (
             event.type == "turn.completed"
-            and node in asked
+            and node in prompt_events
             and event.data.get("status") != "interrupted"
         ):
-            before = text_of(asked[node].data, "before")
+            before = text_of(prompt_events[node].data, "before")
             stages[node] = EndedStage(
                 digest=digests.get(node, ""),
-                prompt=text_of(asked[node].data, "prompt"),
+                prompt=text_of(prompt_events[node].data, "prompt"),
                 before=before,
                 after=text_of(event.data, "after") or before,
                 status=text_of(event.data, "status"),

@@ -300,15 +300,15 @@ class StoreChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def __post_init__(self) -> None:
         """Refuse another address, with ValueError."""
-        scheme, _, rest = self.url.partition("://")
+        scheme, _, location = self.url.partition("://")
         if (
             scheme not in STORE_SCHEMES
-            or not rest.strip("/")
-            or (scheme == "file") != rest.startswith("/")
+            or not location.strip("/")
+            or (scheme == "file") != location.startswith("/")
         ):
-            known = ", ".join(f"{one}://" for one in STORE_SCHEMES)
+            schemes = ", ".join(f"{scheme_name}://" for scheme_name in STORE_SCHEMES)
             raise ValueError(
-                f"url must begin with one of {known}, and name a bucket or an absolute folder"
+                f"url must begin with one of {schemes}, and name a bucket or an absolute folder"
             )
         if (
             any(mark in self.url for mark in "?#%\\")
@@ -318,7 +318,7 @@ class StoreChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             raise ValueError(
                 "url must have no blanks, escapes, query or fragment; credentials come from the environment"
             )
-        if ".." in rest.split("/") or (scheme != "abfss" and "@" in rest):
+        if ".." in location.split("/") or (scheme != "abfss" and "@" in location):
             raise ValueError("url must have no user and no .. in it")
 
 
@@ -489,7 +489,9 @@ class Gate(Struct, frozen=True):
 
     def judged_by(self, model: str) -> Gate:
         """The same gate, whose judges are all this language model."""
-        rubrics = tuple(replace(one, model=model, models=(), fallback=None) for one in self.rubrics)
+        rubrics = tuple(
+            replace(rubric, model=model, models=(), fallback=None) for rubric in self.rubrics
+        )
         return replace(self, rubrics=rubrics)
 
     def default_model(self, environment: Environment) -> str:
@@ -502,18 +504,20 @@ class Gate(Struct, frozen=True):
 
     def for_change(self, change: Change) -> tuple[Rubric, ...]:
         """The rubrics that this change is held against, in the order of the file."""
-        wanted = list(self.file.rubrics)
+        rubric_ids = list(self.file.rubrics)
         for scope in self.file.scope:
             if any(file.touches(scope.paths) for file in change.files):
-                wanted += [name for name in scope.rubrics if name not in wanted]
+                rubric_ids += [name for name in scope.rubrics if name not in rubric_ids]
         by_id = {rubric.id: rubric for rubric in self.rubrics}
-        return tuple(by_id[name] for name in wanted)
+        return tuple(by_id[name] for name in rubric_ids)
 
     def may_ask(self, rubrics: Collection[str]) -> bool:
         """Whether one of the rubrics with these ids, or without ids any rubric, has a question for
         a model.
         """
-        return any(one.judge_criteria for one in self.rubrics if not rubrics or one.id in rubrics)
+        return any(
+            rubric.judge_criteria for rubric in self.rubrics if not rubrics or rubric.id in rubrics
+        )
 
     def reach(self, rubric: str) -> tuple[str, ...]:
         """The globs of the scopes that bring the rubric of this id; none if it is for every
@@ -569,19 +573,21 @@ class Waivers(Struct, frozen=True):
         override = self._override(finding.fingerprint)
         if override is not None:
             return override.waiver
-        if there := [one for one in self.accepted if one.finding == finding.fingerprint]:
-            return there[-1]
-        found = (
-            one
-            for one in self.suppressions
-            if one.covers(finding) and not self._is_over(one.expires)
+        if acceptances := [
+            waiving for waiving in self.accepted if waiving.finding == finding.fingerprint
+        ]:
+            return acceptances[-1]
+        covering = (
+            suppression
+            for suppression in self.suppressions
+            if suppression.covers(finding) and not self._is_over(suppression.expires)
         )
-        return next((_waiver_of(one) for one in found), None)
+        return next((_waiver_of(waiving) for waiving in covering), None)
 
     def of_policy(self, fingerprint: str) -> Waiver | None:
         """What lets the changes of the gate itself pass today, or None."""
-        found = self._override(POLICY + fingerprint) if fingerprint else None
-        return found.waiver if found else self.approval
+        override = self._override(POLICY + fingerprint) if fingerprint else None
+        return override.waiver if override else self.approval
 
     def remarks(self, findings: Sequence[Finding], touched: Iterable[str]) -> list[str]:
         """Sentences about waivers that have run out although they are wanted, and suppressions that
@@ -590,36 +596,38 @@ class Waivers(Struct, frozen=True):
         A suppression is unused where a path of its own was `touched` and nothing was found there.
         """
         paths_ = list(touched)
-        said = []
-        known = {finding.fingerprint for finding in findings}
-        for one in self.overrides:
+        remarks = []
+        fingerprints = {finding.fingerprint for finding in findings}
+        for override in self.overrides:
             if (
-                self._is_over(one.expires)
-                and one.finding in known
-                and self._override(one.finding) is None
+                self._is_over(override.expires)
+                and override.finding in fingerprints
+                and self._override(override.finding) is None
             ):
-                said.append(f"The override of {one.finding} by {one.by} expired on {one.expires}.")
+                remarks.append(
+                    f"The override of {override.finding} by {override.by} expired on {override.expires}."
+                )
         for rule in self.suppressions:
             hits = any(rule.covers(finding) for finding in findings)
             if self._is_over(rule.expires):
-                said.append(
+                remarks.append(
                     f"The suppression of {rule.name} expired on {rule.expires} and has no effect."
                 )
             elif (
                 not hits and rule.paths and any(paths.matches(path, rule.paths) for path in paths_)
             ):
-                said.append(
+                remarks.append(
                     f"The suppression of {rule.name} suppressed nothing here: is it needed any more?"
                 )
-        return list(dict.fromkeys(said))
+        return list(dict.fromkeys(remarks))
 
     def _override(self, finding: str) -> Override | None:
-        found = [
-            one
-            for one in self.overrides
-            if one.finding == finding and not self._is_over(one.expires)
+        matching = [
+            override
+            for override in self.overrides
+            if override.finding == finding and not self._is_over(override.expires)
         ]
-        return found[-1] if found else None
+        return matching[-1] if matching else None
 
     def _is_over(self, expires: date | None) -> bool:
         return expires is not None and expires < self.today

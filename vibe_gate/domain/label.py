@@ -62,8 +62,12 @@ class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether it is about this criterion as the rubric defines it, and about the judge: its
         `Rubric.judged_by`.
         """
-        same = (self.rubric, self.criterion, self.digest) == (rubric.id, criterion, rubric.digest)
-        return same and {*self.model.split(", ")} <= {
+        is_same_question = (self.rubric, self.criterion, self.digest) == (
+            rubric.id,
+            criterion,
+            rubric.digest,
+        )
+        return is_same_question and {*self.model.split(", ")} <= {
             *judge.split(", ")
         }  # of models that take turns, who voted
 
@@ -102,6 +106,6 @@ def newest(labels: Iterable[Label]) -> tuple[Label, ...]:
     """The last label of each finding and rubric, whoever gave it; oldest first."""
     last = {
         (label.finding, label.rubric, label.criterion): label
-        for label in sorted(labels, key=lambda one: one.ts)
+        for label in sorted(labels, key=lambda label: label.ts)
     }
     return tuple(sorted(last.values(), key=lambda label: label.ts))

@@ -19,9 +19,9 @@ SHARED = "shared"
 WHY_NOT = "a model was shown what an agent was asked for here, which stays in this clone"
 
 
-def may_leave(shown: object) -> bool:
+def may_leave(visibility: object) -> bool:
     """Whether what models made that were shown this may leave the clone.
 
     `shown`: by kind, PRIVATE or SHARED, as in run.json, which somebody else may have written.
     """
-    return not (isinstance(shown, Mapping) and PRIVATE in shown.values())
+    return not (isinstance(visibility, Mapping) and PRIVATE in visibility.values())

@@ -33,11 +33,11 @@ _COMMA = expression(r",(?=[)\]}])|,\Z")
 def matches(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[int]:
     """For each line of `new` the index of its line in `old`, or -1. Indices rise."""
     old, new = tuple(old), tuple(new)
-    found = [-1] * len(new)
+    old_indices = [-1] * len(new)
     waiting = [(0, len(old), 0, len(new))]
     while waiting:  # no recursion: the parts of a long file nest deeply
-        waiting += _match(old, new, *waiting.pop(), found)
-    return found
+        waiting += _match(old, new, *waiting.pop(), old_indices)
+    return old_indices
 
 
 def _match(
@@ -47,13 +47,13 @@ def _match(
     high: int,
     start: int,
     end: int,
-    found: list[int],
+    old_indices: list[int],
 ) -> list[tuple[int, int, int, int]]:
     """Match what begins and ends alike, then the lines that are unique; returns the gaps between
     them.
     """
     alike = _alike(old, new, low, start, min(high - low, end - start))
-    found[start : start + alike] = range(low, low + alike)
+    old_indices[start : start + alike] = range(low, low + alike)
     low, start = low + alike, start + alike
     while low < high and start < end and old[high - 1] == new[end - 1]:
         # As much of the end at once as is equal: twice as much each time, then one by one.
@@ -63,7 +63,7 @@ def _match(
             and old[high - 2 * size : high] == new[end - 2 * size : end]
         ):
             size *= 2
-        found[end - size : end] = range(high - size, high)
+        old_indices[end - size : end] = range(high - size, high)
         high, end = high - size, end - size
     if low == high or start == end:
         return []
@@ -74,7 +74,7 @@ def _match(
                 None, old[low:high], new[start:end], autojunk=False
             ).get_matching_blocks()
             for at, to, size in blocks:
-                found[start + to : start + to + size] = range(low + at, low + at + size)
+                old_indices[start + to : start + to + size] = range(low + at, low + at + size)
         return []
     gaps = []
     for at, to in [*anchors, (high, end)]:
@@ -83,7 +83,7 @@ def _match(
         if low < at and start < to:
             gaps.append((low, at, start, to))
         alike = _alike(old, new, at, to, min(high - at, end - to))
-        found[to : to + alike] = range(at, at + alike)
+        old_indices[to : to + alike] = range(at, at + alike)
         low, start = at + alike, to + alike
     return gaps
 
@@ -139,10 +139,10 @@ def carried(old: Sequence[str], new: Sequence[str]) -> list[int]:
     """As `matches`, of lines of text, white space aside, and with what `reshaped` finds. Indices
     need not rise.
     """
-    found = matches(bare(old), bare(new))
-    for to, at in reshaped(old, new, found).items():
-        found[to] = at
-    return found
+    old_indices = matches(bare(old), bare(new))
+    for to, at in reshaped(old, new, old_indices).items():
+        old_indices[to] = at
+    return old_indices
 
 
 def bare(lines: Sequence[str]) -> list[str]:
@@ -156,11 +156,11 @@ def reshaped(old: Sequence[str], new: Sequence[str], came: Sequence[int]) -> dic
     """
     if -1 not in came or len(set(came) - {-1}) == len(old):
         return {}
-    found = dict(_moved(old, new, came))
+    old_by_new = dict(_moved(old, new, came))
     for low, high, start, end in _gaps(came, len(old)):
-        same = dict(_reformatted(bare(old[low:high]), bare(new[start:end])))
-        found = {start + to: low + at for to, at in same.items()} | found
-    return found
+        reformatted = dict(_reformatted(bare(old[low:high]), bare(new[start:end])))
+        old_by_new = {start + to: low + at for to, at in reformatted.items()} | old_by_new
+    return old_by_new
 
 
 def as_kept(new: Sequence[Hashable], came: Sequence[int]) -> list[int]:
@@ -168,18 +168,18 @@ def as_kept(new: Sequence[Hashable], came: Sequence[int]) -> list[int]:
 
     Of `)` before which `x )` was inserted nobody can tell which one is new.
     """
-    found = list(came)
-    for inserted, kept in _doubtful(new, came):
-        found[inserted] = came[kept]
-    return found
+    old_indices = list(came)
+    for inserted, twin in _doubtful(new, came):
+        old_indices[inserted] = came[twin]
+    return old_indices
 
 
 def as_new(new: Sequence[Hashable], came: Sequence[int]) -> list[int]:
     """The matches if each old line that may as well be the new one beside it is taken for new."""
-    found = list(came)
-    for _, kept in _doubtful(new, came):
-        found[kept] = -1
-    return found
+    old_indices = list(came)
+    for _, twin in _doubtful(new, came):
+        old_indices[twin] = -1
+    return old_indices
 
 
 def _doubtful(new: Sequence[Hashable], came: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -202,19 +202,19 @@ def _doubtful(new: Sequence[Hashable], came: Sequence[int]) -> Iterator[tuple[in
 
 def new_runs(came: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Where lines are new, from and to."""
-    end, left = 0, came.count(-1)
-    while left:
+    end, new_count = 0, came.count(-1)
+    while new_count:
         start = came.index(-1, end)
         end = next((number for number in range(start, len(came)) if came[number] >= 0), len(came))
-        left -= end - start
+        new_count -= end - start
         yield start, end
 
 
-def _gaps(found: Sequence[int], length: int) -> Iterator[tuple[int, int, int, int]]:
+def _gaps(old_indices: Sequence[int], length: int) -> Iterator[tuple[int, int, int, int]]:
     """Where lines were replaced by others: from and to in the old text, and in the new one."""
-    for start, end in new_runs(found):
-        low = found[start - 1] + 1 if start else 0
-        high = found[end] if end < len(found) else length
+    for start, end in new_runs(old_indices):
+        low = old_indices[start - 1] + 1 if start else 0
+        high = old_indices[end] if end < len(old_indices) else length
         if low < high:
             yield low, high, start, end
 
@@ -269,17 +269,17 @@ def loosened(lines: Sequence[str]) -> str:
 
 
 def _moved(
-    old: Sequence[str], new: Sequence[str], found: Sequence[int]
+    old: Sequence[str], new: Sequence[str], old_indices: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
     """Lines of the new text that stood elsewhere in the old one, three and more together."""
-    lost = set(range(len(old))).difference(found)
-    gone = {}
+    lost = set(range(len(old))).difference(old_indices)
+    lost_blocks = {}
     for at in sorted(lost):
         block = tuple(bare(old[at : at + MOVED]))
         if lost.issuperset(range(at, at + MOVED)) and sum(map(len, block)) >= MOVED * SHORTEST:
-            gone[block] = at
-    for start, end in new_runs(found) if gone else ():
+            lost_blocks[block] = at
+    for start, end in new_runs(old_indices) if lost_blocks else ():
         for to in range(start, end - MOVED + 1):
-            at = gone.get(tuple(bare(new[to : to + MOVED])), -1)
+            at = lost_blocks.get(tuple(bare(new[to : to + MOVED])), -1)
             if at >= 0:
                 yield from ((to + step, at + step) for step in range(MOVED))

@@ -49,10 +49,10 @@ def sections(patch: bytes) -> Iterator[Section]:
 
 def by_path(patch: bytes) -> dict[str, bytes]:
     """The text about each file; both sections of a type change as one."""
-    found: dict[str, bytes] = {}
+    patch_by_path: dict[str, bytes] = {}
     for part in sections(patch):
-        found[part.path] = found.get(part.path, b"") + patch[part.start : part.end]
-    return found
+        patch_by_path[part.path] = patch_by_path.get(part.path, b"") + patch[part.start : part.end]
+    return patch_by_path
 
 
 def hunks(section: bytes) -> tuple[Hunk, ...]:

@@ -63,13 +63,13 @@ def quote(path: str) -> str:
     return '"' + "".join(_quote_char(char) for char in path) + '"'
 
 
-def unquote(shown: str) -> str:
+def unquote(quoted: str) -> str:
     """The path that `quote` showed. Text that was not quoted comes back as it is."""
-    if len(shown) < 2 or not (shown.startswith('"') and shown.endswith('"')):
-        return shown
+    if len(quoted) < 2 or not (quoted.startswith('"') and quoted.endswith('"')):
+        return quoted
     out = bytearray()
     position = 0
-    inner = shown[1:-1]
+    inner = quoted[1:-1]
     for match in _UNQUOTE.finditer(inner):
         out += encode(inner[position : match.start()])
         body = match[1]
@@ -123,10 +123,13 @@ def _sorted(
     single = [segments[1] for segments in split if segments[0] == "**" and len(segments) == 2]
     longer = [segments for segments in split if segments[0] != "**" or len(segments) != 2]
     last = re.compile("|".join(map(translate, single)) or "(?!)").match
-    compiled = (
-        tuple(None if each == "**" else re.compile(translate(each)).match for each in one)
-        for one in longer
-    )
+    compiled = []
+    for segments in longer:
+        matchers = (
+            None if segment == "**" else re.compile(translate(segment)).match
+            for segment in segments
+        )
+        compiled.append(tuple(matchers))
     return last, tuple(compiled)
 
 

@@ -96,13 +96,13 @@ def agents_named(hints: Iterable[str]) -> tuple[str, ...]:
     """The agents that signs speak of, as far as they are known, each once; those of the run by
     their ids.
     """
-    found = set()
+    agent_names = set()
     for hint in hints:
-        if own := _RUN_AGENT.fullmatch(hint):
-            found.add(own[1])
+        if run_match := _RUN_AGENT.fullmatch(hint):
+            agent_names.add(run_match[1])
         elif match := _AGENTS.search(hint):
-            found.add("Claude Code" if match[1] == "Claude" else match[1])
-    return tuple(sorted(found))
+            agent_names.add("Claude Code" if match[1] == "Claude" else match[1])
+    return tuple(sorted(agent_names))
 
 
 def _commit_hints(commit: Commit) -> list[str]:

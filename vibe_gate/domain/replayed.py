@@ -75,7 +75,7 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
     @property
     def shown(self) -> tuple[CriterionChange, ...]:
         """The changes that people are shown."""
-        return tuple(one for one in self.changes if one.is_shown)
+        return tuple(change for change in self.changes if change.is_shown)
 
     @property
     def is_replayed(self) -> bool:
@@ -132,7 +132,7 @@ def totals(rows: Sequence[ReplayRow]) -> ReplayTotals:
     replayed = [row for row in rows if row.is_replayed]
     judged = [row for row in replayed if not row.unjudged]
     new = [row for row in judged if row.blocks and not row.blocked]
-    gone = [row for row in judged if row.blocked and not (row.blocks or row.open)]
+    released = [row for row in judged if row.blocked and not (row.blocks or row.open)]
     hindered = [row for row in rows if row.unjudged or row.is_lost]
     return ReplayTotals(
         runs=len(rows),
@@ -143,9 +143,9 @@ def totals(rows: Sequence[ReplayRow]) -> ReplayTotals:
         cause=hindered[0].cause if hindered else None,
         new=len(new),
         new_wrong=sum(row.said == "wrong" for row in new),
-        gone=len(gone),
-        gone_wrong=sum(row.said == "wrong" for row in gone),
-        gone_right=sum(row.said == "right" for row in gone),
+        gone=len(released),
+        gone_wrong=sum(row.said == "wrong" for row in released),
+        gone_right=sum(row.said == "right" for row in released),
         changed=sum(bool(row.changes) for row in replayed),
         open=sum(row.open for row in replayed),
         unasked=sum(row.unasked for row in replayed),
@@ -226,15 +226,23 @@ def _changes(
     after: Summary,
 ) -> Iterator[CriterionChange]:
     for name in dict.fromkeys((*now, *was)):
-        said = _outcome(was.get(name)), _outcome(now.get(name))
-        if said[0] == said[1]:
+        outcomes = _outcome(was.get(name)), _outcome(now.get(name))
+        if outcomes[0] == outcomes[1]:
             continue
         failing = next(
-            (one for one, how in ((after, said[1]), (before, said[0])) if how.startswith("fail")),
+            (
+                summary
+                for summary, outcome in ((after, outcomes[1]), (before, outcomes[0]))
+                if outcome.startswith("fail")
+            ),
             None,
         )
-        findings = tuple(one for one in failing.findings if one.is_of(*name)) if failing else ()
-        yield CriterionChange(*name, *said, findings)
+        findings = (
+            tuple(finding for finding in failing.findings if finding.is_of(*name))
+            if failing
+            else ()
+        )
+        yield CriterionChange(*name, *outcomes, findings)
 
 
 def _outcome(result: CriterionResult | None) -> str:
@@ -253,14 +261,16 @@ def _said(summary: Summary, choice: RubricChoice, labels: Iterable[Label]) -> Sa
     is.
     """
     failed = {rubric.id for rubric in summary.rubrics if rubric.outcome == "fail"}
-    words = {(one.finding, one.rubric, one.criterion): one.right for one in labels}
+    words = {(label.finding, label.rubric, label.criterion): label.right for label in labels}
     sources = [
-        (one.fingerprint, source) for one in summary.findings for source in summary.sources(one)
+        (finding.fingerprint, source)
+        for finding in summary.findings
+        for source in summary.sources(finding)
     ]
     names = [
         (name, source.rubric, source.criterion)
         for name, source in sources
         if source.rubric in failed
     ]
-    found = {words[name] for name in names if name in words and choice.has(name[1])}
-    return "right" if True in found else "wrong" if found else ""
+    words_said = {words[name] for name in names if name in words and choice.has(name[1])}
+    return "right" if True in words_said else "wrong" if words_said else ""

@@ -253,7 +253,12 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         if twice:
             raise ValueError(f"criterion ids appear twice: {', '.join(twice)}")
         if lacking := next(
-            (one for one in self.criterion if one.needs and one.needs not in self.sees), None
+            (
+                criterion
+                for criterion in self.criterion
+                if criterion.needs and criterion.needs not in self.sees
+            ),
+            None,
         ):
             raise ValueError(
                 f'{lacking.id} needs the {lacking.needs}: write sees = ["{lacking.needs}"] in the rubric'
@@ -273,14 +278,19 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         """sha-256 of what a model is asked: the questions and how, not how often, nor what their
         answers come to.
         """
-        shown = [
-            [one.id, one.question, one.good, one.bad, one.paths] for one in self.judge_criteria
+        asked_fields = [
+            [criterion.id, criterion.question, criterion.good, criterion.bad, criterion.paths]
+            for criterion in self.judge_criteria
         ]
-        return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(asked_fields).encode()).hexdigest()
 
-    def knowing(self, known: Collection[Sight]) -> Rubric:
+    def knowing(self, known_sights: Collection[Sight]) -> Rubric:
         """The rubric without the questions that need what is not known."""
-        criteria = tuple(one for one in self.criterion if one.needs is None or one.needs in known)
+        criteria = tuple(
+            criterion
+            for criterion in self.criterion
+            if criterion.needs is None or criterion.needs in known_sights
+        )
         return self if len(criteria) == len(self.criterion) else replace(self, criterion=criteria)
 
     @property

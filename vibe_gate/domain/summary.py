@@ -129,8 +129,8 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 def least_certain(bases: Iterable[CostBasis]) -> CostBasis:
     """The basis of a sum: "none" of nothing."""
-    found = set(bases)
-    return "unknown" if "unknown" in found else "known" if "known" in found else "none"
+    distinct = set(bases)
+    return "unknown" if "unknown" in distinct else "known" if "known" in distinct else "none"
 
 
 class CacheUse(Struct, frozen=True, kw_only=True):
@@ -188,7 +188,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         A workflow without rubrics has agents instead.
         """
         return (
-            any(one.is_examined for one in self.criteria)
+            any(criterion.is_examined for criterion in self.criteria)
             or self.policy_let_pass
             or self.has_only_agents
         )
@@ -219,30 +219,27 @@ class Summary(Struct, frozen=True, kw_only=True):
         """
         if finding.second_look is not UNSET and finding.second_look.outcome == "refuted":
             return ()
-        each = (
-            (rubric, one)
-            for rubric in self.rubrics
-            for one in rubric.criteria
-            if one.outcome == "fail"
-        )
-        return tuple(
-            FindingSource(
-                rubric=rubric.id,
-                criterion=one.id,
-                digest=rubric.digest,
-                model=self._model_of(one),
-                run=self.run_id,
-            )
-            for rubric, one in each
-            if finding.is_of(rubric.id, one.id)
-        )
+        sources = []
+        for rubric in self.rubrics:
+            for criterion in rubric.criteria:
+                if criterion.outcome != "fail" or not finding.is_of(rubric.id, criterion.id):
+                    continue
+                source = FindingSource(
+                    rubric=rubric.id,
+                    criterion=criterion.id,
+                    digest=rubric.digest,
+                    model=self._model_of(criterion),
+                    run=self.run_id,
+                )
+                sources.append(source)
+        return tuple(sources)
 
     def _model_of(self, criterion: CriterionResult) -> str:
         """The model that judged, several joined by ", "; "" of a check."""
         if criterion.kind == "check":
             return ""
-        asked = dict.fromkeys(vote.model for vote in criterion.votes if vote.model)
-        return ", ".join(asked or (self.cost.by_model if len(self.cost.by_model) == 1 else ()))
+        models = dict.fromkeys(vote.model for vote in criterion.votes if vote.model)
+        return ", ".join(models or (self.cost.by_model if len(self.cost.by_model) == 1 else ()))
 
     def to_json(self) -> str:
         """The document as indented JSON with a final newline."""

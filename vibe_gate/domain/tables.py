@@ -58,7 +58,7 @@ class WrongKey(Struct, frozen=True):
 
 
 def read_table(
-    kind: type[T], table: Mapping[str, Any], found: list[WrongKey], at: Location = ()
+    kind: type[T], table: Mapping[str, Any], mistakes: list[WrongKey], at: Location = ()
 ) -> T | None:
     """The table as a value of that class, or None, and what is wrong with it goes to `found`:
     MISTAKES_SHOWN and more.
@@ -66,25 +66,26 @@ def read_table(
     Nothing is converted: `must = "yes"` is a mistake. What `__post_init__` refuses is told once all
     keys are right.
     """
-    before, values, known = len(found), {}, {key.encode_name: key for key in _keys(kind)}
-    for name, key in known.items():
+    before, values, key_by_name = len(mistakes), {}, {key.encode_name: key for key in _keys(kind)}
+    for name, key in key_by_name.items():
         if name in table:
-            values[key.name] = _read(key.type, table[name], (*at, name), found)
+            values[key.name] = _read(key.type, table[name], (*at, name), mistakes)
         elif key.required:
-            found.append(WrongKey((*at, name), _rule(key.type, "says") or "is missing"))
+            mistakes.append(WrongKey((*at, name), _rule(key.type, "says") or "is missing"))
     for name in table:
-        if name not in known and len(found) <= MISTAKES_SHOWN:
-            found.append(
+        if name not in key_by_name and len(mistakes) <= MISTAKES_SHOWN:
+            mistakes.append(
                 WrongKey(
-                    (*at, name), f"unknown key\n{suggestion(name, list(known), 'known keys here')}"
+                    (*at, name),
+                    f"unknown key\n{suggestion(name, list(key_by_name), 'known keys here')}",
                 )
             )
-    if len(found) > before:
+    if len(mistakes) > before:
         return None
     try:
         return kind(**values)
     except ValueError as error:
-        found.append(WrongKey(at, paths.quote(str(error))))
+        mistakes.append(WrongKey(at, paths.quote(str(error))))
         return None
 
 
@@ -92,14 +93,14 @@ def require_right(value: Struct) -> None:
     """Hold what code made against its keys' types (a list becomes a tuple). ValueError names every
     wrong key.
     """
-    found: list[WrongKey] = []
+    mistakes: list[WrongKey] = []
     for key in _keys(type(value)):
-        wrong_before = len(found)
-        made = _read(key.type, getattr(value, key.name), (key.encode_name,), found)
-        if len(found) == wrong_before:
-            force_setattr(value, key.name, made)
-    if found:
-        raise ValueError("; ".join(map(sentence, found)))
+        wrong_before = len(mistakes)
+        read_value = _read(key.type, getattr(value, key.name), (key.encode_name,), mistakes)
+        if len(mistakes) == wrong_before:
+            force_setattr(value, key.name, read_value)
+    if mistakes:
+        raise ValueError("; ".join(map(sentence, mistakes)))
 
 
 def sentence(problem: WrongKey) -> str:
@@ -120,28 +121,28 @@ def _keys(kind: type[Struct]) -> tuple[FieldInfo, ...]:
 # A value by its type
 
 
-def _read(hint: Any, value: Any, at: Location, found: list[WrongKey]) -> Any:
+def _read(hint: Any, value: Any, at: Location, mistakes: list[WrongKey]) -> Any:
     """The value as its type has it; what is wrong with it goes to `found`."""
     inner = _chosen(_bare(hint), value)
     if inner is None:
         return None
     if inner is not _bare(hint):
-        return _read(inner, value, at, found)
+        return _read(inner, value, at, mistakes)
     kind = Struct if isinstance(inner, type) and issubclass(inner, Struct) else get_origin(inner)
     if kind is Struct and isinstance(value, Mapping):
-        return read_table(inner, value, found, at)
+        return read_table(inner, value, mistakes, at)
     if kind is dict and isinstance(value, Mapping):
-        return {name: _member(inner, name, item, at, found) for name, item in value.items()}
+        return {name: _member(inner, name, item, at, mistakes) for name, item in value.items()}
     if kind is tuple and isinstance(value, (list, tuple)):
-        return _items(hint, value, at, found)
+        return _items(hint, value, at, mistakes)
     if kind in (Struct, dict):
-        what = f"must be a table, not {_shown(value)}"
+        mistake = f"must be a table, not {_shown(value)}"
     elif kind is tuple:
-        what = f"must be an array, not {_shown(value)}\nwrite {_as_array(value, at)}"
+        mistake = f"must be an array, not {_shown(value)}\nwrite {_as_array(value, at)}"
     else:
-        value, what = _scalar(hint, inner, value)
-    if what:
-        found.append(WrongKey(at, _rule(hint, "says") or what))
+        value, mistake = _scalar(hint, inner, value)
+    if mistake:
+        mistakes.append(WrongKey(at, _rule(hint, "says") or mistake))
     return value
 
 
@@ -166,47 +167,45 @@ def _chosen(hint: Any, value: object) -> Any:
     """
     if get_origin(hint) not in _UNIONS:
         return hint
-    kinds = [one for one in get_args(hint) if one is not NoneType]
-    if value is None and len(kinds) < len(get_args(hint)):
+    members = [member for member in get_args(hint) if member is not NoneType]
+    if value is None and len(members) < len(get_args(hint)):
         return None
-    arrays = [one for one in kinds if get_origin(one) is tuple]
-    return (
-        kinds[0]
-        if len(kinds) == 1
-        else hint
-        if not arrays
-        else str
-        if isinstance(value, str)
-        else arrays[0]
-    )
+    if len(members) == 1:
+        return members[0]
+    arrays = [member for member in members if get_origin(member) is tuple]
+    if not arrays:
+        return hint
+    return str if isinstance(value, str) else arrays[0]
 
 
-def _items(hint: Any, value: Sequence[Any], at: Location, found: list[WrongKey]) -> tuple[Any, ...]:
+def _items(
+    hint: Any, value: Sequence[Any], at: Location, mistakes: list[WrongKey]
+) -> tuple[Any, ...]:
     item, _ = get_args(_bare(hint))
-    made = []
-    for number, one in enumerate(value):
-        made.append(_read(item, one, (*at, number), found))
-        if len(found) > MISTAKES_SHOWN:
+    read_items = []
+    for number, item_value in enumerate(value):
+        read_items.append(_read(item, item_value, (*at, number), mistakes))
+        if len(mistakes) > MISTAKES_SHOWN:
             break
     if not value and _rule(hint, "min_length"):
-        found.append(WrongKey(at, "must not be empty"))
+        mistakes.append(WrongKey(at, "must not be empty"))
     if (most := _rule(hint, "max_length")) and len(value) > most:
-        found.append(WrongKey(at, f"must have at most {most} items"))
-    return tuple(made)
+        mistakes.append(WrongKey(at, f"must have at most {most} items"))
+    return tuple(read_items)
 
 
-def _member(hint: Any, name: str, value: Any, at: Location, found: list[WrongKey]) -> Any:
+def _member(hint: Any, name: str, value: Any, at: Location, mistakes: list[WrongKey]) -> Any:
     """A value of a table whose keys are names; a wrong name is a mistake, too."""
     key, inner = get_args(hint)
     if get_origin(key) is Literal and name not in get_args(key):
-        found.append(
+        mistakes.append(
             WrongKey(
                 (*at, name), f"unknown name\n{suggestion(name, get_args(key), 'known names here')}"
             )
         )
-    elif get_origin(key) is Annotated and (what := _scalar(key, str, name)[1]):
-        found.append(WrongKey((*at, name), what))
-    return _read(inner, value, (*at, name), found)
+    elif get_origin(key) is Annotated and (mistake := _scalar(key, str, name)[1]):
+        mistakes.append(WrongKey((*at, name), mistake))
+    return _read(inner, value, (*at, name), mistakes)
 
 
 def _scalar(hint: Any, inner: Any, value: Any) -> tuple[Any, str]:
@@ -227,12 +226,12 @@ def _scalar(hint: Any, inner: Any, value: Any) -> tuple[Any, str]:
     except UnicodeEncodeError:
         return value, "must be text, without half a surrogate pair"
     except ValueError as error:
-        told = paths.quote(str(error))
-        return value, f"{quoted(value)} {told}" if isinstance(value, str) else told
+        reason = paths.quote(str(error))
+        return value, f"{quoted(value)} {reason}" if isinstance(value, str) else reason
     return value, ""
 
 
-def _refused(said: str, hint: Any, inner: Any, value: object) -> str:
+def _refused(message: str, hint: Any, inner: Any, value: object) -> str:
     """msgspec's message in our words."""
     if get_origin(inner) is Literal:
         words = [f'"{word}"' for word in get_args(inner)]
@@ -243,7 +242,7 @@ def _refused(said: str, hint: Any, inner: Any, value: object) -> str:
                 (f"must be {expected}, not {_shown(value)}", did_you_mean(value, get_args(inner))),
             )
         )
-    match = _EXPECTED.match(said)
+    match = _EXPECTED.match(message)
     limit = _LIMITS.get(match[3]) if match else None
     if match and match[2]:
         return (
@@ -253,7 +252,7 @@ def _refused(said: str, hint: Any, inner: Any, value: object) -> str:
         )
     if match and limit:
         return f"must be {limit} {float(match[4]):g}, not {_shown(value)}"
-    if "regex" in said and (means := _rule(hint, "means")):
+    if "regex" in message and (means := _rule(hint, "means")):
         return f"must be {means}, not {_shown(value)}"
     return f"must be {_TYPES[inner]}, not {_shown(value)}"
 
@@ -261,22 +260,22 @@ def _refused(said: str, hint: Any, inner: Any, value: object) -> str:
 # Words
 
 
-def suggestion(word: str, known: Sequence[str], kind: str) -> str:
+def suggestion(word: str, candidates: Sequence[str], kind: str) -> str:
     """`did you mean ...?`, or what could stand there."""
-    return did_you_mean(word, known) or f"{kind}: {', '.join(sorted(known))}"
+    return did_you_mean(word, candidates) or f"{kind}: {', '.join(sorted(candidates))}"
 
 
-def did_you_mean(value: object, known: Sequence[str]) -> str:
+def did_you_mean(value: object, candidates: Sequence[str]) -> str:
     """`did you mean ...?`, or "" if nothing is near."""
-    near = nearest(value, known) if isinstance(value, str) else ""
+    near = nearest(value, candidates) if isinstance(value, str) else ""
     return f"did you mean {quoted(near)}?" if near else ""
 
 
 def quoted(text: str) -> str:
     """Text from a file in double quotes: cut, and with nothing invisible left in it."""
-    cut = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
-    shown = paths.quote(cut)
-    return shown if shown.startswith('"') else f'"{shown}"'
+    shortened = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+    quoted_text = paths.quote(shortened)
+    return quoted_text if quoted_text.startswith('"') else f'"{quoted_text}"'
 
 
 def dotted(location: Location) -> str:

@@ -85,22 +85,24 @@ class TodoChanges:
         self._subjects: dict[str, str] = {}  # of tasks, by the id that Claude Code gave them
         self._listed: tuple[str, ...] = ()
 
-    def of(self, tool: str, given: object, result: object) -> Iterator[dict[str, str]]:
+    def of(self, tool: str, call_input: object, result: object) -> Iterator[dict[str, str]]:
         """The todo events of a call that succeeded, given its input and what it answered."""
-        given, result = (
-            given if isinstance(given, dict) else {},
+        call_input, result = (
+            call_input if isinstance(call_input, dict) else {},
             result if isinstance(result, dict) else {},
         )
-        told = [result.get("task"), *_items(result.get("tasks"))]
-        for task in (each for each in told if isinstance(each, dict)):
+        task_values = [result.get("task"), *_items(result.get("tasks"))]
+        for task in task_values:
+            if not isinstance(task, dict):
+                continue
             self._subjects[str(task.get("id"))] = str(task.get("subject", ""))
         if tool == "TaskCreate":
-            yield _todo("add", str(given.get("subject") or ""), given.get("status"))
-        elif tool == "TaskUpdate" and given.get("status"):
-            number = str(given.get("taskId") or "")
-            yield _todo("update", self._subjects.get(number, number), given["status"])
+            yield _todo("add", str(call_input.get("subject") or ""), call_input.get("status"))
+        elif tool == "TaskUpdate" and call_input.get("status"):
+            number = str(call_input.get("taskId") or "")
+            yield _todo("update", self._subjects.get(number, number), call_input["status"])
         elif tool == "TodoWrite":  # the whole list anew
-            todos = [todo for todo in _items(given.get("todos")) if isinstance(todo, dict)]
+            todos = [todo for todo in _items(call_input.get("todos")) if isinstance(todo, dict)]
             before, self._listed = (
                 self._listed,
                 tuple(str(todo.get("content", "")) for todo in todos),

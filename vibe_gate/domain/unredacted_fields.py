@@ -157,20 +157,24 @@ def of_hook(event: Mapping[str, Any]) -> Own:
     return {name: True for name in ("hook", "hook_event_name") if str(event.get(name)) in _HOOKS}
 
 
-def redacted(value: Any, own: Own, redact: Redact) -> Any:  # noqa: ANN401 - any JSON
+def redacted(value: Any, own_fields: Own, redact: Redact) -> Any:  # noqa: ANN401 - any JSON
     """The value with what is somebody's text redacted: JSON, or a document."""
-    if own is True or value is UNSET:
+    if own_fields is True or value is UNSET:
         return value
     if isinstance(value, (list, tuple)):
-        return type(value)(redacted(item, own, redact) for item in value)
+        return type(value)(redacted(item, own_fields, redact) for item in value)
     if isinstance(value, Struct):
-        return replace(value, **redacted(asdict(value), own, redact))
-    if not isinstance(own, Mapping) or not isinstance(value, Mapping):
+        return replace(value, **redacted(asdict(value), own_fields, redact))
+    if not isinstance(own_fields, Mapping) or not isinstance(value, Mapping):
         return redact(value)
-    if UNDER in own:
-        return {redact(name): redacted(item, own[UNDER], redact) for name, item in value.items()}
+    if UNDER in own_fields:
+        return {
+            redact(name): redacted(item, own_fields[UNDER], redact) for name, item in value.items()
+        }
     return {
-        name: redacted(item, own[name], redact) if name in own else _member(name, item, redact)
+        name: redacted(item, own_fields[name], redact)
+        if name in own_fields
+        else _member(name, item, redact)
         for name, item in value.items()
     }
 
@@ -188,7 +192,9 @@ def redacted_summary(summary: Summary, redact: Redact) -> Summary:
     safe: Summary = redacted(summary, SUMMARY, redact)
     # A placeholder may be longer than what it stands for.
     findings = (
-        replace(one, message=short(one.message)) if len(one.message) > MAX_REASON else one
-        for one in safe.findings
+        replace(finding, message=short(finding.message))
+        if len(finding.message) > MAX_REASON
+        else finding
+        for finding in safe.findings
     )
     return replace(safe, findings=tuple(findings))

@@ -115,7 +115,10 @@ class StageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def conditions(self) -> tuple[tuple[str, str], ...]:
         """What `when` says: each a stage's id and a Condition."""
-        return tuple((stage, what) for stage, _, what in (one.rpartition(".") for one in self.when))
+        return tuple(
+            (stage, outcome)
+            for stage, _, outcome in (condition.rpartition(".") for condition in self.when)
+        )
 
     @property
     def required(self) -> int:

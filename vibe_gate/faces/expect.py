@@ -218,9 +218,12 @@ class Expectation:
         if answer.outcome == ("fail" if self._negated else "pass"):
             return
         found = [
-            one.message if not one.path else f"{one.path}: {one.message}" for one in answer.findings
+            finding.message if not finding.path else f"{finding.path}: {finding.message}"
+            for finding in answer.findings
         ]
-        shown = [*found] if len(found) > 1 or any(one.path for one in answer.findings) else []
+        shown = (
+            [*found] if len(found) > 1 or any(finding.path for finding in answer.findings) else []
+        )
         if seen is not None and (things := listed(map(safe, seen.things), MOST_SHOWN)):
             shown.append(f"{seen.title}: {things}")
         turned = "not expected: " if self._negated and answer.outcome == "pass" else ""

@@ -196,17 +196,17 @@ def _turn(origin: LineOrigin, prompt: captured.CapturedPrompt | None) -> Writing
 def _joined(lines: Iterable[WrittenLines]) -> Iterator[WrittenLines]:
     """Lines of one call that follow each other as one."""
     last: WrittenLines | None = None
-    for each in lines:
+    for line in lines:
         if last and (last.path, last.end_line + 1, *_call(last)) == (
-            each.path,
-            each.line,
-            *_call(each),
+            line.path,
+            line.line,
+            *_call(line),
         ):
-            last = WrittenLines(last.path, last.line, each.line, *_call(each))
+            last = WrittenLines(last.path, last.line, line.line, *_call(line))
             continue
         if last:
             yield last
-        last = each
+        last = line
     if last:
         yield last
 

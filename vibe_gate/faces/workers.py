@@ -57,7 +57,7 @@ def replay_run(task: ReplayTask) -> ReplayRow:
 def run_case(task: CaseTask) -> CaseResult:
     """Review the task's case. They are read for the first one. GateError."""
     cases = _case_set(task.root)
-    case = next(one for one in cases.cases if one.name == task.case)
+    case = next(case for case in cases.cases if case.name == task.case)
     if task.max_cost_usd is not None and task.max_cost_usd < SOON_USED_UP:
         return CaseResult(case, "undecided", ("not asked: the budget is used up",))
     walk = cases.run(

@@ -215,10 +215,10 @@ def _lacks_only_a_key(summary: Summary) -> bool:
     say no more.
     """
     criteria = [
-        one
+        criterion
         for rubric in summary.rubrics
-        for one in rubric.criteria
-        if one.outcome in ("abstain", "error")
+        for criterion in rubric.criteria
+        if criterion.outcome in ("abstain", "error")
     ]
     if summary.outcome != "inconclusive" or summary.findings:
         return False
@@ -308,7 +308,7 @@ def push(hook: Hook) -> int:
                 pushed = repository.unpushed(commit, known, [*tips, *left_out])
             if pushed.commits:
                 base, *others = pushed.bases or (EMPTY_TREE,)
-                commits = tuple(one.id for one in pushed.commits)
+                commits = tuple(commit.id for commit in pushed.commits)
                 wanted[Selection("range", base, commit, *others[:1])] = commits
         if older:
             hook.say(

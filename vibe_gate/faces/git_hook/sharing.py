@@ -82,14 +82,14 @@ class _Leaving(Struct, frozen=True):
     def count(self) -> str:
         """How many prompts of how many sessions."""
         sessions = self.sessions
-        return f"{counted(sum(one.turns for one in sessions), 'prompt')} of {counted(len(sessions), 'session')}"
+        return f"{counted(sum(session.turns for session in sessions), 'prompt')} of {counted(len(sessions), 'session')}"
 
     @property
     def lines(self) -> dict[str, list[bytes]]:
         """By commit, the lines of its note."""
         is_digest = self.mode == "digest"
         return {
-            commit: [(one.digest if is_digest else one).to_line() for one in sessions]
+            commit: [(session.digest if is_digest else session).to_line() for session in sessions]
             for commit, sessions in self.by_commit.items()
         }
 
