@@ -96,11 +96,11 @@ def summary_of(run: RunRecorder, outcome: str = "pass", exit_code: int = 0) -> S
 
 def record_a_review(run: RunRecorder) -> None:
     """What a small review records, up to its seal."""
-    run.patch(b"--- a/pay.py\n+++ b/pay.py\n@@ -1 +1 @@\n-old\n+new\n")
-    run.content("before", b"old\n", "pay.py")
-    run.content("after", b"new\n", "pay.py")
-    run.content("after", b"long line\n" * 2000, "long.txt")
-    run.content("after", bytes(range(256)), "logo.png")
+    run.keep_patch(b"--- a/pay.py\n+++ b/pay.py\n@@ -1 +1 @@\n-old\n+new\n")
+    run.keep_content("before", b"old\n", "pay.py")
+    run.keep_content("after", b"new\n", "pay.py")
+    run.keep_content("after", b"long line\n" * 2000, "long.txt")
+    run.keep_content("after", bytes(range(256)), "logo.png")
     run.event("node.added", "checks", kind="checks")
     run.event("node.status", "checks", status="DONE")
     run.event("node.added", "judge-quality", kind="judge")

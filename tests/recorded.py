@@ -42,7 +42,7 @@ def begun(root: Path, at: datetime = START, kind: Kind = Kind()) -> RunRecorder:
     """A run that is being written."""
     run = open_store(root, OneSecretRedactor(), Clock()).begin(kind.key, at, {})
     for content in kind.contents:
-        run.content("after", content, "pay.py")
+        run.keep_content("after", content, "pay.py")
     return run
 
 

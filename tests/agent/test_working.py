@@ -354,7 +354,9 @@ def held(place: Path, model, environ, *, budget=1.0, **changes):
 
 def made_of(tree: Path):
     def made(record):
-        sides = {path: record.content("after", (tree / path).read_bytes()) for path in files(tree)}
+        sides = {
+            path: record.keep_content("after", (tree / path).read_bytes()) for path in files(tree)
+        }
         changed = tuple(
             TurnFile(path=path, change_type="added", after=kept) for path, kept in sides.items()
         )

@@ -46,9 +46,9 @@ def review(root: Path) -> RunRecorder:
 
 def record(run: RunRecorder) -> None:
     """A small review, but with every kind of file."""
-    run.patch(b"--- a\n+++ b\n")
-    run.content("before", b"old\n", "a")
-    run.content("after", b"new\n" * 4000, "a")
+    run.keep_patch(b"--- a\n+++ b\n")
+    run.keep_content("before", b"old\n", "a")
+    run.keep_content("after", b"new\n" * 4000, "a")
     run.event("node.added", "judge", kind="judge")
     turn = run.turn("judge")
     turn.event({"type": "message", "role": "user", "content": "?"})
@@ -243,7 +243,7 @@ def test_a_bundle_that_is_deleted_while_it_is_written_is_lost_not_sealed(tmp_pat
     run = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     subprocess.run(["rm", "-rf", str(tmp_path / ".vibe-artifacts")], check=True)
     run.event("log.mark")
-    run.content("after", b"new\n")
+    run.keep_content("after", b"new\n")
     run.seal(summary_of(run))
     assert run.lost is not None
     assert_heals(tmp_path)

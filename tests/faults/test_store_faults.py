@@ -46,7 +46,7 @@ def broken(root: Path) -> None:
     review(root)
     one = review(root)
     two = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {})
-    two.content("after", b"new\n" * 4000, "a")
+    two.keep_content("after", b"new\n" * 4000, "a")
     two.event("node.added", "judge", kind="judge")
     two.close()
     (one.directory / "run.json").unlink()

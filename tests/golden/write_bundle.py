@@ -81,7 +81,7 @@ def _turns(run: RunRecorder) -> None:
         {"type": "todo", "action": "add", "text": "charge the new price", "status": "pending"}
     )
     fixer.event({"type": "todo", "action": "update", "text": "1", "status": "completed"})
-    before, after = fixer.content("before", b"old\n"), fixer.content("after", b"new\n")
+    before, after = fixer.keep_content("before", b"old\n"), fixer.keep_content("after", b"new\n")
     file = TurnFile(
         path="pay.py", change_type="modified", added=1, deleted=1, before=before, after=after
     )
@@ -161,11 +161,11 @@ def write(directory: Path) -> None:
         run = open_store(Path(name), OneSecretRedactor(), Clock()).begin(
             KEY, START, {"workflow": "review", "mode": "review"}
         )
-        run.patch(PATCH)
-        run.content("before", b"old\n", "pay.py")
-        run.content("after", b"new\n", "pay.py")
-        run.content("after", b"a long line\n" * 1000, "long.txt")
-        run.content("after", bytes(range(256)), '"caf\\351"')
+        run.keep_patch(PATCH)
+        run.keep_content("before", b"old\n", "pay.py")
+        run.keep_content("after", b"new\n", "pay.py")
+        run.keep_content("after", b"a long line\n" * 1000, "long.txt")
+        run.keep_content("after", bytes(range(256)), '"caf\\351"')
         run.event("node.added", "judge-quality", kind="judge")
         run.event("node.added", "fix", kind="agent")
         run.event("edge.added", **{"from": "judge-quality", "to": "fix"})

@@ -56,10 +56,10 @@ def write(
         path = path_of(number, attack)
         before, after = _contents(number, lines, attack)
         patch += _patch(path, before, after)
-        run.content("before", before.encode(), path)
-        run.content("after", after.encode(), path)
+        run.keep_content("before", before.encode(), path)
+        run.keep_content("after", after.encode(), path)
         told.append(changed(path, edits, edits))
-    run.patch(patch)
+    run.keep_patch(patch)
     run.event("node.added", "judge-quality", kind="judge")
     run.event("node.added", "fix", kind="agent", agent=f"fixer{attack}")
     run.event("edge.added", **{"from": "judge-quality", "to": "fix"})
@@ -177,7 +177,7 @@ def _agent(run: RunRecorder, calls: int, attack: str) -> None:
         turn.event(event)
         for hook in hooks:
             turn.hook(hook)
-    before, after = turn.content("before", b"old\n"), turn.content("after", b"new\n")
+    before, after = turn.keep_content("before", b"old\n"), turn.keep_content("after", b"new\n")
     file = TurnFile(
         path="repaired.py", change_type="modified", added=1, deleted=1, before=before, after=after
     )

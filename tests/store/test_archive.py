@@ -134,7 +134,7 @@ def test_the_same_runs_make_the_same_archive(tmp_path: Path, run: RunRecorder) -
 
 def test_long_names_of_nodes_travel(tmp_path: Path, store: Store, other: Path) -> None:
     run = store.begin(KEY, START, {})
-    run.turn("n" * 128).content("after", b"x\n")
+    run.turn("n" * 128).keep_content("after", b"x\n")
     run.seal(summary_of(run))
     import_bundles(other, exported(tmp_path), NOW)
     assert find_run(other).state == "sealed"

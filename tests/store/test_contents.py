@@ -35,7 +35,7 @@ def test_a_content_is_named_by_its_hash_and_kind(
 ) -> None:
     raw = data.encode() if isinstance(data, str) else data
     run = store.begin(KEY, START, {})
-    assert run.content("after", raw) == sha256(raw)
+    assert run.keep_content("after", raw) == sha256(raw)
     (place,) = (run.directory / "files/after").iterdir()
     assert place.name == sha256(raw) + suffix
     stored = place.read_bytes()
@@ -44,7 +44,7 @@ def test_a_content_is_named_by_its_hash_and_kind(
 
 
 def test_the_hash_is_of_the_redacted_bytes(store: Store) -> None:
-    assert store.begin(KEY, START, {}).content("after", f"pw={SECRET}".encode()) == sha256(
+    assert store.begin(KEY, START, {}).keep_content("after", f"pw={SECRET}".encode()) == sha256(
         b"pw=[redacted]"
     )
 
@@ -52,7 +52,9 @@ def test_the_hash_is_of_the_redacted_bytes(store: Store) -> None:
 def test_events_tell_of_stored_contents_in_the_order_in_which_they_came(store: Store) -> None:
     run = store.begin(KEY, START, {})
     contents = [bytes([65 + number]) * (20_000 if number % 3 else 10) for number in range(50)]
-    expected = [run.content("after", data, f"{number}.txt") for number, data in enumerate(contents)]
+    expected = [
+        run.keep_content("after", data, f"{number}.txt") for number, data in enumerate(contents)
+    ]
     run.event("log.mark")
     lines = [
         json.loads(line) for line in (run.directory / "events.ndjson").read_bytes().splitlines()
@@ -70,7 +72,7 @@ def test_of_more_than_ten_million_bytes_only_hash_and_size_are_kept(
 ) -> None:
     data = b"x" * (10_000_000 + limit_passed)
     run = store.begin(KEY, START, {})
-    assert run.content("after", data, "big.txt") == sha256(data)
+    assert run.keep_content("after", data, "big.txt") == sha256(data)
     run.event("log.mark")
     line = (run.directory / "events.ndjson").read_bytes().splitlines()[-2].decode()
     assert f'"size":{len(data)}' in line

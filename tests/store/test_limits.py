@@ -58,8 +58,8 @@ def test_what_is_too_large_with_its_placeholders_is_kept_by_hash_and_size(tmp_pa
     run = open_store(tmp_path, Grow(), Clock()).begin(
         KEY, START, {"change": {"before": "", "after": "t" * 40}}
     )
-    digest = run.content("after", NEARLY, "a.txt")
-    run.patch(
+    digest = run.keep_content("after", NEARLY, "a.txt")
+    run.keep_patch(
         b"diff --git a/a.txt b/a.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+a\n"
     )
     run.seal(with_files(run, ["a.txt"]))
@@ -84,9 +84,9 @@ def test_two_paths_shown_by_one_placeholder_stay_two_files(store: Store) -> None
     run = store.begin(KEY, START, {})
     section = "diff --git a/{0}.txt b/{0}.txt\nnew file mode 100644\n--- /dev/null\n+++ b/{0}.txt\n@@ -0,0 +1{1} @@\n{2}"
     patch = section.format(SECRET, "", "+same\n") + section.format(SECRET, ",2", "+same2\n+more\n")
-    run.patch(patch.encode())
-    run.content("after", b"same\n", f"{SECRET}.txt")
-    run.content("after", b"same2\nmore\n", f"{SECRET}.txt")
+    run.keep_patch(patch.encode())
+    run.keep_content("after", b"same\n", f"{SECRET}.txt")
+    run.keep_content("after", b"same2\nmore\n", f"{SECRET}.txt")
     run.seal(with_files(run, ["[redacted].txt", "[redacted].txt"]))
     one, two = read_bundle(run.directory).files.changed()
     assert [file.after.text() for file in (one, two) if file.after] == ["same\n", "same2\nmore\n"]

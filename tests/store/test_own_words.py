@@ -50,9 +50,9 @@ def record(root: Path, environ: dict[str, str]) -> RunRecorder:
         "definitions": {".vibe-gate/gate.toml": "e" * 64},
     }
     run = open_store(root, Redactor(environ), Clock()).begin(KEY, START, about)
-    run.patch(b"diff --git a/pay.py b/pay.py\n")
-    run.content("before", b"old\n", "pay.py")
-    run.content("after", b"new\n", "pay.py")
+    run.keep_patch(b"diff --git a/pay.py b/pay.py\n")
+    run.keep_content("before", b"old\n", "pay.py")
+    run.keep_content("after", b"new\n", "pay.py")
     run.event("node.added", "judge-quality", kind="judge")
     run.event("node.added", "fix", kind="agent")
     run.event("edge.added", **{"from": "judge-quality", "to": "fix"})
@@ -156,10 +156,10 @@ class Stumbles(OneSecretRedactor):
 
 WAYS = {
     "event": lambda run: run.event("log.mark", message="stumble"),
-    "patch": lambda run: run.patch(b"stumble"),
-    "content": lambda run: run.content("after", b"stumble", "a"),
-    "path": lambda run: (run.content("after", b"x", "stumble"), run.event("log.mark")),
-    "turn's content": lambda run: run.turn("a").content("after", b"stumble"),
+    "patch": lambda run: run.keep_patch(b"stumble"),
+    "content": lambda run: run.keep_content("after", b"stumble", "a"),
+    "path": lambda run: (run.keep_content("after", b"x", "stumble"), run.event("log.mark")),
+    "turn's content": lambda run: run.turn("a").keep_content("after", b"stumble"),
     "turn's end": lambda run: run.turn("a").seal(Ended(detail="stumble")),
     "turn's denial": lambda run: run.turn("a").seal(
         Ended(permission_denials=[{"tool_use_id": "stumble"}])

@@ -62,8 +62,8 @@ def test_run_json_says_what_the_run_is_about_and_is_redacted(store: Store) -> No
         "prompt": "the password is [redacted]",
         "budgets": {"max_cost_usd": 0.5},
     }
-    run.describe(versions={"a": "1"}, questions={})
-    run.describe(versions={"b": "2"}, questions={"q/x": f"Is it {SECRET}?"})
+    run.add_to_run_document(versions={"a": "1"}, questions={})
+    run.add_to_run_document(versions={"b": "2"}, questions={"q/x": f"Is it {SECRET}?"})
     assert document(run.directory / "run.json") == about | {
         "versions": {"a": "1", "b": "2"},
         "questions": {"q/x": "Is it [redacted]?"},
@@ -103,14 +103,14 @@ def test_many_contents_are_in_the_log_in_their_order_and_before_what_follows_the
 ) -> None:
     run = store.begin(KEY, START, {})
     for number in range(600):
-        run.content("after", b"%d\n" % (number % 500), f"file-{number}")
+        run.keep_content("after", b"%d\n" % (number % 500), f"file-{number}")
     assert run.read().state == "running"
     lines = log(run.directory / "events.ndjson")
     assert [line["seq"] for line in lines] == list(range(1, 602))
     assert [line["data"]["path"] for line in lines[1:]] == [
         f"file-{number}" for number in range(600)
     ]
-    run.content("before", b"last\n", "last")
+    run.keep_content("before", b"last\n", "last")
     run.event("log.mark", mark="m")
     assert [line["type"] for line in log(run.directory / "events.ndjson")[-2:]] == [
         "artifact.written",
@@ -135,7 +135,7 @@ def test_a_deadline_that_interrupts_recording_ends_the_review_and_not_the_record
         store.begin(KEY, START, {"first": "milliseconds"})
     run = store.begin(KEY, START, {})
     with pytest.raises(InfrastructureError, match="deadline"):
-        run.content("after", b"new\n", "a")
+        run.keep_content("after", b"new\n", "a")
     assert run.lost is None
     run.abandon("The deadline was reached.")
     assert log(run.directory / "events.ndjson")[-1]["data"] == {
@@ -389,8 +389,8 @@ def test_straggling_threads_find_a_sealed_run_closed(store: Store) -> None:
     turn.hook({})
     turn.seal(Ended())
     run.event("log.mark")
-    run.patch(b"late")
-    assert run.content("after", b"late") is None
+    run.keep_patch(b"late")
+    assert run.keep_content("after", b"late") is None
     assert run.turn("judge-quality").relative == ""
     run.abandon("late")
     assert tree(run.directory) == before

@@ -120,7 +120,7 @@ def test_torn_lines_and_unfinished_files_are_gone(store, killed, tmp_path):
 
 def test_a_content_that_a_kill_left_torn_is_untidy_and_written_again(store, tmp_path):
     run = store.begin(KEY, START, {})
-    digests = [run.content("after", b"kept\n", "a"), hashlib.sha256(b"torn\n").hexdigest()]
+    digests = [run.keep_content("after", b"kept\n", "a"), hashlib.sha256(b"torn\n").hexdigest()]
     run.close()
     (run.directory / f"files/after/{digests[1]}.txt").write_bytes(b"to")
     (torn,) = (
@@ -132,7 +132,8 @@ def test_a_content_that_a_kill_left_torn_is_untidy_and_written_again(store, tmp_
         f"{digests[0]}.txt"
     ]
     assert [
-        again.content("after", data, path) for data, path in ((b"kept\n", "a"), (b"torn\n", "b"))
+        again.keep_content("after", data, path)
+        for data, path in ((b"kept\n", "a"), (b"torn\n", "b"))
     ] == digests
     again.seal(summary_of(again))
     assert verify_bundles(tmp_path, Provenance(START)).problems == ()
@@ -140,7 +141,7 @@ def test_a_content_that_a_kill_left_torn_is_untidy_and_written_again(store, tmp_
 
 def test_a_content_that_the_log_names_and_that_was_altered_is_corrupt_and_stays(store, tmp_path):
     run = store.begin(KEY, START, {})
-    run.content("after", b"kept\n", "a")
+    run.keep_content("after", b"kept\n", "a")
     run.close()
     (kept,) = (run.directory / "files/after").iterdir()
     kept.write_bytes(b"other\n")

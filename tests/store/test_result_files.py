@@ -66,14 +66,14 @@ def reviewed(repository: Path, tmp_path: Path) -> RunResult:
     run = open_store(tmp_path / "store", OneSecretRedactor(), Clock()).begin(KEY, START, {})
     with open_repository(repository, dict(os.environ)) as opened:
         change = opened.change(Selection("commit"))
-        run.patch(opened.patch(change))
+        run.keep_patch(opened.patch(change))
         for file in change.files:
             if file.before is not None:
-                run.content(
+                run.keep_content(
                     "before", opened.read(file.before), paths.quote(file.old_path or file.path)
                 )
             if file.after is not None:
-                run.content("after", opened.read(file.after), file.shown_path)
+                run.keep_content("after", opened.read(file.after), file.shown_path)
     files = tuple(
         ChangedFile(
             path=file.shown_path, old_path=paths.quote(file.old_path) if file.old_path else None,
@@ -200,7 +200,7 @@ def turn_with(store: Store, before: bytes | None, after: bytes) -> RunResult:
     run = store.begin(KEY, START, {})
     turn = run.turn("fix")
     sides = {
-        side: turn.content(side, data)
+        side: turn.keep_content(side, data)
         for side, data in (("before", before), ("after", after))
         if data is not None
     }

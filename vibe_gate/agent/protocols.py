@@ -28,7 +28,7 @@ class TurnRecord(SessionRecord, Protocol):
     relative: str
     """Its folder in the run's bundle; "" if it is not recorded."""
 
-    def content(self, side: Side, data: bytes) -> Content | None:
+    def keep_content(self, side: Side, data: bytes) -> Content | None:
         """Keep one side of a file that the agent changed; None if the turn is not recorded."""
 
     def seal(self, result: TurnResult) -> None:

@@ -260,7 +260,7 @@ def run_checks(
             for finding in _findings_of(result, answer):
                 raised_by.setdefault(finding, []).append(rubric.id)
     if commands.printed:
-        run.record.output("".join(commands.printed).encode("utf-8", "replace"))
+        run.record.keep_output("".join(commands.printed).encode("utf-8", "replace"))
     run.record.event("node.status", node, status="DONE")
     findings: list[RawFinding] = []
     repairs: list[FileDiff] = []

@@ -94,7 +94,7 @@ class ModelAccess:
         scratch.remove_abandoned()
         self.folder = self._resources.enter_context(scratch.private_folder("run"))
         self._agent_environment = agent_environment_from(run.environment.variables)
-        run.record.describe(
+        run.record.add_to_run_document(
             versions=program_versions(self._agent_environment.search_path, self.folder)
         )
         earlier = run.record.earlier.cost if run.record.earlier else Cost()

@@ -61,7 +61,7 @@ async def judge(
     questions = questions_of(facts, facts.gate.default_model(run.environment))
     if model.wire.mode == "record" and not all(may_leave(question.shown) for question in questions):
         raise UsageError(NO_CASSETTE)
-    run.record.describe(shown=_shown_prompts(questions))
+    run.record.add_to_run_document(shown=_shown_prompts(questions))
     cache = VoteCache(repository, run, model.wire, force=request.force)
     cache.find(questions)
     open_questions = [question for question in questions if cache.answer_to(question) is None]

@@ -107,7 +107,7 @@ class Prover:
         status, reason = counterexample.weigh_obligation(status, reason, obligation)
         redact = self._run.redactor.text
         visible_output = show_block("".join(outputs))  # a person prints it on a terminal
-        self._run.record.counterexample(
+        self._run.record.keep_counterexample(
             counterexample.name_test_file(path, test),
             test.encode(errors="replace"),
             visible_output.encode(errors="replace"),

@@ -126,7 +126,7 @@ def conclude_run(
     patch = tree.repository.patch(agents_change) if agents_change else b""
     keep_contents(tree.repository, change, run)
     if patch:
-        run.record.made(patch)
+        run.record.keep_agents_patch(patch)
     verdicts = [result.verdict for result in stages.graph.results if result.verdict]
     current_verdicts = _current_verdicts(verdicts, stages, reviewing=reviewing)
     stale_verdicts = [] if reviewing else _not_judged_again(verdicts, current_verdicts)

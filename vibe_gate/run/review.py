@@ -322,7 +322,7 @@ async def reach_verdict(
         answers_counted = recount_fails(answers_counted, fails, answers)
     with run.deadline.interrupting():
         verdict = verdict_of(answers_counted, waivers, changed_since(change))
-        run.record.describe(questions=answered_questions(verdict))
+        run.record.add_to_run_document(questions=answered_questions(verdict))
         return verdict
 
 

@@ -68,7 +68,7 @@ def open_run(
         place = {"worktree": world.worktree} if world.worktree else {}
         record = world.store.begin(key, world.clock(), about(facts, {**more, **place}))
         world.state.begun.note_run(
-            record.run_id, world.worktree, resume_request(record.about() or {})
+            record.run_id, world.worktree, resume_request(record.read_run_document() or {})
         )
     return RunContext(**asdict(world), record=record, deadline=deadline, meter=meter)
 
@@ -114,10 +114,10 @@ def keep_contents(
     )
     for side, version, path in sides:
         if version.size > LARGEST_CONTENT:
-            run.record.large_content(side, repository.digest(version), version.size, path)
+            run.record.keep_large_content(side, repository.digest(version), version.size, path)
         else:
-            run.record.content(side, next(contents), path)
-    run.record.patch(repository.patch(change))
+            run.record.keep_content(side, next(contents), path)
+    run.record.keep_patch(repository.patch(change))
 
 
 def issuer_of(

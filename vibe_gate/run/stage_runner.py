@@ -228,7 +228,7 @@ class Stages:
         """
         if self.model.wire.mode == "record":
             raise UsageError(_NO_CASSETTE)
-        self.run.record.describe(shown={"session": PRIVATE})
+        self.run.record.add_to_run_document(shown={"session": PRIVATE})
         self.turns.private = True
 
     def _ended(self, result: StageResult, status: str, how: str = "") -> StageResult:

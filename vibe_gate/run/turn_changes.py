@@ -56,7 +56,7 @@ class TurnChanges:
                 return None
             if version.size > LARGEST_CONTENT:
                 return Content(sha256=repository.digest(version), size=version.size)
-            return record.content(side, repository.read(version))
+            return record.keep_content(side, repository.read(version))
 
         return TurnFile(
             path=file.shown_path,

@@ -23,7 +23,8 @@ They are made of these:
 
     folder           directories held open, no links   ndjson_log       NDJSON of whole lines, and its locks
     bundle_names     which names a bundle may hold     store_folder     the folder itself, opened or made
-    contents         files/ of a bundle                bundle_location  where a bundle is, what its seal says
+    bundle_location  where a bundle is, and its logs   bundle_seal      what a run's seal vouches for
+    contents         files/ of a bundle
     recording_status a failure ends the record alone   run_reopening    a run whose writer died goes on
     turn_recorder    one turn of a session, written    turn_summary     the turn's document, its tool calls
     database/        the tables of state.db            answer_cache     answers of this clone and of the team

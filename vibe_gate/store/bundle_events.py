@@ -39,63 +39,64 @@ _SUBAGENT_TOOLS = frozenset({"Agent", "Task"})
 
 
 class Message(Struct, frozen=True):
-    """One message. `summary` is its first 120 characters on one line, or the tool and its input;
-    `ts` in milliseconds.
-
-    `turn` is the folder of the message's turn in its run, "" if the bundle is a turn's own.
-    """
+    """One message."""
 
     role: Role
     summary: str
+    """Its first 120 characters on one line, or the tool and its input."""
     ts: int
+    """Milliseconds since 1970."""
     turn: str
-    _line: Reload
+    """The folder of the message's turn in its run, "" if the bundle is a turn's own."""
+    _reload: Reload
 
     def load(self) -> dict[str, Any]:
         """The message as it was recorded, whole. StorageError, IntegrityError."""
-        return self._line()
+        return self._reload()
 
 
 def messages_of(turn: BundleLocation) -> Iterator[Message]:
     """The messages of one turn. StorageError, IntegrityError."""
-    for event, line in turn.records(bundle_names.EVENTS):
+    for event, reload in turn.records(bundle_names.EVENTS):
         if event.get("type") == "message":
-            role: Role = next((known for known in ROLES if known == event.get("role")), "system")
-            yield Message(
-                role, escape.show_text(_summary(event)), _number(event, "ts"), turn.inside, line
-            )
+            summary = escape.show_text(_summarize(event))
+            yield Message(_role_of(event), summary, _integer(event, "ts"), turn.inside, reload)
 
 
-def _summary(event: Record) -> str:
+def _role_of(event: Record) -> Role:
+    for role in ROLES:
+        if event.get("role") == role:
+            return role
+    return "system"
+
+
+def _summarize(event: Record) -> str:
     for name in ("content", "thinking", "result", "block"):
-        said = event.get(name)
-        match said:
-            case str() if said:
-                return _short(said)
+        content = event.get(name)
+        match content:
+            case str() if content:
+                return _shorten(content)
             case [{"text": str(text)}, *_]:
-                return _short(text)
-            case _ if said:
-                return _short(json.dumps(said))
+                return _shorten(text)
+            case _ if content:
+                return _shorten(json.dumps(content))
     tool = event.get("tool")
-    return _short(f"{tool} {json.dumps(event.get('input'))}") if isinstance(tool, str) else ""
+    if not isinstance(tool, str):
+        return ""
+    return _shorten(f"{tool} {json.dumps(event.get('input'))}")
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     """On one line, cut."""
     return " ".join(text[: SUMMARY_CHARACTERS * 4].split())[:SUMMARY_CHARACTERS]
 
 
 class CapturedCall(Struct, frozen=True):
-    """One tool call. Times are milliseconds since 1970.
-
-    `ok`: it ended well. `agent_id` names the subagent that made the call, "" for the
-    main one; `parent_tool_use_id` the call that started that subagent, "" if not known.
-    `hook_ref` counts lines of hooks.ndjson from 0; `turn` is the folder of the call's turn in its
-    run.
-    """
+    """One tool call. Times are milliseconds since 1970."""
 
     name: str
     ok: bool
+    """Whether it ended well."""
     state: CallEnding
     started_at: int
     ended_at: int | None
@@ -103,10 +104,13 @@ class CapturedCall(Struct, frozen=True):
     hook_ref: HookRef
     tool_use_id: str
     agent_id: str
+    """The subagent that made the call, "" for the main agent."""
     parent_tool_use_id: str
+    """The call that started that subagent, "" if it is not known."""
     turn: str
-    _start: Reload | None
-    _end: Reload | None
+    """The folder of the call's turn in its run."""
+    _reload_start: Reload | None
+    _reload_end: Reload | None
 
     def __repr__(self) -> str:
         return f"<CapturedCall {escape.safe(self.name)} {self.state}>"
@@ -115,22 +119,24 @@ class CapturedCall(Struct, frozen=True):
         """The tool's input as its hook had it, None if no hook was captured. StorageError,
         IntegrityError.
         """
-        line = self._start or self._end
-        return line().get("tool_input") if line else None
+        reload = self._reload_start or self._reload_end
+        return reload().get("tool_input") if reload else None
 
     @property
     def cwd(self) -> str:
         """Where the agent was when it made the call, "" if no hook said it. StorageError,
         IntegrityError.
         """
-        line = self._start or self._end
-        return text_of(line(), "cwd") if line else ""
+        reload = self._reload_start or self._reload_end
+        return text_of(reload(), "cwd") if reload else ""
 
     def response(self) -> Any:  # noqa: ANN401 - any JSON
         """The tool's response, or its error as text; None without an end. StorageError,
         IntegrityError.
         """
-        end = self._end() if self._end else {}
+        if self._reload_end is None:
+            return None
+        end = self._reload_end()
         return end.get("tool_response", end.get("error"))
 
 
@@ -140,7 +146,8 @@ class Tools(Struct, frozen=True):
     _all: tuple[CapturedCall, ...]
 
     def __repr__(self) -> str:
-        return f"<Tools {escape.safe(', '.join(call.name for call in self._all)) or 'none called'}>"
+        names = escape.safe(", ".join(call.name for call in self._all))
+        return f"<Tools {names or 'none called'}>"
 
     def all(self) -> list[CapturedCall]:
         """Every call."""
@@ -168,48 +175,58 @@ class Tools(Struct, frozen=True):
 
 
 class _HookLine(Struct, frozen=True):
-    """A line of hooks.ndjson: its mark for the correlation, and what it says of subagents."""
+    """A line of hooks.ndjson."""
 
     mark: HookMark
-    line: Reload
+    """What the correlation needs of it."""
+    reload: Reload
     agent_id: str
-    parent: str
-    started_agent: str
+    """The subagent in which it happened, "" in the main agent."""
+    parent_tool_use_id: str
+    """The call that started that subagent, "" if the line does not say it."""
+    started_agent_id: str
+    """The subagent that the call started, "" if it started none."""
 
 
 def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[CapturedCall]:
     """The calls of one turn. `missing` are the events that its summary misses, None while it has no
     summary.
     """
-    hooks = list(_hooks(turn))
+    hooks = list(_read_hooks(turn))
     calls, _ = correlate_hooks((hook.mark for hook in hooks), ())
-    parents = {hook.started_agent: hook.mark.tool_use_id for hook in hooks if hook.started_agent}
-    denied = _denied(turn) if missing is None else frozenset()
-    found = []
+    starting_calls = {}
+    for hook in hooks:
+        if hook.started_agent_id:
+            starting_calls[hook.started_agent_id] = hook.mark.tool_use_id
+    is_over = missing is not None
+    denied_calls = frozenset() if is_over else _read_denied_calls(turn)
+    captured_calls = []
     for call in calls:
-        start, end = (
-            None if seq is None else hooks[seq] for seq in (call.hook_ref.pre, call.hook_ref.post)
-        )
+        start = None if call.hook_ref.pre is None else hooks[call.hook_ref.pre]
+        end = None if call.hook_ref.post is None else hooks[call.hook_ref.post]
         first = start or end
         assert first is not None, "a call has a start or an end"
-        used = first.mark.tool_use_id
-        is_denied = used in denied if missing is None else f"PostToolUse {used}" not in missing
-        found.append(
+        tool_use_id = first.mark.tool_use_id
+        is_denied = tool_use_id in denied_calls
+        if missing is not None:
+            is_denied = f"PostToolUse {tool_use_id}" not in missing
+        parent = first.parent_tool_use_id or starting_calls.get(first.agent_id, "")
+        captured_calls.append(
             CapturedCall(
                 **asdict(call),
-                state=_state(call, is_denied, missing is not None),
-                tool_use_id=used,
+                state=_ending_of(call, is_denied, is_over),
+                tool_use_id=tool_use_id,
                 agent_id=first.agent_id,
-                parent_tool_use_id=first.parent or parents.get(first.agent_id, ""),
+                parent_tool_use_id=parent,
                 turn=turn.inside,
-                _start=start.line if start else None,
-                _end=end.line if end else None,
+                _reload_start=start.reload if start else None,
+                _reload_end=end.reload if end else None,
             )
         )
-    return found
+    return captured_calls
 
 
-def _state(call: ToolCall, is_denied: bool, is_over: bool) -> CallEnding:
+def _ending_of(call: ToolCall, is_denied: bool, is_over: bool) -> CallEnding:
     if call.hook_ref.pre is None:
         return "orphan-post"
     if call.hook_ref.post is not None:
@@ -219,55 +236,67 @@ def _state(call: ToolCall, is_denied: bool, is_over: bool) -> CallEnding:
     return "missing-post" if is_over else "in-progress"
 
 
-def _denied(turn: BundleLocation) -> frozenset[str]:
+def _read_denied_calls(turn: BundleLocation) -> frozenset[str]:
     """Ids of calls that permissions refused, by the session's result; none before there is one."""
-    denied: set[str] = set()
+    denied_calls: set[str] = set()
     for event, _ in turn.records(bundle_names.EVENTS):
         denials = event.get("permission_denials") if event.get("type") == "result" else None
-        if isinstance(denials, list):
-            denied.update(
-                str(denial.get("tool_use_id")) for denial in denials if isinstance(denial, dict)
-            )
-    return frozenset(denied)
+        for denial in denials if isinstance(denials, list) else ():
+            if isinstance(denial, dict):
+                denied_calls.add(str(denial.get("tool_use_id")))
+    return frozenset(denied_calls)
 
 
-def _hooks(turn: BundleLocation) -> Iterator[_HookLine]:
-    for number, (event, line) in enumerate(turn.records(bundle_names.HOOKS)):
-        hook, used, tool = (text_of(event, name) for name in ("hook", "tool_use_id", "tool_name"))
-        mark = HookMark(number, _number(event, "ts"), hook, used, tool)
+def _read_hooks(turn: BundleLocation) -> Iterator[_HookLine]:
+    for number, (event, reload) in enumerate(turn.records(bundle_names.HOOKS)):
+        tool = text_of(event, "tool_name")
+        mark = HookMark(
+            seq=number,
+            ts=_integer(event, "ts"),
+            hook=text_of(event, "hook"),
+            tool_use_id=text_of(event, "tool_use_id"),
+            tool_name=tool,
+        )
         response = event.get("tool_response") if tool in _SUBAGENT_TOOLS else None
-        started = text_of(response, "agentId") if isinstance(response, dict) else ""
         yield _HookLine(
-            mark, line, text_of(event, "agent_id"), text_of(event, "parent_tool_use_id"), started
+            mark=mark,
+            reload=reload,
+            agent_id=text_of(event, "agent_id"),
+            parent_tool_use_id=text_of(event, "parent_tool_use_id"),
+            started_agent_id=text_of(response, "agentId") if isinstance(response, dict) else "",
         )
 
 
 class TimelineEvent(Struct, frozen=True):
-    """One event. `ts` in milliseconds since 1970, `seq` its number in its log, `type` what it is.
-
-    `source` says which log: "run" (node.status ...), "sdk" (message, usage, todo ...) or "hook"
-    (PreToolUse ...).
-    `turn` is the folder of its turn in the run, "" in a turn's own timeline. A message has a
-    `role`, a hook the `agent_id` of the subagent that it happened in, an event of a run a
-    `node_id`. `text` is the beginning of a message, on one line and as it was recorded.
-    """
+    """One event."""
 
     source: Literal["run", "sdk", "hook"]
+    """Which log has it: the run's (node.status ...), the SDK's stream (message, usage, todo ...) or
+    the hooks' (PreToolUse ...).
+    """
     seq: int
+    """Its number in its log."""
     ts: int
+    """Milliseconds since 1970."""
     type: str
+    """What kind of event it is."""
     turn: str
-    _line: Reload
+    """The folder of its turn in the run, "" in a turn's own timeline."""
+    _reload: Reload
     tool: str = ""
     tool_use_id: str = ""
     role: str = ""
+    """Of a message."""
     agent_id: str = ""
+    """Of a hook: the subagent that it happened in."""
     node_id: str = ""
+    """Of an event of a run."""
     text: str = ""
+    """The beginning of a message, on one line and as it was recorded."""
 
     def load(self) -> dict[str, Any]:
         """The whole event. StorageError, IntegrityError."""
-        return self._line()
+        return self._reload()
 
 
 class Timeline(Struct, frozen=True):
@@ -296,45 +325,62 @@ class Timeline(Struct, frozen=True):
 
     def _logs(self) -> Iterator[Iterable[TimelineEvent]]:
         if self._run is not None:
-            yield _of_run(self._run)
+            yield _read_run_events(self._run)
         for turn in self._turns:
-            yield _of_turn(turn, "sdk")
+            yield _read_turn_events(turn, "sdk", bundle_names.EVENTS, "type", "tool")
         for turn in self._turns:
-            yield _of_turn(turn, "hook")
+            yield _read_turn_events(turn, "hook", bundle_names.HOOKS, "hook", "tool_name")
 
 
-def _of_run(bundle: BundleLocation) -> Iterator[TimelineEvent]:
-    for event, line in bundle.records(bundle_names.EVENTS):
+def _read_run_events(run: BundleLocation) -> Iterator[TimelineEvent]:
+    for event, reload in run.records(bundle_names.EVENTS):
+        seq = _integer(event, "seq")
         try:
             ts = bundle_names.to_milliseconds(datetime.fromisoformat(text_of(event, "ts")))
         except (ValueError, TypeError) as error:
-            why = f"the event {_number(event, 'seq')} has no time with a time zone"
-            raise corrupt_bundle_error(bundle.path(bundle_names.EVENTS), why) from error
-        node_id, data = text_of(event, "node_id"), event.get("data")
+            reason = f"the event {seq} has no time with a time zone"
+            raise corrupt_bundle_error(run.path(bundle_names.EVENTS), reason) from error
+        node_id = text_of(event, "node_id")
+        data = event.get("data")
         turn = text_of(data, "turn") if isinstance(data, dict) else ""
-        place = f"nodes/{node_id}/{turn}" if turn else ""
         yield TimelineEvent(
-            "run", _number(event, "seq"), ts, text_of(event, "type"), place, line, node_id=node_id
+            source="run",
+            seq=seq,
+            ts=ts,
+            type=text_of(event, "type"),
+            turn=f"nodes/{node_id}/{turn}" if turn else "",
+            _reload=reload,
+            node_id=node_id,
         )
 
 
-def _of_turn(turn: BundleLocation, source: Literal["sdk", "hook"]) -> Iterator[TimelineEvent]:
-    name, kind, tool = (
-        (bundle_names.EVENTS, "type", "tool")
-        if source == "sdk"
-        else (bundle_names.HOOKS, "hook", "tool_name")
-    )
-    for event, line in turn.records(name):
-        seq, ts = event.get("seq"), event.get("ts")
+def _read_turn_events(
+    turn: BundleLocation,
+    source: Literal["sdk", "hook"],
+    log_name: str,
+    type_field: str,
+    tool_field: str,
+) -> Iterator[TimelineEvent]:
+    for event, reload in turn.records(log_name):
+        seq = event.get("seq")
+        ts = event.get("ts")
         if not (isinstance(seq, int) and isinstance(ts, int)):
-            raise corrupt_bundle_error(turn.path(name), "a line is not an event")
-        texts = {other: text_of(event, other) for other in ("tool_use_id", "role", "agent_id")}
-        texts["text"] = _summary(event) if event.get("type") == "message" else ""
+            raise corrupt_bundle_error(turn.path(log_name), "a line is not an event")
         yield TimelineEvent(
-            source, seq, ts, text_of(event, kind), turn.inside, line, text_of(event, tool), **texts
+            source=source,
+            seq=seq,
+            ts=ts,
+            type=text_of(event, type_field),
+            turn=turn.inside,
+            _reload=reload,
+            tool=text_of(event, tool_field),
+            tool_use_id=text_of(event, "tool_use_id"),
+            role=text_of(event, "role"),
+            agent_id=text_of(event, "agent_id"),
+            text=_summarize(event) if event.get("type") == "message" else "",
         )
 
 
-def _number(event: Record, name: str) -> int:
+def _integer(event: Record, name: str) -> int:
     value = event.get(name)
     return value if isinstance(value, int) else 0

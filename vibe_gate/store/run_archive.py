@@ -23,8 +23,9 @@ from vibe_gate.domain.change import LARGEST_CONTENT
 from vibe_gate.domain.upkeep import WRONG, Imported, Problem
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import digest_file, parse_events
+from vibe_gate.store.bundle_location import parse_events
 from vibe_gate.store.bundle_names import part_of, walk_bundle
+from vibe_gate.store.bundle_seal import digest_file
 from vibe_gate.store.contents import GZIP_OVERHEAD
 from vibe_gate.store.folder import (
     LOCK,

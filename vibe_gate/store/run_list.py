@@ -30,7 +30,8 @@ from vibe_gate.domain.bundles import (
 )
 from vibe_gate.errors import UsageError
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import read_object, read_summary
+from vibe_gate.store.bundle_location import read_object
+from vibe_gate.store.bundle_seal import read_summary
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Lock
 from vibe_gate.store.store_folder import open_store_folder, unreadable_store_error

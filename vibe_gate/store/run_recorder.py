@@ -19,11 +19,8 @@ from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import (
-    digest_vouched_files,
-    parse_events,
-    require_possible_exit_code,
-)
+from vibe_gate.store.bundle_location import parse_events
+from vibe_gate.store.bundle_seal import digest_vouched_files, require_possible_exit_code
 from vibe_gate.store.contents import (
     Contents,
     CountingRedactor,
@@ -46,6 +43,10 @@ Attest = Callable[[Mapping[str, Any], Mapping[str, str]], bytes]
 not raise.
 """
 
+_LOST_WHILE_SEALING = (
+    "the deadline was reached, or git gave no answer, while the verdict was being written."
+)
+
 _LINES_AT_ONCE = 256  # of contents: so many files are in a killed run before its log names them
 
 
@@ -53,7 +54,10 @@ class RunParts:
     """What a recorded run holds open. `lock` says that the run is alive."""
 
     def __init__(self, folder: Folder, redact: CountingRedactor, clock: Clock, lock: Lock) -> None:
-        self.folder, self.redact, self.clock, self.lock = folder, redact, clock, lock
+        self.folder = folder
+        self.redact = redact
+        self.clock = clock
+        self.lock = lock
         self.log = Log(folder, bundle_names.EVENTS, first=1)
         self.contents = Contents(folder, redact)
 
@@ -78,7 +82,7 @@ class RunRecorder:
         """What a resumed run had come to."""
         self._nodes: set[str] = set()
         self._turns: list[TurnRecorder] = []
-        self._turns_of: Counter[str] = Counter()
+        self._turn_count_by_node: Counter[str] = Counter()
         self._prepared: list[Callable[[int], dict[str, Any]]] = []
         """Lines of contents that are kept, which go to the log with the next event."""
 
@@ -91,7 +95,7 @@ class RunRecorder:
         """What is recorded until now. StorageError, IntegrityError."""
         from vibe_gate.store.run_result import read_bundle  # few reviews look back
 
-        self._flushed()
+        self._flush_safely()
         return read_bundle(self.directory)
 
     @never_fails
@@ -111,22 +115,22 @@ class RunRecorder:
         self._append(parts, type, node_id, data)
 
     @never_fails
-    def patch(self, parts: RunParts, data: bytes) -> None:
+    def keep_patch(self, parts: RunParts, data: bytes) -> None:
         """Keep the reviewed change as change.patch."""
         self._place(parts, bundle_names.PATCH, redact_patch(data, parts.redact.data))
 
     @never_fails
-    def made(self, parts: RunParts, data: bytes) -> None:
+    def keep_agents_patch(self, parts: RunParts, data: bytes) -> None:
         """Keep what the run's agents changed as made.patch."""
         self._place(parts, bundle_names.MADE_PATCH, redact_patch(data, parts.redact.data))
 
     @never_fails
-    def output(self, parts: RunParts, data: bytes) -> None:
+    def keep_output(self, parts: RunParts, data: bytes) -> None:
         """Keep what the commands of checks printed as checks.log."""
         self._place(parts, bundle_names.CHECKS_LOG, parts.redact.data(data))
 
     @never_fails
-    def counterexample(self, parts: RunParts, name: str, test: bytes, printed: bytes) -> None:
+    def keep_counterexample(self, parts: RunParts, name: str, test: bytes, printed: bytes) -> None:
         """Keep a test that a fail brought, and what its runs printed, as counterexamples/NAME and
         NAME.log.
         """
@@ -134,60 +138,61 @@ class RunRecorder:
         for file, data in ((name, test), (f"{name}.log", printed)):
             safe = parts.redact.data(data)
             folder.place(bundle_names.require_folder_name(file, "a test's name"), safe)
-            about = {
+            artifact = {
                 "artifact": f"{bundle_names.COUNTEREXAMPLES}/{file}",
                 "sha256": sha256_of(safe),
                 "size": len(safe),
             }
-            self._append(parts, "artifact.written", None, about)
+            self._append(parts, "artifact.written", None, artifact)
 
     @never_fails
-    def content(self, parts: RunParts, side: Side, data: bytes, path: str = "") -> str:
+    def keep_content(self, parts: RunParts, side: Side, data: bytes, path: str = "") -> str:
         """Keep one side of a changed file; `path` as shown (`paths.quote`) goes into the event log.
 
         Returns the sha-256 of what is stored, of the bytes themselves above the
         size limit (nothing is stored then), or None if the run is not recorded.
         """
-        kept = parts.contents.keep(side, data)
-        self._prepare_content(parts, side, kept, path)
-        return kept.sha256
+        stored = parts.contents.keep(side, data)
+        self._prepare_content(parts, side, stored, path)
+        return stored.sha256
 
     @never_fails
-    def large_content(
+    def keep_large_content(
         self, parts: RunParts, side: Side, sha256: str, size: int, path: str = ""
     ) -> None:
-        """Name one side of a changed file that is above the size limit; `path` as of `content`."""
+        """Name one side of a changed file that is above the size limit; `path` as of `keep_content`."""
         self._prepare_content(parts, side, StoredFile(sha256, size, ""), path)
 
     @never_fails
-    def about(self, parts: RunParts) -> dict[str, Any]:
+    def read_run_document(self, parts: RunParts) -> dict[str, Any]:
         """What run.json says; None if the run is not recorded."""
         return parse_object(parts.folder.read(bundle_names.RUN))
 
     @never_fails
-    def describe(self, parts: RunParts, /, **known: Mapping[str, str]) -> None:
+    def add_to_run_document(self, parts: RunParts, /, **additions: Mapping[str, str]) -> None:
         """Add to objects of run.json what became known since the run began."""
-        more = {name: dict(values) for name, values in known.items() if values}
-        if more:
-            safe = unredacted_fields.redacted(more, unredacted_fields.ABOUT, parts.redact.value)
-            about = parse_object(parts.folder.read(bundle_names.RUN))
-            whole = about | {name: about.get(name, {}) | values for name, values in safe.items()}
-            parts.folder.place(bundle_names.RUN, encode_line(whole))
+        new_values = {name: dict(values) for name, values in additions.items() if values}
+        if not new_values:
+            return
+        safe = unredacted_fields.redacted(new_values, unredacted_fields.ABOUT, parts.redact.value)
+        document = parse_object(parts.folder.read(bundle_names.RUN))
+        for name, values in safe.items():
+            document[name] = document.get(name, {}) | values
+        parts.folder.place(bundle_names.RUN, encode_line(document))
 
     @property
     def has_turns(self) -> bool:
         """Whether an agent or a judge had a turn."""
-        return bool(self._turns_of)
+        return bool(self._turn_count_by_node)
 
     def turn(self, node_id: str) -> TurnRecorder:
         """Open the node's next turn, `nodes/<node id>/turn-001` and so on; appends turn.started."""
         bundle_names.require_folder_name(node_id, "a node id")
-        self._turns_of[node_id] += 1
-        number = self._turns_of[node_id]
+        self._turn_count_by_node[node_id] += 1
+        number = self._turn_count_by_node[node_id]
         self._begin_turn(node_id, number)
-        return self.begun_turn(node_id, number) or TurnRecorder(
-            self.run_id, node_id, number, None, self._status
-        )
+        turn = self.begun_turn(node_id, number)
+        return turn or TurnRecorder(self.run_id, node_id, number, None, self._status)
 
     def seal(self, summary: Summary, attest: Attest | None = None) -> Summary | None:
         """Append run.completed, write graph, sessions.json and the receipt, and summary.json last,
@@ -197,12 +202,12 @@ class RunRecorder:
         """
         with self._status.lock:
             try:
-                written = self._seal(summary, attest)
+                written_summary = self._seal(summary, attest)
             except GateError:  # the verdict stands: it was decided before
-                why = "the deadline was reached, or git gave no answer, while the verdict was being written."
-                self._status.lost, written = why, None
+                written_summary = None
+                self._status.lost = _LOST_WHILE_SEALING
             self.close()
-        return written
+        return written_summary
 
     def abandon(self, reason: str) -> None:
         """Mark the run as ended without a verdict: run.completed with `incomplete`, and never a
@@ -212,13 +217,14 @@ class RunRecorder:
         self.close()
 
     def close(self) -> None:
-        """Let go of the run's files and of its lock; nothing is written afterwards."""
+        """Close the run's files and release its lock; nothing is written afterwards."""
         with self._status.lock:
             for turn in self._turns:
                 turn.close()
-            self._flushed()
+            self._flush_safely()
             self._status.closed = True
-            parts, self._parts = self._parts, None
+            parts = self._parts
+            self._parts = None
             if parts is not None:
                 parts.log.close()
                 parts.lock.release()
@@ -232,18 +238,19 @@ class RunRecorder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self._status.closed:
-            reason = (
-                "the review ended without a verdict"
-                if kind is None
-                else f"the review ended by {kind.__name__}"
-            )
-            self.abandon("interrupted" if kind is KeyboardInterrupt else reason)
+        if self._status.closed:
+            return
+        if kind is None:
+            self.abandon("the review ended without a verdict")
+        elif kind is KeyboardInterrupt:
+            self.abandon("interrupted")
+        else:
+            self.abandon(f"the review ended by {kind.__name__}")
 
     def _place(self, parts: RunParts, name: str, safe: bytes) -> None:
         parts.folder.place(name, safe)
-        about = {"artifact": name, "sha256": sha256_of(safe), "size": len(safe)}
-        self._append(parts, "artifact.written", None, about)
+        artifact = {"artifact": name, "sha256": sha256_of(safe), "size": len(safe)}
+        self._append(parts, "artifact.written", None, artifact)
 
     def _append(
         self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]
@@ -252,20 +259,21 @@ class RunRecorder:
         self._flush(parts)
 
     def _flush(self, parts: RunParts) -> None:
-        prepared, self._prepared = self._prepared, []
+        prepared = self._prepared
+        self._prepared = []
         parts.log.append(*prepared)
 
-    _flushed = never_fails(_flush)
+    _flush_safely = never_fails(_flush)
 
-    def _prepare_content(self, parts: RunParts, side: Side, kept: StoredFile, path: str) -> None:
-        about = {
-            "artifact": kept.name,
-            "sha256": kept.sha256,
-            "size": kept.size,
+    def _prepare_content(self, parts: RunParts, side: Side, stored: StoredFile, path: str) -> None:
+        artifact = {
+            "artifact": stored.name,
+            "sha256": stored.sha256,
+            "size": stored.size,
             "side": side,
             "path": path,
         }
-        self._prepare(parts, "artifact.written", None, about)
+        self._prepare(parts, "artifact.written", None, artifact)
         if len(self._prepared) >= _LINES_AT_ONCE:
             self._flush(parts)
 
@@ -282,8 +290,11 @@ class RunRecorder:
                 raise OSError(
                     errno.EFBIG, f"{bundle_names.EVENTS} would have more than {MAX_EVENTS:,} events"
                 )
-            head = {"seq": seq, "ts": ts, "type": type, "run_id": self.run_id}
-            return head | ({} if node_id is None else {"node_id": node_id}) | {"data": safe}
+            event: dict[str, Any] = {"seq": seq, "ts": ts, "type": type, "run_id": self.run_id}
+            if node_id is not None:
+                event["node_id"] = node_id
+            event["data"] = safe
+            return event
 
         self._prepared.append(line)
 
@@ -291,16 +302,13 @@ class RunRecorder:
         """Count on from the nodes and turns that a run had when it died."""
         self.earlier = earlier
         self._nodes |= set(nodes)
-        self._turns_of.update(turns)
+        self._turn_count_by_node.update(turns)
 
     @never_fails
     def _begin_turn(self, parts: RunParts, node_id: str, number: int) -> None:
-        parts.folder.below(f"nodes/{node_id}", create=True).make(
-            bundle_names.turn_folder_name(number)
-        )
-        self._append(
-            parts, "turn.started", node_id, {"turn": bundle_names.turn_folder_name(number)}
-        )
+        name = bundle_names.turn_folder_name(number)
+        parts.folder.below(f"nodes/{node_id}", create=True).make(name)
+        self._append(parts, "turn.started", node_id, {"turn": name})
 
     @never_fails
     def begun_turn(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
@@ -308,42 +316,51 @@ class RunRecorder:
         name = bundle_names.turn_folder_name(number)
         folder = parts.folder.below(f"nodes/{node_id}/{name}")
 
-        def completed(turn: TurnRecorder, about: Mapping[str, Any]) -> None:
-            self._append(
-                parts,
-                "turn.completed",
-                node_id,
-                {"turn": name, "session_id": turn.session_id, **about},
-            )
+        def note_completion(turn: TurnRecorder, completion: Mapping[str, Any]) -> None:
+            data = {"turn": name, "session_id": turn.session_id, **completion}
+            self._append(parts, "turn.completed", node_id, data)
 
-        turn_parts = TurnParts(folder, parts.redact.part(), parts.clock, completed)
+        turn_parts = TurnParts(folder, parts.redact.part(), parts.clock, note_completion)
         turn = TurnRecorder(self.run_id, node_id, number, turn_parts, self._status)
         self._turns.append(turn)
         return turn
 
     @never_fails
     def _seal(self, parts: RunParts, summary: Summary, attest: Attest | None) -> Summary:
-        done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
-        self._append(parts, "run.completed", None, done)
-        written = unredacted_fields.redacted_summary(summary, parts.redact.value)
-        require_possible_exit_code(written)
-        document = plain(written)
+        completion = {
+            "status": "completed",
+            "outcome": summary.outcome,
+            "exit_code": summary.exit_code,
+        }
+        self._append(parts, "run.completed", None, completion)
+        written_summary = unredacted_fields.redacted_summary(summary, parts.redact.value)
+        require_possible_exit_code(written_summary)
+        document = plain(written_summary)
         events = list(parse_events(read_lines(parts.folder, bundle_names.EVENTS)))
         parts.folder.place(bundle_names.GRAPH, fold(events).to_json().encode())
-        safe = unredacted_fields.redacted(
-            _sessions(events), unredacted_fields.SESSIONS, parts.redact.value
+        sessions = unredacted_fields.redacted(
+            _list_sessions(events), unredacted_fields.SESSIONS, parts.redact.value
         )
-        parts.folder.place(bundle_names.SESSIONS, encode_line(safe))
+        parts.folder.place(bundle_names.SESSIONS, encode_line(sessions))
         document["redacted"] = count_redactions(parts.redact)
-        vouched = digest_vouched_files(parts.folder)
+        self._place_sealed_documents(parts, document, attest)
+        return written_summary
+
+    def _place_sealed_documents(
+        self, parts: RunParts, document: dict[str, Any], attest: Attest | None
+    ) -> None:
+        """Write the receipt and, when all else is on the disk, summary.json."""
+        digests = digest_vouched_files(parts.folder)
         if attest is not None:
-            vouching = _readable(bundle_names.RECEIPT, attest(document, vouched), receipt.MAX_BYTES)
-            parts.folder.place(bundle_names.RECEIPT, vouching)
-            vouched[bundle_names.RECEIPT] = sha256_of(vouching)
-        document["digests"] = vouched
-        whole = _readable(bundle_names.SUMMARY, encode_line(document), MAX_DOCUMENT_BYTES)
-        parts.folder.place(bundle_names.SUMMARY, whole, barrier=lambda: make_durable(parts.folder))
-        return written
+            raw_receipt = attest(document, digests)
+            _require_readable(bundle_names.RECEIPT, raw_receipt, receipt.MAX_BYTES)
+            parts.folder.place(bundle_names.RECEIPT, raw_receipt)
+            digests[bundle_names.RECEIPT] = sha256_of(raw_receipt)
+        raw_summary = encode_line(document | {"digests": digests})
+        _require_readable(bundle_names.SUMMARY, raw_summary, MAX_DOCUMENT_BYTES)
+        parts.folder.place(
+            bundle_names.SUMMARY, raw_summary, barrier=lambda: make_durable(parts.folder)
+        )
 
     @never_fails
     def _abandon(self, parts: RunParts, reason: str) -> None:
@@ -353,7 +370,7 @@ class RunRecorder:
             self._append(parts, "run.completed", None, {"status": "incomplete", "reason": reason})
 
 
-def _sessions(events: Iterable[Event]) -> dict[str, Any]:
+def _list_sessions(events: Iterable[Event]) -> dict[str, Any]:
     """sessions.json: the sessions of each node, in the order in which their turns ended."""
     nodes: dict[str, list[str]] = {}
     for event in events:
@@ -362,10 +379,8 @@ def _sessions(events: Iterable[Event]) -> dict[str, Any]:
     return {"schema": 1, "nodes": nodes}
 
 
-def _readable(name: str, data: bytes, limit: int) -> bytes:
-    """The document, if readers take one of its size; OSError: a run that they would refuse is not
-    sealed.
-    """
+def _require_readable(name: str, data: bytes, limit: int) -> None:
+    """OSError: readers would refuse the document, so the run is not sealed with it."""
     if b"\\ud" in data:  # readers refuse half a surrogate pair
         json.dumps(json.loads(data), ensure_ascii=False).encode()
     try:
@@ -374,4 +389,3 @@ def _readable(name: str, data: bytes, limit: int) -> bytes:
         raise OSError(errno.EFBIG, f"{name} would be too large: {error}") from None
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"{name} would be larger than {limit:,} bytes")
-    return data

@@ -5,7 +5,8 @@ counting goes on.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.document import parse_object
 from vibe_gate.domain.event import Event, earlier
-from vibe_gate.domain.summary import Cost
+from vibe_gate.domain.summary import Cost, CostBasis
 from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import bundle_names
@@ -25,7 +26,8 @@ from vibe_gate.store.ndjson_log import Lock, read_lines
 from vibe_gate.store.recording_status import RecordingStatus
 from vibe_gate.store.run_recorder import RunParts, RunRecorder
 
-CUT = "the process that ran it ended"
+INTERRUPTION = "the process that ran it ended"
+"""Why a turn ended that was cut off."""
 
 
 def reopen_run(
@@ -38,10 +40,8 @@ def reopen_run(
     spent_usd: float,
 ) -> RunRecorder:
     """See Store.reopen."""
-    (
-        bundle_names.require_folder_name(key, "the key of a change"),
-        bundle_names.require_folder_name(run_id, "a run id"),
-    )
+    bundle_names.require_folder_name(key, "the key of a change")
+    bundle_names.require_folder_name(run_id, "a run id")
     try:
         folder = store.below(f"{key}/{run_id}")
         lock = Lock(folder)
@@ -54,7 +54,8 @@ def reopen_run(
     try:
         if folder.has(bundle_names.SUMMARY):
             raise UsageError(f"Run {run_id} has ended; there is nothing to resume.")
-        return _gone_on(RunParts(folder, redact.part(), clock, lock), root, key, run_id, spent_usd)
+        parts = RunParts(folder, redact.part(), clock, lock)
+        return _continue_run(parts, root, key, run_id, spent_usd)
     except BaseException as error:
         lock.release()
         if isinstance(error, OSError):
@@ -62,41 +63,46 @@ def reopen_run(
         raise
 
 
-def _gone_on(parts: RunParts, root: Path, key: str, run_id: str, spent_usd: float) -> RunRecorder:
+def _continue_run(
+    parts: RunParts, root: Path, key: str, run_id: str, spent_usd: float
+) -> RunRecorder:
+    """Remove what is torn, seal the turns that were cut off, and count on."""
     parts.log.cut()
-    events = _events(parts.folder, run_id)
-    kept = {event.data.get("artifact") for event in events}
-    for entry in bundle_names.walk_bundle(parts.folder):
-        if entry.is_temporary or (
-            entry.part == "content" and entry.name not in kept and _is_torn(parts.folder, entry)
-        ):
-            entry.folder.remove(entry.base)
-    added = {event.node_id or "": None for event in events if event.type == "node.added"}
+    events = _read_events(parts.folder, run_id)
+    _remove_torn_files(parts.folder, events)
     run = RunRecorder(root, key, run_id, parts, RecordingStatus())
     run.event("log.mark", mark="resumed")
-    turns = list(_turns(parts.folder, events, run))
-    cut = [turn for turn in turns if not turn.completed]
-    left = max(0.0, spent_usd - sum(turn.usd for turn in turns if turn.completed))
-    for turn in cut:
-        turn.usd = left / len(cut)
-        _sealed(run, turn)
-    most: Counter[str] = Counter()
+    turns = list(_read_turns(parts.folder, events, run))
+    _seal_cut_turns(run, turns, spent_usd)
+    nodes = [event.node_id or "" for event in events if event.type == "node.added"]
+    turn_counts: Counter[str] = Counter()
     for turn in turns:
-        most[turn.node_id] = max(most[turn.node_id], turn.number)
-    run.go_on(earlier(_events(parts.folder, run_id), _cost(turns)), added, most)
+        turn_counts[turn.node_id] = max(turn_counts[turn.node_id], turn.number)
+    all_events = _read_events(parts.folder, run_id)
+    run.go_on(earlier(all_events, _cost_of(turns)), nodes, turn_counts)
     if run.lost:
         raise StorageError(run.lost)
     return run
 
 
+def _remove_torn_files(folder: Folder, events: Iterable[Event]) -> None:
+    """Remove temporary files, and contents that no event names and that are not whole. OSError."""
+    named_files = {event.data.get("artifact") for event in events}
+    for entry in bundle_names.walk_bundle(folder):
+        is_unnamed_content = entry.part == "content" and entry.name not in named_files
+        if entry.is_temporary or (is_unnamed_content and _is_torn(folder, entry)):
+            entry.folder.remove(entry.base)
+
+
 def _is_torn(folder: Folder, entry: bundle_names.Entry) -> bool:
     """Whether a killed writer left this content; what a finished turn names is not its."""
     turn = entry.name.partition("/files/")[0]
-    is_done = bundle_names.is_turn(turn) and folder.below(turn).has(bundle_names.SUMMARY)
-    return not is_done and bool(find_content_fault(entry.folder, entry.base))
+    if bundle_names.is_turn(turn) and folder.below(turn).has(bundle_names.SUMMARY):
+        return False
+    return bool(find_content_fault(entry.folder, entry.base))
 
 
-def _events(folder: Folder, run_id: str) -> list[Event]:
+def _read_events(folder: Folder, run_id: str) -> list[Event]:
     try:
         return list(parse_events(read_lines(folder, bundle_names.EVENTS)))
     except ValueError as error:
@@ -105,109 +111,164 @@ def _events(folder: Folder, run_id: str) -> list[Event]:
         ) from error
 
 
+class _TurnLogs(Struct, frozen=True):
+    """What the logs of a turn say, and the tokens that they count, an estimate of a cut turn."""
+
+    session_id: str
+    basis: str
+    """The basis of its costs, "none" without any."""
+    tokens_by_model: dict[str, tuple[int, int]]
+    """Tokens of input and of output."""
+    hooks: list[dict[str, Any]]
+    events: list[dict[str, Any]]
+
+
 class _RecordedTurn(Struct):
-    """A turn as its folder has it; `by_model` are tokens of input and output."""
+    """A turn as its folder has it."""
 
     node_id: str
     number: int
-    completed: bool
-    usd: float = 0.0
-    basis: str = "none"
-    session_id: str = ""
-    hooks: list[dict[str, Any]] = []
-    events: list[dict[str, Any]] = []
-    by_model: dict[str, tuple[int, int]] = {}
+    is_completed: bool
+    usd: float
+    """Of a turn that was cut off, its share of what the run cost besides the completed ones."""
+    logs: _TurnLogs
+
+    @property
+    def first_model(self) -> str:
+        """The model of its first answer, "" without any."""
+        return next(iter(self.logs.tokens_by_model), "")
 
 
-def _turns(folder: Folder, events: list[Event], run: RunRecorder) -> Iterator[_RecordedTurn]:
+def _read_turns(folder: Folder, events: list[Event], run: RunRecorder) -> Iterator[_RecordedTurn]:
     """Every turn that has a folder; one that was not said to have begun is said so now."""
-    begun = {
-        (event.node_id, event.data["turn"]) for event in events if event.type == "turn.started"
-    }
-    ended = {
-        (event.node_id, event.data["turn"]): event.data
-        for event in events
-        if event.type == "turn.completed"
-    }
-    for node_id in folder.folder("nodes").folders() if folder.has("nodes") else ():
+    begun_turns = set()
+    completions: dict[tuple[str | None, str], Mapping[str, Any]] = {}
+    for event in events:
+        if event.type == "turn.started":
+            begun_turns.add((event.node_id, event.data["turn"]))
+        elif event.type == "turn.completed":
+            completions[event.node_id, event.data["turn"]] = event.data
+    for node_id, name in _list_turns(folder):
+        if (node_id, name) not in begun_turns:
+            run.event("turn.started", node_id, turn=name)
+        completion = completions.get((node_id, name), {})
+        usd = completion.get("usd")
+        yield _RecordedTurn(
+            node_id=node_id,
+            number=int(name.removeprefix("turn-")),
+            is_completed=bool(completion),
+            usd=float(usd) if isinstance(usd, (int, float)) else 0.0,
+            logs=_read_logs(folder.below(f"nodes/{node_id}/{name}")),
+        )
+
+
+def _list_turns(folder: Folder) -> Iterator[tuple[str, str]]:
+    """The node ids and names of all turns that have a folder."""
+    if not folder.has("nodes"):
+        return
+    for node_id in folder.folder("nodes").folders():
         for name in folder.below(f"nodes/{node_id}").folders():
-            if not bundle_names.is_turn(f"nodes/{node_id}/{name}"):
-                continue
-            if (node_id, name) not in begun:
-                run.event("turn.started", node_id, turn=name)
-            data: Mapping[str, Any] = ended.get((node_id, name), {})
-            turn = _RecordedTurn(node_id, int(name.removeprefix("turn-")), bool(data))
-            _read(folder.below(f"nodes/{node_id}/{name}"), turn)
-            usd = data.get("usd")
-            turn.usd = float(usd) if isinstance(usd, (int, float)) else 0.0
-            yield turn
+            if bundle_names.is_turn(f"nodes/{node_id}/{name}"):
+                yield node_id, name
 
 
-def _read(folder: Folder, turn: _RecordedTurn) -> None:
-    """What the turn's logs say; lines that are none are passed over, as the tokens of a cut turn
-    are an estimate.
-    """
-    turn.events, turn.hooks = (
-        _objects(folder, name) for name in (bundle_names.EVENTS, bundle_names.HOOKS)
-    )
-    turn.session_id = next(
-        (str(hook["session_id"]) for hook in turn.hooks if hook.get("session_id")), ""
-    )
-    for event in turn.events:
+def _read_logs(folder: Folder) -> _TurnLogs:
+    """What the turn's logs say; lines that are none are passed over."""
+    events = _read_objects(folder, bundle_names.EVENTS)
+    hooks = _read_objects(folder, bundle_names.HOOKS)
+    session_ids = (str(hook["session_id"]) for hook in hooks if hook.get("session_id"))
+    basis = "none"
+    tokens_by_model: dict[str, tuple[int, int]] = {}
+    for event in events:
         tokens = event.get("tokens")
         if event.get("type") != "usage" or not isinstance(tokens, dict):
             continue
-        turn.basis = str(event.get("basis", turn.basis))
-        if "basis" not in event:  # of one answer; the total of a turn names no model
-            model = str(event.get("model") or "")
-            before = turn.by_model.get(model, (0, 0))
-            used, made = (
-                value if isinstance(value := tokens.get(name), int) else 0
-                for name in ("input", "output")
-            )
-            turn.by_model[model] = (before[0] + used, before[1] + made)
+        if "basis" in event:  # the total of a turn, which names no model
+            basis = str(event["basis"])
+            continue
+        model = str(event.get("model") or "")
+        input_tokens, output_tokens = tokens_by_model.get(model, (0, 0))
+        input_tokens += _token_count(tokens.get("input"))
+        output_tokens += _token_count(tokens.get("output"))
+        tokens_by_model[model] = input_tokens, output_tokens
+    return _TurnLogs(next(session_ids, ""), basis, tokens_by_model, hooks, events)
 
 
-def _objects(folder: Folder, name: str) -> list[dict[str, Any]]:
-    found = []
-    if folder.has(name):
-        for line in read_lines(folder, name):
-            try:
-                found.append(parse_object(line))
-            except ValueError:
-                continue
-    return found
+def _token_count(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
-def _sealed(run: RunRecorder, turn: _RecordedTurn) -> None:
-    record = run.begun_turn(turn.node_id, turn.number)
-    if record is None:
+def _read_objects(folder: Folder, name: str) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
+    if not folder.has(name):
+        return records
+    for line in read_lines(folder, name):
+        with suppress(ValueError):
+            records.append(parse_object(line))
+    return records
+
+
+def _seal_cut_turns(run: RunRecorder, turns: list[_RecordedTurn], spent_usd: float) -> None:
+    """Seal the turns that were cut off as that; they cost what the others do not account for."""
+    cut_turns = [turn for turn in turns if not turn.is_completed]
+    completed_usd = sum(turn.usd for turn in turns if turn.is_completed)
+    unaccounted_usd = max(0.0, spent_usd - completed_usd)
+    for turn in cut_turns:
+        turn.usd = unaccounted_usd / len(cut_turns)
+        _seal_cut_turn(run, turn)
+
+
+def _seal_cut_turn(run: RunRecorder, turn: _RecordedTurn) -> None:
+    recorder = run.begun_turn(turn.node_id, turn.number)
+    if recorder is None:
         return
-    used, made = _tokens([turn])
-    cost = SessionCost(used, made, {next(iter(turn.by_model), ""): ModelCost(turn.usd, "known")})
-    record.restore(turn.events, turn.hooks)
-    record.seal(TurnResult("interrupted", None, CUT, cost=cost, session_id=turn.session_id))
-
-
-def _tokens(turns: list[_RecordedTurn]) -> tuple[int, int]:
-    """Of input and of output."""
-    pairs = [pair for turn in turns for pair in turn.by_model.values()]
-    return sum(used for used, _ in pairs), sum(made for _, made in pairs)
-
-
-def _cost(turns: list[_RecordedTurn]) -> Cost:
-    by_node: dict[str, float] = defaultdict(float)
-    by_model: dict[str, float] = defaultdict(float)
-    for turn in turns:
-        by_node[turn.node_id] += turn.usd
-        by_model[next(iter(turn.by_model), "")] += turn.usd
-    used, made = _tokens(turns)
-    bases = {turn.basis for turn in turns if turn.usd}
-    return Cost(
-        usd=round(sum((turn.usd for turn in turns), 0.0), 6),
-        basis="unknown" if "unknown" in bases else "known" if bases else "none",
-        input_tokens=used,
-        output_tokens=made,
-        by_node={name: usd for name, usd in by_node.items() if usd},
-        by_model={name: usd for name, usd in by_model.items() if usd},
+    input_tokens, output_tokens = _sum_tokens([turn])
+    cost_by_model = {turn.first_model: ModelCost(turn.usd, "known")}
+    result = TurnResult(
+        "interrupted",
+        None,
+        INTERRUPTION,
+        cost=SessionCost(input_tokens, output_tokens, cost_by_model),
+        session_id=turn.logs.session_id,
     )
+    recorder.restore(turn.logs.events, turn.logs.hooks)
+    recorder.seal(result)
+
+
+def _sum_tokens(turns: list[_RecordedTurn]) -> tuple[int, int]:
+    """Tokens of input and of output."""
+    input_sum = output_sum = 0
+    for turn in turns:
+        for input_tokens, output_tokens in turn.logs.tokens_by_model.values():
+            input_sum += input_tokens
+            output_sum += output_tokens
+    return input_sum, output_sum
+
+
+def _cost_of(turns: list[_RecordedTurn]) -> Cost:
+    """What the turns cost together."""
+    usd_sum = 0.0
+    usd_by_node: dict[str, float] = defaultdict(float)
+    usd_by_model: dict[str, float] = defaultdict(float)
+    bases = set()
+    for turn in turns:
+        usd_sum += turn.usd
+        usd_by_node[turn.node_id] += turn.usd
+        usd_by_model[turn.first_model] += turn.usd
+        if turn.usd:
+            bases.add(turn.logs.basis)
+    input_tokens, output_tokens = _sum_tokens(turns)
+    return Cost(
+        usd=round(usd_sum, 6),
+        basis=_common_basis(bases),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        by_node={node: usd for node, usd in usd_by_node.items() if usd},
+        by_model={model: usd for model, usd in usd_by_model.items() if usd},
+    )
+
+
+def _common_basis(bases: set[str]) -> CostBasis:
+    if "unknown" in bases:
+        return "unknown"
+    return "known" if bases else "none"

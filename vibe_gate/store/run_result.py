@@ -26,19 +26,26 @@ from vibe_gate.domain.turn import GitState, TurnGit, TurnTodo
 from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import AgentFailed, StorageError, UsageError
 from vibe_gate.store import bundle_names, changed_files
-from vibe_gate.store.bundle_events import Message, Timeline, Tools, calls_of, messages_of
+from vibe_gate.store.bundle_events import (
+    CapturedCall,
+    Message,
+    Timeline,
+    Tools,
+    calls_of,
+    messages_of,
+)
 from vibe_gate.store.bundle_location import (
     BundleLocation,
     BundleState,
     corrupt_bundle_error,
     locate_bundle,
     open_bundle_folder,
-    read_sealed_summary,
-    read_summary,
     turn_locator,
 )
+from vibe_gate.store.bundle_seal import read_sealed_summary, read_summary
 from vibe_gate.store.changed_files import Files
 from vibe_gate.store.contents import TextRedactor, sha256_of
+from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Log
 from vibe_gate.store.turn_summary import (
     HookCaptureStatus,
@@ -71,24 +78,24 @@ class NameStatus(Struct, frozen=True):
 
 
 class Attachment(Struct, frozen=True):
-    """What an annotation shows beside its message: bytes (redacted before they are kept) and their
-    type.
-    """
+    """What an annotation shows beside its message."""
 
     body: bytes
+    """Redacted before it is kept."""
     content_type: str = "text/plain"
 
 
 class Annotation(Struct, frozen=True):
-    """One remark. `ts` in milliseconds; `turn` as in a message; `attachment`: content_type, sha256,
-    size, name.
-    """
+    """One remark."""
 
     message: str
     type: str
     ts: int
+    """Milliseconds since 1970."""
     turn: str
+    """The folder of the turn in its run, "" of a remark on the run."""
     attachment: Mapping[str, Any] | None
+    """`content_type`, `sha256`, `size` and `name`, the file below the run's folder."""
 
 
 class Git(Struct, frozen=True):
@@ -176,18 +183,21 @@ class RunResult:
         """
         if not self.complete:
             return self.state
-        failed = self._failed_turn()
-        if failed is not None:
-            return failed.status
+        failed_turn = self._failed_turn()
+        if failed_turn is not None:
+            return failed_turn.status
         return "done" if self.is_run else self._turn_summary().status
 
     @property
     def error(self) -> str:
         """Why the session did not end well, as a sentence; "" if it did."""
         if not self.complete:
-            return f"The {'run' if self.is_run else 'turn'} is {self.state}: it did not end."
-        failed = self._failed_turn()
-        return "" if failed is None else failed.detail or f"The session ended as {failed.status}."
+            bundle = "run" if self.is_run else "turn"
+            return f"The {bundle} is {self.state}: it did not end."
+        failed_turn = self._failed_turn()
+        if failed_turn is None:
+            return ""
+        return failed_turn.detail or f"The session ended as {failed_turn.status}."
 
     def raise_for_status(self) -> Self:
         """Raise AgentFailed if the session did not end well; else give this result back."""
@@ -257,13 +267,19 @@ class RunResult:
     @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation, turn after turn: heads with `role`, `summary`, `ts` and `load()`."""
-        return tuple(message for turn in self._turn_bundles() for message in messages_of(turn))
+        messages: list[Message] = []
+        for turn in self._turn_bundles():
+            messages += messages_of(turn)
+        return tuple(messages)
 
     @property
     def todos(self) -> list[TurnTodo]:
         """The agents' own lists at the end, turn after turn."""
         if self.is_run:
-            return [todo for turn in self.turns() for todo in turn.todos]
+            run_todos: list[TurnTodo] = []
+            for turn in self.turns():
+                run_todos += turn.todos
+            return run_todos
         if self.complete:
             return list(self._turn_summary().todos)
         todos: list[TurnTodo] = []
@@ -278,8 +294,8 @@ class RunResult:
         if not self.complete:
             return Git(None, None, Files())
         if not self.is_run:
-            known = self._turn_summary().git or TurnGit()
-            return Git(known.before, known.after, self.files)
+            turn_git = self._turn_summary().git or TurnGit()
+            return Git(turn_git.before, turn_git.after, self.files)
         change = self._run_summary().change
         before = GitState(head=change.base_commit, dirty=False)
         after = GitState(
@@ -304,11 +320,10 @@ class RunResult:
         """
         if changed_files.SHA256.fullmatch(sha256) is not None:
             for bundle in (self._bundle, *self._turn_bundles()):
-                before, after = (
-                    changed_files.read_stored_content(bundle, "before", sha256),
-                    changed_files.read_stored_content(bundle, "after", sha256),
-                )
-                if (data := before if after is None else after) is not None:
+                before = changed_files.read_stored_content(bundle, "before", sha256)
+                after = changed_files.read_stored_content(bundle, "after", sha256)
+                data = before if after is None else after
+                if data is not None:
                     return data
         raise StorageError(f"The bundle has no content with the hash {sha256[:64]!r}.")
 
@@ -316,10 +331,14 @@ class RunResult:
     def tools(self) -> Tools:
         """The tool calls that hooks saw."""
         if self.is_run:
-            found = [call for turn in self.turns() for call in turn.tools.all()]
-            return Tools(tuple(sorted(found, key=lambda call: call.started_at)))
-        missing = self._turn_summary().hook_capture_status.missing_events if self.complete else None
-        return Tools(tuple(calls_of(self._bundle, missing)))
+            calls: list[CapturedCall] = []
+            for turn in self.turns():
+                calls += turn.tools.all()
+            return Tools(tuple(sorted(calls, key=lambda call: call.started_at)))
+        missing_events = None
+        if self.complete:
+            missing_events = self._turn_summary().hook_capture_status.missing_events
+        return Tools(tuple(calls_of(self._bundle, missing_events)))
 
     @property
     def timeline(self) -> Timeline:
@@ -331,18 +350,24 @@ class RunResult:
         """Whether hooks saw every tool call start and end, and what is missing; of a run, over all
         its turns.
         """
-        if not self.is_run:
-            unfinished = HookCaptureStatus(complete=False, warnings=("the turn is not finished",))
-            return self._turn_summary().hook_capture_status if self.complete else unfinished
-        found = [(turn._bundle.inside, turn.hook_capture_status) for turn in self.turns()]
+        if self.is_run:
+            return self._run_capture_status()
+        if self.complete:
+            return self._turn_summary().hook_capture_status
+        return HookCaptureStatus(complete=False, warnings=("the turn is not finished",))
+
+    def _run_capture_status(self) -> HookCaptureStatus:
+        complete = self.complete
+        missing_events: list[str] = []
+        warnings: list[str] = []
+        for turn in self.turns():
+            status = turn.hook_capture_status
+            place = turn._bundle.inside
+            complete = complete and status.complete
+            missing_events += [f"{place}: {event}" for event in status.missing_events]
+            warnings += [f"{place}: {warning}" for warning in status.warnings]
         return HookCaptureStatus(
-            complete=self.complete and all(status.complete for _, status in found),
-            missing_events=tuple(
-                f"{turn}: {event}" for turn, status in found for event in status.missing_events
-            ),
-            warnings=tuple(
-                f"{turn}: {warning}" for turn, status in found for warning in status.warnings
-            ),
+            complete=complete, missing_events=tuple(missing_events), warnings=tuple(warnings)
         )
 
     def turns(self) -> list[RunResult]:
@@ -356,12 +381,12 @@ class RunResult:
         under its folder.
         """
         if self.is_run:
-            turns = [
-                turn
-                for turn in self.turns()
-                if not node or turn._bundle.inside.split("/")[1] == node
-            ]
-            return "".join(f"==== {turn._bundle.inside}\n{turn.log()}" for turn in turns)
+            transcripts = []
+            for turn in self.turns():
+                place = turn._bundle.inside
+                if not node or place.split("/")[1] == node:
+                    transcripts.append(f"==== {place}\n{turn.log()}")
+            return "".join(transcripts)
         if not self._bundle.has(bundle_names.TURN_LOG):
             return ""
         return self._bundle.document(bundle_names.TURN_LOG, bytes.decode)
@@ -394,7 +419,7 @@ class RunResult:
             "turn": self._bundle.inside,
         }
         try:
-            _append(self._bundle, record, attachment, self._redact)
+            _append_annotation(self._bundle, record, attachment, self._redact)
         except OSError as error:
             raise StorageError(
                 f"The annotation was not written: {error.strerror or error}."
@@ -402,7 +427,7 @@ class RunResult:
 
     def annotations(self) -> list[Annotation]:
         """The remarks, oldest first; a run's include those on its turns."""
-        return list(_annotations(self._bundle))
+        return list(_read_annotations(self._bundle))
 
     @property
     def is_run(self) -> bool:
@@ -424,17 +449,19 @@ class RunResult:
     def _turn_bundles(self) -> list[BundleLocation]:
         if not self.is_run:
             return [self._bundle]
-        turn = turn_locator(self._bundle)
-        started = (event for event in self._bundle.events() if event.type == "turn.started")
-        once = dict.fromkeys((str(event.node_id), str(event.data["turn"])) for event in started)
-        return [turn(node, name) for node, name in once]
+        locate_turn = turn_locator(self._bundle)
+        begun_turns: dict[tuple[str, str], None] = {}
+        for event in self._bundle.events():
+            if event.type == "turn.started":
+                begun_turns[str(event.node_id), str(event.data["turn"])] = None
+        return [locate_turn(node, name) for node, name in begun_turns]
 
 
 # Annotations are beside the sealed files, those on a turn in its run's folder, too: no seal covers
 # them.
 
 
-def _append(
+def _append_annotation(
     bundle: BundleLocation,
     record: dict[str, Any],
     attachment: Attachment | None,
@@ -442,19 +469,7 @@ def _append(
 ) -> None:
     folder = open_bundle_folder(bundle.root)
     if attachment is not None:
-        body = attachment.body
-        if len(body) > LARGEST_CONTENT or len(body := redact.data(body)) > LARGEST_CONTENT:
-            raise UsageError(
-                f"An attachment has at most {LARGEST_CONTENT:,} bytes, placeholders included."
-            )
-        sha256 = sha256_of(body)
-        folder.folder(bundle_names.ATTACHED, create=True).place(sha256, body)
-        record["attachment"] = {
-            "content_type": redact.text(attachment.content_type),
-            "sha256": sha256,
-            "size": len(body),
-            "name": f"{bundle_names.ATTACHED}/{sha256}",
-        }
+        record["attachment"] = _place_attachment(folder, attachment, redact)
     log = Log(folder, bundle_names.ANNOTATIONS, first=0)
     try:
         log.append(lambda seq: {"seq": seq} | record)
@@ -462,16 +477,37 @@ def _append(
         log.close()
 
 
-def _annotations(bundle: BundleLocation) -> Iterator[Annotation]:
+def _place_attachment(
+    folder: Folder, attachment: Attachment, redact: TextRedactor
+) -> dict[str, Any]:
+    """Keep an attachment below the run's folder; what the annotation says of it. UsageError: it is
+    too large. OSError.
+    """
+    body = attachment.body
+    if len(body) <= LARGEST_CONTENT:
+        body = redact.data(body)
+    if len(body) > LARGEST_CONTENT:
+        raise UsageError(
+            f"An attachment has at most {LARGEST_CONTENT:,} bytes, placeholders included."
+        )
+    sha256 = sha256_of(body)
+    folder.folder(bundle_names.ATTACHED, create=True).place(sha256, body)
+    return {
+        "content_type": redact.text(attachment.content_type),
+        "sha256": sha256,
+        "size": len(body),
+        "name": f"{bundle_names.ATTACHED}/{sha256}",
+    }
+
+
+def _read_annotations(bundle: BundleLocation) -> Iterator[Annotation]:
     for record, _ in bundle.bare().records(bundle_names.ANNOTATIONS):
         match record:
             case {"message": str(message), "type": str(type), "ts": int(ts), "turn": str(turn)}:
                 if bundle.inside in {"", turn}:
-                    attachment = record.get("attachment")
-                    yield Annotation(
-                        message,
-                        type,
-                        ts,
-                        turn,
-                        attachment if isinstance(attachment, dict) else None,
-                    )
+                    yield Annotation(message, type, ts, turn, _attachment_of(record))
+
+
+def _attachment_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    attachment = record.get("attachment")
+    return attachment if isinstance(attachment, dict) else None

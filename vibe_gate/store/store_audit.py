@@ -19,16 +19,18 @@ from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import bundle_names
 from vibe_gate.store.bundle_location import (
-    digest_file,
-    find_receipt_fault,
-    find_seal_fault,
     parse_events,
     read_bundle_state,
     read_object,
-    read_summary,
     refusal_reason,
 )
 from vibe_gate.store.bundle_names import Entry, part_of, walk_bundle
+from vibe_gate.store.bundle_seal import (
+    digest_file,
+    find_receipt_fault,
+    find_seal_fault,
+    read_summary,
+)
 from vibe_gate.store.contents import find_content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
 from vibe_gate.store.ndjson_log import read_lines

@@ -11,7 +11,8 @@ from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.upkeep import WRONG, Mended, Problem, Repaired
 from vibe_gate.errors import StorageError
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import read_object, rebuild_graph
+from vibe_gate.store.bundle_location import read_object
+from vibe_gate.store.bundle_seal import rebuild_graph
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Lock
 from vibe_gate.store.store_audit import verify_store

@@ -38,7 +38,7 @@ from vibe_gate.store.turn_summary import (
 if TYPE_CHECKING:
     from vibe_gate.domain.wire import TurnResult
 
-_NAMES = (
+_HEAD_NAMES = (
     "type",
     "role",
     "tool",
@@ -50,13 +50,15 @@ _NAMES = (
 )
 """What is kept of an event that cannot be kept whole."""
 
-_SAID = ("content", "text", "thinking", "input", "result", "subtype")
+_TEXT_NAMES = ("content", "text", "thinking", "input", "result", "subtype")
 """Of an event, what a transcript tells: the first that is there."""
 
-_IN_THE_HEAD = frozenset({"type", "role", "tool", "ts"})
+_SPEAKER_NAMES = ("type", "role", "tool")
+"""Of an event, who speaks in a transcript."""
 
+_TOO_DEEP = "nested too deeply to be recorded"
 
-Completed = Callable[["TurnRecorder", Mapping[str, Any]], None]
+NoteCompletion = Callable[["TurnRecorder", Mapping[str, Any]], None]
 """Tells the run that a turn is over, and what turn.completed says of it."""
 
 
@@ -68,9 +70,12 @@ class TurnParts:
         folder: Folder,
         redact: CountingRedactor,
         clock: Callable[[], datetime],
-        completed: Completed,
+        note_completion: NoteCompletion,
     ) -> None:
-        self.folder, self.redact, self.clock, self.completed = folder, redact, clock, completed
+        self.folder = folder
+        self.redact = redact
+        self.clock = clock
+        self.note_completion = note_completion
         self.contents = Contents(folder, redact)
         self.events = Log(folder, bundle_names.EVENTS, first=0)
         self.hooks = Log(folder, bundle_names.HOOKS, first=0)
@@ -78,11 +83,7 @@ class TurnParts:
 
 
 class TurnRecorder:
-    """Writes one turn's bundle; like its run's recorder it never fails.
-
-    `relative` is the turn's folder relative to the run's bundle, "" if it is not
-    recorded; `number` counts a node's turns from 1.
-    """
+    """Writes one turn's bundle; like its run's recorder it never fails."""
 
     def __init__(
         self,
@@ -92,11 +93,14 @@ class TurnRecorder:
         parts: TurnParts | None,
         status: RecordingStatus,
     ) -> None:
+        folder_name = bundle_names.turn_folder_name(number)
         self.node_id = node_id
         self.number = number
-        self.relative = f"nodes/{node_id}/{bundle_names.turn_folder_name(number)}" if parts else ""
+        """Of the turn among those of its node, from 1."""
+        self.relative = f"nodes/{node_id}/{folder_name}" if parts else ""
+        """The turn's folder relative to the run's bundle, "" if it is not recorded."""
         self.session_id = ""
-        self._test_id = f"{run_id}/{node_id}/{bundle_names.turn_folder_name(number)}"
+        self._test_id = f"{run_id}/{node_id}/{folder_name}"
         self._parts = parts
         self._status = status
         self._marks: list[HookMark] = []
@@ -110,9 +114,14 @@ class TurnRecorder:
         Pieces of a message do not belong here: a secret that is cut in two is not found. Append
         whole messages.
         """
-        safe = _redacted(parts.redact, data, unredacted_fields.STREAM)
-        ts = _ts(safe, parts.clock)
-        parts.events.append(lambda seq: {"seq": seq, "ts": ts} | safe | {"seq": seq, "ts": ts})
+        safe = _redact_event(parts.redact, data, unredacted_fields.STREAM)
+        ts = _event_time(safe, parts.clock)
+
+        def number_event(seq: int) -> dict[str, Any]:
+            head = {"seq": seq, "ts": ts}
+            return head | safe | head  # these come first, and an event's own are replaced
+
+        parts.events.append(number_event)
         write_all(parts.transcript, render_transcript_entry(safe, ts).encode())
         if safe.get("type") == "todo":
             self._todos = apply_todo_event(self._todos, safe)
@@ -120,39 +129,48 @@ class TurnRecorder:
     @never_fails
     def hook(self, parts: TurnParts, data: Mapping[str, Any]) -> None:
         """Append one hook's input as the CLI gave it, `tool_use_id` included."""
-        safe = _redacted(parts.redact, data, unredacted_fields.of_hook(data))
+        safe = _redact_event(parts.redact, data, unredacted_fields.of_hook(data))
+        ts = _event_time(safe, parts.clock)
         hook = escape.show_text(text_of(safe, "hook_event_name") or text_of(safe, "hook"))
         tool_use_id = escape.show_text(text_of(safe, "tool_use_id"))
-        ts = _ts(safe, parts.clock)
-        own = {"ts": ts, "hook": hook, "tool_use_id": tool_use_id}
-        seq = parts.hooks.append(lambda seq: {"seq": seq, **own} | safe | {"seq": seq, **own})
-        self._marks.append(
-            HookMark(seq, ts, hook, tool_use_id, escape.show_text(text_of(safe, "tool_name")))
-        )
+        tool_name = escape.show_text(text_of(safe, "tool_name"))
+
+        def number_hook(seq: int) -> dict[str, Any]:
+            head = {"seq": seq, "ts": ts, "hook": hook, "tool_use_id": tool_use_id}
+            return head | safe | head
+
+        seq = parts.hooks.append(number_hook)
+        self._marks.append(HookMark(seq, ts, hook, tool_use_id, tool_name))
 
     @never_fails
-    def content(self, parts: TurnParts, side: Side, data: bytes) -> Content:
+    def keep_content(self, parts: TurnParts, side: Side, data: bytes) -> Content:
         """Keep one side of a file that the agent changed; hash and size for `TurnFile`, None if not
         recorded.
         """
-        kept = parts.contents.keep(side, data)
-        return Content(sha256=kept.sha256, size=kept.size)
+        stored = parts.contents.keep(side, data)
+        return Content(sha256=stored.sha256, size=stored.size)
 
     def restore(
         self, events: Iterable[Mapping[str, Any]], hooks: Iterable[Mapping[str, Any]]
     ) -> None:
         """Take up what an earlier process recorded of this turn, and cut torn lines."""
-        self._cut()
+        self._cut_torn_lines()
         for seq, hook in enumerate(hooks):
-            named = (text_of(hook, name) for name in ("hook", "tool_use_id", "tool_name"))
             ts = hook.get("ts")
-            self._marks.append(HookMark(seq, ts if isinstance(ts, int) else 0, *named))
+            mark = HookMark(
+                seq=seq,
+                ts=ts if isinstance(ts, int) else 0,
+                hook=text_of(hook, "hook"),
+                tool_use_id=text_of(hook, "tool_use_id"),
+                tool_name=text_of(hook, "tool_name"),
+            )
+            self._marks.append(mark)
         for event in events:
             if event.get("type") == "todo":
                 self._todos = apply_todo_event(self._todos, event)
 
     @never_fails
-    def _cut(self, parts: TurnParts) -> None:
+    def _cut_torn_lines(self, parts: TurnParts) -> None:
         parts.events.cut()
         parts.hooks.cut()
 
@@ -162,9 +180,10 @@ class TurnRecorder:
         self.close()
 
     def close(self) -> None:
-        """Let go of the turn's files; nothing is written afterwards."""
+        """Close the turn's files; nothing is written afterwards."""
         with self._status.lock:
-            parts, self._parts = self._parts, None
+            parts = self._parts
+            self._parts = None
             if parts is not None:
                 parts.events.close()
                 parts.hooks.close()
@@ -173,18 +192,27 @@ class TurnRecorder:
     @never_fails
     def _seal(self, parts: TurnParts, result: TurnResult) -> None:
         self.session_id = result.session_id
+        patch = result.change.patch
+        if patch:
+            redacted_patch = redact_patch(patch, parts.redact.data)
+            parts.folder.place(bundle_names.TURN_PATCH, redacted_patch)
+        document = without_none(plain(self._summarize(parts, result)))
+        safe = unredacted_fields.redacted(document, unredacted_fields.TURN, parts.redact.value)
+        safe["redacted"] = count_redactions(parts.redact)
+        read(TurnSummary, safe)  # what readers would refuse is not sealed
+        parts.folder.place(bundle_names.SUMMARY, encode_line(safe))
+        parts.note_completion(self, _completion_of(result))
+
+    def _summarize(self, parts: TurnParts, result: TurnResult) -> TurnSummary:
+        """The turn's summary; only its `redacted` is still empty."""
         change = result.change
-        if change.patch:
-            parts.folder.place(
-                bundle_names.TURN_PATCH, redact_patch(change.patch, parts.redact.data)
-            )
-        denied = (str(denial.get("tool_use_id", "")) for denial in result.permission_denials)
-        calls, capture = correlate_hooks(
-            self._marks, frozenset(escape.show_text(parts.redact.text(call)) for call in denied)
-        )
-        if (
-            result.status == "interrupted"
-        ):  # what it did after its last recorded event, no hook told
+        denied_calls = set()
+        for denial in result.permission_denials:
+            call = parts.redact.text(str(denial.get("tool_use_id", "")))
+            denied_calls.add(escape.show_text(call))
+        calls, capture = correlate_hooks(self._marks, denied_calls)
+        # No hook told what it did after its last recorded event.
+        if result.status == "interrupted":
             warnings = (*capture.warnings, f"cut off: {escape.show_text(result.detail)}")
             capture = replace(capture, complete=False, warnings=warnings)
         metrics = TurnMetrics(
@@ -195,7 +223,7 @@ class TurnRecorder:
             tool_calls=len(calls),
             files_changed=len(change.files),
         )
-        summary = TurnSummary(
+        return TurnSummary(
             test_id=self._test_id,
             metrics=metrics,
             git=change.git,
@@ -208,24 +236,20 @@ class TurnRecorder:
             status=result.status,
             detail=escape.show_text(result.detail),
         )
-        document = without_none(plain(summary))
-        safe = unredacted_fields.redacted(document, unredacted_fields.TURN, parts.redact.value)
-        safe["redacted"] = count_redactions(parts.redact)
-        read(TurnSummary, safe)
-        parts.folder.place(bundle_names.SUMMARY, encode_line(safe))
-        trees = {"before": change.before, "after": change.after} if change.after else {}
-        parts.completed(
-            self,
-            {
-                "status": result.status,
-                **trees,
-                "usd": 0.0 if result.cost.replayed else result.cost.usd,
-            },
-        )
 
 
-def _redacted(
-    redact: TextRedactor, data: Mapping[str, Any], own: unredacted_fields.Own = False
+def _completion_of(result: TurnResult) -> dict[str, Any]:
+    """What turn.completed says of the turn's end."""
+    completion: dict[str, Any] = {"status": result.status}
+    if result.change.after:
+        completion["before"] = result.change.before
+        completion["after"] = result.change.after
+    completion["usd"] = 0.0 if result.cost.replayed else result.cost.usd
+    return completion
+
+
+def _redact_event(
+    redact: TextRedactor, data: Mapping[str, Any], own_fields: unredacted_fields.Own
 ) -> dict[str, Any]:
     """The event without secrets; its names if the rest cannot be kept: a session goes on, and says
     what is missing.
@@ -233,23 +257,24 @@ def _redacted(
     A model can nest a tool's input as deep as it likes, and write what no redactor was tried with.
     """
     try:
-        safe: dict[str, Any] = unredacted_fields.redacted(dict(data), own, redact.value)
+        safe: dict[str, Any] = unredacted_fields.redacted(dict(data), own_fields, redact.value)
     except RecursionError:
-        return _head(redact, data, "nested too deeply to be recorded")
+        return _redact_head(redact, data, _TOO_DEEP)
     except Exception as error:  # noqa: BLE001  one event is lost, and not the run
-        return _head(redact, data, f"not recorded: {type(error).__name__}")
+        return _redact_head(redact, data, f"not recorded: {type(error).__name__}")
     try:
         require_few(json.dumps(safe, default=repr).encode())
     except RecursionError:
-        return _head(redact, data, "nested too deeply to be recorded")
+        return _redact_head(redact, data, _TOO_DEEP)
     except ValueError:
-        return _head(redact, data, "too many values to be recorded")
+        return _redact_head(redact, data, "too many values to be recorded")
     return safe
 
 
-def _head(redact: TextRedactor, data: Mapping[str, Any], why: str) -> dict[str, Any]:
-    kept = {name: data[name] for name in _NAMES if isinstance(data.get(name), str)}
-    return {**redact.value(kept), "left_out": why}
+def _redact_head(redact: TextRedactor, data: Mapping[str, Any], reason: str) -> dict[str, Any]:
+    """What is recorded of an event that cannot be kept whole, and why it is no more."""
+    head = {name: data[name] for name in _HEAD_NAMES if isinstance(data.get(name), str)}
+    return {**redact.value(head), "left_out": reason}
 
 
 def render_transcript_entry(event: Mapping[str, Any], ts: int) -> str:
@@ -259,27 +284,40 @@ def render_transcript_entry(event: Mapping[str, Any], ts: int) -> str:
     """
     if event.get("type") in ("system", "usage"):
         return ""
-    who = " ".join(
-        text_of(event, name) for name in ("type", "role", "tool") if text_of(event, name)
-    )
-    told = next((event[name] for name in _SAID if event.get(name) not in (None, "")), None)
-    if told is None:
-        told = {
-            name: value for name, value in event.items() if name not in _IN_THE_HEAD and value != ""
-        }
-    if isinstance(told, list) and all(
-        isinstance(block, dict) and text_of(block, "text") for block in told
-    ):
-        told = "\n".join(block["text"] for block in told)
-    said = told if isinstance(told, str) else json.dumps(told, default=repr, ensure_ascii=False)
-    seconds, milliseconds = divmod(ts, 1000)
-    clock = (
-        f"{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{milliseconds:03d}"
-    )
-    return f"{clock} {escape.show_text(who)}: {escape.show_block(said)}\n"
+    speaker = " ".join(text_of(event, name) for name in _SPEAKER_NAMES if text_of(event, name))
+    text = _transcript_text(event)
+    return f"{_clock_time(ts)} {escape.show_text(speaker)}: {escape.show_block(text)}\n"
 
 
-def _ts(data: Mapping[str, Any], clock: Callable[[], datetime]) -> int:
+def _transcript_text(event: Mapping[str, Any]) -> str:
+    """What the event says: a text, the texts of its blocks, else JSON."""
+    value: Any = None
+    for name in _TEXT_NAMES:
+        if event.get(name) not in (None, ""):
+            value = event[name]
+            break
+    if value is None:
+        head_names = (*_SPEAKER_NAMES, "ts")
+        fields = ((name, field) for name, field in event.items() if name not in head_names)
+        value = {name: field for name, field in fields if field != ""}
+    if isinstance(value, list) and all(_is_text_block(block) for block in value):
+        value = "\n".join(block["text"] for block in value)
+    return value if isinstance(value, str) else json.dumps(value, default=repr, ensure_ascii=False)
+
+
+def _is_text_block(block: object) -> bool:
+    return isinstance(block, dict) and bool(text_of(block, "text"))
+
+
+def _clock_time(ts: int) -> str:
+    """`hh:mm:ss.mmm` of milliseconds since 1970, in UTC."""
+    all_seconds, milliseconds = divmod(ts, 1000)
+    all_minutes, seconds = divmod(all_seconds, 60)
+    hours, minutes = divmod(all_minutes, 60)
+    return f"{hours % 24:02d}:{minutes:02d}:{seconds:02d}.{milliseconds:03d}"
+
+
+def _event_time(data: Mapping[str, Any], clock: Callable[[], datetime]) -> int:
     """The time that an event was given where it was seen, else now; milliseconds since 1970."""
     ts = data.get("ts")
     return ts if isinstance(ts, int) else bundle_names.to_milliseconds(clock())

@@ -19,11 +19,9 @@ from vibe_gate.store.bundle_location import (
     BundleLocation,
     corrupt_bundle_error,
     read_object,
-    read_receipted_summary,
-    read_sealed_documents,
-    read_summary,
     refusal_reason,
 )
+from vibe_gate.store.bundle_seal import read_receipted_summary, read_sealed_documents, read_summary
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.run_list import find_bundles, is_kept, read_entry
 from vibe_gate.store.store_folder import (
