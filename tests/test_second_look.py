@@ -19,7 +19,7 @@ from wire import answer, answering, costing
 
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, SecondLook
-from vibe_gate.judging.second_look_brief import look_objection, look_schema
+from vibe_gate.judging.second_look_brief import build_look_schema, write_look_objection
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -44,8 +44,8 @@ PREVENTS = {"path": "src/main.py", "line": 7, "quote": GUARD, "side": "after"}
 
 
 def test_only_the_outcome_of_a_second_look_is_required() -> None:
-    assert look_schema()["required"] == ["outcome"]
-    assert look_objection({"outcome": "stands"}) == ""
+    assert build_look_schema()["required"] == ["outcome"]
+    assert write_look_objection({"outcome": "stands"}) == ""
 
 
 def looked(

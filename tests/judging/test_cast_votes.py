@@ -73,7 +73,7 @@ class Voting:
     ):
         self.rubric = rubric_of(*rubric_args, **keys)
         question = RubricQuestion(self.rubric, claims, models, ("1" * 40, "2" * 40), (), {})
-        parts, unshown = brief.parts(CHANGE, self.rubric, {}, claims, ())
+        parts, unshown = brief.cut_into_parts(CHANGE, self.rubric, {}, claims, ())
         around = Surroundings({}, {}, False, {})
         self.brief = RubricBrief(question, CHANGE, around, parts, unshown, "about")
         self.record = EventLog()
@@ -117,7 +117,7 @@ def test_a_conversation_is_told_what_the_run_allows_it() -> None:
     assert (turn.max_turns, turn.max_cost_usd, turn.patience_s) == (20, 0.25, math.inf)
     assert turn.folder == Path("/run/trees")
     assert NONCE in turn.prompt
-    assert turn.schema == brief.answer_schema(tests=False)
+    assert turn.schema == brief.build_answer_schema(tests=False)
     assert turn.system_prompt == brief.SYSTEM_PROMPT
     assert turn.objection(passes(ERRORS, NAMES)) == ""
     assert NAMES in turn.objection(passes(ERRORS))

@@ -36,7 +36,7 @@ from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.decide import OpenFail
 from vibe_gate.judging.second_look import check_refutation, look_again, look_questions
-from vibe_gate.judging.second_look_brief import LOOK_PROMPT, look_objection, look_schema
+from vibe_gate.judging.second_look_brief import LOOK_PROMPT, build_look_schema, write_look_objection
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import open_state
 
@@ -194,8 +194,8 @@ def test_a_conversation_is_told_the_fail_and_what_the_run_allows_it(looking: Loo
     assert turn.folder == looking.folder / "second-look"
     assert (turn.system_prompt, turn.schema, turn.objection) == (
         LOOK_PROMPT,
-        look_schema(),
-        look_objection,
+        build_look_schema(),
+        write_look_objection,
     )
     assert NONCE in turn.prompt
     assert "Does it work?" in turn.prompt

@@ -1,6 +1,4 @@
-"""Claims on questions: of several reviews that would ask the same, one asks, and the others wait
-for its answer.
-"""
+"""Of several reviews that would ask the same, let one ask, and the others wait for its answer."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from vibe_gate.domain.verdict import (
     NamedFinding,
     Outcome,
     TrustBadge,
+    Vote,
     short,
 )
 from vibe_gate.gate.policy import PolicyImpact
@@ -79,13 +80,19 @@ def recount_fails(
         new_results = []
         for criterion, result in zip(rubric.criterion, results, strict=True):
             if (rubric.id, criterion.id) in looked_names:
-                result = _judge_result(rubric, criterion, counted.facts, answers)
-            new_results.append(result)
+                new_results.append(_judge_result(rubric, criterion, counted.facts, answers))
+            else:
+                new_results.append(result)
         all_results.append(tuple(new_results))
+    results_by_rubric = {
+        rubric.id: results
+        for rubric, results in zip(counted.facts.rubrics, all_results, strict=True)
+    }
     findings = []
     for finding in counted.findings:
-        for rubric, results in zip(counted.facts.rubrics, all_results, strict=True):
-            if (rubric.id, finding.criterion) in looked_names and rubric.id in finding.rubric_ids:
+        for rubric_id, results in results_by_rubric.items():
+            is_looked_at = (rubric_id, finding.criterion) in looked_names
+            if is_looked_at and rubric_id in finding.rubric_ids:
                 finding = _with_second_look(finding, results)
         findings.append(finding)
     return replace(counted, answers=answers, results=tuple(all_results), findings=tuple(findings))
@@ -97,11 +104,14 @@ def _with_second_look(finding: NamedFinding, results: Sequence[CriterionResult])
         if result.id != finding.criterion:
             continue
         for vote in result.votes:
-            if vote.second_look is not UNSET and any(
-                line in vote.evidence for line in finding.raw.evidence
-            ):
+            if vote.second_look is not UNSET and _is_behind(vote, finding):
                 return replace(finding, raw=replace(finding.raw, second_look=vote.second_look))
     return finding
+
+
+def _is_behind(vote: Vote, finding: NamedFinding) -> bool:
+    """Whether the finding has evidence of the vote."""
+    return any(line in vote.evidence for line in finding.raw.evidence)
 
 
 def criterion_results(
@@ -155,10 +165,10 @@ def _not_asked(
     """A judge criterion about which no judge was asked.
 
     Args:
-        criterion: As the rubric states it. cause: Why; None if nothing is to be said of it.
+        criterion: As the rubric states it.
+        cause: Why; None if nothing is to be said of it.
         outcome: "not_applicable" if it does not bear on this change or was left out on purpose;
-        "abstain" if it could
-            not be asked, and stays undecided.
+            "abstain" if it could not be asked, and stays undecided.
         decided_by: "cache" if the pass of an earlier run was taken over.
         trust: What people said of the judge's earlier findings, if that is known.
     """

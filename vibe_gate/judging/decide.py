@@ -7,7 +7,7 @@ them pass; the rubric is decided without it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import UNSET, Struct
@@ -16,6 +16,7 @@ from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import (
     MAX_FINDINGS,
+    CheckedEvidence,
     CriterionResult,
     Finding,
     Level,
@@ -56,26 +57,30 @@ def open_fails(
     if rubric.second_look == "never":
         return ()
     waived_ids = waived_criteria(rubric, results, findings, waivers)
-    wanted_ids = tally_rubric(rubric, results, waived_ids).would_block_ids
+    blocking_ids = tally_rubric(rubric, results, waived_ids).would_block_ids
     fails = []
     for criterion, result in zip(rubric.criterion, results, strict=True):
-        if criterion.kind != "judge" or criterion.needs or criterion.id not in wanted_ids:
+        if criterion.kind != "judge" or criterion.needs or criterion.id not in blocking_ids:
             continue
-        own_findings = [finding for finding in findings if finding.is_of(rubric.id, criterion.id)]
+        criterion_findings = [
+            finding for finding in findings if finding.is_of(rubric.id, criterion.id)
+        ]
         for votes in group_by_lines(result.votes):
             if any(is_proof(vote) or vote.outranked is not UNSET for vote in votes):
                 continue
-            if not _are_waived(votes, own_findings, waivers):
+            if not _are_waived(votes, criterion_findings, waivers):
                 fails.append(OpenFail(rubric, criterion, votes))
     return tuple(fails)
 
 
 def _are_waived(votes: Sequence[Vote], findings: Sequence[NamedFinding], waivers: Waivers) -> bool:
     """Whether people let every finding of these votes pass."""
-    lines = [line for vote in votes for line in vote.evidence]
+    evidence: list[CheckedEvidence] = []
+    for vote in votes:
+        evidence += vote.evidence
     for finding in findings:
-        is_theirs = any(line in lines for line in finding.raw.evidence)
-        if is_theirs and waivers.of(finding) is None:
+        is_of_votes = any(line in evidence for line in finding.raw.evidence)
+        if is_of_votes and waivers.of(finding) is None:
             return False
     return True
 
@@ -107,26 +112,50 @@ def decide_rubrics(
         waivers: What people let pass.
         reused_scores: Of rubrics whose pass was taken over from a receipt, by id.
     """
-    decided = []
+    rubric_results = []
     tallies = []
-    waived_names = set()
+    waived_names: set[tuple[str, str]] = set()
     for rubric, criterion_results in zip(rubrics, results, strict=True):
         waived = waived_criteria(rubric, criterion_results, findings, waivers)
         waived_names |= {(rubric.id, criterion_id) for criterion_id in waived}
         tally = tally_rubric(rubric, criterion_results, waived)
         tallies.append(tally)
-        decided.append(summarize_tally(rubric, tally, waived, reused_scores.get(rubric.id)))
+        reused_score = reused_scores.get(rubric.id)
+        rubric_results.append(summarize_tally(rubric, tally, waived, reused_score))
     levels = levels_of(tallies, rubrics, findings)
+    return RubricOutcomes(
+        tuple(rubric_results),
+        _show_findings(findings, levels, waivers, rubrics),
+        _effective_waivers(findings, waivers, waived_names),
+    )
+
+
+def _show_findings(
+    findings: Sequence[NamedFinding],
+    levels: Sequence[Level],
+    waivers: Waivers,
+    rubrics: Sequence[Rubric],
+) -> tuple[Finding, ...]:
+    """The findings as bundles keep them, each with its level."""
     criterion_uses = Counter(criterion.id for rubric in rubrics for criterion in rubric.criterion)
     shown_findings = []
-    effective: dict[Waiver, None] = {}
     for finding, level in zip(findings, levels, strict=True):
-        waiver = waivers.of(finding)
         is_shared_id = criterion_uses[finding.criterion] > 1
+        waiver = waivers.of(finding)
         shown_findings.append(_show_finding(finding, level, waiver, is_shared_id=is_shared_id))
+    return tuple(shown_findings)
+
+
+def _effective_waivers(
+    findings: Sequence[NamedFinding], waivers: Waivers, waived_names: Iterable[tuple[str, str]]
+) -> tuple[Waiver, ...]:
+    """The waivers by which a failed criterion was left out, named by rubric and criterion."""
+    effective: dict[Waiver, None] = {}
+    for finding in findings:
+        waiver = waivers.of(finding)
         if waiver is not None and any(finding.is_of(*name) for name in waived_names):
             effective[waiver] = None
-    return RubricOutcomes(tuple(decided), tuple(shown_findings), tuple(effective))
+    return tuple(effective)
 
 
 def _show_finding(
@@ -202,40 +231,57 @@ def levels_of(
 ) -> list[Level]:
     """Of each finding what it does: a failure blocks, a warning is a fail that does not; notices
     stay.
-
-    Two rubrics may give the same id to criteria of their own.
     """
-    judged_names = set()
-    failed_names = set()
-    blocking_names = set()
-    proof_names = set()
+    names = _CriterionNames()
     for rubric, tally in zip(rubrics, tallies, strict=True):
-        judged_names |= {
-            (rubric.id, result.id) for result in tally.criteria if result.kind == "judge"
-        }
-        failed_names |= {
-            (rubric.id, result.id) for result in tally.criteria if result.outcome == "fail"
-        }
-        blocking_names |= {(rubric.id, criterion_id) for criterion_id in tally.blocking_ids}
-        proof_names |= {
-            (rubric.id, criterion.id)
-            for criterion in rubric.criterion
-            if criterion.proof == "required"
-        }
+        names.add_tally(rubric, tally)
+    return [names.level_of(finding) for finding in findings]
 
-    def level_of(finding: NamedFinding) -> Level:
-        names = {(rubric_id, finding.criterion) for rubric_id in finding.rubric_ids}
+
+class _CriterionNames:
+    """The criteria of a run by what became of them, each named by rubric and id: two rubrics may
+    give the same id to criteria of their own.
+    """
+
+    judged: set[tuple[str, str]]
+
+    failed: set[tuple[str, str]]
+
+    blocking: set[tuple[str, str]]
+    """Those that make their rubric fail."""
+
+    need_proof: set[tuple[str, str]]
+    """Those of which only a proven fail counts."""
+
+    def __init__(self) -> None:
+        self.judged = set()
+        self.failed = set()
+        self.blocking = set()
+        self.need_proof = set()
+
+    def add_tally(self, rubric: Rubric, tally: RubricTally) -> None:
+        """Add the criteria of a rubric."""
+        for result in tally.criteria:
+            name = (rubric.id, result.id)
+            if result.kind == "judge":
+                self.judged.add(name)
+            if result.outcome == "fail":
+                self.failed.add(name)
+        for criterion in rubric.criterion:
+            if criterion.proof == "required":
+                self.need_proof.add((rubric.id, criterion.id))
+        self.blocking |= {(rubric.id, criterion_id) for criterion_id in tally.blocking_ids}
+
+    def level_of(self, finding: NamedFinding) -> Level:
+        """What the finding does: the first rule that holds."""
         if finding.raw.level == "notice" or finding.raw.is_refuted:
             return "notice"
-        if names.isdisjoint(
-            failed_names
-        ):  # of a judge that is undecided after a second look, or of no criterion
-            return "warning" if names & judged_names else finding.raw.level
+        names = {(rubric_id, finding.criterion) for rubric_id in finding.rubric_ids}
+        if names.isdisjoint(self.failed):
+            # Of a judge that is undecided after a second look, or of no criterion.
+            return "warning" if names & self.judged else finding.raw.level
+        blocking_names = names & self.blocking
         proof = finding.raw.proof
-        is_proven = proof is not UNSET and proof.status == "proven"
-        blocked_by = names & blocking_names
-        if not is_proven:
-            blocked_by -= proof_names
-        return "failure" if blocked_by else "warning"
-
-    return [level_of(finding) for finding in findings]
+        if proof is UNSET or proof.status != "proven":
+            blocking_names -= self.need_proof
+        return "failure" if blocking_names else "warning"

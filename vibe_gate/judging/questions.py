@@ -19,7 +19,7 @@ from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.leaving import PRIVATE, SHARED
 from vibe_gate.domain.rubric import Claim, Rubric, Sight
-from vibe_gate.judging.brief import TEMPLATE_VERSION, tests_prompt
+from vibe_gate.judging.brief import TEMPLATE_VERSION, write_tests_prompt
 from vibe_gate.version import __version__
 
 TOOLS = ("Read", "Grep", "Glob")
@@ -139,7 +139,7 @@ class RubricQuestion(Struct, frozen=True):
             claims=self.claims,
             unshown=self.unshown,
             versions=self.versions,
-            tests=tests_prompt(self.tests),
+            tests=write_tests_prompt(self.tests),
         )
 
     def vote_keys(self, number: int, about: Sequence[str]) -> dict[str, str]:
@@ -158,7 +158,7 @@ class RubricQuestion(Struct, frozen=True):
                 unshown=self.unshown,
                 versions=self.versions,
                 vote=number,
-                tests=tests_prompt(self.tests),
+                tests=write_tests_prompt(self.tests),
             )
         return keys
 

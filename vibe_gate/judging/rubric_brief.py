@@ -60,7 +60,7 @@ class RubricBrief(Struct, frozen=True):
         """
         if not number:
             return _part_prompt(self.change, self.around, part, nonce)
-        change, shuffled_part = brief.shuffled(self.change, part, f"{self.about} {number}")
+        change, shuffled_part = brief.shuffle_part(self.change, part, f"{self.about} {number}")
         return _part_prompt(change, self.around, shuffled_part, nonce)
 
     def texts(self) -> Iterator[str]:
@@ -97,7 +97,7 @@ class RubricBrief(Struct, frozen=True):
 
 def _part_prompt(change: Change, around: Surroundings, part: BriefPart, nonce: str) -> str:
     piece_paths = [piece.path for piece in part.pieces]
-    return brief.prompt(change, part, around.facts(piece_paths), nonce)
+    return brief.write_prompt(change, part, around.facts(piece_paths), nonce)
 
 
 def briefs_of(
@@ -109,13 +109,13 @@ def briefs_of(
     surroundings_of = cache(partial(find_surroundings, repository))
     briefs = []
     for question in questions:
-        concerned_change = brief.concerned(facts.change, question.rubric)
+        concerned_change = brief.keep_concerned_files(facts.change, question.rubric)
         around = surroundings_of(concerned_change)
         change, moved_hunks, too_large = _show_moved_files(
             concerned_change, question.rubric, facts.gate, repository
         )
         hunks = {**around.hunks, **moved_hunks}
-        parts, without_text = brief.parts(
+        parts, without_text = brief.cut_into_parts(
             change, question.rubric, hunks, question.claims, question.unshown
         )
         about = _shown_digest(change, around, parts)
@@ -150,7 +150,7 @@ def _show_moved_files(
     too_large = []
     for file in change.files:
         files[file.path] = file
-        if file.after is None or not brief.moves_in(file, rubric, gate.reach(rubric.id)):
+        if file.after is None or not brief.is_moved_in(file, rubric, gate.reach(rubric.id)):
             continue
         if file.after.size > brief.MAX_NEW:
             too_large.append(whole_file_unreviewed(file, TooLarge(is_moved=True)))

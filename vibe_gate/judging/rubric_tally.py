@@ -95,19 +95,18 @@ class RubricTally(Struct, frozen=True):
 
     def weight(self, *effects: Effect) -> float:
         """The summed weight of the criteria with one of these effects."""
-        return sum(
-            result.weight
-            for result, effect in zip(self.criteria, self.effects, strict=True)
-            if effect in effects
-        )
+        return sum(result.weight for result in self._results_with(effects))
 
     def ids(self, *effects: Effect) -> set[str]:
         """The ids of the criteria with one of these effects."""
-        return {
-            result.id
-            for result, effect in zip(self.criteria, self.effects, strict=True)
-            if effect in effects
-        }
+        return {result.id for result in self._results_with(effects)}
+
+    def _results_with(self, effects: Collection[Effect]) -> list[CriterionResult]:
+        results = []
+        for result, effect in zip(self.criteria, self.effects, strict=True):
+            if effect in effects:
+                results.append(result)
+        return results
 
     def has(self, *effects: Effect) -> bool:
         """Whether a criterion has one of these effects."""
@@ -124,11 +123,8 @@ class RubricTally(Struct, frozen=True):
     @property
     def coverage(self) -> float:
         """Decided weight by applicable weight, 0 to 1; it is reported and decides nothing."""
-        applicable_weight = sum(
-            result.weight
-            for result, effect in zip(self.criteria, self.effects, strict=True)
-            if effect != "none"
-        )
+        applicable_effects = [effect for effect in EFFECT_MEANINGS if effect != "none"]
+        applicable_weight = self.weight(*applicable_effects)
         if not applicable_weight:
             return 1.0
         return self.weight(*_WEIGHING, "advises") / applicable_weight
@@ -163,10 +159,8 @@ class RubricTally(Struct, frozen=True):
         """
         if self.has(*_FAILING) and self.score("advises") < self.threshold:
             return self.ids(*_FAILING)
-        advising_musts = {result.id for result in self.criteria if result.must} & self.ids(
-            "advises"
-        )
-        return self.ids("stops") | advising_musts
+        must_ids = {result.id for result in self.criteria if result.must}
+        return self.ids("stops") | (self.ids("advises") & must_ids)
 
 
 def tally_rubric(
@@ -202,9 +196,11 @@ def summarize_tally(
     says who did.
 
     Args:
-        rubric: The one that was tallied. tally: What each of its criteria does to it.
-        waiver_sentences: Who let a criterion pass, by its id. reused_score: Of the receipt whose
-        pass was taken over, in which judges' answers are not named one by one.
+        rubric: The one that was tallied.
+        tally: What each of its criteria does to it.
+        waiver_sentences: Who let a criterion pass, by its id.
+        reused_score: Of the receipt whose pass was taken over, in which judges' answers are not
+            named one by one.
     """
     would_block_ids = tally.would_block_ids
     criteria = []
@@ -212,9 +208,8 @@ def summarize_tally(
         if effect == "advises":
             result = replace(result, would_block=result.id in would_block_ids)
         elif result.id in waiver_sentences:
-            result = replace(
-                result, reason=short(f"{waiver_sentences[result.id]} | {result.reason}")
-            )
+            reason = f"{waiver_sentences[result.id]} | {result.reason}"
+            result = replace(result, reason=short(reason))
         criteria.append(result)
     score = tally.score()
     if reused_score is not None and tally.outcome == "pass":
@@ -239,8 +234,11 @@ def worst_outcome(outcomes: Iterable[str]) -> RunOutcome:
     """The first of fail, error, inconclusive, pass among these; without any, pass. Others, as of
     skipped stages, do not count.
     """
-    present = set(outcomes)
-    return next((outcome for outcome in WORST_FIRST if outcome in present), "pass")
+    present_outcomes = set(outcomes)
+    for outcome in WORST_FIRST:
+        if outcome in present_outcomes:
+            return outcome
+    return "pass"
 
 
 def exit_code(outcome: RunOutcome, *, needs_approval: bool, intact: bool) -> int:

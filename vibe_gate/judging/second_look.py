@@ -38,15 +38,15 @@ from vibe_gate.judging.brief import QuotedLine
 from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.claiming import claim_questions
 from vibe_gate.judging.decide import OpenFail
-from vibe_gate.judging.evidence import MIN_RELOCATED, quote_in_tree
+from vibe_gate.judging.evidence import MIN_RELOCATED, NOT_THERE, quote_in_tree, visible_length
 from vibe_gate.judging.questions import TOOLS
 from vibe_gate.judging.second_look_brief import (
     LOOK_PROMPT,
-    look_key,
-    look_objection,
-    look_of,
-    look_prompt,
-    look_schema,
+    build_look_schema,
+    compute_look_key,
+    read_look_answer,
+    write_look_objection,
+    write_look_prompt,
 )
 from vibe_gate.judging.votes import together, with_fallback
 from vibe_gate.version import __version__
@@ -119,9 +119,9 @@ async def look_again(
         tell(f"taking a second look at {counted(len(open_questions), 'fail')}")
         model.open()
         model.gateway.on_wait = lambda clause: tell(f"waiting for {clause}")
-        new_looks, is_intact = await _ask(open_questions, facts, repository, run, model)
+        new_looks, is_intact = await _ask_looks(open_questions, facts, repository, run, model)
         if model.gateway.ledger.reached:
-            _tell_budget(run, model, open_questions, new_looks)
+            _record_budget(run, model, open_questions, new_looks)
         notes = dict.fromkeys((*answers.notes, *model.notes()))
         problem = cache.keep(new_looks) if is_intact else ""
     if problem:
@@ -150,8 +150,8 @@ def look_questions(fails: Iterable[OpenFail], facts: Facts, run: RunContext) -> 
         fails_of_rubric[rubric.id] += 1
         model = rubric.model or next(iter(rubric.models), default_model)
         models = [model, rubric.fallback] if rubric.fallback else [model]
-        prompt = look_prompt(fail.criterion, fail.votes, "")
-        key = look_key(prompt, trees=trees, models=models, tools=TOOLS, versions=versions)
+        prompt = write_look_prompt(fail.criterion, fail.votes, "")
+        key = compute_look_key(prompt, trees=trees, models=models, tools=TOOLS, versions=versions)
         questions.append(LookQuestion(fail, node, model, key))
     return questions
 
@@ -170,9 +170,11 @@ def _add_looks(
     """The answers, each vote of these fails with the second look at it."""
     by_rubric = {}
     for rubric_id, question_votes in answers.by_rubric.items():
-        own_questions = [question for question in questions if question.fail.rubric.id == rubric_id]
+        rubric_questions = [
+            question for question in questions if question.fail.rubric.id == rubric_id
+        ]
         by_rubric[rubric_id] = tuple(
-            _votes_with_looks(votes, own_questions, looks) for votes in question_votes
+            _votes_with_looks(votes, rubric_questions, looks) for votes in question_votes
         )
     return replace(answers, by_rubric=by_rubric)
 
@@ -182,11 +184,11 @@ def _votes_with_looks(
 ) -> RubricVotes:
     by_criterion = {}
     for criterion_id, cast in votes.by_criterion.items():
-        own_questions = [
+        criterion_questions = [
             question for question in questions if question.fail.criterion.id == criterion_id
         ]
         by_criterion[criterion_id] = tuple(
-            _vote_with_look(vote, own_questions, looks) for vote in cast
+            _vote_with_look(vote, criterion_questions, looks) for vote in cast
         )
     return replace(votes, by_criterion=by_criterion)
 
@@ -201,17 +203,25 @@ def _vote_with_look(
 
 
 class LookCache:
-    """The second looks that this machine keeps; those that were found are in `looks`, by key of the
-    question.
+    """The second looks that this machine keeps.
 
     A recording and a replay use none, as of votes.
     """
+
+    writes: bool
+    """Whether looks that are taken are kept."""
+
+    reads: bool
+    """Whether kept looks count."""
+
+    looks: dict[str, SecondLook]
+    """What was found, by key of the question."""
 
     def __init__(self, run: RunContext, wire: Wire, *, force: bool) -> None:
         """`force`: nothing that is kept counts; what is answered is kept all the same."""
         self.writes = wire.mode == "live"
         self.reads = self.writes and not force
-        self.looks: dict[str, SecondLook] = {}
+        self.looks = {}
         self._run = run
 
     def find(self, questions: Sequence[LookQuestion]) -> None:
@@ -242,18 +252,18 @@ class LookCache:
         if not self.writes:
             return ""
         run = self._run
-        problem = ""
+        last_problem = ""
         for key, look in looks.items():
             if look.said is None:
                 continue
             is_recorded = run.record.relative and look.turn
             turn = f"{run.record.relative}/{look.turn}" if is_recorded else ""
             document = run.redactor.value(plain(replace(look, turn=turn)))
-            problem = run.state.answers.put(key, document, run.clock()) or problem
-        return problem
+            last_problem = run.state.answers.put(key, document, run.clock()) or last_problem
+        return last_problem
 
 
-async def _ask(
+async def _ask_looks(
     questions: Sequence[LookQuestion],
     facts: Facts,
     repository: Repository,
@@ -278,72 +288,84 @@ async def _ask(
         "after": repository.tree(facts.change.after),
         "before": repository.tree(facts.change.before),
     }
-    shared = _LookContext(facts, run, model, trees, folder)
-    for each in questions:
-        _add_node(each, facts, run)
-    looks = await together(_look(each, shared) for each in questions)
+    context = _LookContext(facts, run, model, trees, folder)
+    for question in questions:
+        _add_node(question, facts, run)
+    looks = await together(_take_look(question, context) for question in questions)
     with run.deadline.interrupting():
-        intact = after.unchanged() and before.unchanged()
-    return dict(zip((each.key for each in questions), looks, strict=True)), intact
+        is_intact = after.unchanged() and before.unchanged()
+    keys = [question.key for question in questions]
+    return dict(zip(keys, looks, strict=True)), is_intact
 
 
-def _tell_budget(
+def _record_budget(
     run: RunContext,
     model: ModelAccess,
-    asked: Iterable[LookQuestion],
+    questions: Iterable[LookQuestion],
     looks: Mapping[str, SecondLook],
 ) -> None:
-    """Name the lines of the fails at which there was no second look."""
-    left = [vote for each in asked if looks[each.key].said is None for vote in each.fail.votes]
-    lines = [line for vote in left for line in vote.evidence if line.standing != "void"]
-    places = [{"path": line.path, "line": line.line, "end_line": line.end_line} for line in lines]
-    if places:
+    """Write down the lines of the fails at which there was no second look."""
+    not_asked = []
+    for question in questions:
+        if looks[question.key].said is not None:
+            continue
+        for line in _standing_evidence(question.fail):
+            not_asked.append({"path": line.path, "line": line.line, "end_line": line.end_line})
+    if not_asked:
         usd = model.gateway.spent().usd
-        run.record.event("budget.reached", limit_usd=model.limit_usd, usd=usd, not_asked=places)
+        run.record.event("budget.reached", limit_usd=model.limit_usd, usd=usd, not_asked=not_asked)
+
+
+def _standing_evidence(fail: OpenFail) -> list[CheckedEvidence]:
+    evidence: list[CheckedEvidence] = []
+    for vote in fail.votes:
+        evidence += [line for line in vote.evidence if line.standing != "void"]
+    return evidence
 
 
 def _add_node(question: LookQuestion, facts: Facts, run: RunContext) -> None:
     """Add its node to the graph, after the conversations of this run that it is about."""
     run.record.event("node.added", question.node, kind="judge", digest=question.fail.rubric.digest)
-    turns = [
-        Path(vote.turn).parts for vote in question.fail.votes if vote.turn.startswith("nodes/")
-    ]
-    for source in dict.fromkeys(parts[1] for parts in turns) or [facts.checks_node]:
+    sources: dict[str, None] = {}
+    for vote in question.fail.votes:
+        if vote.turn.startswith("nodes/"):
+            sources[Path(vote.turn).parts[1]] = None
+    for source in sources or [facts.checks_node]:
         run.record.event("edge.added", **{"from": source, "to": question.node})
 
 
-async def _look(question: LookQuestion, shared: _LookContext) -> SecondLook:
-    model, run = shared.model, shared.run
+async def _take_look(question: LookQuestion, context: _LookContext) -> SecondLook:
+    model = context.model
+    redact = context.run.redactor.text
+    hold = partial(_hold_look, question, context)
     async with model.slots:
-        end, name = await with_fallback(
-            partial(_hold, question, shared),
-            question.model,
-            question.fail.rubric.fallback,
-            model,
-            run.redactor.text,
+        end, model_name = await with_fallback(
+            hold, question.model, question.fail.rubric.fallback, model, redact
         )
     if end.status == "answered":
-        return replace(_found(end.answer, end.folder, shared), model=name)
+        return replace(_read_look(end.answer, end.folder, context), model=model_name)
     return _no_answer(model.why_unanswered(end), end.folder)
 
 
-async def _hold(
-    question: LookQuestion, shared: _LookContext, name: str, patience_s: float
+async def _hold_look(
+    question: LookQuestion, context: _LookContext, model_name: str, patience_s: float
 ) -> TurnResult:
-    model, fail = shared.model, question.fail
+    """Hold one conversation; an overloaded model is waited for as long as `patience_s`."""
+    model = context.model
+    fail = question.fail
     turn = TurnRequest(
         node=question.node,
-        prompt=look_prompt(fail.criterion, fail.votes, model.nonce),
+        prompt=write_look_prompt(fail.criterion, fail.votes, model.nonce),
         system_prompt=LOOK_PROMPT,
-        schema=look_schema(),
-        objection=look_objection,
-        folder=shared.folder,
+        schema=build_look_schema(),
+        objection=write_look_objection,
+        folder=context.folder,
         homes=model.folder,
         tools=TOOLS,
-        model=name,
-        max_turns=shared.facts.gate.file.budget.max_turns,
+        model=model_name,
+        max_turns=context.facts.gate.file.budget.max_turns,
         max_cost_usd=model.limit_usd,
-        timeout_s=shared.run.deadline.left(),
+        timeout_s=context.run.deadline.left(),
         patience_s=patience_s,
     )
     return await model.run_turn(turn)
@@ -356,56 +378,63 @@ def _no_answer(cause: Cause, turn: str = "") -> SecondLook:
     )
 
 
-def _found(document: object, turn: str, shared: _LookContext) -> SecondLook:
+def _read_look(document: object, turn: str, context: _LookContext) -> SecondLook:
     """What an answer counts for."""
-    redact = shared.run.redactor.text
+    redact = context.run.redactor.text
     try:
-        answer = look_of(document)
+        answer = read_look_answer(document)
     except ValueError as error:
         # The mistake can quote the answer; it is redacted before it is cut.
-        return _no_answer(Misfit(details=short(show_text(redact(first_mistake(error))))), turn)
+        mistake = short(show_text(redact(first_mistake(error))))
+        return _no_answer(Misfit(details=mistake), turn)
     outcome: LookOutcome = convert(answer.outcome, LookOutcome)
     reason = answer.reason
     if outcome == "undecided" and answer.missing.strip():
         reason = f"{ended(reason)} Missing: {ended(answer.missing)}"
-    quoted = answer.evidence if outcome == "refuted" else ()
-    evidence = tuple(_checked(line, shared.trees) for line in quoted)
-    return check_refutation(
-        SecondLook(
-            outcome=outcome,
-            said=outcome,
-            reason=short(redact(reason)),
-            evidence=evidence,
-            turn=turn,
-        )
+    quoted_lines = answer.evidence if outcome == "refuted" else ()
+    look = SecondLook(
+        outcome=outcome,
+        said=outcome,
+        reason=short(redact(reason)),
+        evidence=tuple(_check_line(line, context.trees) for line in quoted_lines),
+        turn=turn,
     )
+    return check_refutation(look)
 
 
 def check_refutation(look: SecondLook) -> SecondLook:
     """What it counts for: without quoted lines, or if one of them does not stand, nothing is
     refuted.
+    """
+    problem = _refutation_problem(look.evidence)
+    if look.outcome != "refuted" or not problem:
+        return look
+    reason = short(f'Answered "refuted", but {problem}: {look.reason}')
+    return replace(look, outcome="undecided", reason=reason)
+
+
+def _refutation_problem(evidence: Sequence[CheckedEvidence]) -> str:
+    """Why these lines refute nothing, or "".
 
     Lone braces and the like stand everywhere, and prevent nothing; nor do lines that stood before
     the change alone.
     """
-    whys = sorted({one.why for one in look.evidence if one.standing == "void"})
-    if not look.evidence:
-        whys = ["no evidence was given"]
-    elif not whys and all(len("".join(one.quote.split())) < MIN_RELOCATED for one in look.evidence):
-        whys = ["the quotes are too short to prevent anything"]
-    elif not whys and all(one.side == "before" for one in look.evidence):
-        whys = ["no quoted line stands after the change"]
-    elif not whys and all(paths.matches(paths.unquote(one.path), PROSE) for one in look.evidence):
-        whys = ["documentation and the gate's own files prevent nothing"]
-    if look.outcome != "refuted" or not whys:
-        return look
-    why = "; ".join(whys)
-    return replace(
-        look, outcome="undecided", reason=short(f'Answered "refuted", but {why}: {look.reason}')
-    )
+    if not evidence:
+        return "no evidence was given"
+    void_lines = [line for line in evidence if line.standing == "void"]
+    if void_lines:
+        problems = sorted({line.why for line in void_lines})
+        return "; ".join(problems) or NOT_THERE
+    if all(visible_length(line.quote) < MIN_RELOCATED for line in evidence):
+        return "the quotes are too short to prevent anything"
+    if all(line.side == "before" for line in evidence):
+        return "no quoted line stands after the change"
+    if all(paths.matches(paths.unquote(line.path), PROSE) for line in evidence):
+        return "documentation and the gate's own files prevent nothing"
+    return ""
 
 
-def _checked(line: QuotedLine, trees: Mapping[Side, Tree]) -> CheckedEvidence:
+def _check_line(line: QuotedLine, trees: Mapping[Side, Tree]) -> CheckedEvidence:
     """The quoted line looked up by its path, or as tools show that, in the tree that it names.
 
     A line that is said to stand after the change and stands before it alone was removed: it
@@ -413,9 +442,13 @@ def _checked(line: QuotedLine, trees: Mapping[Side, Tree]) -> CheckedEvidence:
     """
     path = paths.unquote(line.path).removeprefix("./")
     sides: tuple[Side, ...] = ("before", "after") if line.side == "before" else ("after",)
-    tried = []
+    first_evidence: CheckedEvidence | None = None
     for side in sides:
-        for name in dict.fromkeys((path, path.removeprefix(f"{side}/"))):
-            quoted = replace(line, path=paths.quote(name), side=side)
-            tried.append(quote_in_tree(quoted, trees[side].read(name)))
-    return next((one for one in tried if one.standing != "void"), tried[0])
+        for tree_path in (path, path.removeprefix(f"{side}/")):
+            quoted_line = replace(line, path=paths.quote(tree_path), side=side)
+            evidence = quote_in_tree(quoted_line, trees[side].read(tree_path))
+            if evidence.standing != "void":
+                return evidence
+            first_evidence = first_evidence or evidence
+    assert first_evidence is not None
+    return first_evidence

@@ -32,22 +32,26 @@ def badges(gate: Gate, labels: Iterable[Label], model: str) -> Badges:
     """
     if gate.origin == "built-in":
         return {}
-    known = [label for label in labels if label.source not in ON_FORGE]
-    return {
-        (rubric.id, criterion.id): _badge(gate, rubric, criterion, known, model)
-        for rubric in gate.rubrics
-        for criterion in rubric.judge_criteria
-    }
+    counted_labels = [label for label in labels if label.source not in ON_FORGE]
+    badges_by_ids = {}
+    for rubric in gate.rubrics:
+        for criterion in rubric.judge_criteria:
+            badge = _badge(gate, rubric, criterion, counted_labels, model)
+            badges_by_ids[rubric.id, criterion.id] = badge
+    return badges_by_ids
 
 
-class _Known(Struct, frozen=True):
-    """What is known of a criterion: `calibration` of this rubric, model and template; `stale`, why
-    one does not count; how many changes people labelled that it was `wrong` to block.
-    """
+class _JudgeRecord(Struct, frozen=True):
+    """What is known of the judge of a criterion."""
 
     calibration: CriterionBaseline | None
+    """Of this rubric, model and template."""
+
     stale: str
+    """When or with what a calibration was made that does not count, or ""."""
+
     wrong: int
+    """How many changes people labelled that it was wrong to block."""
 
     @property
     def state(self) -> TrustState:
@@ -59,26 +63,27 @@ class _Known(Struct, frozen=True):
 def _badge(
     gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[Label], model: str
 ) -> TrustBadge:
-    known = _known(gate, rubric, criterion, labels, model)
-    of_cases = known.calibration or CriterionBaseline(
+    record = _judge_record(gate, rubric, criterion, labels, model)
+    calibration = record.calibration or CriterionBaseline(
         id=criterion.id, clean=0, clean_blocked=0, defective=0, found=0
     )
-    clean, blocked = of_cases.clean + known.wrong, of_cases.clean_blocked + known.wrong
-    blocks = may_block(gate.file.trust, known.state, clean, blocked)
-    waits = gate.file.trust.block == "earned" and not blocks
+    clean = calibration.clean + record.wrong
+    blocked = calibration.clean_blocked + record.wrong
+    blocks = may_block(gate.file.trust, record.state, clean, blocked)
+    must_earn = gate.file.trust.block == "earned" and not blocks
     return TrustBadge(
-        state=known.state,
-        sentence=short(_sentence(known, clean, blocked)),
+        state=record.state,
+        sentence=short(_sentence(record, clean, blocked)),
         blocks=blocks,
         clean=clean,
         blocked=blocked,
-        defective=of_cases.defective,
-        found=of_cases.found,
-        wrong=known.wrong,
-        flips=of_cases.flips,
+        defective=calibration.defective,
+        found=calibration.found,
+        wrong=record.wrong,
+        flips=calibration.flips,
         at_most=at_most(blocked, clean) if clean else UNSET,
-        recall=share(of_cases.found, of_cases.defective) or UNSET,
-        needed=clean_needed(blocked, gate.file.trust.max_false_blocks) if waits else UNSET,
+        recall=share(calibration.found, calibration.defective) or UNSET,
+        needed=clean_needed(blocked, gate.file.trust.max_false_blocks) if must_earn else UNSET,
     )
 
 
@@ -91,46 +96,58 @@ def may_block(trust: Trust, state: TrustState, clean: int, blocked: int) -> bool
     return trust.uncalibrated == "block" or state not in ("stale", "uncalibrated")
 
 
-def _known(
+def _judge_record(
     gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[Label], model: str
-) -> _Known:
-    judge = rubric.judged_by(model)
-    own = [label for label in labels if label.is_about(rubric, criterion.id, judge)]
-    baseline = next((one for one in gate.baselines if one.rubric == rubric.id), None)
-    measured = baseline.of(criterion.id) if baseline else None
-    if baseline is None or measured is None:
-        return _Known(None, "", _wrong(own))
+) -> _JudgeRecord:
+    judge_model = rubric.judged_by(model)
+    criterion_labels = [
+        label for label in labels if label.is_about(rubric, criterion.id, judge_model)
+    ]
+    wrong = _wrongly_blocked(criterion_labels)
+    baselines = [baseline for baseline in gate.baselines if baseline.rubric == rubric.id]
+    if not baselines:
+        return _JudgeRecord(None, "", wrong)
+    baseline = baselines[0]
+    calibration = baseline.of(criterion.id)
+    if calibration is None:
+        return _JudgeRecord(None, "", wrong)
     if baseline.digest != rubric.digest:
-        return _Known(None, "before the rubric changed", _wrong(own))
-    if baseline.model != judge:
-        return _Known(None, f"with {baseline.model}, not {judge}", _wrong(own))
+        return _JudgeRecord(None, "before the rubric changed", wrong)
+    if baseline.model != judge_model:
+        return _JudgeRecord(None, f"with {baseline.model}, not {judge_model}", wrong)
     from vibe_gate.judging.brief import TEMPLATE_VERSION  # most gates have no baseline
 
     if baseline.template != TEMPLATE_VERSION:
-        return _Known(None, "with an earlier version of vibe-gate's instructions", _wrong(own))
-    return _Known(measured, "", _wrong(own))
+        stale = "with an earlier version of vibe-gate's instructions"
+        return _JudgeRecord(None, stale, wrong)
+    return _JudgeRecord(calibration, "", wrong)
 
 
-def _wrong(labels: Iterable[Label]) -> int:
+def _wrongly_blocked(labels: Iterable[Label]) -> int:
     """How many clean changes were blocked: several findings of one run are about one change, which
     is not clean if one of them is right.
     """
-    by_change: dict[str, set[bool]] = defaultdict(set)
+    answers_by_change: dict[str, set[bool]] = defaultdict(set)
     for label in labels:
-        by_change[label.run or label.finding].add(label.right)
-    return sum(said == {False} for said in by_change.values())
+        answers_by_change[label.run or label.finding].add(label.right)
+    return sum(answers == {False} for answers in answers_by_change.values())
 
 
-def _sentence(known: _Known, clean: int, blocked: int) -> str:
+def _sentence(record: _JudgeRecord, clean: int, blocked: int) -> str:
     """The badge in a few words: `calibrated: 1 of 60 clean blocked, 27 of 30 found`."""
-    if known.calibration is None:
-        why = f" (calibrated {known.stale})" if known.stale else ""
-        wrong = f", {counted(known.wrong, 'change')} wrongly blocked" if known.wrong else ""
-        return known.state + why + wrong
-    of_cases = known.calibration
-    figures = [
-        f"{of_cases.flips} of {of_cases.cases} cases flipped" if of_cases.flips else "",
-        f"{blocked} of {clean} clean blocked" if clean else "",
-        f"{of_cases.found} of {of_cases.defective} found" if of_cases.defective else "",
-    ]
-    return f"{known.state}: {', '.join(filter(None, figures)) or 'no case'}"
+    calibration = record.calibration
+    if calibration is None:
+        sentence: str = record.state
+        if record.stale:
+            sentence += f" (calibrated {record.stale})"
+        if record.wrong:
+            sentence += f", {counted(record.wrong, 'change')} wrongly blocked"
+        return sentence
+    figures = []
+    if calibration.flips:
+        figures.append(f"{calibration.flips} of {calibration.cases} cases flipped")
+    if clean:
+        figures.append(f"{blocked} of {clean} clean blocked")
+    if calibration.defective:
+        figures.append(f"{calibration.found} of {calibration.defective} found")
+    return f"{record.state}: {', '.join(figures) or 'no case'}"

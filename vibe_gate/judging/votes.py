@@ -1,4 +1,4 @@
-"""Votes: briefs out, answers in, evidence checked, votes counted.
+"""Cast votes: briefs out, answers in, evidence checked, votes counted.
 
 For every question the change is cut into parts (`judging.brief`). A vote asks each part in a
 conversation of its own and takes the worst answer; votes go on until no further one can change an
@@ -39,8 +39,12 @@ from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Outcome, Vote, short
 from vibe_gate.domain.wire import EndKind, TurnResult
 from vibe_gate.gate.prompts import requests_of
-from vibe_gate.judging import brief
-from vibe_gate.judging.brief import BriefPart
+from vibe_gate.judging.brief import (
+    SYSTEM_PROMPT,
+    BriefPart,
+    build_answer_schema,
+    write_tests_prompt,
+)
 from vibe_gate.judging.cast_vote import CastVote, RubricVotes, count_votes
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.proving import Prover
@@ -65,79 +69,131 @@ _STOPPING = frozenset({"broken", "limit"})
 
 
 class VoteContext(Struct, frozen=True):
-    """What every conversation of the run's judges shares.
-
-    `folder` holds what judges may read (`trees`, with `after` and `before` in it) and the agents'
-    homes; `read` gives the content of a side. `prover` runs the tests that fails bring; None if
-    none are asked for.
-    """
+    """What every conversation of the run's judges shares."""
 
     facts: Facts
+
     run: RunContext
+
     model: ModelAccess
+
     read: Callable[[FileVersion], bytes]
+    """The content of a side."""
+
     folder: Path
+    """Holds what judges may read (`trees`, with `after` and `before` in it) and the agents' homes."""
+
     prover: Prover | None = None
+    """Runs the tests that fails bring; None if none are asked for."""
 
 
 class _Reply(Struct, frozen=True):
-    kind: EndKind | None  # None: it was not asked
-    cause: Cause | None  # why there is no answer
+    """What one conversation about a part came to."""
+
+    kind: EndKind | None
+    """How it ended; None if nothing was asked."""
+
+    cause: Cause | None
+    """Why there is no answer."""
+
     votes: dict[str, Vote]
+    """By criterion id."""
+
     model: str = ""
+    """The language model that answered."""
+
     used_tools: bool = False
+    """Whether the judge looked beyond its brief."""
 
 
 class NewVotes(Struct, frozen=True):
-    """The answer to a question, and of its votes, by number, what this run's conversations said."""
+    """What a question came to."""
 
     votes: RubricVotes
+    """The answer."""
+
     cast: Mapping[int, CastVote]
+    """Of its votes, by number, what this run's conversations said."""
 
 
 async def cast_votes(
-    shown: RubricBrief, kept: Mapping[int, CastVote], context: VoteContext
+    brief: RubricBrief, kept_votes: Mapping[int, CastVote], context: VoteContext
 ) -> NewVotes:
     """Ask a rubric's judge criteria about the change, vote by vote, until their outcomes are
     settled.
 
-    `kept`: by number, the votes that earlier runs cast. Only what they leave open is asked.
+    `kept_votes`: by number, the votes that earlier runs cast. Only what they leave open is asked.
     """
-    rubric, parts, nodes = shown.question.rubric, shown.parts, _add_nodes(shown, context)
-    asked = dict.fromkeys(criterion.id for part in parts for criterion in part.criteria)
-    known = {name for vote in kept.values() for name in vote.by_criterion}
+    planned = brief.question.rubric.votes
+    nodes = _add_nodes(brief, context)
+    criterion_ids = _asked_ids(brief.parts)
+    unanswered = _unanswered_parts(brief.parts, kept_votes)
+    all_votes = dict(kept_votes)
+    new_votes: dict[int, CastVote] = {}
+    stopped: Cause | None = None
+    while not stopped:
+        open_votes = _open_votes(criterion_ids, planned, all_votes)
+        if not open_votes:
+            break
+        all_replies = await together(
+            _ask_vote(brief, number, open_ids, nodes, context)
+            for number, open_ids in open_votes.items()
+        )
+        for (number, open_ids), replies in zip(open_votes.items(), all_replies, strict=True):
+            vote = _vote_of_replies(open_ids, replies, brief)
+            _join_vote(new_votes, number, vote)
+            _join_vote(all_votes, number, vote)
+            _note_answered(unanswered, replies)
+            stopped = stopped or _stopping_cause(replies)
+    unreviewed = dict.fromkeys(brief.unshown)
+    for index, cause in unanswered.items():
+        unreviewed |= dict.fromkeys(_unreviewed(brief.parts[index], cause))
+    votes = RubricVotes(
+        by_criterion=count_votes(criterion_ids, planned, all_votes),
+        stopped=stopped,
+        unreviewed=tuple(unreviewed),
+        is_kept=bool(kept_votes),
+    )
+    return NewVotes(votes, new_votes)
+
+
+def _asked_ids(parts: Iterable[BriefPart]) -> list[str]:
+    """The criteria that are asked about some part."""
+    criterion_ids: dict[str, None] = {}
+    for part in parts:
+        criterion_ids |= dict.fromkeys(criterion.id for criterion in part.criteria)
+    return list(criterion_ids)
+
+
+def _unanswered_parts(
+    parts: Sequence[BriefPart], kept_votes: Mapping[int, CastVote]
+) -> dict[int, Cause]:
+    """By index, the parts with a criterion on which no kept vote says anything."""
+    answered_ids: set[str] = set()
+    for vote in kept_votes.values():
+        answered_ids.update(vote.by_criterion)
     unanswered: dict[int, Cause] = {}
     for index, part in enumerate(parts):
-        if not known.issuperset(criterion.id for criterion in part.criteria):
+        if not answered_ids.issuperset(criterion.id for criterion in part.criteria):
             unanswered[index] = PartNotAsked()
-    cast, new = dict(kept), dict[int, CastVote]()
-    stopped: Cause | None = None
-    while not stopped and (wanted := _wanted(asked, rubric.votes, cast)):
-        rounds = [
-            _ask_all(shown, number, names, nodes, context) for number, names in wanted.items()
-        ]
-        for (number, names), replies in zip(wanted.items(), await together(rounds), strict=True):
-            vote = _cast(names, replies, shown)
-            new[number] = new[number].join(vote) if number in new else vote
-            cast[number] = cast[number].join(vote) if number in cast else vote
-            _note_answered(unanswered, replies)
-            for reply in replies:
-                if stopped is None and reply.kind in _STOPPING:
-                    stopped = reply.cause
-    missing = [
-        item for index, cause in unanswered.items() for item in _unreviewed(parts[index], cause)
-    ]
-    votes = RubricVotes(
-        by_criterion=count_votes(asked, rubric.votes, cast),
-        stopped=stopped,
-        unreviewed=tuple(dict.fromkeys((*shown.unshown, *missing))),
-        is_kept=bool(kept),
-    )
-    return NewVotes(votes, new)
+    return unanswered
 
 
-def _wanted(
-    asked: Iterable[str], planned: int, cast: Mapping[int, CastVote]
+def _join_vote(votes: dict[int, CastVote], number: int, vote: CastVote) -> None:
+    """Add the vote to what the vote of that number says already."""
+    votes[number] = votes[number].join(vote) if number in votes else vote
+
+
+def _stopping_cause(replies: Iterable[_Reply]) -> Cause | None:
+    """Why no further conversation is held; None if one may be."""
+    for reply in replies:
+        if reply.kind in _STOPPING and reply.cause:
+            return reply.cause
+    return None
+
+
+def _open_votes(
+    criterion_ids: Iterable[str], planned: int, cast: Mapping[int, CastVote]
 ) -> dict[int, set[str]]:
     """By number, the votes to be cast now, each on the criteria that are open. {}: every outcome is
     settled.
@@ -145,26 +201,35 @@ def _wanted(
     Fewer votes than more than half settle nothing, so that many are cast side by side, then one at
     a time.
     """
-    wanted: dict[int, set[str]] = {}
-    for name, votes in count_votes(asked, planned, cast).items():
-        if settle_votes(votes, planned) is None:
-            first = len(votes) + 1
-            for number in range(first, max(first, planned // 2 + 1) + 1):
-                if number not in cast or name not in cast[number].by_criterion:
-                    wanted.setdefault(number, set()).add(name)
-    return wanted
+    open_votes: dict[int, set[str]] = {}
+    for criterion_id, votes in count_votes(criterion_ids, planned, cast).items():
+        if settle_votes(votes, planned) is not None:
+            continue
+        first = len(votes) + 1
+        last = max(first, planned // 2 + 1)
+        for number in range(first, last + 1):
+            if number not in cast or criterion_id not in cast[number].by_criterion:
+                open_votes.setdefault(number, set()).add(criterion_id)
+    return open_votes
 
 
-def _cast(names: Iterable[str], replies: Sequence[_Reply], shown: RubricBrief) -> CastVote:
-    models = {reply.model for reply in replies if reply.model}
-    other = shown.question.rubric.fallback
+def _vote_of_replies(
+    criterion_ids: Iterable[str], replies: Sequence[_Reply], brief: RubricBrief
+) -> CastVote:
+    """One vote of the replies to all parts, cast by the fallback if that answered about one."""
+    by_criterion = {}
+    for criterion_id in sorted(criterion_ids):
+        part_votes = [reply.votes[criterion_id] for reply in replies if criterion_id in reply.votes]
+        by_criterion[criterion_id] = combine_parts(part_votes)
+    models = [reply.model for reply in replies if reply.model]
+    model = models[0] if models else ""
+    fallback = brief.question.rubric.fallback
+    if fallback in models:
+        model = fallback
     return CastVote(
-        by_criterion={
-            name: combine_parts([reply.votes[name] for reply in replies if name in reply.votes])
-            for name in sorted(names)
-        },
-        model=other if other in models else next(iter(models), ""),
-        unreviewed=shown.unshown,
+        by_criterion=by_criterion,
+        model=model,
+        unreviewed=brief.unshown,
         used_tools=any(reply.used_tools for reply in replies),
     )
 
@@ -178,14 +243,17 @@ def _note_answered(unanswered: dict[int, Cause], replies: Sequence[_Reply]) -> N
             unanswered[index] = reply.cause
 
 
-def _add_nodes(shown: RubricBrief, context: VoteContext) -> list[str]:
+def _add_nodes(brief: RubricBrief, context: VoteContext) -> list[str]:
     """Add the graph's nodes of the question, one for each part.
 
     A rubric that sees claims is asked twice, the first time about no more parts of the change than
     the second: first come the nodes of those without claims, then of those with them.
     """
-    rubric, count, facts = shown.question.rubric, len(shown.parts), context.facts
-    first = count if shown.question.claims and rubric.knowing(()).judge_criteria else 0
+    rubric = brief.question.rubric
+    facts = context.facts
+    count = len(brief.parts)
+    is_second = bool(brief.question.claims and rubric.knowing(()).judge_criteria)
+    first = count if is_second else 0
     nodes = [node_id(rubric, first + index, facts.stage) for index in range(count)]
     for node in nodes:
         context.run.record.event("node.added", node, kind="judge", digest=rubric.digest)
@@ -193,39 +261,42 @@ def _add_nodes(shown: RubricBrief, context: VoteContext) -> list[str]:
     return nodes
 
 
-def _only(part: BriefPart, names: set[str]) -> BriefPart:
-    return replace(
-        part, criteria=tuple(criterion for criterion in part.criteria if criterion.id in names)
-    )
+def _only_criteria(part: BriefPart, criterion_ids: set[str]) -> BriefPart:
+    criteria = [criterion for criterion in part.criteria if criterion.id in criterion_ids]
+    return replace(part, criteria=tuple(criteria))
 
 
-async def _ask_all(
-    shown: RubricBrief, number: int, names: set[str], nodes: list[str], context: VoteContext
+async def _ask_vote(
+    brief: RubricBrief,
+    number: int,
+    criterion_ids: set[str],
+    nodes: list[str],
+    context: VoteContext,
 ) -> list[_Reply]:
     """The replies of one vote's conversations, one for each part."""
 
-    async def ask(part: BriefPart, node: str) -> _Reply:
+    async def ask_part(part: BriefPart, node: str) -> _Reply:
         if not part.criteria:
             return _Reply(None, None, {})
         async with context.model.slots:
-            return await _ask(shown, number, part, node, context)
+            return await _ask_part(brief, number, part, node, context)
 
-    parts = (_only(part, names) for part in shown.parts)
-    return await together(ask(part, node) for part, node in zip(parts, nodes, strict=True))
+    parts = [_only_criteria(part, criterion_ids) for part in brief.parts]
+    return await together(ask_part(part, node) for part, node in zip(parts, nodes, strict=True))
 
 
-async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results in order. The first error ends the others and is raised itself: faces know no
     groups.
     """
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each) for each in asked]
+            tasks = [group.create_task(call) for call in calls]
     except BaseExceptionGroup as errors:
-        first = errors.exceptions[0]
-        while isinstance(first, BaseExceptionGroup):
-            first = first.exceptions[0]
-        raise first from None
+        first_error = errors.exceptions[0]
+        while isinstance(first_error, BaseExceptionGroup):
+            first_error = first_error.exceptions[0]
+        raise first_error from None
     return [task.result() for task in tasks]
 
 
@@ -236,110 +307,128 @@ def node_id(rubric: Rubric, index: int, stage: str = "") -> str:
     return f"{stage or 'judge'}-{rubric.id}{repeat_suffix(index)}"
 
 
-async def _ask(
-    shown: RubricBrief, number: int, part: BriefPart, node: str, context: VoteContext
+async def _ask_part(
+    brief: RubricBrief, number: int, part: BriefPart, node: str, context: VoteContext
 ) -> _Reply:
     """Hold one conversation: with the model whose turn it is, or with the fallback if that does not
     answer.
     """
-    question, hold = shown.question, partial(_hold, shown, number, part, node, context)
-    end, name = await with_fallback(
+    question = brief.question
+    hold = partial(_hold_vote, brief, number, part, node, context)
+    end, model_name = await with_fallback(
         hold,
         question.model_of(number),
         question.rubric.fallback,
         context.model,
         context.run.redactor.text,
     )
-    return _discreet(await _reply_of(part, end, name, shown.change, context), shown)
+    reply = await _reply_of(part, end, model_name, brief.change, context)
+    return _leave_out_requests(reply, brief)
 
 
-def _discreet(reply: _Reply, shown: RubricBrief) -> _Reply:
+def _leave_out_requests(reply: _Reply, brief: RubricBrief) -> _Reply:
     """The reply without what it repeats of what people asked the agent for: answers go where that
     may not.
     """
-    private = [
-        one
-        for claim in shown.question.claims
-        if claim.kind == "prompt"
-        for one in requests_of(claim.text)
-    ]
-    if not private:
+    requests: list[str] = []
+    for claim in brief.question.claims:
+        if claim.kind == "prompt":
+            requests += requests_of(claim.text)
+    if not requests:
         return reply
 
-    def own(text: str) -> str:
-        return leave_out_repeats(text, private, shown.texts)
+    def leave_out(text: str) -> str:
+        return leave_out_repeats(text, requests, brief.texts)
 
-    def own_line(line: CheckedEvidence) -> CheckedEvidence:
-        # A line that stands in the change is the change's.
-        return (
-            replace(line, quote=own(line.quote), path=own(line.path))
-            if line.standing == "void"
-            else line
-        )
+    votes = {name: _clean_vote(vote, leave_out) for name, vote in reply.votes.items()}
+    cause = _clean_cause(reply.cause, leave_out) if reply.cause else None
+    return replace(reply, votes=votes, cause=cause)
 
-    def own_cause(cause: Cause | None) -> Cause | None:
-        if isinstance(cause, NoConversation | ApiUnavailable):
-            return replace(cause, message=own(cause.message), details=own(cause.details))
-        return (
-            replace(cause, details=own(cause.details)) if isinstance(cause, Unanswered) else cause
-        )
 
-    votes = {
-        name: replace(
-            vote,
-            reason=short(own(vote.reason)),
-            counterexample=vote.counterexample and short(own(vote.counterexample)),
-            changes=short(own(vote.changes)),
-            evidence=tuple(map(own_line, vote.evidence)),
-            cause=own_cause(vote.cause or None) or UNSET,
-        )
-        for name, vote in reply.votes.items()
-    }
-    return replace(reply, votes=votes, cause=own_cause(reply.cause))
+def _clean_vote(vote: Vote, leave_out: Callable[[str], str]) -> Vote:
+    """The vote with each text that the model wrote passed through `leave_out`."""
+    counterexample = vote.counterexample
+    if counterexample:
+        counterexample = short(leave_out(counterexample))
+    return replace(
+        vote,
+        reason=short(leave_out(vote.reason)),
+        counterexample=counterexample,
+        changes=short(leave_out(vote.changes)),
+        evidence=tuple(_clean_evidence(line, leave_out) for line in vote.evidence),
+        cause=_clean_cause(vote.cause, leave_out) if vote.cause else UNSET,
+    )
+
+
+def _clean_evidence(line: CheckedEvidence, leave_out: Callable[[str], str]) -> CheckedEvidence:
+    if line.standing != "void":
+        return line  # it stands in the change
+    return replace(line, quote=leave_out(line.quote), path=leave_out(line.path))
+
+
+def _clean_cause(cause: Cause, leave_out: Callable[[str], str]) -> Cause:
+    if isinstance(cause, NoConversation | ApiUnavailable):
+        message = leave_out(cause.message)
+        return replace(cause, message=message, details=leave_out(cause.details))
+    if isinstance(cause, Unanswered):
+        return replace(cause, details=leave_out(cause.details))
+    return cause
 
 
 async def with_fallback(
     hold: Callable[[str, float], Coroutine[Any, Any, TurnResult]],
-    name: str,
-    other: str | None,
+    model_name: str,
+    fallback: str | None,
     model: ModelAccess,
     redact: Callable[[str], str],
 ) -> tuple[TurnResult, str]:
-    """How a conversation with the model `name` ended, or with `other` if that one stays overloaded
-    or is not there.
+    """How a conversation with a model ended, or with its fallback if that model stays overloaded or
+    is not there.
 
-    `hold` takes a model's name and how many seconds an overloaded one is waited for. Returns whose
-    answer it is, too.
+    Args:
+        hold: Takes a model's name and how many seconds an overloaded one is waited for.
+        model_name: Asked first.
+        fallback: None if there is none.
+        model: The way to both, which knows what does not answer.
+        redact: For why a model did not answer.
+
+    Returns:
+        How it ended, and the name of the model whose answer it is.
     """
-    if other is None or name not in model.unavailable:
-        end = await hold(name, math.inf if other in (None, name) else FALLBACK_AFTER_S)
-        if other is None or other == name or not end.is_unavailable:
-            return end, name
-        model.unavailable.setdefault(name, redact(end.detail))
-    model.replacements.add((name, other))
-    return await hold(other, math.inf), other
+    if fallback is None:
+        return await hold(model_name, math.inf), model_name
+    if model_name not in model.unavailable:
+        patience_s = math.inf if fallback == model_name else FALLBACK_AFTER_S
+        end = await hold(model_name, patience_s)
+        if fallback == model_name or not end.is_unavailable:
+            return end, model_name
+        model.unavailable.setdefault(model_name, redact(end.detail))
+    model.replacements.add((model_name, fallback))
+    return await hold(fallback, math.inf), fallback
 
 
-async def _hold(
-    shown: RubricBrief,
+async def _hold_vote(
+    brief: RubricBrief,
     number: int,
     part: BriefPart,
     node: str,
     context: VoteContext,
-    name: str,
+    model_name: str,
     patience_s: float,
 ) -> TurnResult:
+    """Hold one conversation; an overloaded model is waited for as long as `patience_s`."""
     model = context.model
+    tests = brief.question.tests
     turn = TurnRequest(
         node=node,
-        prompt=shown.prompt(part, model.nonce, number),
-        system_prompt=brief.SYSTEM_PROMPT + brief.tests_prompt(shown.question.tests),
-        schema=brief.answer_schema(tests=shown.question.tests is not None),
+        prompt=brief.prompt(part, model.nonce, number),
+        system_prompt=SYSTEM_PROMPT + write_tests_prompt(tests),
+        schema=build_answer_schema(tests=tests is not None),
         objection=partial(write_objection, [criterion.id for criterion in part.criteria]),
         folder=context.folder / TREES,
         homes=model.folder,
         tools=TOOLS,
-        model=name,
+        model=model_name,
         max_turns=context.facts.gate.file.budget.max_turns,
         max_cost_usd=model.limit_usd,
         timeout_s=context.run.deadline.left(),
@@ -349,18 +438,16 @@ async def _hold(
 
 
 async def _reply_of(
-    part: BriefPart, end: TurnResult, model: str, change: Change, context: VoteContext
+    part: BriefPart, end: TurnResult, model_name: str, change: Change, context: VoteContext
 ) -> _Reply:
     if end.status == "answered":
-        reply = await _reply(part, end.answer, change, end.folder, context)
+        reply = await _read_reply(part, end.answer, change, end.folder, context)
     else:
         cause = context.model.why_unanswered(end)
         reply = _no_answer(part, end.kind, cause, end.folder)
-    votes = {name: replace(vote, model=model) for name, vote in reply.votes.items()}
-    looked = end.used_tools or any(
-        vote.proof is not UNSET for vote in votes.values()
-    )  # a test runs all code
-    return replace(reply, votes=votes, model=model, used_tools=looked)
+    votes = {name: replace(vote, model=model_name) for name, vote in reply.votes.items()}
+    ran_test = any(vote.proof is not UNSET for vote in votes.values())  # it runs all code
+    return replace(reply, votes=votes, model=model_name, used_tools=end.used_tools or ran_test)
 
 
 def _no_answer(part: BriefPart, kind: EndKind, cause: Cause, turn: str) -> _Reply:
@@ -372,19 +459,19 @@ def _no_answer(part: BriefPart, kind: EndKind, cause: Cause, turn: str) -> _Repl
     return _Reply(kind, cause, {criterion.id: vote for criterion in part.criteria})
 
 
-async def _reply(
+async def _read_reply(
     part: BriefPart, answer: object, change: Change, turn: str, context: VoteContext
 ) -> _Reply:
     reading = read_answers([criterion.id for criterion in part.criteria], answer)
     if reading.unfit:
         return _no_answer(part, "unanswered", _misfit(reading.unfit, context), turn)
-    votes = {
-        criterion.id: _vote(criterion, reading, change, turn, context)
-        for criterion in part.criteria
-    }
+    votes = {}
+    for criterion in part.criteria:
+        votes[criterion.id] = _read_vote(criterion, reading, change, turn, context)
     if context.prover is not None:
-        for name, given in reading.answers.items():
-            votes[name] = await context.prover.prove(votes[name], given)
+        for criterion_id, criterion_answer in reading.answers.items():
+            vote = votes[criterion_id]
+            votes[criterion_id] = await context.prover.prove(vote, criterion_answer)
     return _Reply("finished", None, votes)
 
 
@@ -393,45 +480,49 @@ def _misfit(problem: str, context: VoteContext) -> Misfit:
     return Misfit(details=short(show_text(context.run.redactor.text(problem))))
 
 
-def _vote(
+def _read_vote(
     criterion: Criterion, reading: Reading, change: Change, turn: str, context: VoteContext
 ) -> Vote:
-    if problem := reading.problems.get(criterion.id):
+    problem = reading.problems.get(criterion.id)
+    if problem:
         misfit = _misfit(problem, context)
-        return Vote(
-            outcome="abstain", said=None, reason=short(misfit.reason), turn=turn, cause=misfit
-        )
-    answer, redact = reading.answers[criterion.id], context.run.redactor.text
+        reason = short(misfit.reason)
+        return Vote(outcome="abstain", said=None, reason=reason, turn=turn, cause=misfit)
+    answer = reading.answers[criterion.id]
+    # Redacted before it is cut: what a limit leaves of a secret may not be known as one any more.
+    redact = context.run.redactor.text
     outcome: Outcome = convert(answer.outcome, Outcome)
-    said, is_fail = answer.reason, outcome == "fail"
+    reason = answer.reason
     if outcome == "abstain" and answer.missing.strip():
-        said = f"{ended(answer.reason)} Missing: {ended(answer.missing)}"
-    evidence = answer.evidence if is_fail else ()
-    return check_vote(
-        Vote(
-            outcome=outcome,
-            said=outcome,
-            # Redacted before it is cut: what a limit leaves of a secret may not be known as one any
-            # more.
-            reason=short(redact(said)),
-            counterexample=short(redact(answer.counterexample)) if is_fail else None,
-            changes=short(redact(reading.changes)),
-            evidence=tuple(
-                quote_in_change(criterion, quoted, change, context.read) for quoted in evidence
-            ),
-            turn=turn,
-        )
+        reason = f"{ended(answer.reason)} Missing: {ended(answer.missing)}"
+    counterexample: str | None = None
+    evidence: list[CheckedEvidence] = []
+    if outcome == "fail":
+        counterexample = short(redact(answer.counterexample))
+        for line in answer.evidence:
+            evidence.append(quote_in_change(criterion, line, change, context.read))
+    vote = Vote(
+        outcome=outcome,
+        said=outcome,
+        reason=short(redact(reason)),
+        counterexample=counterexample,
+        changes=short(redact(reading.changes)),
+        evidence=tuple(evidence),
+        turn=turn,
     )
+    return check_vote(vote)
 
 
 def _unreviewed(part: BriefPart, cause: Cause) -> list[Unreviewed]:
-    return [
-        Unreviewed(
+    """The part's pieces, as no judge saw them."""
+    unreviewed = []
+    for piece in part.pieces:
+        item = Unreviewed(
             path=paths.quote(piece.path),
             line=piece.line,
             end_line=piece.end_line,
             reason=short(cause.reason),
             cause=cause,
         )
-        for piece in part.pieces
-    ]
+        unreviewed.append(item)
+    return unreviewed

@@ -44,7 +44,7 @@ from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository
 from vibe_gate.judging.cast_vote import CastVote
 from vibe_gate.judging.questions import TOOLS, RubricQuestion, questions_of
-from vibe_gate.judging.second_look_brief import look_key, look_prompt
+from vibe_gate.judging.second_look_brief import compute_look_key, write_look_prompt
 from vibe_gate.judging.vote_counting import group_by_lines
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.each import batch_of, is_settled
@@ -425,8 +425,8 @@ def _looks(
             if look is UNSET or look.said is None:
                 continue
             bare = [replace(vote, second_look=UNSET) for vote in votes]
-            prompt = look_prompt(criterion, bare, "")
-            key = look_key(
+            prompt = write_look_prompt(criterion, bare, "")
+            key = compute_look_key(
                 prompt, trees=question.about, models=models, tools=TOOLS, versions=versions
             )
             yield key, plain(look)

@@ -14,7 +14,7 @@ from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.domain.workflow import IMAGE_TYPES, MAX_IMAGE_BYTES
 from vibe_gate.errors import UsageError
-from vibe_gate.judging.brief import fence
+from vibe_gate.judging.brief import fence_text
 from vibe_gate.run.stage_result import StageResult
 from vibe_gate.store.run_result import RunResult
 
@@ -177,6 +177,6 @@ def _grounds(failed: CriterionResult) -> Iterator[str]:
 
 
 def _data(text: str, nonce: str) -> str:
-    return fence(
+    return fence_text(
         "\n".join("| " + escape.show_text(line) for line in text.rstrip("\n").split("\n")), nonce
     )
