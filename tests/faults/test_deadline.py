@@ -66,7 +66,7 @@ def test_a_tree_of_a_hundred_million_names_is_given_up(tmp_path, environ):
         "review",
         "--no-judge",
         "--deadline",
-        "3",
+        "1",
         "--commit",
         bomb,
     ]

@@ -22,7 +22,8 @@ from wire import answering
 from vibe_gate.gate.chosen import rubric_named
 from vibe_gate.gate.loading import FolderFiles, built_in_gate
 
-COMMITS = 24
+COMMITS = 16
+"""Far more than are reviewed when the last signal comes."""
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_killed_at_three_points_every_commit_is_reviewed_once_and_no_process_is_
 ):
     for number, name in enumerate((signal.SIGKILL, signal.SIGINT, signal.SIGTERM), 1):
         process = start(history, environ, "--jobs", jobs)
-        until(lambda more=number: len(sealed(history)) >= 5 * more)
+        until(lambda more=number: len(sealed(history)) >= 3 * more)
         workers = list(workers_of(process))
         assert len(workers) == (0 if jobs == "1" else int(jobs))
         (os.killpg if name == signal.SIGINT else os.kill)(
@@ -112,7 +113,7 @@ def test_killed_at_three_points_every_commit_is_reviewed_once_and_no_process_is_
             assert err == ""
         until(lambda own=workers: not any(Path(f"/proc/{pid}").exists() for pid in own))
         before = sealed(history)
-        assert 5 * number <= len(before) < COMMITS
+        assert 3 * number <= len(before) < COMMITS
     *rows, total = ended(start(history, environ, "--jobs", jobs))
     assert Counter(row["commit"] for row in rows) == Counter({row["commit"]: 1 for row in rows})
     assert {row["commit"] for row in rows if row["recorded"]} == set(before)
@@ -149,12 +150,12 @@ def test_judges_are_asked_once_a_commit_however_often_it_is_interrupted(history,
     asked = ("--jobs", "2", "--rubric", "general")
     with answering(passes(*questions), repeat_last=True) as model:
         environ |= model.environ
-        process = start(history, environ, *asked, commits="HEAD~8..HEAD")
-        until(lambda: len(sealed(history)) >= 3)
+        process = start(history, environ, *asked, commits="HEAD~4..HEAD")
+        until(lambda: len(sealed(history)) >= 1)
         os.killpg(process.pid, signal.SIGINT)
         process.communicate(timeout=60)
-        *rows, total = ended(start(history, environ, *asked, commits="HEAD~8..HEAD"))
-        again = ended(start(history, environ, *asked, commits="HEAD~8..HEAD"))
-    assert total["outcomes"]["pass"] == 8, rows[0]
-    assert again[-1]["recorded"] == 8
-    assert 8 <= len(model.script.requests) <= 8 + 2  # those of the two that were interrupted
+        *rows, total = ended(start(history, environ, *asked, commits="HEAD~4..HEAD"))
+        again = ended(start(history, environ, *asked, commits="HEAD~4..HEAD"))
+    assert total["outcomes"]["pass"] == 4, rows[0]
+    assert again[-1]["recorded"] == 4
+    assert 4 <= len(model.script.requests) <= 4 + 2  # those of the two that were interrupted

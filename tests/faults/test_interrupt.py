@@ -49,7 +49,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends, "it never came to that"
-        time.sleep(0.2)
+        time.sleep(0.05)
 
 
 def command_lines() -> list[bytes]:
@@ -122,6 +122,7 @@ SLOW = 'schema = 1\nid = "slow"\n[[criterion]]\nid = "slow"\nkind = "check"\ncom
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
+@pytest.mark.usefixtures("quick_agents")
 @pytest.mark.timeout(300)
 def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_go_on(
     tmp_path, environ
@@ -166,6 +167,7 @@ def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
+@pytest.mark.usefixtures("quick_agents")
 def test_a_killed_review_takes_its_agent_with_it_and_leaves_what_its_settled_answers_cost(
     tmp_path, environ
 ):
@@ -193,6 +195,7 @@ def test_a_killed_review_takes_its_agent_with_it_and_leaves_what_its_settled_ans
     assert list((tmp_path / "tmp").iterdir()) == [], "the next review deletes what was left"
 
 
+@pytest.mark.usefixtures("quick_agents")
 def test_two_reviews_at_once_in_one_repository_are_both_right(tmp_path, environ):
     repo = swallowing(tmp_path / "repo", environ)
     with answering(PASSES, repeat_last=True) as model:
