@@ -90,7 +90,9 @@ def test_what_a_judge_is_shown_in_two_rows_is_one_text(
     mark: str, as_written: Callable[[str], str]
 ) -> None:
     line = "x " * (brief.MAX_ROW // 2 - 5) + TOKEN + " y" * brief.MAX_ROW
-    rows = brief._numbered(Hunk.of(1, 1, 1, 1, (HunkLine(mark, line.encode()),)), keep_cr=False)
+    rows = brief._numbered_rows(
+        Hunk.of(1, 1, 1, 1, (HunkLine(mark, line.encode()),)), keep_cr=False
+    )
     text = as_written("\n".join(row.text for row in rows))
     (match,) = find(text)
     assert match.value == TOKEN
