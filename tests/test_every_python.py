@@ -45,6 +45,7 @@ def importable_modules() -> list[str]:
     return [name for name in names if name not in programs and name not in absent]
 
 
+@pytest.mark.slow
 def test_every_module_is_imported_by_a_new_interpreter_without_a_warning(
     environ: dict[str, str],
 ) -> None:

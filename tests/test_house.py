@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import os
 import re
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -67,25 +69,41 @@ def test_a_door_has_at_most_fifteen_names_and_each_loads(room):
     assert all(getattr(door, name) is not None for name in door.__all__)
 
 
-@pytest.mark.slow
+class ParsedModule(NamedTuple):
+    """What the tests below look at in a module of the package."""
+
+    name: str
+    docstring: str | None
+    classes: list[ast.ClassDef]
+    calls: list[ast.Call]
+
+
+@functools.cache
+def parsed_modules() -> list[ParsedModule]:
+    """The modules of the package; walked once, since that takes a second."""
+    modules = []
+    for path in MODULES:
+        tree = ast.parse(path.read_text())
+        nodes = list(ast.walk(tree))
+        classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        name = str(path.relative_to(ROOT / "vibe_gate"))
+        modules.append(ParsedModule(name, ast.get_docstring(tree), classes, calls))
+    return modules
+
+
 def test_a_module_has_a_docstring_and_no_import_by_string():
     """Types and floors do not see what `import_module` and `__import__` load."""
-    for module in MODULES:
-        tree = ast.parse(module.read_text())
-        assert ast.get_docstring(tree), module
-        called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        names = {
-            call.id if isinstance(call, ast.Name) else getattr(call, "attr", "") for call in called
-        }
-        assert not names & {"import_module", "__import__"}, module
+    for module in parsed_modules():
+        assert module.docstring, module.name
+        functions = [call.func for call in module.calls]
+        names = {getattr(function, "id", getattr(function, "attr", "")) for function in functions}
+        assert not names & {"import_module", "__import__"}, module.name
 
 
 def test_no_class_name_stands_twice():
     classes = Counter(
-        node.name.lstrip("_")
-        for module in MODULES
-        for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.ClassDef)
+        node.name.lstrip("_") for module in parsed_modules() for node in module.classes
     )
     assert [name for name, count in classes.items() if count > 1] == []
 
@@ -122,10 +140,10 @@ drawing and of runs in a list, as their summaries say.
 def test_only_judging_makes_outcomes_and_exit_codes():
     """Nobody else builds an outcome from others, or takes a finished summary apart."""
     wrong = []
-    for module in MODULES:
-        name = str(module.relative_to(ROOT / "vibe_gate"))
-        for node in ast.walk(ast.parse(module.read_text())):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+    for module in parsed_modules():
+        name = module.name
+        for node in module.calls:
+            if not isinstance(node.func, ast.Name):
                 continue
             fields = [keyword.arg for keyword in node.keywords] if node.func.id == "replace" else []
             places = [VERDICTS[node.func.id]] if node.func.id in VERDICTS else []

@@ -125,9 +125,17 @@ DELTA = event("content_block_delta", index=0, delta={"type": "text_delta", "text
 @pytest.mark.parametrize(
     ("pieces", "content_type"),
     [
-        (lambda: itertools.chain([START], itertools.repeat(event("ping") * 5_000)), STREAM),
+        pytest.param(
+            lambda: itertools.chain([START], itertools.repeat(event("ping") * 5_000)),
+            STREAM,
+            marks=pytest.mark.slow,
+        ),
         (lambda: itertools.chain([START, BLOCK], itertools.repeat(DELTA)), STREAM),
-        (lambda: itertools.chain([START, BLOCK, b"data: "], itertools.repeat(MEGABYTE)), STREAM),
+        pytest.param(
+            lambda: itertools.chain([START, BLOCK, b"data: "], itertools.repeat(MEGABYTE)),
+            STREAM,
+            marks=pytest.mark.slow,
+        ),
         (lambda: itertools.chain([b'{"content": "'], itertools.repeat(MEGABYTE)), WHOLE),
     ],
     ids=["pings", "text", "one event", "one piece"],
@@ -144,6 +152,7 @@ def test_an_answer_without_an_end_ends_the_session(
         assert wire.UNAVAILABLE in body.decode() and "127.0.0.1 sent an" in body.decode()
 
 
+@pytest.mark.slow
 def test_a_packed_answer_is_unpacked_up_to_the_limit() -> None:
     bomb = gzip.compress(bytes(MAX_ANSWER_BYTES * 4), 1)
     with gateway_to(lambda: iter([bomb]), WHOLE, "gzip") as (gateway, endpoint):

@@ -16,6 +16,9 @@ NAMES = (
     "app/[id]/page.tsx", "app/[...slug]/page.tsx", "*", "**", "?", "a\\b", "-x", "--", "!x", "#x", ":(top)x",
     ":!x", ":/x", ":(exclude)x", "^x", "x y", 'x"y', "x\ty", "x\ny", "{a,b}", "~", "@", "HEAD", "x:1", "ü",
 )  # fmt: skip
+PATTERNS = ("app/[id]/page.tsx", "**", "?", "a\\b", ":(top)x", ":!x", "^x", "{a,b}")
+"""One name of each kind of pattern."""
+
 OTHERS = (
     "app/i/page.tsx",
     "app/d/page.tsx",
@@ -49,13 +52,15 @@ def named(bench: Bench) -> Bench:
     return bench
 
 
-def assert_each_is_itself(repository: Repository, bench: Bench, tmp_path: Path) -> None:
+def assert_each_is_itself(
+    repository: Repository, bench: Bench, tmp_path: Path, paths: tuple[str, ...] = NAMES
+) -> None:
     first, others, names = (
         bench.git("rev-parse", revision) for revision in ("HEAD~2", "HEAD~1", "HEAD")
     )
     change = repository.change(Selection("commit", "HEAD"))
     assert {file.path for file in change.files} == set(NAMES)
-    for path in NAMES:
+    for path in paths:
         assert [row.commit for row in repository.blamed(names, path)] == [first, names], path
         assert repository.blame(names, path, [2]) == {2: names}, path
         history = repository.history_of(names, path)
@@ -74,30 +79,33 @@ def test_every_question_about_a_file_is_about_it_alone(named: Bench, tmp_path: P
         assert_each_is_itself(repository, named, tmp_path)
 
 
-@pytest.mark.parametrize("variable", ["GLOB", "NOGLOB", "ICASE", "LITERAL"])
 def test_variables_of_the_user_make_no_patterns_of_paths(
-    named: Bench, tmp_path: Path, variable: str
+    named: Bench, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    with named.open(**{f"GIT_{variable}_PATHSPECS": "1"}) as repository:
-        assert_each_is_itself(repository, named, tmp_path)
+    for variable in ("GLOB", "NOGLOB", "ICASE", "LITERAL"):
+        environ = {f"GIT_{variable}_PATHSPECS": "1"}
+        with subtests.test(variable=variable), named.open(**environ) as repository:
+            assert_each_is_itself(repository, named, tmp_path / variable, PATTERNS)
 
 
-@pytest.mark.parametrize("path", NAMES)
-def test_a_new_file_counts_for_itself_and_is_in_the_snapshot(bench: Bench, path: str) -> None:
+def test_a_new_file_counts_for_itself_and_is_in_the_snapshot(
+    bench: Bench, subtests: pytest.Subtests
+) -> None:
     for other in OTHERS:
         bench.write(other, "x\n")
     bench.commit("others")
-    file = bench.write(path, "new\n")
-    with bench.open() as repository:
-        assert repository.counts(file)
-        snapshot = repository.snapshot()
-        assert repository.tree(snapshot).read(path) == b"new\n"
-        change = repository.change(Selection("worktree"))
-        assert [file.path for file in change.files] == [path]
-    file.unlink()
-    bench.git("clean", "-fdq")
-    with bench.open() as repository:
-        assert not repository.counts(file)
+    for path in NAMES:
+        with subtests.test(path=path):
+            file = bench.write(path, "new\n")
+            with bench.open() as repository:
+                assert repository.counts(file)
+                snapshot = repository.snapshot()
+                assert repository.tree(snapshot).read(path) == b"new\n"
+                change = repository.change(Selection("worktree"))
+                assert [file.path for file in change.files] == [path]
+            file.unlink()
+            with bench.open() as repository:
+                assert not repository.counts(file)
 
 
 def test_a_workspace_has_new_files_of_any_name_but_those_that_git_ignores(

@@ -26,11 +26,18 @@ def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatc
     return made
 
 
+@pytest.fixture
+def quick(quick_agents: None, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents in this process are quick ones."""
+    monkeypatch.setenv("PATH", environ["PATH"])
+
+
 def serve(monkeypatch: pytest.MonkeyPatch, model) -> None:
     for name, value in model.environ.items():
         monkeypatch.setenv(name, value)
 
 
+@pytest.mark.usefixtures("quick")
 def test_an_agent_is_awaited_and_its_result_read_from_its_bundle(repo, monkeypatch):
     async def main() -> RunResult:
         return await run_agent(FIXER, "Take the TODO out.")
