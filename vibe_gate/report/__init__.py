@@ -3,7 +3,7 @@
 report          what is reported of a run; links: addresses; anchors: lines that take comments
 queries         which criteria, findings and places of a summary a report is about
 sentences       what is said of a verdict, the same everywhere
-verdict_screen  the verdict in a terminal
+verdict_screen  the verdict in a terminal, of screen_criteria, screen_findings, screen_rows
 comment         a pull request's comment and the job summary; next_step: what its reader does next
 markdown        text of others as Markdown that acts on nothing
 annotations     check run, review comments, workflow commands; suggestions: suggested changes

@@ -559,7 +559,7 @@ def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
     then = _MARKUP.sub("", next_step(posted.report)) if summary.run_id else ""
     free = _MARKUP.sub("", unblocked_note(posted.report))
     why = " · ".join(filter(None, [free, *deciding_facts(posted.report)]))
-    screen = verdict_screen.render_screen(summary, notes, LOG_WIDTH, then=then, why=why).plain
+    screen = verdict_screen.render_screen(summary, notes, LOG_WIDTH, then=then, decision=why).plain
     where = [f"  posted  {url}" for url in (posted.comment_url, posted.check_run_url) if url]
     job.runner.say("\n".join(["", screen, *where, ""]))
 

@@ -42,7 +42,7 @@ from vibe_gate.faces.cli.shared_options import (
     parse_wire,
 )
 from vibe_gate.gate.fixing import FIX
-from vibe_gate.report.verdict_screen import LABEL
+from vibe_gate.report.screen_rows import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.fix import approval_needed, nothing_to_fix
 from vibe_gate.run.run_documents import of_change

@@ -63,7 +63,7 @@ def nothing(selected: Selection) -> str:
 
 def screen(finished: Review, then: str = "", why: str = "") -> str:
     """The verdict screen, for the terminal or the pipe that stdout is; `then` and `why` as of
-    `terminal.render`.
+    `verdict_screen.render_screen`.
     """
     from vibe_gate.report import (
         verdict_screen,
@@ -73,7 +73,7 @@ def screen(finished: Review, then: str = "", why: str = "") -> str:
     notes = (*sentences.missing_key_note(finished.summary), *other_notes, *_advice(finished))
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
     shown = verdict_screen.render_screen(
-        finished.summary, notes, columns, every=not is_terminal(), then=then, why=why
+        finished.summary, notes, columns, every=not is_terminal(), then=then, decision=why
     )
     return coloured(shown, columns)
 

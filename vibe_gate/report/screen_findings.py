@@ -1,0 +1,110 @@
+"""The findings of the verdict screen: each with its place, its lines and what is wrong. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import UNSET
+from rich.cells import cell_len, chop_cells
+from rich.text import Text
+
+from vibe_gate.domain.escape import safe
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import Finding, Proof, SecondLook
+from vibe_gate.report import queries, sentences
+from vibe_gate.report.screen_rows import (
+    LEVEL_MARKS,
+    ScreenRow,
+    cut_line,
+    quote_evidence,
+    visible_path,
+)
+
+MOST_PLACE_LINES = 4
+"""Lines of a place that is wider than the screen; of a longer one the middle is left out."""
+
+
+def finding_rows(
+    finding: Finding, summary: Summary, columns: int, shown_texts: set[str]
+) -> list[ScreenRow]:
+    """Place, criterion and fingerprint; the quoted lines; what is wrong; what would go wrong.
+
+    `shown_texts`: counterexamples, tests and second looks that stand above already, and stand once;
+    this finding's are added.
+    """
+    rank = queries.GRAVITY[finding.level]
+    rows = _place_rows(finding, summary, rank, columns)
+    for evidence in finding.evidence:
+        rows.append(ScreenRow(rank, cut_line(quote_evidence(evidence), columns)))
+    rows.append(ScreenRow(rank, Text(f"    {safe(sentences.finding_sentence(finding))}")))
+    counterexample = queries.counterexample_of(finding, summary)
+    if counterexample and counterexample not in shown_texts:
+        shown_texts.add(counterexample)
+        rows.append(ScreenRow(rank, Text(f"    e.g. {safe(counterexample)}", "dim")))
+    if finding.proof is not UNSET:
+        rows += proof_rows(finding.proof, rank, shown_texts)
+    if finding.second_look is not UNSET:
+        rows += _second_look_rows(finding.second_look, rank, columns, shown_texts)
+    return rows
+
+
+def _place_rows(finding: Finding, summary: Summary, rank: int, columns: int) -> list[ScreenRow]:
+    """Place and source on one row; a place that is too wide is broken, as it would lose its line
+    number if it were cut.
+    """
+    mark, style = LEVEL_MARKS[finding.level]
+    place = visible_path(finding.path) or "the change"
+    if finding.line:
+        place += f":{finding.line}"
+    place_text = Text.assemble((f"{mark} ", style), (place, "bold"))
+    source_text = _source_text(finding, summary)
+    if cell_len(place_text.plain) <= columns:
+        return [ScreenRow(rank, Text("  ").join((place_text, source_text)))]
+    pieces = chop_cells(place_text.plain, columns)
+    if len(pieces) > MOST_PLACE_LINES:
+        pieces[1:-2] = ["…"]
+    rows = [ScreenRow(rank, Text(piece, "bold")) for piece in pieces]
+    rows.append(ScreenRow(rank, Text("    ").append_text(source_text)))
+    return rows
+
+
+def _source_text(finding: Finding, summary: Summary) -> Text:
+    """The criterion, the fingerprint, and how the finding is known."""
+    criterion = finding.criterion
+    if queries.advice_behind(finding, summary):
+        criterion += " (would have blocked)"
+    name = ""
+    if finding.fingerprint:
+        name = f"  [{safe(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}]"
+    basis = queries.finding_basis(finding, summary)
+    basis = f"  {basis}" if basis else ""
+    return Text.assemble(safe(criterion), (name, "dim"), (basis, "dim"))
+
+
+def proof_rows(proof: Proof, rank: int, shown_texts: set[str]) -> Iterator[ScreenRow]:
+    """What running its test came to, and how to repeat it. Once for all its findings."""
+    if proof.test in shown_texts:
+        return
+    shown_texts.add(proof.test)
+    yield ScreenRow(rank, Text(f"    {safe(sentences.proof_sentence(proof))}"))
+    if proof.test:
+        command = f"    repeat: {safe(proof.command)} (the bundle has the test)"
+        yield ScreenRow(rank, Text(command, "dim"))
+
+
+def _second_look_rows(
+    look: SecondLook, rank: int, columns: int, shown_texts: set[str]
+) -> Iterator[ScreenRow]:
+    """What a second look came to, unless the finding says it; the lines that prevent it. Once for
+    all its findings.
+    """
+    sentence = sentences.second_look_sentence(look)
+    if sentence in shown_texts:
+        return
+    shown_texts.add(sentence)
+    if look.outcome != "refuted":
+        yield ScreenRow(rank, Text(f"    {safe(sentence)}", "dim"))
+    for evidence in queries.refuting_lines(look):
+        place = visible_path(sentences.place_words_of(evidence))
+        yield ScreenRow(rank, Text(f"    {place}", "dim"))
+        yield ScreenRow(rank, cut_line(quote_evidence(evidence), columns))
