@@ -22,76 +22,96 @@ FILLS = "█▓▒░"
 MOST_NAME, LEAST_BAR, MOST_BAR = 44, 4, 40
 """Columns."""
 
+BarRow = tuple[str, str, float]
+"""A name, which is anybody's, its figure as text, and the figure that its bar is as long as."""
+
 
 def draw_sparkline(values: Sequence[float]) -> str:
     """A character a value, from nothing to the largest."""
     most = max(values, default=0)
-    return "".join(
-        LEVELS[max(0, round(value / most * 8) - 1)] if value > 0 else " " for value in values
-    )
+    line = ""
+    for value in values:
+        if value > 0:
+            line += LEVELS[max(0, round(value / most * 8) - 1)]
+        else:
+            line += " "
+    return line
 
 
 def draw_bar(value: float, most: float, width: int) -> str:
     """At most `width` characters; of what is not nothing, one at least."""
-    return "█" * max(1, round(value / most * width)) if value > 0 and most > 0 else ""
+    if value <= 0 or most <= 0:
+        return ""
+    return "█" * max(1, round(value / most * width))
 
 
 def draw_stacked_bar(parts: Sequence[tuple[str, int]], width: int) -> list[Text]:
-    """One bar of all parts, each as long as its share; nothing without parts. `draw_key` says which is
-    which.
+    """One bar of all parts, each as long as its share; nothing without parts. `draw_key` says which
+    is which.
     """
-    whole, text, done = sum(count for _, count in parts), Text(), 0
+    if not parts:
+        return []
     columns = min(width, MOST_NAME + MOST_BAR)
+    total = sum(count for _, count in parts)
+    bar = Text()
+    count_so_far = 0
     for (name, count), fill in zip(parts, _fills(len(parts)), strict=True):
-        done += count
-        text.append(fill * (round(done / whole * columns) - len(text)), outcome_colour(name))
-    return [text] if parts else []
+        count_so_far += count
+        length = round(count_so_far / total * columns) - len(bar)
+        bar.append(fill * length, outcome_colour(name))
+    return [bar]
 
 
 def draw_key(parts: Sequence[tuple[str, int]]) -> Text:
     """Numbers and names of the parts, each with what it is drawn with."""
-    shown = zip(parts, _fills(len(parts)), strict=True)
-    return Text(", ").join(
-        Text.assemble((fill, outcome_colour(name)), f" {count:,} {name}")
-        for (name, count), fill in shown
-    )
+    entries = []
+    for (name, count), fill in zip(parts, _fills(len(parts)), strict=True):
+        entries.append(Text.assemble((fill, outcome_colour(name)), f" {count:,} {name}"))
+    return Text(", ").join(entries)
 
 
 def _fills(number: int) -> str:
-    return "".join(FILLS[at % len(FILLS)] for at in range(number))
+    return "".join(FILLS[index % len(FILLS)] for index in range(number))
 
 
 def draw_bar_table(
     title: str,
     head: str,
-    rows: Sequence[tuple[str, str, float]],
+    rows: Sequence[BarRow],
     width: int,
     style: str = "cyan",
     most: float | None = None,
 ) -> list[Text]:
-    """Rows of a name, its figure as text and as a bar; the names are anybody's. Nothing without
-    rows.
+    """Rows of a name, its figure as text and as a bar. Nothing without rows.
 
     If it is too wide there are no bars, and then names are cut. `most`: what a whole bar stands
     for, and is then drawn to its end; else it stands for the largest figure.
     """
     if not rows:
         return []
-    figures = max(len(head), *(len(figure) for _, figure, _ in rows))
-    room_of_names = max(MOST_NAME, width - figures - MOST_BAR - 4)
-    longest_name = min(room_of_names, width - figures - 2)
-    title, *names = (fit_name(name, longest_name) for name in (title, *(row[0] for row in rows)))
-    widest = max(map(cell_len, (title, *names)))
-    room = min(width - widest - figures - 4, MOST_BAR)
-    lines = [Text(), Text(f"{title}{' ' * (widest - cell_len(title))}  {head:>{figures}}", "bold")]
+    figure_columns = max(len(head), *(len(figure) for _, figure, _ in rows))
+    longest_name = min(
+        max(MOST_NAME, width - figure_columns - MOST_BAR - 4), width - figure_columns - 2
+    )
+    title = fit_name(title, longest_name)
+    names = [fit_name(name, longest_name) for name, _, _ in rows]
+    name_columns = max(map(cell_len, (title, *names)))
+    bar_columns = min(width - name_columns - figure_columns - 4, MOST_BAR)
+    largest = most or max(value for _, _, value in rows)
+    lines = [Text(), Text(f"{_pad(title, name_columns)}  {head:>{figure_columns}}", "bold")]
     for name, (_, figure, value) in zip(names, rows, strict=True):
-        line = Text(f"{name}{' ' * (widest - cell_len(name))}  {figure:>{figures}}")
-        if room >= LEAST_BAR:
-            drawn = draw_bar(value, most or max(value for _, _, value in rows), room)
-            line.append(f"  {drawn}".rstrip(), style)
-            line.append(FILLS[-1] * (room - len(drawn) if most else 0), "dim")
+        line = Text(f"{_pad(name, name_columns)}  {figure:>{figure_columns}}")
+        if bar_columns >= LEAST_BAR:
+            bar = draw_bar(value, largest, bar_columns)
+            line.append(f"  {bar}".rstrip(), style)
+            if most:
+                line.append(FILLS[-1] * (bar_columns - len(bar)), "dim")
         lines.append(line)
     return lines
+
+
+def _pad(text: str, columns: int) -> str:
+    return text + " " * (columns - cell_len(text))
 
 
 def wrap_text(text: Text, width: int) -> list[Text]:

@@ -35,24 +35,28 @@ def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
     """By level, those of criteria that are no `must` last; then the fewest of a kind first: many
     hide no other.
     """
-    alike = Counter((one.level, one.path, one.criterion) for one in findings)
+    kinds = Counter(map(_kind_of_finding, findings))
 
-    def rank(one: Finding) -> tuple[int, bool, int]:
-        soft = any(not criterion.must for _, criterion in sources_of_finding(one, summary))
-        return GRAVITY[one.level], soft, alike[one.level, one.path, one.criterion]
+    def rank(finding: Finding) -> tuple[int, bool, int]:
+        sources = sources_of_finding(finding, summary)
+        is_soft = any(not criterion.must for _, criterion in sources)
+        return GRAVITY[finding.level], is_soft, kinds[_kind_of_finding(finding)]
 
     return sorted(findings, key=rank)
+
+
+def _kind_of_finding(finding: Finding) -> tuple[str, str, str]:
+    return finding.level, finding.path, finding.criterion
 
 
 def shared_error(summary: Summary) -> str:
     """The one reason for which nothing could be decided (the model's API does not answer); "" if
     there are more.
     """
-    reasons = {
-        one.reason if one.kind == "judge" else ""
-        for one in summary.criteria
-        if one.outcome == "error"
-    }
+    reasons = set()
+    for criterion in summary.criteria:
+        if criterion.outcome == "error":
+            reasons.add(criterion.reason if criterion.kind == "judge" else "")
     return reasons.pop().removesuffix(".") if len(reasons) == 1 else ""
 
 
@@ -63,7 +67,9 @@ def reason_in_words(reason: str) -> str:
 
 def place_reason(place: Unreviewed) -> str:
     """Why no judge saw the place, in our words and without what the cause advises."""
-    return place.cause.fact if place.cause is not UNSET else reason_in_words(place.reason)
+    if place.cause is UNSET:
+        return reason_in_words(place.reason)
+    return place.cause.fact
 
 
 def quoted_details(reason: str) -> str:
@@ -83,28 +89,38 @@ def missed_places(summary: Summary) -> tuple[Unreviewed, ...]:
 
 def unanswered_criteria(summary: Summary) -> list[CriterionResult]:
     """The criteria without an answer, whose reasons are our own words and never a model's."""
-    undecided = [one for one in summary.criteria if one.outcome in ("abstain", "error")]
-    return [one for one in undecided if all(vote.said is None for vote in one.votes)]
+    undecided = filter(_is_undecided, summary.criteria)
+    return [criterion for criterion in undecided if not _has_answer(criterion)]
 
 
 def undecided_criteria(rubric: RubricResult) -> list[CriterionResult]:
     """The criteria of a rubric without pass or fail that apply."""
-    return [one for one in rubric.criteria if one.outcome in ("abstain", "error")]
+    return [criterion for criterion in rubric.criteria if _is_undecided(criterion)]
+
+
+def _is_undecided(criterion: CriterionResult) -> bool:
+    return criterion.outcome in ("abstain", "error")
+
+
+def _has_answer(criterion: CriterionResult) -> bool:
+    """Whether a judge answered in any of its votes."""
+    return any(vote.said is not None for vote in criterion.votes)
 
 
 def judge_abstained(summary: Summary) -> bool:
     """Whether a judge answered that it cannot decide a criterion that must pass."""
-    return any(
-        one.must and one.outcome == "abstain" and any(vote.said is not None for vote in one.votes)
-        for one in summary.criteria
-    )
+    musts = [criterion for criterion in summary.criteria if criterion.must]
+    abstained = [criterion for criterion in musts if criterion.outcome == "abstain"]
+    return any(map(_has_answer, abstained))
 
 
 class Waiting(Struct, frozen=True):
-    """The questions that are not asked until `check` passes, by id; none if `check` is ""."""
+    """The questions that are not asked until a check passes."""
 
     check: str
+    """Its id; "" if no question waits."""
     questions: tuple[str, ...]
+    """Ids of criteria."""
 
 
 def waiting_questions(summary: Summary) -> Waiting:
@@ -132,24 +148,24 @@ def has_score(rubric: RubricResult) -> bool:
     """Whether the score of the rubric says something: there is a verdict, of at least one criterion
     that counts.
     """
-    counts = any(one.outcome != "not_applicable" and not one.is_advice for one in rubric.criteria)
-    return rubric.outcome in ("pass", "fail") and rubric.coverage > 0 and counts
+    if rubric.outcome not in ("pass", "fail") or rubric.coverage <= 0:
+        return False
+    applicable = (item for item in rubric.criteria if item.outcome != "not_applicable")
+    return any(not criterion.is_advice for criterion in applicable)
 
 
 def advisory_fails(summary: Summary) -> list[CriterionResult]:
     """The criteria that failed and would have blocked, had their judges earned to block."""
-    return [one for one in summary.criteria if one.would_block is True]
+    return [criterion for criterion in summary.criteria if criterion.would_block is True]
 
 
 def is_unsteady(criterion: CriterionResult) -> bool:
     """Whether its judge is known to answer differently when it is asked again, and answered
     here.
     """
-    return (
-        criterion.trust is not UNSET
-        and criterion.trust.state == "unsteady"
-        and bool(criterion.votes)
-    )
+    if criterion.trust is UNSET or not criterion.votes:
+        return False
+    return criterion.trust.state == "unsteady"
 
 
 def lowest_score(summary: Summary) -> float | None:
@@ -163,19 +179,17 @@ def lowest_score(summary: Summary) -> float | None:
 
 def is_from_recording(summary: Summary) -> bool:
     """True if a recorded model answered, so that nothing was paid."""
-    return summary.cost.basis == "none" and any(
-        vote.said is not None for vote in asked_votes(summary)
-    )
+    if summary.cost.basis != "none":
+        return False
+    return any(vote.said is not None for vote in asked_votes(summary))
 
 
 def asked_votes(summary: Summary) -> list[Vote]:
     """The votes of this run, without those of earlier verdicts."""
-    votes = (
-        vote
-        for criterion in summary.criteria
-        if criterion.decided_by != "cache"
-        for vote in criterion.votes
-    )
+    votes: list[Vote] = []
+    for criterion in summary.criteria:
+        if criterion.decided_by != "cache":
+            votes += criterion.votes
     return [vote for vote in votes if not vote.turn.startswith(STORE)]
 
 
@@ -183,20 +197,25 @@ def is_waived(rubric: str, criterion: str, findings: Sequence[Finding]) -> bool:
     """True if every finding of the rubric's criterion is overridden or suppressed; notices fail
     nothing.
     """
-    own = [
-        (one.level, waiver_sentence(one))
-        for one in findings
-        if one.criterion == criterion and one.is_of(rubric, criterion)
-    ]
-    return any(who for _, who in own) and all(who or level == "notice" for level, who in own)
+    has_waiver = False
+    for finding in findings:
+        # The name is compared first: a run can have thousands of findings.
+        if finding.criterion != criterion or not finding.is_of(rubric, criterion):
+            continue
+        if waiver_sentence(finding):
+            has_waiver = True
+        elif finding.level != "notice":
+            return False
+    return has_waiver
 
 
 def waived_ids(rubric: RubricResult, findings: Sequence[Finding]) -> tuple[str, ...]:
     """The failed criteria of the rubric all of whose findings people let pass."""
-    failed = [criterion.id for criterion in rubric.criteria if criterion.outcome == "fail"]
-    return tuple(
-        criterion_id for criterion_id in failed if is_waived(rubric.id, criterion_id, findings)
-    )
+    names = []
+    for criterion in rubric.criteria:
+        if criterion.outcome == "fail" and is_waived(rubric.id, criterion.id, findings):
+            names.append(criterion.id)
+    return tuple(names)
 
 
 def waiver_sentence(finding: Finding) -> str:
@@ -239,13 +258,8 @@ def waiver_sentences(rubric: str, criterion: str, findings: Sequence[Finding]) -
     """The waivers of the findings of a rubric's criterion, each once, as the criterion's reason
     begins with them.
     """
-    return "; ".join(
-        dict.fromkeys(
-            waiver_sentence(one)
-            for one in findings
-            if one.is_of(rubric, criterion) and waiver_sentence(one)
-        )
-    )
+    waived = (finding for finding in findings if finding.is_of(rubric, criterion))
+    return "; ".join(dict.fromkeys(filter(None, map(waiver_sentence, waived))))
 
 
 def is_approval(finding: Finding) -> bool:
@@ -265,9 +279,9 @@ def gate_approver(summary: Summary) -> str:
 
 def needs_approval(summary: Summary) -> bool:
     """Whether it changes the gate itself, and nobody let that pass."""
-    return not summary.policy_let_pass and any(
-        change.level == "block" for change in summary.policy_changes
-    )
+    if summary.policy_let_pass:
+        return False
+    return any(change.level == "block" for change in summary.policy_changes)
 
 
 def change_description(summary: Summary) -> str:
@@ -275,68 +289,77 @@ def change_description(summary: Summary) -> str:
 
     The first rubric's: the gate's own come before those of a scope, which are about fewer files.
     """
-    return next(
-        (
-            vote.changes
-            for criterion in summary.criteria
-            for vote in criterion.votes
-            if vote.changes
-        ),
-        "",
-    )
+    for criterion in summary.criteria:
+        for vote in criterion.votes:
+            if vote.changes:
+                return vote.changes
+    return ""
+
+
+class _FileRisk(Struct, frozen=True, order=True):
+    """How much a file asks to be looked at; the fields weigh in their order."""
+
+    failures: int
+    warnings: int
+    is_gate: bool
+    is_unjudged: bool
+    lines: int
+
+    def reason(self) -> str:
+        """Why to look at the file; "" if nothing but its size says so."""
+        parts = [
+            counted(self.failures, "failure") if self.failures else "",
+            counted(self.warnings, "warning") if self.warnings else "",
+            "the gate" if self.is_gate else "",
+            "not judged" if self.is_unjudged else "",
+        ]
+        return ", ".join(filter(None, parts))
 
 
 def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
     """The changed files and why to look at them: by findings, then changes of the gate, then what
     no judge saw.
     """
-    found = Counter((one.path, one.level) for one in summary.findings)
-    gate = {change.path for change in summary.policy_changes if change.level == "block"}
-    unseen = {place.path for place in missed_places(summary)}
+    finding_counts = Counter((finding.path, finding.level) for finding in summary.findings)
+    gate_paths = {change.path for change in summary.policy_changes if change.level == "block"}
+    unjudged_paths = {place.path for place in missed_places(summary)}
 
-    def risk(file: ChangedFile) -> tuple[int, int, bool, bool, int]:
-        failures, warnings = found[file.path, "failure"], found[file.path, "warning"]
-        return failures, warnings, file.path in gate, file.path in unseen, file.added + file.deleted
-
-    def reason(file: ChangedFile) -> str:
-        failures, warnings, edits, not_judged, _ = risk(file)
-        parts = [
-            counted(failures, "failure") if failures else "",
-            counted(warnings, "warning") if warnings else "",
-        ]
-        return ", ".join(
-            filter(None, [*parts, "the gate" if edits else "", "not judged" if not_judged else ""])
+    def risk_of(file: ChangedFile) -> _FileRisk:
+        return _FileRisk(
+            failures=finding_counts[file.path, "failure"],
+            warnings=finding_counts[file.path, "warning"],
+            is_gate=file.path in gate_paths,
+            is_unjudged=file.path in unjudged_paths,
+            lines=file.added + file.deleted,
         )
 
-    return [(file, reason(file)) for file in sorted(summary.change.files, key=risk, reverse=True)]
+    files = sorted(summary.change.files, key=risk_of, reverse=True)
+    return [(file, risk_of(file).reason()) for file in files]
 
 
 def is_removed(finding: Finding) -> bool:
     """Whether the finding is about lines that the change removed."""
-    return bool(finding.evidence) and all(
-        evidence.side == "before" for evidence in finding.evidence
-    )
+    sides = {evidence.side for evidence in finding.evidence}
+    return sides == {"before"}
 
 
 def lines_after(finding: Finding) -> tuple[int, int]:
     """The first and last line of the finding in the file after the change, the first if it has none
     there.
     """
-    first = 1 if is_removed(finding) else max(finding.line, 1)
-    return first, 1 if is_removed(finding) else max(first, finding.end_line)
+    if is_removed(finding):
+        return 1, 1
+    first = max(finding.line, 1)
+    return first, max(first, finding.end_line)
 
 
 def counterexample_of(finding: Finding, summary: Summary) -> str:
     """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
-    votes = (vote for _, one in sources_of_finding(finding, summary) for vote in one.votes)
-    return next(
-        (
-            vote.counterexample
-            for vote in votes
-            if vote.counterexample and has_evidence(vote, finding)
-        ),
-        "",
-    )
+    for _, criterion in sources_of_finding(finding, summary):
+        for vote in criterion.votes:
+            if vote.counterexample and has_evidence(vote, finding):
+                return vote.counterexample
+    return ""
 
 
 def finding_basis(finding: Finding, summary: Summary) -> str:
@@ -345,16 +368,21 @@ def finding_basis(finding: Finding, summary: Summary) -> str:
     """
     if finding.basis is not UNSET:
         return finding.basis
-    kinds = {one.kind for _, one in sources_of_finding(finding, summary)}
-    return "inferred" if kinds == {"judge"} else ""  # of a summary without that field
+    # A summary of an earlier version does not have the field.
+    kinds = {criterion.kind for _, criterion in sources_of_finding(finding, summary)}
+    return "inferred" if kinds == {"judge"} else ""
 
 
 def advice_behind(finding: Finding, summary: Summary) -> CriterionResult | None:
     """The criterion that would have blocked with this finding, had its judge earned to block; else
     None.
     """
-    found = sources_of_finding(finding, summary) if finding.level == "warning" else []
-    return next((one for _, one in found if one.would_block is True), None)
+    if finding.level != "warning":
+        return None
+    for _, criterion in sources_of_finding(finding, summary):
+        if criterion.would_block is True:
+            return criterion
+    return None
 
 
 def refuting_lines(look: SecondLook) -> tuple[CheckedEvidence, ...]:
@@ -366,17 +394,18 @@ def sources_of_finding(
     finding: Finding, summary: Summary
 ) -> list[tuple[RubricResult, CriterionResult]]:
     """The criteria that the finding comes from, or may come from, with their rubrics."""
-    name = (
-        finding.criterion
-    )  # compared first: a run can have a thousand criteria and thousands of findings
-    pairs = [
-        (rubric, one)
-        for rubric in summary.rubrics
-        for one in rubric.criteria
-        if one.id == name and finding.is_of(rubric.id, name)
-    ]
-    exact = [pair for pair in pairs if any(has_evidence(vote, finding) for vote in pair[1].votes)]
-    return exact or pairs
+    name = finding.criterion
+    pairs = []
+    for rubric in summary.rubrics:
+        for criterion in rubric.criteria:
+            # The name is compared first: a run can have a thousand criteria.
+            if criterion.id == name and finding.is_of(rubric.id, name):
+                pairs.append((rubric, criterion))
+    exact_pairs = []
+    for rubric, criterion in pairs:
+        if any(has_evidence(vote, finding) for vote in criterion.votes):
+            exact_pairs.append((rubric, criterion))
+    return exact_pairs or pairs
 
 
 def has_evidence(vote: Vote, finding: Finding) -> bool:

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from vibe_gate.domain.bundles import REPLAY
 from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.escape import counted, ended, safe
-from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
+from vibe_gate.domain.summary import PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import (
     CheckedEvidence,
     CriterionResult,
@@ -51,9 +51,7 @@ def verdict_words(summary: Summary) -> str:
     if summary.exit_code == PASS and summary.has_only_agents:
         return "DONE"
     if summary.exit_code == PASS:
-        warnings = sum(finding.level == "warning" for finding in summary.findings)
-        only = " (checks only)" if summary.extent == "checks" else ""
-        return f"PASS{only}" + (f" with {counted(warnings, 'warning')}" if warnings else "")
+        return _pass_words(summary)
     if summary.exit_code == FAIL:
         return "FAIL"
     if summary.exit_code == POLICY_CHANGED:
@@ -61,6 +59,16 @@ def verdict_words(summary: Summary) -> str:
     if summary.exit_code == INTEGRITY:
         return "INTEGRITY"
     return "NOT REVIEWED (inconclusive)" if summary.outcome == "inconclusive" else "ERROR"
+
+
+def _pass_words(summary: Summary) -> str:
+    words = "PASS"
+    if summary.extent == "checks":
+        words += " (checks only)"
+    warnings = sum(finding.level == "warning" for finding in summary.findings)
+    if warnings:
+        words += f" with {counted(warnings, 'warning')}"
+    return words
 
 
 def verdict_headline(summary: Summary) -> str:
@@ -75,11 +83,14 @@ def concise_lines(summary: Summary) -> list[str]:
     the verdict.
     """
     lines = []
-    for one in queries.worst_first(summary.findings, summary):
-        where = f"{one.path or '.'}:{one.line}" if one.line else one.path or "."
-        names = f"[{one.criterion}] [{one.fingerprint[:SHORT_FINGERPRINT]}]"
-        lines.append(safe(f"{where}: {one.level}: {finding_sentence(one)} {names}"))
-    return [*lines, safe(verdict_headline(summary))]
+    for finding in queries.worst_first(summary.findings, summary):
+        place = finding.path or "."
+        if finding.line:
+            place += f":{finding.line}"
+        names = f"[{finding.criterion}] [{finding.fingerprint[:SHORT_FINGERPRINT]}]"
+        lines.append(safe(f"{place}: {finding.level}: {finding_sentence(finding)} {names}"))
+    lines.append(safe(verdict_headline(summary)))
+    return lines
 
 
 def deciding_reason(summary: Summary, *, sentence: bool = False) -> str:
@@ -87,69 +98,100 @@ def deciding_reason(summary: Summary, *, sentence: bool = False) -> str:
 
     `sentence`: as a sentence of its own, below a verdict that names who approved.
     """
-    return "; ".join(filter(None, [_decided_by(summary, sentence=sentence), advice_count(summary)]))
+    decision = _decided_by(summary, sentence=sentence)
+    return "; ".join(filter(None, [decision, advice_count(summary)]))
 
 
 def reason_by_rubrics(summary: Summary) -> str:
     """As `deciding_reason` as a sentence, of the rubrics alone: whatever is to be approved."""
-    return "; ".join(
-        filter(None, [_decided_by_rubrics(summary, sentence=True), advice_count(summary)])
-    )
+    decision = _decided_by_rubrics(summary, sentence=True)
+    return "; ".join(filter(None, [decision, advice_count(summary)]))
 
 
 def _decided_by(summary: Summary, *, sentence: bool) -> str:
     if summary.exit_code == POLICY_CHANGED:
-        if summary.trusted.bootstrap and all(
-            change.level == "warn" for change in summary.policy_changes
-        ):
-            return f"{gate_words(summary)}; its own outcome: {summary.outcome}"
-        return f"this change edits {edited_gate_files(summary)}, which controls the gate; everything else: {summary.outcome}"
+        return _decided_by_policy(summary)
     if summary.exit_code == INTEGRITY:
         return "the files changed during the review"
     return _decided_by_rubrics(summary, sentence=sentence)
 
 
+def _decided_by_policy(summary: Summary) -> str:
+    levels = {change.level for change in summary.policy_changes}
+    if summary.trusted.bootstrap and levels <= {"warn"}:
+        return f"{gate_words(summary)}; its own outcome: {summary.outcome}"
+    return (
+        f"this change edits {edited_gate_files(summary)}, which controls the gate; "
+        f"everything else: {summary.outcome}"
+    )
+
+
 def _decided_by_rubrics(summary: Summary, *, sentence: bool) -> str:
     decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
-    if not decisive and summary.has_only_agents:  # its stages say what was done
-        return "no rubric judged it" if summary.outcome == "pass" else ""
     if not decisive:
-        return {"pass": "no rubric of the gate is for these files", "fail": "a finding blocks"}.get(
-            summary.outcome, ""
-        )
+        return _decided_without_rubrics(summary)
     if summary.outcome == "pass":
-        if left := summary.unasked:
-            return f"{counted(len(left), 'question')} {left[0].reason}"
-        places = len(queries.missed_places(summary))
-        skipped = f"; {counted(places, 'place')} not judged" if places else ""
-        if left_open := [one for rubric in decisive for one in queries.undecided_criteria(rubric)]:
-            skipped = f"; undecided: {_names(left_open)}{skipped}"
-        passed = [rubric.id for rubric in decisive if queries.rubric_applies(rubric)]
-        names = join_words(passed) or _none_applies(summary)
-        if sentence and passed:
-            plural = "s" if len(passed) > 1 else ""
-            names = (
-                f"passed the rubric{plural} {names} ({counted(len(summary.change.files), 'file')})"
-            )
-        above = [] if sentence else [passed_by_words(summary), refuted_words(summary)]
-        return "; ".join(filter(None, [*above, names])) + skipped
-    causes = "; ".join(
-        f"{rubric.id}: {_cause(rubric, summary.findings, reason=sentence)}" for rubric in decisive
-    )
-    return queries.reason_in_words(queries.shared_error(summary)) or (
-        f"rubric {causes}" if sentence else causes
-    )
+        return _why_passed(summary, decisive, sentence=sentence)
+    error = queries.reason_in_words(queries.shared_error(summary))
+    if error:
+        return error
+    causes = []
+    for rubric in decisive:
+        causes.append(f"{rubric.id}: {_cause(rubric, summary.findings, reason=sentence)}")
+    text = "; ".join(causes)
+    return f"rubric {text}" if sentence else text
+
+
+def _decided_without_rubrics(summary: Summary) -> str:
+    if summary.has_only_agents:  # its stages say what was done
+        return "no rubric judged it" if summary.outcome == "pass" else ""
+    if summary.outcome == "pass":
+        return "no rubric of the gate is for these files"
+    return "a finding blocks" if summary.outcome == "fail" else ""
+
+
+def _why_passed(summary: Summary, rubrics: Sequence[RubricResult], *, sentence: bool) -> str:
+    """The rubrics that passed, and what they left undecided."""
+    unasked = summary.unasked
+    if unasked:
+        return f"{counted(len(unasked), 'question')} {unasked[0].reason}"
+    passed = [rubric.id for rubric in rubrics if queries.rubric_applies(rubric)]
+    names = join_words(passed) or _none_applies(summary)
+    if not sentence:
+        parts = [passed_by_words(summary), refuted_words(summary), names]
+        return "; ".join(filter(None, parts)) + _left_undecided(summary, rubrics)
+    if passed:
+        noun = "rubric" if len(passed) == 1 else "rubrics"
+        files = counted(len(summary.change.files), "file")
+        names = f"passed the {noun} {names} ({files})"
+    return names + _left_undecided(summary, rubrics)
+
+
+def _left_undecided(summary: Summary, rubrics: Sequence[RubricResult]) -> str:
+    """What the rubrics that passed left undecided, as the end of a sentence."""
+    undecided: list[CriterionResult] = []
+    for rubric in rubrics:
+        undecided += queries.undecided_criteria(rubric)
+    text = f"; undecided: {_names(undecided)}" if undecided else ""
+    places = len(queries.missed_places(summary))
+    if places:
+        text += f"; {counted(places, 'place')} not judged"
+    return text
 
 
 def advice_count(summary: Summary) -> str:
     """How many criteria would have blocked, and which, had their judges earned to block; "" if
     none.
     """
-    found = queries.advisory_fails(summary)
-    names = [f"{one.id} ({advice_cause(one)})" for one in found[:MAX_NAMES]]
-    more = f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else ""
-    number = counted(len(found), "criterion", "criteria")
-    return f"{number} would have blocked: {', '.join(names)}{more}" if found else ""
+    criteria = queries.advisory_fails(summary)
+    if not criteria:
+        return ""
+    number = counted(len(criteria), "criterion", "criteria")
+    names = [f"{criterion.id} ({advice_cause(criterion)})" for criterion in criteria[:MAX_NAMES]]
+    text = f"{number} would have blocked: {', '.join(names)}"
+    if len(criteria) > MAX_NAMES:
+        text += f" and {len(criteria) - MAX_NAMES} more"
+    return text
 
 
 def advice_cause(criterion: CriterionResult) -> str:
@@ -166,11 +208,13 @@ KEY_ADVICE = (
 
 def missing_key_note(summary: Summary) -> tuple[str, ...]:
     """A note that a key is missing, if the gate demands answers that need one."""
-    questions = [criterion for criterion in summary.criteria if isinstance(criterion.cause, NoKey)]
-    demanded = [criterion for criterion in questions if criterion.outcome == "abstain"]
-    return (
-        (KEY_ADVICE.format(questions=counted(len(demanded), "judge question")),) if demanded else ()
-    )
+    demanded = 0
+    for criterion in summary.criteria:
+        if isinstance(criterion.cause, NoKey) and criterion.outcome == "abstain":
+            demanded += 1
+    if not demanded:
+        return ()
+    return (KEY_ADVICE.format(questions=counted(demanded, "judge question")),)
 
 
 def criterion_badge(criterion: CriterionResult, *, short: bool = False) -> str:
@@ -180,27 +224,31 @@ def criterion_badge(criterion: CriterionResult, *, short: bool = False) -> str:
     trust = criterion.trust
     if trust is UNSET:
         return ""
-    figures = [
-        f"at most {trust.at_most:.1%} of clean changes blocked"
-        if trust.at_most is not UNSET
-        else ""
-    ]
+    text = trust.sentence
+    figures = _figures_at_95(trust)
+    if figures and not short:
+        text += f" (at 95%: {figures})"
+    if not trust.blocks:
+        text += f"; {advice_sentence(trust)}"
+    return text
+
+
+def _figures_at_95(trust: TrustBadge) -> str:
+    figures = []
+    if trust.at_most is not UNSET:
+        figures.append(f"at most {trust.at_most:.1%} of clean changes blocked")
     if trust.recall is not UNSET:
         figures.append(f"{trust.recall.low:.0%} to {trust.recall.high:.0%} found")
-    at_95 = ", ".join(filter(None, figures))
-    parts = [trust.sentence, f" (at 95%: {at_95})" if at_95 and not short else ""]
-    return "".join(parts) + ("" if trust.blocks else f"; {advice_sentence(trust)}")
+    return ", ".join(figures)
 
 
 def advice_sentence(trust: TrustBadge) -> str:
     """That the fail of a judge only advises, and until when."""
-    more = max(1, trust.needed - trust.clean) if trust.needed is not UNSET else 0
-    until = (
-        f" until {counted(more, 'more clean change')} {'is' if more == 1 else 'are'} labelled"
-        if more
-        else ""
-    )
-    return f"only advises{until}"
+    if trust.needed is UNSET:
+        return "only advises"
+    missing = max(1, trust.needed - trust.clean)
+    verb = "is" if missing == 1 else "are"
+    return f"only advises until {counted(missing, 'more clean change')} {verb} labelled"
 
 
 def join_words(names: Sequence[str]) -> str:
@@ -211,69 +259,97 @@ def join_words(names: Sequence[str]) -> str:
 def agent_signs(hints: Sequence[str]) -> str:
     """The signs of an agent as one line: the first of them, and how many more."""
     line = "; ".join(hints[:MAX_SIGNS])
-    rest = len(hints) - MAX_SIGNS
-    return f"{line}; and {rest:,} more" if rest > 0 else line
+    further_signs = len(hints) - MAX_SIGNS
+    return f"{line}; and {further_signs:,} more" if further_signs > 0 else line
 
 
 def edited_gate_files(summary: Summary) -> str:
     """The files that control the gate: the first, and how many more."""
     paths = [change.path for change in summary.policy_changes if change.level == "block"]
-    return (
-        (paths[0] + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""))
-        if paths
-        else ".vibe-gate"
-    )
+    if not paths:
+        return ".vibe-gate"
+    if len(paths) == 1:
+        return paths[0]
+    return f"{paths[0]} and {len(paths) - 1:,} more"
+
+
+_DECISIVE_OUTCOMES = {"fail": "fail", "inconclusive": "abstain", "error": "error"}
+"""A rubric's outcome, and that of the criteria which decide it."""
+
+_VERBS = {"fail": "failed", "abstain": "undecided", "error": "could not be decided"}
 
 
 def _cause(rubric: RubricResult, findings: Sequence[Finding], *, reason: bool) -> str:
     """The criteria that decide the outcome; with the `reason` of the first if it has no findings
     that say it.
     """
-    wanted = {"fail": "fail", "inconclusive": "abstain", "error": "error"}[rubric.outcome]
-    verb = {"fail": "failed", "abstain": "undecided", "error": "could not be decided"}[wanted]
-    decisive = [one for one in rubric.criteria if one.outcome == wanted]
-    found = [one for one in decisive if not queries.is_waived(rubric.id, one.id, findings)]
-    if musts := [one for one in found if one.must]:
-        named = f"{_names(musts)} {verb} (must)"
-        return named if wanted == "fail" or not reason else _with_reason(named, musts)
-    if silent := [one for one in found if one.unanswered]:
-        named = f"{_names(silent)} {verb}"
-        return _with_reason(named, silent) if reason else named
+    outcome = _DECISIVE_OUTCOMES[rubric.outcome]
+    decisive = []
+    for criterion in rubric.criteria:
+        if criterion.outcome != outcome:
+            continue
+        if not queries.is_waived(rubric.id, criterion.id, findings):
+            decisive.append(criterion)
+    musts = [criterion for criterion in decisive if criterion.must]
+    if musts:
+        text = f"{_names(musts)} {_VERBS[outcome]} (must)"
+        return _with_reason(text, musts) if reason and outcome != "fail" else text
+    unanswered = [criterion for criterion in decisive if criterion.unanswered]
+    if unanswered:
+        text = f"{_names(unanswered)} {_VERBS[outcome]}"
+        return _with_reason(text, unanswered) if reason else text
     if rubric.outcome == "fail":
-        threshold = f" of {rubric.pass_threshold:.2f}" if rubric.pass_threshold is not None else ""
-        decided = sum(
-            one.weight for one in rubric.criteria if one.outcome == "pass" or one in found
-        )
-        cost = (
-            f": {_names(found)} failed (weight {sum(one.weight for one in found):g} of {decided:g})"
-            if found
-            else ""
-        )
-        return f"score {rubric.score:.2f} is under the threshold{threshold}{cost}"
-    left = queries.undecided_criteria(rubric)
-    named = (
-        f"only {rubric.coverage:.0%} could be decided"
-        if rubric.coverage
-        else "nothing could be decided"
-    )
-    return _with_reason(f"{named}, {_names(left)} undecided", left) if reason and left else named
+        return _cause_of_score(rubric, decisive)
+    return _cause_of_coverage(rubric, reason=reason)
+
+
+def _cause_of_score(rubric: RubricResult, failed: Sequence[CriterionResult]) -> str:
+    """That the score is too low, and what it was lost by."""
+    text = f"score {rubric.score:.2f} is under the threshold"
+    if rubric.pass_threshold is not None:
+        text += f" of {rubric.pass_threshold:.2f}"
+    if not failed:
+        return text
+    passed = [criterion for criterion in rubric.criteria if criterion.outcome == "pass"]
+    failed_weight = sum(criterion.weight for criterion in failed)
+    weight = failed_weight + sum(criterion.weight for criterion in passed)
+    return f"{text}: {_names(failed)} failed (weight {failed_weight:g} of {weight:g})"
+
+
+def _cause_of_coverage(rubric: RubricResult, *, reason: bool) -> str:
+    """That too little could be decided."""
+    text = "nothing could be decided"
+    if rubric.coverage:
+        text = f"only {rubric.coverage:.0%} could be decided"
+    undecided = queries.undecided_criteria(rubric)
+    if not reason or not undecided:
+        return text
+    return _with_reason(f"{text}, {_names(undecided)} undecided", undecided)
 
 
 def _names(criteria: Sequence[CriterionResult]) -> str:
-    more = f" and {len(criteria) - MAX_NAMES} more" if len(criteria) > MAX_NAMES else ""
-    return ", ".join(one.id for one in criteria[:MAX_NAMES]) + more
+    names = ", ".join(criterion.id for criterion in criteria[:MAX_NAMES])
+    if len(criteria) > MAX_NAMES:
+        names += f" and {len(criteria) - MAX_NAMES} more"
+    return names
 
 
-def _with_reason(named: str, criteria: Sequence[CriterionResult]) -> str:
+def _with_reason(text: str, criteria: Sequence[CriterionResult]) -> str:
     """What is undecided, with why the first of it is."""
     first = criteria[0]
-    why = queries.reason_in_words(first.reason)
-    return f"{named}{f'; {first.id}' if len(criteria) > 1 else ''}: {why}" if why else named
+    reason = queries.reason_in_words(first.reason)
+    if not reason:
+        return text
+    if len(criteria) > 1:
+        text += f"; {first.id}"
+    return f"{text}: {reason}"
 
 
 def _none_applies(summary: Summary) -> str:
-    asked = any(one.votes for one in summary.criteria)
-    return f"no criterion applies to this change{', says the judge' if asked else ''}"
+    text = "no criterion applies to this change"
+    if any(criterion.votes for criterion in summary.criteria):
+        text += ", says the judge"
+    return text
 
 
 def gate_words(summary: Summary) -> str:
@@ -281,25 +357,33 @@ def gate_words(summary: Summary) -> str:
     if not summary.run_id:
         return "not read (nothing to review)"
     if summary.trusted.bootstrap:
-        branch = summary.trusted.branch
-        if summary.trusted.absence == "broken":
-            return f"this branch's .vibe-gate/ (that of {branch or 'the base'} does not parse; repair it there)"
-        if summary.trusted.absence == "removed":
-            return f"this branch's .vibe-gate/ ({branch or 'the base'} has none any more; restore it there)"
-        if branch:
-            return f"this branch's .vibe-gate/ (not on {branch} yet; merge it to make it binding)"
-        return "this change's .vibe-gate/ (the first one; later changes are bound by it)"
+        return _bootstrap_words(summary.trusted)
     if not summary.trusted.revision:
         return "built-in (no .vibe-gate/ before this change)"
     return f".vibe-gate at {summary.trusted.revision[:SHORT_ID]}"
+
+
+def _bootstrap_words(trusted: Trusted) -> str:
+    """That the change's own definitions were used, and why."""
+    branch = trusted.branch
+    if trusted.absence == "broken":
+        base = branch or "the base"
+        return f"this branch's .vibe-gate/ (that of {base} does not parse; repair it there)"
+    if trusted.absence == "removed":
+        base = branch or "the base"
+        return f"this branch's .vibe-gate/ ({base} has none any more; restore it there)"
+    if branch:
+        return f"this branch's .vibe-gate/ (not on {branch} yet; merge it to make it binding)"
+    return "this change's .vibe-gate/ (the first one; later changes are bound by it)"
 
 
 def short_change_id(summary: Summary) -> str:
     """The change by a short id."""
     if summary.key.startswith(REPLAY):
         return f"replay of {summary.key.removeprefix(REPLAY)[:SHORT_RUN]}"
-    length = SHORT_ID + (len("tree-") if summary.key.startswith("tree-") else 0)
-    return summary.key[:length]
+    if summary.key.startswith("tree-"):
+        return summary.key[: SHORT_ID + len("tree-")]
+    return summary.key[:SHORT_ID]
 
 
 def program_outcome(summary: Summary) -> str:
@@ -316,26 +400,27 @@ def price_words(summary: Summary) -> str:
     if summary.cost.basis == "none":
         if queries.is_from_recording(summary):
             return "none: the model's answers come from a recording"
-        asked = any(vote.turn for vote in queries.asked_votes(summary))
-        return "none: no model answered" if asked else "none: no model was asked"
-    return f"${summary.cost.usd:.4f}" + (
-        " at most (a model without a listed price is counted at the highest price)"
-        if summary.cost.basis == "unknown"
-        else ""
-    )
+        if any(vote.turn for vote in queries.asked_votes(summary)):
+            return "none: no model answered"
+        return "none: no model was asked"
+    price = f"${summary.cost.usd:.4f}"
+    if summary.cost.basis == "unknown":
+        price += " at most (a model without a listed price is counted at the highest price)"
+    return price
 
 
 def cost_words(summary: Summary) -> str:
     """The price, the tokens, and what earlier verdicts answered."""
-    hits = summary.cache.hits
-    cached = f" · {counted(hits, 'answer')} from earlier verdicts" if hits else ""
-    spent = summary.cost
-    if spent.basis == "none":
-        return price_words(summary) + cached
-    read = (
-        f" ({spent.cache_read_tokens:,} from the prompt cache)" if spent.cache_read_tokens else ""
-    )
-    return f"{price_words(summary)} · {spent.input_tokens:,} tokens in{read}, {spent.output_tokens:,} out{cached}"
+    parts = [price_words(summary)]
+    cost = summary.cost
+    if cost.basis != "none":
+        tokens = f"{cost.input_tokens:,} tokens in"
+        if cost.cache_read_tokens:
+            tokens += f" ({cost.cache_read_tokens:,} from the prompt cache)"
+        parts.append(f"{tokens}, {cost.output_tokens:,} out")
+    if summary.cache.hits:
+        parts.append(f"{counted(summary.cache.hits, 'answer')} from earlier verdicts")
+    return " · ".join(parts)
 
 
 def passed_by_words(summary: Summary) -> str:
@@ -355,8 +440,9 @@ def passed_by_words(summary: Summary) -> str:
 
 def proof_sentence(of: Proof) -> str:
     """What running a finding's test came to."""
-    word = {"proven": "Proven: ", "shown": "Shown: "}.get(of.status, "")
-    return f"{word}{of.reason[:1].lower()}{of.reason[1:]}" if word else of.reason
+    if of.status not in ("proven", "shown"):
+        return of.reason
+    return f"{of.status.capitalize()}: {of.reason[:1].lower()}{of.reason[1:]}"
 
 
 def refuted_words(summary: Summary) -> str:
@@ -367,8 +453,8 @@ def refuted_words(summary: Summary) -> str:
 
 def second_look_sentence(look: SecondLook) -> str:
     """What a second look came to, and why."""
-    how = "no answer" if look.said is None else look.outcome
-    return f"Second look: {how}. {look.reason}".strip()
+    outcome = "no answer" if look.said is None else look.outcome
+    return f"Second look: {outcome}. {look.reason}".strip()
 
 
 def policy_meaning(change: PolicyChange, summary: Summary) -> str:
@@ -389,46 +475,52 @@ def place_words(path: str, line: int, end_line: int = 0) -> str:
     return f"{path}:{lines}" if line else path
 
 
-def place_words_of(shown: Finding | Unreviewed | CheckedEvidence) -> str:
+def place_words_of(place: Finding | Unreviewed | CheckedEvidence) -> str:
     """The place of what has one."""
-    return place_words(shown.path, shown.line, shown.end_line)
+    return place_words(place.path, place.line, place.end_line)
 
 
 def located_message(finding: Finding) -> str:
     """What the finding says, with its place first if that is not there any more: other programs
     show no such line.
     """
-    removed = f"(removed: {place_words_of(finding)}) " if queries.is_removed(finding) else ""
-    return safe(removed + finding_sentence(finding)) or "(no message)"
+    message = finding_sentence(finding)
+    if queries.is_removed(finding):
+        message = f"(removed: {place_words_of(finding)}) {message}"
+    return safe(message) or "(no message)"
 
 
 def finding_sentence(finding: Finding) -> str:
     """What the finding says; if somebody accepted it, or a second look refuted it, that is a
     sentence of its own.
     """
-    waived, look = queries.waiver_sentence(finding), finding.second_look
-    if look is UNSET or look.outcome != "refuted" or waived:
-        return _accepted(finding.message, waived)
+    waiver, look = queries.waiver_sentence(finding), finding.second_look
+    if look is UNSET or look.outcome != "refuted" or waiver:
+        return _with_waiver(finding.message, waiver)
     return f"Raised: {ended(finding.message)} Refuted: {ended(look.reason)}"
 
 
 def criterion_reason(rubric: str, criterion: CriterionResult, findings: Sequence[Finding]) -> str:
     """Why the criterion of the rubric came out so; if somebody accepted its findings, with the
-    waiver as `said`.
+    waiver as `finding_sentence` has it.
 
     Only the findings tell whether somebody did: a judge can begin its reason with the same words.
     """
-    is_accepted = criterion.outcome == "fail" and queries.is_waived(rubric, criterion.id, findings)
-    waived = queries.waiver_sentences(rubric, criterion.id, findings) if is_accepted else ""
-    return _accepted(criterion.reason, waived)
+    if criterion.outcome != "fail" or not queries.is_waived(rubric, criterion.id, findings):
+        return criterion.reason
+    waivers = queries.waiver_sentences(rubric, criterion.id, findings)
+    return _with_waiver(criterion.reason, waivers)
 
 
-def _accepted(text: str, waived: str) -> str:
-    """`waived` is what the text begins with; of several waivers in any order, so its length says
-    where they end.
+def _with_waiver(text: str, waiver: str) -> str:
+    """The text with the waiver, which it begins with, as a sentence behind it.
+
+    Of several waivers in any order, so their length says where they end.
     """
-    said = text[len(waived) :].removeprefix(" | ") or text
-    return f"{ended(said)} Accepted: {ended(waived)}" if waived else text
+    if not waiver:
+        return text
+    message = text[len(waiver) :].removeprefix(" | ") or text
+    return f"{ended(message)} Accepted: {ended(waiver)}"
 
 
 def finding_line(finding: Finding) -> str:

@@ -8,7 +8,6 @@ same trace wherever and whenever it is read.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,21 @@ from vibe_gate.domain.event import Node
 from vibe_gate.domain.span import SpanEvent, Trace, TraceSpan
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.wire import end_kind
+from vibe_gate.report.node_stays import NodeStay, read_stays
+from vibe_gate.report.span_attributes import (
+    MAX_COUNT,
+    MAX_NAME,
+    MAX_PARTS,
+    build_message,
+    content_text,
+    limit_number,
+    message_parts,
+    plain_attributes,
+    provider_of_model,
+    text_part,
+    token_attributes,
+    verdict_attributes,
+)
 from vibe_gate.report.text_graph import graph_of
 from vibe_gate.report.turns import model_of, sum_tokens, turn_tokens
 from vibe_gate.report.waits import find_waits
@@ -29,12 +43,6 @@ from vibe_gate.store.run_result import RunResult
 if TYPE_CHECKING:
     from vibe_gate.store.bundle_events import CapturedCall, TimelineEvent
 
-MAX_NAME, MAX_CONTENT, MAX_PARTS = 200, 10_000, 10
-"""Characters of a name, and with `contents` of one text; texts of one message: a span stays below
-half a megabyte.
-"""
-
-MAX_COUNT = (1 << 63) - 1
 MAX_MS = MAX_COUNT // 1_000_000
 """Of a time, so that its nanoseconds are a number of 64 bits."""
 
@@ -44,24 +52,8 @@ _TELLING = frozenset(
 
 _UNDECIDED = ("inconclusive", "error")
 
-_PROVIDERS = (
-    ("anthropic.claude", "aws.bedrock"),
-    ("claude", "anthropic"),
-    ("gemini", "gcp.gemini"),
-)
-"""Who serves a model, by what its name has; Vertex has an @ before the version. Open models are
-anybody's.
-"""
-
-_TOKENS = {
-    "input": "input",
-    "output": "output",
-    "cache_read": "cache_read.input",
-    "cache_write": "cache_creation.input",
-}
-"""Kinds of tokens, as the conventions name them."""
-
 Data = Mapping[str, Any]
+"""The data of an event."""
 
 
 async def trace_of(result: RunResult, *, contents: bool = False) -> Trace:
@@ -72,99 +64,90 @@ async def trace_of(result: RunResult, *, contents: bool = False) -> Trace:
     """
     summary = result.summary if result.complete else None
     graph = graph_of(result, summary)
-    own: list[tuple[TimelineEvent, Data]] = []
-    by_turn: dict[str, list[TimelineEvent]] = defaultdict(list)
-    first = last = 0
-    async for event in result.timeline.events():
-        if event.source == "sdk":
-            by_turn[event.turn].append(event)
-        elif event.source == "run":
-            first, last = first or event.ts, max(last, event.ts)
-            if event.type in _TELLING:
-                data = event.load().get("data")
-                own.append((event, data if isinstance(data, dict) else {}))
+    events = await _read_events(result)
     spans = _Spans(text_of(result.about, "run_id"), contents)
-    spans.run(
-        result,
-        summary,
-        first,
-        last,
-        next((e.ts for e, _ in own if e.type == "verdict.decided"), last),
-    )
+    spans.add_run(result, summary, events)
     nodes = {node.id: node for node in graph.nodes}
-    spans.nodes(nodes, graph.edges, _stays(own))
-    started = {event.turn: event.ts for event, _ in own if event.type == "turn.started"}
-    completed = {
-        event.turn: (event.ts, data) for event, data in own if event.type == "turn.completed"
-    }
+    spans.add_nodes(nodes, graph.edges, read_stays(events.run))
     for turn in result.turns():
         place = turn.bundle_dir.relative_to(result.bundle_dir).as_posix()
         node_id = place.split("/")[1]
         node = nodes.get(node_id) or Node(id=node_id, kind="")
-        ended, data = completed.get(place, (last, {}))
-        spans.turn(
-            turn, _TurnTimes(place, node, started.get(place, first), ended, data), by_turn[place]
-        )
-    return Trace(_digest(spans.run_id, 32), tuple(spans.made))
+        spans.add_turn(turn, events.times_of_turn(place, node), events.by_turn[place])
+    return Trace(_digest(spans.run_id, 32), tuple(spans.spans))
+
+
+class _RunEvents:
+    """What a trace takes of the timeline of a run; times are milliseconds since 1970."""
+
+    def __init__(self) -> None:
+        self.run: list[tuple[TimelineEvent, Data]] = []
+        """The run's own events that say when something began or ended, with their data."""
+        self.by_turn: dict[str, list[TimelineEvent]] = defaultdict(list)
+        """The events of agents, by the folder of their turn."""
+        self.turn_starts: dict[str, int] = {}
+        """When each turn began, by its folder."""
+        self.turn_ends: dict[str, tuple[int, Data]] = {}
+        """When each turn ended, by its folder, with what turn.completed says of it."""
+        self.start = 0
+        self.end = 0
+
+    def decided_at(self) -> int:
+        """When the verdict was reached; the end without one."""
+        for event, _ in self.run:
+            if event.type == "verdict.decided":
+                return event.ts
+        return self.end
+
+    def times_of_turn(self, place: str, node: Node) -> _TurnTimes:
+        """When the turn began and ended; as the run if it does not say so."""
+        start = self.turn_starts.get(place, self.start)
+        end, completed = self.turn_ends.get(place, (self.end, {}))
+        return _TurnTimes(place, node, start, end, completed)
+
+
+async def _read_events(result: RunResult) -> _RunEvents:
+    events = _RunEvents()
+    async for event in result.timeline.events():
+        if event.source == "sdk":
+            events.by_turn[event.turn].append(event)
+        elif event.source == "run":
+            events.start = events.start or event.ts
+            events.end = max(events.end, event.ts)
+            if event.type not in _TELLING:
+                continue
+            data = event.load().get("data")
+            if not isinstance(data, dict):
+                data = {}
+            events.run.append((event, data))
+            if event.type == "turn.started":
+                events.turn_starts[event.turn] = event.ts
+            elif event.type == "turn.completed":
+                events.turn_ends[event.turn] = (event.ts, data)
+    return events
 
 
 def _digest(text: str, digits: int) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
 
 
-class _Stay(Struct):
-    """When a node ran, and within which node (None: the run itself). `number`: in the order in
-    which they came.
-    """
-
-    number: int
-    start: int
-    end: int
-    status: str = ""
-    within: str | None = None
-
-
-def _stays(events: Iterable[tuple[TimelineEvent, Data]]) -> dict[str, _Stay]:
-    """Nodes by id. What comes after a node that still runs, or in one that does, is part of it: a
-    gate's checks are.
-    """
-    stays: dict[str, _Stay] = {}
-    within: dict[str, str] = {}
-    for event, data in events:
-        if event.type == "edge.added":
-            source: str | None = text_of(data, "from")
-            target = text_of(data, "to")
-            while source is not None and (source not in stays or stays[source].status != "RUNNING"):
-                source = within.get(source)
-            if source is not None and (
-                target not in stays or stays[source].number < stays[target].number
-            ):
-                within.setdefault(target, source)
-        elif event.type != "verdict.decided":
-            stay = stays.setdefault(event.node_id, _Stay(len(stays), event.ts, event.ts))
-            status = text_of(data, "status") if event.type == "node.status" else ""
-            if status == "RUNNING" and stay.status in ("", "IDLE", "READY", "BLOCKED"):
-                stay.start = event.ts
-            stay.status, stay.end = status or stay.status, event.ts
-    for node_id, stay in stays.items():
-        stay.within = within.get(node_id)
-    return stays
-
-
 class _TurnTimes(Struct, frozen=True):
-    """A turn: its folder, its node, its times in ms, and what turn.completed says of it."""
+    """When a turn was held."""
 
     place: str
+    """Its folder in the bundle."""
     node: Node
     start: int
     end: int
     completed: Data
+    """What turn.completed says of it; nothing of a turn that did not end."""
 
 
 class _ModelAnswer(Struct):
     """One answer of the model, as its messages and its usage came."""
 
     number: int
+    """Of its first event in the turn."""
     start: int
     end: int
     model: str = ""
@@ -173,11 +156,12 @@ class _ModelAnswer(Struct):
 
 
 class _Spans:
-    """The spans of one run, as they are made."""
+    """The spans of one run, in the order in which they are added."""
 
     def __init__(self, run_id: str, contents: bool) -> None:
-        self.run_id, self.made = run_id, list[TraceSpan]()
-        self._contents = contents
+        self.run_id = run_id
+        self.spans: list[TraceSpan] = []
+        self._has_contents = contents
         self._nodes: Mapping[str, Node] = {}
 
     def _id(self, *place: str) -> str:
@@ -189,200 +173,192 @@ class _Spans:
         above: Sequence[str] | None,
         name: str,
         times: tuple[int, int],
-        **more: Any,  # noqa: ANN401 - of several types
+        *,
+        attributes: Mapping[str, Any],
+        contents: Mapping[str, object],
+        error: str = "",
+        **fields: Any,  # noqa: ANN401 - of several types
     ) -> None:
         """`place` names the span among those of the run, `above` its parent (None of the run
         itself).
 
-        `times`: start and end in ms. `more`: `attributes`, `told` (those that are contents), and
-        fields of a TraceSpan.
+        `times`: start and end in ms. `contents`: the attributes that are contents. `fields`:
+        further fields of a TraceSpan.
         """
-        start = _within(times[0], MAX_MS)
-        error = safe(more.pop("error", ""))[:MAX_NAME]
-        attributes = _plain(more.pop("attributes")) | self._told(more.pop("told", {}))
-        self.made.append(
-            TraceSpan(
-                id=self._id(*place),
-                parent="" if above is None else self._id(*above),
-                name=safe(name).rstrip()[:MAX_NAME],
-                start=start,
-                end=max(start, _within(times[1], MAX_MS)),
-                attributes=attributes | ({"error.type": error} if error else {}),
-                error=error,
-                **more,
-            )
+        start = limit_number(times[0], MAX_MS)
+        error = safe(error)[:MAX_NAME]
+        all_attributes = plain_attributes(attributes) | self._content_attributes(contents)
+        if error:
+            all_attributes["error.type"] = error
+        span = TraceSpan(
+            id=self._id(*place),
+            parent="" if above is None else self._id(*above),
+            name=safe(name).rstrip()[:MAX_NAME],
+            start=start,
+            end=max(start, limit_number(times[1], MAX_MS)),
+            attributes=all_attributes,
+            error=error,
+            **fields,
         )
+        self.spans.append(span)
 
-    def _told(self, contents: Mapping[str, object]) -> dict[str, Any]:
+    def _content_attributes(self, contents: Mapping[str, object]) -> dict[str, Any]:
         """What was said, as text; nothing unless it was asked for."""
-        given = contents if self._contents else {}
-        return {name: _text(value) for name, value in given.items() if value not in ("", None, [])}
+        if not self._has_contents:
+            return {}
+        attributes = {}
+        for name, value in contents.items():
+            if value not in ("", None, []):
+                attributes[name] = content_text(value)
+        return attributes
 
-    def run(
-        self, result: RunResult, summary: Summary | None, start: int, end: int, decided: int
-    ) -> None:
+    def add_run(self, result: RunResult, summary: Summary | None, events: _RunEvents) -> None:
         """The run itself, with its verdict's criteria as events."""
-        about = result.about
-        workflow = summary.workflow if summary else text_of(about, "workflow")
+        workflow = summary.workflow if summary else text_of(result.about, "workflow")
         attributes = {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": workflow,
-            "gen_ai.agent.name": workflow,  # what the conventions say of workflows since 0.1.0 of their own repository
+            # What the conventions say of workflows since 0.1.0 of their own repository.
+            "gen_ai.agent.name": workflow,
             "vibe_gate.run.id": self.run_id,
-            "vibe_gate.run.key": text_of(about, "key"),
+            "vibe_gate.run.key": text_of(result.about, "key"),
             "vibe_gate.run.state": result.state,
         }
         error: str = result.state
+        evaluations: tuple[SpanEvent, ...] = ()
         if summary is not None:
-            attributes |= _verdict(summary)
+            attributes |= verdict_attributes(summary)
             error = summary.outcome if summary.outcome in _UNDECIDED else ""
+            decided_at = limit_number(events.decided_at(), MAX_MS)
+            evaluations = tuple(self._evaluations(summary, decided_at))
         self._add(
             (),
             None,
             f"invoke_workflow {workflow}",
-            (start, end),
+            (events.start, events.end),
             attributes=attributes,
             error=error,
-            events=()
-            if summary is None
-            else tuple(self._evaluations(summary, _within(decided, MAX_MS))),
-            told={"vibe_gate.prompt": text_of(about, "prompt")},
+            events=evaluations,
+            contents={"vibe_gate.prompt": text_of(result.about, "prompt")},
         )
 
-    def _evaluations(self, summary: Summary, at: int) -> Iterator[SpanEvent]:
+    def _evaluations(self, summary: Summary, decided_at: int) -> Iterator[SpanEvent]:
+        """An event for each rubric, and for each of its criteria."""
         for rubric in summary.rubrics:
-            about = {
+            attributes: dict[str, Any] = {
                 "gen_ai.evaluation.name": rubric.id,
                 "gen_ai.evaluation.score.label": rubric.outcome,
+                "gen_ai.evaluation.score.value": rubric.score,
             }
-            yield SpanEvent(
-                "gen_ai.evaluation.result",
-                at,
-                about | {"gen_ai.evaluation.score.value": rubric.score},
-            )
-            for one in rubric.criteria:
-                about = {
-                    "gen_ai.evaluation.name": f"{rubric.id}/{one.id}",
-                    "gen_ai.evaluation.score.label": one.outcome,
+            yield SpanEvent("gen_ai.evaluation.result", decided_at, attributes)
+            for criterion in rubric.criteria:
+                attributes = {
+                    "gen_ai.evaluation.name": f"{rubric.id}/{criterion.id}",
+                    "gen_ai.evaluation.score.label": criterion.outcome,
+                    "vibe_gate.criterion.kind": criterion.kind,
+                    "vibe_gate.criterion.decided_by": criterion.decided_by,
                 }
-                about |= {
-                    "vibe_gate.criterion.kind": one.kind,
-                    "vibe_gate.criterion.decided_by": one.decided_by,
-                }
-                told = self._told({"gen_ai.evaluation.explanation": one.reason})
-                yield SpanEvent("gen_ai.evaluation.result", at, {**about, **told})
+                contents = {"gen_ai.evaluation.explanation": criterion.reason}
+                attributes |= self._content_attributes(contents)
+                yield SpanEvent("gen_ai.evaluation.result", decided_at, attributes)
 
-    def nodes(
+    def add_nodes(
         self,
         nodes: Mapping[str, Node],
         edges: Iterable[tuple[str, str]],
-        stays: Mapping[str, _Stay],
+        stays: Mapping[str, NodeStay],
     ) -> None:
         """Checks, judges, gates and stages; those that had to end first are linked."""
         self._nodes = nodes
-        before: dict[str, list[str]] = defaultdict(list)
+        sources: dict[str, list[str]] = defaultdict(list)
         for source, target in edges:
-            before[target].append(source)
+            sources[target].append(source)
         for node in nodes.values():
-            stay = stays[node.id]
-            attributes = {
-                "gen_ai.agent.name": node.agent,
-                "vibe_gate.node.id": node.id,
-                "vibe_gate.node.kind": node.kind,
-                "vibe_gate.node.status": node.status,
-                "vibe_gate.outcome": node.outcome,
-                "vibe_gate.cost.usd": node.usd,
-            }
-            self._add(
-                ("node", node.id),
-                self._of_node(stay.within),
-                node.id if node.kind in ("", node.id) else f"{node.kind} {node.id}",
-                (stay.start, stay.end),
-                attributes=attributes,
-                error=node.status if node.status in ("ERROR", "CANCELLED", "incomplete") else "",
-                after=tuple(
-                    self._id("node", source) for source in before[node.id] if source != stay.within
-                ),
-                told={"vibe_gate.reason": node.reason},
-            )
+            self._add_node(node, stays[node.id], sources[node.id])
 
-    def _of_node(self, node_id: str | None) -> tuple[str, ...]:
-        """The place of a node; that of the run, if it has no such node."""
-        return ("node", node_id) if node_id is not None and node_id in self._nodes else ()
-
-    def turn(self, turn: RunResult, about: _TurnTimes, events: Iterable[TimelineEvent]) -> None:
-        """A turn of an agent or a judge, with its requests and its calls of tools."""
-        said = [(event.ts, event.load()) for event in events]
-        model = model_of(item for _, item in said)
-        agent, metrics = about.node.agent or about.node.id, turn.metrics
-        status = text_of(about.completed, "status") or turn.state
-        attributes = _tokens(turn_tokens(item for _, item in said)) | {
-            "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.agent.name": agent,
-            "gen_ai.conversation.id": text_of(about.completed, "session_id"),
-            "gen_ai.provider.name": provider_of_model(model),
-            "gen_ai.request.model": model,
-            "vibe_gate.turn": about.place,
-            "vibe_gate.turn.status": status,
-            "vibe_gate.tool_calls": metrics.tool_calls,
-            "vibe_gate.files_changed": metrics.files_changed,
-            "vibe_gate.waited_ms": sum(end - start for start, end in find_waits(said)) or None,
-            "vibe_gate.cost.usd": metrics.total_cost_usd,
-            "vibe_gate.cost.basis": metrics.cost_basis,
+    def _add_node(self, node: Node, stay: NodeStay, sources: Iterable[str]) -> None:
+        attributes = {
+            "gen_ai.agent.name": node.agent,
+            "vibe_gate.node.id": node.id,
+            "vibe_gate.node.kind": node.kind,
+            "vibe_gate.node.status": node.status,
+            "vibe_gate.outcome": node.outcome,
+            "vibe_gate.cost.usd": node.usd,
         }
-        prompts = [
-            item["content"]
-            for _, item in said
-            if item.get("role") == "user" and text_of(item, "content")
+        linked = [source for source in sources if source != stay.within]
+        has_failed = node.status in ("ERROR", "CANCELLED", "incomplete")
+        self._add(
+            ("node", node.id),
+            self._place_of_node(stay.within),
+            node.id if node.kind in ("", node.id) else f"{node.kind} {node.id}",
+            (stay.start, stay.end),
+            attributes=attributes,
+            error=node.status if has_failed else "",
+            after=tuple(self._id("node", source) for source in linked),
+            contents={"vibe_gate.reason": node.reason},
+        )
+
+    def _place_of_node(self, node_id: str | None) -> tuple[str, ...]:
+        """The place of a node; that of the run, if it has no such node."""
+        if node_id is None or node_id not in self._nodes:
+            return ()
+        return ("node", node_id)
+
+    def add_turn(
+        self, turn: RunResult, times: _TurnTimes, timeline: Iterable[TimelineEvent]
+    ) -> None:
+        """A turn of an agent or a judge, with its requests and its calls of tools."""
+        events = [(event.ts, event.load()) for event in timeline]
+        agent = times.node.agent or times.node.id
+        status = text_of(times.completed, "status") or turn.state
+        has_failed = end_kind(status) not in ("finished", "stopped")
+        messages = [
+            build_message("user", [text_part(text)]) for text in _prompts(events)[:MAX_PARTS]
         ]
         self._add(
-            (about.place,),
-            self._of_node(about.node.id),
+            (times.place,),
+            self._place_of_node(times.node.id),
             f"invoke_agent {agent}",
-            (about.start, about.end),
-            attributes=attributes,
-            error="" if end_kind(status) in ("finished", "stopped") else status,
-            told={
-                "gen_ai.input.messages": [
-                    _message("user", [_said(prompt)]) for prompt in prompts[:MAX_PARTS]
-                ]
-            },
+            (times.start, times.end),
+            attributes=_turn_attributes(turn, times, agent, status, events),
+            error=status if has_failed else "",
+            contents={"gen_ai.input.messages": messages},
         )
-        for request in _requests(said, about.start):
-            self._request(about.place, *request)
-        self._calls(about.place, turn.tools.all())
+        for message_id, answer in _answers_by_message(events, times.start).items():
+            self._add_request(times.place, message_id, answer)
+        self._add_calls(times.place, turn.tools.all())
 
-    def _request(self, place: str, message_id: str, request: _ModelAnswer) -> None:
-        finish = (
-            "tool_call" if any(part["type"] == "tool_call" for part in request.parts) else "stop"
-        )
-        said = (
-            [_message("assistant", request.parts) | {"finish_reason": finish}]
-            if request.parts
-            else []
-        )
-        attributes = _tokens(sum_tokens([request.usage])) | {
+    def _add_request(self, place: str, message_id: str, answer: _ModelAnswer) -> None:
+        """A request to the model, which ended with its answer."""
+        messages = []
+        if answer.parts:
+            kinds = {part["type"] for part in answer.parts}
+            finish_reason = "tool_call" if "tool_call" in kinds else "stop"
+            message = build_message("assistant", answer.parts)
+            messages.append(message | {"finish_reason": finish_reason})
+        attributes = token_attributes(sum_tokens([answer.usage])) | {
             "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": provider_of_model(request.model),
-            "gen_ai.request.model": request.model,
-            "gen_ai.response.model": request.model,
+            "gen_ai.provider.name": provider_of_model(answer.model),
+            "gen_ai.request.model": answer.model,
+            "gen_ai.response.model": answer.model,
             "gen_ai.response.id": message_id,
         }
         self._add(
-            (place, "request", str(request.number)),
+            (place, "request", str(answer.number)),
             (place,),
-            f"chat {request.model}",
-            (request.start, request.end),
+            f"chat {answer.model}",
+            (answer.start, answer.end),
             attributes=attributes,
             is_request=True,
-            told={"gen_ai.output.messages": said},
+            contents={"gen_ai.output.messages": messages},
         )
 
-    def _calls(self, place: str, calls: Sequence[CapturedCall]) -> None:
+    def _add_calls(self, place: str, calls: Sequence[CapturedCall]) -> None:
+        """The calls of tools; those of a subagent are below the call that started it."""
         places: dict[str, tuple[str, ...]] = {"": (place,)}
         for call in calls:
-            number = call.hook_ref.pre if call.hook_ref.pre is not None else call.hook_ref.post
-            own = (place, "tool", str(number))
+            number = call.hook_ref.post if call.hook_ref.pre is None else call.hook_ref.pre
+            call_place = (place, "tool", str(number))
             attributes = {
                 "gen_ai.operation.name": "execute_tool",
                 "gen_ai.tool.name": call.name,
@@ -391,120 +367,74 @@ class _Spans:
                 "vibe_gate.tool.state": call.state,
                 "vibe_gate.subagent": call.agent_id,
             }
-            given = {"arguments": call.input(), "result": call.response()} if self._contents else {}
+            contents: dict[str, object] = {}
+            if self._has_contents:  # else it need not be read
+                contents["gen_ai.tool.call.arguments"] = call.input()
+                contents["gen_ai.tool.call.result"] = call.response()
+            end = call.started_at if call.ended_at is None else call.ended_at
             self._add(
-                own,
+                call_place,
                 places.get(call.parent_tool_use_id, (place,)),
                 f"execute_tool {call.name}",
-                (call.started_at, call.started_at if call.ended_at is None else call.ended_at),
+                (call.started_at, end),
                 attributes=attributes,
                 error="" if call.ok else call.state,
-                told={f"gen_ai.tool.call.{name}": value for name, value in given.items()},
+                contents=contents,
             )
-            places.setdefault(call.tool_use_id, own)
+            places.setdefault(call.tool_use_id, call_place)
 
 
-def _verdict(summary: Summary) -> dict[str, Any]:
-    cost, change = summary.cost, summary.change
-    return {
-        "vibe_gate.outcome": summary.outcome,
-        "vibe_gate.exit_code": summary.exit_code,
-        "vibe_gate.findings": len(summary.findings),
-        "vibe_gate.agent_authored": summary.agent_authored.decision,
-        "vibe_gate.change.files": len(change.files),
-        "vibe_gate.change.added": change.added,
-        "vibe_gate.change.deleted": change.deleted,
-        "vibe_gate.cost.usd": cost.usd,
-        "vibe_gate.cost.basis": cost.basis,
-        "vibe_gate.input_tokens": cost.input_tokens,
-        "vibe_gate.output_tokens": cost.output_tokens,
-        "vibe_gate.cache_read_tokens": cost.cache_read_tokens,
-        "vibe_gate.answers.reused": summary.cache.hits,
-        "vcs.ref.head.revision": change.head_commit,
-        "vcs.ref.base.revision": change.base_commit,
+def _turn_attributes(
+    turn: RunResult,
+    times: _TurnTimes,
+    agent: str,
+    status: str,
+    events: Sequence[tuple[int, Data]],
+) -> dict[str, Any]:
+    session_events = [data for _, data in events]
+    model = model_of(session_events)
+    metrics = turn.metrics
+    waited_ms = sum(end - start for start, end in find_waits(events))
+    return token_attributes(turn_tokens(session_events)) | {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": agent,
+        "gen_ai.conversation.id": text_of(times.completed, "session_id"),
+        "gen_ai.provider.name": provider_of_model(model),
+        "gen_ai.request.model": model,
+        "vibe_gate.turn": times.place,
+        "vibe_gate.turn.status": status,
+        "vibe_gate.tool_calls": metrics.tool_calls,
+        "vibe_gate.files_changed": metrics.files_changed,
+        "vibe_gate.waited_ms": waited_ms or None,
+        "vibe_gate.cost.usd": metrics.total_cost_usd,
+        "vibe_gate.cost.basis": metrics.cost_basis,
     }
 
 
-def _requests(said: Iterable[tuple[int, Data]], start: int) -> Iterator[tuple[str, _ModelAnswer]]:
+def _prompts(events: Iterable[tuple[int, Data]]) -> list[str]:
+    """What the user's side of the conversation said."""
+    prompts = []
+    for _, data in events:
+        text = text_of(data, "content")
+        if text and data.get("role") == "user":
+            prompts.append(text)
+    return prompts
+
+
+def _answers_by_message(events: Iterable[tuple[int, Data]], start: int) -> dict[str, _ModelAnswer]:
     """The model's answers by message id. Each began when the last thing happened before its first
     word.
     """
-    requests: dict[str, _ModelAnswer] = {}
-    for number, (ts, item) in enumerate(said):
-        if name := text_of(item, "message_id"):
-            request = requests.setdefault(name, _ModelAnswer(number, start, ts, parts=[]))
-            request.end = ts
-            request.model = request.model or text_of(item, "model")
-            if item.get("type") == "usage":
-                request.usage = item
+    answers: dict[str, _ModelAnswer] = {}
+    for number, (ts, data) in enumerate(events):
+        message_id = text_of(data, "message_id")
+        if message_id:
+            answer = answers.setdefault(message_id, _ModelAnswer(number, start, ts, parts=[]))
+            answer.end = ts
+            answer.model = answer.model or text_of(data, "model")
+            if data.get("type") == "usage":
+                answer.usage = data
             else:
-                request.parts += _parts(item)
+                answer.parts += message_parts(data)
         start = ts
-    yield from requests.items()
-
-
-def _parts(item: Data) -> Iterator[dict[str, Any]]:
-    if text := text_of(item, "thinking"):
-        yield {"type": "reasoning", "content": _cut(text)}
-    if text := text_of(item, "content"):
-        yield _said(text)
-    if tool := text_of(item, "tool"):
-        use = safe(text_of(item, "tool_use_id"))[:MAX_NAME]
-        yield {
-            "type": "tool_call",
-            "id": use,
-            "name": safe(tool)[:MAX_NAME],
-            "arguments": _text(item.get("input")),
-        }
-
-
-def _said(text: str) -> dict[str, Any]:
-    return {"type": "text", "content": _cut(text)}
-
-
-def _message(role: str, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {"role": role, "parts": list(parts[:MAX_PARTS])}
-
-
-def _tokens(known: Mapping[str, int]) -> dict[str, Any]:
-    return {f"gen_ai.usage.{_TOKENS[kind]}_tokens": count for kind, count in known.items()}
-
-
-def provider_of_model(model: str) -> str:
-    """Who serves the model, as the conventions name it, by the model's name; "" if that does not
-    tell.
-    """
-    if "claude" in model and "@" in model:
-        return "gcp.vertex_ai"
-    return next((name for part, name in _PROVIDERS if part in model.lower()), "")
-
-
-def _within(number: int, most: int) -> int:
-    return min(max(number, 0), most)
-
-
-def _cut(text: str) -> str:
-    """The beginning, in characters that UTF-8 has."""
-    whole = text.encode("utf-8", "replace").decode()
-    return (
-        whole
-        if len(whole) <= MAX_CONTENT
-        else f"{whole[:MAX_CONTENT]}… ({len(whole):,} characters)"
-    )
-
-
-def _text(value: object) -> str:
-    if isinstance(value, list):  # messages, whose texts are cut
-        return json.dumps(value, ensure_ascii=False)
-    return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-
-
-def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that are known, in a form that every collector takes."""
-    return {name: _value(value) for name, value in attributes.items() if value not in ("", None)}
-
-
-def _value(value: str | int | float | bool) -> str | int | float | bool:
-    if isinstance(value, str):
-        return safe(value)[:MAX_NAME]
-    return value if isinstance(value, (bool, float)) else _within(value, MAX_COUNT)
+    return answers
