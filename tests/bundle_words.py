@@ -15,9 +15,9 @@ from vibe_gate.domain.event import Event, Graph
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
 from vibe_gate.domain.upkeep import Imported, Repaired, Verified
 from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
+from vibe_gate.store.bundle_listing import find_bundles
 from vibe_gate.store.bundle_location import locate_bundle
 from vibe_gate.store.run_archive import export_runs, import_runs
-from vibe_gate.store.run_list import find_bundles
 from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store_audit import verify_store

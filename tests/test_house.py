@@ -127,9 +127,9 @@ COPIES = {
         "run/stage_graph.py",
         "run/schedule.py",
         "report/node_outcomes.py",
-        "store/run_list.py",
+        "store/bundle_listing.py",
     ),
-    "exit_code": ("judging", "run/run_documents.py", "store/run_list.py"),
+    "exit_code": ("judging", "run/run_documents.py", "store/bundle_listing.py"),
 }
 """A field -> where alone a copy gets another value of it: judging's verdicts and the summaries that
 are made of them; the stages of a workflow (run/stage_graph.py, run/schedule.py); the words of nodes in a

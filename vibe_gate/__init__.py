@@ -89,8 +89,8 @@ if TYPE_CHECKING:
     from vibe_gate.run.execution import AgentExecution
     from vibe_gate.run.review import Review
     from vibe_gate.run.workflow_steps import workflow
+    from vibe_gate.store.bundle_listing import find_bundles
     from vibe_gate.store.changed_files import FileChange
-    from vibe_gate.store.run_list import find_bundles
     from vibe_gate.store.run_result import Attachment, RunResult, read_bundle
     from vibe_gate.store.store_cleaning import clean_bundles
 
@@ -129,12 +129,12 @@ def _module_of(name: str) -> object:
 
         return run_result
     if name in ("FileChange", "clean_bundles", "find_bundles"):
-        from vibe_gate.store import changed_files, run_list, store_cleaning
+        from vibe_gate.store import bundle_listing, changed_files, store_cleaning
 
         modules = {
             "FileChange": changed_files,
             "clean_bundles": store_cleaning,
-            "find_bundles": run_list,
+            "find_bundles": bundle_listing,
         }
         return modules[name]
     from vibe_gate import errors

@@ -21,7 +21,7 @@ import pytest
 from command import vibe_gate
 from program import git, repository
 
-from vibe_gate.store.captured import prompts_of
+from vibe_gate.store.captured_turns import prompts_of
 
 GEMINI = shutil.which("gemini")
 

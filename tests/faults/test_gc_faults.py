@@ -15,7 +15,7 @@ from faults.test_store_faults import copy
 from recorded import Kind, recorded
 
 from vibe_gate.domain.gate import Retention
-from vibe_gate.store.run_list import find_bundles as entries
+from vibe_gate.store.bundle_listing import find_bundles as entries
 from vibe_gate.store.store_cleaning import clean_store
 
 DAY = timedelta(days=1)

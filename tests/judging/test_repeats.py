@@ -9,7 +9,7 @@ import pytest
 from vibe_gate.gate.prompts import requests_of, requests_text
 from vibe_gate.judging.repeats import LEFT_OUT, leave_out_repeats
 from vibe_gate.report.markdown import escape_prose
-from vibe_gate.store.captured import CapturedPrompt
+from vibe_gate.store.captured_turns import CapturedPrompt
 
 PRIVATE = (
     "  Rename load to read. Our customer Acme in Basel waits, see https://wiki.acme.example/x/y\n"

@@ -15,7 +15,7 @@ from typing_history import History, forty_commits
 from vibe_gate.git import open_repository
 from vibe_gate.report import blame_rows
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, written
-from vibe_gate.store.captured import StoredWrite
+from vibe_gate.store.stored_writes import StoredWrite
 
 A, B = "aaaaaaaa-session", "bbbbbbbb-session"
 

@@ -9,7 +9,7 @@ from repos import Repo
 
 from vibe_gate.git import open_repository
 from vibe_gate.run.file_texts import MAX_TEXTS, FileText, FileTexts
-from vibe_gate.store.captured import LineDigests
+from vibe_gate.store.stored_writes import LineDigests
 
 OLD = b"first = load(one, 'two')\n\tsecond = 2\n"
 

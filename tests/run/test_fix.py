@@ -18,7 +18,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
 from vibe_gate.git import open_repository
 from vibe_gate.run.fix import repair_of
-from vibe_gate.store.run_list import find_bundles
+from vibe_gate.store.bundle_listing import find_bundles
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 

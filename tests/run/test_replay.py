@@ -31,7 +31,7 @@ from vibe_gate.git import open_repository
 from vibe_gate.report.replays import render_replay_lines, replay_sentences
 from vibe_gate.run.replay import planned
 from vibe_gate.run.run_documents import nothing
-from vibe_gate.store.run_list import find_bundles
+from vibe_gate.store.bundle_listing import find_bundles
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles
 

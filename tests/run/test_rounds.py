@@ -22,7 +22,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.faces import run_page
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.rounds import asks_the_same, round_before, told_since
-from vibe_gate.store.run_list import find_bundles
+from vibe_gate.store.bundle_listing import find_bundles
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import open_store
 

@@ -16,7 +16,7 @@ from wire import answering
 from working import CHECKED, FIXED, FIXER, WORSE, WorkingRepo, says, writes
 
 from vibe_gate.report.html import render_run_page as page_of
-from vibe_gate.store.run_list import find_bundles
+from vibe_gate.store.bundle_listing import find_bundles
 from vibe_gate.store.run_result import read_bundle
 
 pytestmark = pytest.mark.usefixtures("quick_agents")

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 from test_captured_prompts import SESSION, asked, capture, wrote
 
-from vibe_gate.store import captured
+from vibe_gate.store.captured_heads import (
+    delete_captured_session,
+    first_prompt_line,
+    list_captured_heads,
+    match_captured_heads,
+)
+from vibe_gate.store.captured_turns import captured_turns_of
 from vibe_gate.store.clone_state import open_state
 
 BASH = {
@@ -28,14 +34,14 @@ def test_a_session_is_told_turn_by_turn_over_all_working_trees(tmp_path: Path) -
     refused = began | {"refused": "vibe-gate: not so."}
     capture(tmp_path, one, wrote("0"), asked("first\nmore"), wrote("x"), BASH, began, refused)
     capture(tmp_path, two, asked("second"), wrote("y"), at=100)
-    before, first, second = captured.captured_turns_of([one, two], SESSION)
+    before, first, second = captured_turns_of([one, two], SESSION)
     assert [(turn.turn, turn.prompt, len(turn.calls)) for turn in (before, first, second)] == [
         (0, "", 1), (1, "first\nmore", 3), (2, "second", 1),
     ]  # fmt: skip
     assert [(call.tool, call.paths, call.failed, call.refused) for call in first.calls] == [
         ("Write", ("/r/a",), False, ""), ("Bash", (), True, ""), ("Bash", (), False, "vibe-gate: not so."),
     ]  # fmt: skip
-    assert captured.captured_turns_of([one], "unknown") == ()
+    assert captured_turns_of([one], "unknown") == ()
 
 
 def test_a_list_reads_only_sessions_that_changed_and_leaves_out_damaged_ones(
@@ -44,7 +50,7 @@ def test_a_list_reads_only_sessions_that_changed_and_leaves_out_damaged_ones(
     root, index = tmp_path / "root", open_state(tmp_path).run_index(store_of(tmp_path / "root"))
     capture(tmp_path, root, asked("  \n rename f "), wrote("x"), wrote("y"))
     capture(tmp_path, root, {"hook_event_name": "SessionStart"}, session="another", at=9)
-    newest, head = captured.list_captured_heads(root, index)
+    newest, head = list_captured_heads(root, index)
     assert (head.title, head.session, head.turns, head.files, head.asked) == (
         "Claude Code",
         SESSION,
@@ -54,16 +60,16 @@ def test_a_list_reads_only_sessions_that_changed_and_leaves_out_damaged_ones(
     )
     assert (newest.turns, newest.files, newest.asked) == (0, 0, "")
     (store_of(root) / head.id / "events.jsonl").write_text("")
-    assert captured.list_captured_heads(root, index) == [newest, head]
+    assert list_captured_heads(root, index) == [newest, head]
     (store_of(root) / head.id / "meta.json").write_text("{")
-    assert captured.list_captured_heads(root, index) == [newest]
-    assert captured.list_captured_heads(tmp_path / "nowhere") == []
+    assert list_captured_heads(root, index) == [newest]
+    assert list_captured_heads(tmp_path / "nowhere") == []
 
 
 def test_of_a_prompt_the_first_line_that_says_something_is_shown_and_not_much_of_it() -> None:
-    assert captured.first_prompt_line("\n \n  rename f\nmore") == "rename f"
-    assert captured.first_prompt_line("x" * 5_000_000) == "x" * 199 + "…"
-    assert captured.first_prompt_line(" \n") == ""
+    assert first_prompt_line("\n \n  rename f\nmore") == "rename f"
+    assert first_prompt_line("x" * 5_000_000) == "x" * 199 + "…"
+    assert first_prompt_line(" \n") == ""
 
 
 def test_a_session_is_found_by_its_name_its_id_or_a_beginning_and_deleted_everywhere(
@@ -73,7 +79,7 @@ def test_a_session_is_found_by_its_name_its_id_or_a_beginning_and_deleted_everyw
     for root in (one, two):
         capture(tmp_path, root, asked(f"in {root.name}"))
     capture(tmp_path, one, asked("another"), session="0f3c0000")
-    every = captured.list_captured_heads(one)
+    every = list_captured_heads(one)
     head = next(each for each in every if each.session == SESSION)
     for text in (
         SESSION,
@@ -82,12 +88,12 @@ def test_a_session_is_found_by_its_name_its_id_or_a_beginning_and_deleted_everyw
         head.id[:-2] + head.id[-2:],
         head.id.partition("_")[2],
     ):
-        assert captured.match_captured_heads(every, text) == [head], text
-    assert len(captured.match_captured_heads(every, "0f3c")) == 2
-    assert captured.match_captured_heads(every, "zz") == []
-    captured.delete_captured_session([one, two], SESSION)
-    assert [each.session for each in captured.list_captured_heads(one)] == ["0f3c0000"]
-    assert captured.list_captured_heads(two) == []
+        assert match_captured_heads(every, text) == [head], text
+    assert len(match_captured_heads(every, "0f3c")) == 2
+    assert match_captured_heads(every, "zz") == []
+    delete_captured_session([one, two], SESSION)
+    assert [each.session for each in list_captured_heads(one)] == ["0f3c0000"]
+    assert list_captured_heads(two) == []
 
 
 DAMAGED = ('{"ts": 1, "type": "PostToolUse", "data": []}', "[" * 9, '{"type": "UserPromptSubmit"')
@@ -101,5 +107,5 @@ def test_damaged_events_cost_no_other(tmp_path: Path, line: str) -> None:
     (folder / "events.jsonl").write_text(text)
     meta = json.loads((folder / "meta.json").read_text())
     (folder / "meta.json").write_text(json.dumps(meta | {"bytes": len(text)}))
-    (turn,) = captured.captured_turns_of([tmp_path / "root"], SESSION)
+    (turn,) = captured_turns_of([tmp_path / "root"], SESSION)
     assert (turn.prompt, len(turn.calls)) == ("first", 1)

@@ -15,7 +15,7 @@ from recorded import Kind, begun, recorded
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.upkeep import Cleaned
-from vibe_gate.store.run_list import find_bundles
+from vibe_gate.store.bundle_listing import find_bundles
 from vibe_gate.store.store import open_store
 from vibe_gate.store.store_cleaning import clean_store, measure_store
 from vibe_gate.store.worktree_bundles import Bundles
@@ -256,7 +256,7 @@ while not Path(sys.argv[1], "stop").exists():
 _READER = """
 import sys
 from pathlib import Path
-from vibe_gate.store.run_list import find_bundles
+from vibe_gate.store.bundle_listing import find_bundles
 root = Path(sys.argv[1])
 while not (root / "stop").exists():
     seen = find_bundles(root)

@@ -14,7 +14,7 @@ from typing import Any
 from bundle_words import KEY, View, list_runs, verify_bundles
 
 from vibe_gate.domain.bundles import Provenance
-from vibe_gate.store.run_list import find_bundles
+from vibe_gate.store.bundle_listing import find_bundles
 from vibe_gate.store.run_result import read_bundle
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"

@@ -17,8 +17,8 @@ from recorded import Kind, begun, recorded
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.store.bundle_listing import find_bundles
 from vibe_gate.store.clone_state import CloneState, open_state
-from vibe_gate.store.run_list import find_bundles
 
 STORE = ".vibe-artifacts"
 OTHER = "0123456789abcdef0123456789abcdef01234567"

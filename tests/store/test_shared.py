@@ -73,11 +73,11 @@ def test_an_altered_answer_is_named_once_and_replaced_when_it_is_asked_again(
         one.write_bytes(content)
         reader = machine()
         assert len(reader.answers(["q", "r"])) == 1
-        [told] = reader.told()
+        [told] = reader.take_remarks()
         assert told.startswith(
             f"1 object in {folder.as_uri()} (first answers/{one.name}): altered, or not written with"
         )
-        assert reader.told() == ()
+        assert reader.take_remarks() == ()
     for key in ("q", "r"):
         assert machine().put(key, ANSWER, NOW.timestamp())
     assert len(machine().answers(["q", "r"])) == 2
@@ -123,7 +123,7 @@ def test_a_claim_that_a_stranger_wrote_holds_nobody_up(machine: Machine, folder:
     claim.write_bytes(claim.read_bytes().replace(b"until", b"UNTIL"))
     second = machine()
     assert second.claim(["q"], 300)
-    assert "altered, or not written" in second.told()[0]
+    assert "altered, or not written" in second.take_remarks()[0]
 
 
 def test_a_claim_that_is_put_back_holds_others_up_until_its_time(
@@ -161,9 +161,9 @@ def test_many_reviews_of_a_process_have_their_patience_each_and_a_failure_is_tol
         store.begin()
         store.put("q", ANSWER, NOW.timestamp())
         assert store.answers(["q"])
-    assert store.told() == ()
+    assert store.take_remarks() == ()
     assert [bool(store.answers(["q"])) for _ in range(20)].count(True) < 5  # without another review
-    assert len(store.told()) == 1
+    assert len(store.take_remarks()) == 1
 
 
 def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(
@@ -173,7 +173,7 @@ def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(
         gone = machine(url=f"{folder.as_uri()}/gone")
         a.share(gone)
         assert a.answers.put("q", ANSWER, NOW) == ""
-        [told] = gone.told()
+        [told] = gone.take_remarks()
         assert "is not used: there is no such folder. What it lacks is kept here" in told
         b.share(machine())
         b.answers.fetch(["q"], NOW)
@@ -215,7 +215,7 @@ def test_labels_of_a_team_are_the_newest_of_each_finding_until_they_are_taken_ba
     label.write_bytes(label.read_bytes().replace(b"true", b"null"))
     reader = machine()
     assert reader.labels() == ()
-    assert "altered, or not written" in reader.told()[0]
+    assert "altered, or not written" in reader.take_remarks()[0]
 
 
 # Runs
@@ -338,14 +338,14 @@ def test_a_large_run_is_left_for_push_while_somebody_waits(
         file.truncate(40 << 20)
     store = machine()
     assert not store.upload(tmp_path / "a", (), summary)
-    [told] = store.told()
+    [told] = store.take_remarks()
     assert told.endswith(
         "has 41 MB: too much to upload while you wait; `vibe-gate bundles push` uploads it."
     )
     assert objects(folder) == []
     ballast.unlink()
     assert store.upload(tmp_path / "a", (), summary)
-    assert store.told() == ()
+    assert store.take_remarks() == ()
 
 
 def test_what_is_not_sealed_or_not_sound_is_not_uploaded(
@@ -410,7 +410,7 @@ def test_a_symbolic_link_in_a_folder_leads_to_nobodys_files(
             shared.clean(Retention())
         writer = machine()
         assert not writer.put("q", ANSWER, NOW.timestamp())
-        assert "answers in it is a symbolic link" in writer.told()[0]
+        assert "answers in it is a symbolic link" in writer.take_remarks()[0]
     else:
         assert shared.clean(Retention()) == Cleaned()
         assert (shared.find(), machine().labels()) == ([], ())

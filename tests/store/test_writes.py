@@ -13,7 +13,7 @@ from growth import assert_linear
 from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.gate.authorship import written_hints
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import captured, captures
+from vibe_gate.store import captures
 from vibe_gate.store.agent_events import (
     AGENTS,
     MAX_FILES,
@@ -23,6 +23,7 @@ from vibe_gate.store.agent_events import (
     read_prompt,
     read_writes,
 )
+from vibe_gate.store.captured_conduct import read_captured_session
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
 from vibe_gate.store.stored_writes import LineDigests, WriteLog
@@ -107,7 +108,7 @@ def test_a_gemini_session_is_folded_under_its_own_name_and_the_hints_name_gemini
     meta = json.loads((folder / "meta.json").read_text())
     assert folder.name == "gemini_20261127_110000_b10b9136"
     assert (meta["agent"], meta["session_id"], meta["ended"]) == ("gemini", GEMINI, True)
-    session = captured.read_captured_session(tmp_path, GEMINI)
+    session = read_captured_session(tmp_path, GEMINI)
     assert session is not None
     assert [call.name for call in session.calls][-3:] == [
         "replace",

@@ -31,7 +31,7 @@ from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.store import captures
 
 if TYPE_CHECKING:
-    from vibe_gate.store.captured import CapturedSession
+    from vibe_gate.store.captured_conduct import CapturedSession
     from vibe_gate.store.run_result import RunResult
 
 LOG_ERRORS = (

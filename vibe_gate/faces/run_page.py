@@ -21,7 +21,9 @@ from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, no
 from vibe_gate.report.html.view import EarlierRound
 from vibe_gate.run import rounds
 from vibe_gate.run.line_origins import MAX_FILES, line_origins
-from vibe_gate.store import captured, captures
+from vibe_gate.store import captures
+from vibe_gate.store.captured_heads import first_prompt_line
+from vibe_gate.store.captured_turns import CapturedPrompt, prompts_of
 from vibe_gate.store.run_result import RunResult
 
 
@@ -159,18 +161,14 @@ def authors_of(origins: Iterable[tuple[str, LineOrigin]], roots: Sequence[Path])
     """The turns of agents' lines, given with their paths, in order, and the lines of each call."""
     numbers: dict[tuple[str, ...], int] = {}
     turns: list[WritingTurn] = []
-    prompts: dict[str, dict[int, captured.CapturedPrompt]] = {}
+    prompts: dict[str, dict[int, CapturedPrompt]] = {}
     lines: list[WrittenLines] = []
     for path, origin in origins:
         own = (origin.source, origin.agent, origin.session, str(origin.turn))
         if own not in numbers:
             numbers[own] = len(turns)
             if origin.session not in prompts:
-                known = (
-                    captured.prompts_of(roots, origin.session)
-                    if origin.source == "captured"
-                    else ()
-                )
+                known = prompts_of(roots, origin.session) if origin.source == "captured" else ()
                 prompts[origin.session] = {prompt.turn: prompt for prompt in known}
             turns.append(_turn(origin, prompts[origin.session].get(origin.turn)))
         lines.append(
@@ -181,7 +179,7 @@ def authors_of(origins: Iterable[tuple[str, LineOrigin]], roots: Sequence[Path])
     return Authors(tuple(turns), tuple(_joined(lines)))
 
 
-def _turn(origin: LineOrigin, prompt: captured.CapturedPrompt | None) -> WritingTurn:
+def _turn(origin: LineOrigin, prompt: CapturedPrompt | None) -> WritingTurn:
     if origin.source == "applied":
         return WritingTurn(origin.agent, origin.session, None)
     if origin.source != "captured":
@@ -190,7 +188,7 @@ def _turn(origin: LineOrigin, prompt: captured.CapturedPrompt | None) -> Writing
         )
     agent, session = captures.agent_title(origin.session), captures.own_id(origin.session)
     at, text = (prompt.at, prompt.text) if prompt else (None, "")
-    return WritingTurn(agent, session, origin.turn, at, captured.first_prompt_line(text), text)
+    return WritingTurn(agent, session, origin.turn, at, first_prompt_line(text), text)
 
 
 def _joined(lines: Iterable[WrittenLines]) -> Iterator[WrittenLines]:

@@ -74,7 +74,7 @@ def _in_shared_store(
     with suppress(UsageError):
         store = standing_store(repository, lambda: now)
         act(store)
-        return store.told()
+        return store.take_remarks()
     return ()
 
 

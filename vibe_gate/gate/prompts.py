@@ -13,7 +13,7 @@ from pathlib import Path
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.escape import counted
 from vibe_gate.store import captures
-from vibe_gate.store.captured import CapturedPrompt, prompts_of
+from vibe_gate.store.captured_turns import CapturedPrompt, prompts_of
 
 MAX_REQUESTS = 20_000
 """Characters of all prompts that a judge is shown; of more, those in the middle are left out."""

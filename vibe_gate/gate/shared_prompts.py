@@ -22,7 +22,7 @@ from vibe_gate.domain.document import Timestamp, decode, to_json
 from vibe_gate.domain.escape import without_middle
 from vibe_gate.gate.prompts import asked_until, by_time, sessions_until
 from vibe_gate.git import Repository
-from vibe_gate.store.captured import CapturedPrompt, prompts_of
+from vibe_gate.store.captured_turns import CapturedPrompt, prompts_of
 
 PROMPTS = "vibe-gate-prompts"
 """The notes' ref, `refs/notes/vibe-gate-prompts`: one session a line."""

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version
-from vibe_gate.store import captured
+from vibe_gate.store.applied_writes import applied_writes
+from vibe_gate.store.captured_writes import CapturedWrites, writes_in
 from vibe_gate.store.clone_state import CloneState
+from vibe_gate.store.stored_writes import DigestedLines, LineDigests
 
 _WORKTREE = expression(r"(?:^|/)worktrees/[^/]+/")
 
@@ -27,23 +29,23 @@ class AgentWrites:
         self,
         roots: Sequence[Path],
         state: CloneState,
-        digests: captured.LineDigests,
+        digests: LineDigests,
         names: Collection[str],
     ) -> None:
         self._roots, self._state, self._digests, self._names = roots, state, digests, set(names)
         self._bases = {name.rpartition("/")[2] for name in names}
 
     @cached_property
-    def sessions(self) -> tuple[captured.CapturedWrites, ...]:
+    def sessions(self) -> tuple[CapturedWrites, ...]:
         """Every captured session, with what it wrote to paths of such a name."""
-        return captured.writes_in(self._roots, self._digests, self._has_such_name)
+        return writes_in(self._roots, self._digests, self._has_such_name)
 
     @cached_property
-    def applied(self) -> tuple[captured.CapturedWrites, ...]:
+    def applied(self) -> tuple[CapturedWrites, ...]:
         """Those of our own agents; where sessions of others are not captured, they make nothing a
         person's.
         """
-        return captured.applied_writes(self._state, self._digests, self._has_such_name)
+        return applied_writes(self._state, self._digests, self._has_such_name)
 
     def _has_such_name(self, path: str) -> bool:
         return path.rpartition("/")[2] in self._bases
@@ -91,7 +93,7 @@ class AgentWrites:
         return sorted(both, key=len, reverse=True)
 
     def like(
-        self, lines: Sequence[str], state: captured.DigestedLines, wanted: Iterable[int]
+        self, lines: Sequence[str], state: DigestedLines, wanted: Iterable[int]
     ) -> Chain | None:
         """The writes of the file that has most of these lines, by another name; None if none has
         half of them.
@@ -109,7 +111,7 @@ class AgentWrites:
     @cached_property
     def _other_writes(self) -> dict[str, list[AgentWrite]]:
         own = {place for place in self._all_chains if self._names_of(place) & self._names}
-        others = captured.writes_in(self._roots, self._digests, lambda path: path not in own)
+        others = writes_in(self._roots, self._digests, lambda path: path not in own)
         return {
             place: writes for place, writes in _by_path(others).items() if self._names_of(place)
         }
@@ -129,7 +131,7 @@ def _ends(place: str, top: str) -> Iterator[str]:
         yield from ("/".join(parts[start:]) for start in range(top.count("/") + 2))
 
 
-def _by_path(sessions: Iterable[captured.CapturedWrites]) -> dict[str, list[AgentWrite]]:
+def _by_path(sessions: Iterable[CapturedWrites]) -> dict[str, list[AgentWrite]]:
     writes: dict[str, list[AgentWrite]] = defaultdict(list)
     for session in sessions:
         for write in session.writes:

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from vibe_gate.domain import paths
 from vibe_gate.git import Repository
-from vibe_gate.store import captured
+from vibe_gate.store.stored_writes import DigestedLines, LineDigests, split_git_lines
 
 MAX_TEXTS = 8
 """Texts in memory together: a commit's, the one before, and those that a moved line comes from."""
@@ -38,7 +38,7 @@ class FileText:
     @cached_property
     def lines(self) -> tuple[str, ...]:
         """Its lines as git counts them; bytes that are not UTF-8 are replaced."""
-        return tuple(captured.split_git_lines(self._content.decode("utf-8", "replace")))
+        return tuple(split_git_lines(self._content.decode("utf-8", "replace")))
 
     def may_have_any(self, lines: Iterable[str]) -> bool:
         """Whether one of the lines may stand in the text, in one piece or as a formatter rewrote
@@ -56,7 +56,7 @@ class FileText:
 class FileTexts:
     """The texts of files in commits, read again when they were not asked for lately."""
 
-    def __init__(self, repository: Repository, digests: captured.LineDigests) -> None:
+    def __init__(self, repository: Repository, digests: LineDigests) -> None:
         self._repository = repository
         self._digests = digests
         self._cached_text = lru_cache(MAX_TEXTS)(self._read_text)
@@ -66,7 +66,7 @@ class FileTexts:
         """The file in the commit; None if it is not there, or binary."""
         return self._cached_text(commit, path)
 
-    def state(self, commit: str, path: str) -> captured.DigestedLines:
+    def state(self, commit: str, path: str) -> DigestedLines:
         """The digests of the file's lines in the commit; none if it is not there, or binary."""
         return self._cached_state(commit, path)
 
@@ -78,7 +78,7 @@ class FileTexts:
             return None
         return FileText(content, entry.id)
 
-    def _read_state(self, commit: str, path: str) -> captured.DigestedLines:
+    def _read_state(self, commit: str, path: str) -> DigestedLines:
         text = self.text(commit, path)
         return self._digests.of(text.lines) if text else ()
 

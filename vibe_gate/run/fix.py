@@ -29,7 +29,8 @@ from vibe_gate.git import Repository
 from vibe_gate.run.kept_session import sessions_of
 from vibe_gate.run.replay import NOT_HERE, StoredRun, sealed_run, stored_change
 from vibe_gate.run.stage_request import MAX_PATCH, Material
-from vibe_gate.store import captured, captures
+from vibe_gate.store import captures
+from vibe_gate.store.captured_turns import CapturedToolCall, CapturedTurn, captured_turns_of
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles
 
@@ -142,7 +143,7 @@ def _captured(repository: Repository, change: Change, run: RunContext) -> Iterat
     until = sessions_until(change.files, run.state.captured_blobs.last_writes())
     roots = repository.capture_roots()
     for session in sorted(until, key=lambda one: until[one])[-MAX_SESSIONS:]:
-        turns = captured.captured_turns_of(roots, session)
+        turns = captured_turns_of(roots, session)
         text = "\n".join(_turns(turns, until[session]))
         if text:
             name = f"{captures.agent_title(session)}, session {captures.own_id(session)[:8]}"
@@ -152,7 +153,7 @@ def _captured(repository: Repository, change: Change, run: RunContext) -> Iterat
             )
 
 
-def _turns(turns: Iterable[captured.CapturedTurn], until: int) -> Iterator[str]:
+def _turns(turns: Iterable[CapturedTurn], until: int) -> Iterator[str]:
     """What was asked and which tools were called, until then: ms since the epoch, 0: always."""
     for turn in turns:
         if until and turn.at.timestamp() * 1000 > until:
@@ -162,8 +163,8 @@ def _turns(turns: Iterable[captured.CapturedTurn], until: int) -> Iterator[str]:
         yield from (_call(call) for call in turn.calls)
 
 
-def _call(call: captured.CapturedToolCall) -> str:
-    return f"- {call.tool} {call.about[:MAX_CALL]}" + (" (failed)" if call.failed else "")
+def _call(call: CapturedToolCall) -> str:
+    return f"- {call.tool} {call.subject[:MAX_CALL]}" + (" (failed)" if call.failed else "")
 
 
 def _own(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[Material]:

@@ -18,7 +18,8 @@ from vibe_gate.git import Repository
 from vibe_gate.run.agent_writes import AgentWrites
 from vibe_gate.run.line_sources import SAME_SECOND, AskedFile, LineSource
 from vibe_gate.run.line_writes import AgentWrite
-from vibe_gate.store import captured
+from vibe_gate.store.captured_heads import first_prompt_line
+from vibe_gate.store.captured_turns import CapturedPrompt, prompts_of
 
 CAPTURED = "captured"
 """`source` of a line that a captured write brought."""
@@ -101,10 +102,10 @@ class AuthorLookup:
         if not earlier_prompts:
             return 0, ""
         prompt = earlier_prompts[-1]
-        return prompt.turn, captured.first_prompt_line(prompt.text)
+        return prompt.turn, first_prompt_line(prompt.text)
 
-    def _read_prompts(self, session: str) -> tuple[captured.CapturedPrompt, ...]:
-        return captured.prompts_of(self._roots, session)
+    def _read_prompts(self, session: str) -> tuple[CapturedPrompt, ...]:
+        return prompts_of(self._roots, session)
 
     def _claim_of(self, row: BlamedLine) -> TraceClaim | None:
         """What a record says of the line as its commit has it: the first that names it."""

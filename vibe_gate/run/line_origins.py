@@ -23,7 +23,7 @@ from vibe_gate.run.agent_writes import AgentWrites
 from vibe_gate.run.file_texts import FileTexts
 from vibe_gate.run.line_authors import AuthorLookup
 from vibe_gate.run.line_sources import AskedFile, LineSources, spans_of
-from vibe_gate.store import captured
+from vibe_gate.store.captured_writes import line_digests_of
 from vibe_gate.store.clone_state import open_state
 
 MAX_FILES = 300
@@ -55,7 +55,7 @@ def line_origins(
     roots = tuple(roots)
     file = _file_to_blame(repository, revision, path, base)
     with open_state(repository.common_dir) as state:
-        digests = captured.line_digests_of(state)
+        digests = line_digests_of(state)
         texts = FileTexts(repository, digests)
         text = texts.text(file.commit, path)
         if text is None:

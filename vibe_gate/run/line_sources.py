@@ -23,8 +23,9 @@ from vibe_gate.git import Repository
 from vibe_gate.run.agent_writes import AgentWrites, closeness
 from vibe_gate.run.file_texts import FileText, FileTexts
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, is_untold, written
-from vibe_gate.store import captured, captures
+from vibe_gate.store import captures
 from vibe_gate.store.clone_state import CloneState
+from vibe_gate.store.stored_writes import DigestedLines, LineDigests
 
 SAME_SECOND = 1.0
 """Commits tell whole seconds, writes thousandths."""
@@ -72,7 +73,7 @@ class LineSources:
         repository: Repository,
         state: CloneState,
         authorship: Authorship,
-        digests: captured.LineDigests,
+        digests: LineDigests,
         texts: FileTexts,
         writes: AgentWrites,
         file: AskedFile,
@@ -251,7 +252,7 @@ class LineSources:
     # Lines that were typed again
 
     def _without_typed_again(
-        self, row: BlamedLine, state: captured.DigestedLines, writes: dict[int, AgentWrite]
+        self, row: BlamedLine, state: DigestedLines, writes: dict[int, AgentWrite]
     ) -> dict[int, AgentWrite]:
         """Without the runs of lines of one write that a commit after it had, and this one's parent
         not.

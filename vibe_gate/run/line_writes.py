@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from vibe_gate.domain.matching import as_kept, as_new, matches, new_runs
-from vibe_gate.store.captured import DigestedLines, StoredWrite
+from vibe_gate.store.stored_writes import DigestedLines, StoredWrite
 
 Loose: TypeAlias = Callable[[Iterable[int]], Mapping[int, tuple[int, int]]]
 

@@ -61,7 +61,7 @@ from vibe_gate.run.run_documents import (
     unrecorded_note,
 )
 from vibe_gate.run.team_store import UnsharedRun, run_to_share, share_answers, untold_notes
-from vibe_gate.store import captured
+from vibe_gate.store.captured_conduct import read_captured_session
 from vibe_gate.store.clone_state import CloneState
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[C
     """
     authors = []
     for session_id in writers(facts.change.files, run.state.captured_blobs.sessions_by_blob()):
-        session = captured.read_captured_session(repository.store_root, session_id)
+        session = read_captured_session(repository.store_root, session_id)
         authors.append(conduct_checks.of_session(session_id, session))
     if not facts.agents:
         return tuple(authors)

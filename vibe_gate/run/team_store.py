@@ -41,7 +41,7 @@ class UnsharedRun(Struct, frozen=True):
     def upload(self) -> tuple[str, ...]:
         """Upload it, in bounded time; sentences about what failed."""
         self.store.upload(self.root, self.tracked, self.summary)
-        return self.store.told()
+        return self.store.take_remarks()
 
 
 def share_answers(gate: Gate, request: ReviewRequest, repository: Repository, world: World) -> str:
@@ -101,4 +101,4 @@ def _may_leave(summary: Summary, repository: Repository, world: World) -> bool:
 
 def untold_notes(world: World) -> tuple[str, ...]:
     """Sentences about the shared store that nobody was told yet."""
-    return world.state.shared.told() if world.state.shared else ()
+    return world.state.shared.take_remarks() if world.state.shared else ()

@@ -43,7 +43,8 @@ from vibe_gate.run.fact_finding import catch_up
 from vibe_gate.run.line_authors import CAPTURED
 from vibe_gate.run.line_origins import line_origins
 from vibe_gate.run.run_bundle import world_around
-from vibe_gate.store import captured, captures
+from vibe_gate.store import captures
+from vibe_gate.store.captured_turns import CapturedModel, models_of
 from vibe_gate.version import __version__
 
 _IDS = uuid.UUID("0f2f3b3c-6a0e-5d0c-9d6e-3f6f6c7c1a51")
@@ -62,14 +63,14 @@ class _SessionModels:
 
     def __init__(self, roots: Iterable[Path]) -> None:
         self.roots = tuple(roots)
-        self._models: dict[str, tuple[captured.CapturedModel, ...]] = {}
+        self._models: dict[str, tuple[CapturedModel, ...]] = {}
 
     def talk(self, origin: LineOrigin) -> _Talk:
         """The conversation that a line belongs to, with the model that its session named last
         before.
         """
         if origin.session not in self._models:
-            self._models[origin.session] = captured.models_of(self.roots, origin.session)
+            self._models[origin.session] = models_of(self.roots, origin.session)
         named = [one.model for one in self._models[origin.session] if iso(one.at) <= origin.at]
         return _Talk(origin.session, model_id(named[-1]) if named else "")
 

@@ -52,7 +52,7 @@ from vibe_gate.run.stage_request import Material, StageRequest, found_by
 from vibe_gate.run.stage_runner import Stages
 from vibe_gate.run.team_store import share_answers
 from vibe_gate.run.workflow_steps import Defaults, Plan, Workflow, load, place_of
-from vibe_gate.store import captured
+from vibe_gate.store.applied_writes import AppliedWrite, note_applied
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
@@ -163,7 +163,7 @@ async def run_workflow(
                 applies=request.apply,
             )
             if workflow_run.applied:
-                captured.note_applied(run.state, [*_writes(stages)], clock(), run.redactor.value)
+                note_applied(run.state, [*_writes(stages)], clock(), run.redactor.value)
         repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
         return workflow_run
 
@@ -224,7 +224,7 @@ def _set_background(request: RunRequest, repair: Repair | None, stages: Stages) 
     stages.turns.background = tuple(shown)
 
 
-def _writes(stages: Stages) -> Iterator[captured.AppliedWrite]:
+def _writes(stages: Stages) -> Iterator[AppliedWrite]:
     """What each agent wrote into the run's own files."""
     repository, before = stages.trees.own.repository, stages.trees.own.start
     for result in stages.graph.results:
@@ -238,7 +238,7 @@ def _writes(stages: Stages) -> Iterator[captured.AppliedWrite]:
                 if file.after is not None and file.is_read:
                     old, new = (_text(repository, one) for one in (file.before, file.after))
                     path = str(repository.root / file.path)
-                    yield captured.AppliedWrite(
+                    yield AppliedWrite(
                         result.agent, result.session_id, path, old, new, file.after.blob
                     )
 

@@ -5,7 +5,7 @@ Other rooms import these modules, and no others (a contract in pyproject.toml):
 
     store            runs begin, and go on             run_recorder     one run, written as it goes
     run_result       a run or turn read back           bundle_events    messages, tool calls, a timeline
-    changed_files    changed files, contents, patches  run_list         lists of runs, and how one is found
+    changed_files    changed files, contents, patches  bundle_listing   lists of runs, and how one is found
     worktree_bundles the runs of one working tree      store_cleaning   what is deleted
     store_audit      everything that is wrong          store_repair     tidies, puts aside what is corrupt
     run_archive      runs into one tar.gz, and out of one, trusting nothing
@@ -14,7 +14,12 @@ Other rooms import these modules, and no others (a contract in pyproject.toml):
     tested_runs      what a run was for a test
     worktree_move    the store of a linked worktree, moved into that of all working trees
     captures         sessions of coding agents, folded from what their hooks left
-    captured         captured sessions read back: prompts, turns, models, writes
+    captured_turns   captured sessions read back: prompts, turns, models
+    captured_heads   what lists say of captured sessions
+    captured_conduct what a captured session did until now
+    captured_writes  what captured sessions wrote
+    applied_writes   what our own agents wrote by `--apply`
+    stored_writes    writes.jsonl: what is kept of each write, as digests of lines
     clone_state      what processes share: run index, records of git's hooks, overrides, labels, answers, spending
     shared_store     a bucket or folder that a team shares: answers, claims; nothing there is believed but for its code
     shared_runs      sealed runs there: uploaded, listed by their objects' names, fetched, verified

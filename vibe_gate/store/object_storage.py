@@ -48,23 +48,22 @@ _BEING_WRITTEN = re.compile(r".*#[0-9]+")
 
 
 class StoreUnavailable(StorageError):
-    """A store that cannot be used, and why, as a clause. `denied`: it is there, but does not allow
-    this.
-    """
+    """A store that cannot be used, and why, as a clause."""
 
-    def __init__(self, why: str, *, denied: bool = False) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, *, denied: bool = False) -> None:
+        super().__init__(reason)
         self.denied = denied
+        """Whether it is there, but does not allow this."""
 
 
 class StoredObject(Struct, frozen=True):
-    """An object as a list of its store shows it; `size` in bytes, `modified` by the store's
-    clock.
-    """
+    """An object as a list of its store shows it."""
 
     name: str
     size: int
+    """Bytes."""
     modified: datetime
+    """By the store's clock."""
 
 
 class ObjectStorage:
@@ -76,7 +75,7 @@ class ObjectStorage:
         """
         self._seconds = seconds
         self._root = Path(url.removeprefix(FILE)) if url.startswith(FILE) else None
-        self._store = _bounded(lambda: _opened(url, environ, seconds), seconds)
+        self._store = _wait_for(lambda: _open(url, environ, seconds), seconds)
 
     def get(self, name: str, most: int) -> bytes | None:
         """The object's bytes; None if there is none, b"" if it has more than `most` bytes."""
@@ -84,16 +83,19 @@ class ObjectStorage:
 
     def get_all(self, names: Iterable[str], most: int) -> dict[str, bytes]:
         """Those of these objects that there are, by name, AT_ONCE side by side."""
-        wanted, found = list(names), dict[str, bytes]()
+        name_list = list(names)
+        data_by_name = dict[str, bytes]()
 
-        def some(first: int) -> None:
-            for name in wanted[first::AT_ONCE]:
+        def get_every_nth(first: int) -> None:
+            for name in name_list[first::AT_ONCE]:
                 self._refuse_link(name)
-                if (data := _get(self._store, name, most)) is not None:
-                    found[name] = data
+                data = _get(self._store, name, most)
+                if data is not None:
+                    data_by_name[name] = data
 
-        self._side_by_side([partial(some, first) for first in range(min(AT_ONCE, len(wanted)))])
-        return found
+        request_count = min(AT_ONCE, len(name_list))
+        self._side_by_side([partial(get_every_nth, first) for first in range(request_count)])
+        return data_by_name
 
     def create(self, name: str, data: bytes | Path) -> bool:
         """Write a new object; False if there is one of this name, which stays as it is."""
@@ -119,27 +121,27 @@ class ObjectStorage:
 
         self._call(name, delete)
 
-    def listed(self, folder: str, after: str = "") -> list[StoredObject]:
+    def list_objects(self, folder: str, after: str = "") -> list[StoredObject]:
         """Every object below a folder, by name; `after`: only those whose names are greater. Opens
         none.
         """
 
-        def every() -> list[StoredObject]:
-            objects = (
-                _listed(self._store, folder, after)
-                if self._root is None
-                else _files(self._root, folder)
-            )
-            return sorted((one for one in objects if one.name > after), key=lambda one: one.name)
+        def list_by_name() -> list[StoredObject]:
+            if self._root is None:
+                objects = _list_bucket(self._store, folder, after)
+            else:
+                objects = _list_files(self._root, folder)
+            later_objects = [stored for stored in objects if stored.name > after]
+            return sorted(later_objects, key=lambda stored: stored.name)
 
-        return self._call(folder, every)
+        return self._call(folder, list_by_name)
 
     def _call(self, name: str, action: Callable[[], T]) -> T:
-        def at_name() -> T:
+        def act_unless_link() -> T:
             self._refuse_link(name)
             return action()
 
-        return _bounded(at_name, self._seconds)
+        return _wait_for(act_unless_link, self._seconds)
 
     def _refuse_link(self, name: str) -> None:
         """StoreUnavailable: on the way to this name a symbolic link leaves the folder."""
@@ -152,11 +154,12 @@ class ObjectStorage:
     def _side_by_side(self, actions: Iterable[Callable[[], None]]) -> None:
         """Carry all of them out in one call's time."""
         end = monotonic() + self._seconds
-        for begun in [_Begun(action) for action in actions]:
-            begun.result(end - monotonic())
+        requests = [_Request(action) for action in actions]
+        for request in requests:
+            request.result(end - monotonic())
 
 
-class _Begun:
+class _Request:
     """What a thread does that nobody has to wait for: a program may end while it waits for an
     answer.
     """
@@ -180,44 +183,47 @@ class _Begun:
         if self._thread.is_alive():
             raise StoreUnavailable(TOO_LATE)
         if self._error is not None:
-            raise _told(self._error) from self._error
+            raise _translate_error(self._error) from self._error
         return self._value
 
 
-def _bounded(action: Callable[[], T], seconds: float) -> T:
-    value: T = _Begun(action).result(seconds)
+def _wait_for(action: Callable[[], T], seconds: float) -> T:
+    """What `action` gives within so many seconds. Errors as of `_Request.result`."""
+    value: T = _Request(action).result(seconds)
     return value
 
 
-def _told(error: BaseException) -> BaseException:
+def _translate_error(error: BaseException) -> BaseException:
     """An error of obstore in our words, but for those that are answers."""
     if isinstance(error, exceptions.AlreadyExistsError | StoreUnavailable):
         return error
     if isinstance(error, FileNotFoundError):
         return StoreUnavailable("there is no such bucket, container or folder", denied=True)
     text = str(error)
-    status = " ".join(filter(None, (_first(_STATUS, text), _first(_CODE, text))))
+    status = f"{_first_match(_STATUS, text)} {_first_match(_CODE, text)}".strip()
     if isinstance(error, exceptions.InvalidPathError):  # of one such name no list comes
-        name = paths.quote(_first(_OBJECT, text))
+        name = paths.quote(_first_match(_OBJECT, text))
         return StoreUnavailable(
             f"an object there has a name that cannot be read, delete it: {name}"
         )
     if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
-        return StoreUnavailable(f"access is denied{f': {status}' if status else ''}", denied=True)
-    if number := getattr(error, "errno", None) or _first(_ERRNO, text):
+        reason = f"access is denied: {status}" if status else "access is denied"
+        return StoreUnavailable(reason, denied=True)
+    number = getattr(error, "errno", None) or _first_match(_ERRNO, text)
+    if number:
         denied = int(number) in (errno.EACCES, errno.EPERM, errno.EROFS)
         return StoreUnavailable(os.strerror(int(number)), denied=denied)
     if isinstance(error, exceptions.BaseError | OSError | ValueError):
-        return StoreUnavailable(status or _why(error))
+        return StoreUnavailable(status or _reason_of(error))
     return error
 
 
-def _first(pattern: re.Pattern[str], text: str) -> str:
+def _first_match(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
     return match[1].strip() if match else ""
 
 
-def _why(error: BaseException) -> str:
+def _reason_of(error: BaseException) -> str:
     text = str(error)
     if "timed out" in text or "Timeout" in text:
         return TOO_LATE
@@ -225,63 +231,60 @@ def _why(error: BaseException) -> str:
         return "no connection"
     if "169.254.169.254" in text or "metadata" in text:
         return "no credentials in the environment"
-    return (
-        "obstore cannot open it; see its address and the environment"
-        if isinstance(error, ValueError)
-        else "no answer"
-    )
+    if isinstance(error, ValueError):
+        return "obstore cannot open it; see its address and the environment"
+    return "no answer"
 
 
 def _get(store: ObjectStore, name: str, most: int) -> bytes | None:
     try:
-        found = obstore.get(store, name)
+        response = obstore.get(store, name)
     except FileNotFoundError:
         return None
-    return bytes(found.bytes()) if found.meta["size"] <= most else b""
+    return bytes(response.bytes()) if response.meta["size"] <= most else b""
 
 
-def _listed(store: ObjectStore, folder: str, after: str) -> Iterator[StoredObject]:
+def _list_bucket(store: ObjectStore, folder: str, after: str) -> Iterator[StoredObject]:
     for page in obstore.list(store, folder, offset=after or None, chunk_size=1000):
-        yield from (StoredObject(one["path"], one["size"], one["last_modified"]) for one in page)
+        for meta in page:
+            yield StoredObject(meta["path"], meta["size"], meta["last_modified"])
 
 
-def _files(root: Path, folder: str) -> Iterator[StoredObject]:
+def _list_files(root: Path, folder: str) -> Iterator[StoredObject]:
     """The files below a folder, but for names that obstore would not open, and so never gave."""
 
     def fail(error: OSError) -> None:
-        if not isinstance(
-            error, FileNotFoundError
-        ):  # just deleted, or nothing was written there yet
+        # A folder may be just deleted, or nothing was written there yet.
+        if not isinstance(error, FileNotFoundError):
             raise error
 
     for path, _, files in os.walk(root / folder, onerror=fail):
         place = path[len(f"{root}/") :]
-        for name in (f"{place}/{file}" for file in files if not _BEING_WRITTEN.fullmatch(file)):
+        for file in files:
+            name = f"{place}/{file}"
+            if _BEING_WRITTEN.fullmatch(file) or not name.isprintable():
+                continue
             with suppress(FileNotFoundError):
-                found = os.lstat(f"{root}/{name}")
-                if stat.S_ISREG(found.st_mode) and name.isprintable():
-                    yield StoredObject(
-                        name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC)
-                    )
+                status = os.lstat(f"{root}/{name}")
+                if stat.S_ISREG(status.st_mode):
+                    modified = datetime.fromtimestamp(status.st_mtime, UTC)
+                    yield StoredObject(name, status.st_size, modified)
 
 
-def _opened(url: str, environ: Mapping[str, str], seconds: float) -> ObjectStore:
+def _open(url: str, environ: Mapping[str, str], seconds: float) -> ObjectStore:
     if url.startswith(FILE):
-        if not Path(
-            url.removeprefix(FILE)
-        ).is_dir():  # a share that is not mounted, say: none is made in its place
+        # A share may not be mounted: none is made in its place.
+        if not Path(url.removeprefix(FILE)).is_dir():
             raise StoreUnavailable("there is no such folder")
         return from_url(url)
-    plain = any(
-        environ.get(name, "").lower() in ("1", "true")
-        for name in ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP")
-    )
+    allowances = [environ.get(name, "") for name in ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP")]
+    allows_http = any(value.lower() in ("1", "true") for value in allowances)
     return from_url(
         url,
         client_options={
             "timeout": f"{seconds + 1:g}s",
             "connect_timeout": f"{CONNECT_S}s",
-            "allow_http": plain,
+            "allow_http": allows_http,
         },
         retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=seconds)},
     )

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import json
 import zlib
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import astuple
 
 from vibe_gate import scratch
 from vibe_gate.domain import paths
@@ -28,9 +27,9 @@ from vibe_gate.domain.bundles import Provenance, RunEntry, is_run_id
 from vibe_gate.domain.upkeep import Cleaned, Problem, ProblemState, Verified
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import bundle_names
+from vibe_gate.store.bundle_listing import check_conditions, meets_conditions
 from vibe_gate.store.object_codes import Codes
 from vibe_gate.store.run_archive import export_runs, import_runs
-from vibe_gate.store.run_list import check_conditions, meets_conditions
 from vibe_gate.store.worktree_bundles import Bundles
 
 if TYPE_CHECKING:
@@ -54,27 +53,50 @@ _PART = 200
 """Of a folder's name; file systems allow 255 bytes."""
 
 _FOREIGN = "it was not uploaded with this VIBE_GATE_STORE_KEY, or its name was altered"
+_ALTERED = "it was altered, or not written with this VIBE_GATE_STORE_KEY"
 _ANSWERS_AT_ONCE = 200
-ANSWER_DAYS, CLAIM_DAYS = 90, 2
+_MAX_ANSWER_BYTES = 4 << 20
+
+ANSWER_DAYS = 90
+"""After which an answer is deleted."""
+
+CLAIM_DAYS = 2
+"""After which a claim is deleted."""
 
 
 class StoreUnusable(StorageError):
-    """The shared store at `url` cannot be used; `why` as a clause, `denied` as of
-    `object_storage.StoreUnavailable`.
-    """
+    """The shared store at `url` cannot be used."""
 
     def __init__(self, url: str, error: StorageError) -> None:
-        self.why, self.denied = str(error), bool(getattr(error, "denied", False))
+        self.reason = str(error)
+        """As a clause."""
+        self.denied = bool(getattr(error, "denied", False))
+        """As of `object_storage.StoreUnavailable`."""
         super().__init__(f"The shared store {url} cannot be used: {error}.")
 
 
 class SharedRun(Struct, frozen=True):
-    """A run as its object's name tells it; a foreign one has its id and key alone."""
+    """A run as its object's name tells it."""
 
     entry: RunEntry
+    """Of a foreign run its id and key alone."""
+    name: str
+    """Of the object."""
+    size: int
+    """Bytes of the object."""
+    digest: str
+    """sha-256 of the archive, "" of a foreign run."""
+
+
+class _OldObject(Struct, frozen=True):
+    """What is to be deleted."""
+
+    folder: str
     name: str
     size: int
-    digest: str
+    """Bytes."""
+    run_id: str = ""
+    """Of a run."""
 
 
 class SharedRuns(Bundles):
@@ -109,48 +131,50 @@ class SharedRuns(Bundles):
             raise UsageError(
                 "--path looks into runs, and a list of the shared store opens none; omit one of the two."
             )
-        since = bundle_names.format_stamp(conditions["since"])[:-1] if "since" in conditions else ""
-        return [
-            run.entry for run in self.found(since=since) if meets_conditions(run.entry, conditions)
-        ][:limit]
+        since = ""
+        if "since" in conditions:
+            since = bundle_names.format_stamp(conditions["since"])[:-1]
+        entries = [run.entry for run in self.list_runs(since=since)]
+        return [entry for entry in entries if meets_conditions(entry, conditions)][:limit]
 
-    def found(self, *, since: str = "") -> list[SharedRun]:
+    def list_runs(self, *, since: str = "") -> list[SharedRun]:
         """Every run there, newest first, each once, and foreign ones, unless the team has a run of
         this id: so nobody without the key makes a run ambiguous. `since`: a run id's beginning.
         """
-        runs = self._found(since)
-        genuine = {run.entry.run_id for run in runs if run.entry.state == "sealed"}
+        runs = self._list_all_runs(since)
+        sealed_ids = {run.entry.run_id for run in runs if run.entry.state == "sealed"}
         return [
-            run for run in runs if run.entry.state == "sealed" or run.entry.run_id not in genuine
+            run for run in runs if run.entry.state == "sealed" or run.entry.run_id not in sealed_ids
         ]
 
-    def _found(self, since: str = "") -> list[SharedRun]:
-        objects = self._said(
-            partial(self._objects.listed, RUNS, f"{RUNS}/{since}" if since else "")
-        )
-        seen = dict[RunEntry, SharedRun]()
-        for run in filter(None, map(self._run, objects)):
-            seen.setdefault(run.entry, run)
-        return sorted(seen.values(), key=lambda run: run.entry, reverse=True)
+    def _list_all_runs(self, since: str = "") -> list[SharedRun]:
+        after = f"{RUNS}/{since}" if since else ""
+        objects = self._attempt(lambda: self._objects.list_objects(RUNS, after))
+        run_by_entry = dict[RunEntry, SharedRun]()
+        for stored in objects:
+            run = self._parse_name(stored)
+            if run is not None:
+                run_by_entry.setdefault(run.entry, run)
+        return sorted(run_by_entry.values(), key=lambda run: run.entry, reverse=True)
 
-    def _run(self, stored: StoredObject) -> SharedRun | None:
+    def _parse_name(self, stored: StoredObject) -> SharedRun | None:
         """The run that an object's name tells of; None if it tells of none."""
-        _, _, rest = stored.name.partition("/")
-        place, _, about = rest.partition("/")
+        _, _, name_in_folder = stored.name.partition("/")
+        place, _, facts_and_file = name_in_folder.partition("/")
         run_id, _, key = place.partition(".")
         if not is_run_id(run_id) or not bundle_names.is_key(key):
             return None
-        facts, _, ending = about.rpartition("/")
-        digest, _, code = ending.removesuffix(ENDING).partition(".")
-        foreign = SharedRun(RunEntry(run_id, key, "foreign"), stored.name, stored.size, "")
-        if not hmac.compare_digest(
-            code.encode(), _code(place, facts, digest, self._codes).encode()
-        ):
-            return foreign
+        facts, _, file = facts_and_file.rpartition("/")
+        digest, _, code = file.removesuffix(ENDING).partition(".")
+        expected_code = _name_code(place, facts, digest, self._codes)
+        foreign_run = SharedRun(RunEntry(run_id, key, "foreign"), stored.name, stored.size, "")
+        if not hmac.compare_digest(code.encode(), expected_code.encode()):
+            return foreign_run
         try:
-            return SharedRun(_entry(run_id, key, facts), stored.name, stored.size, digest)
+            entry = _unpack_entry(run_id, key, facts)
         except (ValueError, TypeError, zlib.error):  # of a later version
-            return foreign
+            return foreign_run
+        return SharedRun(entry, stored.name, stored.size, digest)
 
     def is_kept(self, entry: RunEntry) -> bool:
         """False: what is to stay is exported."""
@@ -169,36 +193,36 @@ class SharedRuns(Bundles):
                 )
             with archive.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            return self._said(
-                partial(self._objects.create, object_name(run, digest, self._codes), archive)
-            )
+            name = object_name(run, digest, self._codes)
+            return self._attempt(lambda: self._objects.create(name, archive))
 
     def fetch(self, entries: Iterable[RunEntry]) -> None:
         """Bring runs into the store below `root`. IntegrityError, when the others are there: some
         are not what was uploaded.
         """
-        wanted = {entry.place: entry.run_id for entry in entries}
-        wrong = list[str]()
-        for run in self.found(since=min(wanted.values(), default="")) if wanted else ():
-            try:
-                if run.entry.place in wanted:
-                    self._fetch(run, self.root)
-            except IntegrityError as error:
-                wrong.append(str(error))
-        if wrong:
-            raise IntegrityError(" ".join(wrong))
+        run_id_by_place = {entry.place: entry.run_id for entry in entries}
+        if not run_id_by_place:
+            return
+        problems = list[str]()
+        for run in self.list_runs(since=min(run_id_by_place.values())):
+            if run.entry.place not in run_id_by_place:
+                continue
+            fault = self._fetch(run, self.root)
+            if fault:
+                problems.append(
+                    f"Run {run.entry.run_id} in {self.url} is not used: {fault} "
+                    f"(object {paths.quote(run.name)})."
+                )
+        if problems:
+            raise IntegrityError(" ".join(problems))
 
-    def _fetch(self, run: SharedRun, root: Path) -> None:
-        if why := self._brought(run, root):
-            raise IntegrityError(
-                f"Run {run.entry.run_id} in {self.url} is not used: {why} (object {paths.quote(run.name)})."
-            )
-
-    def _brought(self, run: SharedRun, root: Path) -> str:
-        """Bring the run; a clause why it is not used, "" if it is what was uploaded."""
+    def _fetch(self, run: SharedRun, root: Path) -> str:
+        """Bring the run into the store below `root`; a clause why it is not used, "" if it is what
+        was uploaded.
+        """
         if run.entry.state == "foreign":
             return _FOREIGN
-        data = self._said(partial(self._objects.get, run.name, MAX_BYTES))
+        data = self._attempt(lambda: self._objects.get(run.name, MAX_BYTES))
         if data is None:
             raise StorageError(f"Run {run.entry.run_id} in {self.url} was just deleted.")
         if hashlib.sha256(data).hexdigest() != run.digest:
@@ -207,14 +231,12 @@ class SharedRuns(Bundles):
             archive = folder / f"run{ENDING}"
             archive.write_bytes(data)
             try:
-                done = import_runs(root, Provenance(self.provenance.now), archive)
+                imported = import_runs(root, Provenance(self.provenance.now), archive)
             except IntegrityError as error:
                 return str(error).rstrip(".")
-        return (
-            ""
-            if {*done.runs, *done.already} == {run.entry.place}
-            else "its object holds another run"
-        )
+        if {*imported.runs, *imported.already} != {run.entry.place}:
+            return "its object holds another run"
+        return ""
 
     def export(self, runs: Collection[RunEntry], target: Path) -> int:
         """As `export_runs`, of runs that are fetched first."""
@@ -225,29 +247,38 @@ class SharedRuns(Bundles):
         """What is wrong with all that is there, or some runs: each is fetched, checked, and deleted
         here again.
         """
-        wanted = None if runs is None else {run.place for run in runs}
-        problems, checked, others = list[Problem](), 0, 0
-        for run in self._found():
-            if wanted is not None and run.entry.place not in wanted:
-                continue
-            checked += 1
-            with scratch.private_folder("run") as folder:
-                why = self._brought(run, folder)
-            if why:
-                state: ProblemState = "foreign" if run.entry.state == "foreign" else "corrupt"
-                problems.append(Problem(state, "run", run.name, why, run.entry.place))
-        answers = self._said(partial(self._objects.listed, "answers")) if wanted is None else ()
-        for name, data in self._read([one.name for one in answers]):
-            others += 1
+        run_count, problems = self._verify_runs(runs)
+        if runs is not None:
+            return Verified(run_count, 0, tuple(problems))
+        answer_count = 0
+        answers = self._attempt(lambda: self._objects.list_objects("answers"))
+        for name, data in self._read_objects([answer.name for answer in answers]):
+            answer_count += 1
             if self._codes.body(name, data) is None:
-                why = "it was altered, or not written with this VIBE_GATE_STORE_KEY"
-                problems.append(Problem("foreign", "entry", name, why))
-        return Verified(checked, others, tuple(problems))
+                problems.append(Problem("foreign", "entry", name, _ALTERED))
+        return Verified(run_count, answer_count, tuple(problems))
 
-    def _read(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    def _verify_runs(self, runs: Collection[RunEntry] | None) -> tuple[int, list[Problem]]:
+        """How many runs were checked, and what is wrong with them."""
+        places = None if runs is None else {run.place for run in runs}
+        problems = list[Problem]()
+        run_count = 0
+        for run in self._list_all_runs():
+            if places is not None and run.entry.place not in places:
+                continue
+            run_count += 1
+            with scratch.private_folder("run") as folder:
+                fault = self._fetch(run, folder)
+            if fault:
+                state: ProblemState = "foreign" if run.entry.state == "foreign" else "corrupt"
+                problems.append(Problem(state, "run", run.name, fault, run.entry.place))
+        return run_count, problems
+
+    def _read_objects(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         for start in range(0, len(names), _ANSWERS_AT_ONCE):
-            part = names[start : start + _ANSWERS_AT_ONCE]
-            yield from sorted(self._said(partial(self._objects.get_all, part, 4 << 20)).items())
+            some_names = names[start : start + _ANSWERS_AT_ONCE]
+            read = partial(self._objects.get_all, some_names, _MAX_ANSWER_BYTES)
+            yield from sorted(self._attempt(read).items())
 
     def clean(self, rules: Retention, dry_run: bool = False) -> Cleaned:
         """Delete runs that are older than `rules` allow, by their ids; old answers and claims by
@@ -255,41 +286,55 @@ class SharedRuns(Bundles):
 
         What is foreign stays: it may be another team's, or no object of a store at all.
         """
-        last = bundle_names.format_stamp(self.provenance.now - timedelta(days=rules.max_age_days))
-        gone = [
-            run
-            for run in reversed(self.found())
-            if run.entry.state == "sealed" and run.entry.run_id < last
-        ]
-        old = [("runs", run.entry.run_id, run.name, run.size) for run in gone]
-        old += [("answers", "", *one) for one in self._old("answers", ANSWER_DAYS)]
-        old += [("claims", "", *one) for one in self._old("claims", CLAIM_DAYS)]
-        deleted, freed, errors = defaultdict[str, list[str]](list), 0, list[str]()
-        for folder, run_id, name, size in old:
+        old_objects = self._list_old_runs(rules.max_age_days)
+        old_objects += self._list_old_objects("answers", ANSWER_DAYS)
+        old_objects += self._list_old_objects("claims", CLAIM_DAYS)
+        deleted_runs = list[str]()
+        deleted_counts = Counter[str]()
+        freed_bytes = 0
+        errors = list[str]()
+        for old in old_objects:
             try:
                 if not dry_run:
-                    self._objects.delete(name)
+                    self._objects.delete(old.name)
             except StorageError as error:  # what one is not allowed, none is
-                errors.append(f"{name} in {self.url} was not deleted: {error}.")
+                errors.append(f"{old.name} in {self.url} was not deleted: {error}.")
                 break
-            deleted[folder].append(run_id)
-            freed += size
-        answers, claims = len(deleted["answers"]), len(deleted["claims"])
+            if old.run_id:
+                deleted_runs.append(old.run_id)
+            deleted_counts[old.folder] += 1
+            freed_bytes += old.size
         return Cleaned(
-            tuple(deleted["runs"]), freed / 1e6, tuple(errors), answers=answers, claims=claims
+            tuple(deleted_runs),
+            freed_bytes / 1e6,
+            tuple(errors),
+            answers=deleted_counts["answers"],
+            claims=deleted_counts["claims"],
         )
 
-    def _old(self, folder: str, days: int) -> list[tuple[str, int]]:
-        """Names and sizes of what the team wrote there so long ago."""
+    def _list_old_runs(self, max_age_days: float) -> list[_OldObject]:
+        """The team's runs that began so long ago, oldest first."""
+        oldest = self.provenance.now - timedelta(days=max_age_days)
+        first_id = bundle_names.format_stamp(oldest)
+        old_runs = []
+        for run in reversed(self.list_runs()):
+            if run.entry.state == "sealed" and run.entry.run_id < first_id:
+                old_runs.append(_OldObject(RUNS, run.name, run.size, run.entry.run_id))
+        return old_runs
+
+    def _list_old_objects(self, folder: str, days: int) -> list[_OldObject]:
+        """What the team wrote there so long ago."""
         oldest = self.provenance.now - timedelta(days=days)
-        listed = self._said(partial(self._objects.listed, folder))
-        sizes = {one.name: one.size for one in listed if one.modified < oldest}
-        genuine = (
-            name for name, data in self._read([*sizes]) if self._codes.body(name, data) is not None
-        )
-        return [(name, sizes[name]) for name in genuine]
+        objects = self._attempt(lambda: self._objects.list_objects(folder))
+        size_by_name = {stored.name: stored.size for stored in objects if stored.modified < oldest}
+        old_objects = []
+        for name, data in self._read_objects([*size_by_name]):
+            if self._codes.body(name, data) is not None:
+                old_objects.append(_OldObject(folder, name, size_by_name[name]))
+        return old_objects
 
-    def _said(self, action: Callable[[], T]) -> T:
+    def _attempt(self, action: Callable[[], T]) -> T:
+        """What `action` gives. StoreUnusable."""
         try:
             return action()
         except StorageError as error:
@@ -298,46 +343,43 @@ class SharedRuns(Bundles):
 
 def object_name(run: RunEntry, digest: str, codes: Codes) -> str:
     """The name of a run's archive with this sha-256."""
-    place, facts = f"{run.run_id}.{run.key}", _facts(run)
-    return f"{RUNS}/{place}/{facts}/{digest}.{_code(place, facts, digest, codes)}{ENDING}"
+    place = f"{run.run_id}.{run.key}"
+    facts = _pack_facts(run)
+    code = _name_code(place, facts, digest, codes)
+    return f"{RUNS}/{place}/{facts}/{digest}.{code}{ENDING}"
 
 
-def _code(place: str, facts: str, digest: str, codes: Codes) -> str:
+def _name_code(place: str, facts: str, digest: str, codes: Codes) -> str:
     return codes.code(f"run {place}", f"{facts} {digest}".encode())
 
 
-def _facts(run: RunEntry) -> str:
+_NOT_IN_FACTS = ("run_id", "key", "state", "paths")
+_FACTS = tuple(name for name in RunEntry.__struct_fields__ if name not in _NOT_IN_FACTS)
+
+
+def _pack_facts(run: RunEntry) -> str:
     """What a list says of a run, but for the changed paths, as folders of a name."""
-    kept = [
-        value
-        for name, value in zip(RunEntry.__struct_fields__, astuple(run), strict=True)
-        if name in _FACTS
-    ]
-    packed = _packed(kept)
+    values = [getattr(run, name) for name in _FACTS]
+    packed = _pack_values(values)
     if len(packed) > MAX_NAME:
-        packed = _packed(
-            [() if name == "rubrics" else value for name, value in zip(_FACTS, kept, strict=True)]
-        )
+        values[_FACTS.index("rubrics")] = ()
+        packed = _pack_values(values)
     return "/".join(packed[start : start + _PART] for start in range(0, len(packed), _PART))
 
 
-_FACTS = tuple(
-    name for name in RunEntry.__struct_fields__ if name not in ("run_id", "key", "state", "paths")
-)
-
-
-def _packed(kept: list[object]) -> str:
-    packed = zlib.compress(json.dumps(kept, separators=(",", ":")).encode(), 9)
+def _pack_values(values: list[object]) -> str:
+    text = json.dumps(values, separators=(",", ":"))
+    packed = zlib.compress(text.encode(), 9)
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
-def _entry(run_id: str, key: str, facts: str) -> RunEntry:
+def _unpack_entry(run_id: str, key: str, facts: str) -> RunEntry:
     """The entry that a genuine name tells of, without what later versions append. ValueError,
     TypeError, zlib.error.
     """
     packed = facts.replace("/", "")
-    kept = json.loads(zlib.decompress(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))))
-    about = dict(zip(_FACTS, kept, strict=False))
-    return RunEntry(
-        run_id=run_id, key=key, **about | {"rubrics": tuple(map(tuple, about["rubrics"]))}
-    )
+    padding = "=" * (-len(packed) % 4)
+    text = zlib.decompress(base64.urlsafe_b64decode(packed + padding))
+    fields = dict(zip(_FACTS, json.loads(text), strict=False))
+    fields["rubrics"] = tuple(tuple(pair) for pair in fields["rubrics"])
+    return RunEntry(run_id=run_id, key=key, **fields)

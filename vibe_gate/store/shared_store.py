@@ -8,7 +8,7 @@ docs/guides/shared-store.md.
 
 Nothing is believed because it is there, but for its code (`object_codes`). Everything is written by
 create-if-absent. A review waits PATIENCE_S in all; if the store cannot be used, the review goes on
-without it, and `told` has one sentence.
+without it, and `take_remarks` has one sentence.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.label import Label, newest
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, StorageError
+from vibe_gate.store.bundle_listing import entry_of_summary
 from vibe_gate.store.object_codes import LEAST_SECRET, Codes
-from vibe_gate.store.run_list import entry_of_summary
 from vibe_gate.store.shared_runs import SharedRuns, StoreUnusable
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class QuestionClaim(Struct, frozen=True, kw_only=True):
 
 
 class SharedStore:
-    """The store as a review uses it: nothing here raises but `runs`, and what fails is told once.
+    """The store as a review uses it: nothing here raises but `runs`, and what fails is said once.
 
     Ask `unusable` first.
     """
@@ -144,7 +144,7 @@ class SharedStore:
         self._remarks: list[str] = []
         self._altered_names: set[str] = set()
 
-    def told(self) -> tuple[str, ...]:
+    def take_remarks(self) -> tuple[str, ...]:
         """Sentences about the store that nobody was told yet."""
         remarks = tuple(self._remarks)
         altered_names = sorted(self._altered_names)
@@ -169,8 +169,8 @@ class SharedStore:
         self._patience_left_s = PATIENCE_S
 
     def probe(self) -> None:
-        """Find out whether it can be read; `told` has why not."""
-        self._attempt(lambda: self._objects.listed("claims"), None)
+        """Find out whether it can be read; `take_remarks` has why not."""
+        self._attempt(lambda: self._objects.list_objects("claims"), None)
 
     def patient(self) -> None:
         """Wait as long as it takes, as for a command that does nothing else."""
@@ -194,7 +194,7 @@ class SharedStore:
         return answers
 
     def _answer(self, name: str, key: str, data: bytes) -> SharedAnswer | None:
-        """The answer that the object holds; None if it is too old, or does not count, which `told`
+        """The answer that the object holds; None if it is too old, or does not count, which `take_remarks`
         says.
         """
         body = self._codes.body(name, data)
@@ -259,7 +259,7 @@ class SharedStore:
             if self._objects.create(name, self._codes.coded(name, body)) or self._is_ours(name):
                 self._claim_names[key] = [f"{folder}/{earlier:06}" for earlier in range(number + 1)]
                 return True
-            listed_names = [stored.name for stored in self._objects.listed(folder)]
+            listed_names = [stored.name for stored in self._objects.list_objects(folder)]
             claim_names = [name for name in listed_names if _NUMBER.fullmatch(name, len(folder))]
             if claim_names and self._is_live(claim_names[-1]):
                 return False
@@ -319,7 +319,7 @@ class SharedStore:
         """Take back what was said of a finding."""
 
         def remove() -> None:
-            for stored in self._objects.listed(self._labels_of(finding)):
+            for stored in self._objects.list_objects(self._labels_of(finding)):
                 self._objects.delete(stored.name)
 
         self._attempt(remove, None, writing=True)
@@ -328,7 +328,7 @@ class SharedStore:
         """The newest label of each finding and rubric that lies there and counts, oldest first."""
 
         def read() -> dict[str, bytes]:
-            names = [stored.name for stored in self._objects.listed("labels")]
+            names = [stored.name for stored in self._objects.list_objects("labels")]
             return self._objects.get_all(names, MAX_ANSWER_BYTES)
 
         objects = self._attempt(read, dict[str, bytes]())
@@ -414,6 +414,6 @@ class SharedStore:
         if self._has_reported_failure:
             return
         self._has_reported_failure = True
-        reason = getattr(error, "why", str(error).rstrip("."))
+        reason = getattr(error, "reason", str(error).rstrip("."))
         remedy = "What it lacks is kept here; `vibe-gate bundles push` uploads it."
         self._remarks.append(f"The shared store {self.url} {limitation}: {reason}. {remedy}")

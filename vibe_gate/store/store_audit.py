@@ -18,6 +18,7 @@ from vibe_gate.domain.document import read
 from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import bundle_names
+from vibe_gate.store.bundle_listing import bare_entries
 from vibe_gate.store.bundle_location import (
     parse_events,
     read_bundle_state,
@@ -34,7 +35,6 @@ from vibe_gate.store.bundle_seal import (
 from vibe_gate.store.contents import find_content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
 from vibe_gate.store.ndjson_log import read_lines
-from vibe_gate.store.run_list import bare_entries
 from vibe_gate.store.store_folder import open_store_folder
 from vibe_gate.store.turn_summary import TurnSummary
 

@@ -22,11 +22,11 @@ from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.upkeep import Cleaned, KeyUsage, StoreUsage
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import bundle_names
+from vibe_gate.store.bundle_listing import bare_entries, is_kept, require_time
 from vibe_gate.store.bundle_location import read_bundle_state
 from vibe_gate.store.captures import MAX_AGE, read_meta
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Lock
-from vibe_gate.store.run_list import bare_entries, is_kept, require_time
 from vibe_gate.store.store_folder import lock_store, open_store_folder, require_untracked
 
 MB = 1_000_000

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.bundles import STORE
-from vibe_gate.store.run_list import RACY_NS
+from vibe_gate.store.bundle_listing import RACY_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

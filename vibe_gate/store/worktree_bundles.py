@@ -15,6 +15,7 @@ from vibe_gate.domain.leaving import may_leave
 from vibe_gate.domain.upkeep import BatchRun
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import bundle_names
+from vibe_gate.store.bundle_listing import find_bundles, is_kept, read_entry
 from vibe_gate.store.bundle_location import (
     BundleLocation,
     corrupt_bundle_error,
@@ -23,7 +24,6 @@ from vibe_gate.store.bundle_location import (
 )
 from vibe_gate.store.bundle_seal import read_receipted_summary, read_sealed_documents, read_summary
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.run_list import find_bundles, is_kept, read_entry
 from vibe_gate.store.store_folder import (
     open_store_folder,
     require_untracked,

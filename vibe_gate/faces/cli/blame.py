@@ -27,7 +27,8 @@ from vibe_gate.report import blame_rows
 from vibe_gate.run.fact_finding import catch_up
 from vibe_gate.run.line_origins import WORKING_TREE, line_origins
 from vibe_gate.run.run_bundle import world_around
-from vibe_gate.store import captured, captures
+from vibe_gate.store import captures
+from vibe_gate.store.captured_heads import has_captured_sessions
 
 _LINES = re.compile(r"(?s)(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?\Z")
 
@@ -61,7 +62,7 @@ def _run(arguments: BlameArguments) -> int:
         authors = {commit: repository.commit(commit).author for commit in commits}
     if unread:
         complain(f"note: {safe(unread)}")
-    if not any(origin.source for origin in origins) and not captured.has_captured_sessions(roots):
+    if not any(origin.source for origin in origins) and not has_captured_sessions(roots):
         complain(f"note: {blame_rows.UNCAPTURED}")
     if arguments.as_json:
         return emit_result(

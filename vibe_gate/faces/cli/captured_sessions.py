@@ -26,7 +26,14 @@ from vibe_gate.git import Repository
 from vibe_gate.run.line_origins import MAX_FILES, line_origins
 from vibe_gate.run.worktree_stores import move_worktree_stores
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import captured, captures
+from vibe_gate.store import captures
+from vibe_gate.store.captured_heads import (
+    CapturedHead,
+    delete_captured_session,
+    list_captured_heads,
+    match_captured_heads,
+)
+from vibe_gate.store.captured_turns import CapturedTurn, captured_turns_of
 from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.store import open_store
 
@@ -66,28 +73,26 @@ class CapturedSessions:
     def __init__(self) -> None:
         self._runs = StoredRuns()
 
-    def all(self) -> list[captured.CapturedHead]:
+    def all(self) -> list[CapturedHead]:
         """Those of this working tree, with what hooks left until now. GateError."""
         with ExitStack() as stack:
             repository = stack.enter_context(self._runs.repository())
             if repository is None:
-                return captured.list_captured_heads(self._runs.root)
+                return list_captured_heads(self._runs.root)
             state = stack.enter_context(open_state(repository.common_dir))
             self._fold(repository, state)
-            return captured.list_captured_heads(
+            return list_captured_heads(
                 self._runs.root, state.run_index(self._runs.root / STORE / "captures")
             )
 
-    def find(self, text: str) -> captured.CapturedHead | None:
+    def find(self, text: str) -> CapturedHead | None:
         """The session with this id, or whose id begins so, of any working tree. UsageError:
         several. GateError.
         """
         every = self.all()
         for root in self.roots():
-            every += captured.list_captured_heads(root) if root != self._runs.root else []
-        found = {
-            head.session: head for head in reversed(captured.match_captured_heads(every, text))
-        }
+            every += list_captured_heads(root) if root != self._runs.root else []
+        found = {head.session: head for head in reversed(match_captured_heads(every, text))}
         if len(found) > 1:
             names = ", ".join(head.id for head in list(found.values())[:3])
             raise UsageError(
@@ -95,13 +100,11 @@ class CapturedSessions:
             )
         return next(iter(found.values()), None)
 
-    def turns(self, head: captured.CapturedHead) -> tuple[captured.CapturedTurn, ...]:
+    def turns(self, head: CapturedHead) -> tuple[CapturedTurn, ...]:
         """The session turn by turn, out of the stores of all working trees. GateError."""
-        return captured.captured_turns_of(self.roots(), head.session)
+        return captured_turns_of(self.roots(), head.session)
 
-    def lines(
-        self, head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn]
-    ) -> list[CapturedLines]:
+    def lines(self, head: CapturedHead, turns: Iterable[CapturedTurn]) -> list[CapturedLines]:
         """The lines of HEAD that the session wrote, in the files that it named. GateError."""
         roots = self.roots()
         with self._runs.repository() as repository:
@@ -115,10 +118,10 @@ class CapturedSessions:
                 for lines in _runs(path, _origins(repository, roots, path), head.session)
             ]
 
-    def delete(self, head: captured.CapturedHead) -> None:
+    def delete(self, head: CapturedHead) -> None:
         """Delete what is kept of the session's events, in all working trees. GateError."""
         try:
-            captured.delete_captured_session(self.roots(), head.session)
+            delete_captured_session(self.roots(), head.session)
         except OSError as error:
             raise StorageError(f"{head.id} cannot be deleted: {error.strerror}.") from error
 
@@ -168,15 +171,15 @@ def _run_of(number: int, origin: LineOrigin) -> tuple[int, str, int]:
     return origin.turn, origin.commit, origin.line - number
 
 
-def line(head: captured.CapturedHead) -> str:
+def line(head: CapturedHead) -> str:
     """A session in a list."""
     size = f"{head.title:<12}  {counted(head.turns, 'turn'):>8}  {counted(head.files, 'file'):>8}"
     return f"{head.updated_at:%Y-%m-%d %H:%M}  {head.id}  {size}  {head.asked}".rstrip()
 
 
 def document(
-    head: captured.CapturedHead,
-    turns: Iterable[captured.CapturedTurn],
+    head: CapturedHead,
+    turns: Iterable[CapturedTurn],
     lines: Iterable[CapturedLines],
 ) -> dict[str, Any]:
     """A session as `--json` shows it."""
@@ -195,8 +198,8 @@ def _by_turn(lines: Iterable[CapturedLines]) -> dict[int, list[CapturedLines]]:
 
 
 def turn_by_turn(
-    head: captured.CapturedHead,
-    turns: Iterable[captured.CapturedTurn],
+    head: CapturedHead,
+    turns: Iterable[CapturedTurn],
     lines: Iterable[CapturedLines],
 ) -> Iterator[str]:
     """A session for people, turn by turn, with the lines that are still there."""
@@ -213,14 +216,14 @@ def turn_by_turn(
         yield from _lines(by_turn[turn.turn])
 
 
-def _turn(turn: captured.CapturedTurn) -> Iterator[str]:
+def _turn(turn: CapturedTurn) -> Iterator[str]:
     name = f"turn {turn.turn}" if turn.turn else "before the first prompt"
     yield f"-- {name} · {turn.at:%Y-%m-%d %H:%M}"
     if turn.prompt:
         yield from f"you: {_cut(turn.prompt, MAX_PROMPT)}".splitlines()
     for call in turn.calls[:MAX_CALLS]:
         failed = " refused" if call.refused else " failed" if call.failed else ""
-        yield f"  {call.tool}{failed} {_cut(call.about, SHOWN_CHARACTERS)}"
+        yield f"  {call.tool}{failed} {_cut(call.subject, SHOWN_CHARACTERS)}"
     if len(turn.calls) > MAX_CALLS:
         yield f"  and {counted(len(turn.calls) - MAX_CALLS, 'more call')}; --json has them."
 
@@ -237,7 +240,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def refusal(head: captured.CapturedHead, asked: str) -> UsageError:
+def refusal(head: CapturedHead, asked: str) -> UsageError:
     """Why our own agents' commands do nothing with a captured session, and what does."""
     command = _RESUMED.get(head.agent, "").format(head.own_id)
     own = f"in {head.title} itself" + (f": {command}" if command else "")

@@ -406,7 +406,7 @@ def _shared_store(repository: Repository) -> Iterator[Point]:
         yield Point("shared store", "warning", str(error), advice)
         return
     store.probe()
-    if told := store.told():
+    if told := store.take_remarks():
         yield Point("shared store", "warning", told[0], advice)
     else:
         yield Point("shared store", "ok", gate.store_url)

@@ -42,7 +42,7 @@ from vibe_gate.faces.cli.run import (
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn, message_blocks
-from vibe_gate.store import captured
+from vibe_gate.store.captured_heads import CapturedHead
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
 
@@ -173,7 +173,7 @@ def _list(as_json: bool) -> int:
     return emit_result(document, lines or ["No sessions yet."], as_json=as_json)
 
 
-def _captured(sessions: Sessions, text: str) -> captured.CapturedHead | None:
+def _captured(sessions: Sessions, text: str) -> CapturedHead | None:
     """The captured session that is meant, if no session of our own agents is. UsageError: several.
     GateError.
     """
@@ -219,7 +219,7 @@ def _show(arguments: SessionArguments) -> int:
     return emit_result(document, lines, as_json=arguments.as_json)
 
 
-def _show_captured(head: captured.CapturedHead, *, as_json: bool) -> int:
+def _show_captured(head: CapturedHead, *, as_json: bool) -> int:
     sessions = CapturedSessions()
     turns = sessions.turns(head)
     lines = sessions.lines(head, turns)

@@ -109,7 +109,7 @@ def push_runs(runs: StoredRuns, entries: Sequence[RunEntry] | None) -> PushedRun
         upload = _upload_runs(runs, entries or _evidence(runs), store)
         store.patient()
         answers, waiting = _push_state(repository, store)
-    problems = [*upload.faults, *_withheld_remark(upload.withheld_ids), *store.told()]
+    problems = [*upload.faults, *_withheld_remark(upload.withheld_ids), *store.take_remarks()]
     is_sound = not upload.faults
     return PushedRuns(store.url, tuple(upload.runs), answers, waiting, tuple(problems), is_sound)
 
@@ -138,7 +138,7 @@ class _Upload(Struct, frozen=True):
 
 def _upload_runs(runs: StoredRuns, entries: Sequence[RunEntry], store: SharedStore) -> _Upload:
     shared = store.runs(runs.root, runs.bundles.provenance)
-    shared_places = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
+    shared_places = {run.entry.place for run in shared.list_runs() if run.entry.state == "sealed"}
     upload = _Upload([], [], [])
     for entry in entries:
         if not runs.bundles.may_leave(entry):
