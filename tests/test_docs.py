@@ -36,7 +36,7 @@ from wire import answering
 from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.command import parser as parser_of
 from vibe_gate.faces.cli.help import COMMANDS
-from vibe_gate.gate.loading import mistakes
+from vibe_gate.gate.loading import find_mistakes
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
@@ -244,7 +244,7 @@ def configuration(text: str) -> None:
 
 
 def toml(text: str) -> None:
-    assert mistakes(text_tree(SUPPORT | definition(text))) == []
+    assert find_mistakes(text_tree(SUPPORT | definition(text))) == []
 
 
 READERS = {"toml": toml, "python": python, "yaml": configuration, "json": json.loads}

@@ -15,10 +15,10 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.tables import keys_of
 from vibe_gate.domain.workflow import StageRule
 from vibe_gate.errors import DefinitionError, UsageError
-from vibe_gate.gate.advice import warnings
+from vibe_gate.gate.advice import find_warnings
 from vibe_gate.gate.chosen import agent_named, workflow_named
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import built_in_gate, load_gate, mistakes
+from vibe_gate.gate.loading import built_in_gate, find_mistakes, load_gate
 from vibe_gate.gate.schema import json_schema
 
 CASES = Path(__file__).parents[1] / "gates"
@@ -115,9 +115,9 @@ def test_a_rubric_that_only_a_workflow_names_is_no_oddity() -> None:
         flow=b'schema = 1\nid = "flow"\n[[stage]]\nid = "a"\nrubrics = ["quality"]\n',
     )
     files[".vibe-gate/rubrics/quality.toml"] = rubric
-    assert warnings(files, []) == []
+    assert find_warnings(files, []) == []
     del files[".vibe-gate/workflows/flow.toml"]
-    assert [warning.message for warning in warnings(files, [])] == [
+    assert [warning.message for warning in find_warnings(files, [])] == [
         "no change is reviewed against this rubric"
     ]
 
@@ -164,7 +164,7 @@ STAGE = b'[[stage]]\nid = "s%d"\nagent = "nobody%d"\nneeds = ["x%d"]\nwhen = "y%
 )
 def test_a_flood_is_told_in_seconds_and_cut(files: dict[str, bytes]) -> None:
     began = time.monotonic()
-    assert 1 <= len(mistakes(tree(gate=b"schema = 1\n", fixer=FIXER, **files))) <= 52
+    assert 1 <= len(find_mistakes(tree(gate=b"schema = 1\n", fixer=FIXER, **files))) <= 52
     assert time.monotonic() - began < 30
 
 
@@ -172,7 +172,7 @@ def test_a_flood_is_told_in_seconds_and_cut(files: dict[str, bytes]) -> None:
 def test_a_stage_with_any_wrong_value_is_a_mistake_and_no_more(value: str) -> None:
     for key in keys_of(StageRule):
         flow = f'schema = 1\nid = "flow"\n[[stage]]\n{key} = {value}\n'
-        assert mistakes(tree(gate=b"schema = 1\n", flow=flow.encode()))
+        assert find_mistakes(tree(gate=b"schema = 1\n", flow=flow.encode()))
 
 
 def test_schemas_for_editors_know_agents_and_workflows() -> None:

@@ -11,7 +11,7 @@ from text_tree import text_tree
 
 from vibe_gate.domain.calibration import Baseline, CriterionBaseline
 from vibe_gate.errors import UsageError
-from vibe_gate.gate.loading import FolderFiles, load_gate, mistakes
+from vibe_gate.gate.loading import FolderFiles, find_mistakes, load_gate
 from vibe_gate.gate.writing import baseline_toml, write_baseline
 
 RUBRIC = (
@@ -63,7 +63,7 @@ def test_every_mistake_in_a_baseline_is_named_at_its_line() -> None:
             "baseline/z.toml": "a",
         }
     )
-    found = [str(mistake).partition("baseline/")[2] for mistake in mistakes(tree)]
+    found = [str(mistake).partition("baseline/")[2] for mistake in find_mistakes(tree)]
     assert found == [
         'quality.toml:4: digest: must be a sha-256 in hexadecimal, not "5f"',
         'quality.toml:12: criterion[0].clean (id "a"): must be at least 0, not -1',
@@ -86,7 +86,7 @@ def test_what_a_baseline_says_can_be_shown_and_paid_for() -> None:
     wrong = wrong.replace("template = 7", "template = 99999999")
     found = [
         str(mistake).partition(".toml:")[2]
-        for mistake in mistakes(text_tree({"baseline/quality.toml": wrong}))
+        for mistake in find_mistakes(text_tree({"baseline/quality.toml": wrong}))
     ]
     assert [one.partition(" (id")[0].partition(", not")[0] for one in found] == [
         r'5: model: "m\033[31m\342\200\256" is not the name of a language model',

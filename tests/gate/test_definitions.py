@@ -25,10 +25,15 @@ from vibe_gate.domain.workflow import WorkflowFile
 from vibe_gate.errors import DefinitionError
 from vibe_gate.faces.cli.definitions import CHECKS_PATH, STARTERS
 from vibe_gate.faces.cli.tools import OWN, TOOLS
-from vibe_gate.gate.advice import warnings
+from vibe_gate.gate.advice import find_warnings
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import FolderFiles, built_in_gate, definition_files, load_gate
-from vibe_gate.gate.loading import mistakes as mistakes_of
+from vibe_gate.gate.loading import (
+    FolderFiles,
+    built_in_gate,
+    definition_files,
+    find_mistakes,
+    load_gate,
+)
 from vibe_gate.gate.source import DefinitionTree
 from vibe_gate.gate.toml_lines import line_of
 
@@ -57,7 +62,7 @@ JARGON = (
 
 
 def mistakes(tree: DefinitionTree) -> list[str]:
-    return [str(mistake) for mistake in mistakes_of(tree)]
+    return [str(mistake) for mistake in find_mistakes(tree)]
 
 
 def models(model: type = GateFile) -> set[type]:
@@ -389,10 +394,12 @@ def test_defaults_shown_in_the_gate_starter_are_the_defaults() -> None:
 def test_a_question_that_must_be_proven_where_no_test_is_run_is_an_oddity() -> None:
     asked = 'schema = 1\nid = "q"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\nproof = "required"\n'
     gate = 'schema = 1\nrubrics = ["q"]\n'
-    [odd] = warnings(text_tree({"gate.toml": gate, "rubrics/q.toml": asked}), [])
+    [odd] = find_warnings(text_tree({"gate.toml": gate, "rubrics/q.toml": asked}), [])
     assert (odd.key, odd.message) == ("criterion[0].proof", "blocks nothing: no test is run")
     assert (
-        warnings(text_tree({"gate.toml": f"{gate}[counterexample]\n", "rubrics/q.toml": asked}), [])
+        find_warnings(
+            text_tree({"gate.toml": f"{gate}[counterexample]\n", "rubrics/q.toml": asked}), []
+        )
         == []
     )
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from vibe_gate.domain.provenance import Record
-from vibe_gate.gate.authorship import Hints
+from vibe_gate.gate.authorship import RecordedHints
 from vibe_gate.receipts.let_through import let_through
 
 SEEN = Record(
@@ -97,11 +97,11 @@ RECORDED = f"commit c: recorded: {ENV}"
     ],
 )
 def test_hints_are_those_recorded_of_the_commit_of_what_it_was_and_of_its_tree(changes, found):
-    hints = Hints(replace(SEEN, **change) for change in changes)
+    hints = RecordedHints(replace(SEEN, **change) for change in changes)
     assert hints.of("c", "t") == found
 
 
 def test_a_hint_that_is_seen_anyway_is_not_told_as_a_recorded_one():
-    hints = Hints([replace(SEEN, hints=(ENV, "this commit: trailer Assisted-by: x"))])
+    hints = RecordedHints([replace(SEEN, hints=(ENV, "this commit: trailer Assisted-by: x"))])
     assert hints.of("", "t", (ENV,)) == ("this commit: trailer Assisted-by: x",)
     assert hints.of("c", "t", (ENV, "commit c: trailer Assisted-by: x")) == ()

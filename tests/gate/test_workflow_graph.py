@@ -8,7 +8,7 @@ import pytest
 from msgspec import convert
 
 from vibe_gate.domain.workflow import StageRule
-from vibe_gate.gate.graph import problems
+from vibe_gate.gate.graph import find_stage_problems
 
 
 def stage(
@@ -30,7 +30,7 @@ def gate(name: str = "gate", needs: str = "", when: str = "") -> StageRule:
 
 
 def said(*stages: StageRule | None) -> list[str]:
-    found = problems(stages, {"writer": True, "reader": False})
+    found = find_stage_problems(stages, {"writer": True, "reader": False})
     return [f"{stages[one.location[0]].id}{one.location[1:] or ''}: {one.what}" for one in found]  # type: ignore
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.gate import POLICY_BLOCK, POLICY_WARN
-from vibe_gate.domain.tables import quoted, suggestion
+from vibe_gate.domain.tables import Location, quoted, suggestion
 from vibe_gate.gate import loading
-from vibe_gate.gate.source import DefinitionTree, Mistake, Source
+from vibe_gate.gate.source import DefinitionTree, Mistake, Source, stem
 
 _GLOBS = (
     ("scope", None, "paths", None),
@@ -24,21 +24,24 @@ be.
 """
 
 
-def warnings(tree: DefinitionTree, mistakes: Sequence[Mistake]) -> list[Mistake]:
+def find_warnings(tree: DefinitionTree, mistakes: Sequence[Mistake]) -> list[Mistake]:
     """What is odd about the tree's definitions; nothing about a key that has one of the
     `mistakes`.
     """
     sources = loading.definition_files(tree)
     files = tree.list("") + tree.links("") if sources else []
-    wrong = {(mistake.file, mistake.key) for mistake in mistakes}
-    odd = list(_unread(tree))
+    wrong_keys = {(mistake.file, mistake.key) for mistake in mistakes}
+    warnings = list(_unread(tree))
     # While a file cannot be read, or a name in it is wrong, what no other file has may be there.
     if not mistakes:
-        odd += [*_unused(sources), *_unknown_criteria(sources), *_unprovable(sources)]
+        warnings += _unused(sources)
+        warnings += _unknown_criteria(sources)
+        warnings += _unprovable(sources)
     for source in sources:
-        odd += [*_unmatched(source, files), *_unsplit(source)]
-    odd = [warning for warning in odd if (warning.file, warning.key) not in wrong]
-    return sorted(odd, key=lambda warning: (warning.file, warning.line))
+        warnings += _unmatched(source, files)
+        warnings += _unsplit(source)
+    warnings = [warning for warning in warnings if (warning.file, warning.key) not in wrong_keys]
+    return sorted(warnings, key=lambda warning: (warning.file, warning.line))
 
 
 _READ_FILES = ("gate.toml", "suppressions.toml", "allowed_signers")
@@ -65,40 +68,44 @@ def _unread(tree: DefinitionTree) -> Iterator[Mistake]:
     """Files of `.vibe-gate/` that no part of the gate reads, such as gate.yaml or a folder that is
     misspelt.
     """
-    below = tree.list(loading.FOLDER)
+    all_paths = tree.list(loading.FOLDER)
     prompts = set(_prompt_files(loading.definition_files(tree)))
     # A workflow in Python may read files of its own.
-    has_code = any(path.startswith(loading.WORKFLOWS) and path.endswith(".py") for path in below)
+    has_code = any(
+        path.startswith(loading.WORKFLOWS) and path.endswith(".py") for path in all_paths
+    )
     unread_folders = set()
-    for path in below:
-        folder, slash, _ = path.removeprefix(f"{loading.FOLDER}/").partition("/")
+    for path in all_paths:
         if path in prompts or path.rpartition("/")[2] in _ANYWHERE:
             continue
-        endings = _READ_FOLDERS.get(folder)
+        folder, slash, _ = path.removeprefix(f"{loading.FOLDER}/").partition("/")
         if not slash:
-            if folder not in _READ_FILES and not folder.endswith(
-                ".toml"
-            ):  # a stray TOML file is a mistake
+            # A stray TOML file is a mistake.
+            if folder not in _READ_FILES and not folder.endswith(".toml"):
                 yield _unread_path(path, folder, _READ_FILES)
-        elif endings is None:
+            continue
+        endings = _READ_FOLDERS.get(folder)
+        if endings is None:
             is_misspelt = nearest(folder, list(_READ_FOLDERS)) is not None
             if not path.endswith(".toml") and (is_misspelt or not has_code):
                 unread_folders.add(folder)
         elif endings and not path.endswith((".toml", *endings)):
             expected = " or ".join(endings)
-            what = f"nothing reads this file; those of {folder}/ end with {expected}"
-            yield Mistake(paths.quote(path), 1, "", what)
+            message = f"nothing reads this file; those of {folder}/ end with {expected}"
+            yield Mistake(paths.quote(path), 1, "", message)
     for folder in sorted(unread_folders):
         yield _unread_path(f"{loading.FOLDER}/{folder}/", folder, tuple(_READ_FOLDERS))
 
 
 def _prompt_files(sources: Sequence[Source]) -> Iterator[str]:
+    """The files that stages name, from the root, and from where they may be meant to stand."""
     for source in sources:
-        for place in (("stage", None, "prompt_file"), ("stage", None, "images", None)):
-            for _, value in source.values(*place):
-                yield str(value)
-                yield f"{loading.FOLDER}/{value}"
-                yield f"{loading.WORKFLOWS}{value}"
+        names = source.values("stage", None, "prompt_file")
+        names += source.values("stage", None, "images", None)
+        for _, name in names:
+            yield str(name)
+            yield f"{loading.FOLDER}/{name}"
+            yield f"{loading.WORKFLOWS}{name}"
 
 
 def _unread_path(path: str, name: str, read_names: Sequence[str]) -> Mistake:
@@ -113,8 +120,13 @@ def _unread_path(path: str, name: str, read_names: Sequence[str]) -> Mistake:
 
 
 def _unmatched(source: Source, files: Sequence[str]) -> Iterator[Mistake]:
-    # A list of one's own repeats the default globs, and a repository need not have such files.
-    for location, glob in (item for path in _GLOBS for item in source.values(*path)):
+    """Globs that match no file. A list of one's own repeats the default globs, and a repository
+    need not have such files.
+    """
+    globs: list[tuple[Location, object]] = []
+    for key_path in _GLOBS:
+        globs += source.values(*key_path)
+    for location, glob in globs:
         if not isinstance(glob, str) or glob in POLICY_BLOCK + POLICY_WARN:
             continue
         if not any(paths.matches(file, (glob,)) for file in files):
@@ -122,55 +134,59 @@ def _unmatched(source: Source, files: Sequence[str]) -> Iterator[Mistake]:
 
 
 def _unsplit(source: Source) -> Iterator[Mistake]:
+    """Commands whose program and arguments are one text."""
     for location, command in source.values("criterion", None, "command"):
-        if (
-            isinstance(command, list)
-            and len(command) == 1
-            and len(words := str(command[0]).split()) > 1
-        ):
-            told = ", ".join(map(quoted, words))
-            yield source.mistake(
-                location, f"is one program with spaces in its name\nwrite [{told}]"
-            )
+        if not isinstance(command, list) or len(command) != 1:
+            continue
+        words = str(command[0]).split()
+        if len(words) > 1:
+            quoted_words = ", ".join(map(quoted, words))
+            problem = f"is one program with spaces in its name\nwrite [{quoted_words}]"
+            yield source.mistake(location, problem)
 
 
 def _unknown_criteria(sources: Sequence[Source]) -> Iterator[Mistake]:
-    known = {
-        "policy",
-        *(str(name) for source in sources for _, name in source.values("criterion", None, "id")),
-    }
+    """Suppressions of criteria that no rubric has."""
+    criterion_ids = {"policy"} | _names_at(sources, ("criterion", None, "id"))
     for source in sources:
         for location, name in source.values("suppression", None, "criterion"):
-            if isinstance(name, str) and name not in known:
-                advice = suggestion(name, sorted(known), "criteria")
+            if isinstance(name, str) and name not in criterion_ids:
+                advice = suggestion(name, sorted(criterion_ids), "criteria")
                 yield source.mistake(location, f"no rubric has this criterion\n{advice}")
 
 
+def _names_at(sources: Sequence[Source], *key_paths: tuple[str | None, ...]) -> set[str]:
+    """The names that stand at these paths of keys, in any of the files."""
+    names: set[str] = set()
+    for source in sources:
+        for key_path in key_paths:
+            names.update(str(name) for _, name in source.values(*key_path))
+    return names
+
+
 def _unprovable(sources: Sequence[Source]) -> Iterator[Mistake]:
-    if any(
-        source.path == loading.GATE_PATH and "counterexample" in source.tables for source in sources
-    ):
-        return
+    """Criteria that ask for a proof while no test is run."""
+    for source in sources:
+        if source.path == loading.GATE_PATH and "counterexample" in source.tables:
+            return
+    problem = f"blocks nothing: no test is run\nadd [counterexample] to {loading.GATE_PATH}"
     for source in sources:
         for location, _ in source.values("criterion", None, "proof"):
-            yield source.mistake(
-                location,
-                f"blocks nothing: no test is run\nadd [counterexample] to {loading.GATE_PATH}",
-            )
+            yield source.mistake(location, problem)
 
 
 def _unused(sources: Sequence[Source]) -> Iterator[Mistake]:
-    stages = (("stage", None, "rubrics", None), ("stage", None, "until", "rubrics", None))
-    places = (("rubrics", None), ("scope", None, "rubrics", None), *stages)
-    named = {
-        str(name) for source in sources for place in places for _, name in source.values(*place)
-    }
-    if any(source.path == loading.GATE_PATH for source in sources):
-        for source in sources:
-            if (
-                source.path.startswith(loading.RUBRICS)
-                and source.path[len(loading.RUBRICS) : -5] not in named
-            ):
-                yield source.mistake(
-                    (), f"no change is reviewed against this rubric\nname it in {loading.GATE_PATH}"
-                )
+    """Rubrics that neither gate.toml nor a workflow names. Without gate.toml all are used."""
+    if not any(source.path == loading.GATE_PATH for source in sources):
+        return
+    used_names = _names_at(
+        sources,
+        ("rubrics", None),
+        ("scope", None, "rubrics", None),
+        ("stage", None, "rubrics", None),
+        ("stage", None, "until", "rubrics", None),
+    )
+    problem = f"no change is reviewed against this rubric\nname it in {loading.GATE_PATH}"
+    for source in sources:
+        if source.path.startswith(loading.RUBRICS) and stem(source.path) not in used_names:
+            yield source.mistake((), problem)

@@ -20,9 +20,9 @@ from vibe_gate.gate.source import (
     check_id,
     digest_of,
     is_identifier,
+    read_model,
     read_text,
     stem,
-    validated,
 )
 
 AGENTS = ".vibe-gate/agents/"
@@ -54,7 +54,7 @@ _COMMENT = expression(r"(?:^|[ \t])#.*")
 
 def read_agent(source: Source, servers: Sequence[str], found: Found) -> Agent | None:
     """The agent of a TOML file; `servers` are the names of `[mcp.NAME]` in gate.toml."""
-    agent = validated(
+    agent = read_model(
         Agent,
         {key: value for key, value in source.tables.items() if key != "mcp"},
         (),
@@ -108,7 +108,7 @@ def read_claude_agent(path: str, raw: bytes, found: Found) -> Agent | None:
         elif key in HONOURED and (name, value) != ("model", "inherit"):
             tables[name] = _typed(name, value)
     source = Source(path, text, tables, digest_of(raw), written)
-    agent = validated(Agent, tables, (), source, own)
+    agent = read_model(Agent, tables, (), source, own)
     check_id(source, own)
     found += sorted(own, key=lambda mistake: mistake.line)[:MISTAKES_SHOWN]
     return None if own else agent

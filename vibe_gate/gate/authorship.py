@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from itertools import chain
 
 from vibe_gate.domain.agent_trace import OWN
 from vibe_gate.domain.change import Change, FileDiff
@@ -27,13 +26,7 @@ from vibe_gate.store.clone_state import CloneState
 
 
 class Authorship:
-    """The witnesses of one repository, read once for as many changes as are asked about.
-
-    `agents`: the variables of the environment that tell that an agent runs this, each with its
-    name.
-    `now`: what sessions wrote until then is looked for first; None if a review has just done so,
-    with `unread` why not all of it could be read.
-    """
+    """The witnesses of one repository, read once for as many changes as are asked about."""
 
     def __init__(
         self,
@@ -43,57 +36,74 @@ class Authorship:
         now: datetime | None = None,
         unread: str = "",
     ) -> None:
+        """Read the witnesses.
+
+        Args:
+            repository: The changes'.
+            agents: The variables of the environment that tell that an agent runs this, each with
+                its name.
+            state: The clone's.
+            now: What sessions wrote until then is looked for first; None if a review has just done
+                so.
+            unread: Why not all of that could be read, if a review has just done so.
+        """
         self._repository = repository
         self._traces = Traces(repository)
         self._agents = agents
-        self._records = state.hook_records
+        self._hook_records = state.hook_records
         self._unread = unread if now is None else captures.note_written(state, now)
-        self._written = state.captured_blobs.sessions_by_blob()
+        self._sessions_by_blob = state.captured_blobs.sessions_by_blob()
 
     @cached_property
     def records(self) -> list[Record]:
         """Every record of the hooks, oldest first."""
-        return self._records.all()
+        return self._hook_records.all()
 
     @cached_property
-    def _hints(self) -> Hints:
-        return Hints(self.records)
+    def _recorded_hints(self) -> RecordedHints:
+        return RecordedHints(self.records)
 
     def earlier(self, commit: str) -> list[str]:
         """The commit, and those that it was rewritten from, by the records, the latest first."""
-        return self._hints.earlier(commit)
+        return self._recorded_hints.earlier(commit)
 
     def of(self, change: Change, commits: Sequence[Commit]) -> AgentAuthored:
         """Today's signs, then those that hooks recorded; `commits` are the change's, or the one
         about to be made.
         """
-        captured = written_hints(change.files, self._written)
+        written = [*written_hints(change.files, self._sessions_by_blob)]
         traced = self._traces.hints(change, commits)
-        if captured:  # our own records say the same of the same sessions
+        if written:  # our own records say the same of the same sessions
             traced = tuple(hint for hint in traced if not _OWN_TRACE.search(hint))
-        written = (*captured, *traced, *filter(None, [self._unread]))
+        written += traced
+        if self._unread:
+            written.append(self._unread)
         agents = {} if change.head_commit else self._agents
         hints = agent_hints(agents, commits, written)
-        every = tuple(dict.fromkeys((*hints, *self._recorded(change, commits, hints))))
-        return AgentAuthored(decision=bool(every), hints=every)
+        recorded = self._hints_recorded_for(change, commits, hints)
+        all_hints = tuple(dict.fromkeys((*hints, *recorded)))
+        return AgentAuthored(decision=bool(all_hints), hints=all_hints)
 
     def signs_of(self, commit: Commit) -> tuple[str, ...]:
         """The signs of an agent at one commit, without what captured sessions wrote: those tell
         their own lines.
         """
         hints = agent_hints({}, [commit])
-        recorded = self._hints.of(commit.id, self._repository.tree_of(commit.id), hints)
+        tree = self._repository.tree_of(commit.id)
+        recorded = self._recorded_hints.of(commit.id, tree, hints)
         return tuple(hint for hint in (*hints, *recorded) if not _WROTE.search(hint))
 
-    def _recorded(
-        self, change: Change, commits: Sequence[Commit], seen: tuple[str, ...]
+    def _hints_recorded_for(
+        self, change: Change, commits: Sequence[Commit], known_hints: tuple[str, ...]
     ) -> tuple[str, ...]:
         if not change.head_commit:
-            return Hints(self._records.about(change.after)).of("", change.after, seen)
-        found = (
-            self._hints.of(made.id, self._repository.tree(made.id).id, seen) for made in commits
-        )
-        return tuple(hint for some in found for hint in some)
+            records = self._hook_records.about(change.after)
+            return RecordedHints(records).of("", change.after, known_hints)
+        hints: list[str] = []
+        for commit in commits:
+            tree = self._repository.tree(commit.id).id
+            hints += self._recorded_hints.of(commit.id, tree, known_hints)
+        return tuple(hints)
 
 
 def agent_behind(agents: Mapping[str, str], emails: Iterable[str]) -> str:
@@ -102,28 +112,31 @@ def agent_behind(agents: Mapping[str, str], emails: Iterable[str]) -> str:
 
     `agents`: the variables that tell of an agent, each with its name.
     """
-    variables = (f"{name} is set, so {agent} runs this" for name, agent in agents.items())
-    addresses = (
-        f"{one} is {agent}"
-        for one in emails
-        for pattern, agent in AGENT_ADDRESSES
-        if pattern.search(one)
-    )
-    return next(chain(variables, addresses), "")
+    for name, agent in agents.items():
+        return f"{name} is set, so {agent} runs this"
+    for email in emails:
+        for pattern, agent in AGENT_ADDRESSES:
+            if pattern.search(email):
+                return f"{email} is {agent}"
+    return ""
 
 
-def writers(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> Counter[str]:
+def count_writers(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> Counter[str]:
     """The captured sessions whose blobs (by id) the change brings, and of how many files each."""
-    return Counter(blobs[file.brought_blob] for file in files if file.brought_blob in blobs)
+    counts: Counter[str] = Counter()
+    for file in files:
+        if file.brought_blob in blobs:
+            counts[blobs[file.brought_blob]] += 1
+    return counts
 
 
 def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[str, ...]:
-    """What captured sessions say about the files: a hint for each of the `writers`."""
-    counts = writers(files, blobs)
-    of = f"of {len(files)} files" if len(files) != 1 else "of 1 file"
-    return tuple(
-        f"{captures.session_title(name)} wrote {count} {of}" for name, count in counts.items()
-    )
+    """What captured sessions say about the files: a hint for each that wrote some."""
+    all_files = f"{len(files)} files" if len(files) != 1 else "1 file"
+    hints = []
+    for session, count in count_writers(files, blobs).items():
+        hints.append(f"{captures.session_title(session)} wrote {count} of {all_files}")
+    return tuple(hints)
 
 
 _WROTE = expression(r" session \S+ wrote \d+ of | an Agent Trace record of ")
@@ -135,60 +148,68 @@ MAX_HINTS = 20
 """Recorded hints that are told of one commit: one is enough to be strict."""
 
 
-class Hints:
+class RecordedHints:
     """What hooks wrote down about who made a commit, or a tree that became one.
 
     A later review cannot see the environment in which a commit was made; the hooks
     did. What the review of a push recorded is left out: it speaks of a whole range.
     """
 
+    _by_object: dict[str, list[str]]
+    """By the id of a commit or tree."""
+
+    _earlier: dict[str, set[str]]
+    """By commit, those that it was rewritten from."""
+
     def __init__(self, records: Iterable[Record]) -> None:
-        self._by_object: dict[str, list[str]] = {}
-        self._before: dict[str, set[str]] = {}
+        self._by_object = {}
+        self._earlier = {}
         for record in records:
             if record.kind == "rewritten":
-                self._before.setdefault(record.commit, set()).add(record.old)
-            elif record.stage != "pre-push" and record.hints:
-                for name in filter(None, {record.commit, record.tree}):
-                    self._by_object.setdefault(name, []).extend(record.hints)
+                self._earlier.setdefault(record.commit, set()).add(record.old)
+            elif record.stage != "pre-push":
+                for object_id in filter(None, {record.commit, record.tree}):
+                    self._by_object.setdefault(object_id, []).extend(record.hints)
 
     def earlier(self, commit: str) -> list[str]:
         """The commit (not ""), and those that it was rewritten from, the latest first."""
-        names: dict[str, None] = {}
+        commits: dict[str, None] = {}
         waiting = [commit]
         while waiting:
-            name = waiting.pop()
-            if name and name not in names:
-                names[name] = None
-                waiting += sorted(self._before.get(name, ()))
-        return [*names]
+            next_commit = waiting.pop()
+            if next_commit and next_commit not in commits:
+                commits[next_commit] = None
+                waiting += sorted(self._earlier.get(next_commit, ()))
+        return [*commits]
 
-    def of(self, commit: str, tree: str, known: Container[str] = ()) -> tuple[str, ...]:
+    def of(self, commit: str, tree: str, known_hints: Container[str] = ()) -> tuple[str, ...]:
         """The hints about a commit ("": one that is about to be made), those it was rewritten from,
         and its tree.
 
-        What is `known` already is left out.
+        What is known already is left out.
         """
-        names = {tree, *self.earlier(commit)}
+        object_ids = {tree, *self.earlier(commit)}
         # A hook that reviewed a range recorded what other commits say, too.
-        own_names = tuple(f"commit {name[:12]}: " for name in names)
-        own = f"commit {commit[:12]}" if commit else "this commit"
-        found = [
-            hint
-            for name in sorted(names)
-            for hint in self._by_object.get(name, ())
-            if not hint.startswith("commit ") or hint.startswith(own_names)
-        ]
-        said = dict.fromkeys(_of_commit(own, hint) for hint in found if hint not in known)
-        return tuple(hint for hint in said if hint not in known)[:MAX_HINTS]
+        own_prefixes = tuple(f"commit {object_id[:12]}: " for object_id in object_ids)
+        commit_title = f"commit {commit[:12]}" if commit else "this commit"
+        hints: dict[str, None] = {}
+        for object_id in sorted(object_ids):
+            for hint in self._by_object.get(object_id, ()):
+                is_of_other = hint.startswith("commit ") and not hint.startswith(own_prefixes)
+                if is_of_other or hint in known_hints:
+                    continue
+                later_hint = _reword_hint(commit_title, hint)
+                if later_hint not in known_hints:
+                    hints[later_hint] = None
+        return tuple(hints)[:MAX_HINTS]
 
 
-def _of_commit(own: str, hint: str) -> str:
+def _reword_hint(commit_title: str, hint: str) -> str:
     """The hint as it reads later: of the commit by its name, as `agent_hints` words it, or as what
     a hook recorded.
     """
     if hint.startswith("commit "):
         return hint
     if hint.startswith("this commit: "):
-        return f"{own}: {hint.removeprefix('this commit: ')}"
-    return f"{own}: recorded: {hint}"
+        return f"{commit_title}: {hint.removeprefix('this commit: ')}"
+    return f"{commit_title}: recorded: {hint}"

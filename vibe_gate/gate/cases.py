@@ -27,9 +27,9 @@ from vibe_gate.gate.source import (
     Mistake,
     Source,
     is_identifier,
-    missing,
+    no_definition,
+    read_model,
     read_toml,
-    validated,
 )
 
 SIDES = ("before", "after")
@@ -114,7 +114,7 @@ def read_cases(tree: DefinitionTree, rubrics: Iterable[Rubric]) -> tuple[list[Ca
             source = read_toml(f"{folder}/case.toml", tree.read(f"{folder}/case.toml") or b"")
             if isinstance(source, Mistake):
                 own.append(source)
-            elif file := validated(CaseFile, source.tables, (), source, own):
+            elif file := read_model(CaseFile, source.tables, (), source, own):
                 own += _unclear(source, file, entries)
                 own += _unknown(source, file, known, tree)
                 cases.append(Case(name, folder, file))
@@ -192,4 +192,4 @@ def _unknown(
                 what = f"rubric {quoted(file.rubric)} has no such criterion\n{suggestion(name, ids, 'its criteria')}"
                 yield source.mistake(("expect", name), what)
     elif tree.read(f".vibe-gate/rubrics/{file.rubric}.toml") is None:
-        yield source.mistake(("rubric",), missing("rubric", file.rubric, list(known)))
+        yield source.mistake(("rubric",), no_definition("rubric", file.rubric, list(known)))

@@ -23,17 +23,15 @@ def effective_toml(gate: Gate) -> str:
     `budget.per_day_usd`) is left out, as TOML has no null.
     """
     tables: dict[str, Any] = without_none(plain(gate.file))
-    tables["hooks"] = {
-        name: plain(gate.file.hooks.get(name, HookRule())) for name in get_args(HookName)
-    }
-    tables["rubric"] = {
-        rubric.id: _rubric(rubric, gate.file.model.default) for rubric in gate.rubrics
-    }
+    tables["hooks"] = {}
+    for name in get_args(HookName):
+        tables["hooks"][name] = plain(gate.file.hooks.get(name, HookRule()))
+    default_model = gate.file.model.default
+    tables["rubric"] = {rubric.id: _rubric(rubric, default_model) for rubric in gate.rubrics}
     tables["agents"] = {agent.id: _agent(agent, gate) for agent in gate.agents}
     tables["workflows"] = {workflow.id: _workflow(workflow) for workflow in gate.workflows}
-    return _header(gate) + _visible(
-        tomli_w.dumps({key: value for key, value in tables.items() if value != {}})
-    )
+    filled_tables = {key: value for key, value in tables.items() if value != {}}
+    return _header(gate) + _visible(tomli_w.dumps(filled_tables))
 
 
 def _agent(agent: Agent, gate: Gate) -> dict[str, Any]:
@@ -56,9 +54,12 @@ def _workflow(workflow: WorkflowDefinition) -> dict[str, Any]:
 
 
 def _rubric(rubric: Rubric, default_model: str) -> dict[str, Any]:
-    tables: dict[str, Any] = without_none(plain(rubric))
-    own = {} if rubric.models else {"model": default_model}
-    return own | tables | {"criterion": [_criterion(criterion) for criterion in rubric.criterion]}
+    tables: dict[str, Any] = {}
+    if not rubric.models:
+        tables["model"] = default_model
+    tables |= without_none(plain(rubric))
+    tables["criterion"] = [_criterion(criterion) for criterion in rubric.criterion]
+    return tables
 
 
 def _criterion(criterion: Criterion) -> dict[str, Any]:
@@ -73,8 +74,10 @@ def _criterion(criterion: Criterion) -> dict[str, Any]:
 
 def _header(gate: Gate) -> str:
     lines = [_provenance(gate)]
-    lines += [f"sha-256 {digest} {paths.quote(path)}" for path, digest in gate.digests]
-    lines += [f"Not used: {reason}" for _, reason in gate.refused]
+    for path, digest in gate.digests:
+        lines.append(f"sha-256 {digest} {paths.quote(path)}")
+    for _, reason in gate.refused:
+        lines.append(f"Not used: {reason}")
     return "".join(f"# {line}\n" for line in lines) + "\n"
 
 
@@ -98,6 +101,10 @@ def _visible(text: str) -> str:
     Such characters stand only inside double-quoted strings here, so the document
     means the same as before.
     """
-    return "".join(
-        char if char == "\n" or paths.is_visible(char) else f"\\U{ord(char):08x}" for char in text
-    )
+    return "".join(_visible_char(char) for char in text)
+
+
+def _visible_char(char: str) -> str:
+    if char == "\n" or paths.is_visible(char):
+        return char
+    return f"\\U{ord(char):08x}"

@@ -21,169 +21,221 @@ Facts = frozenset[tuple[str, str]]
 ENDINGS = ("passed", "failed", "inconclusive", "error", "skipped")
 """Conditions of which a stage meets exactly one."""
 
+_CHANGES = ("changed", "unchanged", "skipped")
+"""Conditions of which a stage meets at most one."""
 
-def problems(stages: Sequence[StageRule | None], writes: Mapping[str, bool]) -> Iterator[WrongKey]:
+
+def find_stage_problems(
+    stages: Sequence[StageRule | None], writes: Mapping[str, bool]
+) -> Iterator[WrongKey]:
     """Every mistake in the stages; None stands for a stage that could not be read.
 
     `writes` says of each agent whether it can change files; one that is not in it has a mistake of
     its own.
     """
-    for at, stage in enumerate(stages):
-        for one in _alone(stage) if stage else ():
-            yield WrongKey((at, *one.location), one.what)
-    yield from _Order(stages, writes).problems()
+    for index, stage in enumerate(stages):
+        if stage is None:
+            continue
+        for problem in _problems_of(stage):
+            yield WrongKey((index, *problem.location), problem.what)
+    yield from _StageOrder(stages, writes).problems()
 
 
-def _alone(stage: StageRule) -> Iterator[WrongKey]:
+def _problems_of(stage: StageRule) -> Iterator[WrongKey]:
     """What is wrong with a stage whatever the others are."""
     if stage.agent and stage.rubrics:
-        yield WrongKey(
-            (), "has an agent and rubrics\nmake it two stages, of which one needs the other"
-        )
+        advice = "make it two stages, of which one needs the other"
+        yield WrongKey((), f"has an agent and rubrics\n{advice}")
     if not stage.agent and not stage.rubrics:
         yield WrongKey((), "needs an agent or rubrics")
-    prompts = [
-        key
-        for key in ("prompt", "prompt_file", "prompt_command")
-        if getattr(stage, key) is not None
-    ]
-    if stage.agent and len(prompts) != 1:
-        have = " and ".join(prompts) or "none"
-        yield WrongKey(
-            (),
-            f"an agent needs exactly one of prompt, prompt_file and prompt_command, and this has {have}",
-        )
-    if stage.prompt_command == ():
-        yield WrongKey(("prompt_command",), "needs at least the program's name")
-    if not stage.agent:
-        of_agents = [
-            *prompts,
-            *(key for key in ("images", "context", "until") if getattr(stage, key)),
-        ]
-        yield from (WrongKey((key,), "belongs to a stage with an agent") for key in of_agents)
+    yield from _prompt_problems(stage)
     if stage.id in stage.needs:
         yield WrongKey(("needs", stage.needs.index(stage.id)), "is this stage itself")
     if isinstance(stage.join, int) and stage.join > len(stage.needs):
         yield WrongKey(("join",), f"{stage.join} is more than needs has ({len(stage.needs)})")
 
 
-class _Order:
+def _prompt_problems(stage: StageRule) -> Iterator[WrongKey]:
+    """What is wrong with the keys that belong to a stage with an agent."""
+    prompt_keys = []
+    for key in ("prompt", "prompt_file", "prompt_command"):
+        if getattr(stage, key) is not None:
+            prompt_keys.append(key)
+    if stage.agent and len(prompt_keys) != 1:
+        present = " and ".join(prompt_keys) or "none"
+        yield WrongKey(
+            (),
+            "an agent needs exactly one of prompt, prompt_file and prompt_command, "
+            f"and this has {present}",
+        )
+    if stage.prompt_command == ():
+        yield WrongKey(("prompt_command",), "needs at least the program's name")
+    if stage.agent:
+        return
+    other_keys = [key for key in ("images", "context", "until") if getattr(stage, key)]
+    for key in (*prompt_keys, *other_keys):
+        yield WrongKey((key,), "belongs to a stage with an agent")
+
+
+class _StageOrder:
+    """The stages of a workflow, as they wait for one another."""
+
+    _indexes: dict[str, int]
+    """By stage id, its place in the file; of several of one id, the first."""
+
+    _stages: dict[str, StageRule]
+
+    _ids: list[str]
+    """In the order of the file."""
+
+    _writing: list[str]
+    """The stages whose agents can change files."""
+
+    _reading: list[str]
+    """The stages that change nothing."""
+
+    _needs: dict[str, list[str]]
+    """By stage id, the other stages of its `needs`, as far as they are there."""
+
+    _is_complete: bool
+    """Whether every stage could be read, and has an id of its own."""
+
     def __init__(self, stages: Sequence[StageRule | None], writes: Mapping[str, bool]) -> None:
-        self._at = {stage.id: at for at, stage in reversed([*enumerate(stages)]) if stage}
-        self._stages = {stage.id: stage for stage in reversed(stages) if stage}
-        self._ids = list(reversed(self._stages))
-        agents = {name: self._stages[name].agent for name in self._ids}
-        self._writing = [name for name, agent in agents.items() if agent and writes.get(agent)]
-        self._reading = [
-            name for name, agent in agents.items() if agent is None or writes.get(agent) is False
-        ]
-        self._needs = {
-            name: [one for one in stage.needs if one in self._stages and one != name]
-            for name, stage in self._stages.items()
-        }
-        self._whole = len(self._stages) == len(stages)
+        self._indexes = {}
+        self._stages = {}
+        for index, stage in enumerate(stages):
+            if stage and stage.id not in self._stages:
+                self._indexes[stage.id] = index
+                self._stages[stage.id] = stage
+        self._ids = list(self._stages)
+        self._is_complete = len(self._stages) == len(stages)
+        self._writing = []
+        self._reading = []
+        self._needs = {}
+        for name, stage in self._stages.items():
+            agent_writes = writes.get(stage.agent) if stage.agent else False
+            if agent_writes:
+                self._writing.append(name)
+            elif agent_writes is False:
+                self._reading.append(name)
+            self._needs[name] = [
+                need for need in stage.needs if need in self._stages and need != name
+            ]
 
     def problems(self) -> Iterator[WrongKey]:
-        cycles = sorted(self._cycles(), key=lambda cycle: self._at[cycle[0]])
+        """Every mistake in the order."""
+        cycles = sorted(self._cycles(), key=lambda cycle: self._indexes[cycle[0]])
         for cycle in cycles:
             chain = " needs ".join(f'"{name}"' for name in (*cycle, cycle[0]))
-            yield WrongKey((self._at[cycle[0]], "needs"), f"a cycle: {chain}")
-        before = {name: self._before(name) for name in self._ids}
-        if self._whole:  # a stage that could not be read may be the missing link
+            yield WrongKey((self._indexes[cycle[0]], "needs"), f"a cycle: {chain}")
+        before = {name: self._stages_before(name) for name in self._ids}
+        if self._is_complete:  # a stage that could not be read may be the missing link
             yield from self._not_before(before)
         facts = {name: self._facts(stage) for name, stage in self._stages.items()}
         for name in self._ids:
-            if why := self._never(facts[name]):
-                yield WrongKey((self._at[name],), f"never runs: {why}")
-        if self._whole and not cycles:
+            contradiction = self._why_never(facts[name])
+            if contradiction:
+                yield WrongKey((self._indexes[name],), f"never runs: {contradiction}")
+        if self._is_complete and not cycles:
             yield from self._meetings(before, facts)
 
     def _cycles(self) -> Iterator[list[str]]:
         """Cycles of needs, none of them through a stage of another, each from the stage that is
         written first.
         """
-        needs = dict(self._needs)
+        needs = {name: self._needs[name] for name in reversed(self._ids)}
         while True:
             try:
                 return TopologicalSorter(needs).prepare()
             except CycleError as error:
                 cycle = error.args[1][:0:-1]  # there each is needed by the next
-            first = cycle.index(min(cycle, key=self._at.__getitem__))
+            first = cycle.index(min(cycle, key=self._indexes.__getitem__))
             yield cycle[first:] + cycle[:first]
-            needs = {name: ones for name, ones in needs.items() if name not in cycle}
+            needs = {name: names for name, names in needs.items() if name not in cycle}
 
-    def _before(self, name: str) -> set[str]:
-        found: set[str] = set()
+    def _stages_before(self, name: str) -> set[str]:
+        """The stages that a stage waits for, directly or through others."""
+        before: set[str] = set()
         waiting = [*self._needs[name]]
         while waiting:
-            one = waiting.pop()
-            if one not in found:
-                found.add(one)
-                waiting += self._needs[one]
-        return found
+            need = waiting.pop()
+            if need not in before:
+                before.add(need)
+                waiting += self._needs[need]
+        return before
 
     def _not_before(self, before: dict[str, set[str]]) -> Iterator[WrongKey]:
-        for name, stage in self._stages.items():
-            asked = [("context", at, other) for at, other in enumerate(stage.context)]
-            asked += [("when", at, other) for at, (other, _) in enumerate(stage.conditions)]
-            for key, at, other in asked:
-                if other in self._stages and other not in before[name]:
-                    advice = "" if other == name else f'\nadd "{other}" to needs'
-                    yield WrongKey(
-                        (self._at[name], key, at),
-                        f'"{other}" does not come before this stage{advice}',
-                    )
+        """Stages that `context` or `when` name and that may not have run by then."""
+        for name in self._ids:
+            stage = self._stages[name]
+            named_stages = [("context", index, other) for index, other in enumerate(stage.context)]
+            for index, (other, _) in enumerate(stage.conditions):
+                named_stages.append(("when", index, other))
+            for key, index, other in named_stages:
+                if other not in self._stages or other in before[name]:
+                    continue
+                problem = f'"{other}" does not come before this stage'
+                if other != name:
+                    problem += f'\nadd "{other}" to needs'
+                yield WrongKey((self._indexes[name], key, index), problem)
 
     def _facts(self, stage: StageRule) -> Facts:
         """What is true if the stage runs: its conditions, and if it needs all of its needs, that
         the others passed.
         """
-        conditions = {
-            one
-            for one in stage.conditions
-            if one[0] in self._stages and one[1] in get_args(Condition)
-        }
-        named = {other for other, _ in stage.conditions}
-        every = stage.required == len(stage.needs)
-        passed = {(need, "passed") for need in self._needs[stage.id] if every and need not in named}
-        return frozenset(conditions | passed)
+        facts = set()
+        for name, condition in stage.conditions:
+            if name in self._stages and condition in get_args(Condition):
+                facts.add((name, condition))
+        if stage.required == len(stage.needs):
+            conditioned_stages = {name for name, _ in stage.conditions}
+            for need in self._needs[stage.id]:
+                if need not in conditioned_stages:
+                    facts.add((need, "passed"))
+        return frozenset(facts)
 
-    def _never(self, facts: Facts) -> str:
+    def _why_never(self, facts: Facts) -> str:
         """Why these facts cannot all be true, as a clause; "" if they can."""
-        impossible = (self._impossible(name, condition) for name, condition in sorted(facts))
-        return next(filter(None, impossible), "") or _contradiction(facts)
+        for name, condition in sorted(facts):
+            impossibility = self._why_impossible(name, condition)
+            if impossibility:
+                return impossibility
+        return _contradiction(facts)
 
-    def _impossible(self, name: str, condition: str) -> str:
+    def _why_impossible(self, name: str, condition: str) -> str:
         """Why a stage can never meet a condition; "" if it can."""
         stage = self._stages[name]
         if condition == "changed" and name in self._reading:
             return f'"{name}" changes nothing (its agent only reads, or it has none)'
         if condition == "failed" and stage.agent and not stage.until:
-            return f'"{name}" never fails: without until, an agent passes or ends with error or inconclusive'
+            return (
+                f'"{name}" never fails: '
+                "without until, an agent passes or ends with error or inconclusive"
+            )
         return ""
 
     def _meetings(
         self, before: Mapping[str, set[str]], facts: Mapping[str, Facts]
     ) -> Iterator[WrongKey]:
         """Pairs of writing stages, neither of which waits for the other, that may both run."""
-        for one, other in combinations(self._writing, 2):
-            apart = one in before[other] or other in before[one]
-            if not apart and not _contradiction(facts[one] | facts[other]):
-                what = f'writes, and so does "{one}": both could run at the same time'
-                advice = f'add needs = ["{one}"], or a `when` that excludes the other\'s'
-                yield WrongKey((self._at[other],), f"{what}\n{advice}")
+        for first, second in combinations(self._writing, 2):
+            if first in before[second] or second in before[first]:
+                continue
+            if _contradiction(facts[first] | facts[second]):
+                continue
+            problem = f'writes, and so does "{first}": both could run at the same time'
+            advice = f'add needs = ["{first}"], or a `when` that excludes the other\'s'
+            yield WrongKey((self._indexes[second],), f"{problem}\n{advice}")
 
 
 def _contradiction(facts: Facts) -> str:
     """Two facts of one stage that cannot both be true, as a clause; "" if there are none."""
-    by_stage: dict[str, set[str]] = {}
+    conditions_by_stage: dict[str, set[str]] = {}
     for stage, condition in sorted(facts):
-        by_stage.setdefault(stage, set()).add(condition)
-    for stage, conditions in by_stage.items():
-        ends = [one for one in ENDINGS if one in conditions]
-        if len(ends) > 1:
-            return f"it would need {stage}.{ends[0]} and {stage}.{ends[1]}"
-        states = [one for one in ("changed", "unchanged", "skipped") if one in conditions]
-        if len(states) > 1:
-            return f"it would need {stage}.{states[0]} and {stage}.{states[1]}"
+        conditions_by_stage.setdefault(stage, set()).add(condition)
+    for stage, conditions in conditions_by_stage.items():
+        for exclusive in (ENDINGS, _CHANGES):
+            matches = [condition for condition in exclusive if condition in conditions]
+            if len(matches) > 1:
+                return f"it would need {stage}.{matches[0]} and {stage}.{matches[1]}"
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -31,10 +31,10 @@ from vibe_gate.gate.source import (
     check_unique,
     digest_of,
     is_identifier,
-    missing,
+    no_definition,
+    read_model,
     read_toml,
     stem,
-    validated,
 )
 
 FOLDER = ".vibe-gate"
@@ -61,27 +61,29 @@ class FolderFiles:
     def read(self, path: str) -> bytes | None:
         """The content; None if there is no such file, or a link leads to it."""
         file = self._root / path
-        return file.read_bytes() if file.is_file() and file.resolve() == file else None
+        if not file.is_file() or file.resolve() != file:
+            return None
+        return file.read_bytes()
 
     def links(self, prefix: str, *, without: str = "") -> list[str]:
         """The links at the prefix and below it."""
-        return [path for path in self._below(prefix, without) if (self._root / path).is_symlink()]
+        all_paths = self._paths_below(prefix, without)
+        return [path for path in all_paths if (self._root / path).is_symlink()]
 
     def list(self, prefix: str, *, without: str = "") -> list[str]:
         """The paths of the regular files below the folder."""
-        return [path for path in self._below(prefix, without) if self.read(path) is not None]
+        all_paths = self._paths_below(prefix, without)
+        return [path for path in all_paths if self.read(path) is not None]
 
-    def _below(self, prefix: str, without: str) -> Iterator[str]:
+    def _paths_below(self, prefix: str, without: str) -> Sequence[str]:
+        """The paths of everything below the folder, but for the contents of `without`."""
         top = self._root / prefix
-        found = [top] if top.is_symlink() else []
+        excluded = self._root / without if without else None
+        found_paths = [top] if top.is_symlink() else []
         for folder, folders, files in os.walk(top):
-            found += [Path(folder, name) for name in (*folders, *files)]
-            folders[:] = [
-                name
-                for name in folders
-                if not without or Path(folder, name) != self._root / without
-            ]
-        yield from sorted(path.relative_to(self._root).as_posix() for path in found)
+            found_paths += [Path(folder, name) for name in (*folders, *files)]
+            folders[:] = [name for name in folders if Path(folder, name) != excluded]
+        return sorted(path.relative_to(self._root).as_posix() for path in found_paths)
 
 
 def load_gate(tree: DefinitionTree, *, revision: str, origin: Origin) -> Gate | None:
@@ -90,68 +92,73 @@ def load_gate(tree: DefinitionTree, *, revision: str, origin: Origin) -> Gate | 
     Without gate.toml every rubric applies to every change. Raises DefinitionError
     with every mistake of every file.
     """
-    read = _read(tree, revision, origin)
-    if read.mistakes:
-        raise DefinitionError(read.mistakes)
-    return read.gate if read.is_whole else None
+    definitions = _read_definitions(tree, revision, origin)
+    if definitions.mistakes:
+        raise DefinitionError(definitions.mistakes)
+    return definitions.gate if definitions.is_gate else None
 
 
-def mistakes(tree: DefinitionTree) -> list[Mistake]:
+def find_mistakes(tree: DefinitionTree) -> list[Mistake]:
     """Every mistake in the tree's definitions and labelled cases, file by file; [] when all is
     right.
 
     Those of agents in `.claude/agents` that no workflow names are among them, though load_gate lets
     them be.
     """
-    read = _read(tree, "", "trusted")
-    found = read.mistakes + read.refused
+    definitions = _read_definitions(tree, "", "trusted")
+    mistakes = definitions.mistakes + definitions.refused
     if tree.list(CASES):
-        found += read_cases(tree, read.gate.rubrics if read.is_whole else built_in_rubrics())[1]
-    return found
+        rubrics = definitions.gate.rubrics if definitions.is_gate else built_in_rubrics()
+        _, case_mistakes = read_cases(tree, rubrics)
+        mistakes += case_mistakes
+    return mistakes
 
 
 def definition_files(tree: DefinitionTree) -> list[Source]:
     """The definition files that can be read as TOML, right or not."""
-    return [read for read in _files(tree).values() if isinstance(read, Source)]
+    return [source for source in _read_files(tree).values() if isinstance(source, Source)]
 
 
-def _files(tree: DefinitionTree) -> dict[str, Source | Mistake]:
+def _read_files(tree: DefinitionTree) -> dict[str, Source | Mistake]:
     """By path, the tables of each definition file in TOML, or why there are none."""
-    listed = [path for path in tree.list(FOLDER, without=CASES) if _is_definition(path)]
-    return {path: read_toml(path, tree.read(path) or b"") for path in listed}
+    files = {}
+    for path in tree.list(FOLDER, without=CASES):
+        if _is_definition(path):
+            files[path] = read_toml(path, tree.read(path) or b"")
+    return files
 
 
 def built_in_gate(tree: DefinitionTree) -> Gate:
     """The gate for a repository without one: offline checks and a small general rubric; agents and
     workflows as in its tree. Raises DefinitionError for mistakes there.
     """
-    own = _read(tree, "", "built-in")
-    if own.mistakes:
-        raise DefinitionError(own.mistakes)
-    files = {
-        path.relative_to(BUILT_IN).as_posix(): path.read_bytes()
-        for path in sorted(BUILT_IN.rglob("*.toml"))
-    }
-    file = read(GateFile, tomllib.loads(files["gate.toml"].decode()))
-    digests = tuple((f"built-in/{name}", digest_of(raw)) for name, raw in files.items())
+    definitions = _read_definitions(tree, "", "built-in")
+    if definitions.mistakes:
+        raise DefinitionError(definitions.mistakes)
+    gate = definitions.gate
+    digests = []
+    for path in sorted(BUILT_IN.rglob("*.toml")):
+        name = path.relative_to(BUILT_IN).as_posix()
+        digests.append((f"built-in/{name}", digest_of(path.read_bytes())))
     return replace(
-        own.gate, file=file, rubrics=built_in_rubrics(), digests=digests + own.gate.digests
+        gate,
+        file=read(GateFile, tomllib.loads((BUILT_IN / "gate.toml").read_text(encoding="utf-8"))),
+        rubrics=built_in_rubrics(),
+        digests=(*digests, *gate.digests),
     )
 
 
 @cache
 def built_in_rubrics() -> tuple[Rubric, ...]:
     """Those of the built-in gate, whose digests have weights as fractions."""
-    found = (
-        read(Rubric, tomllib.loads(path.read_text()))
-        for path in sorted(BUILT_IN.glob("rubrics/*.toml"))
-    )
-    return tuple(
-        replace(
-            one, criterion=tuple(replace(each, weight=float(each.weight)) for each in one.criterion)
-        )
-        for one in found
-    )
+    rubrics = []
+    for path in sorted(BUILT_IN.glob("rubrics/*.toml")):
+        rubric = read(Rubric, tomllib.loads(path.read_text()))
+        criteria = [
+            replace(criterion, weight=float(criterion.weight)) for criterion in rubric.criterion
+        ]
+        rubrics.append(replace(rubric, criterion=tuple(criteria)))
+    return tuple(rubrics)
 
 
 OFFERED = ("asked",)
@@ -163,77 +170,113 @@ first.
 @cache
 def offered_rubric(name: str) -> Rubric:
     """The rubric of OFFERED."""
-    return read(Rubric, tomllib.loads(_offered(name).read_text()))
+    return read(Rubric, tomllib.loads(_offered_path(name).read_text()))
 
 
-def _offered(name: str) -> Path:
+def _offered_path(name: str) -> Path:
     return Path(__file__).with_name("offered") / f"{name}.toml"
 
 
-class _Read(Struct, frozen=True):
-    """What a tree says; `is_whole`: it has a gate.toml or rubrics; `refused`: what no workflow
-    needs to be right.
-    """
+class _Definitions(Struct, frozen=True):
+    """What a tree defines."""
 
     gate: Gate
-    is_whole: bool
+
+    is_gate: bool
+    """Whether the tree has a gate.toml or rubrics."""
+
     mistakes: list[Mistake]
+
     refused: list[Mistake]
+    """Those in what no workflow needs to be right."""
 
 
-def _read(tree: DefinitionTree, revision: str, origin: Origin) -> _Read:
-    wrong = list(islice(chain(_linked(tree), _misplaced(tree)), MISTAKES_SHOWN))
-    files = _files(tree)
-    names = [stem(path) for path in files if path.startswith(RUBRICS)]
-    found = {path: [read] if isinstance(read, Mistake) else [] for path, read in files.items()}
-    sources = {path: read for path, read in files.items() if isinstance(read, Source)}
-    file: GateFile | None = None
-    rubrics: list[Rubric | None] = []
+class _DefinitionFiles(Struct, frozen=True):
+    """What the TOML files of a tree define, each by itself."""
+
+    gate_file: GateFile | None = None
+
+    rubrics: tuple[Rubric, ...] = ()
+
     suppressions: SuppressionsFile | None = None
-    for path, source in sources.items():
-        if path == GATE_PATH:
-            file = _gate_file(source, [*names, *OFFERED], found[path])
-        elif path == SUPPRESSIONS:
-            suppressions = validated(SuppressionsFile, source.tables, (), source, found[path])
-        elif path.startswith(RUBRICS):
-            rubrics.append(_rubric(source, found[path]))
-    is_whole = GATE_PATH in files or bool(names)
-    taken = [name for name in OFFERED if file and name in file.named_rubrics and name not in names]
-    rubrics += map(offered_rubric, taken)
-    names += taken
-    baselines = read_baselines(tree, wrong)
+
+
+def _read_definitions(tree: DefinitionTree, revision: str, origin: Origin) -> _Definitions:
+    mistakes = list(islice(chain(_linked(tree), _misplaced(tree)), MISTAKES_SHOWN))
+    files = _read_files(tree)
+    rubric_names = [stem(path) for path in files if path.startswith(RUBRICS)]
+    is_gate = GATE_PATH in files or bool(rubric_names)
+    mistakes_by_path: dict[str, list[Mistake]] = {}
+    sources = {}
+    for path, file in files.items():
+        mistakes_by_path[path] = [file] if isinstance(file, Mistake) else []
+        if isinstance(file, Source):
+            sources[path] = file
+    definitions = _read_sources(sources, rubric_names, mistakes_by_path)
+    gate_file = definitions.gate_file
+    offered_names = []
+    for name in OFFERED:
+        if gate_file and name in gate_file.named_rubrics and name not in rubric_names:
+            offered_names.append(name)
+    rubric_names += offered_names
+    baselines = read_baselines(tree, mistakes)
+    digests = [(path, source.digest) for path, source in sources.items()]
+    for name in offered_names:
+        digest = digest_of(_offered_path(name).read_bytes())
+        digests.append((f"built-in/rubrics/{name}.toml", digest))
+    suppressions = definitions.suppressions
     gate = Gate(
-        file or GateFile(schema=1, rubrics=tuple(names)),
-        tuple(filter(None, rubrics)),
-        origin,
-        revision,
-        (
-            *((path, source.digest) for path, source in sources.items()),
-            *(
-                (f"built-in/rubrics/{name}.toml", digest_of(_offered(name).read_bytes()))
-                for name in taken
-            ),
-            *baselines,
-        ),
-        suppressions.suppression if suppressions else (),
+        file=gate_file or GateFile(schema=1, rubrics=tuple(rubric_names)),
+        rubrics=(*definitions.rubrics, *map(offered_rubric, offered_names)),
+        origin=origin,
+        revision=revision,
+        digests=(*digests, *baselines),
+        suppressions=suppressions.suppression if suppressions else (),
         baselines=tuple(baselines.values()),
     )
     refused: list[Mistake] = []
     if any(tree.list(folder) for folder in WORKFLOW_FOLDERS):
         from vibe_gate.gate.workflows import with_workflows  # most repositories have none
 
-        known = names if is_whole else [rubric.id for rubric in built_in_rubrics()]
-        gate, refused = with_workflows(gate, tree, sources, known, found)
-    wrong += chain.from_iterable(_cut(path, own) for path, own in sorted(found.items()))
-    return _Read(gate, is_whole, wrong, refused)
+        known_rubrics = rubric_names
+        if not is_gate:
+            known_rubrics = [rubric.id for rubric in built_in_rubrics()]
+        gate, refused = with_workflows(gate, tree, sources, known_rubrics, mistakes_by_path)
+    for path, file_mistakes in sorted(mistakes_by_path.items()):
+        mistakes += _first_mistakes(path, file_mistakes)
+    return _Definitions(gate, is_gate, mistakes, refused)
 
 
-def _cut(path: str, own: list[Mistake]) -> Iterator[Mistake]:
+def _read_sources(
+    sources: Mapping[str, Source],
+    rubric_names: Sequence[str],
+    mistakes_by_path: Mapping[str, list[Mistake]],
+) -> _DefinitionFiles:
+    """What gate.toml, the rubrics and the suppressions say; mistakes go to `mistakes_by_path`."""
+    gate_file: GateFile | None = None
+    rubrics = []
+    suppressions: SuppressionsFile | None = None
+    for path, source in sources.items():
+        mistakes = mistakes_by_path[path]
+        if path == GATE_PATH:
+            gate_file = _read_gate_file(source, [*rubric_names, *OFFERED], mistakes)
+        elif path == SUPPRESSIONS:
+            suppressions = read_model(SuppressionsFile, source.tables, (), source, mistakes)
+        elif path.startswith(RUBRICS):
+            rubric = _read_rubric(source, mistakes)
+            if rubric is not None:
+                rubrics.append(rubric)
+    return _DefinitionFiles(gate_file, tuple(rubrics), suppressions)
+
+
+def _first_mistakes(path: str, mistakes: list[Mistake]) -> list[Mistake]:
     """The mistakes of one file by line, the first of a flood."""
-    shown = sorted(own[:MISTAKES_SHOWN], key=lambda mistake: mistake.line)
-    yield from shown
-    if len(own) > MISTAKES_SHOWN:
-        yield Mistake(paths.quote(path), shown[-1].line, "", "and more mistakes like these")
+    first_mistakes = sorted(mistakes[:MISTAKES_SHOWN], key=lambda mistake: mistake.line)
+    if len(mistakes) > MISTAKES_SHOWN:
+        last_line = first_mistakes[-1].line
+        more = Mistake(paths.quote(path), last_line, "", "and more mistakes like these")
+        first_mistakes.append(more)
+    return first_mistakes
 
 
 # Which files are definitions
@@ -243,105 +286,108 @@ def _is_definition(path: str) -> bool:
     """Whether it is a TOML file that is read; what workflows name, and those in Python, come on
     top.
     """
+    if path in (GATE_PATH, SUPPRESSIONS):
+        return True
     folder, slash, name = path.rpartition("/")
-    return path in (GATE_PATH, SUPPRESSIONS) or (
-        folder + slash in (AGENTS, RUBRICS, WORKFLOWS) and name.endswith(".toml")
-    )
+    return folder + slash in (AGENTS, RUBRICS, WORKFLOWS) and name.endswith(".toml")
 
 
 def _linked(tree: DefinitionTree) -> Iterator[Mistake]:
     """A mistake for every link where a definition could stand: it must not silently count as
     none.
     """
-    what = "symbolic links (and submodules) are not followed"
-    for path in tree.links(
-        FOLDER, without=CASES
-    ):  # where a link may be content, and files are many
-        place = f"{path}/".startswith((AGENTS, RUBRICS, WORKFLOWS, f"{BASELINES}/"))
-        if place or path in (FOLDER, GATE_PATH, CASES) or path.endswith(".toml"):
-            yield Mistake(paths.quote(path), 1, "", what, "put the file itself here")
+    message = "symbolic links (and submodules) are not followed"
+    # In cases a link may be content, and files are many.
+    for path in tree.links(FOLDER, without=CASES):
+        is_inside = f"{path}/".startswith((AGENTS, RUBRICS, WORKFLOWS, f"{BASELINES}/"))
+        is_definition = path in (FOLDER, GATE_PATH, CASES) or path.endswith(".toml")
+        if is_inside or is_definition:
+            yield Mistake(paths.quote(path), 1, "", message, "put the file itself here")
 
 
 def _misplaced(tree: DefinitionTree) -> Iterator[Mistake]:
     """A mistake for every TOML file that nothing would ever read."""
     advice = f"the gate is {GATE_PATH}; rubrics/, agents/ and workflows/ hold ID.toml"
     for path in tree.list(FOLDER, without=CASES):
-        if (
-            path.lower().endswith(".toml")
-            and not _is_definition(path)
-            and path.split("/")[1] not in OTHER_FOLDERS
-        ):
+        if not path.lower().endswith(".toml") or _is_definition(path):
+            continue
+        if path.split("/")[1] not in OTHER_FOLDERS:
             yield Mistake(paths.quote(path), 1, "", "no definition is read from here", advice)
 
 
 # What they say
 
 
-def _gate_file(source: Source, rubrics: Sequence[str], found: list[Mistake]) -> GateFile | None:
+def _read_gate_file(
+    source: Source, rubrics: Sequence[str], mistakes: list[Mistake]
+) -> GateFile | None:
     """gate.toml; what does not fit the rubric files of these names is a mistake, too."""
-    file = validated(GateFile, source.tables, (), source, found)
-    seen = set()
-    for location, name in source.values("rubrics", None) + source.values(
-        "scope", None, "rubrics", None
-    ):
-        if not is_identifier(name) or len(found) > MISTAKES_SHOWN:
+    file = read_model(GateFile, source.tables, (), source, mistakes)
+    named_rubrics = source.values("rubrics", None)
+    named_rubrics += source.values("scope", None, "rubrics", None)
+    earlier_names = set()
+    for location, name in named_rubrics:
+        if not is_identifier(name) or len(mistakes) > MISTAKES_SHOWN:
             continue
-        if (location[:-1], name) in seen:
-            found.append(source.mistake(location, f"{quoted(name)} is named twice"))
+        if (location[:-1], name) in earlier_names:
+            mistakes.append(source.mistake(location, f"{quoted(name)} is named twice"))
         elif name not in rubrics:
-            found.append(source.mistake(location, missing("rubric", name, rubrics)))
-        seen.add((location[:-1], name))
+            mistakes.append(source.mistake(location, no_definition("rubric", name, rubrics)))
+        earlier_names.add((location[:-1], name))
     return file
 
 
-def _rubric(source: Source, found: list[Mistake]) -> Rubric | None:
+def _read_rubric(source: Source, mistakes: list[Mistake]) -> Rubric | None:
     """The rubric; what does not fit its file's name, or the checks that there are, is a mistake,
     too.
     """
-    rubric = validated(Rubric, source.tables, (), source, found)
-    check_id(source, found)
-    check_unique(source, "criterion", found)
+    rubric = read_model(Rubric, source.tables, (), source, mistakes)
+    check_id(source, mistakes)
+    check_unique(source, "criterion", mistakes)
     for location, criterion in source.values("criterion", None):
-        if not isinstance(criterion, dict) or len(found) > MISTAKES_SHOWN:
+        if not isinstance(criterion, dict) or len(mistakes) > MISTAKES_SHOWN:
             continue
         if rubric is None:
-            _contradiction(criterion, location, source, found)
+            _add_contradiction(criterion, location, source, mistakes)
         if criterion.get("kind") == "check":
-            _check_mistakes(criterion, location, source, found)
+            _add_check_mistakes(criterion, location, source, mistakes)
     return rubric
 
 
-def _contradiction(
-    criterion: dict[str, Any], location: Location, source: Source, found: list[Mistake]
+def _add_contradiction(
+    criterion: dict[str, Any], location: Location, source: Source, mistakes: list[Mistake]
 ) -> None:
     """Add what is wrong with a criterion as a whole, which is not said while one of its keys is
     wrong.
     """
-    if (
-        criterion.get("kind") not in ("judge", "check")
-        or not criterion.keys() <= keys_of(Criterion).keys()
-    ):
+    if criterion.get("kind") not in ("judge", "check"):
         return  # what was meant is not known
+    if not criterion.keys() <= keys_of(Criterion).keys():
+        return
     try:
         Criterion(**{"id": ""} | criterion)
     except ValueError as error:
         mistake = source.mistake(location, str(error))
-        found += [mistake] if mistake not in found else []
+        if mistake not in mistakes:
+            mistakes.append(mistake)
     except (TypeError, AttributeError):
         return  # a key whose type is wrong
 
 
-def _check_mistakes(
-    criterion: dict[str, Any], location: Location, source: Source, found: list[Mistake]
+def _add_check_mistakes(
+    criterion: dict[str, Any], location: Location, source: Source, mistakes: list[Mistake]
 ) -> None:
-    name = criterion.get("check", "command" if "command" in criterion else None)
+    """Add what is wrong with the check that a criterion names, and with its options."""
+    default_name = "command" if "command" in criterion else None
+    name = criterion.get("check", default_name)
     options = criterion.get("options", {})
     if criterion.get("check") == "command":
-        found.append(
-            source.mistake((*location, "check"), 'write command = ["program", "argument"] instead')
-        )
+        problem = 'write command = ["program", "argument"] instead'
+        mistakes.append(source.mistake((*location, "check"), problem))
     elif isinstance(name, str) and name not in CHECKS:
-        what = f"no check {quoted(name)}\n{suggestion(name, list(CHECKS), 'the checks')}"
-        found.append(source.mistake((*location, "check"), what))
+        advice = suggestion(name, list(CHECKS), "the checks")
+        problem = f"no check {quoted(name)}\n{advice}"
+        mistakes.append(source.mistake((*location, "check"), problem))
     elif isinstance(name, str) and isinstance(options, dict):
-        validated(CHECKS[name].options, options, (*location, "options"), source, found)
+        options_location = (*location, "options")
+        read_model(CHECKS[name].options, options, options_location, source, mistakes)

@@ -13,7 +13,6 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, time
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, Protocol, TypeGuard, TypeVar
 
@@ -70,69 +69,83 @@ class DefinitionTree(Protocol):
 
 
 class Mistake(Struct, frozen=True):
-    """What is wrong, or only odd, at a line of a definition file; `str()` is the sentence.
-
-    `file` is quoted; `key` is "" for the file as a whole; `owner`: the id of the criterion or stage
-    that has the key.
-    """
+    """What is wrong, or only odd, at a line of a definition file; `str()` is the sentence."""
 
     file: str
+    """Its path, quoted."""
+
     line: int
+
     key: str
+    """Which key; "" for the file as a whole."""
+
     message: str
+
     suggestion: str = ""
+
     owner: str = ""
+    """The id of the criterion or stage that has the key."""
 
     def __str__(self) -> str:
-        key = self.key + (f" (id {self.owner})" if self.owner else "")
-        what = "; ".join(filter(None, (self.message, self.suggestion)))
-        return ": ".join(filter(None, (f"{self.file}:{self.line}", key, what)))
+        parts = [f"{self.file}:{self.line}"]
+        key = f"{self.key} (id {self.owner})" if self.owner else self.key
+        if key:
+            parts.append(key)
+        sentence = "; ".join(filter(None, (self.message, self.suggestion)))
+        if sentence:
+            parts.append(sentence)
+        return ": ".join(parts)
 
 
 class Source(Struct, frozen=True):
-    """One definition file: its text, its tables, and the sha-256 of its bytes in hex.
-
-    `written`: how a file that is not TOML writes a key of the tables, and at which line.
-    """
+    """One definition file."""
 
     path: str
-    text: str
-    tables: dict[str, Any]
-    digest: str
-    written: Mapping[str, tuple[str, int]] = MappingProxyType({})
 
-    def mistake(self, location: Location, what: str) -> Mistake:
-        """The mistake about a key; in `what` a line break, which no quoted text holds, begins the
-        suggestion.
+    text: str
+
+    tables: dict[str, Any]
+
+    digest: str
+    """The sha-256 of its bytes, in hex."""
+
+    written: Mapping[str, tuple[str, int]] = MappingProxyType({})
+    """How a file that is not TOML writes a key of the tables, and at which line."""
+
+    def mistake(self, location: Location, problem: str) -> Mistake:
+        """The mistake about a key; in `problem` a line break, which no quoted text holds, begins
+        the suggestion.
         """
-        name = None
-        with suppress(LookupError, TypeError):
-            name = (
-                self.tables[str(location[0])][location[1]]["id"]
-                if location[0] in ("criterion", "stage")
-                else None
-            )
-        message, _, advice = what.partition("\n")
-        owner = quoted(name) if isinstance(name, str) else ""
+        message, _, advice = problem.partition("\n")
         if self.written:
             key, line = self.written.get(str(location[0]), (location[0], 1))
-            location = (key, *location[1:])
+            key_path = dotted((key, *location[1:]))
         else:
             line = line_of(self.text, location)
-        return Mistake(paths.quote(self.path), line, dotted(location), message, advice, owner)
+            key_path = dotted(location)
+        owner = self._owner_of(location)
+        return Mistake(paths.quote(self.path), line, key_path, message, advice, owner)
+
+    def _owner_of(self, location: Location) -> str:
+        """The id, quoted, of the criterion or stage that the location is in; "" if it has none."""
+        with suppress(LookupError, TypeError):
+            if location[0] in ("criterion", "stage"):
+                owner_id = self.tables[str(location[0])][location[1]]["id"]
+                return quoted(owner_id) if isinstance(owner_id, str) else ""
+        return ""
 
     def values(self, *path: str | None) -> list[tuple[Location, Any]]:
         """Each value at a path of keys, whether right or not, with its location; None stands for
         every item.
         """
-        found: list[tuple[Location, Any]] = [((), self.tables)]
+        values: list[tuple[Location, Any]] = [((), self.tables)]
         for part in path:
-            found = [
-                ((*place, key), value)
-                for place, inner in found
-                for key, value in _members(inner, part)
-            ]
-        return found
+            inner_values: list[tuple[Location, Any]] = []
+            for location, value in values:
+                for key, member in _members(value, part):
+                    inner_values.append(((*location, key), member))
+            values = inner_values
+        return values
 
 
 def stem(path: str) -> str:
@@ -148,24 +161,14 @@ def digest_of(raw: bytes) -> str:
 def read_text(path: str, raw: bytes) -> str | Mistake:
     """The file's text, or the mistake that keeps it from being read."""
     if len(raw) > MAX_BYTES:
-        return Mistake(
-            paths.quote(path),
-            1,
-            "",
-            f"{len(raw):,} bytes",
-            f"a definition may have at most {MAX_BYTES:,}",
-        )
+        advice = f"a definition may have at most {MAX_BYTES:,}"
+        return Mistake(paths.quote(path), 1, "", f"{len(raw):,} bytes", advice)
     try:
         return raw.decode("utf-8-sig")  # editors on Windows like to put a byte order mark first
     except UnicodeDecodeError as error:
-        what = f"not UTF-8 (byte {raw[error.start]:#04x})"
-        return Mistake(
-            paths.quote(path),
-            raw.count(b"\n", 0, error.start) + 1,
-            "",
-            what,
-            "save the file as UTF-8",
-        )
+        message = f"not UTF-8 (byte {raw[error.start]:#04x})"
+        line = raw.count(b"\n", 0, error.start) + 1
+        return Mistake(paths.quote(path), line, "", message, "save the file as UTF-8")
 
 
 def read_toml(path: str, raw: bytes) -> Source | Mistake:
@@ -180,10 +183,10 @@ def read_toml(path: str, raw: bytes) -> Source | Mistake:
     try:
         tables = _plain(tomllib.loads(text), 0)
     except tomllib.TOMLDecodeError as error:
-        return _syntax(path, text, str(error))
+        return _syntax_mistake(path, text, str(error))
     except (RecursionError, ValueError):  # int() refuses thousands of digits
-        what = "arrays or tables are nested too deeply, or a number has too many digits"
-        return Mistake(paths.quote(path), 1, "", what)
+        message = "arrays or tables are nested too deeply, or a number has too many digits"
+        return Mistake(paths.quote(path), 1, "", message)
     return Source(path, text, tables, digest_of(raw))
 
 
@@ -198,37 +201,43 @@ def _plain(value: Any, depth: int) -> Any:  # noqa: ANN401 - whatever TOML has
     return str(value) if isinstance(value, (date, time)) else value
 
 
-def _syntax(path: str, text: str, message: str) -> Mistake:
-    found = _TOML_PLACE.search(message)
-    what = paths.quote(_TOML_PLACE.sub("", message))
-    what = f"not TOML: {_PLAINER.get(what, what[:1].lower() + what[1:])}"
-    if found:
-        what += f" (column {found[2]})" if found[2] else " (at the end of the file)"
-    line = int(found[1]) if found and found[1] else text.rstrip().count("\n") + 1
-    return Mistake(paths.quote(path), line, "", what)
+def _syntax_mistake(path: str, text: str, error: str) -> Mistake:
+    """What tomllib says of a text that it cannot read, at the line that it names."""
+    reason = paths.quote(_TOML_PLACE.sub("", error))
+    lowered = reason[:1].lower() + reason[1:]
+    message = f"not TOML: {_PLAINER.get(reason, lowered)}"
+    line = text.rstrip().count("\n") + 1
+    place = _TOML_PLACE.search(error)
+    if place is None:
+        return Mistake(paths.quote(path), line, "", message)
+    if place[1]:
+        line = int(place[1])
+    message += f" (column {place[2]})" if place[2] else " (at the end of the file)"
+    return Mistake(paths.quote(path), line, "", message)
 
 
 def _members(value: object, key: str | None) -> Iterable[tuple[int | str, Any]]:
     """The items of an array, for None; else the value of a table's key, if it is there."""
     if key is None:
         return enumerate(value) if isinstance(value, list) else ()
-    return [(key, value[key])] if isinstance(value, dict) and key in value else ()
+    if isinstance(value, dict) and key in value:
+        return [(key, value[key])]
+    return ()
 
 
 # What they say
 
 
-def validated(
-    kind: type[T], tables: dict[str, Any], prefix: Location, source: Source, found: list[Mistake]
+def read_model(
+    kind: type[T], tables: dict[str, Any], prefix: Location, source: Source, mistakes: list[Mistake]
 ) -> T | None:
-    """The tables as a value of that class, or None, and their mistakes go to `found`."""
-    problems: list[WrongKey] = []
-    value = read_table(kind, tables, problems)
+    """The tables as a value of that class, or None; their mistakes go to `mistakes`."""
+    wrong_keys: list[WrongKey] = []
+    value = read_table(kind, tables, wrong_keys)
     # What is wrong with a whole file (ids that appear twice) has a mistake of its own.
-    told = (one for one in problems if one.location or prefix)
-    found += [
-        source.mistake(prefix + one.location, one.what) for one in islice(told, MISTAKES_SHOWN + 1)
-    ]
+    wrong_keys = [wrong_key for wrong_key in wrong_keys if wrong_key.location or prefix]
+    for wrong_key in wrong_keys[: MISTAKES_SHOWN + 1]:
+        mistakes.append(source.mistake(prefix + wrong_key.location, wrong_key.what))
     return value
 
 
@@ -237,28 +246,29 @@ def is_identifier(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and re.fullmatch(IDENTIFIER, name) is not None
 
 
-def check_id(source: Source, found: list[Mistake]) -> None:
+def check_id(source: Source, mistakes: list[Mistake], key: str = "id") -> None:
     """Add the mistake of an id that is not the file's name."""
-    name, own = source.tables.get("id"), stem(source.path)
-    if is_identifier(name) and name != own:
-        what = f"is {quoted(name)}, but the file's name is {quoted(own)}\nmake them the same"
-        found.append(source.mistake(("id",), what))
+    name = source.tables.get(key)
+    file_name = stem(source.path)
+    if is_identifier(name) and name != file_name:
+        names = f"is {quoted(name)}, but the file's name is {quoted(file_name)}"
+        mistakes.append(source.mistake((key,), f"{names}\nmake them the same"))
 
 
-def check_unique(source: Source, array: str, found: list[Mistake]) -> None:
+def check_unique(source: Source, array: str, mistakes: list[Mistake]) -> None:
     """Add the mistakes of ids that two tables of an array have."""
-    first: dict[str, Location] = {}
+    first_locations: dict[str, Location] = {}
     for location, name in source.values(array, None, "id"):
-        if (
-            is_identifier(name)
-            and first.setdefault(name, location) != location
-            and len(found) <= MISTAKES_SHOWN
-        ):
-            found.append(source.mistake(location, f"is the id of {dotted(first[name][:-1])}, too"))
+        if not is_identifier(name) or len(mistakes) > MISTAKES_SHOWN:
+            continue
+        first = first_locations.setdefault(name, location)
+        if first != location:
+            mistakes.append(source.mistake(location, f"is the id of {dotted(first[:-1])}, too"))
 
 
-def missing(kind: str, name: str, known: Sequence[str]) -> str:
-    """That no file defines the agent or rubric that is named."""
-    why = f"no {kind} {quoted(name)}: there is no file {paths.quote(f'.vibe-gate/{kind}s/{name}.toml')}"
-    advice = did_you_mean(name, known) or "write it, or take the name out"
-    return f"{why} (symbolic links are not followed)\n{advice}"
+def no_definition(kind: str, name: str, names: Sequence[str]) -> str:
+    """That no file defines the agent or rubric that is named; `names`: those that there are."""
+    path = paths.quote(f".vibe-gate/{kind}s/{name}.toml")
+    message = f"no {kind} {quoted(name)}: there is no file {path} (symbolic links are not followed)"
+    advice = did_you_mean(name, names) or "write it, or take the name out"
+    return f"{message}\n{advice}"

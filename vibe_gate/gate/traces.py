@@ -6,8 +6,9 @@ no agent, says nothing. It counts if it is about the commit in question:
 
 - a record in the commit's own note that names the commit, or no revision;
 - a record in `.agent-trace/` that names the commit;
-- one there that names the commit's parent, because tools that write when an agent edits a file do not know the commit
-  that comes of it: it says which files an agent wrote, but not where the lines ended up;
+- one there that names the commit's parent, because tools that write when an agent edits a file do
+  not know the commit that comes of it: it says which files an agent wrote, but not where the lines
+  ended up;
 - any of these that names another revision, for the lines whose hash is still right (a note that git copied to a
   rewritten commit).
 """
@@ -70,17 +71,24 @@ _REVISION = expression(rb'"revision"\s*:\s*"([0-9a-f]{40})"')
 
 
 class _SourcedRecord(Struct, frozen=True):
-    """A record about a commit; `is_of_commit`: its line numbers are those of the commit's files."""
+    """A record about a commit."""
 
     record: TraceRecord
+
     is_of_commit: bool
+    """Whether its line numbers are those of the commit's files."""
 
 
 class _TracesOfCommit:
-    """The records about one commit, and how many there cannot be read."""
+    """The records about one commit."""
 
-    def __init__(self, told: Sequence[_SourcedRecord] = (), unread: int = 0) -> None:
-        self.told = told
+    records: Sequence[_SourcedRecord]
+
+    unread: int
+    """How many cannot be read."""
+
+    def __init__(self, records: Sequence[_SourcedRecord] = (), unread: int = 0) -> None:
+        self.records = records
         self.unread = unread
         self._hashes = LineHashes()
 
@@ -88,25 +96,26 @@ class _TracesOfCommit:
     def files(self) -> Mapping[str, Sequence[tuple[_SourcedRecord, TracedFile]]]:
         """By path what the records have of a file."""
         by_path: dict[str, list[tuple[_SourcedRecord, TracedFile]]] = defaultdict(list)
-        for one in self.told:
-            for file in one.record.files:
-                by_path[file.path].append((one, file))
+        for sourced_record in self.records:
+            for file in sourced_record.record.files:
+                by_path[file.path].append((sourced_record, file))
         return dict(by_path)
 
     def tools(self, path: str, content: bytes | None) -> Iterator[str]:
         """The tools that say that an agent wrote in the file; None: it is too large for its lines
         to be counted.
         """
-        rows = None if content is None else len(lines(content))
-        for one, file in self.files.get(path, ()):
-            if is_by_agent(file, rows if one.is_of_commit else None):
-                yield one.record.tool.name
+        line_count = None if content is None else len(lines(content))
+        for sourced_record, file in self.files.get(path, ()):
+            if is_by_agent(file, line_count if sourced_record.is_of_commit else None):
+                yield sourced_record.record.tool.name
 
     def claims(self, path: str, content: bytes) -> Iterator[TraceClaim]:
         """What the records say of the file's lines."""
         rows = lines(content)
-        for one, file in self.files.get(path, ()):
-            yield from claims_of(one.record, file, rows, None if one.is_of_commit else self._hashes)
+        for sourced_record, file in self.files.get(path, ()):
+            hashes = None if sourced_record.is_of_commit else self._hashes
+            yield from claims_of(sourced_record.record, file, rows, hashes)
 
 
 class Traces:
@@ -121,13 +130,12 @@ class Traces:
         """What the records say of a file at this commit (full id); claims about unknown lines of it
         are left out.
         """
-        about = self._about(commit)
-        content = self._repository.tree(commit).read(path) if path in about.files else None
+        traces = self._traces_of(commit)
+        content = self._repository.tree(commit).read(path) if path in traces.files else None
         if content is None or len(content) > MAX_CLAIMED_BYTES:
             return ()
-        return tuple(
-            islice((claim for claim in about.claims(path, content) if claim.first), MAX_CLAIMS)
-        )
+        claims = (claim for claim in traces.claims(path, content) if claim.first)
+        return tuple(islice(claims, MAX_CLAIMS))
 
     def hints(self, change: Change, commits: Sequence[Commit]) -> tuple[str, ...]:
         """Signs of an agent in the change: of each of its `commits`, or of what is not committed
@@ -135,74 +143,86 @@ class Traces:
         """
         if not change.head_commit:
             parent = self._repository.head()
-            return (
-                tuple(self._hints("this commit", self._written_at(parent), change.files))
-                if parent
-                else ()
-            )
-        with_records = [
-            one.id for one in commits if self._about(one.id).told or self._about(one.id).unread
-        ]
-        changes = self._repository.changes_of(with_records) if with_records else {}
-        return tuple(
-            hint
-            for commit, its in changes.items()
-            for hint in self._hints(f"commit {commit[:12]}", self._about(commit), its.files)
-        )
+            if not parent:
+                return ()
+            return tuple(self._hints("this commit", self._written_at(parent), change.files))
+        traced_ids = []
+        for commit in commits:
+            traces = self._traces_of(commit.id)
+            if traces.records or traces.unread:
+                traced_ids.append(commit.id)
+        if not traced_ids:
+            return ()
+        hints: list[str] = []
+        for commit_id, commit_change in self._repository.changes_of(traced_ids).items():
+            traces = self._traces_of(commit_id)
+            hints += self._hints(f"commit {commit_id[:12]}", traces, commit_change.files)
+        return tuple(hints)
 
-    def _hints(self, name: str, about: _TracesOfCommit, files: Sequence[FileDiff]) -> Iterator[str]:
-        wrote: dict[str, set[str]] = {}
+    def _hints(
+        self, name: str, traces: _TracesOfCommit, files: Sequence[FileDiff]
+    ) -> Iterator[str]:
+        paths_by_tool: dict[str, set[str]] = {}
         for file in files:
-            if file.after and file.path in about.files:
-                is_small = file.after.size <= MAX_CLAIMED_BYTES
-                content = self._repository.read(file.after) if is_small else None
-                for tool in about.tools(file.path, content):
-                    wrote.setdefault(tool, set()).add(file.path)
-        for tool, paths in [*wrote.items()][:MAX_TOOLS]:
-            who = show_text(tool)[:40] or "an unnamed tool"
-            count = f"{len(paths)} of {counted(len(files), 'file')}"
-            yield f"{name}: an Agent Trace record of {who} says that an agent wrote {count}"
-        if about.unread:
-            what = counted(about.unread, "Agent Trace record")
-            yield f"{name}: {what} cannot be read, so an agent may have made it"
+            if not file.after or file.path not in traces.files:
+                continue
+            content: bytes | None = None
+            if file.after.size <= MAX_CLAIMED_BYTES:
+                content = self._repository.read(file.after)
+            for tool in traces.tools(file.path, content):
+                paths_by_tool.setdefault(tool, set()).add(file.path)
+        for tool, tool_paths in islice(paths_by_tool.items(), MAX_TOOLS):
+            tool_name = show_text(tool)[:40] or "an unnamed tool"
+            count = f"{len(tool_paths)} of {counted(len(files), 'file')}"
+            yield f"{name}: an Agent Trace record of {tool_name} says that an agent wrote {count}"
+        if traces.unread:
+            unread = counted(traces.unread, "Agent Trace record")
+            yield f"{name}: {unread} cannot be read, so an agent may have made it"
 
-    def _about(self, commit: str) -> _TracesOfCommit:
+    def _traces_of(self, commit: str) -> _TracesOfCommit:
         if commit not in self._of_commits:
-            self._of_commits[commit] = self._looked_up(commit)
+            self._of_commits[commit] = self._find_traces(commit)
         return self._of_commits[commit]
 
-    def _looked_up(self, commit: str) -> _TracesOfCommit:
-        note = self._note(commit)
-        parents = self._repository.parents(commit) if self._in_folder else []
-        found = [
-            note,
-            self._of(self._in_folder.get(commit, ()), commit),
-            *map(self._written_at, parents),
-        ]
-        return _TracesOfCommit(
-            tuple(told for one in found for told in one.told), sum(one.unread for one in found)
-        )
+    def _find_traces(self, commit: str) -> _TracesOfCommit:
+        """The records in the commit's note, and in the folder those of it and of its parents."""
+        sources = [self._noted_traces(commit)]
+        sources.append(self._read_traces(self._in_folder.get(commit, ()), commit))
+        if self._in_folder:
+            for parent in self._repository.parents(commit):
+                sources.append(self._written_at(parent))
+        records: list[_SourcedRecord] = []
+        for source in sources:
+            records += source.records
+        return _TracesOfCommit(tuple(records), sum(source.unread for source in sources))
 
-    def _note(self, commit: str) -> _TracesOfCommit:
-        if not (note := self._notes.get(commit)):
+    def _noted_traces(self, commit: str) -> _TracesOfCommit:
+        note = self._notes.get(commit)
+        if not note:
             return _TracesOfCommit()
         text = self._repository.note_texts([note]).get(note)
-        return _TracesOfCommit(unread=1) if text is None else self._of(parts_of(text), commit, "")
+        if text is None:
+            return _TracesOfCommit(unread=1)
+        return self._read_traces(parts_of(text), commit, "")
 
     def _written_at(self, parent: str) -> _TracesOfCommit:
         """The records in the folder that were written while HEAD was at this commit."""
-        return self._of(self._in_folder.get(parent, ()))
+        return self._read_traces(self._in_folder.get(parent, ()))
 
-    def _of(self, parts: Sequence[bytes], *names: str) -> _TracesOfCommit:
+    def _read_traces(self, parts: Sequence[bytes], *revisions: str) -> _TracesOfCommit:
         """The records in these parts; those with one of these names as their revision are about the
         commit itself.
         """
-        found = [self._read(part) for part in parts[-MAX_RECORDS:]]
-        records = [record for one in found for _, record in one.records]
-        told = tuple(_SourcedRecord(record, record.revision in names) for record in records)
-        return _TracesOfCommit(told, sum(len(one.unread) for one in found))
+        records = []
+        unread = 0
+        for part in parts[-MAX_RECORDS:]:
+            part_records = self._read_part(part)
+            unread += len(part_records.unread)
+            for _, record in part_records.records:
+                records.append(_SourcedRecord(record, record.revision in revisions))
+        return _TracesOfCommit(tuple(records), unread)
 
-    def _read(self, part: bytes) -> RecordTexts:
+    def _read_part(self, part: bytes) -> RecordTexts:
         """The record in this part; one that names several commits is read once."""
         if part not in self._records:
             self._records[part] = read_records([part])
@@ -216,45 +236,44 @@ class Traces:
     def _in_folder(self) -> Mapping[str, Sequence[bytes]]:
         """The records of the folder, as their bytes, by the commits that they name."""
         by_commit: dict[str, list[bytes]] = defaultdict(list)
-        for text in _tails(self._repository.root / FOLDER):
+        for text in _read_ends(self._repository.root / FOLDER):
             for part in parts_of(text):
-                for commit in {name.decode() for name in _REVISION.findall(part)}:
-                    by_commit[commit].append(part)
+                for commit in set(_REVISION.findall(part)):
+                    by_commit[commit.decode()].append(part)
         return by_commit
 
 
-def _tails(folder: Path) -> Iterator[bytes]:
+def _read_ends(folder: Path) -> Iterator[bytes]:
     """The ends of the folder's files of records. No link is followed, and what cannot be opened is
     left out.
     """
     try:
-        opened = os.open(folder, _DIRECTORY)
+        descriptor = os.open(folder, _DIRECTORY)
     except OSError:
         return
     try:
-        with os.scandir(opened) as entries:
-            names = sorted(
-                entry.name for entry in entries if entry.name.endswith((".jsonl", ".json"))
-            )
-        left = MAX_BYTES
+        with os.scandir(descriptor) as entries:
+            all_names = sorted(entry.name for entry in entries)
+        names = [name for name in all_names if name.endswith((".jsonl", ".json"))]
+        left_bytes = MAX_BYTES
         for name in reversed(names[-MAX_FILES:]):
             with suppress(OSError):
-                text = _tail(opened, name, left)
-                left -= len(text)
+                text = _read_end(descriptor, name, left_bytes)
+                left_bytes -= len(text)
                 yield text
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
-def _tail(folder: int, name: str, most: int) -> bytes:
+def _read_end(folder: int, name: str, max_bytes: int) -> bytes:
     """The last bytes of a regular file; if that is not all of it, from the beginning of a line on.
     OSError.
     """
     with open(os.open(name, _FILE, dir_fd=folder), "rb") as file:
-        about = os.fstat(file.fileno())
-        if not S_ISREG(about.st_mode):
+        status = os.fstat(file.fileno())
+        if not S_ISREG(status.st_mode):
             return b""
-        start = max(0, about.st_size - most)
+        start = max(0, status.st_size - max_bytes)
         file.seek(start)
-        text = file.read(most)
+        text = file.read(max_bytes)
     return text.partition(b"\n")[2] if start else text

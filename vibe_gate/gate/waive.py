@@ -18,7 +18,7 @@ from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.tables import WrongKey, read_table
 from vibe_gate.errors import DefinitionError, InfrastructureError, UsageError
 from vibe_gate.gate.loading import FOLDER, SUPPRESSIONS, load_gate
-from vibe_gate.gate.source import Mistake, read_toml, validated
+from vibe_gate.gate.source import Mistake, read_model, read_toml
 from vibe_gate.gate.stored import StoredFinding, only_finding, person, sealed_runs, stored_finding
 from vibe_gate.git import Repository
 from vibe_gate.secrets import Redactor
@@ -176,7 +176,7 @@ def add_suppression(root: Path, rule: Suppression) -> str:
         wrong = [source] if isinstance(source, Mistake) else list[Mistake]()
         if (
             isinstance(source, Mistake)
-            or validated(SuppressionsFile, source.tables, (), source, wrong) is None
+            or read_model(SuppressionsFile, source.tables, (), source, wrong) is None
         ):
             raise DefinitionError(wrong)
         folder.mkdir(exist_ok=True)

@@ -34,10 +34,10 @@ from vibe_gate.gate.source import (
     check_unique,
     digest_of,
     is_identifier,
-    missing,
+    no_definition,
+    read_model,
     read_text,
     stem,
-    validated,
 )
 
 if TYPE_CHECKING:
@@ -141,14 +141,14 @@ def read_workflow(
 
     None in place of an agent: its definition has a mistake.
     """
-    file = validated(WorkflowFile, source.tables, (), source, found)
+    file = read_model(WorkflowFile, source.tables, (), source, found)
     check_id(source, found)
     check_unique(source, "stage", found)
     found += islice(_unknown_names(source, rubrics, [*agents]), MISTAKES_SHOWN)
     files = dict(_files(source, tree, found))
     stages = list(file.stage) if file else _readable(source)
     writes = {name: agent.writes for name, agent in agents.items() if agent}
-    for one in graph.problems(stages, writes):
+    for one in graph.find_stage_problems(stages, writes):
         found.append(source.mistake(("stage", *one.location), one.what))
         if len(found) > MISTAKES_SHOWN:
             break
@@ -200,13 +200,13 @@ def _unknown_names(
     ]
     for location, name in source.values("stage", None, "agent"):
         if is_identifier(name) and name not in agents:
-            yield source.mistake(location, missing("agent", name, agents))
+            yield source.mistake(location, no_definition("agent", name, agents))
     asked = source.values("stage", None, "rubrics", None) + source.values(
         "stage", None, "until", "rubrics", None
     )
     for location, name in asked:
         if is_identifier(name) and name not in rubrics:
-            yield source.mistake(location, missing("rubric", name, rubrics))
+            yield source.mistake(location, no_definition("rubric", name, rubrics))
     for location, name in source.values("stage", None, "needs", None) + source.values(
         "stage", None, "context", None
     ):

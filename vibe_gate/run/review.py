@@ -33,7 +33,7 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, RunOutcome
 from vibe_gate.errors import PASS, StorageError
-from vibe_gate.gate.authorship import writers
+from vibe_gate.gate.authorship import count_writers
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.policy import policy_impact
 from vibe_gate.gate.trusted import gate_for
@@ -331,7 +331,7 @@ def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[C
     of the change.
     """
     authors = []
-    for session_id in writers(facts.change.files, run.state.captured_blobs.sessions_by_blob()):
+    for session_id in count_writers(facts.change.files, run.state.captured_blobs.sessions_by_blob()):
         session = read_captured_session(repository.store_root, session_id)
         authors.append(conduct_checks.of_session(session_id, session))
     if not facts.agents:

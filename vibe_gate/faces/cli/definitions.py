@@ -32,10 +32,10 @@ from vibe_gate.faces.cli.command import JSON, Command, argument, group
 from vibe_gate.faces.cli.output import complain, emit, emit_result, open_repository_here
 from vibe_gate.faces.cli.tools import proposals
 from vibe_gate.gate import loading
-from vibe_gate.gate.advice import warnings
+from vibe_gate.gate.advice import find_warnings
 from vibe_gate.gate.cases import read_cases
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import FOLDER, GATE_PATH, load_gate, mistakes
+from vibe_gate.gate.loading import FOLDER, GATE_PATH, find_mistakes, load_gate
 from vibe_gate.gate.schema import MODELS, json_schema
 from vibe_gate.gate.source import DefinitionTree, Mistake
 from vibe_gate.gate.trusted import WORKTREE, gate_for
@@ -215,8 +215,8 @@ def _parse_check(args: argparse.Namespace) -> CheckArguments:
 def _check(arguments: CheckArguments) -> int:
     with open_repository_here() as repository:
         tree = repository.tree(repository.snapshot())
-        problems = [*mistakes(tree), *_unrecorded(repository.root, tree)]
-        oddities = warnings(tree, problems)
+        problems = [*find_mistakes(tree), *_unrecorded(repository.root, tree)]
+        oddities = find_warnings(tree, problems)
         sentence = "" if problems else _sentence(tree)
         missing_programs = list(_missing_programs(tree))
     for missing in missing_programs:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted, safe, show_block, show_text
 from vibe_gate.faces.git_hook.call import Hook
-from vibe_gate.gate.authorship import Hints
+from vibe_gate.gate.authorship import RecordedHints
 from vibe_gate.gate.shared_prompts import PROMPTS, SharedSession, sessions_behind
 from vibe_gate.gate.trusted import gate_for, unknown_branch
 from vibe_gate.git import Repository
@@ -151,7 +151,7 @@ def _asked_for(
     """By commit what was asked for; also if only a commit that it was rewritten from has the blobs
     of a session.
     """
-    earlier = Hints(hook.state(repository.common_dir).hook_records.all()).earlier
+    earlier = RecordedHints(hook.state(repository.common_dir).hook_records.all()).earlier
     roots = repository.capture_roots()
     names = {commit: [one for one in earlier(commit) if repository.has(one)] for commit in commits}
     changes = repository.changes_of(list(dict.fromkeys(chain.from_iterable(names.values()))))
