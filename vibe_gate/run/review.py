@@ -331,7 +331,9 @@ def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[C
     of the change.
     """
     authors = []
-    for session_id in count_writers(facts.change.files, run.state.captured_blobs.sessions_by_blob()):
+    for session_id in count_writers(
+        facts.change.files, run.state.captured_blobs.sessions_by_blob()
+    ):
         session = read_captured_session(repository.store_root, session_id)
         authors.append(conduct_checks.of_session(session_id, session))
     if not facts.agents:
