@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,10 @@ import watch
 from clean_environ import clean_environ
 from hypothesis import HealthCheck, settings
 from missing_tools import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 - hooks of pytest
+
+# Containers set PYTHONDONTWRITEBYTECODE. Then each worker of each run rewrites the asserts of all
+# test modules, which takes twice as long as the rest of collecting.
+sys.dont_write_bytecode = False
 
 # The same examples in every run, however slow the machine: a red run is about the change. For
 # others than these: `pytest --hypothesis-profile=default`.

@@ -43,6 +43,7 @@ def many(lines: int) -> bytes:
         ("CRLF", added("a", b"a\r\nt = " + TOKEN + b"\r\n"), [("a", 2)]),
         ("NUL hides nothing", added("a.bin", b"\0\n" + TOKEN + b"\n"), [("a.bin", 2)]),
         ("name with newline", added(b"a\nb", TOKEN), [('"a\\nb"', 1)]),
+        ("behind an empty line", added("a", b"\n" + KEY), [("a", 2)]),
         ("two on a line", added("a", KEY + b" " + TOKEN), [("a", 1), ("a", 1)]),
         ("minified megabyte", added("a.js", b"x;" * 500_000 + b"'" + TOKEN + b"'"), [("a.js", 1)]),
     ],
@@ -177,6 +178,20 @@ def test_the_trusted_gitleaks_file_allows_and_the_changes_own_is_told() -> None:
         assert answer.reason.endswith("not honoured.")
 
 
+def test_an_expression_for_lines_sees_each_line_from_its_first_character() -> None:
+    allows = b"[allowlist]\nregexTarget = 'line'\nregexes = ['^Sample']\n"
+    sample = b"Sample: " + TOKEN + b"\n"
+    for content in (sample, b"x\n" + sample, KEY[:4] + b"\n\n" + sample):
+        assert ask("no-secrets", added("a", content), gitleaks=allows).outcome == "pass", content
+    assert ask("no-secrets", added("a", b" " + sample), gitleaks=allows).outcome == "fail"
+
+
+def test_of_a_long_line_two_hundred_characters_are_quoted_on_each_side() -> None:
+    line = b"b" * 300 + b" '" + TOKEN + b"' " + b"c" * 300
+    (finding,) = ask("no-secrets", added("a", line)).findings
+    assert finding.evidence[0].quote == "b" * 198 + " 'ghp_...' " + "c" * (200 - len(TOKEN) - 2)
+
+
 def test_a_hostile_expression_of_an_allowlist_is_answered_at_once() -> None:
     hostile = b"[allowlist]\nregexTarget = 'line'\nregexes = ['^(a+)+$', '(x+x+)+y']\n"
     assert (
@@ -214,6 +229,7 @@ def test_a_comment_on_the_line_above_allows_a_secret_with_its_line() -> None:
 def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
     result = ask("no-secrets", added("a", (KEY + b"\n") * 1_200))
     assert len(result.findings) == 1_000
+    assert all(finding.evidence for finding in result.findings)
     assert result.reason.startswith("1,200 secrets: a.")
     assert result.reason.endswith(" Only the first 1,000 are findings here.")
     assert len(result.reason) <= 280
@@ -392,6 +408,8 @@ def test_invisible_characters_count_unless_language_or_emoji_need_them(
         ("\u0645\u200c\u062e", []),
         ("\u0645\u200c\n", []),
         ("\u0645\u200c ", []),
+        ("\u0645\u200c a", []),
+        ("\u2764\u200d\U0001f525a", []),
         ("\u0645\u200c", ["zero-width character"]),
         ("\u0645\u200ca", ["zero-width character"]),
         ("a\u200c\u0645", ["zero-width character"]),
