@@ -13,9 +13,9 @@ from command import vibe_gate
 from typing_history import History, forty_commits
 
 from vibe_gate.git import open_repository
-from vibe_gate.report import blame_rows
-from vibe_gate.run.line_writes import AgentWrite, Chain, Version, written
-from vibe_gate.store.stored_writes import StoredWrite
+from vibe_gate.report import blame
+from vibe_gate.run.line_writes import AgentWrite, Chain, Version, find_writes_of_lines
+from vibe_gate.store.captured import StoredWrite
 
 A, B = "aaaaaaaa-session", "bbbbbbbb-session"
 
@@ -372,10 +372,10 @@ def test_what_agents_wrote_after_a_commit_is_not_worked_out_for_its_lines():
         )
         for at, state in enumerate(states)
     )
-    brought = written(chain, Version((1, 7, 2, 3), "", (1.5,)), range(4), lambda _: {})
+    brought = find_writes_of_lines(chain, Version((1, 7, 2, 3), "", (1.5,)), range(4), lambda _: {})
     assert {line: write.at for line, write in brought.items()} == {0: 0, 2: 0, 3: 1}
     with pytest.raises(TypeError):
-        written(chain, Version((3,), "", (9.0,)), [0], lambda _: {})
+        find_writes_of_lines(chain, Version((3,), "", (9.0,)), [0], lambda _: {})
 
 
 @pytest.mark.slow  # 40 commits by the git program

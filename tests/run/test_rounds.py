@@ -21,8 +21,8 @@ from vibe_gate.domain.leaving import PRIVATE
 from vibe_gate.domain.summary import Summary
 from vibe_gate.faces import run_page
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.run.rounds import asks_the_same, round_before, told_since
-from vibe_gate.store.bundle_listing import find_bundles
+from vibe_gate.run.rounds import asks_the_same, record_since, round_before
+from vibe_gate.store.run_list import find_bundles
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import open_store
 
@@ -143,20 +143,20 @@ def test_nothing_is_fixed_that_this_run_could_not_tell_or_that_is_not_staged_any
     now = reviewed(
         "2", "d" * 40, findings=(TWO, finding("three", criterion="x", fingerprint="3" * 16))
     )
-    told = told_since(before, now)
+    told = record_since(before, now)
     assert str(told.counts) == "1 new, 1 still open, 1 fixed"
     assert [one.message for one in (*told.new, *told.fixed)] == ["three", "one"]
     undecided = replace(now, rubrics=(rubric(criterion("x", "error"), outcome="error"),))
     elsewhere = replace(now, change=replace(now.change, files=(changed("src/b.py"),)))
     for unable in (undecided, elsewhere):
         assert (
-            str(told_since(before, unable).counts)
+            str(record_since(before, unable).counts)
             == "1 new, 1 still open, 0 fixed, 1 not found again"
         )
     committed = replace(
         elsewhere, change=replace(elsewhere.change, head_commit="2" * 40), findings=(TWO,)
     )
-    assert told_since(before, committed).counts.fixed == 1, "commits say that it is gone"
+    assert record_since(before, committed).counts.fixed == 1, "commits say that it is gone"
 
 
 @pytest.mark.slow  # three reviews, three pages

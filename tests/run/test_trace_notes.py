@@ -12,7 +12,7 @@ from repos import Repo
 from vibe_gate.domain.agent_trace import OWN, TracedRevision, TraceRecord, TracingTool
 from vibe_gate.errors import StorageError
 from vibe_gate.git import open_repository
-from vibe_gate.run.trace import keep
+from vibe_gate.run.trace import keep_trace_record
 
 
 def test_what_is_in_the_note_stays_byte_for_byte_and_only_our_own_record_is_replaced(
@@ -28,12 +28,12 @@ def test_what_is_in_the_note_stays_byte_for_byte_and_only_our_own_record_is_repl
         return TraceRecord("0.1.0", name, now, (), TracedRevision("git", commit), TracingTool(OWN))
 
     with open_repository(repo.path, repo.environ) as repository:
-        assert keep(repository, record("first"))
-        assert keep(repository, record("second"))
+        assert keep_trace_record(repository, record("first"))
+        assert keep_trace_record(repository, record("second"))
         assert repository.note("agent-trace", commit) == other + record("second").to_line()
         tip = repo.git("rev-parse", "refs/notes/agent-trace")
-        assert not keep(repository, record("second"))
+        assert not keep_trace_record(repository, record("second"))
         monkeypatch.setattr("vibe_gate.git.revisions.MAX_NOTE_BYTES", 10)
         with pytest.raises(StorageError, match="too large"):
-            keep(repository, record("third"))
+            keep_trace_record(repository, record("third"))
         assert repo.git("rev-parse", "refs/notes/agent-trace") == tip

@@ -18,6 +18,10 @@ from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.stored_writes import DigestedLines, LineDigests
 
 _WORKTREE = expression(r"(?:^|/)worktrees/[^/]+/")
+"""Where programs put linked worktrees: the rest of a path is one in the repository."""
+
+_TELLING_LETTERS = 9
+"""Letters of a line, white space aside, by which files are compared: shorter ones are everywhere."""
 
 
 class AgentWrites:
@@ -32,8 +36,11 @@ class AgentWrites:
         digests: LineDigests,
         names: Collection[str],
     ) -> None:
-        self._roots, self._state, self._digests, self._names = roots, state, digests, set(names)
-        self._bases = {name.rpartition("/")[2] for name in names}
+        self._roots = roots
+        self._state = state
+        self._digests = digests
+        self._names = set(names)
+        self._file_names = {_file_name(name) for name in names}
 
     @cached_property
     def sessions(self) -> tuple[CapturedWrites, ...]:
@@ -48,32 +55,36 @@ class AgentWrites:
         return applied_writes(self._state, self._digests, self._has_such_name)
 
     def _has_such_name(self, path: str) -> bool:
-        return path.rpartition("/")[2] in self._bases
+        return _file_name(path) in self._file_names
 
     @cached_property
     def _all_chains(self) -> dict[str, Chain]:
         """By path as agents gave it the writes there."""
-        every = _by_path((*self.sessions, *self.applied))
-        return {place: Chain(writes) for place, writes in every.items()}
+        writes_by_path = _writes_by_path((*self.sessions, *self.applied))
+        return {path: Chain(writes) for path, writes in writes_by_path.items()}
 
-    def chains(self, names: Collection[str]) -> list[Chain]:
+    def chains_at(self, names: Collection[str]) -> list[Chain]:
         """Those of the writes at paths that may be one of these names."""
-        return [
-            chain for place, chain in self._all_chains.items() if self._names_of(place) & set(names)
-        ]
+        chains = []
+        for path, chain in self._all_chains.items():
+            if not self._possible_names(path).isdisjoint(names):
+                chains.append(chain)
+        return chains
 
-    def _names_of(self, place: str) -> set[str]:
-        """What the path may be in the repository."""
-        names = set(_below_tops(place, self._former_tops))
+    def _possible_names(self, path: str) -> set[str]:
+        """What the path, as an agent gave it, may be in the repository."""
+        names = set(_names_below_tops(path, self._former_tops))
         for root in self._root_paths:
-            if place.startswith(root + "/"):
-                inside = place[len(root) + 1 :]
-                return {inside, _WORKTREE.split(inside)[-1], *names}
+            if path.startswith(root + "/"):
+                name = path[len(root) + 1 :]
+                return {name, _WORKTREE.split(name)[-1], *names}
         if names:
             return names
-        return {name for top in self._gone_tops for name in _ends(place, top)} | {
-            *_WORKTREE.split(place)[1:][-1:]
-        }
+        for top in self._missing_tops:
+            names.update(_possible_endings(path, top))
+        if _WORKTREE.search(path):
+            names.add(_WORKTREE.split(path)[-1])
+        return names
 
     @cached_property
     def _former_tops(self) -> frozenset[str]:
@@ -81,70 +92,99 @@ class AgentWrites:
         return self._state.worktree_tops.all()
 
     @cached_property
-    def _gone_tops(self) -> set[str]:
+    def _missing_tops(self) -> set[str]:
         """Where sessions began; it may have been in a working tree that is gone, or was moved."""
         return {session.cwd for session in self.sessions if session.cwd.strip("/")}
 
     @cached_property
     def _root_paths(self) -> list[str]:
-        both = {os.fspath(root) for root in self._roots} | {
-            os.path.realpath(root) for root in self._roots
-        }
-        return sorted(both, key=len, reverse=True)
+        """The working trees as they are named, and without links; the longest path first."""
+        root_paths: set[str] = set()
+        for root in self._roots:
+            root_paths |= {os.fspath(root), os.path.realpath(root)}
+        return sorted(root_paths, key=len, reverse=True)
 
-    def like(
-        self, lines: Sequence[str], state: DigestedLines, wanted: Iterable[int]
+    def similar_chain(
+        self, lines: Sequence[str], state: captured.FileState, numbers: Iterable[int]
     ) -> Chain | None:
         """The writes of the file that has most of these lines, by another name; None if none has
         half of them.
+
+        `lines` are the texts of a version, `state` their digests; only lines of some length count.
         """
-        known = {state[line] for line in wanted if len("".join(lines[line].split())) > 8}
-        if not known:
+        digests: set[int] = set()
+        for number in numbers:
+            if len("".join(lines[number].split())) >= _TELLING_LETTERS:
+                digests.add(state[number])
+        if not digests:
             return None
-        shared = [
-            (len(known.intersection(some[-1].write.left or ())), some)
-            for some in self._other_writes.values()
-        ]
-        most, best = max(shared, key=lambda each: each[0], default=(0, []))
-        return Chain(best) if most > len(known) / 2 else None
+        most_shared = 0
+        best_writes: list[AgentWrite] = []
+        for writes in self._writes_of_others.values():
+            shared = len(digests.intersection(writes[-1].write.left or ()))
+            if shared > most_shared:
+                most_shared = shared
+                best_writes = writes
+        return Chain(best_writes) if most_shared > len(digests) / 2 else None
 
     @cached_property
-    def _other_writes(self) -> dict[str, list[AgentWrite]]:
-        own = {place for place in self._all_chains if self._names_of(place) & self._names}
-        others = writes_in(self._roots, self._digests, lambda path: path not in own)
+    def _writes_of_others(self) -> dict[str, list[AgentWrite]]:
+        """By path the captured writes of other files of the repository."""
+        paths_of_file: set[str] = set()
+        for path in self._all_chains:
+            if not self._possible_names(path).isdisjoint(self._names):
+                paths_of_file.add(path)
+        sessions = captured.writes_in(
+            self._roots, self._digests, lambda path: path not in paths_of_file
+        )
+        writes_by_path = _writes_by_path(sessions)
         return {
-            place: writes for place, writes in _by_path(others).items() if self._names_of(place)
+            path: writes for path, writes in writes_by_path.items() if self._possible_names(path)
         }
 
 
-def _below_tops(place: str, tops: Collection[str]) -> Iterator[str]:
+def _file_name(path: str) -> str:
+    """The last part of a path."""
+    return path.rpartition("/")[2]
+
+
+def _names_below_tops(path: str, tops: Collection[str]) -> Iterator[str]:
     """What a path is below each of the folders that it is in."""
-    for at, char in enumerate(place):
-        if char == "/" and place[:at] in tops:
-            yield place[at + 1 :]
+    for position, char in enumerate(path):
+        if char == "/" and path[:position] in tops:
+            yield path[position + 1 :]
 
 
-def _ends(place: str, top: str) -> Iterator[str]:
+def _possible_endings(path: str, top: str) -> Iterator[str]:
     """The ends of a path below `top` that have all of it that is below."""
-    if place.startswith(top + "/"):
-        parts = place.split("/")
-        yield from ("/".join(parts[start:]) for start in range(top.count("/") + 2))
+    if not path.startswith(top + "/"):
+        return
+    parts = path.split("/")
+    for start in range(top.count("/") + 2):
+        yield "/".join(parts[start:])
 
 
-def _by_path(sessions: Iterable[CapturedWrites]) -> dict[str, list[AgentWrite]]:
-    writes: dict[str, list[AgentWrite]] = defaultdict(list)
+def _writes_by_path(
+    sessions: Iterable[captured.CapturedWrites],
+) -> dict[str, list[AgentWrite]]:
+    """By path as agents gave it the writes there, oldest first."""
+    writes_by_path: dict[str, list[AgentWrite]] = defaultdict(list)
     for session in sessions:
         for write in session.writes:
-            writes[write.path].append(AgentWrite(session.agent, session.session, write))
-    return {place: sorted(some, key=lambda each: each.at) for place, some in writes.items()}
+            agent_write = AgentWrite(session.agent, session.session, write)
+            writes_by_path[write.path].append(agent_write)
+    for writes in writes_by_path.values():
+        writes.sort(key=lambda agent_write: agent_write.at)
+    return dict(writes_by_path)
 
 
-def closeness(chain: Chain, version: Version) -> tuple[bool, int]:
+def chain_closeness(chain: Chain, version: Version) -> tuple[bool, int]:
     """How near the states of a chain come to a version: whether it is one of them, and lines in
     common.
     """
-    known = [each for each in chain.writes if each.at < version.latest]
-    is_exact = any(version.blob in each.write.blobs for each in known)
-    return is_exact, len(
-        set(version.lines).intersection(known[-1].write.left or ())
-    ) if known else 0
+    earlier_writes = chain.writes[: chain.count_before(version.latest)]
+    if not earlier_writes:
+        return False, 0
+    is_exact = any(version.blob in agent_write.write.blobs for agent_write in earlier_writes)
+    last_lines = earlier_writes[-1].write.left or ()
+    return is_exact, len(set(version.lines).intersection(last_lines))

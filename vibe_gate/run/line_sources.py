@@ -20,10 +20,16 @@ from vibe_gate.domain.escape import expression
 from vibe_gate.domain.matching import matches, reshaped
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import Repository
-from vibe_gate.run.agent_writes import AgentWrites, closeness
+from vibe_gate.run.agent_writes import AgentWrites, chain_closeness
 from vibe_gate.run.file_texts import FileText, FileTexts
-from vibe_gate.run.line_writes import AgentWrite, Chain, Version, is_untold, written
-from vibe_gate.store import captures
+from vibe_gate.run.line_writes import (
+    AgentWrite,
+    Chain,
+    Version,
+    find_writes_of_lines,
+    has_unread_write,
+)
+from vibe_gate.store import captured, captures
 from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.stored_writes import DigestedLines, LineDigests
 
@@ -196,7 +202,7 @@ class LineSources:
         """The writes that brought these lines, by line; and why others may be an agent's, or ""."""
         if not numbers:
             return {}, ""
-        chains = self._writes.chains({row.path, row.before_path} - {""})
+        chains = self._writes.chains_at({row.path, row.before_path} - {""})
         if not chains and row.before and not self._lost_events:
             return {}, ""  # the usual case, in which the commit's text need not be read
         text = self._texts.text(row.commit, row.path)
@@ -204,16 +210,16 @@ class LineSources:
             return {}, ""
         state = self._texts.state(row.commit, row.path)
         if not row.before:
-            other_chain = self._writes.like(text.lines, state, numbers)
+            other_chain = self._writes.similar_chain(text.lines, state, numbers)
             chains = [*chains, other_chain] if other_chain else chains
         version = Version(state, text.blob, self._moments(row.commit))
         doubt = self._doubt(row, version.latest, chains)
         if len(chains) > 1:
-            chains.sort(key=lambda chain: closeness(chain, version), reverse=True)
+            chains.sort(key=lambda chain: chain_closeness(chain, version), reverse=True)
         loose = partial(self._digests.loose, text.lines)
         writes: dict[int, AgentWrite] = {}
         for chain in chains:
-            writes |= written(chain, version, numbers - writes.keys(), loose)
+            writes |= find_writes_of_lines(chain, version, numbers - writes.keys(), loose)
         return self._without_typed_again(row, state, writes), doubt
 
     def _doubt(self, row: BlamedLine, latest: float, chains: Sequence[Chain]) -> str:
@@ -221,7 +227,7 @@ class LineSources:
         since = 0.0
         if row.before:
             since = self._committed_at(row.before) + SAME_SECOND
-        if any(is_untold(chain, since, latest) for chain in chains):
+        if any(has_unread_write(chain, since, latest) for chain in chains):
             return UNREAD_WRITE
         if any(since <= moment < latest for moment in self._lost_events):
             return LOST_EVENT

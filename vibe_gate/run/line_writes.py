@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -14,14 +14,18 @@ from msgspec import Struct
 from vibe_gate.domain.matching import as_kept, as_new, matches, new_runs
 from vibe_gate.store.stored_writes import DigestedLines, StoredWrite
 
-Loose: TypeAlias = Callable[[Iterable[int]], Mapping[int, tuple[int, int]]]
+LooseDigests: TypeAlias = Callable[[Iterable[int]], Mapping[int, tuple[int, int]]]
+"""Of numbers of lines, by loose digest the span (from, to) that has it."""
 
 
 class AgentWrite(Struct, frozen=True):
     """A write, and whose it is."""
 
     agent: str
+    """A key of `AGENTS`."""
+
     session: str
+
     write: StoredWrite
 
     @property
@@ -31,14 +35,19 @@ class AgentWrite(Struct, frozen=True):
 
 
 class TracedState(Struct, frozen=True):
-    """A file's lines as a write left them, or the last one of which that is known, and of each the
-    write that brought it, None for those of others. `write` is the one that is asked about.
-    """
+    """A file's lines as a write left them, and who brought each."""
 
     write: AgentWrite
-    lines: DigestedLines = ()
+    """The write that is asked about."""
+
+    lines: FileState = ()
+    """What it left, or the last write before of which that is known."""
+
     owners: tuple[AgentWrite | None, ...] = ()
-    brought: frozenset[int] = frozenset()
+    """Of each line the write that brought it, None for those of others."""
+
+    new_digests: frozenset[int] = frozenset()
+    """The lines that the write brought."""
 
 
 class Chain:
@@ -48,72 +57,89 @@ class Chain:
 
     def __init__(self, writes: Iterable[AgentWrite]) -> None:
         self.writes = tuple(writes)
-        self.times = tuple(each.at for each in self.writes)
+        self.times = tuple(agent_write.at for agent_write in self.writes)
+        """Seconds since 1970."""
         self._states: list[TracedState] = []
-        self._forms: dict[int, list[int]] = defaultdict(list)
+        self._numbers_by_digest: dict[int, list[int]] = defaultdict(list)
 
     def state(self, number: int) -> TracedState:
         """What the write with this number left."""
-        for each in self.writes[len(self._states) : number + 1]:
-            state = _after(self._states[-1] if self._states else None, each)
-            for digest in state.brought | each.write.joined:
-                self._forms[digest].append(len(self._states))
+        for agent_write in self.writes[len(self._states) : number + 1]:
+            last_state = self._states[-1] if self._states else None
+            state = _state_after(last_state, agent_write)
+            for digest in state.new_digests | agent_write.write.joined:
+                self._numbers_by_digest[digest].append(len(self._states))
             self._states.append(state)
         return self._states[number]
 
-    def forms(self, until: int) -> Mapping[int, Sequence[int]]:
+    def numbers_by_digest(self, until: int) -> Mapping[int, Sequence[int]]:
         """By digest the writes that brought the line, or brackets of it in the form that formatters
         do not change, by their number, rising: at least those before `until`.
         """
         if until:
             self.state(until - 1)
-        return self._forms
+        return self._numbers_by_digest
+
+    def count_before(self, moment: float) -> int:
+        """How many writes are older than this moment, in seconds since 1970."""
+        return bisect_left(self.times, moment)
 
 
-def _after(last: TracedState | None, each: AgentWrite) -> TracedState:
+def _state_after(last_state: TracedState | None, agent_write: AgentWrite) -> TracedState:
     """Whose the lines are that a write left. What it found there, and none before it left, was
     typed in between.
     """
-    left, before = each.write.left, each.write.before
-    if left is None:
-        return TracedState(each) if last is None else TracedState(each, last.lines, last.owners)
-    if before is None and last is not None and last.write.write.left is not None:
-        before = last.lines
+    write = agent_write.write
+    after = write.left
+    if after is None:
+        if last_state is None:
+            return TracedState(agent_write)
+        return TracedState(agent_write, last_state.lines, last_state.owners)
+    before = write.before
+    if before is None and last_state is not None and last_state.write.write.left is not None:
+        before = last_state.lines
     if before is None:
-        return TracedState(each, left, _owners(last, left), frozenset(left))
-    found, came = _owners(last, before), matches(before, left)
-    origins = as_kept(left, came)
-    for to, at in each.write.same.items():
-        if 0 <= to < len(left) and origins[to] < 0 <= at:
-            origins[to] = at
-    brought = frozenset(digest for start, end in new_runs(came) for digest in left[start:end])
-    return TracedState(each, left, _picked(found, each, origins), brought)
+        return TracedState(agent_write, after, _owners_of(after, last_state), frozenset(after))
+    old_numbers = matches(before, after)
+    origins = as_kept(after, old_numbers)
+    for number, old_number in write.same.items():
+        if 0 <= number < len(after) and origins[number] < 0 <= old_number:
+            origins[number] = old_number
+    owners = _carry_owners(_owners_of(before, last_state), agent_write, origins)
+    new_digests: set[int] = set()
+    for start, end in new_runs(old_numbers):
+        new_digests.update(after[start:end])
+    return TracedState(agent_write, after, owners, frozenset(new_digests))
 
 
-def _owners(known: TracedState | None, lines: DigestedLines) -> tuple[AgentWrite | None, ...]:
-    """Of each line, after the state that is known, the write that brought it."""
-    if known is None:
+def _owners_of(lines: FileState, state: TracedState | None) -> tuple[AgentWrite | None, ...]:
+    """Of each line, some time after a state, the write that brought it."""
+    if state is None:
         return (None,) * len(lines)
-    if known.lines == lines:
-        return known.owners
-    return _picked(known.owners, None, as_new(lines, matches(known.lines, lines)))
+    if state.lines == lines:
+        return state.owners
+    return _carry_owners(state.owners, None, as_new(lines, matches(state.lines, lines)))
 
 
-def _picked(
-    owners: tuple[AgentWrite | None, ...], other: AgentWrite | None, origins: Iterable[int]
+def _carry_owners(
+    old_owners: tuple[AgentWrite | None, ...],
+    owner_of_new: AgentWrite | None,
+    origins: Iterable[int],
 ) -> tuple[AgentWrite | None, ...]:
-    """Of each line the owner of the line that it was; `other` if it was none (-1)."""
-    return tuple(map((*owners, other).__getitem__, origins))
+    """Of each line the owner of the old line that it was, or of new lines (-1)."""
+    return tuple(map((*old_owners, owner_of_new).__getitem__, origins))  # [-1] is the last
 
 
 class Version(Struct, frozen=True):
-    """A version of the file: its lines, its blob id, and when it may have been made (seconds since
-    1970), the likeliest first.
-    """
+    """A version of the file."""
 
-    lines: DigestedLines
+    lines: FileState
+
     blob: str
+    """The id of its content."""
+
     moments: tuple[float, ...]
+    """When it may have been made, in seconds since 1970, the likeliest first."""
 
     @property
     def latest(self) -> float:
@@ -121,64 +147,100 @@ class Version(Struct, frozen=True):
         return max(self.moments)
 
 
-def written(
-    chain: Chain, version: Version, wanted: Collection[int], loose: Loose
+def find_writes_of_lines(
+    chain: Chain, version: Version, numbers: Collection[int], loose: LooseDigests
 ) -> dict[int, AgentWrite]:
-    """By line (from 0) of those wanted the write that brought it. `loose`: of numbers of lines, by
-    loose digest the span that has it.
+    """Of these lines of the version (from 0), those that a write of the chain brought, with the
+    write.
     """
-    found: dict[int, AgentWrite] = {}
-    known = chain.forms(bisect_left(chain.times, version.latest))
-    forms = {digest: span for digest, span in loose(wanted).items() if digest in known}
-    left = set(wanted) if forms or any(version.lines[line] in known for line in wanted) else set()
-    for start in _starts(chain, version) if left else ():
-        owners = _owners(chain.state(start), version.lines)
-        found |= {line: owner for line in left if (owner := owners[line]) is not None}
-        left -= found.keys()
-        if start + 1 < len(chain.times) and chain.times[start + 1] < version.latest:
+    writes: dict[int, AgentWrite] = {}
+    numbers_by_digest = chain.numbers_by_digest(chain.count_before(version.latest))
+    spans: dict[int, tuple[int, int]] = {}
+    for digest, span in loose(numbers).items():
+        if digest in numbers_by_digest:
+            spans[digest] = span
+    if not spans and not any(version.lines[number] in numbers_by_digest for number in numbers):
+        return {}
+    open_numbers = set(numbers)
+    for last_write in _possible_last_writes(chain, version):
+        owners = _owners_of(version.lines, chain.state(last_write))
+        for number in open_numbers:
+            owner = owners[number]
+            if owner is not None:
+                writes[number] = owner
+        open_numbers -= writes.keys()
+        next_write = last_write + 1
+        if next_write < len(chain.times) and chain.times[next_write] < version.latest:
             # What the next write found there, and no write until then has left, was typed in
             # between.
-            came = matches(chain.writes[start + 1].write.before or (), version.lines)
-            left -= {line for line in left if came[line] >= 0}
-    return found | dict(_in_another_form(chain, version, left, forms))
+            old_numbers = matches(chain.writes[next_write].write.before or (), version.lines)
+            open_numbers = {number for number in open_numbers if old_numbers[number] < 0}
+    return writes | _writes_of_reformatted(chain, version, open_numbers, spans)
 
 
-def _starts(chain: Chain, version: Version) -> Iterator[int]:
+def _possible_last_writes(chain: Chain, version: Version) -> list[int]:
     """The writes after which the version may have been made, the likeliest first, each once."""
-    known = range(bisect_left(chain.times, version.latest))
-    exact = [number for number in known if version.blob in chain.writes[number].write.blobs]
-    at_moments = (bisect_left(chain.times, moment) - 1 for moment in version.moments)
-    return iter(dict.fromkeys(number for number in (*exact[-1:], *at_moments) if number >= 0))
+    candidates: list[int] = []
+    for number in reversed(range(chain.count_before(version.latest))):
+        if version.blob in chain.writes[number].write.blobs:
+            candidates.append(number)
+            break
+    candidates += [chain.count_before(moment) - 1 for moment in version.moments]
+    return [number for number in dict.fromkeys(candidates) if number >= 0]
 
 
-def _in_another_form(
-    chain: Chain, version: Version, wanted: Collection[int], forms: Mapping[int, tuple[int, int]]
-) -> Iterator[tuple[int, AgentWrite]]:
-    """Lines that a formatter made of those that a write brought: of the last such write before the
-    version.
+def _writes_of_reformatted(
+    chain: Chain,
+    version: Version,
+    numbers: Collection[int],
+    spans: Mapping[int, tuple[int, int]],
+) -> dict[int, AgentWrite]:
+    """Of these lines those that a formatter made of lines that a write brought; where several
+    writes did, the oldest of their last ones.
+
+    `spans`: by loose digest the lines (from, to) of the version that have it.
     """
-    until = bisect_left(chain.times, version.latest)
-    known = chain.forms(until)
-    found: list[tuple[int, int, int]] = []
-    for digest, (first, last) in forms.items():
-        for number in reversed(known[digest]) if first in wanted else ():
-            # The very line is no other form of it: by its place it is somebody else's.
-            is_other = digest in chain.writes[number].write.joined or version.lines[first] != digest
-            if number < until and (is_other or last - first > 1):
-                found.append((number, first, last))
-                break
-    for number, first, last in sorted(found, reverse=True):
-        yield from ((line, chain.writes[number]) for line in range(first, last) if line in wanted)
+    matched_spans: list[tuple[int, int, int]] = []
+    for digest, (first, end) in spans.items():
+        if first not in numbers:
+            continue
+        write_number = _last_write_of_form(chain, version, digest, (first, end))
+        if write_number is not None:
+            matched_spans.append((write_number, first, end))
+    writes: dict[int, AgentWrite] = {}
+    for write_number, first, end in sorted(matched_spans, reverse=True):
+        for number in range(first, end):
+            if number in numbers:
+                writes[number] = chain.writes[write_number]
+    return writes
 
 
-def is_untold(chain: Chain, since: float, until: float) -> bool:
+def _last_write_of_form(
+    chain: Chain, version: Version, digest: int, span: tuple[int, int]
+) -> int | None:
+    """The last write before the version that brought lines of this loose digest in another form;
+    None: no write did.
+    """
+    first, end = span
+    write_count = chain.count_before(version.latest)
+    for number in reversed(chain.numbers_by_digest(write_count)[digest]):
+        # The very line is no other form of it: by its place it is somebody else's.
+        is_joined = digest in chain.writes[number].write.joined
+        is_other_form = is_joined or version.lines[first] != digest or end - first > 1
+        if number < write_count and is_other_form:
+            return number
+    return None
+
+
+def has_unread_write(chain: Chain, since: float, until: float) -> bool:
     """Whether a write within this time is known, but not what it changed: what it left, or what it
     found.
     """
-    for number in range(bisect_left(chain.times, since), bisect_left(chain.times, until)):
+    for number in range(chain.count_before(since), chain.count_before(until)):
         write = chain.writes[number].write
         if write.left is None:
             return True
-        if write.before is None and (number == 0 or chain.writes[number - 1].write.left is None):
+        is_before_known = number > 0 and chain.writes[number - 1].write.left is not None
+        if write.before is None and not is_before_known:
             return True
     return False

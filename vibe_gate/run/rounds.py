@@ -1,8 +1,8 @@
 """The round before a stored review: an earlier review of the same change that asked the same.
 
     commits       it began at the same commit, and its head is an ancestor of this one's
-    no commits    it is the last one before, upon the same commit, of index or working tree as this one is, that was
-                  about other contents; a changed file is in both
+    no commits    it is the last one before, upon the same commit, of index or working tree as
+                  this one is, that was about other contents; a changed file is in both
 
 Whatever is less plain is no round: nothing is called fixed because another change was reviewed in
 between.
@@ -26,7 +26,7 @@ from vibe_gate.report.round_record import RoundCounts, RoundRecord, record_round
 from vibe_gate.run.run_documents import WORKFLOW
 from vibe_gate.store.run_result import RunResult, read_bundle
 
-MOST_LOOKED_AT = 20
+MAX_OPENED = 20
 """Earlier runs whose bundles are opened."""
 
 
@@ -38,59 +38,80 @@ def round_before(
 
     `entries`: runs, the newest first. StorageError, IntegrityError: the run itself cannot be read.
     """
-    if not result.complete or (summary := result.summary).workflow != WORKFLOW:
+    if not result.complete or result.summary.workflow != WORKFLOW:
         return None
-    root, head = result.bundle_dir.parents[2], summary.change.head_commit
-    earlier = islice(_candidates(summary, entries), MOST_LOOKED_AT)
-    with suppress(GateError):  # of an earlier run that is damaged nothing is told
-        entry = (
-            _of_commits(head, earlier, repository) if head else _of_snapshots(result, earlier, root)
-        )
-        if entry is None or not (head or _paths(summary).intersection(entry.paths)):
-            return None
-        before = read_bundle(root / entry.bundle)
-        # What a model said that was shown what stays in this clone does not get into the page of a
-        # run without.
-        is_shown_the_same = before.about.get("shown") == result.about.get("shown")
-        if is_shown_the_same and asks_the_same(then := before.summary, summary):
-            told = told_since(then, summary)
-            return told if told.counts != RoundCounts() else None
+    with suppress(GateError):  # of an earlier run that is damaged nothing is said
+        return _find_round_before(result, entries, repository)
     return None
 
 
-def _candidates(summary: Summary, entries: Sequence[RunEntry]) -> Iterator[RunEntry]:
+def _find_round_before(
+    result: RunResult, entries: Sequence[RunEntry], repository: Repository
+) -> RoundRecord | None:
+    """As `round_before`, of a review that has ended. GateError: an earlier run is damaged."""
+    summary = result.summary
+    head = summary.change.head_commit
+    store_root = result.bundle_dir.parents[2]
+    candidates = islice(_earlier_reviews(summary, entries), MAX_OPENED)
+    entry = (
+        _last_of_commits(head, candidates, repository)
+        if head
+        else _last_of_snapshots(result, candidates, store_root)
+    )
+    if entry is None:
+        return None
+    if not head and not _paths(summary).intersection(entry.paths):
+        return None
+    earlier_result = read_bundle(store_root / entry.bundle)
+    # What a model said that was shown what stays in this clone does not get into the page of a
+    # run without.
+    if earlier_result.about.get("shown") != result.about.get("shown"):
+        return None
+    earlier_summary = earlier_result.summary
+    if not asks_the_same(earlier_summary, summary):
+        return None
+    record = record_since(earlier_summary, summary)
+    return record if record.counts != RoundCounts() else None
+
+
+def _earlier_reviews(summary: Summary, entries: Sequence[RunEntry]) -> Iterator[RunEntry]:
     """Earlier reviews upon the same commit that came to a verdict about other contents."""
     change = summary.change
     if not change.base_commit:
         return
     for entry in entries:
-        is_upon = (entry.workflow, entry.base_commit) == (WORKFLOW, change.base_commit)
-        is_alike = (
-            is_upon
-            and bool(entry.head_commit) == bool(change.head_commit)
-            and entry.after != change.after
-        )
-        if is_alike and entry.run_id < summary.run_id and entry.outcome in ("pass", "fail"):
+        if entry.workflow != WORKFLOW or entry.base_commit != change.base_commit:
+            continue
+        if bool(entry.head_commit) != bool(change.head_commit):
+            continue
+        if entry.after == change.after or entry.run_id >= summary.run_id:
+            continue
+        if entry.outcome in ("pass", "fail"):
             yield entry
 
 
-def _of_commits(head: str, earlier: Iterator[RunEntry], repository: Repository) -> RunEntry | None:
+def _last_of_commits(
+    head: str, candidates: Iterator[RunEntry], repository: Repository
+) -> RunEntry | None:
     """The last one whose head is an ancestor of this one."""
     if not repository.has(head):
         return None
-    names = ((entry, entry.head_commit) for entry in earlier)
-    return next(
-        (one for one, old in names if repository.has(old) and repository.is_ancestor(old, head)),
-        None,
-    )
+    for entry in candidates:
+        earlier_head = entry.head_commit
+        if repository.has(earlier_head) and repository.is_ancestor(earlier_head, head):
+            return entry
+    return None
 
 
-def _of_snapshots(result: RunResult, earlier: Iterator[RunEntry], root: Path) -> RunEntry | None:
+def _last_of_snapshots(
+    result: RunResult, candidates: Iterator[RunEntry], store_root: Path
+) -> RunEntry | None:
     """The last one of index or working tree, as this one is."""
     kinds = (_kind(result), "")
-    return next(
-        (entry for entry in earlier if _kind(read_bundle(root / entry.bundle)) in kinds), None
-    )
+    for entry in candidates:
+        if _kind(read_bundle(store_root / entry.bundle)) in kinds:
+            return entry
+    return None
 
 
 def _kind(result: RunResult) -> str:
@@ -100,36 +121,47 @@ def _kind(result: RunResult) -> str:
 
 
 def _paths(summary: Summary) -> set[str]:
-    return {name for file in summary.change.files for name in (file.path, file.old_path) if name}
+    """The paths of the changed files, the earlier ones of those that were renamed, too."""
+    names: set[str] = set()
+    for file in summary.change.files:
+        names.add(file.path)
+        if file.old_path:
+            names.add(file.old_path)
+    return names - {""}
 
 
 def asks_the_same(earlier: Summary, summary: Summary) -> bool:
     """Whether both asked the same rubrics, and both asked judges or neither did."""
-    rubrics, others = (
-        {(one.id, one.digest) for one in each.rubrics} for each in (earlier, summary)
-    )
-    return rubrics == others and bool(earlier.unasked) == bool(summary.unasked)
+    if bool(earlier.unasked) != bool(summary.unasked):
+        return False
+    return _rubric_digests(earlier) == _rubric_digests(summary)
 
 
-def told_since(earlier: Summary, summary: Summary) -> RoundRecord:
+def _rubric_digests(summary: Summary) -> set[tuple[str, str]]:
+    return {(rubric.id, rubric.digest) for rubric in summary.rubrics}
+
+
+def record_since(earlier: Summary, summary: Summary) -> RoundRecord:
     """What became of the findings of the earlier review.
 
     A file that is no longer part of uncommitted work may just not be staged: nothing of it is
     called fixed.
     """
-    before = first_round(earlier.findings, earlier.change.after).state
-    decided, paths = answered_by(summary, before), _paths(summary)
+    earlier_state = first_round(earlier.findings, earlier.change.after).state
+    is_answered_by_summary = answered_by(summary, earlier_state)
+    paths = _paths(summary)
 
-    def answered(seen: ReportedFinding) -> bool:
-        is_there = bool(summary.change.head_commit) or not seen.path or seen.path in paths
-        return is_there and decided(seen)
+    def is_answered(finding: ReportedFinding) -> bool:
+        if not summary.change.head_commit and finding.path and finding.path not in paths:
+            return False
+        return is_answered_by_summary(finding)
 
-    told = next_round(
-        before,
+    current_round = next_round(
+        earlier_state,
         summary.findings,
         summary.change.after,
         touched=lambda _: True,
         blocking=lambda _: True,
-        answered=answered,
+        answered=is_answered,
     )
-    return record_round(told, earlier.run_id)
+    return record_round(current_round, earlier.run_id)

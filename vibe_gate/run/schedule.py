@@ -3,55 +3,77 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from vibe_gate.domain.workflow import StageRule, UntilRule, WorkflowFile
 from vibe_gate.judging.votes import together
-from vibe_gate.run.stage_result import StageResult
+from vibe_gate.run.stage_result import StageResult, Until
 from vibe_gate.run.workflow_steps import Workflow
 
 
-async def scheduled(file: WorkflowFile, wf: Workflow) -> None:
+async def run_stages_of_file(file: WorkflowFile, wf: Workflow) -> None:
     """Run the stages; those that nothing lies between run in parallel, as far as the workspace
     allows.
     """
-    ended: dict[str, asyncio.Future[StageResult]] = {}
+    loop = asyncio.get_running_loop()
+    results: dict[str, asyncio.Future[StageResult]] = {}
     for rule in file.stage:
-        ended[rule.id] = asyncio.get_running_loop().create_future()
+        results[rule.id] = loop.create_future()
 
-    async def run(rule: StageRule) -> None:
-        named = (*rule.needs, *rule.context, *(stage for stage, _ in rule.conditions))
-        needed = {name: await ended[name] for name in dict.fromkeys(named)}
-        ended[rule.id].set_result(await _stage(rule, needed, wf))
+    async def run_when_needs_end(rule: StageRule) -> None:
+        earlier_results: dict[str, StageResult] = {}
+        for stage_id in _stages_before(rule):
+            earlier_results[stage_id] = await results[stage_id]
+        result = await _run_stage(rule, earlier_results, wf)
+        results[rule.id].set_result(result)
 
-    await together(run(rule) for rule in file.stage)
-
-
-async def _stage(rule: StageRule, needed: dict[str, StageResult], wf: Workflow) -> StageResult:
-    after = [needed[name].node for name in rule.needs]
-    if why := _why_not(rule, needed):
-        return wf.stages.skip(rule.id, after, why, "stage" if rule.agent else "gate")
-    context = [needed[name] for name in rule.context if needed[name].outcome != "skipped"]
-    if rule.until is not None:
-        return await _until(rule, rule.until, after, context, wf)
-    return await _once(rule, after, context, wf)
+    await together(run_when_needs_end(rule) for rule in file.stage)
 
 
-def _why_not(rule: StageRule, needed: dict[str, StageResult]) -> str:
+def _stages_before(rule: StageRule) -> list[str]:
+    """The ids of the stages that must end before, each once."""
+    condition_ids = [stage_id for stage_id, _ in rule.conditions]
+    return list(dict.fromkeys([*rule.needs, *rule.context, *condition_ids]))
+
+
+async def _run_stage(
+    rule: StageRule, earlier_results: Mapping[str, StageResult], wf: Workflow
+) -> StageResult:
+    """Run the stage, once or until its rubrics pass, or skip it."""
+    after = [earlier_results[stage_id].node for stage_id in rule.needs]
+    reason = _reason_to_skip(rule, earlier_results)
+    if reason:
+        kind = "stage" if rule.agent else "gate"
+        return wf.stages.skip(rule.id, after, reason, kind)
+    context = []
+    for stage_id in rule.context:
+        if earlier_results[stage_id].outcome != "skipped":
+            context.append(earlier_results[stage_id])
+    if rule.until is None:
+        return await _run_once(rule, after, context, wf)
+    return await _run_until(rule, rule.until, after, context, wf)
+
+
+def _reason_to_skip(rule: StageRule, earlier_results: Mapping[str, StageResult]) -> str:
     """Why the stage is skipped, "" if it is not."""
-    named = {stage for stage, _ in rule.conditions}
-    well = sum(needed[name].passed or name in named for name in rule.needs)
-    if well < rule.required:
-        missing = [name for name in rule.needs if not needed[name].passed and name not in named]
-        return f"{', '.join(missing)} did not pass"
-    wrong = [
-        f"{stage}.{what}" for stage, what in rule.conditions if not needed[stage].fulfils(what)
-    ]
-    return f"not {', '.join(wrong)}" if wrong else ""
+    conditioned_ids = {stage_id for stage_id, _ in rule.conditions}
+    failed_ids = []
+    for stage_id in rule.needs:
+        # What is demanded of a stage with a condition, the condition says.
+        if not earlier_results[stage_id].passed and stage_id not in conditioned_ids:
+            failed_ids.append(stage_id)
+    if len(rule.needs) - len(failed_ids) < rule.required:
+        return f"{', '.join(failed_ids)} did not pass"
+    unmet_conditions = []
+    for stage_id, condition in rule.conditions:
+        if not earlier_results[stage_id].fulfils(condition):
+            unmet_conditions.append(f"{stage_id}.{condition}")
+    return f"not {', '.join(unmet_conditions)}" if unmet_conditions else ""
 
 
-async def _once(
+async def _run_once(
     rule: StageRule, after: list[str], context: list[StageResult], wf: Workflow
 ) -> StageResult:
     return await wf.stage(
@@ -67,39 +89,47 @@ async def _once(
     )
 
 
-async def _until(
+async def _run_until(
     rule: StageRule, until: UntilRule, after: list[str], context: list[StageResult], wf: Workflow
 ) -> StageResult:
-    """The stage, again and again, until its rubrics pass: each time it is told their last
+    """The stage, again and again, until its rubrics pass: each time the agent has their last
     verdict.
     """
     verdicts: list[StageResult] = []
 
-    async def body() -> StageResult:
-        last = verdicts[-1:]
-        return await _once(rule, [one.node for one in last] or after, [*context, *last], wf)
+    async def run_iteration() -> StageResult:
+        if not verdicts:
+            return await _run_once(rule, after, context, wf)
+        return await _run_once(rule, [verdicts[-1].node], [*context, verdicts[-1]], wf)
 
     async def passes(result: StageResult) -> bool:
         if not result.passed:
             return False
-        judged = await wf.judge(result, until.rubrics, id=f"{rule.id}-until", after=[result.node])
-        verdicts.append(judged)
-        return judged.passed
+        verdict = await wf.judge(result, until.rubrics, id=f"{rule.id}-until", after=[result.node])
+        verdicts.append(verdict)
+        return verdict.passed
 
-    done = await wf.until(passes, body, max_iterations=until.max_iterations)
-    last = done.last
+    loop_end = await wf.until(passes, run_iteration, max_iterations=until.max_iterations)
+    return _result_of_loop(loop_end, verdicts, until.max_iterations)
+
+
+def _result_of_loop(
+    loop_end: Until, verdicts: list[StageResult], max_iterations: int
+) -> StageResult:
+    """The loop as one stage: what its last iteration came to, decided by its rubrics if the agent
+    got so far.
+    """
+    last = loop_end.last
     deciding = verdicts[-1] if verdicts and last.passed else last
-    reason = (
-        ""
-        if done.converged
-        else f"{done.reason} after {len(done.results)} of {until.max_iterations}"
-    )
+    reason = ""
+    if not loop_end.converged:
+        reason = f"{loop_end.reason} after {len(loop_end.results)} of {max_iterations}"
     return replace(
         last,
         node=deciding.node,
         outcome=deciding.outcome,
         reason=reason,
-        before=done.results[0].before,
+        before=loop_end.results[0].before,
         verdict=deciding.verdict,
         lacks=deciding.lacks,
     )

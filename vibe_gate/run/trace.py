@@ -12,7 +12,6 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import groupby
 from pathlib import Path
 
 from msgspec import Struct
@@ -42,6 +41,7 @@ from vibe_gate.git import Repository
 from vibe_gate.run.fact_finding import catch_up
 from vibe_gate.run.line_authors import CAPTURED
 from vibe_gate.run.line_origins import line_origins
+from vibe_gate.run.line_sources import spans_of
 from vibe_gate.run.run_bundle import world_around
 from vibe_gate.store import captures
 from vibe_gate.store.captured_turns import CapturedModel, models_of
@@ -51,7 +51,7 @@ _IDS = uuid.UUID("0f2f3b3c-6a0e-5d0c-9d6e-3f6f6c7c1a51")
 """Namespace of our records' ids."""
 
 
-class _Talk(Struct, frozen=True):
+class _Conversation(Struct, frozen=True):
     """Whose lines one conversation of a record has."""
 
     session: str
@@ -65,17 +65,20 @@ class _SessionModels:
         self.roots = tuple(roots)
         self._models: dict[str, tuple[CapturedModel, ...]] = {}
 
-    def talk(self, origin: LineOrigin) -> _Talk:
+    def conversation_of(self, origin: LineOrigin) -> _Conversation:
         """The conversation that a line belongs to, with the model that its session named last
         before.
         """
         if origin.session not in self._models:
-            self._models[origin.session] = models_of(self.roots, origin.session)
-        named = [one.model for one in self._models[origin.session] if iso(one.at) <= origin.at]
-        return _Talk(origin.session, model_id(named[-1]) if named else "")
+            self._models[origin.session] = captured.models_of(self.roots, origin.session)
+        model = ""
+        for captured_model in self._models[origin.session]:
+            if iso(captured_model.at) <= origin.at:
+                model = model_id(captured_model.model)
+        return _Conversation(origin.session, model)
 
 
-def records_of(
+def make_trace_records(
     repository: Repository, roots: Iterable[Path], commits: Sequence[str]
 ) -> Iterator[TraceRecord]:
     """The records of these commits (full ids), in their order; none of one that brought no line of
@@ -84,24 +87,23 @@ def records_of(
     `roots` are the working trees whose stores may keep captured sessions.
     """
     sessions = _SessionModels(roots)
-    changes = repository.changes_of(
-        [commit for commit in commits if not _is_clean_merge(repository, commit)]
-    )
-    for commit, change in changes.items():
-        origins = {
-            file.path: _own_lines(repository, sessions.roots, commit, file) for file in change.files
-        }
-        own = {path: found for path, found in origins.items() if found}
-        if own:
-            tree = repository.tree(commit)
-            files = [
-                _traced(path, found, lines(tree.read(path) or b""), sessions)
-                for path, found in own.items()
-            ]
-            yield _record(commit, files, [one for found in own.values() for one in found])
+    commits_with_lines = [commit for commit in commits if not _is_clean_merge(repository, commit)]
+    for commit, change in repository.changes_of(commits_with_lines).items():
+        files: list[TracedFile] = []
+        origins: list[LineOrigin] = []
+        for file in change.files:
+            file_origins = _captured_origins(repository, sessions.roots, commit, file)
+            if file_origins:
+                contents = lines(repository.tree(commit).read(file.path) or b"")
+                files.append(_traced_file(file.path, file_origins, contents, sessions))
+                origins += file_origins
+        if files:
+            yield _record(commit, files, origins)
 
 
-def up_to_date(repository: Repository, clock: Callable[[], datetime]) -> tuple[Path, ...]:
+def fold_captured_sessions(
+    repository: Repository, clock: Callable[[], datetime]
+) -> tuple[Path, ...]:
     """Fold what sessions did until now into the store; the working trees whose stores may keep
     sessions.
     """
@@ -109,35 +111,41 @@ def up_to_date(repository: Repository, clock: Callable[[], datetime]) -> tuple[P
     return repository.capture_roots()
 
 
-def keep(repository: Repository, record: TraceRecord) -> bool:
+def keep_trace_record(repository: Repository, record: TraceRecord) -> bool:
     """Add the record to its commit's note, in the place of ours if it has one; whether that changed
     it. StorageError.
 
     The records of other tools stay, byte for byte.
     """
-    note = rest = _note(repository, record.revision)
-    for its, record_before in read_records(parts_of(note)).records:
-        if record_before.tool.name == OWN:
-            rest = rest.replace(its + b"\n", b"").replace(its, b"")
-    text = (rest if not rest or rest.endswith(b"\n") else rest + b"\n") + record.to_line()
-    if text != note:
-        repository.add_note(NOTES, record.revision, text)
-    return text != note
+    old_note = _note(repository, record.revision)
+    new_note = old_note
+    for line, old_record in read_records(parts_of(old_note)).records:
+        if old_record.tool.name == OWN:
+            new_note = new_note.replace(line + b"\n", b"").replace(line, b"")
+    if new_note and not new_note.endswith(b"\n"):
+        new_note += b"\n"
+    new_note += record.to_line()
+    if new_note == old_note:
+        return False
+    repository.add_note(NOTES, record.revision, new_note)
+    return True
 
 
-def has_own(repository: Repository, commit: str) -> bool:
+def has_own_trace_record(repository: Repository, commit: str) -> bool:
     """Whether the commit's note has a record of ours."""
-    found = read_records(parts_of(_note(repository, commit)))
-    return any(record.tool.name == OWN for _, record in found.records)
+    records = read_records(parts_of(_note(repository, commit))).records
+    return any(record.tool.name == OWN for _, record in records)
 
 
 def _note(repository: Repository, commit: str) -> bytes:
     """The commit's note, b"" without one. StorageError: it is too large to be read, and so to be
     added to.
     """
-    if not (note := repository.note_ids(NOTES).get(commit)):
+    note_id = repository.note_ids(NOTES).get(commit)
+    if not note_id:
         return b""
-    if (text := repository.note_texts([note]).get(note)) is None:
+    text = repository.note_texts([note_id]).get(note_id)
+    if text is None:
         raise StorageError(
             f"The note on {commit[:12]} in refs/notes/{NOTES} is too large to be read."
         )
@@ -148,46 +156,63 @@ def _is_clean_merge(repository: Repository, commit: str) -> bool:
     """Whether all its lines are those of its parents. Of more than two parents git makes no other
     merge.
     """
-    parents = len(repository.parents(commit))
-    return parents > 2 or (parents == 2 and repository.is_clean_merge(commit))
+    parent_count = len(repository.parents(commit))
+    return parent_count > 2 or (parent_count == 2 and repository.is_clean_merge(commit))
 
 
-def _own_lines(
+def _captured_origins(
     repository: Repository, roots: tuple[Path, ...], commit: str, file: FileDiff
 ) -> list[LineOrigin]:
     """Of the lines that the commit brought into a file, those that a captured session wrote."""
-    brought = [
-        line
-        for hunk in (file.hunks if file.after and not file.binary else ())
-        for first, text in hunk.added_runs()
-        for line in range(first, first + text.count(b"\n") + (not text.endswith(b"\n")))
-    ]
-    if not brought or (file.after and file.after.mode not in (REGULAR_MODE, EXECUTABLE_MODE)):
+    if file.after is None or file.after.mode not in (REGULAR_MODE, EXECUTABLE_MODE):
+        return []
+    new_numbers = _added_numbers(file)
+    if not new_numbers:
         return []
     try:
-        origins = line_origins(repository, roots, commit, file.path, brought, claims=False)
+        origins = line_origins(repository, roots, commit, file.path, new_numbers, claims=False)
     except UsageError:  # what it calls binary has no lines
         return []
     # What other tools claim is not passed on.
-    return [one for one in origins if one.source == CAPTURED and one.commit == commit]
+    return [origin for origin in origins if origin.source == CAPTURED and origin.commit == commit]
 
 
-def _traced(
-    path: str, origins: Sequence[LineOrigin], rows: Sequence[bytes], sessions: _SessionModels
+def _added_numbers(file: FileDiff) -> list[int]:
+    """The numbers, after the change, of the lines that it adds; none of a binary file."""
+    if file.binary:
+        return []
+    numbers: list[int] = []
+    for hunk in file.hunks:
+        for first, text in hunk.added_runs():
+            line_count = text.count(b"\n") + (not text.endswith(b"\n"))
+            numbers += range(first, first + line_count)
+    return numbers
+
+
+def _traced_file(
+    path: str, origins: Sequence[LineOrigin], contents: Sequence[bytes], sessions: _SessionModels
 ) -> TracedFile:
-    by_talk: dict[_Talk, list[int]] = {}
+    """The file of a record; `contents` are its lines."""
+    numbers_by_conversation: dict[_Conversation, list[int]] = {}
     for origin in origins:
-        by_talk.setdefault(sessions.talk(origin), []).append(origin.line)
-    return TracedFile(
-        path, tuple(_conversation(talk, numbers, rows) for talk, numbers in by_talk.items())
-    )
+        conversation = sessions.conversation_of(origin)
+        numbers_by_conversation.setdefault(conversation, []).append(origin.line)
+    traced = [
+        _traced_conversation(conversation, numbers, contents)
+        for conversation, numbers in numbers_by_conversation.items()
+    ]
+    return TracedFile(path, tuple(traced))
 
 
-def _conversation(talk: _Talk, numbers: Sequence[int], rows: Sequence[bytes]) -> TracedConversation:
-    grouped = groupby(enumerate(sorted(numbers)), key=lambda each: each[1] - each[0])
-    runs = [[line for _, line in run] for _, run in grouped]
-    ranges = tuple(LineRange(run[0], run[-1], hash_of(rows[run[0] - 1 : run[-1]])) for run in runs)
-    return TracedConversation(ranges, _urn(talk.session), Contributor("ai", talk.model))
+def _traced_conversation(
+    conversation: _Conversation, numbers: Sequence[int], contents: Sequence[bytes]
+) -> TracedConversation:
+    ranges = [
+        LineRange(first, last, hash_of(contents[first - 1 : last]))
+        for first, last in spans_of(numbers)
+    ]
+    contributor = Contributor("ai", conversation.model)
+    return TracedConversation(tuple(ranges), _urn(conversation.session), contributor)
 
 
 def _urn(session: str) -> str:
@@ -201,12 +226,12 @@ def _urn(session: str) -> str:
 
 
 def _record(commit: str, files: Sequence[TracedFile], origins: Sequence[LineOrigin]) -> TraceRecord:
-    agents = {captures.own_id(one.session): one.agent for one in origins}
+    agents = {captures.own_id(origin.session): origin.agent for origin in origins}
     content = json.dumps([commit, __version__, agents, *map(plain, files)], sort_keys=True)
     return TraceRecord(
         version=VERSION,
         id=str(uuid.uuid5(_IDS, content)),
-        timestamp=max(datetime.fromisoformat(one.at) for one in origins),
+        timestamp=max(datetime.fromisoformat(origin.at) for origin in origins),
         files=tuple(files),
         vcs=TracedRevision("git", commit),
         tool=TracingTool(OWN, __version__),

@@ -47,7 +47,7 @@ from vibe_gate.run.fix import Repair, how_it_was_made, patch_of, repair_of
 from vibe_gate.run.replay import recall_answers
 from vibe_gate.run.resume import LIMITS, OWN, KeptRun
 from vibe_gate.run.run_bundle import keep_contents, open_run, recording, world_around
-from vibe_gate.run.schedule import scheduled
+from vibe_gate.run.schedule import run_stages_of_file
 from vibe_gate.run.stage_request import Material, StageRequest, found_by
 from vibe_gate.run.stage_runner import Stages
 from vibe_gate.run.team_store import share_answers
@@ -321,7 +321,7 @@ def _plan(request: RunRequest, gate: Gate, change: Change) -> Plan:
         plan = load(found)
     else:
         asks_agents = any(rule.agent for rule in found.file.stage)
-        steps = partial(scheduled, found.file)
+        steps = partial(run_stages_of_file, found.file)
         plan = Plan(
             id=found.id, steps=steps, timeout_s=found.file.timeout_s, asks_agents=asks_agents
         )

@@ -15,7 +15,7 @@ from vibe_gate.faces.cli.output import STDOUT, complain, emit, now, open_reposit
 from vibe_gate.faces.cli.request import selection
 from vibe_gate.git import Repository
 from vibe_gate.run.each import commits_of, reversed_range
-from vibe_gate.run.trace import records_of, up_to_date
+from vibe_gate.run.trace import fold_captured_sessions, make_trace_records
 
 
 class TraceArguments(Struct, frozen=True):
@@ -37,8 +37,8 @@ def _run(arguments: TraceArguments) -> int:
         check("output", output)
     with open_repository_here() as repository:
         commits = _commits(repository, arguments.revision)
-        roots = up_to_date(repository, now)
-        records = [*records_of(repository, roots, commits)]
+        roots = fold_captured_sessions(repository, now)
+        records = [*make_trace_records(repository, roots, commits)]
     text = "".join(record.to_line().decode() for record in records)
     if output == STDOUT:
         emit(text)

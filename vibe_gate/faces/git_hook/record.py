@@ -133,15 +133,15 @@ def _keep_traces(hook: Hook, repository: Repository, pairs: Sequence[tuple[str, 
     try:
         from vibe_gate.run import trace  # what a review loads (60 ms), for those who want it
 
-        made = [new for old, new in pairs if not old or trace.has_own(repository, old)]
+        made = [new for old, new in pairs if not old or trace.has_own_trace_record(repository, old)]
         commits = [repository.resolve(one) for one in dict.fromkeys(made)]
         if len(commits) > MAX_TRACED:
             hook.say(
                 f"vibe-gate: Agent Trace records of the last {MAX_TRACED} of {len(commits)} commits are kept."
             )
-        roots = trace.up_to_date(repository, hook.clock) if commits else ()
-        for record in trace.records_of(repository, roots, commits[-MAX_TRACED:]):
-            trace.keep(repository, record)
+        roots = trace.fold_captured_sessions(repository, hook.clock) if commits else ()
+        for record in trace.make_trace_records(repository, roots, commits[-MAX_TRACED:]):
+            trace.keep_trace_record(repository, record)
     except Exception as error:  # noqa: BLE001  the commit is made, and its review has nothing to do with this
         hook.say(
             f"vibe-gate: its Agent Trace record was not kept: {safe(str(error) or type(error).__name__)}"
