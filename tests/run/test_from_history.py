@@ -12,7 +12,7 @@ from command import on_a_terminal, vibe_gate
 from repos import GATE, RUBRIC, Repo
 
 from vibe_gate.git import open_repository
-from vibe_gate.run.label_proposals import proposals
+from vibe_gate.run.label_proposals import propose_labels
 
 DAY = 86_400
 CODE = {
@@ -74,7 +74,7 @@ def test_reverted_named_and_soon_repaired_commits_are_suspects_and_long_lived_on
 ) -> None:
     repo, ids = history
     with open_repository(repo.path, repo.environ) as opened:
-        found = proposals(opened, ids["Gate"], ids["Fix a typo"], lambda text: None)
+        found = propose_labels(opened, ids["Gate"], ids["Fix a typo"], lambda text: None)
     offset, size, revert = (
         ids[title] for title in ("Fix the offset", "Measure again", 'Revert "cut"')
     )

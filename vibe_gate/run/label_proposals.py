@@ -8,7 +8,7 @@ clean one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -37,10 +37,10 @@ MAX_FIX = 60
 CLEAN_LINES = range(5, 251)
 """Statements that a change for a clean case adds."""
 
-STILL_THERE = 0.9
+LEAST_STANDING_SHARE = 0.9
 """The least share of a clean change's lines that must be there at the end of the range."""
 
-AT_ONCE = 50
+BATCH_SIZE = 50
 """Commits whose changes are read together: git takes as long for one as for ten."""
 
 SHORTEST = 6
@@ -51,7 +51,7 @@ MAX_CLEAN = 60
 
 LEAST_CLEAN = 20
 
-_ASIDE = (
+_TESTS_AND_EXAMPLES = (
     "**/test/**",
     "**/tests/**",
     "**/testing/**",
@@ -61,8 +61,8 @@ _ASIDE = (
     "**/example/**",
 )
 
-_REVERTS = expression(r"\bThis reverts commit ([0-9a-f]{7,40})\b")
-_NAMES = expression(
+_REVERTED = expression(r"\bThis reverts commit ([0-9a-f]{7,40})\b")
+_BLAMED = expression(
     r"(?im)(?:^fixes:\s*(?:commit\s+)?|\b(?:regress(?:ed|ions?)|breakage|bugs?|broken?|caused)\b[^.\n]{0,60}?\b)"
     r"([0-9a-f]{7,40})\b"
 )
@@ -85,23 +85,38 @@ _NO_STATEMENT = expression(
 
 
 class Proposal(Struct, frozen=True):
-    """A commit to be labelled: `date` in UTC, why, and the commit that says so ("" of a clean
-    one).
-    """
+    """A commit to be labelled."""
 
     commit: str
+
     base: str
+    """The commit before it."""
+
     kind: Literal["suspect", "clean"]
+
     date: str
+    """The day on which it was made, in UTC."""
+
     title: str
+
     reason: str
+    """Why it is worth a label, as a clause for people."""
+
     by: str = ""
+    """The commit that speaks against it; "" of a clean one."""
 
 
 class _Candidate(Struct, frozen=True):
+    """A commit of the range that has one parent."""
+
     id: str
+
     base: str
+    """Its parent."""
+
     at: int
+    """Seconds since 1970."""
+
     message: str
 
     @property
@@ -113,124 +128,178 @@ class _Candidate(Struct, frozen=True):
         """Whether its title says that it repairs code."""
         return bool(_FIX.search(self.title)) and not _NOT_CODE.search(self.title)
 
+    @property
+    def is_revert(self) -> bool:
+        """Whether its message says that it reverts a commit."""
+        return bool(_REVERTED.search(self.message)) or self.title.startswith('Revert "')
 
-def proposals(
+
+class _Blame(Struct, frozen=True):
+    """What speaks against a commit."""
+
+    by: str
+    """The commit that says so."""
+
+    reason: str
+
+
+def propose_labels(
     repository: Repository, base: str, head: str, tell: Callable[[str], object]
 ) -> list[Proposal]:
     """What to label of the commits that `head` has and `base` has not (full ids; "": nothing),
     newest first.
+
+    `tell` hears what is looked at.
     """
-    own = _commits(repository, base, head)
-    tell(f"{counted(len(own), 'commit')}: who was reverted, or named by a fix")
-    reverts = {
-        each.id
-        for each in own.values()
-        if _REVERTS.search(each.message) or each.title.startswith('Revert "')
-    }
-    named = dict(_named(own))
-    code = repository.changes_of(list(named))
-    # A revert that was itself reverted has repaired nothing.
-    blamed = {
-        name: found
-        for name, found in named.items()
-        if name not in reverts and found[0] not in named and _code(code[name])
-    }
-    replaced = _Replaced(repository, base, own)
-    fixes = [each for each in own.values() if each.is_fix and each.id not in reverts]
+    candidates = _read_candidates(repository, base, head)
+    tell(f"{counted(len(candidates), 'commit')}: who was reverted, or named by a fix")
+    revert_ids = {commit.id for commit in candidates.values() if commit.is_revert}
+    blames = _blames_of_messages(repository, candidates, revert_ids)
+    replaced = _ReplacedCommits(repository, base, candidates)
+    fixes = [
+        commit
+        for commit in candidates.values()
+        if commit.is_fix and commit.id not in revert_ids
+    ]
     for number, (fix, files) in enumerate(_with_code(repository, fixes)):
         tell(f"fix {number + 1} of {len(fixes)}: whose lines it replaces")
-        found = replaced.soonest(fix, files)
-        if found and found[0] not in blamed and found[0] not in reverts:
-            blamed[found[0]] = (fix.id, found[1])
-    suspects = [
-        _proposal(own[name], "suspect", reason, own[by]) for name, (by, reason) in blamed.items()
-    ]
-    wanted = min(max(2 * len(suspects), LEAST_CLEAN), MAX_CLEAN)
-    never = blamed.keys() | reverts | replaced.ever
-    candidates = [
-        each for each in own.values() if each.id not in never and not _NOT_CODE.search(each.title)
-    ]
+        replaced_id, blame = replaced.find_young(fix, files)
+        if blame is not None and replaced_id not in blames and replaced_id not in revert_ids:
+            blames[replaced_id] = blame
+    suspects = []
+    for commit_id, blame in blames.items():
+        blaming_commit = candidates[blame.by]
+        suspects.append(_suspect(candidates[commit_id], blaming_commit, blame.reason))
     tell("long-lived commits")
-    clean = _clean(repository, candidates, head, wanted)
-    return sorted([*suspects, *clean], key=lambda one: (one.date, one.commit), reverse=True)
+    excluded_ids = blames.keys() | revert_ids | replaced.ids
+    count = min(max(2 * len(suspects), LEAST_CLEAN), MAX_CLEAN)
+    clean = _propose_clean(repository, candidates, excluded_ids, head, count)
+    return sorted(
+        [*suspects, *clean],
+        key=lambda proposal: (proposal.date, proposal.commit),
+        reverse=True,
+    )
 
 
-def _commits(repository: Repository, base: str, head: str) -> dict[str, _Candidate]:
+def _read_candidates(repository: Repository, base: str, head: str) -> dict[str, _Candidate]:
     """The commits with one parent by id, newest first."""
-    found = {}
-    for name in repository.span(base, head):
-        parents = repository.parents(name)
-        if len(parents) == 1 and repository.has(parents[0]):
-            found[name] = _Candidate(
-                name, parents[0], repository.committed_at(name), repository.commit(name).message
-            )
-    return found
+    candidates = {}
+    for commit_id in repository.span(base, head):
+        parents = repository.parents(commit_id)
+        if len(parents) != 1 or not repository.has(parents[0]):
+            continue
+        at = repository.committed_at(commit_id)
+        message = repository.commit(commit_id).message
+        candidates[commit_id] = _Candidate(commit_id, parents[0], at, message)
+    return candidates
 
 
-def _named(own: Mapping[str, _Candidate]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Commits that the message of a later one names: by whom, and the reason."""
-    by_start: dict[str, list[str]] = {}
-    for name in own:
-        by_start.setdefault(name[:7], []).append(name)
-    for commit in own.values():
-        for pattern, how in ((_NAMES, "named by the fix"), (_REVERTS, "reverted by")):
-            for written in pattern.findall(commit.message):
-                found = [name for name in by_start.get(written[:7], ()) if name.startswith(written)]
-                if len(found) == 1 and own[found[0]].at <= commit.at and found[0] != commit.id:
-                    yield found[0], (commit.id, how)
+def _blames_of_messages(
+    repository: Repository, candidates: Mapping[str, _Candidate], revert_ids: Collection[str]
+) -> dict[str, _Blame]:
+    """Of commits with code that the message of a later one names, what that one says."""
+    blames = dict(_named_commits(candidates))
+    changes = repository.changes_of(list(blames))
+    effective_blames = {}
+    for commit_id, blame in blames.items():
+        # A revert that was itself reverted has repaired nothing.
+        if commit_id in revert_ids or blame.by in blames:
+            continue
+        if _code_files(changes[commit_id]):
+            effective_blames[commit_id] = blame
+    return effective_blames
 
 
-class _Replaced:
-    """Whose lines fixes replace; `ever` gathers the commits of which any was."""
+def _named_commits(candidates: Mapping[str, _Candidate]) -> Iterator[tuple[str, _Blame]]:
+    """Commits that the message of a later one names by an unambiguous id."""
+    ids_by_start: dict[str, list[str]] = {}
+    for commit_id in candidates:
+        ids_by_start.setdefault(commit_id[:7], []).append(commit_id)
+    for commit in candidates.values():
+        for pattern, reason in ((_BLAMED, "named by the fix"), (_REVERTED, "reverted by")):
+            for short_id in pattern.findall(commit.message):
+                ids = [
+                    commit_id
+                    for commit_id in ids_by_start.get(short_id[:7], ())
+                    if commit_id.startswith(short_id)
+                ]
+                if len(ids) != 1 or ids[0] == commit.id:
+                    continue
+                if candidates[ids[0]].at <= commit.at:
+                    yield ids[0], _Blame(commit.id, reason)
 
-    def __init__(self, repository: Repository, base: str, own: Mapping[str, _Candidate]) -> None:
+
+class _ReplacedCommits:
+    """Whose lines fixes replace."""
+
+    def __init__(
+        self, repository: Repository, base: str, candidates: Mapping[str, _Candidate]
+    ) -> None:
         self._repository = repository
         self._base = base
-        self._own = own
-        self.ever: set[str] = set()
+        self._candidates = candidates
+        self.ids: set[str] = set()
+        """The commits of which any line was replaced, by the fixes until now."""
 
-    def soonest(self, fix: _Candidate, files: Sequence[FileDiff]) -> tuple[str, str] | None:
-        """The commit of whose code the fix replaces most, if it is young, with the reason; None if
-        there is none.
+    def find_young(
+        self, fix: _Candidate, files: Sequence[FileDiff]
+    ) -> tuple[str, _Blame | None]:
+        """The commit of whose code the fix replaces most, if it is young; "" and None if there is
+        none.
         """
         if sum(file.added + file.deleted for file in files) > MAX_FIX:
-            return None
-        wrote: Counter[str] = Counter()
+            return "", None
+        counts = self._count_replaced(fix, files)
+        self.ids.update(counts)
+        young_ids = []
+        for commit_id in counts:
+            age = fix.at - self._candidates[commit_id].at
+            if SAME_DAY_S <= age <= SOON_DAYS * DAY_S:
+                young_ids.append(commit_id)
+        if not young_ids:
+            return "", None
+        most_replaced = max(
+            young_ids, key=lambda commit_id: (counts[commit_id], self._candidates[commit_id].at)
+        )
+        lines = counted(counts[most_replaced], "line")
+        days = counted((fix.at - self._candidates[most_replaced].at) // DAY_S, "day")
+        return most_replaced, _Blame(fix.id, f"{lines} replaced {days} later by")
+
+    def _count_replaced(self, fix: _Candidate, files: Sequence[FileDiff]) -> Counter[str]:
+        """By commit how many of its statements the fix takes away."""
+        counts: Counter[str] = Counter()
         for file in files:
-            if file.before and (lines := _removed(file)):
-                blamed = self._repository.blame(fix.base, file.old_name, lines, self._base)
-                wrote.update(name for name in blamed.values() if name in self._own)
-        self.ever.update(wrote)
-        young = [
-            name for name in wrote if SAME_DAY_S <= fix.at - self._own[name].at <= SOON_DAYS * DAY_S
-        ]
-        if not young:
-            return None
-        most = max(young, key=lambda name: (wrote[name], self._own[name].at))
-        days = (fix.at - self._own[most].at) // DAY_S
-        return most, f"{counted(wrote[most], 'line')} replaced {counted(days, 'day')} later by"
+            numbers = _removed_statements(file) if file.before else []
+            if not numbers:
+                continue
+            blamed = self._repository.blame(fix.base, file.old_name, numbers, self._base)
+            counts.update(commit for commit in blamed.values() if commit in self._candidates)
+        return counts
 
 
 def _with_code(
     repository: Repository, commits: Sequence[_Candidate]
 ) -> Iterator[tuple[_Candidate, list[FileDiff]]]:
     """Each commit with the code that it changes."""
-    for start in range(0, len(commits), AT_ONCE):
-        some = commits[start : start + AT_ONCE]
-        changes = repository.changes_of([each.id for each in some])
-        yield from ((each, _code(changes[each.id])) for each in some)
+    for start in range(0, len(commits), BATCH_SIZE):
+        batch = commits[start : start + BATCH_SIZE]
+        changes = repository.changes_of([commit.id for commit in batch])
+        for commit in batch:
+            yield commit, _code_files(changes[commit.id])
 
 
-def _code(change: Change) -> list[FileDiff]:
+def _code_files(change: Change) -> list[FileDiff]:
     """The files of a change that are code, and neither tests nor examples."""
     return [file for file in change.files if _is_code(file.path)]
 
 
 def _is_code(path: str) -> bool:
-    return paths.matches(path, CODE) and not (is_test(path) or paths.matches(path, _ASIDE))
+    if not paths.matches(path, CODE):
+        return False
+    return not is_test(path) and not paths.matches(path, _TESTS_AND_EXAMPLES)
 
 
-def _removed(file: FileDiff) -> list[int]:
+def _removed_statements(file: FileDiff) -> list[int]:
     """The numbers, before the change, of the statements that it takes away."""
     numbers = []
     for hunk in file.hunks:
@@ -242,63 +311,93 @@ def _removed(file: FileDiff) -> list[int]:
     return numbers
 
 
-def _clean(
-    repository: Repository, candidates: Sequence[_Candidate], head: str, wanted: int
+def _propose_clean(
+    repository: Repository,
+    candidates: Mapping[str, _Candidate],
+    excluded_ids: Collection[str],
+    head: str,
+    count: int,
 ) -> list[Proposal]:
-    """Commits of a year and more whose lines still stand, spread over the range."""
+    """At most `count` commits of a year and more whose lines still stand, spread over the range."""
     end = repository.committed_at(head)
-    old = [each for each in candidates if end - each.at >= LONG_DAYS * DAY_S]
-    standing, found = _standing(repository, head) if old else frozenset(), list[Proposal]()
-    for each, files in _with_code(repository, _spread(old)):
-        added = [line for file in files for line in _added(file)]
-        share = sum(line in standing for line in added) / max(len(added), 1)
-        if len(added) in CLEAN_LINES and share >= STILL_THERE:
-            years = (end - each.at) / (365 * DAY_S)
-            reason = (
-                f"{share:.0%} of its {counted(len(added), 'line')} stand after {years:.1f} years"
-            )
-            found.append(_proposal(each, "clean", reason))
-        if len(found) == wanted:
+    old_commits = []
+    for commit in candidates.values():
+        if commit.id in excluded_ids or _NOT_CODE.search(commit.title):
+            continue
+        if end - commit.at >= LONG_DAYS * DAY_S:
+            old_commits.append(commit)
+    if not old_commits:
+        return []
+    statements = _statements_at(repository, head)
+    proposals: list[Proposal] = []
+    for commit, files in _with_code(repository, _spread(old_commits)):
+        added = _added_statements(files)
+        share = _standing_share(added, statements)
+        if len(added) in CLEAN_LINES and share >= LEAST_STANDING_SHARE:
+            lines = counted(len(added), "line")
+            years = (end - commit.at) / (365 * DAY_S)
+            reason = f"{share:.0%} of its {lines} stand after {years:.1f} years"
+            proposals.append(_proposal(commit, "clean", reason))
+        if len(proposals) == count:
             break
-    return found
+    return proposals
 
 
-def _standing(repository: Repository, head: str) -> frozenset[bytes]:
+def _standing_share(added: Sequence[bytes], statements: Collection[bytes]) -> float:
+    """The share of the added statements that are among these; 0 if none was added."""
+    if not added:
+        return 0.0
+    standing = [statement for statement in added if statement in statements]
+    return len(standing) / len(added)
+
+
+def _statements_at(repository: Repository, head: str) -> frozenset[bytes]:
     """The statements of all code at the end of the range: files move, and formatters rewrite white
     space and quotes.
     """
     tree = repository.tree(head)
-    files = (tree.read(path) or b"" for path in tree.list("") if _is_code(path))
-    return frozenset(
-        line for content in files for line in map(_normal, content.splitlines()) if line
-    )
+    statements: set[bytes] = set()
+    for path in tree.list(""):
+        if _is_code(path):
+            content = tree.read(path) or b""
+            statements.update(map(_without_format, content.splitlines()))
+    return frozenset(statements - {b""})
 
 
-def _added(file: FileDiff) -> Iterator[bytes]:
-    for hunk in file.hunks:
-        for line in hunk.lines:
-            if line.origin == "+" and (normal := _normal(line.content)):
-                yield normal
+def _added_statements(files: Sequence[FileDiff]) -> list[bytes]:
+    """What the change adds that says what code does, without what formatters change."""
+    statements: list[bytes] = []
+    for file in files:
+        for hunk in file.hunks:
+            added_lines = [line.content for line in hunk.lines if line.origin == "+"]
+            statements += filter(None, map(_without_format, added_lines))
+    return statements
 
 
-def _normal(line: bytes) -> bytes:
+def _without_format(line: bytes) -> bytes:
     """A statement without what formatters change; b"" of a line that says nothing of what code
     does.
     """
-    plain = b"".join(line.split()).replace(b"'", b'"').rstrip(b",")
-    return b"" if _NO_STATEMENT.match(line) or len(plain) < SHORTEST else plain
+    statement = b"".join(line.split()).replace(b"'", b'"').rstrip(b",")
+    if _NO_STATEMENT.match(line) or len(statement) < SHORTEST:
+        return b""
+    return statement
 
 
 def _spread(commits: Sequence[_Candidate]) -> list[_Candidate]:
     """The commits in an order in which every beginning is spread over all of them, the same each
     time.
     """
-    return sorted(commits, key=lambda each: each.id)  # ids are as good as random
+    return sorted(commits, key=lambda commit: commit.id)  # ids are as good as random
+
+
+def _suspect(commit: _Candidate, blaming_commit: _Candidate, reason: str) -> Proposal:
+    sentence = f'{reason} {blaming_commit.id[:12]} "{blaming_commit.title}"'
+    return _proposal(commit, "suspect", sentence, blaming_commit.id)
 
 
 def _proposal(
-    commit: _Candidate, kind: Literal["suspect", "clean"], reason: str, by: _Candidate | None = None
+    commit: _Candidate, kind: Literal["suspect", "clean"], reason: str, by: str = ""
 ) -> Proposal:
     date = datetime.fromtimestamp(commit.at, UTC).date().isoformat()
-    told = f'{reason} {by.id[:12]} "{by.title}"' if by else reason
-    return Proposal(commit.id, commit.base, kind, date, commit.title, told, by.id if by else "")
+    return Proposal(commit.id, commit.base, kind, date, commit.title, reason, by)

@@ -28,7 +28,7 @@ from vibe_gate.gate.add_case import MOST_NAMED, case_toml, write_case
 from vibe_gate.gate.stored import person
 from vibe_gate.git import Repository
 from vibe_gate.run.case_reviews import CaseSet, read_case_set
-from vibe_gate.run.label_proposals import Proposal, proposals
+from vibe_gate.run.label_proposals import Proposal, propose_labels
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import CloneState, open_state
 
@@ -60,7 +60,7 @@ def label_history(arguments: HistoryArguments) -> int:
         signer = person(cases.repository, "label") if question else ("", "")
         base, head = _ends(cases.repository, arguments.span)
         with progress.shown(os.environ, quiet=not progress.is_lively(os.environ)) as display:
-            proposed = proposals(
+            proposed = propose_labels(
                 cases.repository, base, head, lambda text: display.show("change", text)
             )
         if question is None:
