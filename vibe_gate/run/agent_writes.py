@@ -105,7 +105,7 @@ class AgentWrites:
         return sorted(root_paths, key=len, reverse=True)
 
     def similar_chain(
-        self, lines: Sequence[str], state: captured.FileState, numbers: Iterable[int]
+        self, lines: Sequence[str], state: captured.DigestedLines, numbers: Iterable[int]
     ) -> Chain | None:
         """The writes of the file that has most of these lines, by another name; None if none has
         half of them.

@@ -157,9 +157,7 @@ def propose_labels(
     blames = _blames_of_messages(repository, candidates, revert_ids)
     replaced = _ReplacedCommits(repository, base, candidates)
     fixes = [
-        commit
-        for commit in candidates.values()
-        if commit.is_fix and commit.id not in revert_ids
+        commit for commit in candidates.values() if commit.is_fix and commit.id not in revert_ids
     ]
     for number, (fix, files) in enumerate(_with_code(repository, fixes)):
         tell(f"fix {number + 1} of {len(fixes)}: whose lines it replaces")
@@ -241,9 +239,7 @@ class _ReplacedCommits:
         self.ids: set[str] = set()
         """The commits of which any line was replaced, by the fixes until now."""
 
-    def find_young(
-        self, fix: _Candidate, files: Sequence[FileDiff]
-    ) -> tuple[str, _Blame | None]:
+    def find_young(self, fix: _Candidate, files: Sequence[FileDiff]) -> tuple[str, _Blame | None]:
         """The commit of whose code the fix replaces most, if it is young; "" and None if there is
         none.
         """

@@ -40,7 +40,7 @@ class TracedState(Struct, frozen=True):
     write: AgentWrite
     """The write that is asked about."""
 
-    lines: FileState = ()
+    lines: DigestedLines = ()
     """What it left, or the last write before of which that is known."""
 
     owners: tuple[AgentWrite | None, ...] = ()
@@ -112,7 +112,7 @@ def _state_after(last_state: TracedState | None, agent_write: AgentWrite) -> Tra
     return TracedState(agent_write, after, owners, frozenset(new_digests))
 
 
-def _owners_of(lines: FileState, state: TracedState | None) -> tuple[AgentWrite | None, ...]:
+def _owners_of(lines: DigestedLines, state: TracedState | None) -> tuple[AgentWrite | None, ...]:
     """Of each line, some time after a state, the write that brought it."""
     if state is None:
         return (None,) * len(lines)
@@ -133,7 +133,7 @@ def _carry_owners(
 class Version(Struct, frozen=True):
     """A version of the file."""
 
-    lines: FileState
+    lines: DigestedLines
 
     blob: str
     """The id of its content."""
