@@ -16,11 +16,11 @@ None: nobody is there, or the answer is left for later.
 """
 
 
-def nobody(node: str, agent: Agent, prompt: str, usd: float) -> None:
-    """Nobody is there to be asked."""
+def leave_unanswered(node: str, agent: Agent, prompt: str, usd: float) -> None:
+    """An Approve where nobody is there to be asked."""
 
 
-def approved(
+def ask_approval(
     approve: Approve, record: RunRecorder, node: str, agent: Agent, prompt: str, usd: float
 ) -> bool:
     """Whether a person lets the agent begin. ApprovalNeeded: nobody is there."""
@@ -28,8 +28,8 @@ def approved(
     answer = approve(node, agent, prompt, usd)
     if answer is None:
         record.close()  # no end is written: the run waits, and can be resumed
-        resume = f"`vibe-gate resume {record.run_id} --approve {node}`"
+        resume_command = f"`vibe-gate resume {record.run_id} --approve {node}`"
         raise ApprovalNeeded(
-            f"blocked: {node}. {resume} lets it begin, `--deny {node}` leaves it out."
+            f"blocked: {node}. {resume_command} lets it begin, `--deny {node}` leaves it out."
         )
     return answer

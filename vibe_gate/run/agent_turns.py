@@ -133,7 +133,9 @@ class AgentTurns:
                 async with self._model.slots:
                     turn_result = await self._model.run_turn(turn)
                 if changes is not None:
-                    tree.left(changes.after, request.agent.id, readable=changes.change is not None)
+                    tree.end_turn(
+                        changes.after, request.agent.id, is_readable=changes.change is not None
+                    )
                 result = self._stage_result(node, request, turn_result, before, tree, changes)
                 session.finish(turn_result, result, self._run.redactor.data(result.patch))
         if session.problem:
@@ -205,7 +207,7 @@ class AgentTurns:
         )
 
     def _wall_of(self, agent: Agent, tree: RunTree) -> Callable[[Path, Path], Sequence[str]] | None:
-        if held_in(agent, self._gate) == "sandbox":
+        if isolation_of(agent, self._gate) == "sandbox":
             return agent_wall(tree.workspace.root, tree.workspace.borrowed, self._commands)
         if agent.level == "sandbox":
             self.notes.append(
@@ -297,7 +299,7 @@ def prompt_digest(request: StageRequest, redact: Callable[[str], str]) -> str:
     return hashlib.sha256(redact("\0".join(parts)).encode("utf-8", "replace")).hexdigest()
 
 
-def held_in(agent: Agent, gate: Gate) -> Isolation:
+def isolation_of(agent: Agent, gate: Gate) -> Isolation:
     """The isolation that the agent runs in: a clone, if the system lacks the wall and the gate
     allows that.
     """

@@ -37,7 +37,7 @@ from vibe_gate.judging.questions import questions_of
 from vibe_gate.judging.rubric_brief import briefs_of
 from vibe_gate.run.review import review_in
 from vibe_gate.run.shard import WHOLE, Shard
-from vibe_gate.run.stage_result import Used, used_in
+from vibe_gate.run.stage_result import ModelUse, model_use_in
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.run_result import read_bundle
 
@@ -60,7 +60,7 @@ class CaseResult(Struct, frozen=True):
     status: Status
     reasons: tuple[str, ...] = ()
     summary: Summary | None = None
-    used: Used | None = None
+    used: ModelUse | None = None
     cli: str = ""
 
     @property
@@ -171,7 +171,10 @@ class CaseSet(Struct, frozen=True):
                         raise
                     return CaseResult(case, "no cassette", (NO_CASSETTE,))
                 bundle = read_bundle(stand_in.store_root / summary.bundle)
-                used, cli = await used_in(bundle), bundle.about["versions"].get("claude-code", "")
+                used, cli = (
+                    await model_use_in(bundle),
+                    bundle.about["versions"].get("claude-code", ""),
+                )
             failed, undecided = compare(case, summary.rubrics[0])
             if wire == "record" and not undecided:
                 _replace(cassette, Path(folder, "cassette"))

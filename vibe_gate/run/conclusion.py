@@ -122,7 +122,7 @@ def conclude_run(
     """
     run, tree = stages.run, stages.trees.own
     change = tree.change if reviewing else tree.current
-    agents_change = tree.made if tree.written else None
+    agents_change = tree.agents_change if tree.is_changed else None
     patch = tree.repository.patch(agents_change) if agents_change else b""
     keep_contents(tree.repository, change, run)
     if patch:
@@ -236,7 +236,7 @@ def _last_messages(stages: Stages, patch: bytes) -> Iterator[tuple[str, str]]:
 
     prompts = [prompt for material in stages.turns.background for prompt in material.prompts]
     for result in stages.graph.results:
-        if not result.message or result.node not in stages.graph.latest():
+        if not result.message or result.node not in stages.graph.latest_nodes():
             continue
         message = stages.run.redactor.text(result.message)
         yield result.node, leave_out_repeats(message, prompts, change_texts) if prompts else message
@@ -254,7 +254,7 @@ def _outcome_of(
     """
     outcomes: list[str] = [verdict.outcome for verdict in current_verdicts]
     if not reviewing:
-        latest_nodes = graph.latest()
+        latest_nodes = graph.latest_nodes()
         outcomes += [result.outcome for result in graph.results if result.node in latest_nodes]
     if stale_verdicts or (reviewing and not current_verdicts):
         outcomes.append("inconclusive")
@@ -306,7 +306,7 @@ def _summary(
         merge_gate_answers(worst_last),
         outcome=outcome,
         exit_code=exit_code(outcome, needs_approval=needs_approval, intact=intact),
-        authored=stages.facts.authored if change is tree.change else stages.authored(tree),
+        authored=stages.facts.authored if change is tree.change else stages.authors_of(tree),
         cost=stages.model.cost,
     )
 

@@ -119,7 +119,9 @@ class KeptSession:
             self._mirror.close()
 
 
-def go_on(sessions: Sessions, meta: SessionMeta, tree: RunTree, resumed_run: str = "") -> str:
+def restore_files_of_session(
+    sessions: Sessions, meta: SessionMeta, tree: RunTree, resumed_run: str = ""
+) -> str:
     """Begin with the files that the session left; why that cannot be, as a note for people, or "".
 
     They come from the workspace of the run that left them, or of `resumed_run`, the run that goes
@@ -128,22 +130,25 @@ def go_on(sessions: Sessions, meta: SessionMeta, tree: RunTree, resumed_run: str
     """
     if not meta.turns or not meta.turns[-1].after:
         return ""
-    known_trees: set[str] = set()
+    session_trees: set[str] = set()
     for turn in _turns_with_origins(sessions, meta):
-        known_trees |= {turn.before, turn.after}
+        session_trees |= {turn.before, turn.after}
     last_tree = meta.turns[-1].after
-    runs = [turn.run for turn in reversed(meta.turns) if turn.after == last_tree]
-    if any(tree.begin_at(last_tree, run, known_trees) for run in (resumed_run, *runs)):
-        return ""
+    run_ids = [turn.run for turn in reversed(meta.turns) if turn.after == last_tree]
+    for run_id in (resumed_run, *run_ids):
+        if tree.begin_with_tree_of_run(last_tree, run_id, session_trees):
+            return ""
     patches: dict[str, tuple[str, bytes]] = {}
     for turn in meta.turns:
-        if (
-            turn.before != turn.after and turn.after not in patches
-        ):  # a later turn has no patch of its own there
+        # A later turn has no patch of its own to a tree that was there before.
+        if turn.before != turn.after and turn.after not in patches:
             patches[turn.after] = (turn.before, sessions.kept(meta, f"{turn.after}.patch"))
-    if tree.rebuild(last_tree, patches, known_trees):
+    if tree.begin_with_patches(last_tree, patches, session_trees):
         return ""
-    return f"The files that {meta.id} left are not in this clone; it goes on with your files as they are."
+    return (
+        f"The files that {meta.id} left are not in this clone; "
+        "it goes on with your files as they are."
+    )
 
 
 def _turns_with_origins(sessions: Sessions, meta: SessionMeta) -> Iterator[Any]:

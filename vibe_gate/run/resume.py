@@ -143,7 +143,7 @@ def _noted(begun: BegunRun) -> dict[str, Any]:
         return {}
 
 
-async def given_again(
+async def restore_result(
     id: str,
     node: str,
     agent: str,
@@ -163,7 +163,7 @@ async def given_again(
             f"The stage {node} cannot give its recorded result, as this differs from the first time: "
             f"{', '.join(other)}. Bring it back, or begin a new run."
         )
-    tree.left(kept.after, agent, readable=False)
+    tree.end_turn(kept.after, agent, is_readable=False)
     made = tree.workspace.change(kept.before, kept.after) if kept.after != kept.before else None
     turn = read_bundle(bundle / kept.turn)
     said = await _result(turn)

@@ -13,26 +13,29 @@ from vibe_gate.git import Repository, Workspace, open_repository
 
 
 class RunTree:
-    """One repository's files in a run. `start` is the tree it began with, `now` the one that the
-    last writer left.
-
-    `writers`: the ids of the run's agents that changed them.
-    """
+    """One repository's files in a run."""
 
     def __init__(self, repository: Repository, change: Change, run_id: str) -> None:
         self.repository = repository
         self.change = change
-        self.start = self.now = change.after
+        """The reviewed one."""
+        self.start = change.after
+        """The tree that the run began with."""
+        self.now = change.after
+        """The tree that the last writer left."""
         self.writers: tuple[str, ...] = ()
+        """The ids of the run's agents that changed the files."""
         self._folder = repository.workspace_of(run_id)
-        self._stale = False  # the workspace holds other files than `now`
+        self._is_stale = False
+        """Whether the workspace holds other files than `now`."""
         self._workspace: Workspace | None = None
         self._readers = 0
-        self._writing = False
-        self._free = asyncio.Condition()
+        self._is_written_to = False
+        """Whether an agent that writes has the workspace."""
+        self._access = asyncio.Condition()
 
     @property
-    def written(self) -> bool:
+    def is_changed(self) -> bool:
         """Whether an agent left other files than there were."""
         return self.now != self.start
 
@@ -40,34 +43,37 @@ class RunTree:
     def workspace(self) -> Workspace:
         """The workspace, made when it is first needed, or, of a run that is resumed, opened."""
         if self._workspace is None:
-            reopened = self.repository.reopen_workspace(self._folder) if self.written else None
-            self._workspace = reopened or self._new(self.start)
+            reopened = self.repository.reopen_workspace(self._folder) if self.is_changed else None
+            self._workspace = reopened or self._make_workspace(self.start)
         return self._workspace
 
-    def _new(self, tree: str) -> Workspace:
-        """A new workspace, in place of what a turn left in it that was cut."""
+    def _make_workspace(self, tree: str) -> Workspace:
+        """A new workspace, in place of what a turn left in it that was interrupted."""
         if self._folder.exists():
             self.repository.reopen_workspace(self._folder).remove()
         return self.repository.workspace(self._folder, tree)
 
-    def put(self, patch: bytes) -> None:
+    def apply_patch(self, patch: bytes) -> None:
         """Change the files by a patch before any agent works. UsageError: it does not fit them."""
         if not patch:
             return
         after = self.workspace.patched(self.now, patch)
         if not after:
             raise UsageError(
-                "The patch does not fit the workspace: its files changed since the run that made it."
+                "The patch does not fit the workspace: "
+                "its files changed since the run that made it."
             )
         self.workspace.restore(after)
         self.now = after
 
-    def begin_at(self, tree: str, run_id: str, known: Collection[str]) -> bool:
+    def begin_with_tree_of_run(
+        self, tree: str, run_id: str, session_trees: Collection[str]
+    ) -> bool:
         """Begin with the tree that the run `run_id` left, or this one itself before it died;
         whether it is here.
 
-        What agents change is then compared with the user's files, if these are one of the `known`
-        trees; else with `tree`, so that no patch takes back what the user did meanwhile.
+        What agents change is then compared with the user's files, if these are one of the trees of
+        the session; else with `tree`, so that no patch takes back what the user did meanwhile.
         """
         if tree == self.start:
             return True
@@ -75,30 +81,38 @@ class RunTree:
         if not run_id or not folder.is_dir():
             return False
         try:
-            earlier = self.repository.reopen_workspace(folder)
+            earlier_workspace = self.repository.reopen_workspace(folder)
         except InfrastructureError:  # another process has it
             return False
         if folder == self._folder:
-            self._workspace, self._stale = earlier, True
-            self._begun_with(tree, known)
+            self._workspace = earlier_workspace
+            self._is_stale = True
+            self._begin_with(tree, session_trees)
             return True
         try:
             self.repository.tree(tree)
-            self._workspace = self._new(tree)
+            self._workspace = self._make_workspace(tree)
         except RevisionError:
             return False
         finally:
-            earlier.close()
-        self._begun_with(tree, known)
+            earlier_workspace.close()
+        self._begin_with(tree, session_trees)
         return True
 
-    def rebuild(
-        self, tree: str, patches: Mapping[str, tuple[str, bytes]], known: Collection[str]
+    def begin_with_patches(
+        self,
+        tree: str,
+        patches: Mapping[str, tuple[str, bytes]],
+        session_trees: Collection[str],
     ) -> bool:
-        """Begin with a tree made by patches: each tree by the one before it, and what leads there;
-        whether that works.
+        """Begin with a tree made by patches; whether that works.
 
         A patch that redaction changed leads elsewhere.
+
+        Args:
+            tree: The tree to begin with.
+            patches: By tree the one before it, and the patch that leads from there.
+            session_trees: As of `begin_with_tree_of_run`.
         """
         workspace = self.workspace
         for after, (before, patch) in patches.items():
@@ -109,35 +123,38 @@ class RunTree:
         except RevisionError:
             return False
         workspace.restore(tree)
-        self._begun_with(tree, known)
+        self._begin_with(tree, session_trees)
         return True
 
-    def _begun_with(self, tree: str, known: Collection[str]) -> None:
+    def _begin_with(self, tree: str, session_trees: Collection[str]) -> None:
         self.now = tree
-        if self.start not in known:
+        if self.start not in session_trees:
             self.start = tree
 
-    def left(self, after: str, agent: str, *, readable: bool) -> None:
-        """The agent left this tree. Not `readable`: the workspace holds other files, and is made
+    def end_turn(self, after: str, agent: str, *, is_readable: bool) -> None:
+        """The agent left this tree. Not readable: the workspace holds other files, and is made
         anew for the next.
         """
         if after != self.now and agent not in self.writers:
             self.writers += (agent,)
-        self.now, self._stale = after, not readable
+        self.now = after
+        self._is_stale = not is_readable
 
     @property
-    def made(self) -> Change:
+    def agents_change(self) -> Change:
         """What the run's agents changed."""
         return self.workspace.change(self.start, self.now)
 
     @property
     def current(self) -> Change:
         """The change as it is now: the reviewed one, and what agents added to it."""
-        return self.workspace.change(self.change.before, self.now) if self.written else self.change
+        if not self.is_changed:
+            return self.change
+        return self.workspace.change(self.change.before, self.now)
 
-    def leave(self, *, done: bool) -> str:
-        """Let go of the workspace; it is kept if the run can be resumed, its trees if sessions go
-        on from them.
+    def close(self, *, has_ended: bool) -> str:
+        """Close the workspace; it is kept if the run can be resumed, its trees if sessions go on
+        from them.
 
         Returns why it could not be deleted, "" if it was: a process that an agent left may still
         write there.
@@ -145,8 +162,8 @@ class RunTree:
         if self._workspace is None:
             return ""
         try:
-            if self.written or not done:
-                self._workspace.close(files=not done)
+            if self.is_changed or not has_ended:
+                self._workspace.close(files=not has_ended)
             else:
                 self._workspace.remove()
         except InfrastructureError as error:
@@ -156,49 +173,53 @@ class RunTree:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Path | None]:
         """Keep writers away."""
-        async with self._free:
-            await self._free.wait_for(lambda: not self._writing)
+        async with self._access:
+            await self._access.wait_for(lambda: not self._is_written_to)
             self._readers += 1
         try:
             yield None
         finally:
-            async with self._free:
+            async with self._access:
                 self._readers -= 1
-                self._free.notify_all()
+                self._access.notify_all()
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[Path | None]:
         """Have the workspace alone; gives the folder to work in."""
-        async with self._free:
-            await self._free.wait_for(lambda: not self._writing and not self._readers)
-            self._writing = True
+        async with self._access:
+            await self._access.wait_for(lambda: not self._is_written_to and not self._readers)
+            self._is_written_to = True
         try:
-            if self._stale and (self.written or self._workspace is not None):
+            if self._is_stale and (self.is_changed or self._workspace is not None):
                 self.workspace.restore(self.now)
-            self._stale = False
+            self._is_stale = False
             yield self.workspace.root
         finally:
-            async with self._free:
-                self._writing = False
-                self._free.notify_all()
+            async with self._access:
+                self._is_written_to = False
+                self._access.notify_all()
 
 
 class RunTrees:
-    """The files of a run: those of its own repository (`own`), and of others that stages name as
-    their workspace.
+    """The files of a run: those of its own repository, and of others that stages name as their
+    workspace.
     """
 
     def __init__(self, repository: Repository, change: Change, run_id: str) -> None:
         self.own = RunTree(repository, change, run_id)
+        """Those of the run's own repository."""
         self._by_root = {repository.root: self.own}
         self._run_id = run_id
-        self._open = ExitStack()
+        self._open_repositories = ExitStack()
 
     def of(self, workspace: Path | None) -> RunTree:
         """The files of that repository in this run; the run's own without one."""
-        if workspace is None or workspace.resolve() in self._by_root:
-            return self._by_root[workspace.resolve()] if workspace else self.own
-        repository = self._open.enter_context(
+        if workspace is None:
+            return self.own
+        tree = self._by_root.get(workspace.resolve())
+        if tree is not None:
+            return tree
+        repository = self._open_repositories.enter_context(
             open_repository(workspace, self.own.repository.environment.variables)
         )
         if repository.root not in self._by_root:
@@ -210,7 +231,8 @@ class RunTrees:
         """The trees as they are now: the run's own, then those of other repositories."""
         return tuple(tree.now for tree in self._by_root.values())
 
-    def leave(self, *, done: bool) -> list[str]:
-        """Let go of all of them, as RunTree.leave; why some could not be deleted."""
-        with self._open:
-            return [why for tree in self._by_root.values() if (why := tree.leave(done=done))]
+    def close(self, *, has_ended: bool) -> list[str]:
+        """Close all of them, as RunTree.close; why some could not be deleted."""
+        with self._open_repositories:
+            problems = [tree.close(has_ended=has_ended) for tree in self._by_root.values()]
+        return [problem for problem in problems if problem]

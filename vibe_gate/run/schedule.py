@@ -46,7 +46,7 @@ async def _run_stage(
     reason = _reason_to_skip(rule, earlier_results)
     if reason:
         kind = "stage" if rule.agent else "gate"
-        return wf.stages.skip(rule.id, after, reason, kind)
+        return wf.stages.skip_stage(rule.id, after, reason, kind)
     context = []
     for stage_id in rule.context:
         if earlier_results[stage_id].outcome != "skipped":

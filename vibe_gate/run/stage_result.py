@@ -1,4 +1,4 @@
-"""What a stage came to, how a loop over stages ended, and what a run's models were used for."""
+"""What a stage came to, how a loop over stages ended, and how much a run's models were used."""
 
 from __future__ import annotations
 
@@ -46,34 +46,61 @@ class Todos(list[TurnTodo]):
 
 
 class StageResult(Struct, frozen=True, kw_only=True):
-    """One run of a stage: of an agent, of rubrics, or of a TOML stage with `until`, which has both.
-
-    `node` is its place in the run's graph. `before` and `after` are tree ids of the workspace. Of
-    an agent: `status` and `reason` say how its session ended, `message` is its last one, `answer`
-    fills the schema it was given, `patch` is what it changed. Of rubrics: `verdict`. `error` is
-    what a watcher raised. `lacks` is shown in place of a pass: "unchanged" of an agent with tools
-    that edit, "nothing" of rubrics by which nothing was reviewed.
+    """One run of a stage: of an agent, of rubrics, or of a TOML stage with `until`, which has
+    both.
     """
 
     id: str
+
     node: str
+    """Its place in the run's graph."""
+
     outcome: StageOutcome
+
     reason: str = ""
+    """Why it did not pass, or was skipped."""
+
     before: str = ""
+    """The tree id of the workspace before it."""
+
     after: str = ""
+    """The tree id of the workspace after it."""
+
     agent: str = ""
+    """The agent's id; "" of rubrics."""
+
     status: str = ""
+    """How the agent's session ended."""
+
     message: str = ""
+    """The agent's last one."""
+
     answer: Mapping[str, Any] | None = None
+    """What fills the schema that the agent was given."""
+
     session_id: str = ""
+
     patch: bytes = b""
+    """What the agent changed."""
+
     verdict: RunVerdict | None = None
+    """Of rubrics."""
+
     bundle: Path | None = None
+    """Where the agent's turn is recorded; None if it is not."""
+
     error: Exception | None = None
+    """What a watcher raised."""
+
     lacks: Literal["", "unchanged", "nothing"] = ""
+    """Shown in place of a pass: "unchanged" of an agent with tools that edit, "nothing" of rubrics
+    by which nothing was reviewed.
+    """
 
     def __repr__(self) -> str:
-        return f"StageResult(id={self.id!r}, node={self.node!r}, outcome={self.outcome!r}, reason={self.reason!r})"
+        fields = {name: getattr(self, name) for name in ("id", "node", "outcome", "reason")}
+        shown_fields = ", ".join(f"{name}={value!r}" for name, value in fields.items())
+        return f"StageResult({shown_fields})"
 
     @property
     def passed(self) -> bool:
@@ -81,9 +108,11 @@ class StageResult(Struct, frozen=True, kw_only=True):
         return self.outcome == "pass"
 
     @property
-    def shown(self) -> str:
+    def displayed_outcome(self) -> str:
         """The outcome, or what a pass lacks."""
-        return (self.passed and self.lacks) or self.outcome
+        if self.passed and self.lacks:
+            return self.lacks
+        return self.outcome
 
     @property
     def changed(self) -> bool:
@@ -116,42 +145,52 @@ class StageResult(Struct, frozen=True, kw_only=True):
         return self.result.files.changed() if self.bundle else []
 
 
-class Used(Struct, frozen=True):
-    """Models by their names, their answers and tokens, USD (`known`: or at most that many)."""
+class ModelUse(Struct, frozen=True):
+    """How much the agents and judges of a run used their models."""
 
     models: tuple[str, ...]
+    """By their names, each once."""
+
     answers: int
+
     tokens: int
+
     usd: float
-    known: bool
+
+    is_exact: bool
+    """False if it may have cost less than `usd`."""
 
 
-async def used_in(result: RunResult) -> Used:
-    """What the agents and judges of a run used; of a replayed one, when it was recorded.
-    StorageError.
-    """
-    events = [
-        event
-        async for event in result.timeline.events()
-        if event.source == "sdk" and event.type == "usage"
-    ]
-    used = [event.load() for event in events]
-    models = [str(answer["model"]) for answer in used if "model" in answer]
-    totals = [answer for answer in used if "basis" in answer]  # one a turn, when it was settled
-    return Used(
+async def model_use_in(result: RunResult) -> ModelUse:
+    """How much a run used its models; of a replayed one, when it was recorded. StorageError."""
+    models: list[str] = []
+    totals: list[dict[str, Any]] = []
+    async for event in result.timeline.events():
+        if event.source != "sdk" or event.type != "usage":
+            continue
+        content = event.load()
+        if "model" in content:
+            models.append(str(content["model"]))
+        if "basis" in content:  # one a turn, when it was settled
+            totals.append(content)
+    return ModelUse(
         models=tuple(dict.fromkeys(models)),
         answers=len(models),
         tokens=sum(total["tokens"]["input"] + total["tokens"]["output"] for total in totals),
         usd=sum(total["cost"] for total in totals),
-        known=all(total["basis"] != "unknown" for total in totals),
+        is_exact=all(total["basis"] != "unknown" for total in totals),
     )
 
 
 class Until(Struct, frozen=True):
-    """How a loop ended: each iteration's result, whether it `converged`, and the reason."""
+    """How a loop ended."""
 
     results: tuple[StageResult, ...]
+    """Of each iteration."""
+
     converged: bool
+    """Whether the last one passed."""
+
     reason: UntilEnd
 
     @property

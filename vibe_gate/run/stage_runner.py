@@ -26,10 +26,10 @@ from vibe_gate.git import Repository
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.report.round import Round, answered_by, next_round
 from vibe_gate.report.round_record import record_round
-from vibe_gate.run.agent_approval import Approve, approved
-from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, held_in, prompt_digest
-from vibe_gate.run.kept_session import go_on, session_before
-from vibe_gate.run.resume import given_again
+from vibe_gate.run.agent_approval import Approve, ask_approval
+from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, isolation_of, prompt_digest
+from vibe_gate.run.kept_session import restore_files_of_session, session_before
+from vibe_gate.run.resume import restore_result
 from vibe_gate.run.review import reach_verdict
 from vibe_gate.run.run_documents import summary_of
 from vibe_gate.run.run_tree import RunTree, RunTrees
@@ -38,13 +38,14 @@ from vibe_gate.run.stage_request import StageRequest
 from vibe_gate.run.stage_result import StageResult
 from vibe_gate.sessions import SessionMeta
 
-_NO_CASSETTE = "A cassette would keep the sessions that the agent is shown, which stay in this clone: leave out --wire record."
+_NO_CASSETTE = (
+    "A cassette would keep the sessions that the agent is shown, which stay in this clone: "
+    "leave out --wire record."
+)
 
 
 class Stages:
-    """The stages of one run: `graph` says what has run, `trees` hold the files, `model` is the way
-    to the model.
-    """
+    """Runs the stages of one run."""
 
     def __init__(
         self,
@@ -59,13 +60,21 @@ class Stages:
         files: Mapping[str, bytes],
     ) -> None:
         """`approve`: None if nobody is to be asked; `files` as of TrustedFiles."""
-        self.facts, self.run = facts, run
+        self.facts = facts
+        self.run = run
         self.graph = StageGraph(run.record, progress)
+        """What has run."""
         self.trees = RunTrees(repository, facts.change, run.record.run_id)
+        """The files."""
         self.model = ModelAccess(run, request, facts.gate)
-        read, root = TrustedFiles(facts, repository, files), repository.root
-        self.turns = AgentTurns(facts, run, self.model, read, root, progress, tick)
-        self._request, self._progress, self._approve = request, progress, approve
+        """The way to the model."""
+        trusted_files = TrustedFiles(facts, repository, files)
+        self.turns = AgentTurns(
+            facts, run, self.model, trusted_files, repository.root, progress, tick
+        )
+        self._request = request
+        self._progress = progress
+        self._approve = approve
         self._rounds: dict[str, Round] = {}
         """By the gate's node."""
 
@@ -74,24 +83,24 @@ class Stages:
         """Carry stages out in this block; afterwards workspaces stay only as far as somebody goes
         on from them.
         """
-        done = False
+        has_ended = False
         try:
             yield
-            done = True
+            has_ended = True
         finally:
             with closing(self.model):
-                for why in self.trees.leave(done=done):
-                    self._progress("workspace", why)
+                for problem in self.trees.close(has_ended=has_ended):
+                    self._progress("workspace", problem)
 
     async def run_gate_stage(
         self, id: str, rubrics: tuple[Rubric, ...], after: Iterable[str], tree: RunTree
     ) -> StageResult:
         """Checks and judges of the change as it is now."""
-        node = self.graph.add(id, after, kind="gate")
-        self.graph.began(node)
+        node = self.graph.add_node(id, after, kind="gate")
+        self.graph.mark_running(node)
         async with tree.reading():
             facts = self._facts_now(node, rubrics, tree)
-            self.graph.edge(node, facts.checks_node)
+            self.graph.add_edge(node, facts.checks_node)
             verdict = await reach_verdict(
                 facts,
                 self._request,
@@ -102,7 +111,7 @@ class Stages:
                 self.model,
             )
             summary = summary_of(verdict, self.run)
-            self._tell_round(node, verdict, summary)
+            self._record_round(node, verdict, summary)
             result = StageResult(
                 id=id,
                 node=node,
@@ -112,98 +121,112 @@ class Stages:
                 verdict=verdict,
                 lacks="nothing" if summary.extent == "nothing" else "",
             )
-        return self._ended(result, "DONE")
+        return self._end_stage(result, "DONE")
 
-    def _tell_round(self, node: str, verdict: RunVerdict, summary: Summary) -> None:
+    def _record_round(self, node: str, verdict: RunVerdict, summary: Summary) -> None:
         """Write down what became of the findings of the last gate before it that asked one of its
         rubrics.
         """
         rubric_ids = {rubric.id for rubric in verdict.rubrics}
-        last = self.graph.last_gate(node, rubric_ids)
-        previous = self._rounds[last].state if last else None
+        earlier_gate = self.graph.last_gate_before(node, rubric_ids)
+        earlier_state = self._rounds[earlier_gate].state if earlier_gate else None
         redact = self.run.redactor.text
         # A placeholder may be longer than what it stands for.
         findings = [
             replace(finding, message=short(redact(finding.message))) for finding in verdict.findings
         ]
         current_round = next_round(
-            previous,
+            earlier_state,
             findings,
             verdict.facts.change.after,
             touched=lambda _: True,
             blocking=lambda _: True,
-            answered=answered_by(summary, previous),
+            answered=answered_by(summary, earlier_state),
         )
         self._rounds[node] = current_round
-        self.run.record.event("gate.decided", node, **plain(record_round(current_round, last)))
+        record = plain(record_round(current_round, earlier_gate))
+        self.run.record.event("gate.decided", node, **record)
 
     def _facts_now(self, node: str, rubrics: tuple[Rubric, ...], tree: RunTree) -> Facts:
         """The facts of the change as agents left it."""
-        authored, agents = self.authored(tree), self.graph.agents_before(node)
         return replace(
             self.facts,
             change=tree.current,
             rubrics=rubrics,
-            authored=authored,
+            authored=self.authors_of(tree),
             stage=node,
-            agents=agents,
+            agents=self.graph.agents_before(node),
         )
 
-    def authored(self, tree: RunTree) -> AgentAuthored:
+    def authors_of(self, tree: RunTree) -> AgentAuthored:
         """Who wrote the change as it is now: an agent, if one of the run added to it."""
-        before = self.facts.authored
-        if not tree.written:
-            return before
-        return AgentAuthored(decision=True, hints=(*before.hints, *hints_of_run(tree.writers)))
+        authors = self.facts.authored
+        if not tree.is_changed:
+            return authors
+        hints = (*authors.hints, *hints_of_run(tree.writers))
+        return AgentAuthored(decision=True, hints=hints)
 
     async def run_agent_stage(self, request: StageRequest) -> StageResult:
-        """One turn of an agent."""
-        agent, run = request.agent, self.run
+        """One turn of an agent: its recorded one if the run is gone on with, else a new one, if the
+        person who is asked lets it begin.
+        """
+        agent = request.agent
+        node = self._add_agent_node(request)
+        tree = self.trees.of(request.workspace)
+        earlier_run = self.run.record.earlier or Earlier()
+        ended_stage = earlier_run.stages.get(node)
+        session = self._session_to_go_on(request, tree, is_recorded=ended_stage is not None)
+        prompt = prompt_digest(request, self.run.redactor.text)
+        if ended_stage is not None:
+            async with tree.reading():
+                result = await restore_result(
+                    request.id,
+                    node,
+                    agent.id,
+                    (agent.digest, prompt),
+                    ended_stage,
+                    tree,
+                    self.run.record.directory,
+                )
+            return self._end_stage(_with_lack(result, agent), _node_status(result), "recorded")
+        if not self._is_approved(node, request):
+            return self._end_stage(_denied_result(node, request), "CANCELLED")
+
+        def began(before: str) -> None:
+            self.graph.mark_running(node, before=before, prompt=prompt)
+            self._progress(node, f"agent {agent.id}")
+
+        result = await self.turns.run_stage(node, request, tree, session, began)
+        return self._end_stage(_with_lack(result, agent), _node_status(result))
+
+    def _add_agent_node(self, request: StageRequest) -> str:
+        """The node of an agent's stage. UsageError: the agent may not be run as it is defined."""
+        agent = request.agent
         if agent.writes and agent.level == "none":
             raise UsageError(
                 f'The agent {agent.id} has tools that write, so its isolation cannot be "none".'
             )
-        node = self.graph.add(
+        return self.graph.add_node(
             request.id,
             request.after,
             kind="stage",
             agent=agent.id,
             digest=agent.digest,
-            isolation=held_in(agent, self.facts.gate),
+            isolation=isolation_of(agent, self.facts.gate),
         )
-        tree = self.trees.of(request.workspace)
-        recorded = (run.record.earlier or Earlier()).stages.get(node)
-        session = self._session_to_go_on(request, tree, is_recorded=recorded is not None)
-        prompt = prompt_digest(request, run.redactor.text)
-        if recorded is not None:
-            async with tree.reading():
-                digests = agent.digest, prompt
-                result = await given_again(
-                    request.id, node, agent.id, digests, recorded, tree, run.record.directory
-                )
-            return self._ended(_with_lack(result, agent), _node_status(result), "recorded")
-        if self._approve and not approved(
-            self._approve, run.record, node, agent, request.prompt, self.model.cost.usd
-        ):
-            denied = StageResult(
-                id=request.id,
-                node=node,
-                outcome="inconclusive",
-                reason="a person denied it",
-                agent=agent.id,
-            )
-            return self._ended(denied, "CANCELLED")
 
-        def began(before: str) -> None:
-            self.graph.began(node, before=before, prompt=prompt)
-            self._progress(node, f"agent {agent.id}")
+    def _is_approved(self, node: str, request: StageRequest) -> bool:
+        """Whether the agent may begin. ApprovalNeeded: nobody is there to be asked."""
+        if self._approve is None:
+            return True
+        usd = self.model.cost.usd
+        return ask_approval(
+            self._approve, self.run.record, node, request.agent, request.prompt, usd
+        )
 
-        result = await self.turns.run_stage(node, request, tree, session, began)
-        return self._ended(_with_lack(result, agent), _node_status(result))
-
-    def skip(self, id: str, after: Iterable[str], why: str, kind: str) -> StageResult:
+    def skip_stage(self, id: str, after: Iterable[str], reason: str, kind: str) -> StageResult:
         """A stage that is not run."""
-        return self.graph.skipped(id, after, why, kind)
+        return self.graph.skip_stage(id, after, reason, kind)
 
     def _session_to_go_on(
         self, request: StageRequest, tree: RunTree, *, is_recorded: bool
@@ -215,9 +238,10 @@ class Stages:
         if not request.resume:
             return None
         sessions, meta = session_before(self.run, request.resume)
-        note = go_on(sessions, meta, tree, self.run.record.run_id if is_recorded else "")
-        if note:
-            self.turns.notes.append(note)
+        resumed_run = self.run.record.run_id if is_recorded else ""
+        problem = restore_files_of_session(sessions, meta, tree, resumed_run)
+        if problem:
+            self.turns.notes.append(problem)
         if meta.private:
             self.keep_private()
         return meta
@@ -231,15 +255,28 @@ class Stages:
         self.run.record.add_to_run_document(shown={"session": PRIVATE})
         self.turns.private = True
 
-    def _ended(self, result: StageResult, status: str, how: str = "") -> StageResult:
-        return self.graph.ended(result, status, self.model.spent_by(result.node), how)
+    def _end_stage(self, result: StageResult, status: str, remark: str = "") -> StageResult:
+        usd = self.model.spent_by(result.node)
+        return self.graph.end_stage(result, status, usd, remark)
+
+
+def _denied_result(node: str, request: StageRequest) -> StageResult:
+    return StageResult(
+        id=request.id,
+        node=node,
+        outcome="inconclusive",
+        reason="a person denied it",
+        agent=request.agent.id,
+    )
 
 
 def _with_lack(result: StageResult, agent: Agent) -> StageResult:
     """The result with what it lacks: an agent that is to edit files and leaves them as they were
     has done nothing.
     """
-    return result if result.changed or not agent.edits else replace(result, lacks="unchanged")
+    if agent.edits and not result.changed:
+        return replace(result, lacks="unchanged")
+    return result
 
 
 def _node_status(result: StageResult) -> str:

@@ -39,8 +39,8 @@ from vibe_gate.gate.fixing import FIX
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.gateway import NO_CREDENTIALS, find_upstream
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.run.agent_approval import Approve, nobody
-from vibe_gate.run.agent_turns import held_in
+from vibe_gate.run.agent_approval import Approve, leave_unanswered
+from vibe_gate.run.agent_turns import isolation_of
 from vibe_gate.run.conclusion import WorkflowRun, conclude_run
 from vibe_gate.run.fact_finding import catch_up, facts_of
 from vibe_gate.run.fix import Repair, how_it_was_made, patch_of, repair_of
@@ -133,7 +133,7 @@ async def run_workflow(
         if began is not None:
             began(run.record.run_id)
         await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
-        asks = (approve or nobody) if request.interactive else None
+        asks = (approve or leave_unanswered) if request.interactive else None
         stages = Stages(
             facts,
             run,
@@ -294,7 +294,7 @@ def one_agent(
     def plan(gate: Gate) -> Plan:
         found = agent if isinstance(agent, Agent) else agent_named(gate, agent)
         asked = StageRequest(id=found.id, agent=found, prompt=prompt, **how)
-        steps, isolation = (lambda wf: wf.stages.run_agent_stage(asked)), held_in(found, gate)
+        steps, isolation = (lambda wf: wf.stages.run_agent_stage(asked)), isolation_of(found, gate)
         return Plan(
             id=found.id,
             steps=steps,
@@ -332,7 +332,7 @@ def _plan(request: RunRequest, gate: Gate, change: Change) -> Plan:
 
 def _isolation(agents: Iterable[Agent], gate: Gate) -> Isolation:
     """The weakest level in which one of them writes; "none" if none does."""
-    levels = {held_in(agent, gate) for agent in agents} - {"none"}
+    levels = {isolation_of(agent, gate) for agent in agents} - {"none"}
     return "clone" if "clone" in levels else "sandbox" if levels else "none"
 
 
@@ -346,7 +346,7 @@ async def _carried_out(
     deadline = stages.run.deadline
     try:
         async with asyncio.timeout(deadline.left() + GRACE_S):
-            stages.trees.own.put(plan.patch)
+            stages.trees.own.apply_patch(plan.patch)
             await plan.steps(Workflow(stages, defaults))
     except TimeoutError as error:
         return ("inconclusive", deadline.reached) if not deadline.left() else ("error", repr(error))

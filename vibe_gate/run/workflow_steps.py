@@ -116,7 +116,7 @@ class Workflow:
         result as its `result`. `after`: nodes that it comes after, in place of all that have ended.
         UsageError: no such agent or rubric, nothing to do.
         """
-        nodes = self.stages.graph.latest() if after is None else tuple(after)
+        nodes = self.stages.graph.latest_nodes() if after is None else tuple(after)
         where = self._workspace(workspace)
         if agent is None:
             return await self.stages.run_gate_stage(
@@ -180,7 +180,7 @@ class Workflow:
         """
         done = await self._repeated(predicate, body, max_iterations)
         if done.results and not done.converged:
-            self.stages.graph.unfinished(
+            self.stages.graph.mark_unfinished(
                 done.last.node, f"{done.reason} after {len(done.results)} of {max_iterations}"
             )
         return done

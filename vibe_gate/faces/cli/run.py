@@ -410,7 +410,7 @@ def _stages(workflow_run: WorkflowRun) -> Iterator[str]:
         own = [node for node in cost.by_node if _owner(node, nodes) == result.node]
         price = f" · ${sum(cost.by_node[node] for node in own):.4f}" if own else ""
         at_most = " at most" if price and cost.basis == "unknown" else ""
-        yield f"stage     {result.node}: {result.shown}{price}{at_most}"
+        yield f"stage     {result.node}: {result.displayed_outcome}{price}{at_most}"
 
 
 def _owner(node: str, stages: list[str]) -> str:

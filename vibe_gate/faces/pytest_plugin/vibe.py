@@ -50,7 +50,7 @@ from vibe_gate.report import sentences
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
 from vibe_gate.run.stage_request import Context, Watcher
-from vibe_gate.run.stage_result import used_in
+from vibe_gate.run.stage_result import model_use_in
 from vibe_gate.run.walk import RunRequest, one_agent, run_workflow
 from vibe_gate.run.workflow_steps import Plan
 from vibe_gate.secrets import Redactor
@@ -476,7 +476,7 @@ class Vibe:
         remarks, self._remarks = self._remarks, []
         for write in remarks:
             write(result)
-        used, root = await used_in(result), self.task.config.rootpath
+        used, root = await model_use_in(result), self.task.config.rootpath
         self._usd += used.usd
         note(
             self.task,

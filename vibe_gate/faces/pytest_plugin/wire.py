@@ -23,7 +23,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.tables import WrongKey, read_table, sentence
 from vibe_gate.errors import AgentFailed, GateError, InfrastructureError, UsageError
 from vibe_gate.faces.pytest_plugin.marker import MARKER
-from vibe_gate.run.stage_result import Used
+from vibe_gate.run.stage_result import ModelUse
 
 _PACKAGE, _ASYNCIO = Path(__file__).parents[2], Path(asyncio.__file__).parent
 
@@ -70,7 +70,7 @@ def caught(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
 
 
 def note(
-    item: pytest.Item, used: Used, *, agent: str, outcome: str, duration_ms: int, **more: object
+    item: pytest.Item, used: ModelUse, *, agent: str, outcome: str, duration_ms: int, **more: object
 ) -> None:
     """Write down for reports what a run was; `more`: its `bundle`, whether it `judges`, or went
     `over_budget`.
@@ -81,7 +81,7 @@ def note(
         "model": ", ".join(used.models),
         "judges": False,
         "outcome": outcome,
-        "usd": round(used.usd, 6) if used.known else None,
+        "usd": round(used.usd, 6) if used.is_exact else None,
         "over_budget": False,
         "tokens": used.tokens,
         "turns": used.answers,
