@@ -42,9 +42,10 @@ from vibe_gate.run import walk as workflow_walk
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
 from vibe_gate.run.review import Review
+from vibe_gate.run.run_request import RunRequest, one_agent
 from vibe_gate.run.stage_request import Context, Watcher
 from vibe_gate.run.stage_result import StageResult
-from vibe_gate.run.workflow_steps import workflow
+from vibe_gate.run.workflow_plan import workflow
 from vibe_gate.store.run_result import RunResult
 
 __all__ = [
@@ -186,9 +187,7 @@ async def run_workflow(
         deadline_s=_positive("deadline_s", deadline_s),
         wire=read_wire(variables),
     )
-    request = workflow_walk.RunRequest(
-        review=review_request, workflow=workflow, model=_model(model), apply=apply
-    )
+    request = RunRequest(review=review_request, workflow=workflow, model=_model(model), apply=apply)
     listener = progress or unheard
     with advising(words_of(review_request), start, variables, _INSTEAD):
         done = await workflow_walk.run_workflow(
@@ -223,7 +222,7 @@ def run_agent(
     start, environ = _folder(workspace), dict(os.environ)
 
     async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
-        plan = workflow_walk.one_agent(
+        plan = one_agent(
             agent,
             prompt,
             context=results,
@@ -240,7 +239,7 @@ def run_agent(
             deadline_s=limit_s,
             wire=read_wire(environ),
         )
-        request = workflow_walk.RunRequest(review=review, plan=plan)
+        request = RunRequest(review=review, plan=plan)
         return await workflow_walk.run_workflow(
             request, start=start, environ=environ, clock=now, progress=unheard
         )

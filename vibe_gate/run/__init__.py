@@ -8,6 +8,8 @@ team_store       the store that a team shares
 
 walk             THE WALK of a workflow
 workflow_steps   `wf`, what a workflow is written with
+workflow_plan    what a run carries out; the source of a workflow in Python
+run_request      what a face asks for, and the plan that it means
 schedule         stages of TOML, started as their needs end
 stage_runner     carries out an agent's stage, or a gate
 stage_request    what an agent is asked; data handed over

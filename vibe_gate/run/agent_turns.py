@@ -29,7 +29,7 @@ from vibe_gate.run.stage_request import (
     Material,
     StageRequest,
     background_sections,
-    handed_over,
+    context_sections,
 )
 from vibe_gate.run.stage_result import OUTCOMES, StageResult
 from vibe_gate.run.turn_changes import TurnChanges
@@ -174,7 +174,7 @@ class AgentTurns:
         wall = self._wall_of(agent, tree)
         background = self.background if agent.writes else ()
         sections = list(request.text(nonce, self._read, partial(self._command_output, tree, node)))
-        sections += handed_over(request.context, nonce)
+        sections += context_sections(request.context, nonce)
         sections += background_sections(background, nonce)
         system_prompt = agent.system_prompt
         if request.context or request.prompt_command or background:
@@ -189,7 +189,7 @@ class AgentTurns:
             folder=folder,
             homes=self._model.folder,
             schema=request.schema,
-            images=request.pictures(self._read),
+            images=request.load_images(self._read),
             tools=agent.tools,
             disallowed_tools=agent.disallowed_tools,
             mcp_servers={
@@ -295,7 +295,7 @@ def prompt_digest(request: StageRequest, redact: Callable[[str], str]) -> str:
     was redacted.
     """
     prompts = (request.prompt, request.prompt_file, request.prompt_command, request.images)
-    parts = [str(prompts), *handed_over(request.context, "nonce")]
+    parts = [str(prompts), *context_sections(request.context, "nonce")]
     return hashlib.sha256(redact("\0".join(parts)).encode("utf-8", "replace")).hexdigest()
 
 

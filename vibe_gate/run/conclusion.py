@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from vibe_gate.domain.change import Change
+from vibe_gate.domain.change import Change, FileVersion
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.gate.policy import steering
+from vibe_gate.git import Repository
 from vibe_gate.judging.repeats import leave_out_repeats
 from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
 from vibe_gate.judging.verdict import RunVerdict, changed_note
@@ -30,6 +32,7 @@ from vibe_gate.run.stage_graph import StageGraph
 from vibe_gate.run.stage_result import StageResult
 from vibe_gate.run.stage_runner import Stages
 from vibe_gate.run.team_store import run_to_share, untold_notes
+from vibe_gate.store import captured
 
 
 class WorkflowRun(Struct, frozen=True, kw_only=True):
@@ -280,6 +283,34 @@ def _not_judged_again(
         if is_last and verdict.outcome != "pass":
             stale_verdicts.append(verdict)
     return stale_verdicts
+
+
+def collect_agent_writes(stages: Stages) -> Iterator[captured.AppliedWrite]:
+    """What each agent wrote into the run's own files."""
+    repository = stages.trees.own.repository
+    before = stages.trees.own.start
+    for result in stages.graph.results:
+        if not result.agent or not result.changed:
+            continue
+        # In another repository, or in a clone that is gone: who wrote it is not known then.
+        with suppress(GateError):
+            change = repository.between(before, result.after)
+            before = result.after
+            for file in change.files:
+                if file.after is None or not file.is_read:
+                    continue
+                yield captured.AppliedWrite(
+                    result.agent,
+                    result.session_id,
+                    str(repository.root / file.path),
+                    _text_of(repository, file.before),
+                    _text_of(repository, file.after),
+                    file.after.blob,
+                )
+
+
+def _text_of(repository: Repository, version: FileVersion | None) -> str:
+    return repository.read(version).decode("utf-8", "replace") if version else ""
 
 
 def _summary(

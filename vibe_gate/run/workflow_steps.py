@@ -1,24 +1,17 @@
-"""`wf`, with which a workflow is written: in TOML by the schedule, in Python by its author; and the
-source of those.
-"""
+"""`wf`, with which a workflow is written: in TOML by the schedule, in Python by its author."""
 
 from __future__ import annotations
 
 import inspect
-import sys
-import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
-from vibe_gate.domain.agent import Agent, Isolation
+from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.workflow import WorkflowDefinition
-from vibe_gate.errors import DefinitionError, UsageError
+from vibe_gate.errors import UsageError
 from vibe_gate.gate import chosen
 from vibe_gate.run.stage_request import Context, StageRequest, Watcher
 from vibe_gate.run.stage_result import StageResult, Until
@@ -28,12 +21,12 @@ from vibe_gate.store.run_result import read_bundle
 
 
 class Defaults(Struct):
-    """What stages take that name none of their own: the model, and another repository to work
-    in.
-    """
+    """What stages take that name none of their own."""
 
     model: str | None = None
+
     workspace: str | Path | None = None
+    """Another repository to work in."""
 
 
 class StageFiles(Struct, frozen=True):
@@ -43,18 +36,28 @@ class StageFiles(Struct, frozen=True):
 
     def all_changed(self) -> list[FileChange]:
         """Of every stage; a file that two of them changed is there twice."""
-        return [file for result in self._results for file in result.files]
+        files: list[FileChange] = []
+        for result in self._results:
+            files += result.files
+        return files
 
     def by_stage(self, id: str) -> list[FileChange]:
         """Of one stage, each time it ran."""
-        return [file for result in self._results if result.id == id for file in result.files]
+        files: list[FileChange] = []
+        for result in self._results:
+            if result.id == id:
+                files += result.files
+        return files
 
 
 class StageCall(Struct, frozen=True):
     """A tool call, with the stage that made it."""
 
     stage: str
+    """The stage's id."""
+
     call: Any
+    """A ToolCall of the store."""
 
 
 class StageTools(Struct, frozen=True):
@@ -64,10 +67,11 @@ class StageTools(Struct, frozen=True):
 
     def all(self) -> list[StageCall]:
         """Every call with its stage, in the order of the stages."""
-        recorded = [result for result in self._results if result.bundle]
-        return [
-            StageCall(result.id, call) for result in recorded for call in result.result.tools.all()
-        ]
+        calls: list[StageCall] = []
+        for result in self._results:
+            if result.bundle:
+                calls += [StageCall(result.id, call) for call in result.result.tools.all()]
+        return calls
 
 
 class Workflow:
@@ -117,16 +121,15 @@ class Workflow:
         UsageError: no such agent or rubric, nothing to do.
         """
         nodes = self.stages.graph.latest_nodes() if after is None else tuple(after)
-        where = self._workspace(workspace)
+        folder = self._workspace_folder(workspace)
         if agent is None:
-            return await self.stages.run_gate_stage(
-                id, self._rubrics(rubrics), nodes, self.stages.trees.of(where)
-            )
+            tree = self.stages.trees.of(folder)
+            return await self.stages.run_gate_stage(id, self._rubrics(rubrics), nodes, tree)
         if rubrics:
             raise UsageError(
                 f"The stage {id} has an agent and rubrics; use wf.judge for the rubrics."
             )
-        asked = StageRequest(
+        request = StageRequest(
             id=id,
             agent=self._agent(agent),
             prompt=prompt,
@@ -136,13 +139,13 @@ class Workflow:
             context=context,
             after=nodes,
             schema=schema,
-            workspace=where,
+            workspace=folder,
             model=model or self.defaults.model,
             timeout_s=timeout_s,
             max_cost_usd=max_cost_usd,
             watchers=(watch,) if watch else (),
         )
-        result = await self.stages.run_agent_stage(asked)
+        result = await self.stages.run_agent_stage(request)
         if result.error is not None:
             result.error.result = result  # type: ignore[attr-defined]
             raise result.error
@@ -178,126 +181,56 @@ class Workflow:
         else the last stage's node has the reason, and no stage that passed stands at the loop's
         end.
         """
-        done = await self._repeated(predicate, body, max_iterations)
-        if done.results and not done.converged:
-            self.stages.graph.mark_unfinished(
-                done.last.node, f"{done.reason} after {len(done.results)} of {max_iterations}"
-            )
-        return done
+        loop_end = await self._repeat(predicate, body, max_iterations)
+        if loop_end.results and not loop_end.converged:
+            reason = f"{loop_end.reason} after {len(loop_end.results)} of {max_iterations}"
+            self.stages.graph.mark_unfinished(loop_end.last.node, reason)
+        return loop_end
 
-    async def _repeated(
+    async def _repeat(
         self,
         predicate: Callable[[StageResult], bool | Awaitable[bool]],
         body: Callable[[], Awaitable[StageResult]],
         max_iterations: int,
     ) -> Until:
         results: list[StageResult] = []
-        seen: list[tuple[str, ...]] = [self.stages.trees.now()]
+        trees_by_iteration = [self.stages.trees.now()]
         while len(results) < max_iterations:
             result = await body()
             results.append(result)
-            held = predicate(result)
-            if inspect.isawaitable(held):
-                held = await held
-            if held:
+            passes = predicate(result)
+            if inspect.isawaitable(passes):
+                passes = await passes
+            if passes:
                 return Until(tuple(results), True, "passed")
-            now = self.stages.trees.now()
-            if now in seen:
-                return Until(tuple(results), False, "stalled" if now == seen[-1] else "oscillating")
-            seen.append(now)
+            trees = self.stages.trees.now()
+            if trees == trees_by_iteration[-1]:
+                return Until(tuple(results), False, "stalled")
+            if trees in trees_by_iteration:
+                return Until(tuple(results), False, "oscillating")
+            trees_by_iteration.append(trees)
         return Until(tuple(results), False, "capped")
 
     def _agent(self, agent: Agent | str) -> Agent:
-        return (
-            agent if isinstance(agent, Agent) else chosen.agent_named(self.stages.facts.gate, agent)
-        )
+        if isinstance(agent, Agent):
+            return agent
+        return chosen.agent_named(self.stages.facts.gate, agent)
 
     def _rubrics(self, rubrics: Sequence[Rubric | str]) -> tuple[Rubric, ...]:
         """The rubrics; those of the gate for the change if none is named."""
-        gate, change = self.stages.facts.gate, self.stages.trees.own.current
-        named = tuple(one for one in rubrics if isinstance(one, str))
-        known = (
-            {one.id: one for one in chosen.rubrics_for(gate, change, named)}
-            if named or not rubrics
-            else {}
+        gate = self.stages.facts.gate
+        change = self.stages.trees.own.current
+        if not rubrics:
+            return tuple(chosen.rubrics_for(gate, change, ()))
+        ids = tuple(rubric for rubric in rubrics if isinstance(rubric, str))
+        rubrics_by_id: dict[str, Rubric] = {}
+        if ids:
+            rubrics_by_id = {rubric.id: rubric for rubric in chosen.rubrics_for(gate, change, ids)}
+        return tuple(
+            rubrics_by_id[rubric] if isinstance(rubric, str) else rubric for rubric in rubrics
         )
-        return tuple(known[one] if isinstance(one, str) else one for one in rubrics) or tuple(
-            known.values()
-        )
 
-    def _workspace(self, workspace: str | Path | None) -> Path | None:
-        chosen = workspace if workspace is not None else self.defaults.workspace
-        return None if chosen is None else Path(chosen)
-
-
-Steps = Callable[[Workflow], Awaitable[object]]
-
-
-class Plan(Struct, frozen=True, kw_only=True):
-    """What a run carries out: of a workflow in TOML or in Python, of one agent or of one gate.
-
-    `timeout_s`: for the whole run. run.json says its `prompt` and `isolation`. `path` is that of a
-    Python source; `files` are those of the trusted revision that stages name, if they were read
-    already. `patch` is put into the user's files before it begins.
-    """
-
-    id: str
-    steps: Steps
-    timeout_s: float | None = None
-    defaults: Defaults = field(default_factory=Defaults)
-    prompt: str = ""
-    isolation: Isolation = "none"
-    path: str = ""
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    patch: bytes = b""
-    asks_agents: bool = False
-    """Whether it has a stage of an agent; False of a Python workflow, which nobody knows before it
-    runs.
-    """
-
-
-def workflow(
-    id: str,
-    *,
-    timeout: float | None = None,
-    model: str | None = None,
-    workspace: str | Path | None = None,
-) -> Callable[[Steps], Plan]:
-    """Declare the function below as the workflow `id`: `async def steps(wf)`.
-
-    `timeout`: seconds for the whole run. `model` and `workspace` are for stages that name none.
-    """
-    return lambda steps: Plan(
-        id=id, steps=steps, timeout_s=timeout, defaults=Defaults(model, workspace)
-    )
-
-
-def load(definition: WorkflowDefinition) -> Plan:
-    """The workflow that the source declares, run in this process. DefinitionError, with the line,
-    if there is none.
-    """
-    module = ModuleType(f"vibe_gate_workflow_{definition.digest[:16]}")
-    module.__file__ = definition.path
-    sys.modules[module.__name__] = module  # dataclasses and annotations look their module up
-    try:
-        source = definition.source.decode()
-        exec(compile(source, definition.path, "exec"), module.__dict__)  # noqa: S102 - read at the trusted revision
-    except Exception as error:
-        raise DefinitionError([place_of(error, definition.path)]) from error
-    declared = [one for one in vars(module).values() if isinstance(one, Plan)]
-    found = next((one for one in declared if one.id == definition.id), None)
-    if found is None:
-        raise DefinitionError([f'{definition.path}:1: declares no @workflow("{definition.id}")'])
-    return replace(found, path=definition.path)
-
-
-def place_of(error: Exception, path: str) -> str:
-    """The error with the line of the workflow's source where it was raised."""
-    lines = [error.lineno] if isinstance(error, SyntaxError) else []
-    lines += [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename == path
-    ]
-    line = lines[-1] if lines else 1
-    return f"{path}:{line}: {type(error).__name__}: {error}"
+    def _workspace_folder(self, workspace: str | Path | None) -> Path | None:
+        if workspace is None:
+            workspace = self.defaults.workspace
+        return None if workspace is None else Path(workspace)

@@ -85,7 +85,8 @@ from vibe_gate.report.suggestions import (
 )
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.review import Review, review
-from vibe_gate.run.walk import RunRequest, run_workflow
+from vibe_gate.run.run_request import RunRequest
+from vibe_gate.run.walk import run_workflow
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.run_archive import export_runs
 from vibe_gate.store.run_result import read_bundle

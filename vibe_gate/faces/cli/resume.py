@@ -16,7 +16,7 @@ from vibe_gate.faces.cli.run import carry_out, present_and_share
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
 from vibe_gate.faces.cli.shared_options import WireOptions, add_wire, parse_wire
 from vibe_gate.run.resume import KeptRun, kept_run
-from vibe_gate.run.walk import RunRequest
+from vibe_gate.run.run_request import RunRequest
 from vibe_gate.store.run_result import RunResult
 
 

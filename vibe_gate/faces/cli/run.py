@@ -46,7 +46,8 @@ from vibe_gate.report.screen_rows import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.fix import approval_needed, nothing_to_fix
 from vibe_gate.run.run_documents import of_change
-from vibe_gate.run.walk import RunRequest, run_workflow
+from vibe_gate.run.run_request import RunRequest
+from vibe_gate.run.walk import run_workflow
 
 _NO_END = ("running", "incomplete", "foreign")
 """States of a run that has no verdict to fix."""

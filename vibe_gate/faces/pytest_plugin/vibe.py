@@ -49,10 +49,11 @@ from vibe_gate.gateway import find_upstream
 from vibe_gate.report import sentences
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
+from vibe_gate.run.run_request import RunRequest, one_agent
 from vibe_gate.run.stage_request import Context, Watcher
 from vibe_gate.run.stage_result import model_use_in
-from vibe_gate.run.walk import RunRequest, one_agent, run_workflow
-from vibe_gate.run.workflow_steps import Plan
+from vibe_gate.run.walk import run_workflow
+from vibe_gate.run.workflow_plan import Plan
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.changed_files import FileChange
 from vibe_gate.store.run_result import Attachment, RunResult, read_bundle
