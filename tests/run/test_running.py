@@ -17,7 +17,7 @@ from scripted_messages_api import Hang, Turn, Usage
 from wire import answering
 from working import FIXED, WorkingRepo, says, writes
 
-from vibe_gate.run.agent_turns import at_work
+from vibe_gate.run.agent_turns import describe_progress
 
 FORMS = """\
 schema = 1
@@ -51,7 +51,7 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
 
 
 def test_a_running_agent_tells_how_often_its_model_has_answered_and_not_that_this_is_a_turn():
-    assert [at_work(0, "Read"), at_work(1, ""), at_work(2, "Edit")] == [
+    assert [describe_progress(0, "Read"), describe_progress(1, ""), describe_progress(2, "Edit")] == [
         "begun · Read",
         "1 answer",
         "2 answers · Edit",

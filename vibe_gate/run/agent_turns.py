@@ -42,8 +42,11 @@ from vibe_gate.sandbox import (
 )
 from vibe_gate.sessions import SessionMeta
 
-SHOWN_REFUSALS, SHOWN_CHARACTERS = 3, 60
-"""Of the tool calls of a turn that were refused, and of what each was about."""
+SHOWN_REFUSALS = 3
+"""Of the tool calls of a turn that were refused."""
+
+SHOWN_CHARACTERS = 60
+"""Of what each of these was about."""
 
 _TARGETS = ("file_path", "path", "notebook_path", "command", "url", "pattern")
 """Of a tool's input, what tells people what the call was about."""
@@ -54,18 +57,25 @@ class TrustedFiles:
 
     def __init__(self, facts: Facts, repository: Repository, contents: Mapping[str, bytes]) -> None:
         """`contents`: by path, files that were read already."""
-        self._facts, self._repository, self._contents = facts, repository, dict(contents)
+        self._facts = facts
+        self._repository = repository
+        self._contents = dict(contents)
 
-    def __call__(self, path: str) -> bytes:
+    def read(self, path: str) -> bytes:
         """The content. UsageError: there is no such file."""
         if path not in self._contents:
-            gate = self._facts.gate
-            revision = self._repository.snapshot() if gate.revision == WORKTREE else gate.revision
-            data = self._repository.tree(revision or self._facts.change.before).read(path)
+            data = self._repository.tree(self._revision()).read(path)
             if data is None:
                 raise UsageError(f"There is no file {path} at the trusted revision.")
             self._contents[path] = data
         return self._contents[path]
+
+    def _revision(self) -> str:
+        """The trusted revision; where there is none the files before the change."""
+        revision = self._facts.gate.revision
+        if revision == WORKTREE:
+            revision = self._repository.snapshot()
+        return revision or self._facts.change.before
 
 
 class AgentTurns:
@@ -76,7 +86,7 @@ class AgentTurns:
         facts: Facts,
         run: RunContext,
         model: ModelAccess,
-        read: TrustedFiles,
+        trusted_files: TrustedFiles,
         root: Path,
         progress: Progress,
         tick: Progress | None,
@@ -94,9 +104,14 @@ class AgentTurns:
         """Whether the background, or a session that a turn goes on with, may not leave the
         clone.
         """
-        self._gate, self._run, self._model = facts.gate, run, model
-        self._commands = command_environment_from(run.environment.variables)
-        self._read, self._root, self._progress, self._tick = read, root, progress, tick
+        self._gate = facts.gate
+        self._run = run
+        self._model = model
+        self._command_environment = command_environment_from(run.environment.variables)
+        self._trusted_files = trusted_files
+        self._root = root
+        self._progress = progress
+        self._tick = tick
 
     async def run_stage(
         self,
@@ -113,23 +128,25 @@ class AgentTurns:
         """
         self._model.open()
         hide_process()
-        async with tree.reading() if request.agent.level == "none" else tree.writing() as workspace:
+        agent = request.agent
+        async with tree.reading() if agent.level == "none" else tree.writing() as workspace:
             before = tree.now
             began(before)
             folder, changes = self._folder_of(node, tree, workspace)
-            model = (
-                request.model
-                or request.agent.model
-                or self._gate.default_model(self._run.environment)
+            default_model = self._gate.default_model(self._run.environment)
+            model = request.model or agent.model or default_model
+            kept_session = KeptSession(
+                self._run,
+                self._root,
+                folder,
+                earlier,
+                agent=agent.id,
+                model=model,
+                node=node,
+                private=self.private,
             )
-            fields = {
-                "agent": request.agent.id,
-                "model": model,
-                "node": node,
-                "private": self.private,
-            }
-            with closing(KeptSession(self._run, self._root, folder, earlier, **fields)) as session:
-                turn = self._turn(node, request, tree, folder, model, session, changes)
+            with closing(kept_session) as session:
+                turn = self._turn_request(node, request, tree, folder, model, session, changes)
                 async with self._model.slots:
                     turn_result = await self._model.run_turn(turn)
                 if changes is not None:
@@ -159,7 +176,7 @@ class AgentTurns:
             tree.repository.export(tree.now, folder)
         return folder, None
 
-    def _turn(
+    def _turn_request(
         self,
         node: str,
         request: StageRequest,
@@ -170,31 +187,23 @@ class AgentTurns:
         changes: TurnChanges | None,
     ) -> TurnRequest:
         """What the agent is asked, with the limits of the stage, of the agent, else of the gate."""
-        agent, file, nonce = request.agent, self._gate.file, self._model.nonce
+        agent = request.agent
+        file = self._gate.file
         wall = self._wall_of(agent, tree)
-        background = self.background if agent.writes else ()
-        sections = list(request.text(nonce, self._read, partial(self._command_output, tree, node)))
-        sections += context_sections(request.context, nonce)
-        sections += background_sections(background, nonce)
-        system_prompt = agent.system_prompt
-        if request.context or request.prompt_command or background:
-            system_prompt += DATA_RULE.replace("NONCE", nonce)
+        prompt, system_prompt = self._prompts(node, request, tree)
         time_left = self._run.deadline.left()
-        variables = self._run.environment.variables
         return TurnRequest(
             node=node,
-            prompt="\n\n".join(sections),
+            prompt=prompt,
             system_prompt=system_prompt,
             model=model,
             folder=folder,
             homes=self._model.folder,
             schema=request.schema,
-            images=request.load_images(self._read),
+            images=request.load_images(self._trusted_files.read),
             tools=agent.tools,
             disallowed_tools=agent.disallowed_tools,
-            mcp_servers={
-                name: _mcp_server(file.mcp, name, variables) for name in agent.mcp_servers
-            },
+            mcp_servers=self._mcp_servers(agent),
             working=True,
             wall=wall,
             session=session.stored,
@@ -206,9 +215,35 @@ class AgentTurns:
             change=changes,
         )
 
+    def _prompts(self, node: str, request: StageRequest, tree: RunTree) -> tuple[str, str]:
+        """The prompt and the system prompt."""
+        agent = request.agent
+        nonce = self._model.nonce
+        background = self.background if agent.writes else ()
+        output_of = partial(self._command_output, tree, node)
+        sections = list(request.text(nonce, self._trusted_files.read, output_of))
+        sections += context_sections(request.context, nonce)
+        sections += background_sections(background, nonce)
+        system_prompt = agent.system_prompt
+        if request.context or request.prompt_command or background:
+            system_prompt += DATA_RULE.replace("NONCE", nonce)
+        return "\n\n".join(sections), system_prompt
+
+    def _mcp_servers(self, agent: Agent) -> Mapping[str, Mapping[str, Any]]:
+        """The agent's servers by name, in the CLI's own form. UsageError: gate.toml does not name
+        one.
+        """
+        variables = self._run.environment.variables
+        servers = {}
+        for name in agent.mcp_servers:
+            servers[name] = _mcp_server(self._gate.file.mcp, name, variables)
+        return servers
+
     def _wall_of(self, agent: Agent, tree: RunTree) -> Callable[[Path, Path], Sequence[str]] | None:
+        """What wraps the agent's program; None: nothing does, which is said if it should."""
         if isolation_of(agent, self._gate) == "sandbox":
-            return agent_wall(tree.workspace.root, tree.workspace.borrowed, self._commands)
+            workspace = tree.workspace
+            return agent_wall(workspace.root, workspace.borrowed, self._command_environment)
         if agent.level == "sandbox":
             self.notes.append(
                 "An agent ran without a wall: this system has none, and the gate allows it."
@@ -225,7 +260,7 @@ class AgentTurns:
             if step.kind == "notification" and not answers:
                 self._progress(node, step.text)
             elif self._tick is not None:
-                self._tick(node, at_work(answers, step.tool))
+                self._tick(node, describe_progress(answers, step.tool))
             for watcher in request.watchers:
                 result = watcher(step)
                 if inspect.isawaitable(result):
@@ -235,13 +270,18 @@ class AgentTurns:
 
     def _command_output(self, tree: RunTree, node: str, argv: tuple[str, ...]) -> str:
         """What a prompt's command prints in an export of the files as they are."""
-        folder, time_left = self._model.folder / node / "command", self._run.deadline.left()
+        folder = self._model.folder / node / "command"
+        time_left = self._run.deadline.left()
         tree.repository.export(tree.now, folder)
-        process = run_command(argv, cwd=folder, timeout_s=time_left, environment=self._commands)
+        process = run_command(
+            argv, cwd=folder, timeout_s=time_left, environment=self._command_environment
+        )
         output = self._run.redactor.text(process.output.replace(f"{folder}/", ""))
         if process.failure:
             return f"{output}\n({process.failure})"
-        return f"{output}\n(exit code {process.exit_code})" if process.exit_code else output
+        if process.exit_code:
+            return f"{output}\n(exit code {process.exit_code})"
+        return output
 
     def _stage_result(
         self,
@@ -252,24 +292,18 @@ class AgentTurns:
         tree: RunTree,
         changes: TurnChanges | None,
     ) -> StageResult:
-        run, run_limit_usd = self._run, self._model.limit_usd
-        outcome = OUTCOMES.get(turn_result.kind, "error")
+        run = self._run
         change = changes.change if changes else None
-        reason = ""
-        if turn_result.status == "timeout" and not run.deadline.left():
-            reason = run.deadline.reached
-        elif outcome != "pass":
-            reason = run.redactor.text(turn_result.detail)
         if turn_result.status == "budget":
-            limit_usd = min(
-                request.max_cost_usd or request.agent.max_cost_usd or run_limit_usd, run_limit_usd
-            )
+            run_limit_usd = self._model.limit_usd
+            stage_limit_usd = request.max_cost_usd or request.agent.max_cost_usd or run_limit_usd
+            limit_usd = min(stage_limit_usd, run_limit_usd)
             run.record.event("budget.reached", node, limit_usd=limit_usd, not_asked=[])
         return StageResult(
             id=request.id,
             node=node,
-            outcome=outcome,
-            reason=reason,
+            outcome=OUTCOMES.get(turn_result.kind, "error"),
+            reason=self._reason_of(turn_result),
             before=before,
             after=tree.now,
             agent=request.agent.id,
@@ -282,12 +316,21 @@ class AgentTurns:
             error=turn_result.error,
         )
 
+    def _reason_of(self, turn_result: TurnResult) -> str:
+        """Why the turn did not pass, "" if it did."""
+        if turn_result.status == "timeout" and not self._run.deadline.left():
+            return self._run.deadline.reached
+        if OUTCOMES.get(turn_result.kind, "error") == "pass":
+            return ""
+        return self._run.redactor.text(turn_result.detail)
 
-def at_work(answers: int, tool: str) -> str:
+
+def describe_progress(answers: int, tool: str) -> str:
     """What the line of a running agent says: how often its model has answered in this turn, and the
     tool in use.
     """
-    return " · ".join(filter(None, (counted(answers, "answer") if answers else "begun", tool)))
+    progress = counted(answers, "answer") if answers else "begun"
+    return f"{progress} · {tool}" if tool else progress
 
 
 def prompt_digest(request: StageRequest, redact: Callable[[str], str]) -> str:
@@ -317,14 +360,21 @@ def _refused_calls(
     """
     calls = []
     for denial in denials:
-        tool_input = denial.get("tool_input") or {}
-        target = next((str(tool_input[name]) for name in _TARGETS if tool_input.get(name)), "")
+        target = _target_of(denial.get("tool_input") or {})
         target = redact(target.removeprefix(f"{folder}/"))[:SHOWN_CHARACTERS]
         calls.append(f"{denial.get('tool_name')} {target}".rstrip())
     if not calls:
         return []
     first_calls = listed(dict.fromkeys(calls), SHOWN_REFUSALS)
     return [f"{node}: {counted(len(calls), 'tool call')} refused: {first_calls}."]
+
+
+def _target_of(tool_input: Mapping[str, Any]) -> str:
+    """What a tool call was about, "" if nothing tells."""
+    for name in _TARGETS:
+        if tool_input.get(name):
+            return str(tool_input[name])
+    return ""
 
 
 def _mcp_server(
@@ -336,9 +386,10 @@ def _mcp_server(
         raise UsageError(f"There is no [mcp.{name}] in gate.toml.")
     if server.url is not None:
         return {"type": "http", "url": server.url}
-    server_variables = {
-        variable: variables[variable] for variable in server.env if variable in variables
-    }
+    server_variables = {}
+    for variable in server.env:
+        if variable in variables:
+            server_variables[variable] = variables[variable]
     return {
         "type": "stdio",
         "command": server.command,

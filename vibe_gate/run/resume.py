@@ -25,10 +25,10 @@ from vibe_gate.run.run_tree import RunTree
 from vibe_gate.run.stage_result import OUTCOMES, StageResult
 from vibe_gate.store.run_result import RunResult, read_bundle
 
-LIMITS = ("base", "definitions", "max_cost_usd", "deadline_s")
+REVIEW_FIELDS = ("base", "definitions", "max_cost_usd", "deadline_s")
 """Fields of a ReviewRequest that run.json keeps of a run."""
 
-OWN = ("agent", "session", "model", "reviewing", "apply", "fix")
+RUN_FIELDS = ("agent", "session", "model", "reviewing", "apply", "fix")
 """Fields of a RunRequest that it keeps."""
 
 
@@ -60,7 +60,7 @@ class KeptRequest(Struct, frozen=True, kw_only=True):
     def review(self, **more: Any) -> ReviewRequest:  # noqa: ANN401
         """The review's request; `more` as of ReviewRequest."""
         return ReviewRequest(
-            self.selection, **{name: getattr(self, name) for name in LIMITS}, **more
+            self.selection, **{name: getattr(self, name) for name in REVIEW_FIELDS}, **more
         )
 
 
@@ -81,23 +81,23 @@ class KeptRun(Struct, frozen=True, kw_only=True):
     prompt: str
     change: KeptTrees
     definitions: Named[str]
+    """Digests by name."""
     request: KeptRequest
 
     def require_same(self, change: Change, gate: Gate) -> None:
         """InfrastructureError: the run would be about something else now."""
-        if (change.key, change.before, change.after) != (
-            self.key,
-            self.change.before,
-            self.change.after,
-        ):
+        kept_trees = (self.change.before, self.change.after)
+        if change.key != self.key or (change.before, change.after) != kept_trees:
             raise InfrastructureError(
-                f"Run {self.run_id} is about {self.key[:17]}, tree {self.change.after[:12]}; the change is "
-                f"{change.key[:17]}, tree {change.after[:12]} now. Bring its commit and files back, or begin a new run."
+                f"Run {self.run_id} is about {self.key[:17]}, tree {self.change.after[:12]}; "
+                f"the change is {change.key[:17]}, tree {change.after[:12]} now. "
+                "Bring its commit and files back, or begin a new run."
             )
         if dict(gate.digests) != self.definitions:
-            names = sorted(set(gate.digests) ^ set(self.definitions.items()))
+            differences = sorted(set(gate.digests) ^ set(self.definitions.items()))
+            name, _ = differences[0]
             raise InfrastructureError(
-                f"Run {self.run_id} began with other definitions: {names[0][0]} differs."
+                f"Run {self.run_id} began with other definitions: {name} differs."
             )
 
 
@@ -110,33 +110,37 @@ def kept_run(run: RunEntry, about: Mapping[str, Any], begun: BegunRun | None) ->
     """
     if begun is None:
         raise IntegrityError(
-            f"Run {run.run_id} is not resumed: it did not begin in this clone (it was imported or copied), and its "
-            "prompt would run with your key. Begin a run of your own: `vibe-gate run`."
+            f"Run {run.run_id} is not resumed: it did not begin in this clone "
+            "(it was imported or copied), and its prompt would run with your key. "
+            "Begin a run of your own: `vibe-gate run`."
         )
     if not begun.request:
         raise UsageError(
-            f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. Begin it again."
+            f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. "
+            "Begin it again."
         )
-    noted = _noted(begun)
-    changed = [name for name in RESUMED_FIELDS if about.get(name) != noted.get(name)]
-    if changed or run.key != noted.get("key"):
-        names = ", ".join(changed) or "key"
+    record = _parse_record(begun)
+    changed_names = [name for name in RESUMED_FIELDS if about.get(name) != record.get(name)]
+    if changed_names or run.key != record.get("key"):
+        names = ", ".join(changed_names) or "key"
         raise IntegrityError(
-            f"Run {run.run_id} is not resumed: its run.json was changed since it began ({names}). Begin a new run."
+            f"Run {run.run_id} is not resumed: its run.json was changed since it began ({names}). "
+            "Begin a new run."
         )
     try:
-        kept = read(KeptRun, noted)
-        kept.request.require_model()
-        return kept
+        kept_run = read(KeptRun, record)
+        kept_run.request.require_model()
     except ValueError as error:
-        why = show_text(first_mistake(error))
+        mistake = show_text(first_mistake(error))
         raise UsageError(
-            f"Run {run.run_id} cannot be resumed: its record in state.db is wrong ({why}). Begin it again."
+            f"Run {run.run_id} cannot be resumed: its record in state.db is wrong ({mistake}). "
+            "Begin it again."
         ) from None
+    return kept_run
 
 
-def _noted(begun: BegunRun) -> dict[str, Any]:
-    """What was noted, {} if the row is damaged."""
+def _parse_record(begun: BegunRun) -> dict[str, Any]:
+    """What the clone noted of the run, {} if the row is damaged."""
     try:
         return parse_object(begun.request.encode())
     except ValueError:
@@ -147,48 +151,73 @@ async def restore_result(
     id: str,
     node: str,
     agent: str,
-    asked: tuple[str, str],
-    kept: EndedStage,
+    digests: tuple[str, str],
+    ended_stage: EndedStage,
     tree: RunTree,
     bundle: Path,
 ) -> StageResult:
-    """The result that the stage had; `asked` are the digests of its agent and its prompt.
+    """The result that a stage had before the run died. InfrastructureError, which names it:
+    something is not as it was when the stage ran.
 
-    InfrastructureError, which names it: something is not as it was when the stage ran.
+    Args:
+        id: The stage's.
+        node: The stage's, in the run's graph.
+        agent: The agent's id.
+        digests: Of the agent and of its prompt, as they are now.
+        ended_stage: What is recorded of the stage.
+        tree: The run's files; the stage's are put there.
+        bundle: The run's folder.
     """
-    was = {"agent": kept.digest, "prompt": kept.prompt, "tree": kept.before}
-    now = {"agent": asked[0], "prompt": asked[1], "tree": tree.now}
-    if other := [name for name, value in was.items() if now[name] != value]:
-        raise InfrastructureError(
-            f"The stage {node} cannot give its recorded result, as this differs from the first time: "
-            f"{', '.join(other)}. Bring it back, or begin a new run."
-        )
-    tree.end_turn(kept.after, agent, is_readable=False)
-    made = tree.workspace.change(kept.before, kept.after) if kept.after != kept.before else None
-    turn = read_bundle(bundle / kept.turn)
-    said = await _result(turn)
-    answer, outcome = said.get("structured_output"), OUTCOMES.get(end_kind(kept.status), "error")
+    _require_same_stage(node, digests, ended_stage, tree)
+    before, after = ended_stage.before, ended_stage.after
+    tree.end_turn(after, agent, is_readable=False)
+    patch = b""
+    if after != before:
+        change = tree.workspace.change(before, after)
+        patch = tree.repository.patch(change) if change.files else b""
+    turn_bundle = bundle / ended_stage.turn
+    final_event = await _final_event(read_bundle(turn_bundle))
+    answer = final_event.get("structured_output")
+    outcome = OUTCOMES.get(end_kind(ended_stage.status), "error")
     return StageResult(
         id=id,
         node=node,
         outcome=outcome,
-        reason="" if outcome == "pass" else kept.reason,
-        before=kept.before,
-        after=kept.after,
+        reason="" if outcome == "pass" else ended_stage.reason,
+        before=before,
+        after=after,
         agent=agent,
-        status=kept.status,
-        message=str(said.get("result") or ""),
+        status=ended_stage.status,
+        message=str(final_event.get("result") or ""),
         answer=answer if isinstance(answer, dict) else None,
-        session_id=kept.session_id,
-        patch=tree.repository.patch(made) if made and made.files else b"",
-        bundle=bundle / kept.turn,
+        session_id=ended_stage.session_id,
+        patch=patch,
+        bundle=turn_bundle,
     )
 
 
-async def _result(turn: RunResult) -> dict[str, Any]:
+def _require_same_stage(
+    node: str, digests: tuple[str, str], ended_stage: EndedStage, tree: RunTree
+) -> None:
+    """InfrastructureError: the stage would be asked something else now."""
+    agent_digest, prompt_digest = digests
+    values = {
+        "agent": (ended_stage.digest, agent_digest),
+        "prompt": (ended_stage.prompt, prompt_digest),
+        "tree": (ended_stage.before, tree.now),
+    }
+    differences = [name for name, (recorded, current) in values.items() if recorded != current]
+    if differences:
+        raise InfrastructureError(
+            f"The stage {node} cannot give its recorded result, as this differs from the first "
+            f"time: {', '.join(differences)}. Bring it back, or begin a new run."
+        )
+
+
+async def _final_event(turn: RunResult) -> dict[str, Any]:
     """The last word of the session's stream: its final message, and the answer to a schema."""
-    found: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     async for event in turn.timeline.events():
         if event.type == "result":
-            found = event.load()
-    return found
+            content = event.load()
+    return content

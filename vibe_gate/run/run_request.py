@@ -17,7 +17,7 @@ from vibe_gate.domain.workflow import WorkflowDefinition
 from vibe_gate.gate.chosen import agent_named, rubrics_for, workflow_named
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.run.agent_turns import isolation_of
-from vibe_gate.run.resume import LIMITS, OWN, KeptRun
+from vibe_gate.run.resume import REVIEW_FIELDS, RUN_FIELDS, KeptRun
 from vibe_gate.run.schedule import run_stages_of_file
 from vibe_gate.run.stage_request import StageRequest
 from vibe_gate.run.stage_result import StageResult
@@ -72,8 +72,8 @@ class RunRequest(Struct, frozen=True, kw_only=True):
 
     def as_kept(self) -> dict[str, Any]:
         """A KeptRequest as it is written."""
-        limits = {name: getattr(self.review, name) for name in LIMITS}
-        fields = {name: getattr(self, name) for name in OWN}
+        limits = {name: getattr(self.review, name) for name in REVIEW_FIELDS}
+        fields = {name: getattr(self, name) for name in RUN_FIELDS}
         return {"selection": asdict(self.review.selection), **limits, **fields}
 
 
