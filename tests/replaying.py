@@ -20,7 +20,7 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.domain.summary import Summary
 from vibe_gate.git import open_repository
-from vibe_gate.run.replay import ReplayTask, replay_row
+from vibe_gate.run.replay import ReplayTask, replay_run_in
 from vibe_gate.store.clone_state import open_state
 
 RUBRIC = """\
@@ -105,7 +105,7 @@ class History:
         with open_repository(self.path, self.environ) as repository:
             return [
                 asyncio.run(
-                    replay_row(
+                    replay_run_in(
                         ReplayTask(self.path, run_id, key, asked, tried),
                         repository,
                         gates,

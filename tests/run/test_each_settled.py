@@ -11,7 +11,7 @@ from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.commit_row import worst
 from vibe_gate.domain.summary import Summary, Trusted
 from vibe_gate.domain.verdict import Vote
-from vibe_gate.run.each import counts_here, is_settled
+from vibe_gate.run.each import counts_here, is_summary_settled
 
 CANNOT_TELL = Vote(outcome="abstain", said="abstain", reason="It cannot be told.")
 SUPPRESSION = waiver("jo", "known", local=False)
@@ -44,7 +44,7 @@ def judged(outcome: str, *votes: Vote, code: int = 3, **more: Any) -> Summary:
 def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
     found: Summary, settled: bool, with_key: bool
 ) -> None:
-    assert (is_settled(found, has_key=False), is_settled(found, has_key=True)) == (
+    assert (is_summary_settled(found, has_key=False), is_summary_settled(found, has_key=True)) == (
         settled,
         with_key,
     )

@@ -29,7 +29,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.git import open_repository
 from vibe_gate.report.replays import render_replay_lines, replay_sentences
-from vibe_gate.run.replay import planned
+from vibe_gate.run.replay import plan_replays
 from vibe_gate.run.run_documents import nothing
 from vibe_gate.store.bundle_listing import find_bundles
 from vibe_gate.store.run_result import read_bundle
@@ -178,10 +178,14 @@ def test_what_a_run_said_before_is_not_believed_if_it_was_altered_since_its_repl
     with open_repository(checked.path, checked.environ) as repository:
         bundles = Bundles(checked.path, Provenance(datetime.now(UTC), repository.tracked(STORE)))
         chosen = [RunEntry(run.run_id, run.key)]
-        (known,) = planned(repository, bundles, chosen, request, trial, has_key=False).known
+        (known,) = plan_replays(
+            repository, bundles, chosen, request, trial, has_key=False
+        ).recorded_rows
         assert (known.recorded, known.replay, known.why) == (True, row.replay, "")
         alter(checked.path / run.bundle / "summary.json")
-        (known,) = planned(repository, bundles, chosen, request, trial, has_key=False).known
+        (known,) = plan_replays(
+            repository, bundles, chosen, request, trial, has_key=False
+        ).recorded_rows
     assert "is corrupt: the receipt belongs to another run." in known.why
 
 

@@ -51,7 +51,11 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
 
 
 def test_a_running_agent_tells_how_often_its_model_has_answered_and_not_that_this_is_a_turn():
-    assert [describe_progress(0, "Read"), describe_progress(1, ""), describe_progress(2, "Edit")] == [
+    assert [
+        describe_progress(0, "Read"),
+        describe_progress(1, ""),
+        describe_progress(2, "Edit"),
+    ] == [
         "begun · Read",
         "1 answer",
         "2 answers · Edit",

@@ -24,8 +24,8 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.case_reviews import CaseResult, CaseSet, CaseTask, read_case_set
 from vibe_gate.run.cluster_repository import Parcel, Unpacked
-from vibe_gate.run.each import CommitTask, commit_row, not_reviewed
-from vibe_gate.run.replay import ReplayTask, not_replayed, replay_row
+from vibe_gate.run.each import CommitTask, review_commit_in, unreviewed_row
+from vibe_gate.run.replay import ReplayTask, replay_run_in, unreplayed_row
 from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.worktree_bundles import Bundles
 
@@ -40,9 +40,9 @@ def review_commit(task: CommitTask) -> CommitRow:
     try:
         repository, state, tracked = _repository(task.root)
     except GateError as error:
-        return not_reviewed(task, error.exit_code, str(error))
+        return unreviewed_row(task, error.exit_code, str(error))
     bundles = Bundles(repository.store_root, Provenance(_now(), tracked))
-    return progress.run(commit_row(task, repository, state, bundles, clock=_now))
+    return progress.run(review_commit_in(task, repository, state, bundles, clock=_now))
 
 
 def replay_run(task: ReplayTask) -> ReplayRow:
@@ -50,8 +50,8 @@ def replay_run(task: ReplayTask) -> ReplayRow:
     try:
         repository, _, _ = _repository(task.root)
     except GateError as error:
-        return not_replayed(task, str(error))
-    return progress.run(replay_row(task, repository, _gates, clock=_now))
+        return unreplayed_row(task, str(error))
+    return progress.run(replay_run_in(task, repository, _gates, clock=_now))
 
 
 def run_case(task: CaseTask) -> CaseResult:

@@ -1,5 +1,5 @@
 """Calibrate: ask the labelled cases of rubrics, each several times, and count what their judges
-answered.
+kept_answer_of.
 
 Each answer is kept in state.db as soon as it is there. So an interrupted calibration goes on where
 it was, and one of the same cases, rubric, model and versions gives the same figures and pays
@@ -229,7 +229,7 @@ class Calibration(Struct, frozen=True):
             await budget.release(limit, usd)
 
     def _keep(self, asking: Asking, result: CaseResult, state: CloneState, now: datetime) -> None:
-        answer, why = answered(result)
+        answer, why = kept_answer_of(result)
         if answer is None:
             self.reasons[asking] = why
             return
@@ -276,7 +276,9 @@ class Calibration(Struct, frozen=True):
         )
 
 
-def planned(cases: CaseSet, wire: WireMode, repeats: int | None, now: datetime) -> Calibration:
+def plan_calibration(
+    cases: CaseSet, wire: WireMode, repeats: int | None, now: datetime
+) -> Calibration:
     """What is to be asked of the cases, `repeats` times each, with the answers that are kept
     already.
 
@@ -313,7 +315,7 @@ def _repeats_before(cases: CaseSet, rubric: Rubric, model: str) -> int:
     return max((one.repeats for each in same for one in each.criterion), default=1)
 
 
-def answered(result: CaseResult) -> tuple[KeptAnswer | None, str]:
+def kept_answer_of(result: CaseResult) -> tuple[KeptAnswer | None, str]:
     """What a review of a case came to; None, and why, if a question of its judge has no answer."""
     if result.summary is None:
         return None, "; ".join(result.reasons)

@@ -73,46 +73,53 @@ class CommitTask(Struct, frozen=True):
 
 
 class EachPlan(Struct, frozen=True):
-    """What is there to do, oldest first: the rows that are known, and tasks for the other
-    commits.
-    """
+    """What is there to do, oldest first."""
 
-    known: tuple[CommitRow, ...]
+    recorded_rows: tuple[CommitRow, ...]
+    """Of the commits that are done."""
+
     tasks: tuple[CommitTask, ...]
+    """For the other commits."""
 
 
 # Which commits, and under which gate
 
 
-def commits_of(repository: Repository, selection: Selection, *, merges: bool = True) -> list[str]:
+def commits_in_range(
+    repository: Repository, selection: Selection, *, merges: bool = True
+) -> list[str]:
     """The commits that the right side of a range has and the left has not, oldest first. UsageError
     for too many.
     """
     left, right = repository.resolve(selection.left), repository.resolve(selection.right)
-    found = repository.span(left, right, MAX_COMMITS + 1)
-    if len(found) > MAX_COMMITS:
-        shown = paths.quote(f"{selection.left}..{selection.right}")
-        raise UsageError(f"{shown} has more than {MAX_COMMITS:,} commits; review it in parts.")
-    return [name for name in reversed(found) if merges or len(repository.parents(name)) < 2]
+    newest_first = repository.span(left, right, MAX_COMMITS + 1)
+    if len(newest_first) > MAX_COMMITS:
+        span = paths.quote(f"{selection.left}..{selection.right}")
+        raise UsageError(f"{span} has more than {MAX_COMMITS:,} commits; review it in parts.")
+    oldest_first = newest_first[::-1]
+    if merges:
+        return oldest_first
+    return [commit for commit in oldest_first if len(repository.parents(commit)) < 2]
 
 
-def reversed_range(repository: Repository, selection: Selection) -> str:
+def describe_reversed_range(repository: Repository, selection: Selection) -> str:
     """What to say about a range without commits whose ends are the wrong way round; "" if they are
     not.
     """
     left, right = repository.resolve(selection.left), repository.resolve(selection.right)
     if left == right or not repository.is_ancestor(right, left):
         return ""
-    first, last = (paths.quote(name or "HEAD") for name in (selection.left, selection.right))
+    first = paths.quote(selection.left or "HEAD")
+    last = paths.quote(selection.right or "HEAD")
     return f"{first}..{last} has no commits; did you mean {last}..{first}?"
 
 
-def batch_of(repository: Repository, request: ReviewRequest) -> str:
+def batch_digest(repository: Repository, request: ReviewRequest) -> str:
     """What was asked, as a sha-256: what bears on a verdict besides the commit itself.
 
     Definitions count by their content. Those at a commit's own parent, or its own, are its.
     """
-    asked = {
+    question = {
         "version": __version__,
         "rubrics": request.rubrics,
         "judge": request.judge != "never",
@@ -120,28 +127,30 @@ def batch_of(repository: Repository, request: ReviewRequest) -> str:
         "model": repository.environment.model,
         "definitions": _definitions(repository, request),
     }
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
 
 
 def _definitions(repository: Repository, request: ReviewRequest) -> list[list[str]]:
     """The ids of what a gate is made of at the trusted revision, and if it has none, or is each
     commit's parent, at the remote's default branch.
     """
-    trusted = trusted_revision(repository, "", base=request.base, definitions=request.definitions)
-    found = (
-        [_of_gate(repository, repository.snapshot() if trusted == WORKTREE else trusted)]
-        if trusted
-        else []
-    )
-    default = repository.remote_default()
-    return (
-        found
-        if default is None or (found and found[0][0])
-        else [*found, _of_gate(repository, default)]
-    )
+    definitions: list[list[str]] = []
+    revision = trusted_revision(repository, "", base=request.base, definitions=request.definitions)
+    if revision == WORKTREE:
+        revision = repository.snapshot()
+    if revision:
+        ids = _definition_ids(repository, revision)
+        definitions.append(ids)
+        if ids[0]:
+            return definitions
+    default_revision = repository.remote_default()
+    if default_revision is not None:
+        definitions.append(_definition_ids(repository, default_revision))
+    return definitions
 
 
-def _of_gate(repository: Repository, revision: str) -> list[str]:
+def _definition_ids(repository: Repository, revision: str) -> list[str]:
+    """The ids of DEFINITIONS there, "" for one that is missing."""
     tree = repository.tree(revision)
     entries = [tree.entry(name.encode()) for name in DEFINITIONS]
     return [entry.id if entry else "" for entry in entries]
@@ -150,7 +159,7 @@ def _of_gate(repository: Repository, revision: str) -> list[str]:
 # What is recorded
 
 
-def planned(
+def plan_reviews(
     repository: Repository,
     bundles: Bundles,
     commits: Sequence[str],
@@ -159,27 +168,31 @@ def planned(
 ) -> EachPlan:
     """What is to be done about these commits, in the working tree of the repository."""
     environment = repository.environment
-    known, tasks = [], []
+    rows: list[CommitRow] = []
+    tasks: list[CommitTask] = []
     for commit in commits:
-        task = CommitTask(repository.root, commit, title_of(repository, commit), request, batch)
-        run = run_of(task, bundles, in_ci=environment.in_ci)
-        row = settled_row(task, run, environment) or _unchanged(repository, commit, task.title)
+        task = CommitTask(repository.root, commit, commit_title(repository, commit), request, batch)
+        run = _newest_run_of_task(task, bundles, in_ci=environment.in_ci)
+        row = _settled_row(task, run, environment) or _unchanged_row(repository, commit, task.title)
         if row:
-            known.append(row)
+            rows.append(row)
         else:
             tasks.append(task)
-    return EachPlan(tuple(known), tuple(tasks))
+    return EachPlan(tuple(rows), tuple(tasks))
 
 
-def settled_row(task: CommitTask, run: BatchRun, environment: Environment) -> CommitRow | None:
-    """The row of a commit that is done, by its newest run that counts."""
+def _settled_row(task: CommitTask, run: BatchRun, environment: Environment) -> CommitRow | None:
+    """The row of a commit that is done, by its newest run that counts; None if it is not."""
+    if run.summary is None:
+        return None
     is_replayed = task.request.wire.mode == "replay"
     has_key = is_replayed or find_upstream(environment.variables) is not None
-    settled = run.summary is not None and is_settled(run.summary, has_key=has_key)
-    return _recorded(task.commit, task.title, run.summary) if run.summary and settled else None
+    if not is_summary_settled(run.summary, has_key=has_key):
+        return None
+    return _recorded_row(task.commit, task.title, run.summary)
 
 
-def run_of(task: CommitTask, bundles: Bundles, *, in_ci: bool) -> BatchRun:
+def _newest_run_of_task(task: CommitTask, bundles: Bundles, *, in_ci: bool) -> BatchRun:
     """As `newest_run`. With `force` nothing counts that is recorded."""
     if task.request.force:
         return BatchRun()
@@ -191,31 +204,28 @@ def newest_run(bundles: Bundles, commit: str, batch: str, *, in_ci: bool) -> Bat
 
     One that is not what was sealed is no reason to count an older one.
     """
-    none = BatchRun()
+    no_run = BatchRun()
     for run in bundles.in_batch(commit, batch):
         if run.summary is None or counts_here(run.summary, in_ci=in_ci):
             return run
-        none = BatchRun(fault=_OUTSIDE_CI)
-    return none
+        no_run = BatchRun(fault=_OUTSIDE_CI)
+    return no_run
 
 
-def recorded(
+def recorded_rows(
     repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str
 ) -> Iterator[CommitRow]:
     """A row for each of these commits of what the batch has recorded by now, the newest run of each
     that counts.
     """
     for commit in commits:
-        title = title_of(repository, commit)
+        title = commit_title(repository, commit)
         run = newest_run(bundles, commit, batch, in_ci=repository.environment.in_ci)
-        yield (
-            _recorded(commit, title, run.summary)
-            if run.summary
-            else (
-                _unchanged(repository, commit, title)
-                or _missing(commit, title, run.fault or _UNSEEN)
-            )
-        )
+        if run.summary:
+            yield _recorded_row(commit, title, run.summary)
+        else:
+            missing_row = _missing_row(commit, title, run.fault or _UNSEEN)
+            yield _unchanged_row(repository, commit, title) or missing_row
 
 
 def counts_here(summary: Summary, *, in_ci: bool) -> bool:
@@ -228,64 +238,65 @@ def counts_here(summary: Summary, *, in_ci: bool) -> bool:
         return True
     keyless = [criterion for criterion in summary.criteria if queries.has_cause(criterion, NoKey)]
     left_out = any(criterion.outcome == "not_applicable" for criterion in keyless)
-    overridden = any(queries.is_overridden(one) for one in summary.findings)
+    overridden = any(queries.is_overridden(finding) for finding in summary.findings)
     return not (left_out or overridden or summary.trusted.bootstrap)
 
 
-def is_settled(summary: Summary, *, has_key: bool) -> bool:
+def is_summary_settled(summary: Summary, *, has_key: bool) -> bool:
     """Whether another try would ask no more: neither an error, nor a budget, a deadline, a key
     stood in the way.
     """
     if summary.exit_code == INTEGRITY:
         return False
-    if summary.exit_code == INCONCLUSIVE and any(_is_open(one) for one in summary.criteria):
+    if summary.exit_code == INCONCLUSIVE and any(map(_is_open, summary.criteria)):
         return False
-    return not has_key or not any(
-        queries.has_cause(criterion, NoKey) for criterion in summary.criteria
-    )
+    if not has_key:
+        return True
+    return not any(queries.has_cause(criterion, NoKey) for criterion in summary.criteria)
 
 
 def _is_open(criterion: CriterionResult) -> bool:
     """Whether it lacks an answer: judges who cannot tell, or do not agree, have given theirs."""
-    left_open = criterion.unanswered or (
-        criterion.kind == "check" and criterion.outcome == "abstain"
-    )
-    return left_open or criterion.outcome == "error"
+    if criterion.unanswered or criterion.outcome == "error":
+        return True
+    return criterion.kind == "check" and criterion.outcome == "abstain"
 
 
-def _unchanged(repository: Repository, commit: str, title: str) -> CommitRow | None:
-    """The row of a commit that changes no file, which no run is about."""
+def _unchanged_row(repository: Repository, commit: str, title: str) -> CommitRow | None:
+    """The row of a commit that changes no file, which no run is about; None if it changes one."""
     parents = repository.parents(commit)
-    if (
-        parents
-        and repository.has(parents[0])
-        and repository.tree_of(parents[0]) == repository.tree_of(commit)
-    ):
-        return CommitRow(
-            commit=commit, title=title, outcome="pass", exit_code=PASS, headline="NOTHING TO REVIEW"
-        )
-    return None
+    if not parents or not repository.has(parents[0]):
+        return None
+    if repository.tree_of(parents[0]) != repository.tree_of(commit):
+        return None
+    return CommitRow(
+        commit=commit, title=title, outcome="pass", exit_code=PASS, headline="NOTHING TO REVIEW"
+    )
 
 
-def _missing(commit: str, title: str, why: str) -> CommitRow:
+def _missing_row(commit: str, title: str, reason: str) -> CommitRow:
     """The row of a commit without a run that counts."""
-    return CommitRow(commit=commit, title=title, outcome="missing", exit_code=INCONCLUSIVE, why=why)
+    return CommitRow(
+        commit=commit, title=title, outcome="missing", exit_code=INCONCLUSIVE, why=reason
+    )
 
 
-def _recorded(commit: str, title: str, summary: Summary) -> CommitRow:
+def _recorded_row(commit: str, title: str, summary: Summary) -> CommitRow:
     return replace(_row(commit, title, summary), recorded=True)
 
 
-def title_of(repository: Repository, commit: str) -> str:
+def commit_title(repository: Repository, commit: str) -> str:
     """The first line of the commit's message, at most MAX_TITLE characters of it."""
     title = repository.commit(commit).message.lstrip("\n").partition("\n")[0].strip()
-    return title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…"
+    if len(title) <= MAX_TITLE:
+        return title
+    return title[: MAX_TITLE - 1] + "…"
 
 
 # One review
 
 
-async def commit_row(
+async def review_commit_in(
     task: CommitTask,
     repository: Repository,
     state: CloneState,
@@ -301,53 +312,47 @@ async def commit_row(
     environment = repository.environment
     limit = task.request.max_cost_usd
     if limit is not None and limit < SOON_USED_UP:
-        return not_reviewed(task, INCONCLUSIVE, "The budget of the command is used up.")
+        return unreviewed_row(task, INCONCLUSIVE, "The budget of the command is used up.")
     selection = Selection("commit", left=task.commit)
     request = replace(task.request, selection=selection, mode=LiveMode(task.batch))
     try:
         with bundles.alone(task.commit):
-            earlier = run_of(task, bundles, in_ci=environment.in_ci)
-            if row := settled_row(task, earlier, environment):
+            earlier_run = _newest_run_of_task(task, bundles, in_ci=environment.in_ci)
+            row = _settled_row(task, earlier_run, environment)
+            if row is not None:
                 return row
-            walk = review_in(
-                repository,
-                request,
-                clock=clock,
-                progress=unheard,
-                state=state,
+            review = await review_in(
+                repository, request, clock=clock, progress=unheard, state=state
             )
-            return _shared(
-                await walk, task, f"reviewed again: {earlier.fault}" if earlier.fault else ""
-            )
+            remark = f"reviewed again: {earlier_run.fault}" if earlier_run.fault else ""
+            return _share_review(review, task, remark)
     except GateError as error:
-        return not_reviewed(task, error.exit_code, str(error))
+        return unreviewed_row(task, error.exit_code, str(error))
 
 
-def not_reviewed(task: CommitTask, exit_code: int, why: str) -> CommitRow:
+def unreviewed_row(task: CommitTask, exit_code: int, reason: str) -> CommitRow:
     """The row of a commit that has no verdict."""
     return CommitRow(
-        commit=task.commit, title=task.title, outcome="error", exit_code=exit_code, why=why
+        commit=task.commit, title=task.title, outcome="error", exit_code=exit_code, why=reason
     )
 
 
-def _shared(review: Review, task: CommitTask, again: str) -> CommitRow:
+def _share_review(review: Review, task: CommitTask, remark: str) -> CommitRow:
     """The row of a review, its run uploaded to the shared store if there is one; what failed is
     said once a worker.
 
-    `again`: why what was recorded did not count.
+    `remark`: why what was recorded did not count, or "".
     """
-    failed = review.unshared.upload() if review.unshared else ()
-    row = _row_of(review, task)
-    return replace(row, why=" ".join(filter(None, (row.why, again, *failed))))
-
-
-def _row_of(review: Review, task: CommitTask) -> CommitRow:
+    problems = review.unshared.upload() if review.unshared else ()
     row = _row(task.commit, task.title, review.summary)
-    return row if row.bundle else replace(row, why=review.unrecorded)
+    unrecorded = "" if row.bundle else review.unrecorded
+    return replace(row, why=" ".join(filter(None, (unrecorded, remark, *problems))))
 
 
 def _row(commit: str, title: str, summary: Summary) -> CommitRow:
-    left = summary.unasked if summary.outcome == "pass" else []
+    unasked = ""
+    if summary.outcome == "pass" and summary.unasked:
+        unasked = f"{counted(len(summary.unasked), 'question')} {summary.unasked[0].reason}"
     return CommitRow(
         commit=commit,
         title=title,
@@ -358,6 +363,6 @@ def _row(commit: str, title: str, summary: Summary) -> CommitRow:
         bundle=summary.bundle,
         usd=summary.cost.usd,
         duration_ms=summary.duration_ms,
-        unasked=f"{counted(len(left), 'question')} {left[0].reason}" if left else "",
+        unasked=unasked,
         warnings=sum(finding.level == "warning" for finding in summary.findings),
     )

@@ -47,7 +47,7 @@ from vibe_gate.judging.questions import TOOLS, RubricQuestion, questions_of
 from vibe_gate.judging.second_look_brief import compute_look_key, write_look_prompt
 from vibe_gate.judging.vote_counting import group_by_lines
 from vibe_gate.run.batch import SOON_USED_UP
-from vibe_gate.run.each import batch_of, is_settled
+from vibe_gate.run.each import batch_digest, is_summary_settled
 from vibe_gate.run.fact_finding import what_was_asked
 from vibe_gate.run.review import StoredChange, review_in
 from vibe_gate.run.run_documents import WORKFLOW
@@ -93,7 +93,7 @@ class ReplayPlan(Struct, frozen=True):
 
 def replay_batch(repository: Repository, request: ReviewRequest, judge_model: str) -> str:
     """What a replay is asked, as a sha-256: as of reviews of many commits, and the model."""
-    review_digest = batch_of(repository, request)
+    review_digest = batch_digest(repository, request)
     return hashlib.sha256(f"replay {review_digest} {judge_model}".encode()).hexdigest()
 
 
@@ -106,7 +106,7 @@ def replayable(entries: Iterable[RunEntry]) -> list[RunEntry]:
     return list(newest.values())[::-1]
 
 
-def planned(
+def plan_replays(
     repository: Repository,
     bundles: Bundles,
     runs: Iterable[RunEntry],
@@ -125,14 +125,14 @@ def planned(
             (run.summary for run in bundles.in_batch(replay_key(entry.run_id), trial.batch.digest)),
             None,
         )
-        if done is None or not is_settled(done, has_key=has_key):
+        if done is None or not is_summary_settled(done, has_key=has_key):
             tasks.append(task)
             continue
         try:
             row = compared(bundles.receipted(entry), done, RubricChoice(request.rubrics), labels)
             known.append(replace(row, recorded=True))
         except GateError as error:  # nothing that is asked would make it what it was
-            known.append(not_replayed(task, str(error)))
+            known.append(unreplayed_row(task, str(error)))
     return ReplayPlan(tuple(known), tuple(tasks))
 
 
@@ -159,7 +159,7 @@ class StoredRun(Struct, frozen=True):
         return str(change.get("kind", "")) if isinstance(change, dict) else ""
 
 
-async def replay_row(
+async def replay_run_in(
     task: ReplayTask,
     repository: Repository,
     gates: dict[str, Gate],
@@ -200,7 +200,7 @@ async def replay_row(
             choice = RubricChoice(task.request.rubrics, left_out)
             return compared(stored.summary, after, choice, state.labels.all())
     except GateError as error:
-        return not_replayed(task, str(error))
+        return unreplayed_row(task, str(error))
 
 
 def _gate(repository: Repository, change: Change, task: ReplayTask, gates: dict[str, Gate]) -> Gate:
@@ -218,7 +218,7 @@ def _gate(repository: Repository, change: Change, task: ReplayTask, gates: dict[
     return gate
 
 
-def not_replayed(task: ReplayTask, why: str) -> ReplayRow:
+def unreplayed_row(task: ReplayTask, why: str) -> ReplayRow:
     """The row of a run that has no verdict now."""
     return ReplayRow(run_id=task.run_id, about=task.key, why=why)
 

@@ -31,7 +31,7 @@ from vibe_gate.faces import progress
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.gate.trusted import unconfirmed_store
 from vibe_gate.git import Credentials, Repository
-from vibe_gate.run.replay import ReplayTask, not_replayed, replay_batch, replay_row, replayable
+from vibe_gate.run.replay import ReplayTask, replay_batch, replay_run_in, replayable, unreplayed_row
 from vibe_gate.store.run_archive import import_runs
 from vibe_gate.store.worktree_bundles import Bundles
 
@@ -112,9 +112,9 @@ def _rows(
         limited = replace(request, max_cost_usd=left_usd, deadline_s=max(left_s, 1.0))
         task = ReplayTask(repository.root, run.run_id, run.key, limited, trial)
         if left_s <= 0:
-            yield not_replayed(task, f"the {LONGEST_S / 60:.0f} minutes for replays are over")
+            yield unreplayed_row(task, f"the {LONGEST_S / 60:.0f} minutes for replays are over")
             continue
-        row = progress.run(replay_row(task, repository, gates, clock=clock))
+        row = progress.run(replay_run_in(task, repository, gates, clock=clock))
         left_usd -= row.usd
         yield row
 

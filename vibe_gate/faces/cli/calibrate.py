@@ -42,7 +42,13 @@ from vibe_gate.faces.cli.shared_options import (
 )
 from vibe_gate.gate.writing import write_baseline
 from vibe_gate.gateway import find_upstream
-from vibe_gate.run.calibrate import Asking, Calibration, CriterionMeasure, RubricMeasure, planned
+from vibe_gate.run.calibrate import (
+    Asking,
+    Calibration,
+    CriterionMeasure,
+    RubricMeasure,
+    plan_calibration,
+)
 from vibe_gate.run.case_reviews import CaseSet, read_case_set
 from vibe_gate.run.shard import WHOLE, Shard
 
@@ -88,7 +94,7 @@ def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
         return label_history(arguments)
     shard = arguments.workers.shard
     with read_case_set(Path.cwd(), os.environ, arguments.rubrics, shard=shard) as cases:
-        calibration = planned(cases, arguments.wire, arguments.repeats, now())
+        calibration = plan_calibration(cases, arguments.wire, arguments.repeats, now())
         if not cases.is_labelled:
             raise UsageError(
                 "no labelled case says how a judge's criterion must come out; make some with `vibe-gate cases add` or "

@@ -42,13 +42,13 @@ from vibe_gate.report import commit_reviews as shown
 from vibe_gate.run.batch import SharedLimit, carried_out
 from vibe_gate.run.each import (
     EachPlan,
-    batch_of,
-    commits_of,
+    batch_digest,
+    commits_in_range,
+    describe_reversed_range,
     newest_run,
-    not_reviewed,
-    planned,
-    recorded,
-    reversed_range,
+    plan_reviews,
+    recorded_rows,
+    unreviewed_row,
 )
 from vibe_gate.store.worktree_bundles import Bundles
 
@@ -67,22 +67,22 @@ def review_each_commit(
         raise UsageError("--each needs a range: `vibe-gate review A..B --each`.")
     began = time.monotonic()
     with open_repository_here() as repository, advising_about(request):
-        commits = commits_of(repository, request.selection, merges=arguments.merges)
-        if not commits and (hint := reversed_range(repository, request.selection)):
+        commits = commits_in_range(repository, request.selection, merges=arguments.merges)
+        if not commits and (hint := describe_reversed_range(repository, request.selection)):
             complain(hint)
         request = _resolved(request, repository)
         options = arguments.workers
-        batch = Batch(batch_of(repository, request), options.has_open_ports)
+        batch = Batch(batch_digest(repository, request), options.has_open_ports)
         commits_of_shard = [name for name in commits if options.shard.has(name)]
         bundles = Bundles(repository.store_root, Provenance(now(), repository.tracked_in_store()))
         if arguments.store:
             _bring(repository, bundles, commits_of_shard, batch.digest)
         screen = _Screen(commits_of_shard, as_json=as_json)
         if arguments.table:
-            for row in recorded(repository, bundles, commits_of_shard, batch.digest):
+            for row in recorded_rows(repository, bundles, commits_of_shard, batch.digest):
                 screen.show(row)
         else:
-            plan = planned(repository, bundles, commits_of_shard, request, batch)
+            plan = plan_reviews(repository, bundles, commits_of_shard, request, batch)
             needs_key = options.cluster is not None
             bounds = _bounds_of_gate(repository, request, batch, commits, needs_key=needs_key)
             _review(options, repository, request, plan, bounds, screen)
@@ -163,7 +163,7 @@ def _review(
     bounds: GateBounds,
     screen: _Screen,
 ) -> None:
-    for row in plan.known:
+    for row in plan.recorded_rows:
         screen.show(row)
     pool = pool_of(
         options.cluster if plan.tasks else None,
@@ -180,7 +180,7 @@ def _review(
     try:
         with progress.counting(len(plan.tasks), os.environ) as step, closing(workers), pool as crew:
             for end in carried_out(plan.tasks, workers.review_commit, crew, with_budget):
-                row = end.result or not_reviewed(end.task, INCONCLUSIVE, end.why)
+                row = end.result or unreviewed_row(end.task, INCONCLUSIVE, end.why)
                 if budget:
                     cost = 0.0 if row.recorded else row.usd
                     budget.release(end.task.request.max_cost_usd or 0.0, cost)

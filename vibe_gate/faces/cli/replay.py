@@ -44,15 +44,15 @@ from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository
 from vibe_gate.report import replays
 from vibe_gate.run.batch import SharedLimit, carried_out
-from vibe_gate.run.each import commits_of, reversed_range
+from vibe_gate.run.each import commits_in_range, describe_reversed_range
 from vibe_gate.run.replay import (
     NOT_HERE,
     ReplayPlan,
     ReplayTask,
-    not_replayed,
-    planned,
+    plan_replays,
     replay_batch,
     replayable,
+    unreplayed_row,
 )
 
 SINCE = "30d"
@@ -124,8 +124,8 @@ def _run(arguments: ReplayArguments) -> int:
             team.bundles.fetch(run for run in entries if not (runs.root / run.bundle).is_dir())
         is_replayed = request.wire.mode == "replay"
         has_key = is_replayed or find_upstream(os.environ) is not None
-        plan = planned(repository, runs.bundles, entries, request, trial, has_key=has_key)
-        rows = {row.run_id: row for row in plan.known}
+        plan = plan_replays(repository, runs.bundles, entries, request, trial, has_key=has_key)
+        rows = {row.run_id: row for row in plan.recorded_rows}
         if arguments.table:
             rows |= {row.run_id: row for row in _missing(plan)}
         else:
@@ -187,8 +187,8 @@ def _chosen(arguments: ReplayArguments, runs: StoredRuns, repository: Repository
         return replayable(runs.bundles.find(since=arguments.since or parse_since(SINCE)))
     if len(references) == 1 and ".." in references[0]:
         span = selection(references[0])
-        commits = set(commits_of(repository, span))
-        if not commits and (hint := reversed_range(repository, span)):
+        commits = set(commits_in_range(repository, span))
+        if not commits and (hint := describe_reversed_range(repository, span)):
             complain(hint)
         return replayable(entry for entry in runs.bundles.find() if entry.head_commit in commits)
     return list(dict.fromkeys(_named(reference, runs) for reference in references))
@@ -210,7 +210,7 @@ def _named(reference: str, runs: StoredRuns) -> RunEntry:
 
 
 def _missing(plan: ReplayPlan) -> Iterable[ReplayRow]:
-    return (not_replayed(task, NOT_YET if task.key else NOT_HERE) for task in plan.tasks)
+    return (unreplayed_row(task, NOT_YET if task.key else NOT_HERE) for task in plan.tasks)
 
 
 def _replay(
@@ -239,15 +239,15 @@ def _replay(
     try:
         with progress.counting(len(plan.tasks), os.environ) as step, closing(workers), pool as crew:
             for end in carried_out(plan.tasks, workers.replay_run, crew, with_budget):
-                row = end.result or not_replayed(end.task, end.why)
+                row = end.result or unreplayed_row(end.task, end.why)
                 if budget:
                     budget.release(end.task.request.max_cost_usd or 0.0, row.usd)
                 rows[row.run_id] = row
                 step()
     except KeyboardInterrupt:
-        all_runs = counted(len(plan.known) + len(plan.tasks), "run")
+        all_runs = counted(len(plan.recorded_rows) + len(plan.tasks), "run")
         raise KeyboardInterrupt(
-            f"interrupted; {len(plan.known) + len(rows):,} of {all_runs} replayed. The same command goes on from there."
+            f"interrupted; {len(plan.recorded_rows) + len(rows):,} of {all_runs} replayed. The same command goes on from there."
         ) from None
     return rows
 

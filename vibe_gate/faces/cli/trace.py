@@ -14,7 +14,7 @@ from vibe_gate.faces.cli.formats import check, put, warn_of_next
 from vibe_gate.faces.cli.output import STDOUT, complain, emit, now, open_repository_here
 from vibe_gate.faces.cli.request import selection
 from vibe_gate.git import Repository
-from vibe_gate.run.each import commits_of, reversed_range
+from vibe_gate.run.each import commits_in_range, describe_reversed_range
 from vibe_gate.run.trace import fold_captured_sessions, make_trace_records
 
 
@@ -57,8 +57,8 @@ def _commits(repository: Repository, revision: str) -> list[str]:
     if ".." not in revision:
         return [repository.resolve(revision)]
     span = selection(revision)
-    commits = commits_of(repository, span)
-    if not commits and (hint := reversed_range(repository, span)):
+    commits = commits_in_range(repository, span)
+    if not commits and (hint := describe_reversed_range(repository, span)):
         complain(hint)
     return commits
 
