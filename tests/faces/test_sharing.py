@@ -26,7 +26,7 @@ from vibe_gate.faces.git_hook.sharing import share_prompts, without_password
 from vibe_gate.gate.shared_prompts import MAX_PROMPT, MAX_SESSION, shared_prompts
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import open_repository
-from vibe_gate.run.fact_finding import what_was_asked
+from vibe_gate.run.fact_finding import prompt_claim
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
 from vibe_gate.store.clone_state import open_state
@@ -156,12 +156,12 @@ def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared)
             repository.change(Selection("commit")),
         )
         gate = gate_for(repository, change, base=None, definitions=None)
-        here = what_was_asked(change, gate, repository, state, str)
+        here = prompt_claim(change, gate, repository, state, str)
         assert (here.is_private, "Rename total" in here.text) == (True, True)
         assert [one.turn for one in shared_prompts(repository, {commit})] == [1, 2]
         assert shared_prompts(repository, {"0" * 40}) == ()
         # Elsewhere the notes say the same.
-        there = what_was_asked(change, gate, repository, open_state(shared.repo.path.parent), str)
+        there = prompt_claim(change, gate, repository, open_state(shared.repo.path.parent), str)
         assert (there.is_private, there.text) == (False, here.text)
 
 

@@ -96,7 +96,7 @@ def commits_in_range(
     if len(newest_first) > MAX_COMMITS:
         span = paths.quote(f"{selection.left}..{selection.right}")
         raise UsageError(f"{span} has more than {MAX_COMMITS:,} commits; review it in parts.")
-    oldest_first = newest_first[::-1]
+    oldest_first = list(reversed(newest_first))
     if merges:
         return oldest_first
     return [commit for commit in oldest_first if len(repository.parents(commit)) < 2]

@@ -80,7 +80,7 @@ def _claims(
     seeing_rubrics = rubrics or (*gate.rubrics, *map(offered_rubric, OFFERED))
     seen_kinds = {kind for rubric in seeing_rubrics for kind in rubric.sees}
     if "prompt" in seen_kinds and not request.mode.tries_judge:
-        yield what_was_asked(change, gate, repository, world.state, world.redactor.text)
+        yield prompt_claim(change, gate, repository, world.state, world.redactor.text)
     if "guidance" in seen_kinds:
         yield Claim("guidance", guidance(change, gate, repository))
     read_issues = request.forge.read_issues if request.forge else None
@@ -88,7 +88,7 @@ def _claims(
         yield Claim("issue", read_issues())
 
 
-def what_was_asked(
+def prompt_claim(
     change: Change,
     gate: Gate,
     repository: Repository,

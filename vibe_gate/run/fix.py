@@ -27,7 +27,7 @@ from vibe_gate.errors import POLICY_CHANGED, GateError, StorageError
 from vibe_gate.gate.prompts import sessions_until
 from vibe_gate.git import Repository
 from vibe_gate.run.kept_session import sessions_of
-from vibe_gate.run.replay import NOT_HERE, StoredRun, sealed_run, stored_change
+from vibe_gate.run.replay import NOT_HERE, StoredRun, read_stored_run, stored_change
 from vibe_gate.run.stage_request import MAX_PATCH, Material
 from vibe_gate.store import captures
 from vibe_gate.store.captured_turns import CapturedToolCall, CapturedTurn, captured_turns_of
@@ -97,7 +97,7 @@ def repair_of(repository: Repository, run_id: str, now: datetime) -> Repair:
     entry = next(iter(Bundles(repository.store_root, provenance).find(run=run_id)), None)
     if entry is None:
         raise StorageError(f"Run {run_id} cannot be fixed: {NOT_HERE}.")
-    run = sealed_run(repository, RunEntry(entry.run_id, entry.key), now)
+    run = read_stored_run(repository, RunEntry(entry.run_id, entry.key), now)
     known, today = run.summary.change, repository.snapshot()
     if known.head_commit:
         named = f"commit {known.head_commit[:12]}"

@@ -12,6 +12,7 @@ run itself.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -48,7 +49,7 @@ from vibe_gate.judging.second_look_brief import compute_look_key, write_look_pro
 from vibe_gate.judging.vote_counting import group_by_lines
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.each import batch_digest, is_summary_settled
-from vibe_gate.run.fact_finding import what_was_asked
+from vibe_gate.run.fact_finding import prompt_claim
 from vibe_gate.run.review import StoredChange, review_in
 from vibe_gate.run.run_documents import WORKFLOW
 from vibe_gate.store.clone_state import CloneState, open_state
@@ -80,12 +81,13 @@ FORMAT = 1
 
 
 class ReplayPlan(Struct, frozen=True):
-    """What is there to do: the rows that an earlier command recorded, and tasks for the other
-    runs.
-    """
+    """What is there to do."""
 
-    known: tuple[ReplayRow, ...]
+    recorded_rows: tuple[ReplayRow, ...]
+    """Those that an earlier command recorded."""
+
     tasks: tuple[ReplayTask, ...]
+    """For the other runs."""
 
 
 # Which runs, and what is recorded
@@ -103,7 +105,7 @@ def replayable(entries: Iterable[RunEntry]) -> list[RunEntry]:
     for entry in entries:
         if entry.state == "sealed" and entry.workflow == WORKFLOW:
             newest.setdefault((entry.before, entry.after), entry)
-    return list(newest.values())[::-1]
+    return list(reversed(newest.values()))
 
 
 def plan_replays(
@@ -116,41 +118,50 @@ def plan_replays(
     has_key: bool,
 ) -> ReplayPlan:
     """What is to be done about these runs. `has_key`: a judge can be asked."""
-    known, tasks = [], []
+    rows: list[ReplayRow] = []
+    tasks: list[ReplayTask] = []
     with open_state(repository.common_dir) as state:
         labels = state.labels.all()
     for entry in runs:
         task = ReplayTask(repository.root, entry.run_id, entry.key, request, trial)
-        done = next(
-            (run.summary for run in bundles.in_batch(replay_key(entry.run_id), trial.batch.digest)),
-            None,
-        )
-        if done is None or not is_summary_settled(done, has_key=has_key):
+        summary = _recorded_replay(bundles, task)
+        if summary is None or not is_summary_settled(summary, has_key=has_key):
             tasks.append(task)
             continue
         try:
-            row = compared(bundles.receipted(entry), done, RubricChoice(request.rubrics), labels)
-            known.append(replace(row, recorded=True))
+            stored_summary = bundles.receipted(entry)
+            row = compared(stored_summary, summary, RubricChoice(request.rubrics), labels)
+            rows.append(replace(row, recorded=True))
         except GateError as error:  # nothing that is asked would make it what it was
-            known.append(unreplayed_row(task, str(error)))
-    return ReplayPlan(tuple(known), tuple(tasks))
+            rows.append(unreplayed_row(task, str(error)))
+    return ReplayPlan(tuple(rows), tuple(tasks))
+
+
+def _recorded_replay(bundles: Bundles, task: ReplayTask) -> Summary | None:
+    """The newest replay of the run in this batch."""
+    for run in bundles.in_batch(replay_key(task.run_id), task.trial.batch.digest):
+        return run.summary
+    return None
 
 
 # One replay
 
 
 class StoredRun(Struct, frozen=True):
-    """A sealed run as it is stored, after every file of it and its receipt were compared.
-
-    `questions`: by rubric, the keys of what judges answered in it. `redacted`: whether a secret was
-    replaced in what is stored.
-    """
+    """A sealed run as it is stored, after every file of it and its receipt were compared."""
 
     entry: RunEntry
+
     summary: Summary
+
     about: Mapping[str, Any]
+    """Its run.json."""
+
     questions: Mapping[str, str]
-    redacted: bool
+    """By rubric the keys of what judges answered in it."""
+
+    is_redacted: bool
+    """Whether a secret was replaced in what is stored."""
 
     @property
     def kind(self) -> str:
@@ -178,17 +189,14 @@ async def replay_run_in(
         )
     try:
         with open_state(repository.common_dir) as state:
-            stored = stored_run(repository, task, clock())
+            stored = read_stored_review(repository, task, clock())
             change = stored_change(repository, stored)
-            gate = _gate(repository, change, task, gates)
-            chosen = rubrics_for(gate, change, task.request.rubrics)
-            require_message(stored, change, chosen)
-            _require_prompts(stored, change, chosen, gate, repository, state)
-            left_out = {
-                one.id for one in chosen if one.has_command and not task.trial.runs_commands
-            }
+            gate = _gate_of_batch(repository, change, task, gates)
+            rubrics = rubrics_for(gate, change, task.request.rubrics)
+            require_message(stored, change, rubrics)
+            _require_prompts(stored, change, rubrics, gate, repository, state)
             recall = partial(recall_answers, stored, repository)
-            walk = review_in(
+            review = await review_in(
                 repository,
                 replace(task.request, mode=ReplayMode(task.run_id, task.trial)),
                 clock=clock,
@@ -196,14 +204,22 @@ async def replay_run_in(
                 state=state,
                 stored=StoredChange(change, gate, recall),
             )
-            after = (await walk).summary
-            choice = RubricChoice(task.request.rubrics, left_out)
-            return compared(stored.summary, after, choice, state.labels.all())
+            choice = RubricChoice(task.request.rubrics, _rubrics_not_run(rubrics, task.trial))
+            return compared(stored.summary, review.summary, choice, state.labels.all())
     except GateError as error:
         return unreplayed_row(task, str(error))
 
 
-def _gate(repository: Repository, change: Change, task: ReplayTask, gates: dict[str, Gate]) -> Gate:
+def _rubrics_not_run(rubrics: Iterable[Rubric], trial: ReplayTrial) -> set[str]:
+    """The ids of those that are left out because they have a command."""
+    if trial.runs_commands:
+        return set()
+    return {rubric.id for rubric in rubrics if rubric.has_command}
+
+
+def _gate_of_batch(
+    repository: Repository, change: Change, task: ReplayTask, gates: dict[str, Gate]
+) -> Gate:
     """The gate of the definitions that were named; of the change itself, or the built-in one, where
     they are none.
     """
@@ -211,52 +227,53 @@ def _gate(repository: Repository, change: Change, task: ReplayTask, gates: dict[
     if batch in gates:
         return gates[batch]
     gate = gate_for(repository, change, base=None, definitions=task.request.definitions)
-    if (
-        gate.origin == "trusted"
-    ):  # the same for each change; a snapshot for each would take longer than its checks
+    # It is the same for each change; a snapshot for each would take longer than its checks.
+    if gate.origin == "trusted":
         gates[batch] = gate
     return gate
 
 
-def unreplayed_row(task: ReplayTask, why: str) -> ReplayRow:
+def unreplayed_row(task: ReplayTask, reason: str) -> ReplayRow:
     """The row of a run that has no verdict now."""
-    return ReplayRow(run_id=task.run_id, about=task.key, why=why)
+    return ReplayRow(run_id=task.run_id, about=task.key, why=reason)
 
 
-def stored_run(repository: Repository, task: ReplayTask, now: datetime) -> StoredRun:
+def read_stored_review(repository: Repository, task: ReplayTask, now: datetime) -> StoredRun:
     """The run of the task. StorageError, IntegrityError, UsageError: it cannot be replayed, and
     why.
     """
-    found = sealed_run(repository, RunEntry(task.run_id, task.key), now)
-    if found.summary.workflow != WORKFLOW:
+    stored = read_stored_run(repository, RunEntry(task.run_id, task.key), now)
+    if stored.summary.workflow != WORKFLOW:
         raise UsageError("it is the run of a workflow, whose agents would work again")
-    return found
+    return stored
 
 
-def sealed_run(repository: Repository, entry: RunEntry, now: datetime) -> StoredRun:
+def read_stored_run(repository: Repository, entry: RunEntry, now: datetime) -> StoredRun:
     """The run, of whatever workflow. StorageError, IntegrityError."""
     folder = repository.store_root / entry.bundle
     if not entry.key or not folder.is_dir():
         raise StorageError(NOT_HERE)
     bundles = Bundles(repository.store_root, Provenance(now, repository.tracked_in_store()))
-    if foreign := bundles.provenance.foreign(entry.key, entry.run_id):
-        raise StorageError(f"it is foreign: {foreign}")
+    foreign_reason = bundles.provenance.foreign(entry.key, entry.run_id)
+    if foreign_reason:
+        raise StorageError(f"it is foreign: {foreign_reason}")
     about = read_bundle(folder).about
     if about.get("schema") != FORMAT:
         raise StorageError(f"it has format {about.get('schema')}, and this version reads {FORMAT}")
-    sealed = bundles.documents(entry)
-    return StoredRun(
-        entry, bundles.receipted(entry), about, _questions(sealed), _is_redacted(sealed)
-    )
+    documents = bundles.documents(entry)
+    summary = bundles.receipted(entry)
+    return StoredRun(entry, summary, about, _answered_questions(documents), _is_redacted(documents))
 
 
-def _questions(sealed: SealedDocuments) -> Mapping[str, str]:
+def _answered_questions(documents: SealedDocuments) -> Mapping[str, str]:
     """What the run's receipt says that judges answered in it; nothing if it has none."""
-    return {} if sealed.receipt is None else parse(sealed.receipt).receipt.questions
+    if documents.receipt is None:
+        return {}
+    return parse(documents.receipt).receipt.questions
 
 
-def _is_redacted(sealed: SealedDocuments) -> bool:
-    counts = sealed.document.get("redacted")
+def _is_redacted(documents: SealedDocuments) -> bool:
+    counts = documents.document.get("redacted")
     return isinstance(counts, dict) and bool(counts.get("count"))
 
 
@@ -264,39 +281,42 @@ def stored_change(repository: Repository, stored: StoredRun) -> Change:
     """The very change that was reviewed: the same two trees, by their ids. StorageError if they
     cannot be had.
     """
-    known = stored.summary.change
-    before, after = _trees(repository, stored)
-    change = repository.between(before, after)
-    commits = [name for name in (known.base_commit, known.head_commit) if name]
-    if not known.head_commit or not all(map(repository.has, commits)):
+    summary = stored.summary.change
+    _require_trees(repository, stored)
+    change = repository.between(summary.before, summary.after)
+    commits = [commit for commit in (summary.base_commit, summary.head_commit) if commit]
+    if not summary.head_commit or not all(map(repository.has, commits)):
         return change
     return replace(
         change,
         kind="commit" if stored.kind == "commit" else "range",
-        base_commit=known.base_commit,
-        head_commit=known.head_commit,
-        patch_id=known.patch_id,
+        base_commit=summary.base_commit,
+        head_commit=summary.head_commit,
+        patch_id=summary.patch_id,
     )
 
 
-def _trees(repository: Repository, stored: StoredRun) -> tuple[str, str]:
-    """The trees before and after the change, one of them made from the other by the stored patch if
-    need be.
+def _require_trees(repository: Repository, stored: StoredRun) -> None:
+    """Have the trees before and after the change, one of them made from the other by the stored
+    patch if need be. StorageError if they cannot be had.
     """
     change = stored.summary.change
     before, after = change.before, change.after
-    here = repository.has_tree(before), repository.has_tree(after)
-    if all(here):
-        return before, after
-    if not any(here):
+    has_before = repository.has_tree(before)
+    has_after = repository.has_tree(after)
+    if has_before and has_after:
+        return
+    if not has_before and not has_after:
         raise StorageError(
-            f"neither tree of its change is in this clone ({before[:12]}, {after[:12]}), and a bundle has the changed "
-            "files only"
+            f"neither tree of its change is in this clone ({before[:12]}, {after[:12]}), "
+            "and a bundle has the changed files only"
         )
-    known, wanted = (before, after) if here[0] else (after, before)
-    if repository.patched(known, _patch(repository, stored.entry), reverse=not here[0]) == wanted:
-        return before, after
-    if stored.redacted:
+    patch = _stored_patch(repository, stored.entry)
+    if has_before and repository.patched(before, patch) == after:
+        return
+    if has_after and repository.patched(after, patch, reverse=True) == before:
+        return
+    if stored.is_redacted:
         raise StorageError(
             "secrets were redacted from what is stored of its files, and git has them no more"
         )
@@ -305,20 +325,28 @@ def _trees(repository: Repository, stored: StoredRun) -> tuple[str, str]:
     )
 
 
-def _patch(repository: Repository, entry: RunEntry) -> bytes:
-    sections = (
-        file.patch() for file in read_bundle(repository.store_root / entry.bundle).files.changed()
-    )
-    return "".join(sections).encode("utf-8", "surrogateescape")
+def _stored_patch(repository: Repository, entry: RunEntry) -> bytes:
+    files = read_bundle(repository.store_root / entry.bundle).files.changed()
+    patch = "".join(file.patch() for file in files)
+    return patch.encode("utf-8", "surrogateescape")
 
 
 def require_message(stored: StoredRun, change: Change, rubrics: Iterable[Rubric]) -> None:
     """UsageError if a rubric sees the author's message, and nothing here has it any more."""
-    seeing = next((rubric.id for rubric in rubrics if "message" in rubric.sees), "")
-    if seeing and not change.head_commit and stored.kind != "worktree":
+    seeing_rubric = _rubric_that_sees(rubrics, "message")
+    if seeing_rubric and not change.head_commit and stored.kind != "worktree":
         raise UsageError(
-            f"rubric {seeing} sees the commit message, which a bundle does not keep, and the commit is gone"
+            f"rubric {seeing_rubric} sees the commit message, which a bundle does not keep, "
+            "and the commit is gone"
         )
+
+
+def _rubric_that_sees(rubrics: Iterable[Rubric], claim: str) -> str:
+    """The id of the first rubric whose judge is shown claims of this kind; "" if none is."""
+    for rubric in rubrics:
+        if claim in rubric.sees:
+            return rubric.id
+    return ""
 
 
 def _require_prompts(
@@ -332,12 +360,14 @@ def _require_prompts(
     """UsageError if a rubric sees what was asked for, which the run's judge was shown, and nothing
     here has it.
     """
-    seeing = next((rubric.id for rubric in rubrics if "prompt" in rubric.sees), "")
-    shown = stored.about.get("shown")
-    was_shown = isinstance(shown, dict) and "prompt" in shown
-    if seeing and was_shown and not what_was_asked(change, gate, repository, state, str).text:
+    seeing_rubric = _rubric_that_sees(rubrics, "prompt")
+    shown_claims = stored.about.get("shown")
+    if not seeing_rubric or not isinstance(shown_claims, dict) or "prompt" not in shown_claims:
+        return
+    if not prompt_claim(change, gate, repository, state, str).text:
         raise UsageError(
-            f"rubric {seeing} sees what was asked for, and no captured session here has it any more"
+            f"rubric {seeing_rubric} sees what was asked for, "
+            "and no captured session here has it any more"
         )
 
 
@@ -353,19 +383,20 @@ def recall_answers(
     The receipt names the questions by their keys; of a rubric with two questions, one of which
     shows the author's message, it names one, and the votes are not told apart.
     """
-    if (gate := _gate_then(stored, repository, facts)) is None:
+    gate = _gate_of_stored_run(stored, repository, facts)
+    if gate is None:
         return
     rubrics = tuple(rubric for rubric in gate.rubrics if rubric.id in stored.questions)
-    questions = questions_of(
-        replace(facts, gate=gate, rubrics=rubrics), gate.default_model(run.environment)
-    )
+    stored_facts = replace(facts, gate=gate, rubrics=rubrics)
+    questions = questions_of(stored_facts, gate.default_model(run.environment))
+    question_counts = Counter(question.rubric.id for question in questions)
     for question in questions:
-        alone = sum(other.rubric.id == question.rubric.id for other in questions) == 1
-        if alone and stored.questions[question.rubric.id] == question.key:
+        rubric_id = question.rubric.id
+        if question_counts[rubric_id] == 1 and stored.questions[rubric_id] == question.key:
             run.state.answers.recall(answers_to(question, stored))
 
 
-def _gate_then(stored: StoredRun, repository: Repository, facts: Facts) -> Gate | None:
+def _gate_of_stored_run(stored: StoredRun, repository: Repository, facts: Facts) -> Gate | None:
     """The gate in force then, if it can be read here, else that of now, which may have the same
     rubrics.
     """
@@ -382,44 +413,47 @@ def answers_to(question: RubricQuestion, stored: StoredRun) -> dict[str, dict[st
     """The stored run's votes on the question, and its second looks at them, as the shared state
     keeps them by key.
     """
-    results = (
-        one
-        for rubric in stored.summary.rubrics
-        if rubric.id == question.rubric.id
-        for one in rubric.criteria
-    )
-    judged = {one.id: one.votes for one in results if one.kind == "judge"}
-    return dict(_votes(question, judged, stored)) | dict(_looks(question, judged))
+    votes_by_criterion: dict[str, Sequence[Vote]] = {}
+    for rubric in stored.summary.rubrics:
+        if rubric.id != question.rubric.id:
+            continue
+        for result in rubric.criteria:
+            if result.kind == "judge":
+                votes_by_criterion[result.id] = result.votes
+    votes = dict(_keyed_votes(question, votes_by_criterion, stored))
+    second_looks = dict(_keyed_second_looks(question, votes_by_criterion))
+    return votes | second_looks
 
 
-def _votes(
-    question: RubricQuestion, judged: Mapping[str, Sequence[Vote]], stored: StoredRun
+def _keyed_votes(
+    question: RubricQuestion, votes_by_criterion: Mapping[str, Sequence[Vote]], stored: StoredRun
 ) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The votes on the question, each with its key; without those whose model is not known."""
+    rubric_id = question.rubric.id
+    unreviewed = tuple(place for place in stored.summary.unreviewed if rubric_id in place.rubrics)
     for number in range(1, question.rubric.votes + 1):
-        cast = {name: votes[number - 1] for name, votes in judged.items() if len(votes) >= number}
+        by_criterion: dict[str, Vote] = {}
+        for criterion_id, votes in votes_by_criterion.items():
+            if len(votes) >= number:
+                by_criterion[criterion_id] = replace(votes[number - 1], second_look=UNSET)
         keys = question.vote_keys(number, question.about)
-        models = {vote.model for vote in cast.values()}
+        models = {vote.model for vote in by_criterion.values()}
         model = models.pop() if len(models) == 1 else UNSET
         if model is UNSET or model not in keys:
             continue
-        vote = CastVote(
-            by_criterion={name: replace(one, second_look=UNSET) for name, one in cast.items()},
-            model=model,
-            unreviewed=tuple(
-                one for one in stored.summary.unreviewed if question.rubric.id in one.rubrics
-            ),
-        )
+        vote = CastVote(by_criterion=by_criterion, model=model, unreviewed=unreviewed)
         yield keys[model], plain(vote.keep_for_later(stored.entry.bundle))
 
 
-def _looks(
-    question: RubricQuestion, judged: Mapping[str, Sequence[Vote]]
+def _keyed_second_looks(
+    question: RubricQuestion, votes_by_criterion: Mapping[str, Sequence[Vote]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The second looks at votes on the question, each with its key."""
     rubric = question.rubric
     models = [model for model in (question.model_of(1), rubric.fallback) if model]
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
     for criterion in rubric.judge_criteria:
-        for votes in group_by_lines(judged.get(criterion.id, ())):
+        for votes in group_by_lines(votes_by_criterion.get(criterion.id, ())):
             looks = {vote.second_look for vote in votes}
             look = looks.pop() if len(looks) == 1 else UNSET
             if look is UNSET or look.said is None:
