@@ -18,7 +18,7 @@ from wire import answering
 
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.gate.cases import Case, CaseFile
-from vibe_gate.run.case_reviews import compare
+from vibe_gate.run.case_reviews import compare_with_expected
 from vibe_gate.store.clone_state import open_state
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
@@ -256,4 +256,7 @@ def test_what_nobody_decided_is_neither_right_nor_wrong(
         id="quality", digest="", outcome=rubric, score=1, coverage=1, criteria=(criterion,)
     )
     file = CaseFile(schema=1, rubric="quality", outcome=outcome, expect=expect)
-    assert tuple(map(len, compare(Case("x", f"{CASES}/x", file), result))) == (failed, undecided)
+    assert tuple(map(len, compare_with_expected(Case("x", f"{CASES}/x", file), result))) == (
+        failed,
+        undecided,
+    )

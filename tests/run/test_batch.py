@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vibe_gate.run.batch import SharedLimit, TaskEnd, Workers, carried_out, local_workers
+from vibe_gate.run.batch import SharedLimit, TaskEnd, Workers, carry_out_tasks, local_workers
 
 
 class Dying(Executor):
@@ -37,7 +37,7 @@ def doubled(task: str) -> str:
 
 def test_a_worker_that_dies_costs_its_own_task_which_is_done_once_more() -> None:
     executor = Dying(b=1, c=2)
-    ends = list(carried_out("abcd", doubled, Workers(executor, 2)))
+    ends = list(carry_out_tasks("abcd", doubled, Workers(executor, 2)))
     assert {end.task: end.result for end in ends} == {"a": "aa", "b": "bb", "c": None, "d": "dd"}
     assert [end.why for end in ends if end.result is None] == [
         "The process that worked on it died, 2 times (killed, or out of memory)."
@@ -47,7 +47,7 @@ def test_a_worker_that_dies_costs_its_own_task_which_is_done_once_more() -> None
 
 def test_an_error_of_ours_in_one_task_is_told_and_the_others_go_on() -> None:
     with local_workers(1) as workers:
-        ends = list(carried_out(["2", "no"], int, workers))
+        ends = list(carry_out_tasks(["2", "no"], int, workers))
     assert ends[0] == TaskEnd("2", 2)
     assert ends[1].why.startswith("internal error: ValueError: invalid literal")
 
@@ -61,7 +61,7 @@ def test_a_task_that_is_not_ready_waits_for_one_that_runs() -> None:
             return task
         return None
 
-    for end in carried_out("abcd", doubled, Workers(Dying(), 4), ready):
+    for end in carry_out_tasks("abcd", doubled, Workers(Dying(), 4), ready):
         limit.release(given["abcd".index(end.task)], 0.3)
     assert given == [0.4, 0.4, 0.4, 0.1]
 
@@ -77,6 +77,8 @@ def process_of(task: str) -> int:
 def test_a_process_that_dies_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with local_workers(2) as workers:
-        ends = {end.task: end for end in carried_out(["a", "dies", *"bcdef"], process_of, workers)}
+        ends = {
+            end.task: end for end in carry_out_tasks(["a", "dies", *"bcdef"], process_of, workers)
+        }
     assert len(ends) == 7
     assert all(end.result not in (None, os.getpid()) for end in ends.values())

@@ -45,34 +45,42 @@ SOON_USED_UP = 0.001
 
 _STARTS = multiprocessing.get_context("spawn")  # a fork would share git's pipes and SQLite's locks
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_POLL_S = 0.05
+"""Seconds between two looks whether the task that is interrupted has ended."""
 
 
 class Workers(Struct, frozen=True):
-    """Who carries tasks out: an executor, and how many tasks it takes at once.
-
-    Of a worker that died, its future raises `BrokenExecutor`.
-    """
+    """Who carries tasks out."""
 
     executor: Executor
+    """Of a worker that died, its future raises `BrokenExecutor`."""
+
     at_once: int
+    """How many tasks it takes at once."""
 
 
 class TaskEnd(Struct, Generic[T, R], frozen=True):
-    """A task as it was handed out, and its result; without one, `why` says what happened, as a
-    sentence.
-    """
+    """How a task ended."""
 
     task: T
+    """As it was handed out."""
+
     result: R | None
+
     why: str = ""
+    """What happened to a task without a result, as a sentence."""
 
 
 class _Attempt(Struct, Generic[T], frozen=True):
+    """A task that a worker is given."""
+
     task: T
+
     number: int = 1
+    """How many workers were given the task, this one included."""
 
 
-def carried_out(
+def carry_out_tasks(
     tasks: Iterable[T],
     do: Callable[[T], R],
     workers: Workers,
@@ -85,35 +93,38 @@ def carried_out(
     of a budget, say), or None if it has to wait until another one has ended; of several that run,
     one ends. A worker that dies costs its own task alone, which is done once more.
     """
-    rest, waiting = map(_Attempt, tasks), deque[_Attempt[T]]()
+    new_attempts = map(_Attempt, tasks)
+    waiting_attempts = deque[_Attempt[T]]()
     running: dict[Future[R], _Attempt[T]] = {}
     while True:
-        while len(running) < workers.at_once and (
-            attempt := waiting.popleft() if waiting else next(rest, None)
-        ):
+        while len(running) < workers.at_once:
+            attempt = waiting_attempts.popleft() if waiting_attempts else next(new_attempts, None)
+            if attempt is None:
+                break
             task = attempt.task if attempt.number > 1 else ready(attempt.task)
             if task is None:
-                waiting.append(attempt)
+                waiting_attempts.append(attempt)
                 break
             running[workers.executor.submit(do, task)] = _Attempt(task, attempt.number)
         if not running:
             return
         for future in wait(running, return_when=FIRST_COMPLETED).done:
-            attempt, error = running.pop(future), future.exception()
+            attempt = running.pop(future)
+            error = future.exception()
             if error is None:
                 yield TaskEnd(attempt.task, future.result())
-            elif _is_lost(error) and attempt.number < ATTEMPTS:
-                waiting.append(_Attempt(attempt.task, attempt.number + 1))
+            elif _has_lost_worker(error) and attempt.number < ATTEMPTS:
+                waiting_attempts.append(_Attempt(attempt.task, attempt.number + 1))
             else:
-                yield TaskEnd(attempt.task, None, _why(error))
+                yield TaskEnd(attempt.task, None, _describe_error(error))
 
 
-def _is_lost(error: BaseException) -> bool:
+def _has_lost_worker(error: BaseException) -> bool:
     return isinstance(error, (BrokenExecutor, KeyboardInterrupt))
 
 
-def _why(error: BaseException) -> str:
-    if _is_lost(error):
+def _describe_error(error: BaseException) -> str:
+    if _has_lost_worker(error):
         return f"The process that worked on it died, {ATTEMPTS} times (killed, or out of memory)."
     if isinstance(error, GateError):
         return safe(str(error))
@@ -160,26 +171,34 @@ class _WorkerProcesses(Executor):
 
     def submit(self, fn: Callable[..., R], /, *args: object, **kwargs: object) -> Future[R]:
         """Hand a task to a process that has none, a new one in place of one that died."""
-        free = next(at for at, latest in enumerate(self._latest) if latest is None or latest.done())
-        latest = self._latest[free]
-        if latest is not None and (error := latest.exception()) and _is_lost(error):
-            self._pools[free].shutdown(wait=False)
-            self._pools[free] = _new_pool()
+        number = self._find_idle_pool()
+        latest = self._latest[number]
+        error = latest.exception() if latest is not None else None
+        if error is not None and _has_lost_worker(error):
+            self._pools[number].shutdown(wait=False)
+            self._pools[number] = _new_pool()
         try:
-            future = self._hand_out(free, fn, *args)
+            future = self._submit_to(number, fn, *args)
         except BrokenExecutor:  # it died while it had nothing to do
-            self._pools[free] = _new_pool()
-            future = self._hand_out(free, fn, *args)
-        self._latest[free] = future
+            self._pools[number] = _new_pool()
+            future = self._submit_to(number, fn, *args)
+        self._latest[number] = future
         return future
 
-    def _hand_out(self, at: int, fn: Callable[..., R], *args: object) -> Future[R]:
+    def _find_idle_pool(self) -> int:
+        """The number of a pool that has no task. There is one: no more are handed out at once."""
+        for number, latest in enumerate(self._latest):
+            if latest is None or latest.done():
+                return number
+        raise AssertionError("more tasks at once than processes")
+
+    def _submit_to(self, number: int, fn: Callable[..., R], *args: object) -> Future[R]:
         # A process is started with these signals blocked, until it knows what to do about them.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
-            return self._pools[at].submit(_interruptible, fn, *args)
+            return self._pools[number].submit(_interruptible, fn, *args)
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         for pool in self._pools:
@@ -210,12 +229,13 @@ class _Interruption:
     """
 
     def __init__(self) -> None:
-        self.busy = False
-        self.came = False
+        self.has_task = False
+        self.is_requested = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        was, self.came = self.came, True
-        if self.busy and not was:
+        is_first = not self.is_requested
+        self.is_requested = True
+        if self.has_task and is_first:
             raise KeyboardInterrupt
 
 
@@ -223,8 +243,8 @@ _interruption = _Interruption()
 
 
 def _worker_began() -> None:
-    for each in _SIGNALS:
-        signal.signal(each, _interruption)
+    for signal_number in _SIGNALS:
+        signal.signal(signal_number, _interruption)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -235,19 +255,19 @@ def _end_with_parent() -> None:
     assert parent is not None
     wait_for_end([parent.sentinel])
     os.kill(os.getpid(), signal.SIGTERM)
-    while _interruption.busy:
-        time.sleep(0.05)
+    while _interruption.has_task:
+        time.sleep(_POLL_S)
     os._exit(INTERRUPTED)
 
 
 def _interruptible(do: Callable[..., R], *args: object) -> R:
-    _interruption.busy = True
+    _interruption.has_task = True
     try:
-        if _interruption.came:
+        if _interruption.is_requested:
             raise KeyboardInterrupt
         return do(*args)
     finally:
-        _interruption.busy = False
+        _interruption.has_task = False
 
 
 # A budget that several share
@@ -259,23 +279,23 @@ class SharedLimit:
     """
 
     def __init__(self, usd: float) -> None:
-        self._left = usd
+        self._unreserved_usd = usd
         self._running = 0
 
-    def reserve(self, most: float) -> float | None:
-        """What the next review may cost: `most`, or when none runs that could leave some over, what
-        is left.
+    def reserve(self, max_usd: float) -> float | None:
+        """What the next review may cost: `max_usd`, or when none runs that could leave some over,
+        what is left.
 
         None: it has to wait until another one is released.
         """
-        if self._left < most and self._running:
+        if self._unreserved_usd < max_usd and self._running:
             return None
-        limit = min(most, self._left)
-        self._left -= limit
+        limit = min(max_usd, self._unreserved_usd)
+        self._unreserved_usd -= limit
         self._running += 1
         return limit
 
     def release(self, limit: float, usd: float) -> None:
         """The review that reserved `limit` cost `usd`."""
-        self._left += limit - usd
+        self._unreserved_usd += limit - usd
         self._running -= 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections import Counter
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -25,28 +25,33 @@ from vibe_gate.domain.document import iso, plain, read
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.model_wire import WireMode
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import Outcome
+from vibe_gate.domain.verdict import CriterionResult, Outcome
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.gate.cases import Case
 from vibe_gate.judging.brief import TEMPLATE_VERSION
-from vibe_gate.run.batch import SOON_USED_UP, SharedLimit, Workers, carried_out
+from vibe_gate.run.batch import SOON_USED_UP, SharedLimit, Workers, carry_out_tasks
 from vibe_gate.run.case_reviews import CaseResult, CaseSet, CaseTask
 from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.version import __version__
 
 
 class KeptAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one review of a case came to, as state.db keeps it: by judge criterion how it came out.
-
-    `refuted`: criteria that passed because a second look refuted what their votes found. `tokens`
-    and `usd` are of all criteria together, when the model was asked.
-    """
+    """What one review of a case came to, as state.db keeps it."""
 
     outcomes: dict[str, Outcome]
+    """By judge criterion how it came out."""
+
     refuted: tuple[str, ...] = ()
+    """Criteria that passed because a second look refuted what their votes found."""
+
     tokens: int = 0
+    """Of all criteria together, when the model was asked."""
+
     usd: float = 0.0
+    """As `tokens`."""
+
     cli: str = ""
+    """The version of Claude Code."""
 
     def without_second_look(self, criterion: str) -> Outcome:
         """How the criterion would have come out."""
@@ -54,52 +59,70 @@ class KeptAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Asking(Struct, frozen=True, eq=False):
-    """One review of a case: its `repeat` counts from 0. `key`: of its answer; "" if that is not
-    kept.
-    """
+    """One review of a case."""
 
     case: Case
+
     repeat: int
+    """From 0."""
+
     key: str
+    """Of its answer in state.db; "" if that is not kept."""
 
 
 class CriterionMeasure(Struct, frozen=True):
-    """What was measured of a criterion. `tokens` and `usd`: its share of a case's cost, the
-    rubric's divided by its judge criteria; None of fewer than three answers.
-    """
+    """What was measured of a criterion."""
 
     criterion: Criterion
+
     counts: CriterionBaseline
+
     without_second_look: CriterionBaseline
+
     tokens: Interval | None
+    """Its share of a case's cost, the rubric's divided by its judge criteria; None of fewer than
+    three answers.
+    """
+
     usd: Interval | None
+    """As `tokens`."""
 
 
 class RubricMeasure(Struct, frozen=True):
-    """What was measured of a rubric; `undecided` says by case why its answers are not complete."""
+    """What was measured of a rubric."""
 
     rubric: Rubric
+
     baseline: Baseline
+
     measures: tuple[CriterionMeasure, ...]
+
     cases: int
+
     undecided: Mapping[str, str]
+    """By case why its answers are not complete."""
 
 
 class Calibration(Struct, frozen=True):
-    """The askings of a calibration, and the answers that are known so far; `paid` USD by this one.
-    `model`: the gate's.
-
-    `answers` grows while it runs, one at a time, and `reasons` with it: why an asking has no
-    answer.
-    """
+    """The askings of a calibration, and the answers that are there so far."""
 
     cases: CaseSet
+
     model: str
+    """The gate's."""
+
     wire: WireMode
+
     askings: tuple[Asking, ...]
+
     answers: dict[Asking, KeptAnswer]
+    """Grows while it runs, one at a time."""
+
     reasons: dict[Asking, str]
+    """Why an asking has no answer; grows, too."""
+
     paid: list[float]
+    """USD by this calibration, one for each asking."""
 
     @property
     def missing(self) -> tuple[Asking, ...]:
@@ -109,29 +132,32 @@ class Calibration(Struct, frozen=True):
     @property
     def most_conversations(self) -> int:
         """How many conversations the missing ones hold at most, without second looks."""
-        repeats = Counter(asking.case.name for asking in self.missing)
-        cases = {asking.case.name: asking.case for asking in self.missing}
-        return sum(
-            self.cases.conversations(cases[name], self.model) * number
-            for name, number in repeats.items()
-        )
+        count = 0
+        for askings in _group_by_case(self.missing):
+            count += self.cases.conversations(askings[0].case, self.model) * len(askings)
+        return count
 
     @property
     def looks_again(self) -> bool:
         """Whether a fail is put to a second look."""
-        asked = {asking.case.file.rubric for asking in self.missing}
-        return any(
-            rubric.second_look != "never"
-            for rubric in self.cases.gate.rubrics
-            if rubric.id in asked
-        )
+        rubric_ids = {asking.case.file.rubric for asking in self.missing}
+        rubrics = [rubric for rubric in self.cases.gate.rubrics if rubric.id in rubric_ids]
+        return any(rubric.second_look != "never" for rubric in rubrics)
 
     def most_usd(self, max_cost_usd: float | None) -> float:
         """What it can cost: the gate's limit of a review for each that is missing, or the limit of
         all together.
         """
-        most = len(self.missing) * self.cases.max_cost_usd if self.wire != "replay" else 0.0
-        return most if max_cost_usd is None else min(most, max_cost_usd)
+        if self.wire == "replay":
+            return 0.0
+        usd = len(self.missing) * self.cases.max_cost_usd
+        return usd if max_cost_usd is None else min(usd, max_cost_usd)
+
+    def _limit(self, max_cost_usd: float | None) -> float:
+        """USD for all together; a replay has no limit."""
+        if max_cost_usd is None or self.wire == "replay":
+            return math.inf
+        return max_cost_usd
 
     async def run(
         self,
@@ -145,22 +171,18 @@ class Calibration(Struct, frozen=True):
 
         `tell` hears of each answer. Raises GateError for what no other case would fare better with.
         """
-        budget = _WaitingLimit(
-            float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd
-        )
-        places = asyncio.Semaphore(jobs)
-        by_case: dict[str, list[Asking]] = {}
-        for asking in self.missing:
-            by_case.setdefault(asking.case.name, []).append(asking)
+        budget = _WaitingLimit(self._limit(max_cost_usd))
+        job_slots = asyncio.Semaphore(jobs)
 
         async def ask_all(askings: Iterable[Asking], state: CloneState) -> None:
-            async with places:
+            async with job_slots:
                 for asking in askings:
                     await self._ask(asking, budget, state, clock)
                     tell(asking)
 
         with open_state(self.cases.repository.common_dir) as state:
-            await asyncio.gather(*(ask_all(askings, state) for askings in by_case.values()))
+            groups = _group_by_case(self.missing)
+            await asyncio.gather(*(ask_all(askings, state) for askings in groups))
 
     def hand_out(
         self,
@@ -174,28 +196,29 @@ class Calibration(Struct, frozen=True):
         """Have the workers ask what is missing, `do` being what one does with a task. `tell` hears
         of each answer.
         """
-        budget = SharedLimit(
-            float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd
-        )
-        askings = {(asking.case.name, asking.repeat): asking for asking in self.missing}
-        root, wire = self.cases.root, self.wire
-        tasks = [
-            CaseTask(root, name, wire, repeat=repeat, judge="always") for name, repeat in askings
-        ]
+        budget = SharedLimit(self._limit(max_cost_usd))
+        askings: dict[tuple[str, int], Asking] = {}
+        tasks: list[CaseTask] = []
+        for asking in self.missing:
+            name, repeat = asking.case.name, asking.repeat
+            askings[name, repeat] = asking
+            tasks.append(CaseTask(self.cases.root, name, self.wire, repeat=repeat, judge="always"))
 
-        def ready(task: CaseTask) -> CaseTask | None:
+        def with_budget(task: CaseTask) -> CaseTask | None:
             limit = budget.reserve(self.cases.max_cost_usd)
             return None if limit is None else replace(task, max_cost_usd=limit)
 
         with open_state(self.cases.repository.common_dir) as state:
-            for end in carried_out(tasks, do, workers, ready):
+            for end in carry_out_tasks(tasks, do, workers, with_budget):
                 asking = askings[end.task.case, end.task.repeat]
+                usd = 0.0
                 if end.result is None:
                     self.reasons[asking] = end.why
                 else:
                     self._keep(asking, end.result, state, clock())
-                self.paid.append(end.result.usd if end.result else 0.0)
-                budget.release(end.task.max_cost_usd or 0.0, self.paid[-1])
+                    usd = end.result.usd
+                self.paid.append(usd)
+                budget.release(end.task.max_cost_usd or 0.0, usd)
                 tell(asking)
 
     async def _ask(
@@ -229,9 +252,9 @@ class Calibration(Struct, frozen=True):
             await budget.release(limit, usd)
 
     def _keep(self, asking: Asking, result: CaseResult, state: CloneState, now: datetime) -> None:
-        answer, why = kept_answer_of(result)
+        answer, reason = kept_answer_of(result)
         if answer is None:
-            self.reasons[asking] = why
+            self.reasons[asking] = reason
             return
         self.answers[asking] = answer
         if asking.key:
@@ -239,41 +262,54 @@ class Calibration(Struct, frozen=True):
 
     def measures(self, now: datetime) -> list[RubricMeasure]:
         """What the answers come to, by rubric in the gate's order."""
-        named = {asking.case.file.rubric for asking in self.askings}
-        return [
-            self._measure(rubric, now) for rubric in self.cases.gate.rubrics if rubric.id in named
-        ]
+        measures = []
+        for rubric in self.cases.gate.rubrics:
+            askings = [asking for asking in self.askings if asking.case.file.rubric == rubric.id]
+            if askings:
+                measures.append(self._measure_rubric(rubric, askings, now))
+        return measures
 
-    def _measure(self, rubric: Rubric, now: datetime) -> RubricMeasure:
-        askings = [asking for asking in self.askings if asking.case.file.rubric == rubric.id]
-        undecided = {each.case.name: self.reasons[each] for each in askings if each in self.reasons}
-        by_case: dict[str, list[Asking]] = {}
+    def _measure_rubric(
+        self, rubric: Rubric, askings: Sequence[Asking], now: datetime
+    ) -> RubricMeasure:
+        undecided: dict[str, str] = {}
         for asking in askings:
-            if asking.case.name not in undecided:
-                by_case.setdefault(asking.case.name, []).append(asking)
-        answered_cases = [
-            (each[0].case, [self.answers[asking] for asking in each]) for each in by_case.values()
-        ]
-        found = (
-            _measure_of(criterion, rubric, answered_cases) for criterion in rubric.judge_criteria
-        )
-        measures = tuple(filter(None, found))
-        cli = sorted(
-            {answer.cli for _, answers in answered_cases for answer in answers if answer.cli}
-        )
+            if asking in self.reasons:
+                undecided[asking.case.name] = self.reasons[asking]
+        answered_cases: list[tuple[Case, list[KeptAnswer]]] = []
+        versions: set[str] = set()
+        for askings_of_case in _group_by_case(askings):
+            case = askings_of_case[0].case
+            if case.name in undecided:
+                continue
+            answers = [self.answers[asking] for asking in askings_of_case]
+            answered_cases.append((case, answers))
+            versions.update(answer.cli for answer in answers)
+        measures = []
+        for criterion in rubric.judge_criteria:
+            measure = _measure_criterion(criterion, rubric, answered_cases)
+            if measure is not None:
+                measures.append(measure)
         baseline = Baseline(
             schema=1,
             rubric=rubric.id,
             digest=rubric.digest,
             model=rubric.judged_by(self.model),
             template=TEMPLATE_VERSION,
-            cli=", ".join(cli),
+            cli=", ".join(sorted(versions - {""})),
             created_at=iso(now),
             criterion=tuple(measure.counts for measure in measures),
         )
-        return RubricMeasure(
-            rubric, baseline, measures, len({each.case.name for each in askings}), undecided
-        )
+        case_count = len({asking.case.name for asking in askings})
+        return RubricMeasure(rubric, baseline, tuple(measures), case_count, undecided)
+
+
+def _group_by_case(askings: Iterable[Asking]) -> list[list[Asking]]:
+    """The askings of each case, in their order."""
+    groups: dict[str, list[Asking]] = {}
+    for asking in askings:
+        groups.setdefault(asking.case.name, []).append(asking)
+    return list(groups.values())
 
 
 def plan_calibration(
@@ -285,101 +321,121 @@ def plan_calibration(
     None: as often as for the baseline that is there, so that no better measurement is replaced by
     the way; or once.
     """
-    askings, answers, model = [], {}, cases.gate.default_model(cases.repository.environment)
+    model = cases.gate.default_model(cases.repository.environment)
     rubrics = {rubric.id: rubric for rubric in cases.gate.rubrics}
+    askings: list[Asking] = []
+    answers: dict[Asking, KeptAnswer] = {}
     with open_state(cases.repository.common_dir) as state:
         for case in cases.cases:
             rubric = rubrics[case.file.rubric]
             if not case.is_labelled(rubric):
                 continue
-            for repeat in range(repeats or _repeats_before(cases, rubric, model)):
-                asking = Asking(
-                    case,
-                    repeat,
-                    _key(cases, case, rubric, rubric.judged_by(model), repeat)
-                    if wire == "live"
-                    else "",
-                )
+            judge_model = rubric.judged_by(model)
+            for repeat in range(repeats or _repeats_of_baseline(cases, rubric, model)):
+                key = ""
+                if wire == "live":
+                    key = _answer_key(cases, case, rubric, judge_model, repeat)
+                asking = Asking(case, repeat, key)
                 askings.append(asking)
-                if asking.key and (kept := _kept(state, asking.key, now)):
-                    answers[asking] = kept
+                answer = _read_answer(state, asking.key, now)
+                if answer is not None:
+                    answers[asking] = answer
     return Calibration(cases, model, wire, tuple(askings), answers, {}, [])
 
 
-def _repeats_before(cases: CaseSet, rubric: Rubric, model: str) -> int:
+def _repeats_of_baseline(cases: CaseSet, rubric: Rubric, model: str) -> int:
     """The repeats of the rubric's baseline, if it is of the same questions and model; else 1."""
     judge = (rubric.id, rubric.digest, rubric.judged_by(model))
-    same = (
-        each for each in cases.gate.baselines if (each.rubric, each.digest, each.model) == judge
-    )
-    return max((one.repeats for each in same for one in each.criterion), default=1)
+    repeats: list[int] = []
+    for baseline in cases.gate.baselines:
+        if (baseline.rubric, baseline.digest, baseline.model) == judge:
+            repeats += [criterion.repeats for criterion in baseline.criterion]
+    return max(repeats, default=1)
 
 
 def kept_answer_of(result: CaseResult) -> tuple[KeptAnswer | None, str]:
     """What a review of a case came to; None, and why, if a question of its judge has no answer."""
     if result.summary is None:
         return None, "; ".join(result.reasons)
-    criteria = [one for one in result.summary.rubrics[0].criteria if one.kind == "judge"]
-    for one in criteria:
-        if one.unanswered or one.outcome == "error":
-            return None, f"{one.id}: {one.reason}"
-        looks = (vote.second_look for vote in one.votes if vote.second_look is not UNSET)
-        if silent := next((look for look in looks if look.said is None), None):
-            return None, f"{one.id}: no second look: {silent.reason}"
-    return KeptAnswer(
-        outcomes={one.id: one.outcome for one in criteria},
-        refuted=tuple(one.id for one in criteria if one.decided_by == "refuted"),
-        tokens=result.used.tokens if result.used else 0,
-        usd=round(result.used.usd, 6) if result.used else 0.0,
+    criteria = [
+        criterion for criterion in result.summary.rubrics[0].criteria if criterion.kind == "judge"
+    ]
+    for criterion in criteria:
+        reason = _reason_for_no_answer(criterion)
+        if reason:
+            return None, f"{criterion.id}: {reason}"
+    model_use = result.model_use
+    answer = KeptAnswer(
+        outcomes={criterion.id: criterion.outcome for criterion in criteria},
+        refuted=tuple(criterion.id for criterion in criteria if criterion.decided_by == "refuted"),
+        tokens=model_use.tokens if model_use else 0,
+        usd=round(model_use.usd, 6) if model_use else 0.0,
         cli=result.cli,
-    ), ""
+    )
+    return answer, ""
 
 
-def _measure_of(
+def _reason_for_no_answer(criterion: CriterionResult) -> str:
+    """Why a question or a second look has no answer, "" if all have one."""
+    if criterion.unanswered or criterion.outcome == "error":
+        return criterion.reason
+    for vote in criterion.votes:
+        if vote.second_look is not UNSET and vote.second_look.said is None:
+            return f"no second look: {vote.second_look.reason}"
+    return ""
+
+
+def _measure_criterion(
     criterion: Criterion, rubric: Rubric, cases: Sequence[tuple[Case, Sequence[KeptAnswer]]]
 ) -> CriterionMeasure | None:
-    labelled = [
-        (clean, answers)
-        for case, answers in cases
-        if (clean := case.is_clean(criterion)) is not None
-    ]
-    if not labelled:
+    """What the cases' answers come to for the criterion; None if no case has a label for it."""
+    final_outcomes: list[LabelledAnswers] = []
+    first_outcomes: list[LabelledAnswers] = []
+    labelled_answers: list[KeptAnswer] = []
+    for case, answers in cases:
+        is_clean = case.is_clean(criterion)
+        if is_clean is None:
+            continue
+        labelled_answers += answers
+        final = tuple(answer.outcomes[criterion.id] for answer in answers)
+        final_outcomes.append(LabelledAnswers(is_clean, final))
+        first = tuple(answer.without_second_look(criterion.id) for answer in answers)
+        first_outcomes.append(LabelledAnswers(is_clean, first))
+    if not final_outcomes:
         return None
-    name, share = criterion.id, len(rubric.judge_criteria)
-    final = [
-        LabelledAnswers(clean, tuple(one.outcomes[name] for one in answers))
-        for clean, answers in labelled
-    ]
-    first = [
-        LabelledAnswers(clean, tuple(one.without_second_look(name) for one in answers))
-        for clean, answers in labelled
-    ]
-    every = [one for _, answers in labelled for one in answers]
+    criterion_count = len(rubric.judge_criteria)
     return CriterionMeasure(
         criterion,
-        count(name, final),
-        count(name, first),
-        mean([one.tokens / share for one in every]),
-        mean([one.usd / share for one in every]),
+        count(criterion.id, final_outcomes),
+        count(criterion.id, first_outcomes),
+        mean([answer.tokens / criterion_count for answer in labelled_answers]),
+        mean([answer.usd / criterion_count for answer in labelled_answers]),
     )
 
 
-def _key(cases: CaseSet, case: Case, rubric: Rubric, model: str, repeat: int) -> str:
+def _answer_key(cases: CaseSet, case: Case, rubric: Rubric, model: str, repeat: int) -> str:
     """The sha-256 of all that the answer depends on; "" if the case's change cannot be had."""
     sides = cases.sides(case)
-    about = [
+    if isinstance(sides, str):
+        return ""
+    parts = [
         "calibrate",
         *sides,
         rubric.digest,
         model,
         TEMPLATE_VERSION,
         cases.gate.reach(rubric.id),
+        repeat,
+        __version__,
+        sdk_version(),
     ]
-    text = json.dumps([*about, repeat, __version__, sdk_version()])
-    return "" if isinstance(sides, str) else hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _kept(state: CloneState, key: str, now: datetime) -> KeptAnswer | None:
+def _read_answer(state: CloneState, key: str, now: datetime) -> KeptAnswer | None:
+    """The answer that is kept; None if there is none."""
+    if not key:
+        return None
     try:
         answer = state.answers.get(key, now)
         return None if answer is None else read(KeptAnswer, answer)

@@ -27,7 +27,7 @@ from vibe_gate.domain.model_wire import Wire, WireMode
 from vibe_gate.domain.rubric import Claim
 from vibe_gate.domain.summary import AgentAuthored, Summary
 from vibe_gate.domain.tables import did_you_mean
-from vibe_gate.domain.verdict import RubricResult
+from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.errors import DefinitionError, GatewayError, StorageError, UsageError
 from vibe_gate.gate.cases import PATCH, SIDES, Case, read_cases
 from vibe_gate.gate.loading import built_in_gate, load_gate
@@ -50,18 +50,22 @@ NO_CASSETTE = "record it with `vibe-gate test --wire record`"
 
 
 class CaseResult(Struct, frozen=True):
-    """How a case came out: `reasons` say why it is not ok, one for each criterion; the review, if
-    there was one.
-
-    `cli`: the version of Claude Code, if a model was asked.
-    """
+    """How a case came out."""
 
     case: Case
+
     status: Status
+
     reasons: tuple[str, ...] = ()
+    """Why it is not ok, one for each criterion."""
+
     summary: Summary | None = None
-    used: ModelUse | None = None
+    """Of the review; None if there was none."""
+
+    model_use: ModelUse | None = None
+
     cli: str = ""
+    """The version of Claude Code, if a model was asked."""
 
     @property
     def usd(self) -> float:
@@ -76,37 +80,48 @@ class CaseResult(Struct, frozen=True):
 
 
 class CaseTask(Struct, frozen=True):
-    """A case to review, of those in the repository around `root`, as `CaseSet.run` has it. It can
-    be pickled.
-    """
+    """A case to review, as `CaseSet.run` has it. It can be pickled."""
 
     root: Path
+    """A folder of the repository that has the case."""
+
     case: str
+    """Its name."""
+
     wire: WireMode
+
     max_cost_usd: float | None = None
+
     repeat: int = 0
+    """From 0."""
+
     judge: JudgeWish = "if checks pass"
 
 
 class CaseSet(Struct, frozen=True):
-    """The cases of the folder `root`, its files being `tree` when they were read, and `gate` what
-    these define.
-
-    `every`: the cases of all parts, of which `cases` may be one.
-    """
+    """The labelled cases of a folder."""
 
     repository: Repository
+
     root: Path
+    """The folder."""
+
     tree: Tree
+    """Its files when they were read."""
+
     cases: tuple[Case, ...]
+    """Those of the shard that is run."""
+
     gate: Gate
-    every: tuple[Case, ...]
+    """What the files define."""
+
+    cases_of_all_shards: tuple[Case, ...]
 
     @property
     def is_labelled(self) -> bool:
         """Whether a case of any part says how a judge's criterion must come out."""
         rubrics = {rubric.id: rubric for rubric in self.gate.rubrics}
-        return any(case.is_labelled(rubrics[case.file.rubric]) for case in self.every)
+        return any(case.is_labelled(rubrics[case.file.rubric]) for case in self.cases_of_all_shards)
 
     @property
     def max_cost_usd(self) -> float:
@@ -137,49 +152,45 @@ class CaseSet(Struct, frozen=True):
         if isinstance(trees, str):
             return CaseResult(case, "undecided", (trees,))
         with scratch.private_folder("case") as folder:
+            recording = Path(folder, "cassette")
+            cassettes = {"live": None, "record": recording, "replay": cassette}
             request = ReviewRequest(
                 Selection("commit"),
                 rubrics=(case.file.rubric,),
                 definitions="HEAD~2",
                 max_cost_usd=max_cost_usd,
                 judge=judge,
-                wire=Wire(
-                    wire,
-                    {"live": None, "record": Path(folder, "cassette"), "replay": cassette}[wire],
-                ),
+                wire=Wire(wire, cassettes[wire]),
                 mode=CalibrationMode(),
             )
+            stand_in_folder = Path(folder, "repository")
             with (
-                self.repository.with_trees(
-                    Path(folder, "repository"), (self.tree.id, *trees)
-                ) as stand_in,
-                open_state(self.repository.common_dir) as own,
+                self.repository.with_trees(stand_in_folder, (self.tree.id, *trees)) as stand_in,
+                open_state(self.repository.common_dir) as project_state,
                 open_state(stand_in.common_dir) as state,
             ):
-                state.spending = own.spending  # a case counts on the project's day
-                walk = review_in(
-                    stand_in,
-                    request,
-                    clock=clock,
-                    progress=progress,
-                    state=state,
-                )
+                state.spending = project_state.spending  # a case counts on the project's day
                 try:
-                    summary = (await walk).summary
+                    review = await review_in(
+                        stand_in, request, clock=clock, progress=progress, state=state
+                    )
                 except GatewayError:
                     if wire != "replay" or any(cassette.glob("*.json")):
                         raise
                     return CaseResult(case, "no cassette", (NO_CASSETTE,))
+                summary = review.summary
                 bundle = read_bundle(stand_in.store_root / summary.bundle)
-                used, cli = (
-                    await model_use_in(bundle),
-                    bundle.about["versions"].get("claude-code", ""),
-                )
-            failed, undecided = compare(case, summary.rubrics[0])
+                model_use = await model_use_in(bundle)
+                cli = bundle.about["versions"].get("claude-code", "")
+            failures, undecided = compare_with_expected(case, summary.rubrics[0])
             if wire == "record" and not undecided:
-                _replace(cassette, Path(folder, "cassette"))
-        status: Status = "failed" if failed else "undecided" if undecided else "ok"
-        return CaseResult(case, status, failed or undecided, summary, used, cli)
+                _replace_cassette(cassette, recording)
+        status: Status = "ok"
+        if failures:
+            status = "failed"
+        elif undecided:
+            status = "undecided"
+        return CaseResult(case, status, failures or undecided, summary, model_use, cli)
 
     def conversations(self, case: Case, model: str) -> int:
         """How many conversations a review of the case holds at most, without second looks; 0 if it
@@ -190,46 +201,52 @@ class CaseSet(Struct, frozen=True):
         trees = self.sides(case)
         if isinstance(trees, str):
             return 0
-        rubric = next(one for one in self.gate.rubrics if one.id == case.file.rubric)
-        with (
-            scratch.private_folder("case") as folder,
-            self.repository.with_trees(
-                Path(folder, "repository"), (self.tree.id, *trees)
-            ) as stand_in,
-        ):
-            change = stand_in.change(Selection("commit"))
-            facts = Facts(
-                change, self.gate, (rubric,), (Claim("message", CHANGE_MESSAGE),), AgentAuthored()
-            )
-            briefs = briefs_of(questions_of(facts, model), facts, stand_in)
-            return sum(len(each.parts) for each in briefs) * rubric.votes
+        rubric = next(rubric for rubric in self.gate.rubrics if rubric.id == case.file.rubric)
+        with scratch.private_folder("case") as folder:
+            stand_in_folder = Path(folder, "repository")
+            with self.repository.with_trees(stand_in_folder, (self.tree.id, *trees)) as stand_in:
+                change = stand_in.change(Selection("commit"))
+                claims = (Claim("message", CHANGE_MESSAGE),)
+                facts = Facts(change, self.gate, (rubric,), claims, AgentAuthored())
+                briefs = briefs_of(questions_of(facts, model), facts, stand_in)
+                return sum(len(brief.parts) for brief in briefs) * rubric.votes
 
     def sides(self, case: Case) -> tuple[str, str] | str:
         """The trees before and after the change, or the sentence why they cannot be had."""
         base, head = case.file.base, case.file.head
         if base is None:
-            return _folders(self.tree, case)
+            return _folder_trees(self.tree, case)
         for commit in filter(None, (base, head)):
             if not self.repository.has(commit):
-                return f"commit {commit[:12]} is not in this clone; fetch it (in a shallow one: `git fetch --unshallow`)"
+                return (
+                    f"commit {commit[:12]} is not in this clone; fetch it "
+                    "(in a shallow one: `git fetch --unshallow`)"
+                )
         before = self.repository.tree_of(base)
-        patch = self.tree.read(f"{case.folder}/{PATCH}") or b""
-        after = self.repository.tree_of(head) if head else self.repository.patched(before, patch)
+        if head:
+            after = self.repository.tree_of(head)
+        else:
+            patch = self.tree.read(f"{case.folder}/{PATCH}") or b""
+            after = self.repository.patched(before, patch)
         if not after:
             return f"{PATCH} does not apply to commit {base[:12]}"
-        return (before, after) if before != after else f"nothing differs from commit {base[:12]}"
+        if before == after:
+            return f"nothing differs from commit {base[:12]}"
+        return before, after
 
     def _cassette(self, case: Case, repeat: int) -> Path:
         """The folder of the case's recording, or of its repeat. UsageError if a link would lead
         elsewhere.
         """
-        place = self.root.resolve() / case.folder / "cassette"
-        place = place / f"repeat-{repeat + 1}" if repeat else place
-        if place.resolve() != place:
+        folder = self.root.resolve() / case.folder / "cassette"
+        if repeat:
+            folder = folder / f"repeat-{repeat + 1}"
+        if folder.resolve() != folder:
             raise UsageError(
-                f"{case.folder}/cassette: a symbolic link is on the way; put the folder itself here."
+                f"{case.folder}/cassette: a symbolic link is on the way; "
+                "put the folder itself here."
             )
-        return place
+        return folder
 
 
 @contextmanager
@@ -248,63 +265,85 @@ def read_case_set(
     definitions or cases; UsageError for a rubric that no case names, or a folder that git ignores.
     """
     with open_repository(start, environ) as repository:
-        tree, root = repository.tree(repository.snapshot()), repository.root
+        root = repository.root
+        tree = repository.tree(repository.snapshot())
         if nested and start.resolve() != root.resolve():
             entry = tree.entry(os.fsencode(start.resolve().relative_to(root.resolve())))
             if entry is None:
                 raise UsageError(f"git ignores {start}: labelled cases are read as git sees them.")
-            root, tree = start, repository.tree(entry.id)
+            root = start
+            tree = repository.tree(entry.id)
         gate = load_gate(tree, revision="worktree", origin="trusted") or built_in_gate(tree)
         cases, mistakes = read_cases(tree, gate.rubrics)
-        same = [case for case in cases if not case.file.base and len({*_folders(tree, case)}) == 1]
-        mistakes += [
-            Mistake(case.folder, 1, "", "before/ and after/ hold the same files") for case in same
-        ]
+        mistakes += _find_cases_without_change(tree, cases)
         if mistakes:
             raise DefinitionError(mistakes)
-        named = {case.file.rubric for case in cases}
-        for name in rubrics:
-            if name not in named:
-                advice = did_you_mean(name, sorted(named))
-                raise UsageError(f"no case is about a rubric '{name}'{advice and f'; {advice}'}")
-        chosen = tuple(case for case in cases if not rubrics or case.file.rubric in rubrics)
-        yield CaseSet(
-            repository,
-            root,
-            tree,
-            tuple(case for case in chosen if shard.has(case.name)),
-            gate,
-            chosen,
-        )
+        _require_cases_of(rubrics, cases)
+        chosen_cases = [case for case in cases if not rubrics or case.file.rubric in rubrics]
+        cases_of_shard = [case for case in chosen_cases if shard.has(case.name)]
+        yield CaseSet(repository, root, tree, tuple(cases_of_shard), gate, tuple(chosen_cases))
 
 
-def compare(case: Case, result: RubricResult) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _find_cases_without_change(tree: Tree, cases: Sequence[Case]) -> list[Mistake]:
+    mistakes = []
+    for case in cases:
+        if case.file.base:
+            continue
+        before, after = _folder_trees(tree, case)
+        if before == after:
+            mistakes.append(Mistake(case.folder, 1, "", "before/ and after/ hold the same files"))
+    return mistakes
+
+
+def _require_cases_of(rubrics: Sequence[str], cases: Sequence[Case]) -> None:
+    """UsageError: no case is about one of these rubrics."""
+    known_rubrics = {case.file.rubric for case in cases}
+    for rubric in rubrics:
+        if rubric not in known_rubrics:
+            advice = did_you_mean(rubric, sorted(known_rubrics))
+            raise UsageError(f"no case is about a rubric '{rubric}'{advice and f'; {advice}'}")
+
+
+def compare_with_expected(
+    case: Case, result: RubricResult
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What came out otherwise than expected, and what nobody decided, both as sentences."""
-    undecided = {
-        one.id: f"{one.id}: {one.reason}"
-        for one in result.criteria
-        if one.outcome == "error" or (one.outcome == "abstain" and one.decided_by == "none")
-    }
-    failed = []
-    for one in result.criteria:
-        expected = case.file.expect.get(one.id, one.outcome)
-        if one.id not in undecided and one.outcome != expected:
-            failed.append(f"{one.id}: expected {expected}, got {one.outcome} ({one.reason})")
-    outcome = case.file.outcome or result.outcome
+    undecided: dict[str, str] = {}
+    failures: list[str] = []
+    for criterion in result.criteria:
+        if _is_undecided(criterion):
+            undecided[criterion.id] = f"{criterion.id}: {criterion.reason}"
+            continue
+        expected = case.file.expect.get(criterion.id, criterion.outcome)
+        if criterion.outcome != expected:
+            failures.append(
+                f"{criterion.id}: expected {expected}, got {criterion.outcome} ({criterion.reason})"
+            )
+    expected_outcome = case.file.outcome or result.outcome
     if case.file.outcome and undecided and result.outcome in ("inconclusive", "error"):
-        return tuple(failed), tuple(undecided.values())
-    if result.outcome != outcome:
-        failed.append(f"rubric {case.file.rubric}: expected {outcome}, got {result.outcome}")
-    return tuple(failed), tuple(undecided[name] for name in case.file.expect if name in undecided)
+        return tuple(failures), tuple(undecided.values())
+    if result.outcome != expected_outcome:
+        failures.append(
+            f"rubric {case.file.rubric}: expected {expected_outcome}, got {result.outcome}"
+        )
+    expected_undecided = [undecided[name] for name in case.file.expect if name in undecided]
+    return tuple(failures), tuple(expected_undecided)
 
 
-def _folders(tree: Tree, case: Case) -> tuple[str, str]:
+def _is_undecided(criterion: CriterionResult) -> bool:
+    """Whether it is an error, or no judge and no check has answered it."""
+    if criterion.outcome == "error":
+        return True
+    return criterion.outcome == "abstain" and criterion.decided_by == "none"
+
+
+def _folder_trees(tree: Tree, case: Case) -> tuple[str, str]:
     """The trees of the case's folders before/ and after/; one that it does not have is empty."""
     before, after = (tree.entry(f"{case.folder}/{side}".encode()) for side in SIDES)
     return before.id if before else EMPTY_TREE, after.id if after else EMPTY_TREE
 
 
-def _replace(cassette: Path, recording: Path) -> None:
+def _replace_cassette(cassette: Path, recording: Path) -> None:
     """Put a recording in place of an older one; a case that asked nothing has none."""
     try:
         shutil.rmtree(cassette, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster, for what local processes do too (`batch.carried_out`). The only
+"""Workers of a Dask cluster, for what local processes do too (`batch.carry_out_tasks`). The only
 importer of distributed.
 
 Dask hands tasks out, hands those of a dead worker out again, and has a dashboard. What it does not

@@ -39,7 +39,7 @@ from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository
 from vibe_gate.report import commit_reviews as shown
-from vibe_gate.run.batch import SharedLimit, carried_out
+from vibe_gate.run.batch import SharedLimit, carry_out_tasks
 from vibe_gate.run.each import (
     EachPlan,
     batch_digest,
@@ -179,7 +179,7 @@ def _review(
     with_budget = partial(within, budget, most_usd)
     try:
         with progress.counting(len(plan.tasks), os.environ) as step, closing(workers), pool as crew:
-            for end in carried_out(plan.tasks, workers.review_commit, crew, with_budget):
+            for end in carry_out_tasks(plan.tasks, workers.review_commit, crew, with_budget):
                 row = end.result or unreviewed_row(end.task, INCONCLUSIVE, end.why)
                 if budget:
                     cost = 0.0 if row.recorded else row.usd

@@ -43,7 +43,7 @@ from vibe_gate.gate.trusted import WORKTREE, gate_for
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository
 from vibe_gate.report import replays
-from vibe_gate.run.batch import SharedLimit, carried_out
+from vibe_gate.run.batch import SharedLimit, carry_out_tasks
 from vibe_gate.run.each import commits_in_range, describe_reversed_range
 from vibe_gate.run.replay import (
     NOT_HERE,
@@ -238,7 +238,7 @@ def _replay(
     with_budget = partial(within, budget, gate.file.budget.max_cost_usd)
     try:
         with progress.counting(len(plan.tasks), os.environ) as step, closing(workers), pool as crew:
-            for end in carried_out(plan.tasks, workers.replay_run, crew, with_budget):
+            for end in carry_out_tasks(plan.tasks, workers.replay_run, crew, with_budget):
                 row = end.result or unreplayed_row(end.task, end.why)
                 if budget:
                     budget.release(end.task.request.max_cost_usd or 0.0, row.usd)

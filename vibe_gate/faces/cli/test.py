@@ -26,7 +26,7 @@ from vibe_gate.faces.cli.shared_options import (
     parse_workers,
 )
 from vibe_gate.faces.workers import run_case
-from vibe_gate.run.batch import carried_out
+from vibe_gate.run.batch import carry_out_tasks
 from vibe_gate.run.case_reviews import CaseResult, CaseSet, CaseTask, Status, read_case_set
 from vibe_gate.run.shard import WHOLE
 
@@ -87,7 +87,7 @@ def _side_by_side(arguments: TestArguments, cases: CaseSet) -> Iterator[CaseResu
     results: dict[str, CaseResult] = {}
     pool = cases_pool(arguments.workers, arguments.wire, cases)
     with progress.counting(len(tasks), os.environ) as step, pool as crew:
-        for end in carried_out(tasks, run_case, crew):
+        for end in carry_out_tasks(tasks, run_case, crew):
             name = end.task.case
             results[name] = end.result or CaseResult(waiting[name], "undecided", (end.why,))
             step()

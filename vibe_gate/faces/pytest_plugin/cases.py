@@ -72,9 +72,9 @@ class CaseItem(pytest.Item):
             )
             result = progress.run(walk)
             spending.usd = result.usd
-        if result.summary and result.used:
+        if result.summary and result.model_use:
             rubric, took = self.vibe_case.file.rubric, result.summary.duration_ms
-            note(self, result.used, agent=rubric, outcome=result.status, duration_ms=took)
+            note(self, result.model_use, agent=rubric, outcome=result.status, duration_ms=took)
         if result.status == "failed":
             pytest.fail("\n".join(map(safe, result.reasons)), pytrace=False)
         if result.status != "ok":
