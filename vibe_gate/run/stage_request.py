@@ -216,4 +216,4 @@ def _fence_data(text: str, nonce: str) -> str:
     """The text as data: each line marked, between the lines that DATA_RULE names."""
     lines = text.rstrip("\n").split("\n")
     marked_lines = ["| " + escape.show_text(line) for line in lines]
-    return fence("\n".join(marked_lines), nonce)
+    return fence_text("\n".join(marked_lines), nonce)
