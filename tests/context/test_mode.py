@@ -18,7 +18,7 @@ from vibe_gate.context.mode import (
     ReplayTrial,
 )
 from vibe_gate.domain.cause import AsksNoModel, DraftWaits
-from vibe_gate.domain.gate import Gate, GateFile, HookRule
+from vibe_gate.domain.gate import Gate, GateFile, HookRule, Hooks
 
 BATCH = Batch("b" * 64)
 REPLAY = ReplayMode("run-1", ReplayTrial(BATCH, "claude-opus-4-8", runs_commands=False))
@@ -73,7 +73,9 @@ def test_what_a_worker_is_handed_can_be_pickled(mode: Mode):
 def test_a_hook_asks_a_judge_as_the_gate_says_and_no_other_mode_has_a_rule(
     judge, by_agent, is_wanted
 ):
-    gate = Gate(GateFile(schema=1, hooks={"pre-commit": HookRule(judge=judge)}), (), "trusted", "")
+    gate = Gate(
+        GateFile(schema=1, hooks=Hooks(pre_commit=HookRule(judge=judge))), (), "trusted", ""
+    )
     why_no_judge = HookMode("pre-commit").why_no_judge(gate, by_agent=by_agent)
     assert (why_no_judge is None) is is_wanted
     assert LiveMode().why_no_judge(gate, by_agent=by_agent) is None

@@ -18,7 +18,7 @@ from text_tree import FileTree, text_tree
 from vibe_gate.domain import paths
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.document import read
-from vibe_gate.domain.gate import CounterexampleRule, Gate, GateFile, McpServer
+from vibe_gate.domain.gate import CounterexampleRule, Gate, GateFile, Hooks, McpServer
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.tables import keys_of
 from vibe_gate.domain.workflow import WorkflowFile
@@ -304,8 +304,8 @@ def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -
     rubrics = tables.pop("rubric")
     hooks, agents, _ = tables.pop("hooks"), tables.pop("agents", {}), tables.pop("workflows", {})
     assert set(agents) == {agent.id for agent in gate.agents}
-    assert read(GateFile, tables) == gate.file
-    assert set(hooks) == {"pre-commit", "pre-merge-commit", "pre-push", "commit-msg"}
+    assert read(GateFile, tables) == replace(gate.file, hooks=Hooks())
+    assert set(hooks) == {"pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "stop"}
     for rubric in gate.rubrics:
         again = read(Rubric, rubrics[rubric.id])
         assert again.model == gate.file.model.default
@@ -386,9 +386,7 @@ def test_defaults_shown_in_the_gate_starter_are_the_defaults() -> None:
         gate["budget"]["per_day_usd"],
     )
     shown = read(GateFile, gate)
-    assert replace(shown, hooks={}) == read(
-        GateFile, {"schema": 1, "rubrics": ["safety", "general"]}
-    )
+    assert shown == read(GateFile, {"schema": 1, "rubrics": ["safety", "general"]})
 
 
 def test_a_question_that_must_be_proven_where_no_test_is_run_is_an_oddity() -> None:

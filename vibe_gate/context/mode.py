@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | `LiveMode` | what no earlier review answered | the change's |
 | `HookMode` | as `[hooks.STAGE]` of gate.toml says | the change's, before git goes on |
+| `StopMode` | as `[hooks.stop]` says | the change's, while the agent may still repair it |
 | `LookMode`, `DraftMode` | nothing: known answers count | the pull request's, for now |
 | `ReplayMode` | what no earlier review answered | nobody's: another rubric, or another model, on trial |
 | `CalibrationMode` | what no earlier review answered | nobody's: the judge itself on trial |
@@ -16,8 +17,15 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from vibe_gate.domain.cause import AsksNoModel, Cause, DraftWaits, HookNeverAsks, NotByAgent
-from vibe_gate.domain.gate import Gate, HookName, HookRule
+from vibe_gate.domain.cause import (
+    AsksNoModel,
+    Cause,
+    DraftWaits,
+    HookNeverAsks,
+    NotByAgent,
+    StopAsksNoJudge,
+)
+from vibe_gate.domain.gate import Gate, HookName
 
 
 class Batch(Struct, frozen=True):
@@ -122,7 +130,7 @@ class HookMode(Mode, frozen=True):
 
     def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
         """As the gate's rule for the hook says."""
-        judge = gate.file.hooks.get(self.stage, HookRule()).judge
+        judge = gate.file.hooks.at_stage(self.stage).judge
         if judge == "never":
             return HookNeverAsks(stage=self.stage)
         if judge == "agent-authored" and not by_agent:
@@ -132,6 +140,14 @@ class HookMode(Mode, frozen=True):
     def why_not_needed(self) -> Cause | None:
         """As other reviews of the same commits say."""
         return self.find_reviews() if self.find_reviews else None
+
+
+class StopMode(Mode, frozen=True):
+    """A verdict about the working tree when a coding agent ends its turn."""
+
+    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
+        """As the gate's rule for agents' turns says."""
+        return None if gate.file.hooks.stop.review == "judge" else StopAsksNoJudge()
 
 
 class LookMode(Mode, frozen=True):

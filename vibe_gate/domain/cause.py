@@ -83,6 +83,12 @@ class HookNeverAsks(NotAsked, frozen=True, kw_only=True, tag="hook_never_asks"):
         return f"not asked ({self.because})"
 
 
+class StopAsksNoJudge(NotAsked, frozen=True, kw_only=True, tag="stop_asks_no_judge"):
+    """The gate says that only checks run when a coding agent ends its turn."""
+
+    because = '[hooks.stop] review = "checks"'
+
+
 class NotByAgent(NotAsked, frozen=True, kw_only=True, tag="not_by_agent"):
     """The hook asks judges about an agent's changes alone, and nothing shows that an agent wrote
     this one.
@@ -481,6 +487,7 @@ Cause: TypeAlias = (
     | NoJudge
     | HookNeverAsks
     | NotByAgent
+    | StopAsksNoJudge
     | AsksNoModel
     | DraftWaits
     | CheckFails

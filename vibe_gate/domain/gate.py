@@ -193,6 +193,52 @@ class HookRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     )
 
 
+StopReview = Literal["never", "checks", "judge"]
+
+
+class StopRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What happens when a coding agent ends its turn (`install claude|codex|gemini --stop`)."""
+
+    review: Annotated[
+        StopReview,
+        Meta(
+            description="Whether the working tree is reviewed then: not at all, by checks alone, or "
+            "by the judge, too. Its answers are those that the commit finds."
+        ),
+    ] = "checks"
+    max_rounds: Annotated[
+        int,
+        Meta(ge=1, le=8, description="How often one prompt's turn is given back to the agent."),
+    ] = 3
+    deadline_s: Annotated[
+        float,
+        Meta(gt=0, le=600, description="Seconds of one review; then the agent may stop."),
+    ] = 120.0
+
+
+class Hooks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """What happens at each of git's hooks, and when an agent ends its turn."""
+
+    pre_commit: Annotated[HookRule, Meta(description="Before a commit.")] = HookRule()
+    pre_merge_commit: Annotated[HookRule, Meta(description="Before a merge's commit.")] = HookRule()
+    pre_push: Annotated[HookRule, Meta(description="Before a push.")] = HookRule()
+    commit_msg: Annotated[
+        HookRule | None, Meta(description="When the commit's message is known.")
+    ] = None
+    """None: `commit-msg` asks nobody whom `pre-commit` did not ask."""
+    stop: Annotated[StopRule, Meta(description="When a coding agent ends its turn.")] = StopRule()
+
+    def at_stage(self, stage: HookName) -> HookRule:
+        """The rule of a git hook."""
+        rules = {
+            "pre-commit": self.pre_commit,
+            "pre-merge-commit": self.pre_merge_commit,
+            "pre-push": self.pre_push,
+            "commit-msg": self.commit_msg or HookRule(),
+        }
+        return rules[stage]
+
+
 class On(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a local hook does with an outcome; CI always blocks."""
 
@@ -412,9 +458,7 @@ class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[Scope, ...], Meta(description="More rubrics for changes of matching paths.")
     ] = ()
     budget: Budget = Budget()
-    hooks: Annotated[
-        dict[HookName, HookRule], Meta(description="By stage, what a git hook does.")
-    ] = {}
+    hooks: Hooks = Hooks()
     on: On = On()
     retention: Retention = Retention()
     model: ModelChoice = ModelChoice()

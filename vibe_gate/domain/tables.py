@@ -197,13 +197,7 @@ def _items(
 def _member(hint: Any, name: str, value: Any, at: Location, mistakes: list[WrongKey]) -> Any:
     """A value of a table whose keys are names; a wrong name is a mistake, too."""
     key, inner = get_args(hint)
-    if get_origin(key) is Literal and name not in get_args(key):
-        mistakes.append(
-            WrongKey(
-                (*at, name), f"unknown name\n{suggestion(name, get_args(key), 'known names here')}"
-            )
-        )
-    elif get_origin(key) is Annotated and (mistake := _scalar(key, str, name)[1]):
+    if get_origin(key) is Annotated and (mistake := _scalar(key, str, name)[1]):
         mistakes.append(WrongKey((*at, name), mistake))
     return _read(inner, value, (*at, name), mistakes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import tomli_w
 
@@ -10,7 +10,7 @@ from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.document import plain, read, without_none
-from vibe_gate.domain.gate import Gate, HookName, HookRule
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.workflow import WorkflowDefinition
 
@@ -23,9 +23,7 @@ def effective_toml(gate: Gate) -> str:
     `budget.per_day_usd`) is left out, as TOML has no null.
     """
     tables: dict[str, Any] = without_none(plain(gate.file))
-    tables["hooks"] = {}
-    for name in get_args(HookName):
-        tables["hooks"][name] = plain(gate.file.hooks.get(name, HookRule()))
+    tables["hooks"]["commit-msg"] = plain(gate.file.hooks.at_stage("commit-msg"))
     default_model = gate.file.model.default
     tables["rubric"] = {rubric.id: _rubric(rubric, default_model) for rubric in gate.rubrics}
     tables["agents"] = {agent.id: _agent(agent, gate) for agent in gate.agents}

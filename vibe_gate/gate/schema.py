@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import get_args
 
 from msgspec import Struct
 
@@ -11,7 +10,7 @@ from vibe_gate.checks import CHECKS
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.document import schema_of
-from vibe_gate.domain.gate import GateFile, HookName, SuppressionsFile
+from vibe_gate.domain.gate import GateFile, SuppressionsFile
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.workflow import WorkflowFile
 from vibe_gate.gate.cases import CaseFile
@@ -39,6 +38,4 @@ def json_schema(name: str) -> str:
         check |= {"anyOf": [{"type": "string", "enum": sorted(CHECKS.keys() - {"command"})}]}
     if name == "agent":  # in Python it may be left out
         schema["required"].append("schema")
-    if name == "gate":
-        schema["properties"]["hooks"]["propertyNames"] = {"enum": list(get_args(HookName))}
     return json.dumps({"$schema": DIALECT, **schema}, indent=2) + "\n"

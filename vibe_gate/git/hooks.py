@@ -111,10 +111,15 @@ class HookQueries(Revisions):
         # A clean revert leaves no other trace.
         subject = self._git.run("log", "-g", "-1", "--format=%gs", "HEAD").line
         action = _ACTIONS.get(subject.partition(":")[0].partition(" ")[0], "")
-        under_way = next(
-            (does for name, does in _UNDER_WAY if (self._place.git_dir / name).exists()), action
-        )
+        under_way = self.operation_under_way() or action
         return HeadCommit(commit, self.tree_of(commit), self.tree_of(old), under_way)
+
+    def operation_under_way(self) -> Operation:
+        """What git is in the middle of in this working tree; "" if it is not."""
+        for name, operation in _UNDER_WAY:
+            if (self._place.git_dir / name).exists():
+                return operation
+        return ""
 
     def rebased(self) -> list[HeadCommit]:
         """What the rebase that is under way has made until now, oldest first; [] outside of one."""

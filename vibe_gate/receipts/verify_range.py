@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.change import EMPTY_TREE, MAX_COMMITS, Change, Selection
-from vibe_gate.domain.gate import HookName, HookRule
+from vibe_gate.domain.gate import HookName
 from vibe_gate.domain.provenance import Record
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, StorageError, UsageError
@@ -400,7 +400,7 @@ class _Verifier:
         rubrics = self.gate.for_change(change)
         names = tuple(rubric.id for rubric in rubrics)
         if names not in self._requirements:
-            judge = self.gate.file.hooks.get(self._request.stage, HookRule()).judge
+            judge = self.gate.file.hooks.at_stage(self._request.stage).judge
             self._requirements[names] = Requirements.of(
                 self.gate,
                 rubrics,

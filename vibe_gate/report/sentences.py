@@ -82,15 +82,17 @@ def concise_lines(summary: Summary) -> list[str]:
     """A line for each finding, `path:line: level: message [criterion] [fingerprint]`, and one with
     the verdict.
     """
-    lines = []
-    for finding in queries.worst_first(summary.findings, summary):
-        place = finding.path or "."
-        if finding.line:
-            place += f":{finding.line}"
-        names = f"[{finding.criterion}] [{finding.fingerprint[:SHORT_FINGERPRINT]}]"
-        lines.append(safe(f"{place}: {finding.level}: {finding_sentence(finding)} {names}"))
-    lines.append(safe(verdict_headline(summary)))
-    return lines
+    findings = queries.worst_first(summary.findings, summary)
+    return [*map(concise_line, findings), safe(verdict_headline(summary))]
+
+
+def concise_line(finding: Finding) -> str:
+    """A finding as a line: `path:line: level: message [criterion] [fingerprint]`."""
+    place = finding.path or "."
+    if finding.line:
+        place = f"{place}:{finding.line}"
+    names = f"[{finding.criterion}] [{finding.fingerprint[:SHORT_FINGERPRINT]}]"
+    return safe(f"{place}: {finding.level}: {finding_sentence(finding)} {names}")
 
 
 def deciding_reason(summary: Summary, *, sentence: bool = False) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.agent_hook import capture, guard, spool
+from vibe_gate.faces.agent_hook import capture, guard, spool, stop
 
 Groups = Mapping[str, Sequence[Mapping[str, Any]]]
 """Event -> groups of hooks, as the settings hold them."""
@@ -24,6 +24,8 @@ CAPTURE_TIMEOUT_S = 10
 GUARD_TIMEOUT_S = (
     5  # it takes a hundredth of a second; when time is up, the agent goes on without it
 )
+STOP_TIMEOUT_S = 660
+"""Longer than any `[hooks.stop] deadline_s`, with what a review may take beyond it."""
 
 
 class HookedAgent(Struct, frozen=True):
@@ -44,6 +46,8 @@ class HookedAgent(Struct, frozen=True):
     guarding: str
     guarded: str
     hook: Callable[[str, tuple[str, ...], int], dict[str, Any]]
+    stopping: str
+    """The event at the end of a turn."""
     background: frozenset[str] = frozenset()
     user_file: str = "settings.json"
     notes: tuple[str, ...] = ()
@@ -55,12 +59,15 @@ class HookedAgent(Struct, frozen=True):
         """How its hooks name it to the scripts; Claude Code's, which are older, do not."""
         return (self.name,) if self.name in spool.PROJECT_SETTINGS else ()
 
-    def hooks(self, *, shared: bool = False, user: bool = False) -> dict[str, list[dict[str, Any]]]:
+    def hooks(
+        self, *, shared: bool = False, user: bool = False, stop_gate: bool = False
+    ) -> dict[str, list[dict[str, Any]]]:
         """Our groups by event. `shared`: what every machine has, `vibe-gate` on PATH.
 
         Otherwise a bare interpreter, which starts in a tenth of the time: no site, nothing from the
         repository.
-        `user`: they do nothing where vibe-gate is not used.
+        `user`: they do nothing where vibe-gate is not used. `stop_gate`: with the one that reviews
+        at the end of a turn.
         """
         more = (*self.argument, *((spool.USER,) if user else ()))
         seen = self.hook("capture" if shared else capture.__file__, more, CAPTURE_TIMEOUT_S)
@@ -69,6 +76,9 @@ class HookedAgent(Struct, frozen=True):
             event: [{"hooks": [seen | {"async": True} if event in self.background else seen]}]
             for event in self.captured
         }
+        if stop_gate:
+            reviewed = self.hook("stop" if shared else stop.__file__, more, STOP_TIMEOUT_S)
+            groups[self.stopping].append({"hooks": [reviewed]})
         return groups | {self.guarding: [{"matcher": self.guarded, "hooks": [guarded]}]}
 
     def user_settings(self, environ: Mapping[str, str]) -> Path:
@@ -171,6 +181,7 @@ CLAUDE = HookedAgent(
     # Names alone are compared whole; in a pattern "Edit" would stand for other tools as well.
     guarded="Bash|Edit|MultiEdit|Write|NotebookEdit",
     hook=_claude_hook,
+    stopping="Stop",
     copies_settings=True,
 )
 
@@ -184,6 +195,7 @@ GEMINI = HookedAgent(
     guarding="BeforeTool",
     guarded=f"^({'|'.join(guard.GEMINI_TOOLS)})$",  # an expression
     hook=_gemini_hook,
+    stopping="AfterAgent",
     notes=(
         "Gemini CLI runs these hooks only when it is started in this folder, and only if you trust the folder.",
     ),
@@ -200,6 +212,7 @@ CODEX = HookedAgent(
     guarding="PreToolUse",
     guarded="^(Bash|apply_patch)$",
     hook=_codex_hook,
+    stopping="Stop",
     notes=(
         "Codex runs these hooks only after a person has trusted them: start `codex` here and review them with /hooks.",
     ),

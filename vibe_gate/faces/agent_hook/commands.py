@@ -23,6 +23,7 @@ HIDDEN = "{0} hides the agent from the gate; leave the variable as it is"
 HOOK_FILES = (
     "{0} belongs to git's hooks, which run the gate; leave it, and ask the user if it should change"
 )
+NO_STOP = "`vibe-gate install --no-stop` lets turns end unreviewed; ask the user to do that"
 UNINSTALL = "`{0} uninstall` takes the gate away; ask the user to do that"
 
 AGENT_VARIABLES = frozenset(
@@ -187,6 +188,8 @@ def _refused(words: list[str], cwd: str, elsewhere: Elsewhere, with_git: bool) -
         *rest[1:],
     ]:
         return "" if "--help" in rest else UNINSTALL.format(program)
+    if program == "vibe-gate" and rest[:1] == ["install"] and "--no-stop" in rest:
+        return NO_STOP
     return _writes(words, program, rest, cwd, elsewhere)
 
 

@@ -104,7 +104,7 @@ def _parsed(text: str) -> dict:  # type: ignore[type-arg]
 
 def _hooks(document: dict) -> list[str]:  # type: ignore[type-arg]
     """Our hooks, each with its event and matcher, as text to compare."""
-    from vibe_gate.faces.agent_hook.spool import runs, words_of
+    from vibe_gate.faces.agent_hook.spool import SCRIPT_NAMES, runs, words_of
 
     found = []
     events = document.get("hooks")
@@ -112,6 +112,6 @@ def _hooks(document: dict) -> list[str]:  # type: ignore[type-arg]
         for group in groups if isinstance(groups, list) else ():
             for hook in group.get("hooks", ()) if isinstance(group, dict) else ():
                 words = words_of(hook) if isinstance(hook, dict) else []
-                if runs(words, "guard") or runs(words, "capture"):
+                if any(runs(words, script) for script in SCRIPT_NAMES):
                     found.append(json.dumps([event, group.get("matcher"), hook], sort_keys=True))
     return found

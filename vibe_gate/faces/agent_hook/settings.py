@@ -120,6 +120,12 @@ def hooks_of(text: str, name: str) -> dict[str, list[Any]]:
     return {event: groups for event, groups in ours.items() if groups}
 
 
+def has_script(hooks: Groups, script: str) -> bool:
+    """Whether our hooks start this script."""
+    every = [hook for groups in hooks.values() for group in groups for hook in _hooks(group)]
+    return any(spool.runs(spool.words_of(hook), script) for hook in every)
+
+
 def missing_scripts(hooks: Groups) -> bool:
     """Whether our hooks name a script that is not there any more: vibe-gate was moved."""
     every = (
@@ -194,7 +200,7 @@ def _is_ours(hook: object) -> bool:
     if not isinstance(hook, dict):
         return False
     words = spool.words_of(hook)
-    return spool.runs(words, "capture") or spool.runs(words, "guard")
+    return any(spool.runs(words, script) for script in spool.SCRIPT_NAMES)
 
 
 def _no_links(path: Path, below: Path) -> None:

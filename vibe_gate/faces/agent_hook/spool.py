@@ -42,7 +42,77 @@ PROJECT_SETTINGS = {
 SCRIPTS = "vibe_gate/faces/agent_hook/"
 """Where the scripts are, wherever vibe-gate is installed."""
 
+SCRIPT_NAMES = ("capture", "guard", "stop")
+"""The scripts that `install` puts into settings."""
+
 MAX_SETTINGS_BYTES = 1 << 20
+
+CALLS = b"/calls.ndjson"
+"""In a session's folder: a line for each prompt, and for each call that may have written files."""
+
+PROMPTS = ("UserPromptSubmit", "BeforeAgent")
+ENDED_CALLS = ("PostToolUse", "PostToolUseFailure", "AfterTool")
+
+READING_TOOLS = frozenset(
+    {
+        "Read",
+        "Grep",
+        "Glob",
+        "LS",
+        "WebFetch",
+        "WebSearch",
+        "TodoWrite",
+        "TaskCreate",
+        "TaskUpdate",
+        "TaskList",
+        "TaskGet",
+        "TaskOutput",
+        "TaskStop",
+        "BashOutput",
+        "KillShell",
+        "Agent",  # calls of subagents have events of their own
+        "Task",
+        "Skill",
+        "ToolSearch",
+        "AskUserQuestion",
+        "EnterPlanMode",
+        "ExitPlanMode",
+        "read_file",
+        "read_many_files",
+        "list_directory",
+        "glob",
+        "grep_search",
+        "search_file_content",
+        "web_fetch",
+        "google_web_search",
+        "write_todos",
+        "update_plan",
+        "view_image",
+    }
+)
+"""Tools that write no file of a working tree. Of all others the stop hook supposes that they do."""
+
+READING_COMMANDS = frozenset(
+    [
+        *("basename", "cat", "cd", "cut", "df", "dirname", "du", "echo", "grep", "head", "ls"),
+        *("nl", "pwd", "realpath", "rg", "stat", "tail", "wc", "which"),
+    ]
+)
+READING_GIT = frozenset(["status", "diff", "log", "show", "blame", "ls-files", "rev-parse", "grep"])
+"""Commands that write no file, however they are called, but for the options below."""
+
+WRITING_OPTIONS = ("-o", "--output", "--pre", "-O", "--open-files-in-pager", "--ext-diff")
+
+SHELL_SIGNS = frozenset("><$`(){}&;\\\n")
+"""A line with one of them is not looked into: it may do anything."""
+
+COMMAND_TOOLS = ("Bash", "run_shell_command")
+
+PATHS = ("file_path", "notebook_path")
+"""How the input of a tool names the file that it writes."""
+
+PATCH_LINES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+"""How a line of a patch names a file."""
 
 
 def main(agent: str = "", *, user: bool = False) -> int:
@@ -104,12 +174,89 @@ def keep(spool: bytes, text: bytes, event: dict[str, object], agent: str = "") -
         session.encode(),
         b'{"ts":%d,%b"event":%b}\n' % (time.time_ns() // 1_000_000, worktree, line),
     )
+    if call := call_line(event):
+        append(spool, session.encode(), call, CALLS)
 
 
-def append(spool: bytes, session: bytes, line: bytes) -> None:
-    """Append one whole line, or nothing."""
+def call_line(event: dict[str, object]) -> bytes:
+    """What the stop hook has to know of the event, as a line; b"" if it is nothing.
+
+    The path of a file that the call wrote, or, of a command, when it ran; never what it said.
+    """
+    kind, tool = text_of(event, "hook_event_name"), text_of(event, "tool_name")
+    call: dict[str, object] = {"ts": time.time_ns() // 1_000_000}
+    if kind in ENDED_CALLS and tool not in READING_TOOLS:
+        asked = event.get("tool_input")
+        asked = asked if isinstance(asked, dict) else {}
+        if tool in COMMAND_TOOLS and only_reads(text_of(asked, "command")):
+            return b""
+        call |= {
+            "paths": written_paths(asked, text_of(event, "cwd")),
+            "ms": event.get("duration_ms"),
+        }
+        call["goes_on"] = asked.get("run_in_background") is True
+    elif kind in PROMPTS:
+        call["head"] = head_of(os.fsencode(text_of(event, "cwd") or "."))
+    else:
+        return b""
+    return json.dumps(call).encode() + b"\n"
+
+
+def head_of(folder: bytes) -> str:
+    """The commit at HEAD of the working tree around a folder, read without git; "" if that does not
+    say.
+    """
+    top = root_of(folder)
+    common = common_dir(top)
+    pointer = first_line(top + b"/.git").removeprefix(b"gitdir:").strip()
+    head = first_line(os.path.join(top, pointer or b".git") + b"/HEAD")  # noqa: PTH118
+    if common is not None and head.startswith(b"ref: "):
+        name = head[5:]
+        head = first_line(common + b"/" + name) or packed_ref(common, name)
+    return head.decode("ascii", "replace") if len(head) == 40 else ""
+
+
+def packed_ref(common: bytes, name: bytes) -> bytes:
+    """The commit of a ref that git keeps in its one file for many."""
+    for line in beginning(common + b"/packed-refs", MAX_SETTINGS_BYTES).split(b"\n"):
+        if line[41:] == name:
+            return line[:40]
+    return b""
+
+
+def only_reads(line: str) -> bool:
+    """Whether a command line obviously writes no file; most lines of which it is not known do
+    not, either.
+    """
+    commands = line.replace("2>&1", "").replace("&&", "|").replace("||", "|")
+    if SHELL_SIGNS & set(commands):
+        return False
+    return all(is_reading(words) for part in commands.split("|") if (words := part.split()))
+
+
+def is_reading(words: list[str]) -> bool:
+    """Whether a simple command writes no file."""
+    if any(word.startswith(WRITING_OPTIONS) for word in words):
+        return False
+    if words[0] == "git":
+        return len(words) > 1 and words[1] in READING_GIT
+    return words[0] in READING_COMMANDS
+
+
+def written_paths(asked: dict[str, object], cwd: str) -> list[str]:
+    """The files that a call with this input names as those that it writes, absolute."""
+    names = [name for key in PATHS if isinstance(name := asked.get(key), str)]
+    patch = asked.get("command")
+    if isinstance(patch, str) and "*** Begin Patch" in patch:
+        lines = [line for line in patch.split("\n") if line.startswith(PATCH_LINES)]
+        names += [line.partition(": ")[2].strip() for line in lines]
+    return [os.path.join(cwd, name) for name in names]  # noqa: PTH118
+
+
+def append(spool: bytes, session: bytes, line: bytes, file: bytes = b"/events.ndjson") -> None:
+    """Append one whole line to a file of the session's folder, or nothing."""
     folder = spool + b"/" + session
-    path = folder + b"/events.ndjson"
+    path = folder + file
     for _ in range(LOCK_TRIES):
         descriptor = open_spool(folder, path)
         try:
@@ -271,6 +418,38 @@ def starts(settings: bytes, event: str, script: str) -> bool:
         return any(is_there(words_of(hook), script) for group in whole for hook in group["hooks"])
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return False  # the agent takes no hook from these
+
+
+def hook_timeouts_s(project: bytes, event: str, agent: str) -> list[float]:
+    """The time-outs, in seconds, that settings have for our stop hook at the event."""
+    if agent == "codex":
+        project = root_of(project)
+    files = [project + name for name in PROJECT_SETTINGS[agent]]
+    if own := user_settings(agent):
+        files.append(own)
+    unit = 0.001 if agent == "gemini" else 1.0
+    timeouts = []
+    for file in files:
+        try:
+            groups = json.loads(beginning(file, MAX_SETTINGS_BYTES))["hooks"][event]
+            hooks = [hook for group in groups for hook in group["hooks"]]
+            ours = [hook for hook in hooks if runs(words_of(hook), "stop")]
+            timeouts += [float(hook["timeout"]) * unit for hook in ours if "timeout" in hook]
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            continue
+    return [timeout for timeout in timeouts if timeout > 0]
+
+
+def user_settings(agent: str) -> bytes:
+    """The settings that are the user's own; b"" if there is no home."""
+    home = os.environ.get("HOME", "")
+    if agent == "gemini":
+        path = (os.environ.get("GEMINI_CLI_HOME") or home) + "/.gemini/settings.json"
+    elif agent == "codex":
+        path = (os.environ.get("CODEX_HOME") or home + "/.codex") + "/hooks.json"
+    else:
+        path = (os.environ.get("CLAUDE_CONFIG_DIR") or home + "/.claude") + "/settings.json"
+    return os.fsencode(path)
 
 
 def words_of(hook: dict) -> list[str]:  # type: ignore[type-arg]

@@ -1,10 +1,10 @@
-"""`vibe-gate capture` and `guard`: what the hooks of coding agents call. Not for people."""
+"""`vibe-gate capture`, `guard` and `stop`: what the hooks of coding agents call. Not for people."""
 
 from __future__ import annotations
 
 import argparse
 
-from vibe_gate.faces.agent_hook import capture, guard
+from vibe_gate.faces.agent_hook import capture, guard, stop
 from vibe_gate.faces.cli.command import Command, argument
 
 # No choices: with exit code 2 for an agent that this version does not know, the agent could not go
@@ -31,4 +31,11 @@ GUARD = Command(
     (AGENT,),
     _parse,
     guard.main,
+)
+
+STOP = Command(
+    "For machines: Review what an agent's session wrote when its turn ends. Always exits 0.",
+    (AGENT,),
+    _parse,
+    stop.main,
 )

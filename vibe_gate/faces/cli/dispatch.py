@@ -24,7 +24,7 @@ from vibe_gate.faces.cli.command import Command, did_you_mean, parser
 from vibe_gate.faces.cli.help import COMMANDS
 from vibe_gate.faces.cli.output import bug, complain, drop_stdout, emit
 
-MACHINE_COMMANDS = ("hook", "capture", "guard", "action")
+MACHINE_COMMANDS = ("hook", "capture", "guard", "stop", "action")
 """Commands that git, Claude Code and the GitHub Action call."""
 
 PIPE_CLOSED = 141
@@ -161,6 +161,10 @@ def find_command(name: str) -> Command[Any]:
             from vibe_gate.faces.cli.agent_hook import GUARD
 
             return GUARD
+        case "stop":
+            from vibe_gate.faces.cli.agent_hook import STOP
+
+            return STOP
         case "completion":
             from vibe_gate.faces.cli.completion import completion
 

@@ -6,20 +6,29 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.errors import PASS, USAGE, GateError, UsageError
 from vibe_gate.faces.agent_hook.agents import AGENTS, Groups, HookedAgent
 from vibe_gate.faces.agent_hook.exclude import exclude, take_back
-from vibe_gate.faces.agent_hook.settings import add_hooks, drop_hooks, read_settings, write_settings
+from vibe_gate.faces.agent_hook.settings import (
+    add_hooks,
+    drop_hooks,
+    has_script,
+    hooks_of,
+    read_settings,
+    write_settings,
+)
 from vibe_gate.faces.cli.command import Command, argument, group, parse_nothing
-from vibe_gate.faces.cli.output import complain, emit, open_repository_here
+from vibe_gate.faces.cli.output import complain, emit, is_terminal, open_repository_here
 from vibe_gate.faces.git_hook import install as git_hooks
 from vibe_gate.faces.git_hook.frameworks import TRANSACTION, owner
 from vibe_gate.faces.git_hook.gate_start import forget_gate_start, record_gate_start
@@ -43,6 +52,22 @@ SHARED = argument(
 USER = argument(
     "--user", action="store_true", help="your own settings: for every repository with a gate"
 )
+STOP = argument(
+    "--stop",
+    action="store_true",
+    help="review at the end of each turn what the agent wrote; a fail goes back to it",
+)
+NO_STOP = argument(
+    "--no-stop", action="store_true", help="do not review at the end of a turn (people only)"
+)
+
+STOP_QUESTION = """\
+vibe-gate can review what {0} wrote whenever it ends its turn: by checks, offline,
+in half a second ([hooks.stop] in .vibe-gate/gate.toml says more). If they fail, {0}
+gets the findings and goes on, at most three times a prompt.
+Do that? [Y/n] """
+
+STOP_ADVICE = "The end of a turn is not reviewed: `vibe-gate install {0} --stop` adds that."
 
 
 Place = Literal["local", "shared", "user"]
@@ -57,15 +82,64 @@ def _parse_place(args: argparse.Namespace) -> Place:
     return "user" if args.user else "local"
 
 
-def _install_agent(agent: HookedAgent, place: Place) -> int:
+class AgentInstallation(Struct, frozen=True):
+    """The arguments of `vibe-gate install AGENT`."""
+
+    place: Place
+    stop_gate: bool | None
+    """Whether turns are reviewed when they end; None: as it is, or as the person answers."""
+
+
+def _parse_installation(args: argparse.Namespace) -> AgentInstallation:
+    if args.stop and args.no_stop:
+        raise UsageError("--stop and --no-stop contradict each other; give one of them.")
+    stop_gate = True if args.stop else None
+    return AgentInstallation(_parse_place(args), False if args.no_stop else stop_gate)
+
+
+def _wants_stop_gate(agent: HookedAgent, wish: bool | None, path: Path, below: Path) -> bool:
+    """Whether the end of a turn is to be reviewed: as the command says, as it is in the settings, or
+    as the person at the terminal answers. UsageError for an agent that takes it away.
+    """
+    hooks = hooks_of(read_settings(path, below) or "{}", paths.quote(str(path)))
+    has_stop_gate = has_script(hooks, "stop")
+    if wish is False and has_stop_gate:
+        _refuse_agents()
+    if wish is not None:
+        return wish
+    if hooks or not _can_ask():
+        return has_stop_gate
+    emit(STOP_QUESTION.format(agent.title))
+    return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+
+
+def _can_ask() -> bool:
+    """Whether a person is at the terminal."""
+    is_agent = any(os.environ.get(name) for name in AGENT_COMMANDS)
+    return not is_agent and sys.stdin is not None and sys.stdin.isatty() and is_terminal()
+
+
+STOP_EXAMPLES = """\
+at the end of a turn (--stop):
+  A fail in a file that the session wrote goes back to the agent: the findings,
+  and how to repair them. With unchanged files, or after three rounds, it may
+  stop. Findings elsewhere, and reviews that could not be made, are told to you.
+  .vibe-gate/gate.toml, [hooks.stop]:  review = "never" | "checks" | "judge",
+  max_rounds = 3, deadline_s = 120
+"""
+
+
+def _install_agent(agent: HookedAgent, installation: AgentInstallation) -> int:
     """Merge our hooks into the settings, and add git's hook that refuses an agent's bypass.
 
     Twice is once.
     """
     restart = f"Restart running sessions of {agent.title} to load it."
+    place = installation.place
     if place == "user":
         path = agent.user_settings(os.environ)
-        if _add(path, path.parent, agent.hooks(user=True)):
+        stop_gate = _wants_stop_gate(agent, installation.stop_gate, path, path.parent)
+        if _add(path, path.parent, agent.hooks(user=True, stop_gate=stop_gate)):
             complain(
                 "Its hooks work in repositories that use vibe-gate (.vibe-gate/, its git hooks or its records)."
             )
@@ -76,12 +150,15 @@ def _install_agent(agent: HookedAgent, place: Place) -> int:
                 "Run `vibe-gate install git` in each repository: git then refuses commits past its hooks."
             )
             complain(restart)
+        if not stop_gate:
+            complain(STOP_ADVICE.format(f"{agent.name} --user"))
         return PASS
     with open_repository_here() as repository:
         is_shared = place == "shared"
         _require_own_file(agent, repository, is_shared=is_shared)
         path = _settings(repository, agent, is_shared=is_shared)
-        if _add(path, repository.root, agent.hooks(shared=is_shared)):
+        stop_gate = _wants_stop_gate(agent, installation.stop_gate, path, repository.root)
+        if _add(path, repository.root, agent.hooks(shared=is_shared, stop_gate=stop_gate)):
             if is_shared:
                 complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
                 complain(
@@ -89,6 +166,9 @@ def _install_agent(agent: HookedAgent, place: Place) -> int:
                 )
             for note in (*agent.notes, restart):
                 complain(note)
+        if not stop_gate:
+            option = " --shared" if is_shared else ""
+            complain(STOP_ADVICE.format(agent.name + option))
         if not is_shared:
             for note in _worktree_notes(agent):
                 complain(note)
@@ -151,11 +231,12 @@ def _add(path: Path, below: Path, hooks: Groups) -> bool:
     shown = paths.quote(str(path))
     before = read_settings(path, below)
     after = add_hooks(before, hooks, shown)
+    scripts = "capture, guard and stop" if has_script(hooks, "stop") else "capture and guard"
     if after == before:
-        emit(f"unchanged  {shown} (capture and guard are there already)\n")
+        emit(f"unchanged  {shown} ({scripts} are there already)\n")
         return False
     write_settings(path, below, after)
-    emit(f"{'wrote' if before is None else 'merged'}  capture and guard into {shown}\n")
+    emit(f"{'wrote' if before is None else 'merged'}  {scripts} into {shown}\n")
     return True
 
 
@@ -252,14 +333,25 @@ def _uninstall(arguments: None) -> int:
     return PASS
 
 
-def _agent_commands(
-    run: Callable[[HookedAgent, Place], int],
-) -> dict[str, Command[Any]]:
+def _install_commands() -> dict[str, Command[Any]]:
+    """A subcommand for each agent."""
+    commands: dict[str, Command[Any]] = {}
+    for name, agent in AGENTS.items():
+        options = (SHARED, USER, STOP, NO_STOP)
+        run = partial(_install_agent, agent)
+        commands[name] = Command(
+            CAPTURED.format(agent.title), options, _parse_installation, run, examples=STOP_EXAMPLES
+        )
+    return commands
+
+
+def _uninstall_commands() -> dict[str, Command[Any]]:
     """A subcommand for each agent."""
     commands: dict[str, Command[Any]] = {}
     for name, agent in AGENTS.items():
         summary = CAPTURED.format(agent.title)
-        commands[name] = Command(summary, (SHARED, USER), _parse_place, partial(run, agent))
+        run = partial(_uninstall_agent, agent)
+        commands[name] = Command(summary, (SHARED, USER), _parse_place, run)
     return commands
 
 
@@ -270,6 +362,7 @@ examples:
   vibe-gate install git               hooks for commit, merge and push
   vibe-gate install git --trace       and records of who wrote which lines
   vibe-gate install claude            for you, in .claude/settings.local.json
+  vibe-gate install claude --stop     and review what it wrote when its turn ends
   vibe-gate install claude --shared   for everyone, in .claude/settings.json
   vibe-gate install claude --user     in your own settings, for every repository
   vibe-gate install gemini            for you, in .gemini/settings.json
@@ -277,7 +370,7 @@ examples:
 """,
     {
         "git": Command(GIT, (TRACED,), _parse_trace, _install),
-        **_agent_commands(_install_agent),
+        **_install_commands(),
     },
 )
 
@@ -290,6 +383,6 @@ examples:
 """,
     {
         "git": Command(GIT, (), parse_nothing, _uninstall),
-        **_agent_commands(_uninstall_agent),
+        **_uninstall_commands(),
     },
 )

@@ -231,7 +231,7 @@ def _judged(summary: Summary) -> bool:
 
 def _record_of(hook: Hook, done: Review, what: Effect) -> Record:
     summary = done.summary
-    later = done.gate.file.hooks.get("commit-msg") if done.gate else None
+    later = done.gate.file.hooks.commit_msg if done.gate else None
     kind: RecordKind = "reviewed" if summary.outcome in ("pass", "fail") else "not-reviewed"
     judged = _judged(summary)
     return Record(

@@ -1,0 +1,121 @@
+"""A coding agent as its hooks see it: what it writes, and the end of its turn, each a real process of
+the installed script.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from command import vibe_gate
+from program import repository
+
+from vibe_gate.faces.agent_hook import stop
+
+SECRET = 'TOKEN = "ghp_' + 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"\n'
+"""A line that the built-in gate fails."""
+
+CLEAN = 'import os\n\nTOKEN = os.environ["TOKEN"]\n'
+
+SCRIPTS = Path(stop.__file__).parent
+
+
+@dataclass(frozen=True)
+class StopAnswer:
+    """What the stop hook said."""
+
+    document: dict[str, Any]
+
+    @property
+    def holds(self) -> bool:
+        return self.document.get("decision") in ("block", "deny")
+
+    @property
+    def reason(self) -> str:
+        return str(self.document.get("reason", ""))
+
+    @property
+    def message(self) -> str:
+        return str(self.document.get("systemMessage", ""))
+
+
+@dataclass
+class HookedAgentSession:
+    """A session of an agent in a working tree."""
+
+    root: Path
+    environ: dict[str, str]
+    session: str = "0f3c9a1e-aaaa"
+    agent: str = ""
+    arguments: tuple[str, ...] = ()
+    event: dict[str, Any] = field(default_factory=dict)
+    """What every event has besides."""
+
+    def hook(self, script: str, event: dict[str, Any]) -> str:
+        """Run one of our scripts with an event, as the settings start it; its output."""
+        about = {"session_id": self.session, "cwd": str(self.root), **self.event, **event}
+        done = subprocess.run(
+            self.command(script),
+            input=json.dumps(about).encode(),
+            cwd=self.root,
+            env=self.environ,
+            capture_output=True,
+            timeout=90,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout.decode()
+
+    def command(self, script: str) -> list[str]:
+        words = [str(SCRIPTS / f"{script}.py"), *([self.agent] if self.agent else [])]
+        return [sys.executable, "-I", "-S", *words, *self.arguments]
+
+    def prompt(self) -> None:
+        kind = "BeforeAgent" if self.agent == "gemini" else "UserPromptSubmit"
+        self.hook("capture", {"hook_event_name": kind, "prompt": "go"})
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file with the agent's tool."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        asked: dict[str, Any] = {"file_path": str(path), "content": text}
+        tool, response, kind = "Write", {"type": "create", "content": text}, "PostToolUse"
+        if self.agent == "gemini":
+            tool, kind = "write_file", "AfterTool"
+        if self.agent == "codex":
+            tool = "apply_patch"
+            asked = {"command": f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"}
+        about = {"tool_name": tool, "tool_input": asked, "tool_response": response}
+        self.hook("capture", {"hook_event_name": kind, **about, "duration_ms": 3})
+
+    def run(self, line: str, **asked: Any) -> None:
+        """Run a command with the agent's shell."""
+        began_at = time.time()
+        subprocess.run(line, shell=True, cwd=self.root, env=self.environ, check=True)
+        duration_ms = (time.time() - began_at) * 1000
+        about = {"tool_name": "Bash", "tool_input": {"command": line, **asked}}
+        about |= {"tool_response": {}, "duration_ms": duration_ms}
+        self.hook("capture", {"hook_event_name": "PostToolUse", **about})
+
+    def stop(self, *, again: bool = False, **event: Any) -> StopAnswer:
+        """End the turn; `again`: after a hook held it."""
+        kind = "AfterAgent" if self.agent == "gemini" else "Stop"
+        about = {"hook_event_name": kind, "stop_hook_active": again}
+        if self.agent == "":
+            about |= {"permission_mode": "default", "background_tasks": []}
+        return StopAnswer(json.loads(self.hook("stop", {**about, **event}) or "{}"))
+
+
+def started(root: Path, environ: dict[str, str], agent: str = "claude") -> HookedAgentSession:
+    """A session in a new repository with `install AGENT --stop` done, after its first prompt."""
+    repository(root)
+    done = vibe_gate("install", agent, "--stop", cwd=root, environ=environ)
+    assert done.code == 0, done.err
+    session = HookedAgentSession(root, environ, agent="" if agent == "claude" else agent)
+    session.prompt()
+    return session

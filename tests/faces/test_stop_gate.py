@@ -1,0 +1,328 @@
+"""The end of an agent's turn: who is held, by what, for how long, and what the person is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from program import git
+from stopping import CLEAN, SECRET, HookedAgentSession, started
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def session(tmp_path: Path, environ: dict[str, str]) -> HookedAgentSession:
+    """A session of Claude Code in a repository with the built-in gate."""
+    return started(tmp_path / "r", environ)
+
+
+def with_gate(session: HookedAgentSession, gate: str, **rubrics: str) -> None:
+    """Commit a gate of the repository's own."""
+    folder = session.root / ".vibe-gate"
+    (folder / "rubrics").mkdir(parents=True)
+    (folder / "gate.toml").write_text(gate)
+    for name, text in rubrics.items():
+        (folder / "rubrics" / f"{name}.toml").write_text(text)
+    git(session.root, "add", "-A")
+    git(session.root, "commit", "-q", "-m", "gate")
+
+
+SAFE = 'schema = 1\nid = "safe"\n[[criterion]]\nid = "no-secrets"\nkind = "check"\ncheck = "no-secrets"\nmust = true\n'
+GATE = 'schema = 1\nrubrics = ["safe"]\n'
+SLOW = 'schema = 1\nid = "safe"\n[[criterion]]\nid = "slow"\nkind = "check"\ncommand = ["sleep", "60"]\nmust = true\n'
+
+
+def test_a_fail_in_a_written_file_goes_back_to_the_agent_until_it_is_repaired(session):
+    session.write("b.py", SECRET)
+    answer = session.stop()
+    assert answer.holds
+    assert "round 1 of 3" in answer.reason
+    assert "b.py:1: failure: GitHub token" in answer.reason
+    assert "[no-secrets]" in answer.reason
+    assert "--no-stop" in answer.reason
+    assert answer.message == "vibe-gate: 1 finding given back to the agent (round 1 of 3)"
+    session.write("b.py", CLEAN)
+    assert session.stop(again=True).document == {}
+
+
+def test_with_unchanged_files_the_agent_stops_and_the_person_is_told_what_fails(session):
+    session.write("b.py", SECRET)
+    assert session.stop().holds
+    answer = session.stop(again=True)
+    assert not answer.holds
+    assert "b.py:1: failure: GitHub token" in answer.message
+    assert "without changing anything more" in answer.message
+    assert session.stop(again=True).document == {}
+    session.prompt()
+    assert session.stop().document == {}
+
+
+@pytest.mark.timeout(400)
+def test_an_agent_that_repairs_nothing_in_forty_stops_is_held_three_times(session):
+    answers = []
+    for number in range(40):
+        session.write("b.py", SECRET * (number + 1))
+        answers.append(session.stop(again=number > 0))
+    assert [answer.holds for answer in answers] == [True] * 3 + [False] * 37
+    assert all("after 3 rounds" in answer.message for answer in answers[3:])
+    session.prompt()
+    session.write("b.py", SECRET * 50)
+    assert session.stop().holds
+
+
+def test_findings_in_files_of_others_are_told_to_the_person_once_and_hold_nobody(session):
+    (session.root / "theirs.py").write_text(SECRET)
+    time.sleep(0.01)
+    session.write("b.py", CLEAN)
+    answer = session.stop()
+    assert not answer.holds
+    assert "did not write" in answer.message
+    assert "theirs.py:1: failure" in answer.message
+    session.write("b.py", CLEAN + "\n")
+    assert session.stop().document == {}
+
+
+def test_what_a_command_writes_is_the_sessions_and_a_command_that_reads_is_no_edit(session):
+    old = session.root / "old.py"
+    old.write_text(SECRET)
+    os.utime(old, (1, 1))
+    time.sleep(2.1)
+    session.run(f"printf '%s' '{SECRET}' > made.py")
+    answer = session.stop()
+    assert answer.holds
+    assert "made.py:1" in answer.reason
+    assert "old.py" not in answer.reason
+    (session.root / "made.py").unlink()
+    session.prompt()
+    session.run("ls | head -3 && git status")
+    assert session.stop().document == {}
+
+
+def test_a_second_session_in_the_same_tree_is_not_held_by_the_first_ones_files(session, environ):
+    other = HookedAgentSession(session.root, environ, session="other")
+    session.write("b.py", SECRET)
+    other.write("c.py", CLEAN)
+    answer = other.stop()
+    assert not answer.holds
+    assert "b.py:1" in answer.message
+    assert session.stop().holds
+
+
+def test_a_person_who_repairs_the_file_meanwhile_ends_the_round(session):
+    session.write("b.py", SECRET)
+    assert session.stop().holds
+    (session.root / "b.py").write_text(CLEAN)
+    assert session.stop(again=True).document == {}
+
+
+def test_a_gate_that_changes_in_this_turn_does_not_decide_about_it(session):
+    with_gate(session, GATE, safe=SAFE)
+    session.prompt()
+    session.run("printf 'schema = 1\\n[hooks.stop]\\nreview = \"never\"\\n' > .vibe-gate/gate.toml")
+    session.write("b.py", SECRET)
+    answer = session.stop()
+    assert answer.holds
+    assert "b.py:1: failure" in answer.reason
+
+
+def test_the_first_gate_that_comes_with_the_turn_does_not_switch_its_review_off(session):
+    session.write(".vibe-gate/gate.toml", f'{GATE}[hooks.stop]\nreview = "never"\n')
+    session.write(".vibe-gate/rubrics/safe.toml", SAFE)
+    session.write("b.py", SECRET)
+    assert session.stop().holds
+
+
+def test_the_gate_says_whether_turns_are_reviewed_and_how_often_they_are_given_back(session):
+    with_gate(session, f"{GATE}[hooks.stop]\nmax_rounds = 1\n", safe=SAFE)
+    session.write("b.py", SECRET)
+    assert "round 1 of 1" in session.stop().reason
+    session.write("b.py", SECRET * 2)
+    assert not session.stop(again=True).holds
+    (session.root / ".vibe-gate/gate.toml").write_text(f'{GATE}[hooks.stop]\nreview = "never"\n')
+    git(session.root, "add", ".vibe-gate")
+    git(session.root, "commit", "-q", "-m", "never", "--no-verify")
+    session.prompt()
+    session.write("b.py", SECRET * 3)
+    assert session.stop().document == {}
+
+
+def test_a_gate_that_does_not_parse_holds_nobody(session):
+    session.write(".vibe-gate/gate.toml", "schema = 1\nrubrisc = []\n")
+    session.write("b.py", SECRET)
+    answer = session.stop()
+    assert not answer.holds
+    assert "turn not reviewed: .vibe-gate/gate.toml:2" in answer.message
+
+
+def test_a_judge_without_a_key_holds_nobody_and_the_person_is_told(session):
+    judged = 'schema = 1\nid = "safe"\n[[criterion]]\nid = "clear"\nkind = "judge"\nmust = true\nquestion = "Is it clear?"\n'
+    with_gate(session, f'{GATE}[hooks.stop]\nreview = "judge"\n', safe=judged)
+    session.write("b.py", CLEAN)
+    answer = session.stop()
+    assert not answer.holds
+    assert answer.message == "vibe-gate: turn not reviewed: not asked: no API key"
+
+
+def test_a_rubric_of_questions_alone_is_silent_where_only_checks_run(session):
+    judged = 'schema = 1\nid = "safe"\n[[criterion]]\nid = "clear"\nkind = "judge"\nmust = true\nquestion = "Is it clear?"\n'
+    with_gate(session, GATE, safe=judged)
+    session.write("b.py", CLEAN)
+    assert session.stop().document == {}
+
+
+def test_a_review_ends_before_a_shorter_time_out_in_the_settings_does(session):
+    with_gate(session, GATE, safe=SLOW)
+    settings = session.root / ".claude" / "settings.local.json"
+    document = json.loads(settings.read_text())
+    document["hooks"]["Stop"][1]["hooks"][0]["timeout"] = 6
+    settings.write_text(json.dumps(document))
+    session.write("b.py", CLEAN)
+    began_at = time.monotonic()
+    answer = session.stop()
+    assert time.monotonic() - began_at < 6
+    assert not answer.holds
+    assert "turn not reviewed" in answer.message
+
+
+def test_in_plan_mode_nothing_is_reviewed_and_the_turn_after_it_is(session):
+    session.write("b.py", SECRET)
+    assert session.stop(permission_mode="plan").document == {}
+    assert session.stop().holds
+
+
+def test_in_the_middle_of_a_merge_nothing_is_reviewed_and_the_turn_after_it_is(session):
+    git(session.root, "checkout", "-q", "-b", "other")
+    (session.root / "a.txt").write_text("theirs\n")
+    git(session.root, "commit", "-q", "-am", "theirs")
+    git(session.root, "checkout", "-q", "-")
+    (session.root / "a.txt").write_text("ours\n")
+    git(session.root, "commit", "-q", "-am", "ours")
+    subprocess.run(["git", "merge", "other"], cwd=session.root, capture_output=True)
+    session.write("b.py", SECRET)
+    answer = session.stop()
+    assert answer.message == (
+        "vibe-gate: turn not reviewed: a merge is under way; the turn that ends after it is reviewed"
+    )
+    assert session.stop().document == {}
+    git(session.root, "merge", "--abort")
+    assert session.stop().holds
+
+
+def test_a_commit_past_the_hooks_does_not_take_its_fail_out_of_the_turn(session):
+    session.write("b.py", SECRET)
+    git(session.root, "add", "-A")
+    moment = {"GIT_COMMITTER_DATE": f"{time.time():.0f} +0000"}
+    git(session.root, "commit", "-q", "-m", "sneaky", "--no-verify", **moment)
+    assert "b.py:1: failure" in session.stop().reason
+
+
+def test_in_a_linked_worktree_that_tree_is_reviewed(session, tmp_path, environ):
+    linked = tmp_path / "linked"
+    git(session.root, "worktree", "add", "-q", str(linked))
+    other = HookedAgentSession(linked, environ, session="linked")
+    other.write("b.py", SECRET)
+    assert "b.py:1: failure" in other.stop().reason
+    assert session.stop().document == {}
+
+
+def test_stdin_that_never_ends_holds_no_turn_up(session):
+    session.write("b.py", SECRET)
+    event = {"session_id": session.session, "cwd": str(session.root), "hook_event_name": "Stop"}
+    process = subprocess.Popen(
+        session.command("stop"),
+        cwd=session.root,
+        env=session.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(event).encode())
+    process.stdin.flush()
+    answer = json.loads(process.stdout.read())
+    assert answer["decision"] == "block"
+    process.stdin.close()
+    assert process.wait() == 0
+
+
+def test_stdin_without_an_event_is_given_up(session):
+    process = subprocess.Popen(
+        session.command("stop"),
+        cwd=session.root,
+        env=session.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert "no event came on stdin" in json.loads(process.stdout.read())["systemMessage"]
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_hook_leaves_no_process_and_the_next_stop_reviews(session, number, tmp_path):
+    with_gate(session, GATE, safe=SLOW.replace("60", f"61.{number:d}"))
+    session.write("b.py", CLEAN)
+    event = {"session_id": session.session, "cwd": str(session.root), "hook_event_name": "Stop"}
+    process = subprocess.Popen(
+        session.command("stop"),
+        cwd=session.root,
+        env=session.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(event).encode())
+    process.stdin.close()
+    wait_for(lambda: sleepers(number) > 0)
+    process.send_signal(number)
+    process.wait()
+    wait_for(lambda: sleepers(number) == 0)
+    assert not list((session.root / ".git/vibe-gate/captures").glob("*/stop.json"))
+
+
+def sleepers(number: int) -> int:
+    """Processes of the slow check."""
+    count = 0
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            count += place.read_bytes().endswith(b"sleep\x0061.%d\x00" % number)
+        except OSError:
+            continue
+    return count
+
+
+def wait_for(is_so) -> None:
+    ends = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("agent", "decision"), [("codex", "block"), ("gemini", "deny")])
+def test_codex_and_gemini_are_held_in_their_own_form(tmp_path, environ, agent, decision):
+    session = started(tmp_path / "r", environ, agent)
+    session.write("b.py", SECRET)
+    answer = session.stop()
+    assert answer.document["decision"] == decision
+    assert "b.py:1: failure" in answer.reason
+    session.write("b.py", CLEAN)
+    assert session.stop(again=True).document == {}
+
+
+def test_what_the_agent_is_given_is_bounded_escaped_and_redacted(session):
+    for number in range(60):
+        session.write(f"dir/\x1b[31mx{number}.py", SECRET)
+    reason = session.stop().reason
+    assert len(reason.encode()) <= 4096
+    assert "\x1b" not in reason
+    assert "a1B2c3D4" not in reason
+    assert "more findings" in reason
+    assert "--no-stop" in reason

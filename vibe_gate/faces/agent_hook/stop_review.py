@@ -1,0 +1,327 @@
+"""Review the working tree at the end of an agent's turn, and decide whether the agent goes on.
+
+An agent goes on for one reason alone: a fail, in a file that its session wrote, that it has not seen
+yet. Whatever else happens, it may stop, and the person is told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from vibe_gate.context.deadline import GRACE_S, Deadline
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.listeners import unheard
+from vibe_gate.context.mode import StopMode
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import RunContext
+from vibe_gate.domain import paths
+from vibe_gate.domain.cause import StopAsksNoJudge
+from vibe_gate.domain.change import Change, Selection
+from vibe_gate.domain.gate import Gate, StopRule
+from vibe_gate.domain.model_wire import read_wire
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import Finding
+from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError
+from vibe_gate.faces import progress
+from vibe_gate.faces.agent_hook import spool, stop_state, stop_words
+from vibe_gate.faces.agent_hook.session_writes import SessionWrites, writes_by_calls
+from vibe_gate.gate.trusted import gate_for
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.receipts.let_through import let_through
+from vibe_gate.report import next_step, queries, sentences
+from vibe_gate.run.review import StoredChange, review_in
+from vibe_gate.store.clone_state import open_state
+
+
+class StopMemory(Struct, frozen=True):
+    """What is kept of a session between two turns (`stop.json`)."""
+
+    calls_bytes: int = 0
+    """Up to where the session's calls were taken into account."""
+    prompt: str = ""
+    """The agent's id of the prompt; "" if it gives none."""
+    rounds: int = 0
+    """How often this prompt's turn was given back to the agent."""
+    holds: bool = False
+    """Whether the last answer gave it back."""
+    before: str = ""
+    after: str = ""
+    """The trees that were reviewed last."""
+    failing: tuple[str, ...] = ()
+    """What failed then, and the verdict as the last line."""
+    message: str = ""
+    """What the person was told last of other files, or of the gate."""
+
+
+class TurnAnswer(Struct, frozen=True):
+    """The answer to the agent."""
+
+    reason: str = ""
+    """Why it goes on; "": it may stop."""
+    message: str = ""
+    """What the person is told."""
+
+
+class EndedTurn(Struct, frozen=True):
+    """The end of one turn, as the hook was told."""
+
+    event: Mapping[str, Any]
+    folder: bytes
+    """Of the session, in the spool."""
+    limit_s: float
+    """Seconds until the hook must have answered."""
+    began_at: float
+    """On the clock `time.monotonic`."""
+    memory: StopMemory
+    calls_bytes: int
+    """Bytes of the session's calls when the turn ended."""
+    calls: Sequence[Mapping[str, object]]
+    """These calls, and the session's prompts."""
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that a review may still take by itself, with the grace that it may need."""
+        left_s = self.limit_s - (time.monotonic() - self.began_at)
+        return max(left_s - GRACE_S - 1.0, left_s / 2)
+
+    @property
+    def rounds(self) -> int:
+        """How often this prompt's turn was given back: none of a new prompt."""
+        prompt = spool.text_of(dict(self.event), "prompt_id")
+        is_same = bool(prompt) and prompt == self.memory.prompt
+        goes_on = self.event.get("stop_hook_active") is True
+        return self.memory.rounds if goes_on or is_same else 0
+
+
+def answer_turn(event: dict[str, object], agent: str, folder: bytes, limit_s: float) -> bytes:
+    """The answer at the end of a turn, in the agent's form; never raises a GateError."""
+    size = stop_state.calls_size(folder)
+    calls = stop_state.read_calls(folder, 0, size)
+    turn = EndedTurn(event, folder, limit_s, time.monotonic(), _memory_in(folder), size, calls)
+    try:
+        answer, memory = review_turn(turn)
+    except GateError as error:
+        answer, memory = _not_reviewed(turn, str(error))
+    except Exception as error:  # noqa: BLE001  a bug may not hold the agent
+        answer, memory = _not_reviewed(turn, f"a bug in vibe-gate: {type(error).__name__}: {error}")
+    with suppress(OSError):
+        stop_state.write_state(folder, msgspec.to_builtins(memory))
+    return _in_form(answer, agent)
+
+
+def review_turn(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
+    """Review what the session left. GateError: there is no verdict."""
+    with open_repository(_working_tree(turn.event), os.environ) as repository:
+        if operation := repository.operation_under_way():
+            return _wait_for_end_of(operation, turn)
+        with Deadline(turn.began_at, turn.limit_s).interrupting(grace_s=0):
+            selection = Selection("worktree", _commit_before(repository, turn))
+            change = repository.change(selection)
+            if (change.before, change.after) == (turn.memory.before, turn.memory.after):
+                return _unchanged(turn)
+            gate = gate_for(repository, change, base=None, definitions=None)
+        rule = _stop_rule(gate)
+        if not change.files or rule.review == "never":
+            return TurnAnswer(), _memory_of(turn, change)
+        summary = _summary(repository, change, gate, rule, turn)
+        if summary.exit_code == INTEGRITY:  # somebody wrote meanwhile: once more, as it is now
+            change = repository.change(selection)
+            summary = _summary(repository, change, gate, rule, turn)
+        writes = writes_by_calls(turn.calls, repository.root, time.time())
+    return _decide(summary, change, writes, rule, turn)
+
+
+def _commit_before(repository: Repository, turn: EndedTurn) -> str:
+    """The commit with which the working tree is compared: HEAD, as the next commit will be.
+
+    If the agent committed in this turn what no hook of git let through: HEAD as it was before.
+    """
+    prompts = [call for call in turn.calls if "head" in call]
+    if not prompts:
+        return "HEAD"
+    head, prompt_ms = str(prompts[-1]["head"]), prompts[-1].get("ts")
+    commit = repository.head()
+    if not commit or head == commit or not isinstance(prompt_ms, int):
+        return "HEAD"
+    try:
+        is_older = repository.is_ancestor(head, commit)
+    except GateError:  # it is not here any more
+        is_older = False
+    if not is_older:
+        return "HEAD"
+    new_commits = repository.unpushed(commit, "", [head]).commits
+    if any(new_commit.time < prompt_ms // 1000 for new_commit in new_commits):  # pulled, say
+        return "HEAD"
+    records = open_state(repository.common_dir).hook_records.all()
+    if all(let_through(records, new_commit.tree) for new_commit in new_commits):
+        return "HEAD"
+    return head
+
+
+def _summary(
+    repository: Repository, change: Change, gate: Gate, rule: StopRule, turn: EndedTurn
+) -> Summary:
+    request = ReviewRequest(
+        Selection(change.kind),
+        deadline_s=min(rule.deadline_s, turn.left_s),
+        wire=read_wire(os.environ),
+        mode=StopMode(),
+    )
+    stored = StoredChange(change, gate, _recall_nothing)
+    walk = review_in(repository, request, clock=_now, progress=unheard, stored=stored)
+    return progress.run(walk).summary
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _recall_nothing(facts: Facts, run: RunContext) -> None:
+    """The change was read in this process, and no earlier run answered it elsewhere."""
+
+
+def _decide(
+    summary: Summary, change: Change, writes: SessionWrites, rule: StopRule, turn: EndedTurn
+) -> tuple[TurnAnswer, StopMemory]:
+    """Whether the agent goes on, and what the person is told."""
+    memory = _memory_of(turn, change)
+    verdict = sentences.concise_lines(summary)[-1]
+    if summary.exit_code == INTEGRITY:
+        return _tell(turn, memory, stop_words.not_reviewed_text("files change all the time"))
+    fails = [finding for finding in summary.findings if finding.level == "failure"]
+    has_written = any(_wrote(writes, file.shown_path) for file in change.files)
+    own_fails = [fail for fail in fails if _wrote(writes, fail.path) or not fail.path]
+    other_fails = [fail for fail in fails if fail not in own_fails]
+    if not has_written:
+        own_fails, other_fails = [], fails
+    aside = ""
+    if other_fails:
+        aside = stop_words.other_files_text(_lines(other_fails, summary))
+    if summary.outcome != "fail" or not has_written or (fails and not own_fails):
+        return _tell(turn, memory, _joined(aside, _unheld(summary, verdict)))
+    lines = _lines(own_fails, summary)
+    answer, memory = _tell(turn, replace(memory, failing=(*lines, verdict)), aside)
+    if turn.rounds >= rule.max_rounds:
+        why = f"after {rule.max_rounds} rounds"
+        message = stop_words.still_fails_text(lines, verdict, why)
+        return TurnAnswer(message=_joined(message, answer.message)), memory
+    number = turn.rounds + 1
+    message = stop_words.handed_back_text(len(own_fails) or 1, number, rule.max_rounds)
+    reason = stop_words.block_text(lines, verdict, number, rule.max_rounds)
+    answer = TurnAnswer(reason, _joined(message, answer.message))
+    return answer, replace(memory, rounds=number, holds=True)
+
+
+def _joined(*messages: str) -> str:
+    return "\n".join(message for message in messages if message)
+
+
+def _unheld(summary: Summary, verdict: str) -> str:
+    """What the person is told of a review that does not concern the agent; "" if it is nothing."""
+    if summary.exit_code == PASS:
+        has_warnings = any(finding.level == "warning" for finding in summary.findings)
+        return f"vibe-gate: {verdict}" if has_warnings else ""
+    if summary.exit_code == POLICY_CHANGED:
+        return f"vibe-gate: {verdict}"
+    if summary.outcome == "fail":
+        return ""
+    undecided = [one for one in summary.criteria if one.outcome in ("abstain", "error")]
+    if all(isinstance(criterion.cause, StopAsksNoJudge) for criterion in undecided):
+        return ""
+    return stop_words.not_reviewed_text(next_step.why_undecided(summary) or verdict)
+
+
+def _tell(turn: EndedTurn, memory: StopMemory, message: str) -> tuple[TurnAnswer, StopMemory]:
+    """Let the agent stop; the person is not told the same twice in a row."""
+    if message and message == turn.memory.message:
+        return TurnAnswer(), replace(memory, message=message)
+    return TurnAnswer(message=message), replace(memory, message=message)
+
+
+def _unchanged(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
+    """Nothing changed since the last review: the agent may stop, whatever was found then."""
+    memory = replace(turn.memory, calls_bytes=turn.calls_bytes, holds=False)
+    if not turn.memory.holds:
+        return TurnAnswer(), memory
+    *lines, verdict = turn.memory.failing or ("FAIL",)
+    why = "without changing anything more"
+    return TurnAnswer(message=stop_words.still_fails_text(lines, verdict, why)), memory
+
+
+def _wait_for_end_of(operation: str, turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
+    """Nothing is reviewed in the middle of a merge or rebase; the first stop after it is."""
+    why = f"a {operation} is under way; the turn that ends after it is reviewed"
+    memory = replace(turn.memory, holds=False)
+    return _tell(turn, memory, stop_words.not_reviewed_text(why))
+
+
+def _not_reviewed(turn: EndedTurn, why: str) -> tuple[TurnAnswer, StopMemory]:
+    memory = replace(turn.memory, calls_bytes=turn.calls_bytes, holds=False, before="", after="")
+    lines = [line for line in why.splitlines() if line]
+    message = stop_words.fitted(stop_words.not_reviewed_text(lines[0] if lines else ""), [], [])
+    return TurnAnswer(message=message), memory
+
+
+def _memory_in(folder: bytes) -> StopMemory:
+    try:
+        return msgspec.convert(stop_state.read_state(folder), StopMemory)
+    except msgspec.ValidationError:
+        return StopMemory()
+
+
+def _memory_of(turn: EndedTurn, change: Change) -> StopMemory:
+    """What is remembered of a review of this change, if the agent may stop."""
+    return StopMemory(
+        calls_bytes=turn.calls_bytes,
+        prompt=spool.text_of(dict(turn.event), "prompt_id"),
+        rounds=turn.rounds,
+        before=change.before,
+        after=change.after,
+        message=turn.memory.message,
+    )
+
+
+def _stop_rule(gate: Gate) -> StopRule:
+    """The trusted gate's; a gate that comes with the change itself does not switch its review off."""
+    return StopRule() if gate.origin == "bootstrap" else gate.file.hooks.stop
+
+
+def _working_tree(event: Mapping[str, Any]) -> Path:
+    """The folder whose working tree is reviewed: where the agent is, if that is in the repository of
+    its session.
+    """
+    project = spool.project_of(os.environ)
+    folder = os.fsencode(str(event.get("cwd") or "."))
+    is_own = spool.common_dir(folder) == spool.common_dir(project)
+    return Path(os.fsdecode(folder if is_own else project))
+
+
+def _wrote(writes: SessionWrites, shown_path: str) -> bool:
+    return bool(shown_path) and writes.has(paths.unquote(shown_path))
+
+
+def _lines(findings: Sequence[Finding], summary: Summary) -> list[str]:
+    """The findings as `--concise` prints them, the worst first."""
+    return [sentences.concise_line(finding) for finding in queries.worst_first(findings, summary)]
+
+
+def _in_form(answer: TurnAnswer, agent: str) -> bytes:
+    """The answer as the agent's hook gives it; {} if there is nothing to say."""
+    document: dict[str, str] = {}
+    if answer.reason:
+        document["decision"] = "deny" if agent == "gemini" else "block"
+        document["reason"] = answer.reason
+    if answer.message:
+        document["systemMessage"] = answer.message
+    return json.dumps(document).encode()

@@ -1,0 +1,84 @@
+"""What the stop hook says: to the agent, which may act on it, and to the person. Pure.
+
+All of it is made of a redacted summary; each line is escaped, and the whole is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vibe_gate.domain.escape import counted, safe
+
+MAX_BYTES = 4096
+"""Of what the agent is given: findings are for reading, and every round costs their tokens."""
+
+MAX_LINE = 600
+"""Characters of one line."""
+
+DISPUTE = ""
+"""The line that says how a finding is disputed; "" as long as there is no such command."""
+
+MORE = "... and {0}: run `vibe-gate bundles show` for all of them."
+
+
+def block_text(lines: Sequence[str], verdict: str, round_number: int, max_rounds: int) -> str:
+    """What the agent is given: the findings, what to do about them, and the way out.
+
+    Args:
+        lines: The findings, as `--concise` prints them.
+        verdict: The verdict line.
+        round_number: Which round of this prompt it is, from 1.
+        max_rounds: After which round the agent may stop whatever was found.
+    """
+    round_words = f"round {round_number} of {max_rounds}"
+    head = f"vibe-gate: what this session wrote does not pass the gate ({round_words}):"
+    advice = [
+        verdict,
+        "Repair these in the working tree, then end your turn: the gate looks again. "
+        "`vibe-gate explain FINDING` shows the evidence of one (its id stands in the last brackets).",
+        DISPUTE,
+        "If you cannot repair one, or think it wrong, say so and end your turn: with unchanged files "
+        "you may stop, and the user decides.",
+        'The user can switch this off: [hooks.stop] review = "never" in .vibe-gate/gate.toml, or '
+        "`vibe-gate install AGENT --no-stop`.",
+    ]
+    return fitted(head, lines, [line for line in advice if line])
+
+
+def still_fails_text(lines: Sequence[str], verdict: str, why: str) -> str:
+    """What the person is told if the agent stops although its files fail; `why` it may."""
+    head = f"vibe-gate: the agent stopped ({why}), and what it wrote does not pass the gate:"
+    return fitted(head, lines, [verdict, "`vibe-gate review` shows it again."])
+
+
+def other_files_text(lines: Sequence[str]) -> str:
+    """What the person is told of findings in files that the session did not write."""
+    head = "vibe-gate: found in files that this session did not write (the agent was not held):"
+    return fitted(head, lines, [])
+
+
+def handed_back_text(count: int, round_number: int, max_rounds: int) -> str:
+    """What the person is told when the agent goes on."""
+    what = counted(count, "finding")
+    return f"vibe-gate: {what} given back to the agent (round {round_number} of {max_rounds})"
+
+
+def not_reviewed_text(why: str) -> str:
+    """What the person is told if there is no verdict."""
+    return _cut(f"vibe-gate: turn not reviewed: {safe(why)}")
+
+
+def fitted(head: str, lines: Sequence[str], tail: Sequence[str]) -> str:
+    """The text with as many of the lines as fit into `MAX_BYTES`, and how many do not."""
+    shown = [_cut(line) for line in lines]
+    for count in range(len(shown), -1, -1):
+        more = len(shown) - count
+        omitted = [MORE.format(counted(more, "more finding"))] if more else []
+        text = "\n".join([head, *shown[:count], *omitted, *(_cut(line) for line in tail)])
+        if len(text.encode("utf-8", "replace")) <= MAX_BYTES:
+            return text
+    return head
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
