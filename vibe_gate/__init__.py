@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from vibe_gate.run.execution import AgentExecution
     from vibe_gate.run.review import Review
     from vibe_gate.run.workflow_plan import workflow
+    from vibe_gate.store.bundle_listing import find_bundles
     from vibe_gate.store.changed_files import FileChange
     from vibe_gate.store.run_result import Attachment, RunResult, read_bundle
     from vibe_gate.store.store_cleaning import clean_bundles

@@ -105,7 +105,7 @@ class AgentWrites:
         return sorted(root_paths, key=len, reverse=True)
 
     def similar_chain(
-        self, lines: Sequence[str], state: captured.DigestedLines, numbers: Iterable[int]
+        self, lines: Sequence[str], state: DigestedLines, numbers: Iterable[int]
     ) -> Chain | None:
         """The writes of the file that has most of these lines, by another name; None if none has
         half of them.
@@ -134,9 +134,7 @@ class AgentWrites:
         for path in self._all_chains:
             if not self._possible_names(path).isdisjoint(self._names):
                 paths_of_file.add(path)
-        sessions = captured.writes_in(
-            self._roots, self._digests, lambda path: path not in paths_of_file
-        )
+        sessions = writes_in(self._roots, self._digests, lambda path: path not in paths_of_file)
         writes_by_path = _writes_by_path(sessions)
         return {
             path: writes for path, writes in writes_by_path.items() if self._possible_names(path)
@@ -165,7 +163,7 @@ def _possible_endings(path: str, top: str) -> Iterator[str]:
 
 
 def _writes_by_path(
-    sessions: Iterable[captured.CapturedWrites],
+    sessions: Iterable[CapturedWrites],
 ) -> dict[str, list[AgentWrite]]:
     """By path as agents gave it the writes there, oldest first."""
     writes_by_path: dict[str, list[AgentWrite]] = defaultdict(list)

@@ -29,7 +29,7 @@ from vibe_gate.run.line_writes import (
     find_writes_of_lines,
     has_unread_write,
 )
-from vibe_gate.store import captured, captures
+from vibe_gate.store import captures
 from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.stored_writes import DigestedLines, LineDigests
 

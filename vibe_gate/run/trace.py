@@ -70,7 +70,7 @@ class _SessionModels:
         before.
         """
         if origin.session not in self._models:
-            self._models[origin.session] = captured.models_of(self.roots, origin.session)
+            self._models[origin.session] = models_of(self.roots, origin.session)
         model = ""
         for captured_model in self._models[origin.session]:
             if iso(captured_model.at) <= origin.at:
