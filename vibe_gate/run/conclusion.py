@@ -32,7 +32,7 @@ from vibe_gate.run.stage_graph import StageGraph
 from vibe_gate.run.stage_result import StageResult
 from vibe_gate.run.stage_runner import Stages
 from vibe_gate.run.team_store import run_to_share, untold_notes
-from vibe_gate.store import captured
+from vibe_gate.store.applied_writes import AppliedWrite
 
 
 class WorkflowRun(Struct, frozen=True, kw_only=True):
@@ -285,7 +285,7 @@ def _not_judged_again(
     return stale_verdicts
 
 
-def collect_agent_writes(stages: Stages) -> Iterator[captured.AppliedWrite]:
+def collect_agent_writes(stages: Stages) -> Iterator[AppliedWrite]:
     """What each agent wrote into the run's own files."""
     repository = stages.trees.own.repository
     before = stages.trees.own.start
@@ -299,7 +299,7 @@ def collect_agent_writes(stages: Stages) -> Iterator[captured.AppliedWrite]:
             for file in change.files:
                 if file.after is None or not file.is_read:
                     continue
-                yield captured.AppliedWrite(
+                yield AppliedWrite(
                     result.agent,
                     result.session_id,
                     str(repository.root / file.path),

@@ -45,7 +45,7 @@ from vibe_gate.run.stage_runner import Stages
 from vibe_gate.run.team_store import share_answers
 from vibe_gate.run.workflow_plan import Plan, describe_error
 from vibe_gate.run.workflow_steps import Defaults, Workflow
-from vibe_gate.store import captured
+from vibe_gate.store.applied_writes import note_applied
 
 
 async def run_workflow(
@@ -101,7 +101,7 @@ async def run_workflow(
             )
             if workflow_run.applied:
                 writes = list(collect_agent_writes(stages))
-                captured.note_applied(run.state, writes, clock(), run.redactor.value)
+                note_applied(run.state, writes, clock(), run.redactor.value)
         repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
         return workflow_run
 
