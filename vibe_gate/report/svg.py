@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
 
 from msgspec import Struct
 
@@ -25,6 +24,9 @@ rows.
 
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 22
 """Room around the plot, for ticks."""
+
+BOTTOM_Y = HEIGHT - BOTTOM
+"""Where 0 stands."""
 
 MIDDLE = 0.41
 """Of a column, in shares of the way to the next one."""
@@ -58,36 +60,34 @@ STYLES = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
 
 
 class Series(Struct, frozen=True):
-    """What one colour stands for; `style` is a class of the style sheet: one of STYLES, or an
-    outcome.
-    """
+    """What one colour stands for."""
 
     name: str
     style: str
+    """A class of the style sheet: one of STYLES, or an outcome."""
 
 
 class Part(Struct, frozen=True):
-    """A figure of a bar. `shown` is it as text, with its unit; `link` leads to what it counts, ""
-    nowhere.
-    """
+    """A figure of a bar."""
 
     value: float
-    shown: str
+    text: str
+    """The value as text, with its unit."""
     link: str = ""
+    """To what it counts; "" nowhere."""
 
 
 class Bar(Struct, frozen=True):
-    """A bar of parts, one of each series, None where there is no figure; `shown` is what they come
-    to.
-
-    `title`: its name in full, if `name` is short.
-    """
+    """A bar of parts."""
 
     name: str
     parts: tuple[Part | None, ...]
-    shown: str = ""
+    """One of each series, None where there is no figure."""
+    text: str = ""
+    """What the parts come to, as text."""
     link: str = ""
     title: str = ""
+    """Its name in full, if `name` is short."""
 
 
 class Range(Struct, frozen=True):
@@ -95,7 +95,7 @@ class Range(Struct, frozen=True):
 
     name: str
     interval: Interval
-    shown: str
+    text: str
     link: str = ""
 
 
@@ -105,232 +105,251 @@ class Dot(Struct, frozen=True):
     name: str
     usd: float
     interval: Interval
-    shown: str
+    text: str
     link: str = ""
 
 
 class Span(Struct, frozen=True):
-    """Part of a lane, from `start` to `end` in seconds, in the colour of the series with that
-    index.
-    """
+    """Part of a lane."""
 
     start: float
+    """In seconds."""
     end: float
+    """In seconds."""
     series: int
-    shown: str
+    """The index of the series whose colour it has."""
+    text: str
 
 
 class Lane(Struct, frozen=True):
-    """What somebody did over time; `shown` is how long it took."""
+    """What somebody did over time."""
 
     name: str
     spans: tuple[Span, ...]
-    shown: str
+    text: str
+    """How long it took, as text."""
     link: str = ""
+
+
+class _Plot(Struct, frozen=True):
+    """Where columns and lines stand: as many steps to the right as there are bars, and upwards from
+    0 to `most`.
+    """
+
+    bars: int
+    most: float
+
+    @property
+    def step(self) -> float:
+        """From one column to the next."""
+        return (WIDTH - LEFT - RIGHT) / max(self.bars, 1)
+
+    def x(self, index: float) -> float:
+        """Of the column with that index."""
+        return LEFT + index * self.step
+
+    def y(self, value: float) -> float:
+        """Of the value."""
+        return BOTTOM_Y - self.height(value)
+
+    def height(self, value: float) -> float:
+        """As high is a column of the value."""
+        return value / self.most * (HEIGHT - TOP - BOTTOM)
 
 
 def draw_columns(
     bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]
 ) -> Html:
     """Columns side by side, each its parts one upon the other, the first at the bottom."""
-    most, drawn = _most(map(_total, bars)), [_grid(bars, tick)]
-    step = (WIDTH - LEFT - RIGHT) / max(len(bars), 1)
-    high = HEIGHT - TOP - BOTTOM
-    for at, bar in enumerate(bars):
-        x, width = LEFT + at * step, max(step * 2 * MIDDLE, 1)
-        ends = accumulate(map(_value, bar.parts), initial=0.0)
-        for start, part, one in zip(ends, bar.parts, series, strict=False):
+    plot = _Plot(len(bars), _axis_end(map(_total, bars)))
+    shapes = [_grid(bars, tick)]
+    width = max(plot.step * 2 * MIDDLE, 1)
+    for index, bar in enumerate(bars):
+        value_below = 0.0
+        for part, part_series in zip(bar.parts, series, strict=False):
             if part and part.value > 0:
-                length = max(part.value / most * high, 0.75)
-                box = _box(x, TOP + high - start / most * high - length, width, length, one.style)
-                drawn.append(_titled_part(box, bar, one, part))
-    return _svg(HEIGHT, drawn)
+                height = max(plot.height(part.value), 0.75)
+                top = plot.y(value_below) - height
+                box = _box(plot.x(index), top, width, height, part_series.style)
+                shapes.append(_titled_part(box, bar, part_series, part))
+            value_below += _value(part)
+    return _svg(HEIGHT, shapes)
 
 
 def draw_lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]) -> Html:
     """A line for each series through the middles of the columns; one without parts is a gap that
     the lines cross.
     """
-    most, drawn = (
-        _most(_value(part) for bar in bars for part in bar.parts),
-        [_grid(bars, tick, stacked=False)],
-    )
-    step, high = (WIDTH - LEFT - RIGHT) / max(len(bars), 1), HEIGHT - TOP - BOTTOM
-    for number, one in enumerate(series):
-        parts = (
-            (at, bar, bar.parts[number]) for at, bar in enumerate(bars) if len(bar.parts) > number
-        )
-        there = [(at, bar, part) for at, bar, part in parts if part]
-        places = [
-            (LEFT + (at + MIDDLE) * step, TOP + high - part.value / most * high)
-            for at, _, part in there
-        ]
-        points = " ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in places)
-        drawn.append(tag("polyline", points=points, class_=f"line {one.style}"))
-        for (x, y), (_, bar, part) in zip(places, there, strict=True):
-            dot = tag("circle", cx=coordinate(x), cy=coordinate(y), r=3, class_=one.style)
-            drawn.append(_titled_part(dot, bar, one, part))
-    return _svg(HEIGHT, drawn)
+    plot = _Plot(len(bars), _axis_end(_values(bars)))
+    shapes = [_grid(bars, tick, stacked=False)]
+    for number, line_series in enumerate(series):
+        points = []
+        dots = []
+        for index, bar in enumerate(bars):
+            part = bar.parts[number] if number < len(bar.parts) else None
+            if part is None:
+                continue
+            x, y = coordinate(plot.x(index + MIDDLE)), coordinate(plot.y(part.value))
+            points.append(f"{x},{y}")
+            dot = tag("circle", cx=x, cy=y, r=3, class_=line_series.style)
+            dots.append(_titled_part(dot, bar, line_series, part))
+        style = f"line {line_series.style}"
+        shapes.append(tag("polyline", points=" ".join(points), class_=style))
+        shapes += dots
+    return _svg(HEIGHT, shapes)
 
 
 def draw_rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Html:
     """Bars one below the other, with names and figures; `most` is what a whole bar stands for, 0
     for the longest.
     """
-    whole = most or _most(map(_total, bars), nice=False)
-    names = _names_width(bar.name for bar in bars)
-    shapes, room = list[Html](), WIDTH - names - FIGURE
-    for at, bar in enumerate(bars):
-        y, x = at * ROW, float(names)
-        shapes += _named(bar.name, bar.shown, bar.link, y, names)
-        for part, one in zip(bar.parts, series, strict=False):
+    most = most or max(map(_total, bars), default=0.0) or 1.0
+    name_width = _names_width(bar.name for bar in bars)
+    bar_width = WIDTH - name_width - FIGURE
+    shapes: list[Html] = []
+    for index, bar in enumerate(bars):
+        shapes += _row_texts(bar.name, bar.text, bar.link, index, name_width)
+        x = float(name_width)
+        for part, part_series in zip(bar.parts, series, strict=False):
             if part and part.value > 0:
-                length = max(part.value / whole * room, LEAST)
-                box = _box(x, y + 4, length, ROW - 8, one.style)
-                shapes.append(_titled_part(box, bar, one, part))
+                length = max(part.value / most * bar_width, LEAST)
+                box = _box(x, index * ROW + 4, length, ROW - 8, part_series.style)
+                shapes.append(_titled_part(box, bar, part_series, part))
                 x += length
     return _svg(len(bars) * ROW, shapes)
 
 
-def draw_lanes(found: Sequence[Lane], series: Sequence[Series], seconds: float) -> Html:
+def draw_lanes(lanes: Sequence[Lane], series: Sequence[Series], seconds: float) -> Html:
     """Lanes one below the other, above a time axis from 0 to `seconds`."""
-    names = _names_width(lane.name for lane in found)
-    room, base, shapes = WIDTH - names - FIGURE, len(found) * ROW, list[Html]()
-    unit, name = next(one for one in TIMES if seconds > 2 * one[0] or one is TIMES[-1])
-    for mark in (mark for mark in axis_ticks(seconds / unit) if mark <= seconds / unit):
-        shapes += _tick_below(names + mark * unit / (seconds or 1) * room, base, f"{mark:g} {name}")
-    for at, lane in enumerate(found):
-        shapes += _named(lane.name, lane.shown, lane.link, at * ROW, names)
+    name_width = _names_width(lane.name for lane in lanes)
+    bottom = len(lanes) * ROW
+    scale = (WIDTH - name_width - FIGURE) / (seconds or 1)
+    shapes: list[Html] = []
+    unit, unit_name = _time_unit(seconds)
+    for mark in axis_ticks(seconds / unit):
+        if mark <= seconds / unit:
+            x = name_width + mark * unit * scale
+            shapes += _tick_below(x, bottom, f"{mark:g} {unit_name}")
+    for index, lane in enumerate(lanes):
+        shapes += _row_texts(lane.name, lane.text, lane.link, index, name_width)
         for span in lane.spans:
-            x = names + span.start / (seconds or 1) * room
-            length = (span.end - span.start) / (seconds or 1) * room
-            one = series[span.series]
-            box = _box(x, at * ROW + 4, max(length, LEAST), ROW - 8, one.style)
-            shapes.append(add_title(box, f"{lane.name}, {one.name}: {span.shown}", lane.link))
-    return _svg(base + BOTTOM, shapes)
+            span_series = series[span.series]
+            x = name_width + span.start * scale
+            length = max((span.end - span.start) * scale, LEAST)
+            box = _box(x, index * ROW + 4, length, ROW - 8, span_series.style)
+            title = f"{lane.name}, {span_series.name}: {span.text}"
+            shapes.append(add_title(box, title, lane.link))
+    return _svg(bottom + BOTTOM, shapes)
 
 
-def draw_ranges(found: Sequence[Range]) -> Html:
+def _time_unit(seconds: float) -> tuple[float, str]:
+    """The largest unit of which there are more than two; the smallest, if there is none."""
+    for unit, name in TIMES:
+        if seconds > 2 * unit:
+            return unit, name
+    return TIMES[-1]
+
+
+def draw_ranges(ranges: Sequence[Range]) -> Html:
     """Shares from 0 to 1 as dots upon their intervals, one below the other."""
-    names = _names_width(share_range.name for share_range in found)
-    room, shapes = WIDTH - names - FIGURE, list[Html]()
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        shapes += _tick_below(names + share * room, len(found) * ROW, f"{share:.0%}")
-    for at, share_range in enumerate(found):
-        y, interval = at * ROW + ROW / 2, share_range.interval
-        value = interval.value
-        shapes += _named(share_range.name, share_range.shown, share_range.link, at * ROW, names)
-        start, end = names + interval.low * room, names + interval.high * room
-        reach = tag(
-            "line",
-            x1=coordinate(start),
-            x2=coordinate(end),
-            y1=coordinate(y),
-            y2=coordinate(y),
-            class_="reach",
-        )
-        dot = tag(
-            "circle", cx=coordinate(names + value * room), cy=coordinate(y), r=4.5, class_="s0"
-        )
-        shapes.append(
-            add_title(
-                join_html([reach, dot]),
-                f"{share_range.name}: {share_range.shown}",
-                share_range.link,
-            )
-        )
-    return _svg(len(found) * ROW + BOTTOM, shapes)
+    name_width = _names_width(share_range.name for share_range in ranges)
+    scale = WIDTH - name_width - FIGURE
+    bottom = len(ranges) * ROW
+    shapes: list[Html] = []
+    for share in SHARE_TICKS:
+        shapes += _tick_below(name_width + share * scale, bottom, f"{share:.0%}")
+    for index, share_range in enumerate(ranges):
+        name, text, link = share_range.name, share_range.text, share_range.link
+        interval = share_range.interval
+        y = index * ROW + ROW / 2
+        reach = _line(name_width + interval.low * scale, y, name_width + interval.high * scale, y)
+        dot = _dot(name_width + interval.value * scale, y)
+        shapes += _row_texts(name, text, link, index, name_width)
+        shapes.append(add_title(join_html([reach, dot]), f"{name}: {text}", link))
+    return _svg(bottom + BOTTOM, shapes)
 
 
-def draw_dots(found: Sequence[Dot]) -> Html:
+SHARE_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares that an axis of shares names."""
+
+
+def draw_dots(dots: Sequence[Dot]) -> Html:
     """Shares from 0 to 1 with their intervals, each above its cost, with its name beside it."""
-    marks, base, high, room = (
-        axis_ticks(max(one.usd for one in found)),
-        HEIGHT - BOTTOM,
-        HEIGHT - TOP - BOTTOM,
-        WIDTH - LEFT,
-    )
-    drawn, names = list[Html](), list[tuple[float, float, float]]()
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        y = base - share * high
-        drawn.append(
-            tag("line", x1=LEFT, x2=WIDTH, y1=coordinate(y), y2=coordinate(y), class_="grid")
-        )
-        drawn.append(
-            tag("text", f"{share:.0%}", x=LEFT - 6, y=coordinate(y + 3.5), class_="tick end")
-        )
-    across = room * 0.96 / (marks[-1] or 1)  # the last figure stays inside
+    height = BOTTOM_Y - TOP
+    shapes: list[Html] = []
+    for share in SHARE_TICKS:
+        shapes += _tick_beside(WIDTH, BOTTOM_Y - share * height, f"{share:.0%}")
+    marks = axis_ticks(max(dot.usd for dot in dots))
+    scale = (WIDTH - LEFT) * 0.96 / (marks[-1] or 1)  # the last figure stays inside
     for mark in marks:
-        drawn.append(
-            tag(
-                "text",
-                f"${mark:g}",
-                x=coordinate(LEFT + mark * across),
-                y=HEIGHT - 6,
-                class_="tick middle",
-            )
-        )
-    for one in found:
-        x, y = LEFT + one.usd * across, base - one.interval.value * high
-        low, top = base - one.interval.low * high, base - one.interval.high * high
-        shown = cut_text(one.name, NAME_CHARS)
-        long = CHAR * len(shown)
-        to_left = x + 9 + long > WIDTH
-        start = x - 9 - long if to_left else x + 9
-        at = _free(names, start, start + long, y + 4)
-        names.append((start, start + long, at))
-        name = tag(
-            "text",
-            shown,
-            x=coordinate(x - 9 if to_left else x + 9),
-            y=coordinate(at),
-            class_="end" if to_left else None,
-        )
-        reach = tag(
-            "line",
-            x1=coordinate(x),
-            x2=coordinate(x),
-            y1=coordinate(low),
-            y2=coordinate(top),
-            class_="reach",
-        )
-        dot = tag("circle", cx=coordinate(x), cy=coordinate(y), r=4.5, class_="s0")
-        drawn.append(add_title(join_html([reach, dot, name]), f"{one.name}: {one.shown}", one.link))
-    return _svg(HEIGHT, drawn)
+        mark_x = coordinate(LEFT + mark * scale)
+        shapes.append(tag("text", f"${mark:g}", x=mark_x, y=HEIGHT - 6, class_="tick middle"))
+    taken_lines: list[tuple[float, float, float]] = []
+    for dot in dots:
+        x = LEFT + dot.usd * scale
+        y = BOTTOM_Y - dot.interval.value * height
+        low = BOTTOM_Y - dot.interval.low * height
+        high = BOTTOM_Y - dot.interval.high * height
+        name = _name_beside(dot.name, x, y, taken_lines)
+        drawing = join_html([_line(x, low, x, high), _dot(x, y), name])
+        shapes.append(add_title(drawing, f"{dot.name}: {dot.text}", dot.link))
+    return _svg(HEIGHT, shapes)
 
 
-def _free(taken: Sequence[tuple[float, float, float]], start: float, end: float, y: float) -> float:
+def _name_beside(
+    name: str, x: float, y: float, taken_lines: list[tuple[float, float, float]]
+) -> Html:
+    """A name at the right of a dot, or at its left if there is no room; its line is added to those
+    that are taken.
+    """
+    text = cut_text(name, NAME_CHARS)
+    width = CHAR * len(text)
+    is_at_left = x + 9 + width > WIDTH
+    text_x = x - 9 if is_at_left else x + 9
+    start = text_x - width if is_at_left else text_x
+    line = _free_line(taken_lines, start, start + width, y + 4)
+    taken_lines.append((start, start + width, line))
+    style = "end" if is_at_left else None
+    return tag("text", text, x=coordinate(text_x), y=coordinate(line), class_=style)
+
+
+def _free_line(
+    taken_lines: Sequence[tuple[float, float, float]], start: float, end: float, y: float
+) -> float:
     """The nearest line for a name from start to end, upwards from the bottom half and downwards
-    from the top half.
+    from the top half. `taken_lines`: start, end and line of other names.
     """
     step = -LINE if y > HEIGHT / 2 else LINE
-    while any(start < right and left < end and abs(y - line) < LINE for left, right, line in taken):
+    near = [line for other, other_end, line in taken_lines if start < other_end and other < end]
+    while any(abs(y - line) < LINE for line in near):
         y += step
     return y
 
 
 def draw_legend(series: Iterable[Series]) -> Html:
     """What the colours stand for."""
-    made = (tag("li", tag("span", "", class_=f"key {one.style}"), one.name) for one in series)
-    return tag("ul", *made, class_="keys-of")
+    items = []
+    for entry in series:
+        key = tag("span", "", class_=f"key {entry.style}")
+        items.append(tag("li", key, entry.name))
+    return tag("ul", *items, class_="keys-of")
 
 
 def render_figure(
     name: str,
     title: str,
-    drawn: Html,
-    told: Html | None,
+    picture: Html,
+    caption: Html | None,
     heads: Sequence[str],
     lines: Iterable[Html],
 ) -> Html:
     """A picture with its title, a legend or a sentence, and the same figures as a table that opens.
     `name`: its id.
     """
-    caption = tag("figcaption", tag("h3", title), told)
-    figures = tag(
-        "details", tag("summary", "Figures"), render_html_table(heads, lines, class_="figures")
-    )
-    return tag("figure", caption, drawn, figures, id=name, aria_label=title)
+    head = tag("figcaption", tag("h3", title), caption)
+    table = render_html_table(heads, lines, class_="figures")
+    figures = tag("details", tag("summary", "Figures"), table)
+    return tag("figure", head, picture, figures, id=name, aria_label=title)
 
 
 def link_text(text: str, link: str) -> Html | str:
@@ -342,14 +361,19 @@ def _value(part: Part | None) -> float:
     return part.value if part else 0.0
 
 
+def _values(bars: Iterable[Bar]) -> Iterator[float]:
+    """Of all parts."""
+    for bar in bars:
+        yield from map(_value, bar.parts)
+
+
+def _axis_end(values: Iterable[float]) -> float:
+    """The upper end of an axis; 1 if there is nothing to show."""
+    return axis_ticks(max(values, default=0.0))[-1] or 1.0
+
+
 def _total(bar: Bar) -> float:
     return sum(map(_value, bar.parts))
-
-
-def _most(values: Iterable[float], *, nice: bool = True) -> float:
-    """The upper end of an axis; 1 if there is nothing to show."""
-    most = max(values, default=0.0)
-    return (axis_ticks(most)[-1] if nice else most) or 1.0
 
 
 def axis_ticks(most: float) -> list[float]:
@@ -361,40 +385,28 @@ def axis_ticks(most: float) -> list[float]:
     if not 0 < most < math.inf:
         return [0.0]
     power = 10.0 ** int(f"{most / 4:e}".partition("e")[2])
-    step = next(one * power for one in (1, 2, 5, 10) if one * power >= most / 4 - 1e-12)
+    steps = [factor * power for factor in (1, 2, 5, 10)]
+    step = next(step for step in steps if step >= most / 4 - 1e-12)
     number = 1
     while number * step < most - 1e-9:
         number += 1
-    return [at * step for at in range(number + 1)]
+    return [index * step for index in range(number + 1)]
 
 
 def _grid(bars: Sequence[Bar], tick: Callable[[float], str], *, stacked: bool = True) -> Html:
     """Lines at round figures, and the names of some columns."""
-    single = (_value(part) for bar in bars for part in bar.parts)
-    marks = axis_ticks(max(map(_total, bars) if stacked else single, default=0.0))
-    high, step = HEIGHT - TOP - BOTTOM, (WIDTH - LEFT - RIGHT) / max(len(bars), 1)
-    drawn = []
+    values = map(_total, bars) if stacked else _values(bars)
+    marks = axis_ticks(max(values, default=0.0))
+    plot = _Plot(len(bars), marks[-1] or 1)
+    shapes: list[Html] = []
     for mark in marks:
-        y = TOP + high - mark / (marks[-1] or 1) * high
-        drawn.append(
-            tag(
-                "line", x1=LEFT, x2=WIDTH - RIGHT, y1=coordinate(y), y2=coordinate(y), class_="grid"
-            )
-        )
-        drawn.append(tag("text", tick(mark), x=LEFT - 6, y=coordinate(y + 3.5), class_="tick end"))
-    every = max(1, -(-len(bars) * 62 // (WIDTH - LEFT - RIGHT)))
-    for at in range(0, len(bars), every):
-        x = LEFT + (at + MIDDLE) * step
-        drawn.append(
-            tag(
-                "text",
-                cut_text(bars[at].name, TICK_CHARS),
-                x=coordinate(x),
-                y=HEIGHT - 6,
-                class_="tick middle",
-            )
-        )
-    return join_html(drawn)
+        shapes += _tick_beside(WIDTH - RIGHT, plot.y(mark), tick(mark))
+    columns_a_name = max(1, -(-len(bars) * 62 // (WIDTH - LEFT - RIGHT)))
+    for index in range(0, len(bars), columns_a_name):
+        name = cut_text(bars[index].name, TICK_CHARS)
+        x = coordinate(plot.x(index + MIDDLE))
+        shapes.append(tag("text", name, x=x, y=HEIGHT - 6, class_="tick middle"))
+    return join_html(shapes)
 
 
 def _names_width(names: Iterable[str]) -> int:
@@ -403,53 +415,59 @@ def _names_width(names: Iterable[str]) -> int:
     return min(max(NAME, longest * CHAR + NAME_END), WIDEST_NAME)
 
 
-def _named(name: str, shown: str, link: str, y: float, width: int) -> list[Html]:
-    """A name in a column of that width, and the figures at the right."""
+def _row_texts(name: str, figure: str, link: str, index: int, width: int) -> list[Html]:
+    """Of the row with that index, the name in a column of that width, and the figures at the
+    right.
+    """
+    y = coordinate(index * ROW + ROW / 2 + 4)
     visible_name = cut_middle(name, (width - NAME_END) // CHAR)
-    text = tag(
-        "text", visible_name, x=width - NAME_END, y=coordinate(y + ROW / 2 + 4), class_="end"
-    )
-    figures = tag("text", shown, x=WIDTH, y=coordinate(y + ROW / 2 + 4), class_="tick end")
-    return [add_title(text, name, link), figures]
+    name_text = tag("text", visible_name, x=width - NAME_END, y=y, class_="end")
+    figure_text = tag("text", figure, x=WIDTH, y=y, class_="tick end")
+    return [add_title(name_text, name, link), figure_text]
 
 
-def add_title(drawn: Html, title: str, link: str) -> Html:
+def add_title(drawing: Html, title: str, link: str) -> Html:
     """With a title, which the mouse shows. Keyboards have the table."""
-    both = join_html([tag("title", cut_text(title, MOST_TITLE)), drawn])
-    return tag("a", both, href=link, tabindex=-1) if link else tag("g", both)
+    titled = join_html([tag("title", cut_text(title, MOST_TITLE)), drawing])
+    return tag("a", titled, href=link, tabindex=-1) if link else tag("g", titled)
 
 
-def _titled_part(drawn: Html, bar: Bar, series: Series, part: Part) -> Html:
-    return add_title(
-        drawn, f"{bar.title or bar.name}, {series.name}: {part.shown}", part.link or bar.link
-    )
+def _titled_part(drawing: Html, bar: Bar, series: Series, part: Part) -> Html:
+    title = f"{bar.title or bar.name}, {series.name}: {part.text}"
+    return add_title(drawing, title, part.link or bar.link)
 
 
-def _tick_below(x: float, base: float, text: str) -> Iterator[Html]:
-    """A line from the top down to `base`, and what it stands for."""
-    yield tag("line", x1=coordinate(x), x2=coordinate(x), y1=0, y2=base, class_="grid")
-    yield tag("text", text, x=coordinate(x), y=base + 14, class_="tick middle")
+def _tick_below(x: float, bottom: float, text: str) -> Iterator[Html]:
+    """A line from the top down to `bottom`, and what it stands for."""
+    yield tag("line", x1=coordinate(x), x2=coordinate(x), y1=0, y2=bottom, class_="grid")
+    yield tag("text", text, x=coordinate(x), y=bottom + 14, class_="tick middle")
+
+
+def _tick_beside(end: float, y: float, text: str) -> Iterator[Html]:
+    """A line across the plot, up to `end`, and what it stands for."""
+    yield tag("line", x1=LEFT, x2=end, y1=coordinate(y), y2=coordinate(y), class_="grid")
+    yield tag("text", text, x=LEFT - 6, y=coordinate(y + 3.5), class_="tick end")
+
+
+def _line(x: float, y: float, x_end: float, y_end: float) -> Html:
+    """The reach of an interval."""
+    start, end = (coordinate(x), coordinate(y)), (coordinate(x_end), coordinate(y_end))
+    return tag("line", x1=start[0], x2=end[0], y1=start[1], y2=end[1], class_="reach")
+
+
+def _dot(x: float, y: float) -> Html:
+    return tag("circle", cx=coordinate(x), cy=coordinate(y), r=4.5, class_="s0")
 
 
 def _box(x: float, y: float, width: float, height: float, style: str) -> Html:
-    return tag(
-        "rect",
-        x=coordinate(x),
-        y=coordinate(y),
-        width=coordinate(width),
-        height=coordinate(height),
-        class_=style,
-    )
+    numbers = {"x": x, "y": y, "width": width, "height": height}
+    attributes = {name: coordinate(number) for name, number in numbers.items()}
+    return tag("rect", **attributes, class_=style)
 
 
-def _svg(height: float, drawn: Iterable[Html]) -> Html:
-    return tag(
-        "svg",
-        *drawn,
-        viewBox=f"0 0 {WIDTH} {coordinate(height)}",
-        class_="picture",
-        aria_hidden="true",
-    )
+def _svg(height: float, shapes: Iterable[Html]) -> Html:
+    box = f"0 0 {WIDTH} {coordinate(height)}"
+    return tag("svg", *shapes, viewBox=box, class_="picture", aria_hidden="true")
 
 
 def cut_text(text: str, most: int) -> str:

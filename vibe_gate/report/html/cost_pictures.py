@@ -166,14 +166,14 @@ def _rows(
             (
                 svg.link_text(bar.name, bar.link),
                 *(told(figures[bar.name][at]) for at in used),
-                bar.shown,
+                bar.text,
             )
         )
         for bar in bars
     ]
     if left := ranked[MAX_ROWS:]:
         others = _others(left, figures, told)
-        lines.append(table_row((others.name, *("" for _ in used), others.shown)))
+        lines.append(table_row((others.name, *("" for _ in used), others.text)))
     shown = bars if len(bars) <= MOST_ROWS else bars[: MOST_ROWS - 1]
     if left := ranked[len(shown) :]:  # one bar would be longer than all that people compare
         shown = [*shown, _others(left, figures, told)]

@@ -88,7 +88,7 @@ def _by_round(
         for at, (name, told) in numbered
     ]
     lines = [
-        table_row((str(at), name, *(part.shown for part in _parts(told.counts))))
+        table_row((str(at), name, *(part.text for part in _parts(told.counts))))
         for at, (name, told) in numbered
     ]
     heads = ("Round", "Gate", *(one.name.capitalize() for one in ROUNDS))

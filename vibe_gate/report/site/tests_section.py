@@ -17,7 +17,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
 from vibe_gate.report import svg
 from vibe_gate.report.markup import Html, join_html, table_row, tag
-from vibe_gate.report.site.pictures import MOST_LINES, MOST_ROWS
+from vibe_gate.report.site.picture_parts import MOST_LINES, MOST_ROWS
 from vibe_gate.report.site.site_runs import MOST_NAME, Site, SiteRun, cut_for_table, link_to_runs
 from vibe_gate.report.svg import Range
 
