@@ -371,7 +371,7 @@ def test_commits_that_were_never_reviewed_stand_open():
     made = {"b" * 40: ("2026-10-05", "Ada")}
     page = page_of(
         site_of(
-            *BOTH, coverage=Verification(commits, "", "", strict=False), commits="main", made=made
+            *BOTH, coverage=Verification(commits, "", "", strict=False), commits="main", authorship=made
         )
     )
     assert table_of(page, "coverage")[1:] == [

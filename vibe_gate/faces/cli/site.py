@@ -225,7 +225,7 @@ def _site(
         ", ".join(only),
         judges=judges,
         trust=trust,
-        made=made,
+        authorship=made,
         first_run=first_run.date().isoformat() if first_run else "",
         older=older,
     )

@@ -42,7 +42,7 @@ STATUS_STYLES = {
 }
 """Of a commit; of the others the last colour."""
 
-_Commits = Sequence[tuple[ChangeIdentity, CommitStatus]]
+_Commit = tuple[ChangeIdentity, CommitStatus]
 
 
 class CommitTime(Struct, frozen=True):
@@ -88,40 +88,43 @@ def render_coverage_section(site: Site) -> Iterator[Html]:
     """
     if site.coverage is None or not site.coverage.commits:
         return
-    uncounted: list[tuple[ChangeIdentity, CommitStatus]] = []
-    counted_commits: list[tuple[ChangeIdentity, CommitStatus]] = []
+    by_status: dict[str, list[_Commit]] = {}
+    uncounted: list[_Commit] = []
     for identity, status in site.coverage.commits:
-        is_uncounted = identity.commit in site.older and status.status in WITHOUT_TRACE
-        (uncounted if is_uncounted else counted_commits).append((identity, status))
-    counts = Counter[str](status.status for _, status in counted_commits)
-    words = [word for word in STATUS_STYLES if counts[word]]
+        if identity.commit in site.older and status.status in WITHOUT_TRACE:
+            uncounted.append((identity, status))
+        else:
+            by_status.setdefault(status.status, []).append((identity, status))
+    counts = Counter({word: len(commits) for word, commits in by_status.items()})
+    words = [word for word in STATUS_STYLES if word in counts]
     words += sorted({*counts} - {*STATUS_STYLES})
     sentence = _coverage_sentence(site, counts, words, len(uncounted))
     parts = [_coverage_figure(site, counts, words, sentence)]
     for word in sorted(words, key=lambda word: (word not in NEVER, word in GOOD, word)):
-        commits = [
-            (identity, status) for identity, status in counted_commits if status.status == word
-        ]
-        is_open = word in NEVER and len(commits) <= MOST_OPEN
-        parts.append(_fold_commits(word, word, commits, site, is_open=is_open))
+        is_open = word in NEVER and counts[word] <= MOST_OPEN
+        parts.append(_fold_commits(word, word, by_status[word], site, is_open=is_open))
     if uncounted:
         name = "older than the first run" if site.first_run else "without a run"
         parts.append(_fold_commits("uncounted", name, uncounted, site))
-    yield tag("section", tag("h2", f"Commits: {cut_for_table(site.commits)}"), *parts, id="commits")
+    title = tag("h2", f"Commits: {cut_for_table(site.commits)}")
+    yield tag("section", title, *parts, id="commits")
 
 
 def _coverage_figure(site: Site, counts: Counter[str], words: Sequence[str], sentence: str) -> Html:
     """The counts as a bar and as a table; the sentence alone if no commit counts."""
-    shown_sentence = tag("p", sentence, class_="sentence")
+    caption = tag("p", sentence, class_="sentence")
     if not words:
-        return shown_sentence
-    series = [Series(word, STATUS_STYLES.get(word, "s7")) for word in words]
-    parts = tuple(Part(counts[word], f"{counts[word]:,}", f"#commits-{word}") for word in words)
-    picture = svg.draw_rows([Bar(site.commits, parts)], series)
-    lines = [
-        table_row((svg.link_text(word, f"#commits-{word}"), f"{counts[word]:,}")) for word in words
-    ]
-    caption = join_html([shown_sentence, svg.draw_legend(series)])
+        return caption
+    series = []
+    parts = []
+    lines = []
+    for word in words:
+        count, link = f"{counts[word]:,}", f"#commits-{word}"
+        series.append(Series(word, STATUS_STYLES.get(word, "s7")))
+        parts.append(Part(counts[word], count, link))
+        lines.append(table_row((svg.link_text(word, link), count)))
+    picture = svg.draw_rows([Bar(site.commits, tuple(parts))], series)
+    caption = join_html([caption, svg.draw_legend(series)])
     return svg.render_figure("coverage", "Commits", picture, caption, ("Status", "Commits"), lines)
 
 
@@ -167,33 +170,34 @@ def _was(number: int) -> str:
 
 
 def _fold_commits(
-    word: str, name: str, commits: _Commits, site: Site, *, is_open: bool = False
+    word: str, name: str, commits: Sequence[_Commit], site: Site, *, is_open: bool = False
 ) -> Html:
     """Commits of one kind, one by one. `word` ends the fold's id."""
-    runs = {run.entry.run_id for run in site.runs}
-    lines = (
-        _commit_row(identity, status, site, runs) for identity, status in commits[:MOST_COMMITS]
-    )
-    listed = render_html_table(
-        ("Commit", "Title", "Day", "Author", "Why", "Run"), lines, class_="commits"
-    )
+    run_ids = {run.entry.run_id for run in site.runs}
+    lines = []
+    for identity, status in commits[:MOST_COMMITS]:
+        lines.append(_commit_row(identity, status, site, run_ids))
+    heads = ("Commit", "Title", "Day", "Author", "Why", "Run")
+    table = render_html_table(heads, lines, class_="commits")
     summary = tag("summary", f"{name}: {counted(len(commits), 'commit')}")
-    return tag("details", summary, listed, id=f"commits-{word}", open="" if is_open else None)
+    return tag("details", summary, table, id=f"commits-{word}", open="" if is_open else None)
 
 
-def _commit_row(identity: ChangeIdentity, status: CommitStatus, site: Site, runs: set[str]) -> Html:
-    run = status.found.run_id if status.found else ""
+def _commit_row(
+    identity: ChangeIdentity, status: CommitStatus, site: Site, run_ids: set[str]
+) -> Html:
+    run_id = status.found.run_id if status.found else ""
+    run_cell: Html | str = cut_for_table(run_id)
+    if run_id in run_ids:
+        run_cell = svg.link_text(run_id, link_to_runs(run=run_id))
     reason = "" if status.why == status.status else cut_for_table(status.why, MOST_WHY)
-    run_link = svg.link_text(run, link_to_runs(run=run)) if run in runs else cut_for_table(run)
-    day, author = site.made.get(identity.commit, ("", ""))
-    commit = tag("code", identity.commit[:SHORT_ID])
-    return table_row(
-        (
-            commit,
-            cut_for_table(identity.title),
-            cut_for_table(day),
-            cut_for_table(author),
-            reason,
-            run_link,
-        )
+    day, author = site.authorship.get(identity.commit, ("", ""))
+    cells = (
+        tag("code", identity.commit[:SHORT_ID]),
+        cut_for_table(identity.title),
+        cut_for_table(day),
+        cut_for_table(author),
+        reason,
+        run_cell,
     )
+    return table_row(cells)

@@ -41,104 +41,129 @@ MOST_STATIC = 300
 
 def render_index_page(site: Site) -> str:
     """The page; the same runs give the same text."""
-    drawn = () if site.is_session else tuple(render_pictures(site))
-    of_all = () if site.is_session else _of_all_runs(site, drawn)
-    sections = [*of_all, *tests_section.render_tests_section(site), _runs(site)]
-    body = join_html([_top(site, drawn), tag("main", *sections, id="main", class_="site")])
-    return render_site_page(f"{_title(site)} · vibe-gate", body, build_script_data(site))
+    pictures: list[Html] = []
+    sections: list[Html] = []
+    if not site.is_session:
+        pictures += render_pictures(site)
+        sections += _sections_of_all_runs(site, pictures)
+    sections += tests_section.render_tests_section(site)
+    sections.append(_runs_section(site))
+    main = tag("main", *sections, id="main", class_="site")
+    body = join_html([_page_head(site, pictures), main])
+    return render_site_page(f"{_site_title(site)} · vibe-gate", body, build_script_data(site))
 
 
-def _title(site: Site) -> str:
-    return counted(len(site.names), "test") if site.is_session else counted(len(site.runs), "run")
+def _site_title(site: Site) -> str:
+    if site.is_session:
+        return counted(len(site.names), "test")
+    return counted(len(site.runs), "run")
 
 
-def _of_all_runs(site: Site, drawn: Sequence[Html]) -> Iterator[Html]:
-    if drawn:
-        yield tag(
-            "section", tag("h2", "Pictures"), tag("div", *drawn, class_="pictures"), id="pictures"
-        )
+def _sections_of_all_runs(site: Site, pictures: Sequence[Html]) -> Iterator[Html]:
+    if pictures:
+        figures = tag("div", *pictures, class_="pictures")
+        yield tag("section", tag("h2", "Pictures"), figures, id="pictures")
     yield from render_coverage_section(site)
     yield from labels_section.render_labels_section(site)
 
 
-def _top(site: Site, drawn: Sequence[Html]) -> Html:
-    """The head, with links to the parts that are there; `drawn`: the pictures."""
+def _page_head(site: Site, pictures: Sequence[Html]) -> Html:
+    """The head, with links to the parts that are there."""
+    title = tag("h1", _site_title(site))
+    links = tag("nav", *_part_links(site, pictures), aria_label="Parts of this page")
+    return tag("header", title, links, render_facts(_head_facts(site)), class_="top")
+
+
+def _head_facts(site: Site) -> list[tuple[str, str]]:
+    """Days, outcomes or results, cost, and what was left out."""
     total = site.total
-    span = " to ".join(dict.fromkeys(map(str, (*site.days[:1], *site.days[-1:]))))
-    results = Counter(run.tested.result for run in site.runs if run.tested)
-    field, counts = ("result", results) if site.is_session else ("outcome", total.outcomes)
-    words = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    outcomes = join_html(
-        part
-        for word, number in words
-        for part in (tag("a", f"{number:,} {word}", href=f"#{field}={word}"), " ")
-    )
-    recorded = " as recorded" if site.replayed else ""
-    told = [
-        ("on" if site.is_session else "runs", span),
-        ("runs" if site.is_session else "outcomes", outcomes),
-        ("cost", f"${total.usd:,.4f}{' at most' if total.usd_at_most else ''}{recorded}"),
+    days = " to ".join(dict.fromkeys(map(str, (*site.days[:1], *site.days[-1:]))))
+    cost = f"${total.usd:,.4f}"
+    if total.usd_at_most:
+        cost += " at most"
+    if site.replayed:
+        cost += " as recorded"
+    not_counted = [f"{number:,} {state}" for state, number in total.not_counted.items()]
+    return [
+        ("on" if site.is_session else "runs", days),
+        ("runs" if site.is_session else "outcomes", _outcome_links(site)),
+        ("cost", cost),
         ("only", cut_for_table(site.only)),
-        (
-            "not counted",
-            ", ".join(f"{number:,} {state}" for state, number in total.not_counted.items()),
-        ),
+        ("not counted", ", ".join(not_counted)),
     ]
-    is_said = not site.is_session and any(word != "no word yet" for word in site.words.values())
-    there = (
-        ("pictures", "Pictures", drawn),
-        ("commits", "Commits", site.coverage),
-        ("said", "What people said", is_said),
-        ("tests", "Tests", site.names),
+
+
+def _outcome_links(site: Site) -> Html:
+    """How many runs had each outcome, or each result of a test, with links to them."""
+    field, counts = "outcome", site.total.outcomes
+    if site.is_session:
+        field, counts = "result", Counter(run.tested.result for run in site.runs if run.tested)
+    parts: list[str] = []
+    for word, number in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        parts += [tag("a", f"{number:,} {word}", href=f"#{field}={word}"), " "]
+    return join_html(parts)
+
+
+def _part_links(site: Site, pictures: Sequence[Html]) -> Iterator[Html]:
+    has_words = any(word != "no word yet" for word in site.words.values())
+    parts = (
+        ("pictures", "Pictures", bool(pictures)),
+        ("commits", "Commits", bool(site.coverage)),
+        ("said", "What people said", has_words and not site.is_session),
+        ("tests", "Tests", bool(site.names)),
         ("runs", "Runs", True),
     )
-    places = (tag("a", name, href=f"#{at}") for at, name, is_there in there if is_there)
-    return tag(
-        "header",
-        tag("h1", _title(site)),
-        tag("nav", *places, aria_label="Parts of this page"),
-        render_facts(told),
-        class_="top",
-    )
+    for name, title, is_present in parts:
+        if is_present:
+            yield tag("a", title, href=f"#{name}")
 
 
-def _runs(site: Site) -> Html:
-    shown = site.runs[:MOST_STATIC]
-    more = len(site.runs) - len(shown)
-    newest = f"The newest {len(shown):,}; scripts show all, and sort and filter them. "
-    told = []
+def _runs_section(site: Site) -> Html:
+    """The newest runs; scripts show all."""
+    runs = site.runs[:MOST_STATIC]
+    notes: list[str] = []
     if not site.runs:
-        none = "No runs match." if site.only else "No runs yet; vibe-gate review records one."
-        told.append("No agent ran." if site.is_session else none)
+        notes.append(_no_runs_note(site))
     if any(not run.page for run in site.runs):
-        told.append("A run without a link has no page here; vibe-gate report RUN writes it.")
-    made = render_html_table(HEADS, map(_run, shown), class_="runs", id="list")
-    bare = tag("span", newest, id="newest") if more > 0 else None  # which scripts remove
-    notes = tag("p", bare, " ".join(told), class_="none", id="told")
-    return tag("section", tag("h2", "Runs"), tag("div", id="tools"), notes, made, id="runs")
+        notes.append("A run without a link has no page here; vibe-gate report RUN writes it.")
+    static_note = None
+    if len(site.runs) > len(runs):  # scripts remove it
+        text = f"The newest {len(runs):,}; scripts show all, and sort and filter them. "
+        static_note = tag("span", text, id="newest")
+    table = render_html_table(HEADS, map(_run_row, runs), class_="runs", id="list")
+    note = tag("p", static_note, " ".join(notes), class_="none", id="told")
+    return tag("section", tag("h2", "Runs"), tag("div", id="tools"), note, table, id="runs")
 
 
-def _run(run: SiteRun) -> Html:
+def _no_runs_note(site: Site) -> str:
+    if site.is_session:
+        return "No agent ran."
+    return "No runs match." if site.only else "No runs yet; vibe-gate review records one."
+
+
+def _run_row(run: SiteRun) -> Html:
     """As the script makes it, too."""
     entry = run.entry
-    day, _, time = entry.run_id.partition(
-        "T"
-    )  # of a run without a verdict nothing else says when it began
-    word = run_list.run_word(entry)
-    change = cut_for_table(run.shown_title) or entry.key[:SHORT_ID]
-    name = tag("a", entry.run_id, href=run.page) if run.page else entry.run_id
-    words = (word, run.tested.result) if run.tested else (word,)
+    words = [run_list.run_word(entry)]
+    if run.tested:
+        words.append(run.tested.result)
+    badges = [cut_for_table(word) for word in words]
     cells: list[Html | str] = [
-        f"{day[:4]}-{day[4:6]}-{day[6:]} {time[:2]}:{time[2:4]}:{time[4:6]}",
-        join_html(
-            tag("span", cut_for_table(word), class_=f"badge {cut_for_table(word)}")
-            for word in words
-        ),
+        _time_of_run(entry.run_id),
+        join_html(tag("span", badge, class_=f"badge {badge}") for badge in badges),
     ]
+    change = cut_for_table(run.shown_title) or entry.key[:SHORT_ID]
     if entry.outcome:
         lines = f"{counted(entry.files, 'file')} +{entry.added:,} −{entry.deleted:,}"
         figures = (f"{entry.findings:,}", f"{entry.cost_usd:.4f}", format_tenths(entry.duration_ms))
         cells += [run.by, change, lines, *figures]
     else:
         cells += ["", change, "", "", "", ""]
-    return table_row((*cells, name))
+    cells.append(tag("a", entry.run_id, href=run.page) if run.page else entry.run_id)
+    return table_row(cells)
+
+
+def _time_of_run(run_id: str) -> str:
+    """When it began: of a run without a verdict nothing else says it."""
+    day, _, time = run_id.partition("T")
+    return f"{day[:4]}-{day[4:6]}-{day[6:]} {time[:2]}:{time[2:4]}:{time[4:6]}"

@@ -32,14 +32,14 @@ MOST_OPEN = 20
 
 
 class _LabelledFinding(Struct, frozen=True):
-    """A finding of which people said something. `run` is the first that let it pass, else the
-    newest that has it.
-    """
+    """A finding of which people said something."""
 
     finding: FoundFinding
     source: str
+    """RUBRIC/CRITERION."""
     word: str
     run: SiteRun
+    """The first that let it pass, else the newest that has it."""
     label: Label | None
 
     @property
@@ -48,12 +48,20 @@ class _LabelledFinding(Struct, frozen=True):
         grounds = self.finding.grounds.removeprefix("by ")
         if grounds or self.label is None:
             return grounds
-        return ": ".join(filter(None, (self.label.by.partition(" <")[0], self.label.reason)))
+        person = self.label.by.partition(" <")[0]
+        return ": ".join(filter(None, (person, self.label.reason)))
 
     @property
     def day(self) -> str:
         """When it was said, or first had an effect."""
-        return f"{self.label.ts:%Y-%m-%d}" if self.label else self.run.entry.created_at[:10]
+        if self.label:
+            return f"{self.label.ts:%Y-%m-%d}"
+        return self.run.entry.created_at[:10]
+
+    @property
+    def is_waived(self) -> bool:
+        """Whether it is let pass."""
+        return bool(self.finding.grounds) or self.word in ("accepted", "overridden")
 
 
 def render_labels_section(site: Site) -> Iterator[Html]:
@@ -61,64 +69,60 @@ def render_labels_section(site: Site) -> Iterator[Html]:
     findings has for a word; nothing if there are none.
     """
     by_word: dict[str, list[_LabelledFinding]] = {}
-    for one in _each(site):
-        is_waived = one.finding.grounds or one.word in ("accepted", "overridden")
-        for word in dict.fromkeys((WAIVED if is_waived else one.word, one.word)):
-            by_word.setdefault(word, []).append(one)
-    order = (WAIVED, "wrong", "right")
-    parts = [_details(word, by_word[word]) for word in order if word in by_word]
-    if parts:
-        yield tag("section", tag("h2", "What people said of findings"), *parts, id="said")
+    for labelled in _labelled_findings(site):
+        if labelled.is_waived:
+            by_word.setdefault(WAIVED, []).append(labelled)
+        by_word.setdefault(labelled.word, []).append(labelled)
+    words = [word for word in (WAIVED, "wrong", "right") if word in by_word]
+    if words:
+        lists = [_render_list(word, by_word[word]) for word in words]
+        yield tag("section", tag("h2", "What people said of findings"), *lists, id="said")
 
 
-def _each(site: Site) -> list[_LabelledFinding]:
-    labels = {
-        (f"{one.rubric}/{one.criterion}", one.finding): one for one in newest(site.all_labels)
-    }
-    found: dict[tuple[str, str], _LabelledFinding] = {}
+def _labelled_findings(site: Site) -> list[_LabelledFinding]:
+    """Each once, the newest first."""
+    labels = {}
+    for label in newest(site.all_labels):
+        labels[f"{label.rubric}/{label.criterion}", label.finding] = label
+    labelled: dict[tuple[str, str], _LabelledFinding] = {}
     for run in site.runs:
         for finding in run.figures.findings:
             for source in finding.sources:
                 key = (source, finding.fingerprint)
-                if (word := site.words[key]) != "no word yet" and _is_better(
-                    finding, found.get(key)
-                ):
-                    found[key] = _LabelledFinding(finding, source, word, run, labels.get(key))
-    return sorted(found.values(), key=lambda one: (one.day, one.run.entry.run_id), reverse=True)
-
-
-def _is_better(finding: FoundFinding, known: _LabelledFinding | None) -> bool:
-    """Whether the run says more of the finding; runs come newest first."""
-    return known is None or bool(finding.grounds)
-
-
-def _details(word: str, every: list[_LabelledFinding]) -> Html:
-    rows = map(_row, every[:MOST_SAID])
-    listed = render_html_table(
-        ("Day", "Criterion", "File", "Said", "By", "Run"), rows, class_="said"
+                word = site.words[key]
+                # Runs come newest first; one that let it pass says more of it.
+                if word != "no word yet" and (key not in labelled or finding.grounds):
+                    labelled[key] = _LabelledFinding(finding, source, word, run, labels.get(key))
+    return sorted(
+        labelled.values(), key=lambda item: (item.day, item.run.entry.run_id), reverse=True
     )
-    is_open = word == WAIVED and len(every) <= MOST_OPEN
-    rest = and_more(len(every) - MOST_SAID, "p", class_="none")
-    words = Counter(one.word for one in every)
-    sums = ", ".join(f"{words[each]:,} {each}" for each in feedback.WORDS if words[each])
-    head = tag(
-        "summary",
-        f"{word}: {counted(len(every), 'finding')}{f' ({sums})' if word == WAIVED else ''}",
-    )
+
+
+def _render_list(word: str, findings: list[_LabelledFinding]) -> Html:
+    """The findings of one word, as a table that opens."""
+    heads = ("Day", "Criterion", "File", "Said", "By", "Run")
+    table = render_html_table(heads, map(_finding_row, findings[:MOST_SAID]), class_="said")
+    omission = and_more(len(findings) - MOST_SAID, "p", class_="none")
+    head = f"{word}: {counted(len(findings), 'finding')}"
+    if word == WAIVED:
+        counts = Counter(labelled.word for labelled in findings)
+        words = [f"{counts[name]:,} {name}" for name in feedback.WORDS if counts[name]]
+        head += f" ({', '.join(words)})"
     name = f"said-{word.replace(' ', '-')}"
-    return tag("details", head, listed, rest, id=name, open="" if is_open else None)
-
-
-def _row(one: _LabelledFinding) -> Html:
-    run = one.run.entry.run_id
-    who = cut_for_table(one.by, MOST_BY)
-    return table_row(
-        (
-            one.day,
-            cut_for_table(one.source),
-            cut_for_table(one.finding.path),
-            one.word,
-            who,
-            svg.link_text(run, link_to_runs(run=run)),
-        )
+    is_open = word == WAIVED and len(findings) <= MOST_OPEN
+    return tag(
+        "details", tag("summary", head), table, omission, id=name, open="" if is_open else None
     )
+
+
+def _finding_row(labelled: _LabelledFinding) -> Html:
+    run_id = labelled.run.entry.run_id
+    cells = (
+        labelled.day,
+        cut_for_table(labelled.source),
+        cut_for_table(labelled.finding.path),
+        labelled.word,
+        cut_for_table(labelled.by, MOST_BY),
+        svg.link_text(run_id, link_to_runs(run=run_id)),
+    )
+    return table_row(cells)

@@ -61,13 +61,13 @@ def draw_over_time(
         for (value, link), text in zip(values, texts, strict=True):
             parts.append(Part(value, text, link))
             cells.append(svg.link_text(text, link) if value else "")
-        bars.append(Bar(span.name, tuple(parts), "", span.link, span.shown))
+        bars.append(Bar(span.name, tuple(parts), "", span.link, span.text))
         if not any(value for value, _ in values):
             continue
         if adds_up:
             total = sum(value for value, _ in values)
             cells.append(svg.link_text(format(total, form), span.link))
-        lines.append(table_row((svg.link_text(span.shown, span.link), *cells)))
+        lines.append(table_row((svg.link_text(span.text, span.link), *cells)))
     heads = ["Days", *(entry.name for entry in series)]
     if adds_up:
         heads.append("total")

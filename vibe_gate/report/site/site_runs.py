@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -38,27 +38,27 @@ MOST_NAME = 300
 
 
 class SiteRun(Struct, frozen=True):
-    """A run. `title` and `person`, the author's name, are its commit's, `page` is the address of
-    its page from the index; "" if there is none.
-
-    `tested`: what it was for a test; None if it was no test's.
-    """
+    """A run of the site."""
 
     entry: RunEntry
     figures: RunFigures = RunFigures()
     title: str = ""
+    """Of its commit; "" without one."""
     page: str = ""
+    """The address of its page from the index; "" if there is none."""
     tested: TestedRun | None = None
+    """What it was for a test; None if it was no test's."""
     person: str = ""
+    """The name of its commit's author; "" without one."""
 
     @property
     def shown_title(self) -> str:
         """Of a run of a test the test, and which time it was."""
         if self.tested is None:
             return self.title
-        return self.tested.test + (
-            f", {self.tested.repetition}" if self.tested.repetition > 1 else ""
-        )
+        if self.tested.repetition > 1:
+            return f"{self.tested.test}, {self.tested.repetition}"
+        return self.tested.test
 
     @property
     def by(self) -> str:
@@ -68,37 +68,41 @@ class SiteRun(Struct, frozen=True):
         if not self.entry.outcome:
             return ""
         kind = cut_for_table(self.entry.author)
-        agents = ", ".join(map(cut_for_table, self.figures.agents)) or (
-            kind if self.person and kind != "human" else ""
-        )
-        return (cut_for_table(self.person) or kind) + (f" ({agents})" if agents else "")
+        agents = ", ".join(map(cut_for_table, self.figures.agents))
+        if not agents and self.person and kind != "human":
+            agents = kind
+        author = cut_for_table(self.person) or kind
+        return f"{author} ({agents})" if agents else author
 
 
 class Site(Struct, frozen=True, dict=True):
-    """What the index is made of. `runs`: newest first; `labels`: what people say of findings, those
-    of the clone.
-
-    `coverage`: of the commits that `commits` names; None if there are none. `made`: on which day
-    each of them was written, and by whom. `only`: how the runs were chosen, as text.
-    `judges`: by ids of rubric and criterion, what is known of the gate's judges, and whether their
-    fails block, by the gate's `trust`.
-    `without_runs`: attempts of tests that came to no run. `is_session`: of one session of tests,
-    and nothing else; `replayed`: its costs are those of when it was recorded.
-    """
+    """What the index is made of."""
 
     runs: tuple[SiteRun, ...]
+    """The newest first."""
     total: Statistics
     labels: tuple[Label, ...] = ()
+    """What people say of findings: the labels of the clone."""
     baselines: tuple[Baseline, ...] = ()
     coverage: Verification | None = None
+    """Of the commits that `commits` names; None if there are none."""
     commits: str = ""
     only: str = ""
+    """How the runs were chosen, as text."""
     without_runs: tuple[TestedRun, ...] = ()
+    """Attempts of tests that came to no run."""
     is_session: bool = False
+    """It is of one session of tests, and nothing else."""
     replayed: bool = False
+    """Its costs are those of when it was recorded."""
     judges: Mapping[tuple[str, str], TrustBadge] = MappingProxyType({})
+    """By ids of rubric and criterion, what is known of the gate's judges, and whether their fails
+    block.
+    """
     trust: Trust = Trust()
-    made: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    """By which rule of the gate they block."""
+    authorship: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    """On which day each commit of `coverage` was written, and by whom."""
     first_run: str = ""
     """The day on which the oldest stored run began; "" without one."""
     older: frozenset[str] = frozenset()
@@ -107,13 +111,15 @@ class Site(Struct, frozen=True, dict=True):
     @cached_property
     def names(self) -> dict[str, str]:
         """How the tests are shown: cut, and all the same each under another name."""
-        told = (*(run.tested for run in self.runs if run.tested), *self.without_runs)
-        shown, times = dict[str, str](), Counter[str]()
-        for test in sorted({one.test for one in told}):
+        tests = {run.tested.test for run in self.runs if run.tested}
+        tests.update(tested.test for tested in self.without_runs)
+        names: dict[str, str] = {}
+        counts = Counter[str]()
+        for test in sorted(tests):
             name = cut_for_table(test, MOST_NAME)
-            times[name] += 1
-            shown[test] = name if times[name] == 1 else f"{name} ({times[name]})"
-        return shown
+            counts[name] += 1
+            names[test] = name if counts[name] == 1 else f"{name} ({counts[name]})"
+        return names
 
     @cached_property
     def words(self) -> dict[tuple[str, str], str]:
@@ -128,7 +134,10 @@ class Site(Struct, frozen=True, dict=True):
     @property
     def all_labels(self) -> list[Label]:
         """Those of the clone, and those of the forge that the runs' summaries have."""
-        return [*self.labels, *(label for run in self.runs for label in run.figures.labels)]
+        labels = list(self.labels)
+        for run in self.runs:
+            labels += run.figures.labels
+        return labels
 
     @cached_property
     def days(self) -> list[date]:
@@ -136,7 +145,7 @@ class Site(Struct, frozen=True, dict=True):
         in the future.
         """
         names = {run.entry.run_id[:8] for run in self.runs if run.entry.state != "foreign"}
-        return sorted(day for name in names if (day := _day(name)))
+        return sorted(filter(None, map(_day, names)))
 
     @cached_property
     def spans(self) -> tuple[DaySpan, ...]:
@@ -146,7 +155,9 @@ class Site(Struct, frozen=True, dict=True):
         long they are.
         """
         days = [day for day in self.days if (self.days[-1] - day).days < MOST_SPANS * 31]
-        return tuple(split_days(days[0], days[-1])[-MOST_SPANS:]) if days else ()
+        if not days:
+            return ()
+        return tuple(split_days(days[0], days[-1])[-MOST_SPANS:])
 
     @property
     def unit(self) -> str:
@@ -157,12 +168,15 @@ class Site(Struct, frozen=True, dict=True):
     @cached_property
     def by_span(self) -> dict[DaySpan, list[SiteRun]]:
         """The runs of each span."""
-        found: dict[DaySpan, list[SiteRun]] = {span: [] for span in self.spans}
-        of = {f"{day:%Y%m%d}": span for span in self.spans for day in span.days}
+        runs_by_span: dict[DaySpan, list[SiteRun]] = {span: [] for span in self.spans}
+        span_of_day: dict[str, DaySpan] = {}
+        for span in self.spans:
+            span_of_day |= {f"{day:%Y%m%d}": span for day in span.days}
         for run in self.runs:
-            if run.entry.state != "foreign" and (span := of.get(run.entry.run_id[:8])):
-                found[span].append(run)
-        return found
+            day = run.entry.run_id[:8]
+            if run.entry.state != "foreign" and day in span_of_day:
+                runs_by_span[span_of_day[day]].append(run)
+        return runs_by_span
 
 
 class DaySpan(Struct, frozen=True):
@@ -173,7 +187,7 @@ class DaySpan(Struct, frozen=True):
     name: str
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """Both ends, or the day."""
         return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
 
@@ -185,9 +199,8 @@ class DaySpan(Struct, frozen=True):
     @property
     def days(self) -> list[date]:
         """Each day of it."""
-        return [
-            self.first + timedelta(number) for number in range((self.last - self.first).days + 1)
-        ]
+        number = (self.last - self.first).days + 1
+        return [self.first + timedelta(index) for index in range(number)]
 
 
 def _day(name: str) -> date | None:
@@ -203,21 +216,42 @@ def split_days(first: date, last: date) -> list[DaySpan]:
     """
     length = (last - first).days + 1
     if length <= MOST_SPANS:
-        return [
-            DaySpan(day, day, f"{day:%m-%d}")
-            for day in (first + timedelta(at) for at in range(length))
-        ]
+        days = [first + timedelta(index) for index in range(length)]
+        return [DaySpan(day, day, f"{day:%m-%d}") for day in days]
     if length <= MOST_SPANS * 7:
         monday = first - timedelta(first.weekday())
-        starts = (monday + timedelta(at) for at in range(0, (last - monday).days + 1, 7))
-        return [DaySpan(day, day + timedelta(6), f"{day:%m-%d}") for day in starts]
-    found = [first.replace(day=1)]
-    while (then := (found[-1] + timedelta(31)).replace(day=1)) <= last:
-        found.append(then)
-    return [
-        DaySpan(day, (day + timedelta(31)).replace(day=1) - timedelta(1), f"{day:%Y-%m}")
-        for day in found
-    ]
+        mondays = [monday + timedelta(index) for index in range(0, (last - monday).days + 1, 7)]
+        return [DaySpan(day, day + timedelta(6), f"{day:%m-%d}") for day in mondays]
+    spans = []
+    month = first.replace(day=1)
+    while month <= last:
+        next_month = (month + timedelta(31)).replace(day=1)
+        spans.append(DaySpan(month, next_month - timedelta(1), f"{month:%Y-%m}"))
+        month = next_month
+    return spans
+
+
+class _NameTable:
+    """Names of a page's data, each once, and their numbers."""
+
+    def __init__(self) -> None:
+        kinds = ("agents", "models", "criteria", "workflows", "people", "paths", "tests")
+        self.numbers: dict[str, dict[str, int]] = {kind: {} for kind in kinds}
+        self._shown_name = cache(cut_for_table)
+
+    def number(self, kind: str, name: str) -> int:
+        """Of a name; those that are shown alike are one."""
+        numbers = self.numbers[kind]
+        shown_name = name if kind == "tests" else self._shown_name(name)
+        return numbers.setdefault(shown_name, len(numbers))
+
+    def number_or_none(self, kind: str, name: str) -> int:
+        """Of a name; -1 of none."""
+        return self.number(kind, name) if name else -1
+
+    def numbers_of(self, kind: str, names: Iterable[str]) -> list[int]:
+        """Of several names, each once."""
+        return list(dict.fromkeys(self.number(kind, name) for name in names))
 
 
 def build_script_data(site: Site) -> dict[str, Any]:
@@ -225,71 +259,61 @@ def build_script_data(site: Site) -> dict[str, Any]:
     once, numbers for them in the runs; those that are shown alike are one, so that a filter has the
     runs of both.
     """
-    kinds = ("agents", "models", "criteria", "workflows", "people", "paths", "tests")
-    names: dict[str, dict[str, int]] = {kind: {} for kind in kinds}
-    shown = cache(lambda kind, name: name if kind == "tests" else cut_for_table(name))
-
-    def number(kind: str, name: str) -> int:
-        return names[kind].setdefault(shown(kind, name), len(names[kind]))
-
-    def numbers(kind: str, each: Iterable[str]) -> list[int]:
-        return list(dict.fromkeys(number(kind, name) for name in each))
-
-    rows = []
-    for run in site.runs:
-        entry, figures = run.entry, run.figures
-        found: dict[tuple[int, int], None] = {}
-        for finding in figures.findings:
-            for source in finding.sources:
-                word = feedback.WORDS.index(site.words[source, finding.fingerprint])
-                found[number("criteria", source), word] = None
-        paid: dict[int, float] = {}
-        for name, usd in figures.usd_by_model.items():
-            at = number("models", name)
-            paid[at] = paid.get(at, 0.0) + usd
-        tested: list[object] = []
-        if one := run.tested:
-            named = (
-                number("tests", site.names[one.test]),
-                RESULTS.index(one.result),
-                number("models", one.model),
-            )
-            tested = [(*named, one.repetition)]
-        rows.append(
-            (
-                entry.run_id,
-                run_list.run_word(entry),
-                cut_for_table(entry.author),
-                cut_for_table(run.shown_title),
-                entry.key,
-                _page(run),
-                entry.files,
-                entry.added,
-                entry.deleted,
-                entry.findings,
-                round(entry.cost_usd, 6),
-                entry.duration_ms,
-                numbers("agents", figures.agents),
-                [(at, round(usd, 6)) for at, usd in paid.items()],
-                list(found),
-                figures.hits,
-                figures.misses,
-                number("workflows", entry.workflow) if entry.workflow else -1,
-                number("people", run.person) if run.person else -1,
-                numbers("paths", entry.paths[:MOST_PATHS]),
-                *tested,
-            )
-        )
-    return {kind: [*known] for kind, known in names.items()} | {
-        "words": feedback.WORDS,
-        "results": RESULTS,
-        "runs": rows,
-    }
+    names = _NameTable()
+    rows = [tuple(_script_row(site, run, names)) for run in site.runs]
+    data: dict[str, Any] = {kind: [*numbers] for kind, numbers in names.numbers.items()}
+    return data | {"words": feedback.WORDS, "results": RESULTS, "runs": rows}
 
 
-def _page(run: SiteRun) -> int | str:
+def _script_row(site: Site, run: SiteRun, names: _NameTable) -> Iterator[object]:
+    """A run in the order in which the script reads it; what it was for a test is the last."""
+    entry, figures = run.entry, run.figures
+    labelled: dict[tuple[int, int], None] = {}
+    for finding in figures.findings:
+        for source in finding.sources:
+            word = feedback.WORDS.index(site.words[source, finding.fingerprint])
+            labelled[names.number("criteria", source), word] = None
+    usd_by_model: dict[int, float] = {}
+    for model, usd in figures.usd_by_model.items():
+        number = names.number("models", model)
+        usd_by_model[number] = usd_by_model.get(number, 0.0) + usd
+    tested = _script_test(site, run.tested, names) if run.tested else None
+    yield entry.run_id
+    yield run_list.run_word(entry)
+    yield cut_for_table(entry.author)
+    yield cut_for_table(run.shown_title)
+    yield entry.key
+    yield _script_page(run)
+    yield entry.files
+    yield entry.added
+    yield entry.deleted
+    yield entry.findings
+    yield round(entry.cost_usd, 6)
+    yield entry.duration_ms
+    yield names.numbers_of("agents", figures.agents)
+    yield [(number, round(usd, 6)) for number, usd in usd_by_model.items()]
+    yield list(labelled)
+    yield figures.hits
+    yield figures.misses
+    yield names.number_or_none("workflows", entry.workflow)
+    yield names.number_or_none("people", run.person)
+    yield names.numbers_of("paths", entry.paths[:MOST_PATHS])
+    if tested is not None:
+        yield tested
+
+
+def _script_test(site: Site, tested: TestedRun, names: _NameTable) -> tuple[int, int, int, int]:
+    """Test, result, model and repetition."""
+    test = names.number("tests", site.names[tested.test])
+    model = names.number("models", tested.model)
+    return test, RESULTS.index(tested.result), model, tested.repetition
+
+
+def _script_page(run: SiteRun) -> int | str:
     """1 for the address that most have, 0 without a page."""
-    return int(bool(run.page)) if run.page in ("", f"runs/{run.entry.run_id}.html") else run.page
+    if not run.page:
+        return 0
+    return 1 if run.page == f"runs/{run.entry.run_id}.html" else run.page
 
 
 def format_tenths(ms: float) -> str:
@@ -301,12 +325,14 @@ def link_to_runs(span: DaySpan | None = None, **only: str) -> str:
     """The list with the runs of a span of time, and of these names, alone; an empty name is left
     out.
     """
-    wanted = [
-        f"{kind}={quote(name if kind == 'test' else cut_for_table(name), safe='')}"
-        for kind, name in only.items()
-        if name
-    ]
-    return "&".join((span.link, *wanted)) if span else f"#{'&'.join(wanted)}"
+    filters = []
+    for kind, name in only.items():
+        if name:
+            shown_name = name if kind == "test" else cut_for_table(name)
+            filters.append(f"{kind}={quote(shown_name, safe='')}")
+    if span:
+        return "&".join((span.link, *filters))
+    return f"#{'&'.join(filters)}"
 
 
 def cut_for_table(text: str, most: int = MOST_TEXT) -> str:

@@ -46,45 +46,47 @@ NO_MODEL = "no model"
 
 
 class TestAttempt(Struct, frozen=True):
-    """A test, carried out once, with its runs in the order in which they began; none if it never
-    came so far.
-
-    `usd`: what the agents cost, without their judges; None if that is not known, or none ran.
-    """
+    """A test, carried out once."""
 
     test: str
     model: str
     repetition: int
     result: TestResult
     usd: float | None = None
+    """What the agents cost, without their judges; None if that is not known, or none ran."""
     runs: tuple[SiteRun, ...] = ()
+    """In the order in which they began; none if it never came so far."""
 
     @property
     def telling(self) -> SiteRun | None:
         """The run that tells most: of a failed attempt the first that failed."""
-        failed = (run for run in self.runs if run.entry.outcome == "fail" and self.result in FAILED)
-        return next(failed, self.runs[0] if self.runs else None)
+        if self.result in FAILED:
+            for run in self.runs:
+                if run.entry.outcome == "fail":
+                    return run
+        return self.runs[0] if self.runs else None
 
 
 class PassRate(Struct, frozen=True):
-    """How many attempts passed of those that decide, and what each cost that has a price;
-    `is_priced`: all have.
-    """
+    """How many attempts passed."""
 
     passed: int
     decided: int
+    """Attempts that passed or failed."""
     usd: tuple[float, ...]
+    """What each cost that has a price."""
     is_priced: bool
+    """All that had runs have a price."""
 
     @classmethod
     def of(cls, attempts: Sequence[TestAttempt]) -> PassRate:
         """That of some attempts."""
-        passed = sum(one.result in PASSED for one in attempts)
-        failed = sum(one.result in FAILED for one in attempts)
-        usd = tuple(one.usd for one in attempts if one.usd is not None)
-        return cls(
-            passed, passed + failed, usd, all(one.usd is not None for one in attempts if one.runs)
-        )
+        passed = sum(attempt.result in PASSED for attempt in attempts)
+        failed = sum(attempt.result in FAILED for attempt in attempts)
+        usd = tuple(attempt.usd for attempt in attempts if attempt.usd is not None)
+        with_runs = [attempt for attempt in attempts if attempt.runs]
+        is_priced = all(attempt.usd is not None for attempt in with_runs)
+        return cls(passed, passed + failed, usd, is_priced)
 
     @property
     def interval(self) -> Interval | None:
@@ -104,12 +106,13 @@ class PassRate(Struct, frozen=True):
     @property
     def cells(self) -> tuple[str, str, str, str]:
         """Passed, share, interval, USD an attempt; as text."""
-        usd, found = self.mean_usd, self.interval
+        usd, interval = self.mean_usd, self.interval
         cost = "" if usd is None else f"{usd:.4f}"
-        if found is None:
+        if interval is None:
             return "", "", "", cost
-        within = f"{found.low:.0%} to {found.high:.0%}"
-        return f"{self.passed:,} of {self.decided:,}", f"{found.value:.0%}", within, cost
+        passed = f"{self.passed:,} of {self.decided:,}"
+        share = f"{interval.value:.0%}"
+        return passed, share, f"{interval.low:.0%} to {interval.high:.0%}", cost
 
 
 _share = cache(share)  # each takes milliseconds, and tests have few different counts
@@ -119,36 +122,58 @@ def attempts_of(site: Site) -> list[TestAttempt]:
     """Those of the runs, and those that have none; by test and model, then as they were carried
     out.
     """
-    found: dict[tuple[str, str, str], list[SiteRun]] = {}
+    runs_by_attempt: dict[tuple[str, str, str], list[SiteRun]] = {}
     for run in sorted(site.runs, key=lambda run: (run.entry.run_id, run.entry.key)):
         if run.tested:
-            found.setdefault((run.tested.test, run.tested.model, run.tested.attempt), []).append(
-                run
-            )
-    made = [
-        (runs[0].entry.run_id, _attempt(runs[0].tested, runs))
-        for runs in found.values()
-        if runs[0].tested
-    ]
-    made += [("", _attempt(one, ())) for one in site.without_runs]
-    # In one session the number tells which came first, whether there was a run or not.
-    made.sort(key=lambda one: (one[1].repetition if site.is_session else 0, one[0], one[1].result))
-    made.sort(key=lambda one: (_in_order(one[1].test), one[1].model))
-    return [one for _, one in made]
+            key = (run.tested.test, run.tested.model, run.tested.attempt)
+            runs_by_attempt.setdefault(key, []).append(run)
+    attempts = [("", _attempt_without_runs(tested)) for tested in site.without_runs]
+    for runs in runs_by_attempt.values():
+        attempts.append((runs[0].entry.run_id, _attempt_of_runs(runs)))
+
+    def order(item: tuple[str, TestAttempt]) -> tuple[object, ...]:
+        first_run, attempt = item
+        # In one session the number tells which came first, whether there was a run or not.
+        repetition = attempt.repetition if site.is_session else 0
+        name = _order_of_test(attempt.test)
+        return name, attempt.model, repetition, first_run, attempt.result
+
+    return [attempt for _, attempt in sorted(attempts, key=order)]
 
 
-def _in_order(test: str) -> tuple[list[tuple[int, str]], str]:
+def _order_of_test(test: str) -> tuple[list[tuple[int, str]], str]:
     """Numbers by their value: case_2 stands before case_10."""
-    parts = re.split(r"([0-9]{1,9})", test[:MOST_NAME])
-    return [(int(part), "") if at % 2 else (0, part) for at, part in enumerate(parts)], test
+    parts: list[tuple[int, str]] = []
+    for index, part in enumerate(re.split(r"([0-9]{1,9})", test[:MOST_NAME])):
+        is_number = index % 2 == 1
+        parts.append((int(part), "") if is_number else (0, part))
+    return parts, test
 
 
-def _attempt(one: TestedRun, runs: Sequence[SiteRun]) -> TestAttempt:
-    told = [run.tested for run in runs if run.tested] or [one]
-    costs = [one.usd for one in told if not one.judges] or [one.usd for one in told]
-    known = [usd for usd in costs if usd is not None]
-    usd = sum(known) if known and len(known) == len(costs) else None
-    return TestAttempt(one.test, one.model, one.repetition, one.result, usd, tuple(runs))
+def _attempt_without_runs(tested: TestedRun) -> TestAttempt:
+    return TestAttempt(
+        tested.test, tested.model, tested.repetition, tested.result, _usd_of([tested])
+    )
+
+
+def _attempt_of_runs(runs: Sequence[SiteRun]) -> TestAttempt:
+    tested_runs = [run.tested for run in runs if run.tested]
+    tested = tested_runs[0]
+    usd = _usd_of(tested_runs)
+    return TestAttempt(
+        tested.test, tested.model, tested.repetition, tested.result, usd, tuple(runs)
+    )
+
+
+def _usd_of(tested_runs: Sequence[TestedRun]) -> float | None:
+    """What the agents cost, without judges if there were others; None if that is not known."""
+    of_agents = [tested for tested in tested_runs if not tested.judges] or tested_runs
+    total = 0.0
+    for tested in of_agents:
+        if tested.usd is None:
+            return None
+        total += tested.usd
+    return total
 
 
 Grid = Mapping[str, Mapping[str, list[TestAttempt]]]
@@ -157,45 +182,47 @@ Grid = Mapping[str, Mapping[str, list[TestAttempt]]]
 
 def grid_of(attempts: Iterable[TestAttempt]) -> Grid:
     """What no model answered stands with the test's only model, if it has one."""
-    tests: dict[str, dict[str, list[TestAttempt]]] = {}
-    for one in attempts:
-        tests.setdefault(one.test, {}).setdefault(one.model, []).append(one)
-    for by_model in tests.values():
+    grid: dict[str, dict[str, list[TestAttempt]]] = {}
+    for attempt in attempts:
+        by_model = grid.setdefault(attempt.test, {})
+        by_model.setdefault(attempt.model, []).append(attempt)
+    for by_model in grid.values():
         if len(by_model) == 2 and "" in by_model:
-            bare = by_model.pop("")
-            its = next(iter(by_model.values()))
-            its += bare
-            its.sort(key=lambda one: one.repetition)
-    return tests
+            without_model = by_model.pop("")
+            with_model = next(iter(by_model.values()))
+            with_model += without_model
+            with_model.sort(key=lambda attempt: attempt.repetition)
+    return grid
 
 
 def render_tests_section(site: Site) -> Iterator[Html]:
     """The grid and its pictures; nothing of runs that are no tests'."""
-    if not (attempts := attempts_of(site)):
+    attempts = attempts_of(site)
+    if not attempts:
         return
     grid = grid_of(attempts)
-    models = _models(grid)
-    counts = _counts(grid)
-    told = tag("p", f"{counted(len(grid), 'test')}: {counts}.", class_="none", id="tests-told")
-    pictures = [*filter(None, (_costs(models), _by_test(site, grid)))]
+    models = _attempts_by_model(grid)
+    sentence = f"{counted(len(grid), 'test')}: {_state_counts(grid)}."
+    pictures = filter(None, (_draw_costs(models), _draw_rates(site, grid)))
     yield tag(
         "section",
         tag("h2", "Tests"),
-        told,
+        tag("p", sentence, class_="none", id="tests-told"),
         tag("div", id="tests-tools"),
-        _grid(site, grid, models),
+        _render_grid(site, grid, models),
         tag("div", *pictures, class_="pictures"),
         id="tests",
     )
 
 
-def _models(grid: Grid) -> dict[str, list[TestAttempt]]:
-    """The attempts of each model, those with most first."""
-    found: dict[str, list[TestAttempt]] = {}
+def _attempts_by_model(grid: Grid) -> dict[str, list[TestAttempt]]:
+    """The attempts of each model, those with most first; those without a model last."""
+    attempts: dict[str, list[TestAttempt]] = {}
     for by_model in grid.values():
-        for model, its in by_model.items():
-            found.setdefault(model, []).extend(its)
-    return dict(sorted(found.items(), key=lambda item: (not item[0], -len(item[1]), item[0])))
+        for model, model_attempts in by_model.items():
+            attempts.setdefault(model, []).extend(model_attempts)
+    ranked = sorted(attempts, key=lambda model: (not model, -len(attempts[model]), model))
+    return {model: attempts[model] for model in ranked}
 
 
 STATES = ("passed", "failed", "flaky", "error", "undecided", "skipped")
@@ -204,199 +231,215 @@ STATES = ("passed", "failed", "flaky", "error", "undecided", "skipped")
 
 def state_of_attempts(by_model: Mapping[str, Sequence[TestAttempt]]) -> str:
     """One of STATES: "failed" if a model never did it, "flaky" if one did it now and then."""
-    rates = [PassRate.of(its) for its in by_model.values()]
+    rates = [PassRate.of(attempts) for attempts in by_model.values()]
     if any(rate.decided and not rate.passed for rate in rates):
         return "failed"
     if any(rate.is_flaky for rate in rates):
         return "flaky"
     if any(rate.passed for rate in rates):
         return "passed"
-    words = {one.result for its in by_model.values() for one in its}
-    return next((word for word in ("error", "undecided") if word in words), "skipped")
+    results = {attempt.result for attempt in _all_attempts(by_model)}
+    for state in ("error", "undecided"):
+        if state in results:
+            return state
+    return "skipped"
 
 
-def _counts(grid: Grid) -> str:
-    states = Counter(map(state_of_attempts, grid.values()))
-    return ", ".join(f"{states[word]:,} {word}" for word in STATES if states[word])
+def _all_attempts(by_model: Mapping[str, Sequence[TestAttempt]]) -> list[TestAttempt]:
+    attempts: list[TestAttempt] = []
+    for model_attempts in by_model.values():
+        attempts += model_attempts
+    return attempts
 
 
-def _grid(site: Site, grid: Grid, models: Mapping[str, Sequence[TestAttempt]]) -> Html:
-    shown = [*models][:MOST_MODELS]
-    heads = (
-        "Test",
-        *(_shown(model) for model in shown),
-        "Passed",
-        "Share",
-        "95 % interval",
-        "USD an attempt",
+def _state_counts(grid: Grid) -> str:
+    counts = Counter(map(state_of_attempts, grid.values()))
+    return ", ".join(f"{counts[state]:,} {state}" for state in STATES if counts[state])
+
+
+def _render_grid(site: Site, grid: Grid, models: Mapping[str, Sequence[TestAttempt]]) -> Html:
+    """A row for each test, and a column for each model."""
+    columns = [*models][:MOST_MODELS]
+    names = [_model_name(model) for model in columns]
+    heads = ["Test", *names, "Passed", "Share", "95 % interval", "USD an attempt"]
+    head_cells = [tag("th", head, scope="col") for head in heads]
+    rows = []
+    for test, by_model in [*grid.items()][:MOST_TESTS]:
+        rows.append(_test_row(site, test, by_model, columns))
+    totals = [_model_total(model, models[model]) for model in columns]
+    last_row = table_row(("All", *totals, *PassRate.of(_all_attempts(models)).cells))
+    table = tag(
+        "table",
+        tag("thead", tag("tr", *head_cells)),
+        tag("tbody", *rows),
+        tag("tfoot", last_row),
+        class_="grid-of",
+        id="grid",
     )
-    lines = [_row(site, test, by_model, shown) for test, by_model in [*grid.items()][:MOST_TESTS]]
-    totals = [_cell_of_model(model, models[model]) for model in shown]
-    every = PassRate.of([one for its in models.values() for one in its])
-    top = tag("thead", tag("tr", *(tag("th", head, scope="col") for head in heads)))
-    last = tag("tfoot", table_row(("All", *totals, *every.cells)))
-    made = tag("table", top, tag("tbody", *lines), last, class_="grid-of", id="grid")
-    more = [
-        f"{len(grid) - MOST_TESTS:,} more tests" if len(grid) > MOST_TESTS else "",
-        f"{len(models) - MOST_MODELS:,} more models" if len(models) > MOST_MODELS else "",
-    ]
-    rest = " and ".join(filter(None, more))
-    note = (
-        tag("p", f"{rest} have no place here; the list of runs has theirs.", class_="none")
-        if rest
-        else None
+    region = tag(
+        "div", table, class_="wide", tabindex=0, role="region", aria_label="Tests by model"
     )
-    region = tag("div", made, class_="wide", tabindex=0, role="region", aria_label="Tests by model")
-    return join_html([region, note])
+    return join_html([region, _grid_omission(len(grid), len(models))])
 
 
-def _cell_of_model(model: str, its: Sequence[TestAttempt]) -> Html | str:
-    passed, shown, within, _ = PassRate.of(its).cells
+def _grid_omission(tests: int, models: int) -> Html | None:
+    """What has no place in the grid; None if all has."""
+    parts = []
+    if tests > MOST_TESTS:
+        parts.append(f"{tests - MOST_TESTS:,} more tests")
+    if models > MOST_MODELS:
+        parts.append(f"{models - MOST_MODELS:,} more models")
+    if not parts:
+        return None
+    text = f"{' and '.join(parts)} have no place here; the list of runs has theirs."
+    return tag("p", text, class_="none")
+
+
+def _model_total(model: str, attempts: Sequence[TestAttempt]) -> Html | str:
+    """How many attempts of the model passed."""
+    passed, share, interval, _ = PassRate.of(attempts).cells
     if not passed:
         return ""
-    return tag(
-        "span",
-        svg.link_text(passed, model and link_to_runs(model=cut_for_table(model))),
-        tag("small", f"{shown} ({within})"),
-    )
+    link = link_to_runs(model=cut_for_table(model)) if model else ""
+    return tag("span", svg.link_text(passed, link), tag("small", f"{share} ({interval})"))
 
 
-def _row(
+def _test_row(
     site: Site, test: str, by_model: Mapping[str, list[TestAttempt]], models: Sequence[str]
 ) -> Html:
-    every = PassRate.of([one for its in by_model.values() for one in its])
-    file, name = _split(site.names[test])
-    link = link_to_runs(test=site.names[test])
-    named = tag("a", tag("small", file) if file else None, name, href=link)
-    cells = [
-        _cell(
-            by_model.get(model, ()), link_to_runs(test=site.names[test], model=cut_for_table(model))
-        )
-        for model in models
-    ]
-    shares = [PassRate.of(by_model.get(model, ())).interval for model in models]
-    found, usd = every.interval, every.mean_usd
-    # Of each column but the first, for the script that sorts.
-    values = [
-        *(one and one.value for one in shares),
-        every.passed,
-        found and found.value,
-        found and found.low,
-        usd,
-    ]
-    data = ",".join("" if value is None else f"{value:.6g}" for value in values)
+    name = site.names[test]
+    file, own_name = _split_test_name(name)
+    file_text = tag("small", file) if file else None
+    name_link = tag("a", file_text, own_name, href=link_to_runs(test=name))
+    rate = PassRate.of(_all_attempts(by_model))
+    cells = []
+    values: list[float | None] = []  # of each column but the first, for the script that sorts
+    for model in models:
+        attempts = by_model.get(model, ())
+        interval = PassRate.of(attempts).interval
+        link = link_to_runs(test=name, model=cut_for_table(model))
+        cells.append(_attempts_cell(attempts, link))
+        values.append(interval.value if interval else None)
+    values.append(rate.passed)
+    if rate.interval:
+        values += [rate.interval.value, rate.interval.low]
+    else:
+        values += [None, None]
+    values.append(rate.mean_usd)
     return table_row(
-        (named, *cells, *every.cells), data_state=state_of_attempts(by_model), data_values=data
+        (name_link, *cells, *rate.cells),
+        data_state=state_of_attempts(by_model),
+        data_values=",".join("" if value is None else f"{value:.6g}" for value in values),
     )
 
 
-def _cell(attempts: Sequence[TestAttempt], link: str) -> Html | None:
+def _attempts_cell(attempts: Sequence[TestAttempt], link: str) -> Html | None:
     """A mark for each attempt, the newest if there are many; of more than one, how many passed."""
     if not attempts:
         return None
-    rate, more = PassRate.of(attempts), len(attempts) - MOST_MARKS
-    marks = [_mark(one) for one in attempts[-MOST_MARKS:]]
-    passed = rate.cells[0] if len(attempts) > 1 else ""
-    about = tag("small", passed, class_="flaky" if rate.is_flaky else None) if passed else None
-    before = tag("a", f"{more:,} more", href=link) if more > 0 else None
-    return join_html([before, *marks, about])
+    parts: list[Html] = []
+    omitted = len(attempts) - MOST_MARKS
+    if omitted > 0:
+        parts.append(tag("a", f"{omitted:,} more", href=link))
+    parts += map(_attempt_mark, attempts[-MOST_MARKS:])
+    rate = PassRate.of(attempts)
+    passed = rate.cells[0]
+    if passed and len(attempts) > 1:
+        parts.append(tag("small", passed, class_="flaky" if rate.is_flaky else None))
+    return join_html(parts)
 
 
-def _mark(one: TestAttempt) -> Html:
-    usd = "" if one.usd is None else f", ${one.usd:.4f}"
-    took = sum(run.entry.duration_ms for run in one.runs) / 1000
-    again = f"repetition {one.repetition}: " if one.repetition > 1 else ""
-    title = f"{again}{one.result}{usd}{f', {took:.1f} s' if one.runs else ''}"
-    run = one.telling
-    leads = None if run is None else run.page or link_to_runs(run=run.entry.run_id)
-    return tag(
-        "a" if leads else "span",
-        MARKS[one.result],
-        class_=f"attempt {one.result}",
-        title=title,
-        href=leads,
-    )
+def _attempt_mark(attempt: TestAttempt) -> Html:
+    title = str(attempt.result)
+    if attempt.repetition > 1:
+        title = f"repetition {attempt.repetition}: {title}"
+    if attempt.usd is not None:
+        title += f", ${attempt.usd:.4f}"
+    if attempt.runs:
+        duration_ms = sum(run.entry.duration_ms for run in attempt.runs)
+        title += f", {duration_ms / 1000:.1f} s"
+    run = attempt.telling
+    link = None
+    if run is not None:
+        link = run.page or link_to_runs(run=run.entry.run_id)
+    style = f"attempt {attempt.result}"
+    element = "a" if link else "span"
+    return tag(element, MARKS[attempt.result], class_=style, title=title, href=link)
 
 
-def _costs(models: Mapping[str, Sequence[TestAttempt]]) -> Html | None:
+def _draw_costs(models: Mapping[str, Sequence[TestAttempt]]) -> Html | None:
     """What an attempt cost, against how often it passed."""
-    rates = [(model, PassRate.of(its), its) for model, its in models.items()]
-    drawn, lines = list[svg.Dot](), list[Html]()
-    for model, rate, its in rates[:MOST_LINES]:
-        name, link = _shown(model), link_to_runs(model=cut_for_table(model))
-        passed, shown, within, cost = rate.cells
-        tests = len({one.test for one in its})
-        lines.append(
-            table_row(
-                (
-                    svg.link_text(name, link if model else ""),
-                    f"{tests:,}",
-                    passed,
-                    shown,
-                    within,
-                    cost,
-                    f"{sum(rate.usd):.4f}{'' if rate.is_priced else ' + ?'}",
-                )
-            )
-        )
-        if rate.interval is not None and rate.mean_usd is not None and len(drawn) < MOST_MODELS:
-            told = f"{passed} passed ({shown}, {within}), ${cost} an attempt"
-            drawn.append(svg.Dot(name, rate.mean_usd, rate.interval, told, link))
-    if not drawn:
+    dots: list[svg.Dot] = []
+    lines: list[Html] = []
+    for model, attempts in [*models.items()][:MOST_LINES]:
+        rate = PassRate.of(attempts)
+        name, link = _model_name(model), link_to_runs(model=cut_for_table(model))
+        passed, share, interval, cost = rate.cells
+        tests = len({attempt.test for attempt in attempts})
+        total = f"{sum(rate.usd):.4f}"
+        if not rate.is_priced:
+            total += " + ?"
+        model_cell = svg.link_text(name, link if model else "")
+        lines.append(table_row((model_cell, f"{tests:,}", *rate.cells, total)))
+        if rate.interval is None or rate.mean_usd is None or len(dots) == MOST_MODELS:
+            continue
+        text = f"{passed} passed ({share}, {interval}), ${cost} an attempt"
+        dots.append(svg.Dot(name, rate.mean_usd, rate.interval, text, link))
+    if not dots:
         return None
+    heads = ("Model", "Tests", "Passed", "Share", "95 % interval", "USD an attempt", "USD")
+    title = "Cost against pass rate, by model"
+    caption = tag("p", _cost_sentence(models), class_="none")
+    return svg.render_figure("cost-and-rate", title, svg.draw_dots(dots), caption, heads, lines)
+
+
+def _cost_sentence(models: Mapping[str, Sequence[TestAttempt]]) -> str:
     sentence = (
         "What an attempt cost (without judges), and the share that passed, with its 95 % interval."
     )
-    some = {frozenset(one.test for one in its) for model, _, its in rates if model}
-    sentence += " The models had different tests." if len(some) > 1 else ""
-    heads = ("Model", "Tests", "Passed", "Share", "95 % interval", "USD an attempt", "USD")
-    about = tag("p", sentence, class_="none")
-    return svg.render_figure(
-        "cost-and-rate",
-        "Cost against pass rate, by model",
-        svg.draw_dots(drawn),
-        about,
-        heads,
-        lines,
-    )
+    test_sets = set()
+    for model, attempts in models.items():
+        if model:
+            test_sets.add(frozenset(attempt.test for attempt in attempts))
+    if len(test_sets) > 1:
+        sentence += " The models had different tests."
+    return sentence
 
 
-def _by_test(site: Site, grid: Grid) -> Html | None:
+def _draw_rates(site: Site, grid: Grid) -> Html | None:
     """The share of attempts that passed, the lowest first."""
-    rates = [
-        (test, PassRate.of([one for its in by_model.values() for one in its]))
-        for test, by_model in grid.items()
-    ]
-    there = [(test, rate, rate.interval) for test, rate in rates if rate.interval is not None]
-    there.sort(key=lambda one: (one[2].value, -one[1].decided, one[0]))
-    if not there:
+    rates: list[tuple[str, PassRate, Interval]] = []
+    for test, by_model in grid.items():
+        rate = PassRate.of(_all_attempts(by_model))
+        if rate.interval is not None:
+            rates.append((test, rate, rate.interval))
+    if not rates:
         return None
-    ranges, lines = list[Range](), list[Html]()
-    for test, rate, found in there[:MOST_LINES]:
+    rates.sort(key=lambda item: (item[2].value, -item[1].decided, item[0]))
+    ranges = []
+    lines = []
+    for test, rate, interval in rates[:MOST_LINES]:
         name, link = site.names[test], link_to_runs(test=site.names[test])
-        passed, shown, within, cost = rate.cells
-        ranges.append(Range(_split(name)[1], found, passed, link))
-        lines.append(table_row((svg.link_text(name, link), passed, shown, within, cost)))
-    more = len(there) - MOST_ROWS
-    about = tag("p", f"The lowest first; {more:,} more.", class_="none") if more > 0 else None
+        ranges.append(Range(_split_test_name(name)[1], interval, rate.cells[0], link))
+        lines.append(table_row((svg.link_text(name, link), *rate.cells)))
+    caption = None
+    if len(rates) > MOST_ROWS:
+        text = f"The lowest first; {len(rates) - MOST_ROWS:,} more."
+        caption = tag("p", text, class_="none")
     heads = ("Test", "Passed", "Share", "95 % interval", "USD an attempt")
-    return svg.render_figure(
-        "rate-by-test",
-        "Pass rate by test",
-        svg.draw_ranges(ranges[:MOST_ROWS]),
-        about,
-        heads,
-        lines,
-    )
+    picture = svg.draw_ranges(ranges[:MOST_ROWS])
+    return svg.render_figure("rate-by-test", "Pass rate by test", picture, caption, heads, lines)
 
 
-def _split(name: str) -> tuple[str, str]:
+def _split_test_name(name: str) -> tuple[str, str]:
     """The file of a test's id with its classes, and its own name; in parameters "::" divides
     nothing.
     """
-    at = name.partition("[")[0].rfind("::")
-    return (name[: at + 2], name[at + 2 :]) if at >= 0 else ("", name)
+    index = name.partition("[")[0].rfind("::")
+    if index < 0:
+        return "", name
+    return name[: index + 2], name[index + 2 :]
 
 
-def _shown(model: str) -> str:
+def _model_name(model: str) -> str:
     return cut_for_table(model) or NO_MODEL

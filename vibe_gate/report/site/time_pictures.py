@@ -147,9 +147,9 @@ def draw_durations(site: Site) -> Html | None:
         for value, text in zip(values, texts, strict=True):
             parts.append(None if value is None else Part(value / 1000, text))
         link = link_to_runs(span, workflow="review")
-        bars.append(Bar(span.name, tuple(parts), "", link, span.shown))
+        bars.append(Bar(span.name, tuple(parts), "", link, span.text))
         if reviews:
-            lines.append(table_row((svg.link_text(span.shown, link), *texts)))
+            lines.append(table_row((svg.link_text(span.text, link), *texts)))
     if not lines:
         return None
     title = f"Seconds a review, {site.unit}"
@@ -197,7 +197,7 @@ def _pace_sentence(site: Site) -> Html | None:
     return join_html(
         [
             f"Median of those that asked a model: {format_tenths(median)} s from ",
-            tag("a", week.shown, href=link_to_runs(week, workflow="review")),
+            tag("a", week.text, href=link_to_runs(week, workflow="review")),
             f", {format_tenths(earlier_median)} s from ",
             tag("a", earlier_week.shown, href=link_to_runs(earlier_week, workflow="review")),
             f": {change}.",
