@@ -568,7 +568,7 @@ def test_a_run_of_a_made_up_year_leaves_the_spans_as_they_are():
 def test_spans_cover_every_day_once(days, number, name, length):
     first = date(2026, 10, 5)
     found = split_days(first, first + timedelta(days))
-    assert found[0].shown == (
+    assert found[0].text == (
         f"{found[0].first} to {found[0].last}" if length > 1 else "2026-10-05"
     )
     assert (len(found), found[0].name, len(found[0].days)) == (number, name, length)

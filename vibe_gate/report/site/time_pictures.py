@@ -199,7 +199,7 @@ def _pace_sentence(site: Site) -> Html | None:
             f"Median of those that asked a model: {format_tenths(median)} s from ",
             tag("a", week.text, href=link_to_runs(week, workflow="review")),
             f", {format_tenths(earlier_median)} s from ",
-            tag("a", earlier_week.shown, href=link_to_runs(earlier_week, workflow="review")),
+            tag("a", earlier_week.text, href=link_to_runs(earlier_week, workflow="review")),
             f": {change}.",
         ]
     )
