@@ -371,7 +371,10 @@ def test_commits_that_were_never_reviewed_stand_open():
     made = {"b" * 40: ("2026-10-05", "Ada")}
     page = page_of(
         site_of(
-            *BOTH, coverage=Verification(commits, "", "", strict=False), commits="main", authorship=made
+            *BOTH,
+            coverage=Verification(commits, "", "", strict=False),
+            commits="main",
+            authorship=made,
         )
     )
     assert table_of(page, "coverage")[1:] == [
@@ -568,9 +571,7 @@ def test_a_run_of_a_made_up_year_leaves_the_spans_as_they_are():
 def test_spans_cover_every_day_once(days, number, name, length):
     first = date(2026, 10, 5)
     found = split_days(first, first + timedelta(days))
-    assert found[0].text == (
-        f"{found[0].first} to {found[0].last}" if length > 1 else "2026-10-05"
-    )
+    assert found[0].text == (f"{found[0].first} to {found[0].last}" if length > 1 else "2026-10-05")
     assert (len(found), found[0].name, len(found[0].days)) == (number, name, length)
     every = [day for span in found for day in span.days]
     assert every == [every[0] + timedelta(at) for at in range(len(every))]

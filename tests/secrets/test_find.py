@@ -119,6 +119,7 @@ ORDINARY_VALUES = """
     ABCDEFGHJKLMNPQRSTUVWXYZ23456789 line_js_1.tokenize moduleV2.nextToken3 0.7.0-git.20231205a1b2 ^7.24.1-rc.3+build5
     2024-03-07T12:13:14Z 1h30m15s500ms /run/tokens/api_v2.txt https://auth.h.io/v2/t0ken9?a=1b2
     ghcr.io/org/token-service:1.12.3-rc1 token_service_1.module2.load3 args.enable_k8s_tokens_via_dns
+    server-12.mail-34.a5
     _IMDSV2_SESSION_TOKEN_TTL oauth2client:secrets#ns pk_test_51Hq9xZb2"""
 
 
@@ -146,21 +147,37 @@ def test_other_names_and_ordinary_values_name_no_secret() -> None:
             assert find(text) == [], text
 
 
-def test_each_form_is_found() -> None:
-    for rule in RULES:
-        assert kinds_in(filled(rule.positive)) == [rule.kind]
+RANDOM_VALUES = """
+    xkqwzvbtrplmghtzqwnbvcxd XKQWZVBTRPLMGHTZQWNBVCXD qWeRtYuIoPaSdFgHjKlZ
+    qWe/RtY/uIo/PaSd1FgHjKl aB3/dE5/fG7/hJ9k2m4n6p"""
+"""Letters that nobody could say, or that change case; with slashes as base64 has them."""
+SAYABLE_VALUES = """
+    correcthorsebatterystaple getUserPasswordFromVault xkqwzxkqwzxkqwzxkqwzxkqwz xkqwzvbtrplmghtzqwn
+    src/api/v2/tokens/load3x /aBcD/eFgH/iJkL/mNoP1qR"""
+
+
+def test_letters_alone_and_with_slashes_are_random_or_words_and_paths() -> None:
+    for value in RANDOM_VALUES.split():
+        for text in assigned("password", value):
+            assert [match.value for match in find(text)] == [value], text
+    for value in SAYABLE_VALUES.split():
+        for text in assigned("password", value):
+            assert find(text) == [], text
 
 
 def test_keys_are_known_by_their_providers_and_by_values_that_are_no_digest() -> None:
     digest, random = filled("{hex:32}"), filled("{word:12}7{word:2}4q8z{word:14}")
     for name in ("mapquest_key", "MAPQUEST_KEY", "mapquestKey", "new-relic-license-key"):
         assert [match.value for match in find(f'{name} = "{digest}"')] == [digest], name
-    assert [match.value for match in find(f'blue_key = "{random}"')] == [random]
+    changing = "alpha1beta2gammadelta3x"  # six times from a letter to a digit or back
+    for value in (random, changing):
+        assert [match.value for match in find(f'blue_key = "{value}"')] == [value]
     for name, value in (
         ("cache_key", digest),
         ("blue_key", digest),
         ("public_key", random),
         ("key", digest),
+        ("blue_key", changing[:-1]),
     ):
         assert find(f'{name} = "{value}"') == [], name
 
@@ -173,6 +190,25 @@ def test_what_needs_no_revoking_is_told_apart() -> None:
     assert {text: match.harmless for text in shown for match in find(f"x {text}\n")} == shown
     (both,) = find(f"https://u:{V}sk_test_{V}@h.io/")
     assert not both.harmless
+
+
+@pytest.mark.parametrize(
+    ("beside", "harmless"),
+    [
+        (V, ""),
+        ("Zk39dQw0", ""),
+        ("Zk39dQw", "test key"),
+        ("2024-03-07T12:13:14Z", "test key"),
+        ("eu-west-1", "test key"),
+        (f"sk_test_{V}", "test key"),
+    ],
+)
+def test_a_test_key_under_a_secrets_name_is_harmless_unless_a_random_value_stands_beside_it(
+    beside: str, harmless: str
+) -> None:
+    for value in (f"sk_test_{V};{beside}", f"{beside};sk_test_{V}"):
+        (match,) = find(f'api_secret = "{value}"')
+        assert match.harmless == harmless, value
 
 
 def test_a_mask_shows_four_characters_of_a_long_value_and_less_of_a_short_one() -> None:

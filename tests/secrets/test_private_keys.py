@@ -13,6 +13,9 @@ from vibe_gate.secrets import find
 BEGIN, END = "-----BEGIN RSA " + "PRIVATE KEY-----", "-----END RSA " + "PRIVATE KEY-----"
 BODY = filled("".join(f"{{base64:{63 - number}}}{'7' * number}a\n" for number in range(6))).split()
 KEY = [BEGIN, *BODY, filled("{word:12}Qw=="), END]
+FAR = "y " * 900
+"""More than may stand between two lines of a key."""
+TWO_DIGITS, ONE_DIGIT = "abCDefGHij" * 6 + "a7b8", "abCDefGHij" * 6 + "a7bb"
 FORMS = {
     "grep -n": lambda number, line: f"src/keys/k.pem:{number}:{line}",
     "grep -C": lambda number, line: f"k.pem:{number}:{line}" if number == 1 else f"k.pem-{number}-{line}",
@@ -107,6 +110,11 @@ def test_a_key_has_one_value_in_every_form() -> None:
             "\nx",
         ),
         (f"a\n{BODY[0]}\n{END}\nb", "a\n\nb"),
+        (f"a\n{BODY[0]}\n{END}\nand\n{BODY[1]}\n{END}\nb", "a\n\nand\n\nb"),
+        (f"{FAR}\n" + "\n".join(KEY) + "\nb", f"{FAR}\n\nb"),
+        (f"{BODY[0]}\n{FAR}\n{BODY[1]}\n{END}\nb", f"{BODY[0]}\n{FAR}\n\nb"),
+        (f"a\n{BEGIN}\n{TWO_DIGITS}\nb", "a\n\nb"),
+        (f"a\n{BEGIN}\n{ONE_DIGIT}\nb", f"a\n{BEGIN}\n{ONE_DIGIT}\nb"),
         (f"a\n{BEGIN}\n{BODY[0]}\nb", "a\n\nb"),
     ],
 )
