@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from s3 import BUCKET, bucket, moto
 
 from vibe_gate.domain.bundles import Provenance, RunEntry
+from vibe_gate.domain.store_access import StoreAccess
 from vibe_gate.store.bundle_names import make_run_id
 from vibe_gate.store.shared_runs import SharedRuns, object_name
 from vibe_gate.store.shared_store import SharedStore
@@ -58,7 +59,7 @@ def filled(runs: SharedRuns, first: int, last: int) -> None:
 
 
 def measured(url: str, requests: list[tuple[str, str]]) -> None:
-    store = SharedStore(url, {**os.environ, "VIBE_GATE_STORE_KEY": SECRET}, lambda: NOW)
+    store = SharedStore(url, StoreAccess(SECRET), lambda: NOW)
     runs, done = store.runs(Path(), Provenance(NOW + timedelta(days=1))), 0
     for size in (10, 100, 1000, 10_000):
         filled(runs, done, size)

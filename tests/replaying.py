@@ -16,6 +16,7 @@ from wire import answer
 from vibe_gate.context.mode import Batch, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.domain.summary import Summary
@@ -102,7 +103,7 @@ class History:
         asked = ReviewRequest(Selection("range"), definitions="worktree")
         tried = ReplayTrial(Batch("b"), **trial)
         gates = dict[str, Gate]()
-        with open_repository(self.path, self.environ) as repository:
+        with open_repository(self.path, read_environment(self.environ)) as repository:
             return [
                 asyncio.run(
                     replay_run_in(
@@ -120,5 +121,5 @@ class History:
         return self.replayed(*runs, **trial), len(self.requests) - before
 
     def forget_answers(self) -> None:
-        with open_repository(self.path, self.environ) as repository:
+        with open_repository(self.path, read_environment(self.environ)) as repository:
             shutil.rmtree(open_state(repository.common_dir).folder)

@@ -23,6 +23,7 @@ from wire import answer, answering
 from vibe_gate.context.mode import HookMode
 from vibe_gate.domain.bundles import is_evidence, replay_key
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.labels import counted_labels
 from vibe_gate.gate.trusted import standing_store
@@ -251,7 +252,7 @@ def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(
     job.git("checkout", "-q", "--detach", "refs/remotes/pull/1/merge")
 
     def store_url() -> str:
-        with open_repository(job.path, team.environ) as repository:
+        with open_repository(job.path, read_environment(team.environ)) as repository:
             return standing_store(repository, lambda: datetime.now(UTC)).url
 
     job.git(
@@ -400,7 +401,7 @@ def test_a_label_counts_in_the_figures_of_other_clones_and_blocks_nothing_there(
         return done.out
 
     told(first, "label", finding, "wrong")
-    with open_repository(second.path, team.environ) as repository:
+    with open_repository(second.path, read_environment(team.environ)) as repository:
         [label], problems = counted_labels(repository, datetime.now(UTC))
     assert (label.finding, label.right, label.by, problems) == (
         finding,

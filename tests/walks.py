@@ -10,6 +10,7 @@ from typing import Any
 
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.run.review import Review, review
 
 LAST = Selection("commit")
@@ -26,7 +27,7 @@ async def awaited(
     return await review(
         ReviewRequest(selection, **request),
         start=place,
-        environ=environ,
+        environment=read_environment(environ),
         clock=lambda: datetime.now(UTC),
         progress=lambda stage, text: None,
         meter=meter,

@@ -23,6 +23,7 @@ from rich.text import Text
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.calibration import share
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.faces.cli.demo import DATA, make_demo
 from vibe_gate.report import verdict_screen
@@ -41,7 +42,7 @@ def picture() -> str:
         walk = review(
             ReviewRequest(Selection("commit"), wire=Wire("replay", cassette), definitions="HEAD~1"),
             start=Path(folder) / "ledger",
-            environ=os.environ,
+            environment=read_environment(os.environ),
             clock=lambda: NOON,
             progress=lambda stage, text: None,
         )

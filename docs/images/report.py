@@ -18,6 +18,7 @@ from playwright.sync_api import sync_playwright
 
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.faces.cli.demo import DATA, make_demo
 from vibe_gate.report.html import render_run_page
@@ -60,7 +61,7 @@ def report(folder: Path) -> Path:
         walk = review(
             ReviewRequest(Selection("commit"), wire=Wire("replay", cassette), definitions="HEAD~1"),
             start=folder / "ledger",
-            environ=os.environ,
+            environment=read_environment(os.environ),
             clock=lambda: datetime.now(UTC),
             progress=lambda stage, text: None,
         )

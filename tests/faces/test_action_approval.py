@@ -8,6 +8,7 @@ import pytest
 from faces import events
 from faces.jobs import Project
 
+from vibe_gate.domain.network import read_network
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.faces.action.approval import Approvals
 from vibe_gate.faces.action.event import read_event
@@ -124,7 +125,7 @@ def overriding(made: Project, head: str, *requests: tuple[str, str]) -> tuple[li
     trigger = read_event(made.job("pull_request", events.pull_request(made.main(), head)))
     commits = (Commit(head, "Ada", "ada@example.org", "ada@example.org", "topic"),)
     with open_forge(
-        made.github.url, made.github.token, "octo/hello", environ=made.environ
+        made.github.url, made.github.token, "octo/hello", network=read_network(made.environ)
     ) as forge:
         approvals = Approvals(forge, trigger, lambda: commits)
         counting = [waiver.by for waiver in approvals.overrides()]

@@ -11,6 +11,7 @@ from faces import events
 from faces.jobs import FORBIDDEN, Project, todos
 from repos import Repo
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.action.commit_range import CommitRange, range_of
 from vibe_gate.faces.action.event import read_event
@@ -75,7 +76,7 @@ class Remote:
         trigger = read_event(
             events.runner(self.place / "runner", kind, event, self.environ, **more)
         )
-        with open_repository(checkout.path, self.environ) as repository:
+        with open_repository(checkout.path, read_environment(self.environ)) as repository:
             return range_of(repository, trigger, Inputs.model_validate(inputs), Credentials())
 
     def files(self, compared: CommitRange) -> list[str]:
@@ -190,7 +191,9 @@ def test_a_merge_group_is_compared_with_the_commit_that_the_queue_names(remote):
     trigger = read_event(
         events.runner(remote.place / "runner", "merge_group", event, remote.environ)
     )
-    with open_repository(remote.check_out(head).path, remote.environ) as repository:
+    with open_repository(
+        remote.check_out(head).path, read_environment(remote.environ)
+    ) as repository:
         compared = range_of(repository, trigger, Inputs(), Credentials())
     assert (compared.before, compared.trusted) == (remote.main, remote.main)
 
@@ -202,7 +205,9 @@ def test_a_pushed_branch_is_held_to_the_default_branch_as_it_is_now(remote):
     )
     event = events.push(first, head, "refs/heads/topic")
     trigger = read_event(events.runner(remote.place / "runner", "push", event, remote.environ))
-    with open_repository(remote.check_out(head).path, remote.environ) as repository:
+    with open_repository(
+        remote.check_out(head).path, read_environment(remote.environ)
+    ) as repository:
         compared = range_of(repository, trigger, Inputs(), Credentials())
     assert (compared.before, compared.trusted) == (first, remote.main)
 

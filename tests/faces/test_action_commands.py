@@ -20,6 +20,7 @@ from repos import RUBRIC, SWALLOWS, Repo
 from test_review import FAILS
 from wire import KEY, answering
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.faces.action.commands import CommentCommand, command_of, label_of
 from vibe_gate.faces.action.job import run
 from vibe_gate.faces.action.runner import Runner
@@ -100,7 +101,7 @@ def obeyed(made: Project, comment: Comment | None, said: str = "", number: int =
     )
     log: list[str] = []
     environ = made.job("issue_comment", event)
-    code = run(Runner(environ, made.place, lambda: datetime.now(UTC), log.append))
+    code = run(Runner(read_environment(environ), made.place, lambda: datetime.now(UTC), log.append))
     assert code == 0, "".join(log)
     return "".join(log)
 

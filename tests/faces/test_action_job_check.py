@@ -17,6 +17,7 @@ from faces.jobs import FORBIDDEN, Project, project, todos
 from repos import RUBRIC, SWALLOWS
 from wire import KEY
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.faces.action.job import run
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.report.comment import read_comment_state
@@ -46,7 +47,9 @@ def ran(
     log: list[str] = []
     made.check_out(head)
     environ = made.job(name, events.pull_request(made.main(), head, draft=draft), **more)
-    return run(Runner(environ, made.checkout, lambda: datetime.now(UTC), log.append)), "".join(log)
+    return run(
+        Runner(read_environment(environ), made.checkout, lambda: datetime.now(UTC), log.append)
+    ), "".join(log)
 
 
 def check_requests(made: Project) -> list[str]:

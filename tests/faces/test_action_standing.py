@@ -22,6 +22,8 @@ from wire import KEY, answering
 
 from vibe_gate.domain.cause import AsksNoModel
 from vibe_gate.domain.change import Change
+from vibe_gate.domain.environment import read_environment
+from vibe_gate.domain.network import read_network
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY
 from vibe_gate.faces.action.inputs import Inputs
@@ -102,9 +104,14 @@ class Records:
     """What jobs leave at the commit `HEAD`, and what a look finds there, each with its key."""
 
     def __init__(self, github: LoopbackGitHub, environ: dict[str, str], place: Path) -> None:
-        self._open = partial(open_forge, github.url, github.token, "octo/hello", environ=environ)
+        self._open = partial(
+            open_forge, github.url, github.token, "octo/hello", network=read_network(environ)
+        )
         self._runner = Runner(
-            {"GITHUB_RUN_ID": "4711", **ALONE}, place, lambda: datetime.now(UTC), print
+            read_environment({"GITHUB_RUN_ID": "4711", **ALONE}),
+            place,
+            lambda: datetime.now(UTC),
+            print,
         )
 
     def _job(self, key: str, about: str = "a" * 32, **inputs: object) -> Standing:

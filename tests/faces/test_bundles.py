@@ -21,6 +21,7 @@ from recorded import Kind, begun, recorded
 from summaries import criterion, open_question
 
 from vibe_gate.domain.cause import NoJudge
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.report import run_list
 from vibe_gate.store.run_result import read_bundle
@@ -603,7 +604,7 @@ def test_a_dry_run_deletes_nothing(bundles, repo):
 
 
 def test_a_cleaning_takes_old_workspaces_of_dead_runs(bundles, repo, environ):
-    with open_repository(repo, environ) as repository:
+    with open_repository(repo, read_environment(environ)) as repository:
         workspace = repository.workspace(
             repository.workspaces / "20260102-030405", repository.snapshot()
         )

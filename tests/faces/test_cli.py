@@ -14,6 +14,7 @@ from command import started, vibe_gate
 from program import ROOT, repository
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import dispatch
@@ -232,7 +233,11 @@ def test_a_bug_is_one_line_with_its_traceback_only_when_asked(exploding, capsys,
 def request(*argv: str, **environ: str):
     arguments = REVIEW.parse(parser("review", REVIEW).parse_args(argv))
     return request_of(
-        arguments.change, arguments.rubrics, arguments.limits, arguments.wire, environ
+        arguments.change,
+        arguments.rubrics,
+        arguments.limits,
+        arguments.wire,
+        read_environment(environ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from vibe_gate.domain.forge_settings import read_forge_settings
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli.destination import Destination, Remote, destination, remote_of
 
@@ -124,7 +125,7 @@ def to(server: str, api: str, repository: str, token: str) -> Destination:
     ],
 )
 def test_where_to_post(asked, origin, environ, expected):
-    assert destination(asked, [origin, ""], environ) == expected
+    assert destination(asked, [origin, ""], read_forge_settings(environ)) == expected
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ def test_what_is_not_known_is_said_without_the_credentials_of_an_url(
     asked, origin, environ, sentence
 ):
     with pytest.raises(UsageError) as said:
-        destination(asked, [origin], environ)
+        destination(asked, [origin], read_forge_settings(environ))
     assert sentence in str(said.value)
     assert "s3cret" not in str(said.value)
 
@@ -231,25 +232,33 @@ def test_what_is_not_known_is_said_without_the_credentials_of_an_url(
     ],
 )
 def test_origin_is_on_the_server_of_the_environment_whatever_port_and_scheme(server, origin):
-    found = destination(None, [origin], TOKEN | {"GITHUB_SERVER_URL": server})
+    found = destination(None, [origin], read_forge_settings(TOKEN | {"GITHUB_SERVER_URL": server}))
     assert (found.repository, found.server_url) == ("octo/hello", server)
 
 
 def test_a_mirror_behind_git_does_not_hide_that_origin_is_on_github():
     found = destination(
-        None, ["https://github.com/octo/hello", "https://mirror.example/octo/hello"], TOKEN
+        None,
+        ["https://github.com/octo/hello", "https://mirror.example/octo/hello"],
+        read_forge_settings(TOKEN),
     )
     assert found == to("github.com", "api.github.com", "octo/hello", "hub")
 
 
 def test_what_is_shown_of_a_destination_has_no_token():
-    assert repr(destination(None, [HUB], TOKEN)) == "<Destination https://github.com/octo/hello>"
+    assert (
+        repr(destination(None, [HUB], read_forge_settings(TOKEN)))
+        == "<Destination https://github.com/octo/hello>"
+    )
 
 
 def test_a_short_form_of_ones_own_is_what_git_makes_of_it():
-    assert destination(None, ["hub:octo/hello", HUB], TOKEN).server_url == "https://github.com"
+    assert (
+        destination(None, ["hub:octo/hello", HUB], read_forge_settings(TOKEN)).server_url
+        == "https://github.com"
+    )
 
 
 def test_a_server_whose_url_is_none_is_a_sentence():
     with pytest.raises(UsageError, match="GITHUB_SERVER_URL is not the URL of a server"):
-        destination(None, [HUB], TOKEN | {"GITHUB_SERVER_URL": "https://[bad"})
+        destination(None, [HUB], read_forge_settings(TOKEN | {"GITHUB_SERVER_URL": "https://[bad"}))

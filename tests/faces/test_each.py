@@ -19,6 +19,7 @@ from vibe_gate.context.listeners import unheard
 from vibe_gate.context.mode import Batch, LiveMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.errors import UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import now
@@ -286,7 +287,7 @@ def test_code_of_a_change_is_not_run_where_it_reaches_a_clusters_ports(
     assert told("review", "HEAD~1..HEAD", "--each", "--definitions", "HEAD").startswith(refused)
     # Of a commit that brings the gate nobody knows before its review.
     with (
-        open_repository(repo.path, environ) as repository,
+        open_repository(repo.path, read_environment(environ)) as repository,
         pytest.raises(UsageError, match="runs code of the change"),
     ):
         asked = ReviewRequest(

@@ -15,6 +15,7 @@ import pytest
 from hooked import BIN, Hooked, judged_by, put_in, started
 from repos import GATE
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.faces.cli.program_note import program_note
 
 pytestmark = pytest.mark.slow
@@ -161,7 +162,7 @@ def test_a_bypass_is_said_once_on_a_terminal(repository, framework):
     ],
 )
 def test_a_command_that_cannot_be_typed_comes_with_the_path_of_the_program(text, path, is_noted):
-    note = program_note({"PATH": path}, text)
+    note = program_note(read_environment({"PATH": path}), text)
     assert note == (
         f"vibe-gate: it is not on your PATH; type this in its place: {BIN / 'vibe-gate'}"
         if is_noted

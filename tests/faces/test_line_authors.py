@@ -14,6 +14,7 @@ from lxml import html
 from program import git
 from report.written_runs import write
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.faces.run_page import page_of, shares_prompts
 from vibe_gate.git import open_repository
 from vibe_gate.store.run_result import read_bundle
@@ -125,7 +126,7 @@ def events_of(page: str) -> str:
 
 def test_prompts_leave_the_clone_only_if_the_committed_gate_says_redacted(repo, environ):
     def shared() -> bool:
-        with open_repository(repo, environ) as repository:
+        with open_repository(repo, read_environment(environ)) as repository:
             return shares_prompts(repository)
 
     assert not shared()

@@ -150,7 +150,7 @@ def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared)
         SESSION,
         2,
     )
-    with open_repository(shared.repo.path, shared.repo.environ) as repository:
+    with open_repository(shared.repo.path, read_environment(shared.repo.environ)) as repository:
         state, change = (
             open_state(shared.repo.path / ".git"),
             repository.change(Selection("commit")),

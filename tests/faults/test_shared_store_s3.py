@@ -23,6 +23,7 @@ from scripted_messages_api import Hang
 from walks import LAST, awaited, walked
 from wire import answer, answering
 
+from vibe_gate.domain.store_access import read_store_access
 from vibe_gate.run.review import Review
 
 pytest.importorskip("obstore", reason="obstore is not installed here")
@@ -193,7 +194,7 @@ def test_an_object_whose_name_cannot_be_read_is_named(s3: S3, name: str) -> None
     urllib.request.urlopen(urllib.request.Request(url, b"junk", method="PUT")).close()
     shown = name if "%" not in name else '"shop/reviews/runs/a\\033"'
     with pytest.raises(StoreUnavailable) as raised:
-        ObjectStorage(URL, s3.environ, 5).list_objects("runs")
+        ObjectStorage(URL, read_store_access(s3.environ), 5).list_objects("runs")
     assert str(raised.value).startswith(
         "an object there has a name that cannot be read, delete it: "
     )

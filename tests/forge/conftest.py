@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from contract.github import LoopbackGitHub, loopback_github
 
+from vibe_gate.domain.network import read_network
 from vibe_gate.forge import CheckAnnotation, CheckRun, Forge, open_forge
 
 DIFF = """diff --git a/a.py b/a.py
@@ -47,7 +48,11 @@ def opened(github: LoopbackGitHub, waits: list[float]) -> Iterator[Callable[...,
 
     def opened(token: str = "") -> Forge:
         forge = open_forge(
-            github.url, token or github.token, github.repository, environ={}, pause=waits.append
+            github.url,
+            token or github.token,
+            github.repository,
+            network=read_network({}),
+            pause=waits.append,
         )
         forges.append(forge)
         return forge

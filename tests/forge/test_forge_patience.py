@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from contract.github import LoopbackGitHub
 
+from vibe_gate.domain.network import read_network
 from vibe_gate.errors import ForgeError
 from vibe_gate.forge import Forge
 from vibe_gate.forge.rest import RestClient
@@ -22,7 +23,8 @@ def silent() -> Iterator[str]:
 
 def patient(url: str, budget_s: float, token: str = "ghs_x") -> Forge:
     return Forge(
-        RestClient(url, token, environ={}, pause=lambda _: None, budget_s=budget_s), "octo/hello"
+        RestClient(url, token, network=read_network({}), pause=lambda _: None, budget_s=budget_s),
+        "octo/hello",
     )
 
 
@@ -47,7 +49,9 @@ def test_a_comment_that_fails_for_ever_is_given_up_and_then_all_is_tried_once(
 ) -> None:
     comments = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
     github.fail("*", comments, 502, times=None, delay=0.05)
-    rest = RestClient(github.url, github.token, environ={}, backoff_s=0.05, failures_s=0.6)
+    rest = RestClient(
+        github.url, github.token, network=read_network({}), backoff_s=0.05, failures_s=0.6
+    )
     with Forge(rest, "octo/hello") as forge:
         forge.login()
         requests = []

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from contract.github import ACTIONS, LoopbackGitHub, loopback_github
 
+from vibe_gate.domain.network import read_network
 from vibe_gate.errors import ForgeError, UsageError
 from vibe_gate.forge import Forge, open_forge
 
@@ -157,7 +158,7 @@ def test_credentials_and_proxies_of_the_machine_stay_out(
         "NO_PROXY": "",
     }.items():
         monkeypatch.setenv(name, value)
-    with open_forge(github.url, github.token, github.repository, environ={}) as forge:
+    with open_forge(github.url, github.token, github.repository, network=read_network({})) as forge:
         assert forge.login() == ACTIONS
 
 
@@ -168,7 +169,7 @@ def test_a_proxy_that_is_given_is_used() -> None:
             "https://github.example.org/api/v3",
             "ghs_x",
             "octo/hello",
-            environ=environ,
+            network=read_network(environ),
             pause=lambda _: None,
         ) as forge,
         pytest.raises(ForgeError, match="gave no answer") as caught,
@@ -182,7 +183,11 @@ def test_enterprise_servers_api_stands_below_a_path(waits: list[float]) -> None:
     with loopback_github(ghes=True) as github:
         github.add_pull(7)
         with open_forge(
-            f"{github.url}/", github.token, github.repository, environ={}, pause=waits.append
+            f"{github.url}/",
+            github.token,
+            github.repository,
+            network=read_network({}),
+            pause=waits.append,
         ) as forge:
             assert forge.login() == ACTIONS
             for _ in range(120):
@@ -196,7 +201,11 @@ def test_graphql_of_an_enterprise_server_is_repeated_as_the_api_is(waits: list[f
     with loopback_github(ghes=True) as github:
         github.fail("POST", "/api/graphql", 502, times=2)
         with open_forge(
-            github.url, github.token, github.repository, environ={}, pause=waits.append
+            github.url,
+            github.token,
+            github.repository,
+            network=read_network({}),
+            pause=waits.append,
         ) as forge:
             assert forge.login() == ACTIONS
     assert waits == [4.0]
@@ -225,7 +234,7 @@ def test_what_is_no_forge_is_said_before_anything_is_asked(
     url: str, token: str, repository: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        open_forge(url, token, repository, environ={})
+        open_forge(url, token, repository, network=read_network({}))
     assert "ghs" not in str(caught.value)
 
 

@@ -8,6 +8,7 @@ from github3.checks import CheckRun
 from github3.issues.comment import IssueComment
 from github3.pulls import PullReview, ReviewComment, ShortPullRequest
 
+from vibe_gate.domain.network import read_network
 from vibe_gate.forge.rest import RestClient
 
 GONE = r"'NoneType' object is not subscriptable"
@@ -17,7 +18,7 @@ UNDESCRIBED = {"active_lock_reason": None, "assignees": []}  # optional in GitHu
 
 @pytest.fixture
 def rest(github: LoopbackGitHub) -> RestClient:
-    return RestClient(github.url, github.token, environ={})
+    return RestClient(github.url, github.token, network=read_network({}))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from repos import Repo
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.provenance import Commit, Record, agents_in
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import Repository, open_repository
@@ -58,7 +59,7 @@ class Witnessed:
 @pytest.fixture
 def witnessed(tmp_path: Path, environ: dict[str, str]) -> Iterator[Witnessed]:
     place = Witnessed(tmp_path / "repo", environ)
-    with open_repository(place.repo.path, environ) as place.repository:
+    with open_repository(place.repo.path, read_environment(environ)) as place.repository:
         place.state = open_state(place.repository.common_dir)
         yield place
 

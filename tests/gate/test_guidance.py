@@ -6,6 +6,7 @@ import pytest
 from repos import Repo
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.gate.guidance import MAX_GUIDANCE, guidance
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import open_repository
@@ -20,7 +21,7 @@ def repo(tmp_path, environ) -> Repo:
 
 def shown(repo: Repo) -> str:
     """What is shown about the last commit."""
-    with open_repository(repo.path, repo.environ) as repository:
+    with open_repository(repo.path, read_environment(repo.environ)) as repository:
         change = repository.change(Selection("commit"))
         return guidance(
             change, gate_for(repository, change, base=None, definitions=None), repository

@@ -15,6 +15,7 @@ from repos import Repo
 from vibe_gate.domain import agent_trace
 from vibe_gate.domain.agent_trace import MAX_RECORD_BYTES, TraceClaim, hash_of
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.gate import traces
 from vibe_gate.gate.authorship import Authorship
@@ -65,7 +66,7 @@ def note(repo: Repo, *texts: Any, commit: str = "HEAD") -> None:
 
 def hints(repo: Repo, selection: Selection | None = None) -> tuple[str, ...]:
     """What `Authorship` says of HEAD, or of another change."""
-    with open_repository(repo.path, repo.environ) as repository:
+    with open_repository(repo.path, read_environment(repo.environ)) as repository:
         change = repository.change(selection or Selection("commit", "HEAD"))
         commits = repository.commits(change) or (Commit("", "", "", "", ""),)
         return (
@@ -74,7 +75,7 @@ def hints(repo: Repo, selection: Selection | None = None) -> tuple[str, ...]:
 
 
 def claims(repo: Repo, path: str = "a.py") -> list[TraceClaim]:
-    with open_repository(repo.path, repo.environ) as repository:
+    with open_repository(repo.path, read_environment(repo.environ)) as repository:
         return [*Traces(repository).claims(repository.head(), path)]
 
 
@@ -162,7 +163,7 @@ def test_a_record_that_names_many_commits_is_parsed_once(repo, monkeypatch):
     related = [{"type": "commit", "revision": name} for name in names]
     (repo.path / ".agent-trace").mkdir()
     repo.write(".agent-trace/t.jsonl", json.dumps(record(names[0], metadata={"related": related})))
-    with open_repository(repo.path, repo.environ) as repository:
+    with open_repository(repo.path, read_environment(repo.environ)) as repository:
         every = Traces(repository)
         assert [len(every.claims(name, "a.py")) for name in names] == [1, 0]
     assert len(parsed) == 1

@@ -12,6 +12,7 @@ from repos import Repo
 from standing import CODE, GATE, TIDY
 from walks import walked
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.gate import POLICY, Suppression
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
@@ -50,14 +51,14 @@ class Reviewed(Repo):
         self, target: str, reason: str = "meant", expires: date | None = None, **environ: str
     ):
         ask = WaiverAsked(target, reason, expires)
-        with open_repository(self.path, self.environ | environ) as repository:
+        with open_repository(self.path, read_environment(self.environ | environ)) as repository:
             return override(ask, repository, NOW)
 
     def suppress(
         self, target: str, reason: str = "meant", expires: date | None = None, **environ: str
     ):
         ask = WaiverAsked(target, reason, expires)
-        with open_repository(self.path, self.environ | environ) as repository:
+        with open_repository(self.path, read_environment(self.environ | environ)) as repository:
             return suppress(ask, repository, NOW)
 
     @property
@@ -65,11 +66,11 @@ class Reviewed(Repo):
         return [entry.finding for entry in self.overrides()]
 
     def overrides(self):
-        with open_repository(self.path, self.environ) as repository:
+        with open_repository(self.path, read_environment(self.environ)) as repository:
             return open_state(repository.common_dir).overrides.all()
 
     def take_back(self, what: str) -> str:
-        with open_repository(self.path, self.environ) as repository:
+        with open_repository(self.path, read_environment(self.environ)) as repository:
             return take_back(what, repository)
 
 
@@ -146,7 +147,7 @@ def test_without_a_change_of_the_gate_there_is_no_policy_to_override(
     repo.commit("First", a="a\n")
     repo.commit("Second", a="b\n")
     walked(repo.path, environ)
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         with pytest.raises(UsageError, match="No run found with a change of the gate itself"):
             override(WaiverAsked("policy", "meant"), repository, NOW)
         with pytest.raises(UsageError, match="there is none: run `vibe-gate init`"):

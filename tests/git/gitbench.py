@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import Repository, open_repository
 
 Fingerprint = dict[bytes, tuple[object, ...]]
@@ -53,7 +54,7 @@ class Bench:
         return self.git("rev-parse", "HEAD")
 
     def open(self, start: Path | None = None, **environ: str) -> Repository:
-        return open_repository(start or self.root, {**self.environ, **environ})
+        return open_repository(start or self.root, read_environment({**self.environ, **environ}))
 
     def snapshot(self) -> str:
         with self.open() as repository:

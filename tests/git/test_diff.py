@@ -19,6 +19,7 @@ from vibe_gate.domain.change import (
     HunkLine,
     Selection,
 )
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.errors import GateError, InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git import open_repository
 from vibe_gate.git.database import damage_as_error
@@ -54,7 +55,7 @@ class Work:
     def files(self, before: str, after: str) -> tuple[FileDiff, ...]:
         """What differs between two trees."""
         ends = [self.git("commit-tree", "-m", "x", tree) for tree in (before, after)]
-        with open_repository(self.root, self.environ) as repository:
+        with open_repository(self.root, read_environment(self.environ)) as repository:
             return repository.change(Selection("range", *ends)).files
 
     def changed(self, before: dict[str, bytes], after: dict[str, bytes]) -> FileDiff:
@@ -283,7 +284,7 @@ def test_an_object_that_is_damaged_is_one_sentence(work: Work, damage: bytes) ->
     file.write_bytes(damage)
     commit = work.git("commit-tree", "-m", "x", tree)
     with (
-        open_repository(work.root, work.environ) as repository,
+        open_repository(work.root, read_environment(work.environ)) as repository,
         pytest.raises(IntegrityError, match="damaged; run"),
     ):
         [change] = repository.change(Selection("commit", commit)).files
@@ -340,7 +341,7 @@ def test_files_above_the_limit_are_hashed_and_named_without_reading_them_into_me
     work.git("add", "-A")
     ends = [work.git("commit-tree", "-m", "x", tree) for tree in (first, work.git("write-tree"))]
 
-    with open_repository(work.root, little_memory) as repository:
+    with open_repository(work.root, read_environment(little_memory)) as repository:
         change = repository.change(Selection("range", *ends))
         patch = repository.patch(change).decode()
         added = change.file("added")
@@ -385,7 +386,7 @@ def test_content_is_binary_by_a_nul_among_its_first_bytes(
     work: Work, content: bytes, is_binary: bool
 ) -> None:
     blob = work.git("hash-object", "-w", "--stdin", given=content)
-    with open_repository(work.root, work.environ) as repository:
+    with open_repository(work.root, read_environment(work.environ)) as repository:
         assert repository.is_binary(FileVersion(blob, 0o100644, LARGEST_READ + 1)) is is_binary
         with pytest.raises(InfrastructureError, match="is missing"):
             repository.is_binary(FileVersion("a" * 40, 0o100644, LARGEST_READ + 1))
@@ -396,7 +397,7 @@ def test_a_content_above_the_limit_is_not_read_as_a_whole(work: Work) -> None:
     write_large(work.root / "dump", b".")
     work.git("add", "dump")
     tree = work.git("write-tree")
-    with open_repository(work.root, work.environ) as repository:
+    with open_repository(work.root, read_environment(work.environ)) as repository:
         with pytest.raises(
             InfrastructureError, match=r"has 100,000,001 bytes; at most 100,000,000"
         ):

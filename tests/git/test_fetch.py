@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from repos import Repo
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import Credentials, open_repository
 
 pytestmark = pytest.mark.slow
@@ -114,7 +115,7 @@ def work(tmp_path: Path, environ: dict[str, str], origin: Repo) -> Repo:
 
 
 def bring(work: Repo, commit: str, access: Credentials) -> str:
-    with open_repository(work.path, work.environ) as repository:
+    with open_repository(work.path, read_environment(work.environ)) as repository:
         return repository.fetch([commit], lambda: repository.has(commit), access)
 
 

@@ -13,6 +13,7 @@ from gitoracle import Oracle
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileDiff
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import Repository, open_repository
 
 pytestmark = pytest.mark.slow
@@ -27,7 +28,10 @@ def opened(git_dir: Path, environ: Mapping[str, str]) -> Repository:
     """Any repository, bare ones too: only its objects are looked at."""
     git_dir = git_dir.resolve()
     return open_repository(
-        git_dir.parent, {**environ, "GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(git_dir.parent)}
+        git_dir.parent,
+        read_environment(
+            {**environ, "GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(git_dir.parent)}
+        ),
     )
 
 

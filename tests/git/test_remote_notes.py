@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from repos import Repo
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 
 REF = "vibe-gate-prompts"
@@ -28,7 +29,7 @@ def repo(tmp_path, environ) -> Repo:
 def added(repo: Repo, **lines: bytes) -> str:
     """What adding lines to notes on HEAD, and on HEAD~1, gives."""
     commits = {"head": repo.git("rev-parse", "main"), "before": repo.git("rev-parse", "main~1")}
-    with open_repository(repo.path, repo.environ) as repository:
+    with open_repository(repo.path, read_environment(repo.environ)) as repository:
         given = {commits[name]: line.splitlines() for name, line in lines.items()}
         return repository.add_remote_notes(str(repo.path.parent / "remote"), REF, given)
 

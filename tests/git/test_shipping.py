@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from repos import GOOD, Repo
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.errors import UsageError
 from vibe_gate.git import open_repository
 
@@ -25,7 +26,7 @@ def test_a_copy_has_the_refs_the_trust_and_on_demand_the_files_of_the_repository
     repo.git("tag", "-a", "-m", "one", "v1")
     repo.write("src/new.py", "NEW = 1\n")
     before = repo.git("for-each-ref")
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         bare, whole = repository.copy(), repository.copy(files=True)
         assert repository.snapshot() == repository.snapshot()
         tree = repository.snapshot()
@@ -33,12 +34,12 @@ def test_a_copy_has_the_refs_the_trust_and_on_demand_the_files_of_the_repository
     for name, copy in (("bare", bare), ("whole", whole)):
         assert b"s3cret" not in copy.bundle
         (tmp_path / name).mkdir()
-        copy.write(tmp_path / name, environ)
+        copy.write(tmp_path / name, read_environment(environ))
         there = Repo(tmp_path / name, environ)
         assert there.git("for-each-ref") == before
         assert there.git("rev-parse", "HEAD", "origin/HEAD").split() == [second, first]
         assert "s3cret" not in (there.path / ".git/config").read_text()
-        with open_repository(there.path, environ) as repository:
+        with open_repository(there.path, read_environment(environ)) as repository:
             assert repository.config("vibe-gate.trust") == "origin/main"
             assert (repository.root / "src").exists() == copy.has_files
             assert not copy.has_files or repository.snapshot() == tree
@@ -49,20 +50,20 @@ def test_a_detached_head_stays_detached_and_a_shallow_clone_says_what_it_lacks(t
     first = repo.commit("First", a="1")
     with (
         pytest.raises(UsageError, match="no commits"),
-        open_repository(Repo(tmp_path / "none", environ).path, environ) as empty,
+        open_repository(Repo(tmp_path / "none", environ).path, read_environment(environ)) as empty,
     ):
         empty.copy()
     repo.commit("Second", a="2")
     repo.git("checkout", "-q", "--detach", first)
     (tmp_path / "there").mkdir()
-    with open_repository(repo.path, environ) as repository:
-        repository.copy().write(tmp_path / "there", environ)
+    with open_repository(repo.path, read_environment(environ)) as repository:
+        repository.copy().write(tmp_path / "there", read_environment(environ))
     there = Repo(tmp_path / "there", environ)
     assert there.git("rev-parse", "--abbrev-ref", "HEAD") == "HEAD"
     assert there.git("rev-parse", "HEAD") == first
     repo.git("clone", "-q", "--depth=1", repo.path.as_uri(), str(tmp_path / "shallow"))
     with (
         pytest.raises(UsageError, match="--unshallow"),
-        open_repository(tmp_path / "shallow", environ) as shallow,
+        open_repository(tmp_path / "shallow", read_environment(environ)) as shallow,
     ):
         shallow.copy()

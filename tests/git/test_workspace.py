@@ -18,6 +18,7 @@ import pytest
 from gitbench import Bench, fingerprint
 
 from vibe_gate.domain.document import plain
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
 from vibe_gate.git import Workspace, open_repository
 
@@ -90,7 +91,7 @@ def test_workspaces_are_in_the_state_directory_if_that_can_be_used(
         ({"XDG_STATE_HOME": str(seeded.root / "state")}, common.parent),
         ({"HOME": ""}, common.parent),
     ):
-        with open_repository(seeded.root, seeded.environ | environ) as repository:
+        with open_repository(seeded.root, read_environment(seeded.environ | environ)) as repository:
             assert repository.workspaces.parent == place
 
 

@@ -19,6 +19,7 @@ from repos import Repo
 from walks import LAST, walked
 from wire import answering
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.verdict import Proof
 from vibe_gate.git import open_repository
@@ -391,7 +392,7 @@ def test_an_environment_that_the_change_could_have_made_is_none(
 
     def lack(environment: str, **more: str) -> str:
         rule = CounterexampleRule(environment=environment)
-        with open_repository(repo.path, {**environ, **more}) as repository:
+        with open_repository(repo.path, read_environment({**environ, **more})) as repository:
             return find_proof_environment(rule, repository.change(LAST), repository).lack
 
     assert lack(".venv") == ".venv is part of the reviewed files"

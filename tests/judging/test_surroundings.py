@@ -6,6 +6,7 @@ import pytest
 from repos import Repo
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.judging.surroundings import AROUND, Surroundings, find_surroundings
 
@@ -28,7 +29,7 @@ def repo(tmp_path, environ) -> Repo:
 
 
 def around(repo: Repo) -> tuple[Surroundings, list[str]]:
-    with open_repository(repo.path, repo.environ) as opened:
+    with open_repository(repo.path, read_environment(repo.environ)) as opened:
         change = opened.change(Selection("commit"))
         found = find_surroundings(opened, change)
     return found, list(found.facts([file.path for file in change.files]))

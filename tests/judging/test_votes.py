@@ -20,6 +20,7 @@ from walks import LAST
 from wire import answer, answering
 
 from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Vote
 from vibe_gate.judging.cast_vote import CastVote, count_votes, settle_question
@@ -61,7 +62,7 @@ class Votes:
             review(
                 asked,
                 start=start,
-                environ=environ,
+                environment=read_environment(environ),
                 clock=lambda: datetime.now(UTC),
                 progress=self._tell,
             )

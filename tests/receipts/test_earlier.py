@@ -11,6 +11,7 @@ from standing import GATE, TIDY
 from walks import walked
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.provenance import Record
 from vibe_gate.receipts.commit_status import CommitStatus
 from vibe_gate.receipts.verify_range import VerifyRequest, verify
@@ -38,7 +39,10 @@ class Place(Repo):
 
     def status(self, span: str = "HEAD") -> CommitStatus:
         found = verify(
-            VerifyRequest(span), start=self.path, environ=self.environ, now=datetime.now(UTC)
+            VerifyRequest(span),
+            start=self.path,
+            environment=read_environment(self.environ),
+            now=datetime.now(UTC),
         )
         assert found.exit_code == (0 if found.commits[0][1].status == "reviewed" else 1)
         return found.commits[0][1]
@@ -152,7 +156,7 @@ def test_a_commit_that_another_branch_of_the_same_history_has_is_no_earlier_form
     found = verify(
         VerifyRequest(f"{old}..HEAD"),
         start=place.path,
-        environ=place.environ,
+        environment=read_environment(place.environ),
         now=datetime.now(UTC),
     )
     assert found.commits[1][1].status == "missing"  # below the merge

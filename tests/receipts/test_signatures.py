@@ -15,6 +15,7 @@ import pytest
 import signing
 from repos import Repo
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.signatures import (
@@ -191,7 +192,7 @@ def test_a_program_or_a_list_of_the_repositorys_own_configuration_is_never_used(
     repo.git("config", "gpg.ssh.program", str(trap))
     repo.git("config", "gpg.ssh.defaultKeyCommand", str(trap))
     repo.git("config", "gpg.ssh.allowedSignersFile", str(tmp_path / "key.pub"))
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         found = signing_of(repository)
     assert (found.program, found.allowed) == ("ssh-keygen", "")
     assert sign(DATA, found).signature
@@ -203,7 +204,7 @@ def test_the_users_own_program_and_list_are_used(tmp_path, environ):
     repo.git("config", "--global", "gpg.ssh.program", "ssh-keygen-of-mine")
     repo.git("config", "--global", "gpg.ssh.allowedSignersFile", "~/signers")
     (Path(environ["HOME"]) / "signers").write_text("ada@example.org ssh-ed25519 AAAA\n")
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         found = signing_of(repository)
     assert found.program == "ssh-keygen-of-mine"
     assert allowed_signers(found) == b"ada@example.org ssh-ed25519 AAAA\n"
@@ -212,5 +213,5 @@ def test_the_users_own_program_and_list_are_used(tmp_path, environ):
 def test_a_key_of_another_format_than_ssh_is_no_key(tmp_path, environ):
     repo = Repo(tmp_path / "repo", environ)
     repo.git("config", "user.signingKey", "0xDEADBEEF")
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         assert signing_of(repository).key == ""

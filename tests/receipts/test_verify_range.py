@@ -14,6 +14,7 @@ from repos import Repo
 from walks import walked
 
 from vibe_gate.domain.change import EMPTY_TREE, Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.git import open_repository
@@ -45,7 +46,7 @@ class Place(Repo):
 
     def record(self, commit: str, **about: Any) -> None:
         """What git's hooks recorded of a commit."""
-        with open_repository(self.path, self.environ) as repository:
+        with open_repository(self.path, read_environment(self.environ)) as repository:
             state = open_state(repository.common_dir)
         name, tree = self.git("rev-parse", commit, f"{commit}^{{tree}}").split()
         known = {"ts": "2026-01-02", "stage": "post-commit", "commit": name, "tree": tree}
@@ -53,7 +54,12 @@ class Place(Repo):
 
     def verified(self, span: str, **wanted: Any) -> Verification:
         request = VerifyRequest(span, **wanted)
-        return verify(request, start=self.path, environ=self.environ, now=datetime.now(UTC))
+        return verify(
+            request,
+            start=self.path,
+            environment=read_environment(self.environ),
+            now=datetime.now(UTC),
+        )
 
     def verify(self, span: str) -> tuple[int, dict[str, str]]:
         """The exit code, and what stands badly: why, by title."""
@@ -350,7 +356,10 @@ def test_the_exit_code_is_5_for_a_forged_receipt_and_1_for_any_other_commit_that
 def test_in_ci_only_what_somebody_else_signed_counts(world, wanted, environ, strict):
     request = VerifyRequest("first..main~3", **wanted)
     found = verify(
-        request, start=world.path, environ=world.environ | environ, now=datetime.now(UTC)
+        request,
+        start=world.path,
+        environment=read_environment(world.environ | environ),
+        now=datetime.now(UTC),
     )
     assert found.strict is strict
     assert [one.status for _, one in found.commits] == ["unsigned" if strict else "reviewed"]
@@ -375,7 +384,7 @@ def test_receipts_in_git_notes_count_where_they_are_asked_for(place):
     commit = place.at("main", "Noted", noted="x\n")
     place.review(commit)
     (receipt,) = place.path.glob(".vibe-artifacts/*/2*/receipt.json")
-    with open_repository(place.path, place.environ) as repository:
+    with open_repository(place.path, read_environment(place.environ)) as repository:
         assert share(repository, commit, receipt.read_bytes()) == ""
     shutil.rmtree(place.path / ".vibe-artifacts")
     noted = [

@@ -11,6 +11,7 @@ from repos import Repo
 from walks import walked
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.receipts.verify_range import Verification, VerifyRequest, verify
 from vibe_gate.report import verified
 
@@ -33,7 +34,10 @@ class Trees(Repo):
 
     def verify(self, span: str, at: Path | None = None) -> Verification:
         return verify(
-            VerifyRequest(span), start=at or self.path, environ=self.environ, now=datetime.now(UTC)
+            VerifyRequest(span),
+            start=at or self.path,
+            environment=read_environment(self.environ),
+            now=datetime.now(UTC),
         )
 
     def store(self, root: Path) -> Path:

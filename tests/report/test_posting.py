@@ -13,6 +13,7 @@ from contract.github import LoopbackGitHub, loopback_github
 from msgspec.structs import replace
 from summaries import waived, waiver
 
+from vibe_gate.domain.network import read_network
 from vibe_gate.domain.replayed import Replayed, ReplayRow
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, Summary, Trusted
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, SecondLook
@@ -114,7 +115,7 @@ def say(
         head=head, number=7, review_comments=lines, since=since or (lambda earlier: Since())
     )
     with open_forge(
-        github.url, github.token, "octo/hello", environ=environ, pause=[].append
+        github.url, github.token, "octo/hello", network=read_network(environ), pause=[].append
     ) as forge:
         return post_report(replace(posting, **wanted), forge, report(findings, head, name))
 
@@ -336,7 +337,7 @@ def test_a_review_comment_that_somebody_else_forged_silences_nothing(github, env
 def test_a_forks_token_writes_nothing_and_every_downgrade_says_why(github, environ):
     github.read_only.add(github.token)
     posting = Posting(head=HEADS[0], number=7, review_comments=True)
-    with open_forge(github.url, github.token, "octo/hello", environ=environ) as forge:
+    with open_forge(github.url, github.token, "octo/hello", network=read_network(environ)) as forge:
         posted = post_report(posting, forge, replace(report([finding(1)], HEADS[0]), fork=True))
     assert github.writes == 0
     assert (posted.comment_url, posted.check_run_url) == ("", "")
@@ -391,7 +392,7 @@ def spend(github, environ, head: str, usd: float, **more: object) -> str:
     cost = Cost(usd=usd, basis="known" if usd else "none")
     told = replace(base, summary=replace(base.summary, cost=cost), **more)
     with open_forge(
-        github.url, github.token, "octo/hello", environ=environ, pause=[].append
+        github.url, github.token, "octo/hello", network=read_network(environ), pause=[].append
     ) as forge:
         post_report(Posting(head=head, number=7), forge, told)
     return ours(github)[0]
@@ -442,7 +443,7 @@ def test_a_file_that_is_not_in_githubs_diff_costs_its_comments_alone(github, env
     github.pulls[7].head_sha = HEADS[0]
     told = replace(report(findings, HEADS[0]), patch=PATCH + other)
     with open_forge(
-        github.url, github.token, "octo/hello", environ=environ, pause=[].append
+        github.url, github.token, "octo/hello", network=read_network(environ), pause=[].append
     ) as forge:
         posted = post_report(Posting(head=HEADS[0], number=7, review_comments=True), forge, told)
     assert [(one.path, one.line) for one in github.review_comments] == [
@@ -500,7 +501,7 @@ def test_a_server_that_stays_down_costs_no_verdict(github, environ):
 
 def test_a_token_that_is_not_accepted_is_told_once(github, environ):
     posting = Posting(head=HEADS[0], number=7, review_comments=True)
-    with open_forge(github.url, "wrong", "octo/hello", environ=environ) as forge:
+    with open_forge(github.url, "wrong", "octo/hello", network=read_network(environ)) as forge:
         posted = post_report(posting, forge, report([finding(1)], HEADS[0]))
     [told] = posted.downgrades
     assert told.startswith(
@@ -513,7 +514,7 @@ def test_an_older_run_leaves_the_comment_to_the_newer_one(github, environ):
     say(github, environ, [finding(1)], HEADS[1])
     newest = ours(github)[0]
     posting = Posting(head=HEADS[0], number=7, review_comments=True)
-    with open_forge(github.url, github.token, "octo/hello", environ=environ) as forge:
+    with open_forge(github.url, github.token, "octo/hello", network=read_network(environ)) as forge:
         posted = post_report(posting, forge, report([], HEADS[0]))
     assert ours(github) == [newest]
     assert "is at 111111111111 by now and this run is about aaaaaaaaaaaa" in posted.downgrades[0]
@@ -552,7 +553,9 @@ def test_without_a_forge_everything_known_is_kept(environ):
 
 def test_two_jobs_that_post_in_the_same_moment_leave_one_comment(github, environ):
     def job() -> None:
-        with open_forge(github.url, github.token, "octo/hello", environ=environ) as forge:
+        with open_forge(
+            github.url, github.token, "octo/hello", network=read_network(environ)
+        ) as forge:
             post_report(Posting(head=HEADS[0], number=7), forge, report([finding(1)], HEADS[0]))
 
     jobs = [threading.Thread(target=job) for _ in range(2)]

@@ -13,6 +13,7 @@ from command import vibe_gate
 from typing_history import History, forty_commits
 from vibe_gate.store.captured import StoredWrite
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.report import blame_rows
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, find_writes_of_lines
@@ -106,7 +107,7 @@ def test_captured_sessions_in_a_store_that_git_tracks_are_not_believed(history, 
     done = vibe_gate("blame", "a.py", "--json", cwd=tmp_path / "linked", environ=environ)
     assert (done.code, [line["by"] for line in done.json["lines"]]) == (0, ["unknown"]), done.err
     assert blame_rows.UNCAPTURED in done.err
-    with open_repository(history.repo.path, environ) as repository:
+    with open_repository(history.repo.path, read_environment(environ)) as repository:
         assert repository.capture_roots() == (tmp_path / "linked",)
 
 

@@ -7,6 +7,7 @@ import weakref
 import pytest
 from repos import Repo
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.run.file_texts import MAX_TEXTS, FileText, FileTexts
 from vibe_gate.store.stored_writes import LineDigests
@@ -37,7 +38,7 @@ def test_no_more_than_a_few_versions_of_a_long_history_are_in_memory(tmp_path, e
         repo.git("add", "-A")
         repo.git("commit", "-q", "-m", f"Change {number}")
         commits.append(repo.git("rev-parse", "HEAD"))
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         texts = FileTexts(repository, LineDigests(b"k" * 32))
         references = [weakref.ref(texts.text(commit, "a.py")) for commit in commits]
         held_texts = [reference for reference in references if reference() is not None]

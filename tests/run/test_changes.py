@@ -9,6 +9,7 @@ from bundle_words import Clock, Ended, OneSecretRedactor, summary_of
 from repos import Repo
 
 from vibe_gate.domain.document import plain
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.run.turn_changes import TurnChanges
 from vibe_gate.store.run_result import read_bundle
@@ -21,7 +22,7 @@ def test_a_turns_bundle_has_its_patch_contents_states_and_trees(
     repo = Repo(tmp_path / "repo", environ)
     repo.commit("first", **{"a.py": "one = 1\n", "gone.py": "gone = 1\n", "same.py": "same = 1\n"})
     huge = b"\0" * 10_000_001
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         begun = repository.snapshot()
         workspace = repository.workspace(repository.workspaces / "run", begun)
         run = open_store(repo.path, OneSecretRedactor(), Clock()).begin(

@@ -16,6 +16,7 @@ from working import CHECKED, writes
 
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.run.fix import repair_of
 from vibe_gate.store.bundle_listing import find_bundles
@@ -132,7 +133,7 @@ def test_a_run_in_which_nothing_was_reviewed_is_not_the_newest_to_fix(repo):
 
 def test_a_repair_begins_with_the_reviewed_files_or_says_that_they_are_others_now(repo, environ):
     run = failed_check(repo)
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         found = repair_of(repository, run, datetime.now(UTC))
         assert (found.change.kind, found.change.after, found.remark) == (
             "worktree",
@@ -141,7 +142,7 @@ def test_a_repair_begins_with_the_reviewed_files_or_says_that_they_are_others_no
         )
         assert found.review(ReviewRequest(Selection("worktree"))).rubrics == ("quality",)
     repo.write("src/more.py", "MORE = 1\n")
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         found = repair_of(repository, run, datetime.now(UTC))
         assert f"Your files changed since run {run}" in found.remark
         assert [file.path for file in found.change.files] == ["src/load.py", "src/more.py"]
@@ -284,7 +285,7 @@ def test_of_commits_the_repair_begins_there_and_apply_is_refused_before_anything
     assert (refused.code, "--apply needs the files that run" in refused.err) == (2, True), (
         refused.err
     )
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         entry = find_bundles(repo.path, commit=reviewed)[0]
         found = repair_of(repository, entry.run_id, datetime.now(UTC))
         assert (found.change.head_commit, [file.path for file in found.change.files]) == (
@@ -306,6 +307,6 @@ def test_a_repair_that_waits_is_resumed_and_agents_of_an_own_workflow_see_what_t
         asked = model.script.requests[0].all_text
     assert done.code == 0, done.out + done.err
     assert f"What run {run} found" in asked and "src/load.py:2: failure" in asked
-    with open_repository(repo.path, repo.environ) as repository:
+    with open_repository(repo.path, read_environment(repo.environ)) as repository:
         made = find_bundles(repo.path)[0].run_id
         assert "is not in your files" in repair_of(repository, made, datetime.now(UTC)).remark

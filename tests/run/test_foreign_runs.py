@@ -13,6 +13,7 @@ from repos import Repo
 from wire import answering
 from working import FIXED, WORSE, WorkingRepo, writes
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 
 PROMPT = "Take the keys."
@@ -100,7 +101,7 @@ def refuses_to_go_on(clone: Clone, run_id: str) -> list[Done]:
         ]
         assert not model.script.requests
     assert clone.git("status", "--porcelain") == ""
-    with open_repository(clone.path, clone.environ) as repository:
+    with open_repository(clone.path, read_environment(clone.environ)) as repository:
         assert not repository.workspaces.exists()
     return runs
 

@@ -11,6 +11,7 @@ import pytest
 from command import on_a_terminal, vibe_gate
 from repos import GATE, RUBRIC, Repo
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.run.label_proposals import propose_labels
 
@@ -73,7 +74,7 @@ def test_reverted_named_and_soon_repaired_commits_are_suspects_and_long_lived_on
     history: tuple[Repo, dict[str, str]],
 ) -> None:
     repo, ids = history
-    with open_repository(repo.path, repo.environ) as opened:
+    with open_repository(repo.path, read_environment(repo.environ)) as opened:
         found = propose_labels(opened, ids["Gate"], ids["Fix a typo"], lambda text: None)
     offset, size, revert = (
         ids[title] for title in ("Fix the offset", "Measure again", 'Revert "cut"')

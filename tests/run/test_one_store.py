@@ -18,6 +18,7 @@ from walks import walked
 
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.receipts.verify_range import VerifyRequest, verify
 from vibe_gate.store.clone_state import open_state
@@ -46,7 +47,10 @@ class Clone(Repo):
 
     def status(self, revision: str) -> str:
         found = verify(
-            VerifyRequest(revision), start=self.path, environ=self.environ, now=datetime.now(UTC)
+            VerifyRequest(revision),
+            start=self.path,
+            environment=read_environment(self.environ),
+            now=datetime.now(UTC),
         )
         return found.commits[0][1].status
 
@@ -97,7 +101,7 @@ def test_without_a_main_working_tree_the_store_is_in_the_common_git_directory(
     worktree = bare.linked(tmp_path / "one")
     run_id, _ = review(worktree)
     assert runs_in(bare.path) == [run_id]
-    with open_repository(worktree.path, environ) as repository:
+    with open_repository(worktree.path, read_environment(environ)) as repository:
         assert (repository.store_root, repository.tracked_in_store()) == (bare.path, frozenset())
 
 

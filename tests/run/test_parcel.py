@@ -19,6 +19,7 @@ from repos import Repo
 from vibe_gate.context.mode import Batch
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.faces import workers
 from vibe_gate.faces.cli.pool import pool_of
@@ -47,12 +48,15 @@ def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_
 ):
     head = repo.git("rev-parse", "HEAD")
     with (
-        open_repository(repo.path, repo.environ) as repository,
+        open_repository(repo.path, read_environment(repo.environ)) as repository,
         open_state(repository.common_dir) as state,
     ):
         state.answers.put("ab" * 32, {"outcome": "pass"}, now())
         parcel = parcel_of(repository, files=False)
-        first, second = Unpacked(parcel, repo.environ), Unpacked(parcel, repo.environ)
+        first, second = (
+            Unpacked(parcel, read_environment(repo.environ)),
+            Unpacked(parcel, read_environment(repo.environ)),
+        )
         assert first.root == second.root
         with open_state(first.root / ".git") as there:
             assert there.answers.get("ab" * 32, now()) == {"outcome": "pass"}
@@ -72,10 +76,14 @@ def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_
 
 
 def test_workers_that_come_at_once_make_one_copy_and_none_waits_for_ever(repo):
-    with open_repository(repo.path, repo.environ) as repository:
+    with open_repository(repo.path, read_environment(repo.environ)) as repository:
         parcel = parcel_of(repository, files=False)
     with ThreadPoolExecutor(6) as crew:
-        made = list(crew.map(lambda _: Unpacked(parcel, repo.environ), range(6), timeout=30))
+        made = list(
+            crew.map(
+                lambda _: Unpacked(parcel, read_environment(repo.environ)), range(6), timeout=30
+            )
+        )
     assert len({one.root for one in made}) == 1
     with ThreadPoolExecutor(6) as crew:
         list(crew.map(lambda one: one.close(delete=True), made))
@@ -86,10 +94,10 @@ def test_a_folder_that_others_may_write_into_is_not_used(repo, tmp_path):
     (tmp_path / f"vibe-gate-cluster-{os.getuid()}").mkdir(0o777)
     (tmp_path / f"vibe-gate-cluster-{os.getuid()}").chmod(0o777)
     with (
-        open_repository(repo.path, repo.environ) as repository,
+        open_repository(repo.path, read_environment(repo.environ)) as repository,
         pytest.raises(InfrastructureError, match="not this user's alone; delete it"),
     ):
-        Unpacked(parcel_of(repository, files=False), repo.environ)
+        Unpacked(parcel_of(repository, files=False), read_environment(repo.environ))
 
 
 def test_a_child_gives_results_and_errors_and_ends_its_task_when_it_is_ended_but_not_when_it_is_let_go():
@@ -119,7 +127,7 @@ def test_what_a_cluster_lacks_or_cannot_do_is_a_sentence(
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "vibe_gate.run.cluster", raising=False)
     with (
-        open_repository(repo.path, repo.environ) as repository,
+        open_repository(repo.path, read_environment(repo.environ)) as repository,
         pytest.raises(UsageError, match=sentence),
         pool_of(cluster, 2, repository, asks=False, wire=wire),
     ):

@@ -23,6 +23,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.cause import BudgetReached, NoKey
 from vibe_gate.domain.change import Change, Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.replayed import NOT_YET, ReplayRow, RubricChoice, compared, totals
 from vibe_gate.domain.summary import Summary
@@ -175,7 +176,7 @@ def test_what_a_run_said_before_is_not_believed_if_it_was_altered_since_its_repl
     (row,) = checked.replayed(run)
     request = ReviewRequest(Selection("range"), definitions="worktree")
     trial = ReplayTrial(Batch("b"))
-    with open_repository(checked.path, checked.environ) as repository:
+    with open_repository(checked.path, read_environment(checked.environ)) as repository:
         bundles = Bundles(checked.path, Provenance(datetime.now(UTC), repository.tracked(STORE)))
         chosen = [RunEntry(run.run_id, run.key)]
         (known,) = plan_replays(

@@ -18,6 +18,7 @@ from working import WorkingRepo
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.cause import NoKey
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.leaving import PRIVATE
 from vibe_gate.domain.summary import Summary
 from vibe_gate.faces import run_page
@@ -73,7 +74,7 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
 
 @pytest.fixture
 def store(repo: Repo, environ: dict[str, str]) -> Iterator[Store]:
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         yield Store(repo.path, repository)
 
 

@@ -17,6 +17,7 @@ from scripted_messages_api import Hang, ToolUse, Turn
 from wire import answering
 from working import WorkingRepo, says
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -173,7 +174,7 @@ def test_a_session_goes_on_with_its_files_when_its_workspaces_are_gone(repo, tur
         assert repo.run("--agent", "fixer", "--prompt", "Turn 0.", model=model.environ).code == 0
         for number in range(1, len(turns)):
             assert repo.sessions("continue", f"Turn {number}.", model=model).code == 0
-        with open_repository(repo.path, repo.environ) as repository:
+        with open_repository(repo.path, read_environment(repo.environ)) as repository:
             shutil.rmtree(repository.workspaces)
         done = repo.sessions("continue", "Go on.", model=model)
     assert done.code == 0 and "not in this clone" not in done.out + done.err

@@ -10,6 +10,7 @@ import pytest
 from repos import Repo
 
 from vibe_gate.domain.agent_trace import OWN, TracedRevision, TraceRecord, TracingTool
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.errors import StorageError
 from vibe_gate.git import open_repository
 from vibe_gate.run.trace import keep_trace_record
@@ -27,7 +28,7 @@ def test_what_is_in_the_note_stays_byte_for_byte_and_only_our_own_record_is_repl
         now = datetime(2026, 1, 1, tzinfo=UTC)
         return TraceRecord("0.1.0", name, now, (), TracedRevision("git", commit), TracingTool(OWN))
 
-    with open_repository(repo.path, repo.environ) as repository:
+    with open_repository(repo.path, read_environment(repo.environ)) as repository:
         assert keep_trace_record(repository, record("first"))
         assert keep_trace_record(repository, record("second"))
         assert repository.note("agent-trace", commit) == other + record("second").to_line()

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from repos import Repo
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.matching import matches
 from vibe_gate.git import open_repository
 from vibe_gate.run.line_origins import line_origins
@@ -118,7 +119,7 @@ class History:
 
     def origins(self, path: str, revision: str = "HEAD", lines=()):
         self.fold()
-        with open_repository(self.repo.path, self.repo.environ) as repository:
+        with open_repository(self.repo.path, read_environment(self.repo.environ)) as repository:
             return line_origins(repository, [self.repo.path], revision, path, lines)
 
     def told(self, path: str, revision: str = "HEAD") -> list[str]:

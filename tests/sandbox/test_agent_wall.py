@@ -13,6 +13,7 @@ from scripted_messages_api import Text, ToolUse, Turn
 from wire import answering, hold, session_in
 
 from vibe_gate import sandbox
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git import open_repository
 from vibe_gate.sandbox import agent_wall, command_environment_from
@@ -39,7 +40,7 @@ def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(
     repo = Repo(tmp_path / "repo", environ)
     repo.commit("first", **{"a.txt": "one\n"})
     (tmp_path / "secret").write_text("a secret of the user\n")
-    with open_repository(repo.path, environ) as repository:
+    with open_repository(repo.path, read_environment(environ)) as repository:
         workspace = repository.workspace(repository.workspaces / "run", repository.snapshot())
         command = SCRIPT.format(
             secret=tmp_path / "secret", repo=repo.path, kept=workspace.folder / "kept.git"

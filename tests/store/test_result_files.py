@@ -15,6 +15,7 @@ from msgspec import structs
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
@@ -64,7 +65,7 @@ def reviewed(repository: Path, tmp_path: Path) -> RunResult:
     """A sealed run about the last commit, recorded as a review does it."""
     (tmp_path / "store").mkdir()
     run = open_store(tmp_path / "store", OneSecretRedactor(), Clock()).begin(KEY, START, {})
-    with open_repository(repository, dict(os.environ)) as opened:
+    with open_repository(repository, read_environment(dict(os.environ))) as opened:
         change = opened.change(Selection("commit"))
         run.keep_patch(opened.patch(change))
         for file in change.files:

@@ -15,6 +15,7 @@ from recorded import Kind, recorded
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.label import Label
+from vibe_gate.domain.store_access import StoreAccess
 from vibe_gate.domain.upkeep import Cleaned
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store.clone_state import open_state
@@ -41,7 +42,7 @@ def machine(folder: Path) -> Machine:
     """Another machine of the team, or with another secret a stranger, at a time."""
 
     def made(secret: str = SECRET, at: datetime = NOW, url: str = "") -> SharedStore:
-        return SharedStore(url or folder.as_uri(), {"VIBE_GATE_STORE_KEY": secret}, lambda: at)
+        return SharedStore(url or folder.as_uri(), StoreAccess(secret), lambda: at)
 
     return made
 
@@ -154,9 +155,7 @@ def test_many_reviews_of_a_process_have_their_patience_each_and_a_failure_is_tol
     folder: Path,
 ) -> None:
     looks = count(0, 4)  # seconds between two looks at the clock
-    store = SharedStore(
-        folder.as_uri(), {"VIBE_GATE_STORE_KEY": SECRET}, lambda: NOW, lambda: next(looks)
-    )
+    store = SharedStore(folder.as_uri(), StoreAccess(SECRET), lambda: NOW, lambda: next(looks))
     for _ in range(10):
         store.begin()
         store.put("q", ANSWER, NOW.timestamp())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -12,6 +12,8 @@ from vibe_gate.errors import UsageError
 
 WireMode = Literal["live", "record", "replay"]
 """How the model is reached: asked, asked and recorded into a cassette, or replayed from one."""
+
+WIRE_MODES: tuple[WireMode, ...] = get_args(WireMode)
 
 
 class Wire(Struct, frozen=True):
@@ -23,16 +25,34 @@ class Wire(Struct, frozen=True):
     """The folder of recorded requests and answers; only `live` needs none."""
 
 
-def read_wire(environ: Mapping[str, str]) -> Wire:
-    """What VIBE_GATE_WIRE and VIBE_GATE_CASSETTE say, else live. UsageError if that is not
-    complete.
+class WireOptions(Struct, frozen=True):
+    """How the model is reached, as the user's options say it."""
+
+    mode: WireMode | None = None
+    """None: as VIBE_GATE_WIRE says, else live."""
+
+    cassette: Path | None = None
+    """The folder of recorded requests and answers; None: as VIBE_GATE_CASSETTE says, or none."""
+
+
+NO_OPTIONS = WireOptions()
+
+
+def read_wire(variables: Mapping[str, str], options: WireOptions = NO_OPTIONS) -> Wire:
+    """What the options say, else VIBE_GATE_WIRE and VIBE_GATE_CASSETTE, else live.
+
+    UsageError if that is not complete.
     """
-    mode = environ.get("VIBE_GATE_WIRE") or "live"
-    if mode not in get_args(WireMode):
-        raise UsageError(f"VIBE_GATE_WIRE is {mode!r}; use {', '.join(get_args(WireMode))}.")
-    cassette = environ.get("VIBE_GATE_CASSETTE") or ""
-    if mode != "live" and not cassette:
+    mode = options.mode or variables.get("VIBE_GATE_WIRE") or "live"
+    folder = options.cassette or variables.get("VIBE_GATE_CASSETTE") or ""
+    if mode not in WIRE_MODES:
+        raise UsageError(f"VIBE_GATE_WIRE is {mode!r}; use {', '.join(WIRE_MODES)}.")
+    if mode != "live" and not folder:
+        if options.mode:
+            raise UsageError(f"--wire {mode} needs --cassette DIR (or VIBE_GATE_CASSETTE).")
         raise UsageError(
             f"VIBE_GATE_WIRE={mode} needs the folder of recorded answers in VIBE_GATE_CASSETTE."
         )
-    return Wire(cast(WireMode, mode), Path(cassette) if cassette else None)
+    if options.cassette and mode == "live":
+        raise UsageError("--cassette DIR needs --wire record or --wire replay.")
+    return Wire(mode, Path(folder) if folder else None)

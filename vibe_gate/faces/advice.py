@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import nearest, paths
+from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import RevisionError
 from vibe_gate.git import open_repository
 
@@ -22,7 +23,7 @@ def words_of(request: ReviewRequest) -> Sequence[str | None]:
 
 @contextmanager
 def advising(
-    words: Sequence[str | None], start: Path, environ: Mapping[str, str], instead: Mapping[str, str]
+    words: Sequence[str | None], start: Path, environment: Environment, instead: Mapping[str, str]
 ) -> Iterator[None]:
     """Name, with an error about a revision that is not there, what is nearest to it.
 
@@ -38,7 +39,7 @@ def advising(
         nearest_way = nearest(wrong_word, instead) if wrong_word == words[0] else ""
         if nearest_way:
             raise RevisionError(f"{error} Did you mean {instead[nearest_way]}?") from error
-        with open_repository(start, environ) as repository:
+        with open_repository(start, environment) as repository:
             nearest_name = nearest(wrong_word, repository.names())  # a branch or a tag
         if nearest_name:
             raise RevisionError(f"{error} Did you mean {nearest_name!r}?") from error

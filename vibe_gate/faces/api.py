@@ -9,7 +9,6 @@ checker.
 from __future__ import annotations
 
 import asyncio
-import os
 import stat
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -27,6 +26,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import Environment, read_environment
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.rubric import model_name
@@ -34,7 +34,8 @@ from vibe_gate.domain.tables import SHOWN_CHARACTERS
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.advice import advising, words_of
 from vibe_gate.faces.cli.output import now
-from vibe_gate.faces.cli.request import Spelling, base_of_pull_request, selected
+from vibe_gate.faces.cli.request import Spelling, selected
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.progress import run as finished
 from vibe_gate.report import sentences
 from vibe_gate.run import review as review_walk
@@ -100,22 +101,22 @@ async def review(
     UsageError and its kinds for what cannot be understood, GatewayError for a wire that is set up
     wrongly. A model that cannot be reached is no error but an outcome.
     """
-    variables = dict(os.environ if environ is None else environ)
+    environment = _environment_for(environ)
     request = ReviewRequest(
         _selection(revision, staged, commit),
         rubrics=_rubric_ids(rubrics),
         judge="if checks pass" if judge else "never",
-        base=base or base_of_pull_request(variables),
+        base=base or environment.forge.base_of_pull_request,
         definitions=definitions,
         max_cost_usd=_positive("max_cost_usd", max_cost_usd),
         deadline_s=_positive("deadline_s", deadline_s),
-        wire=read_wire(variables),
+        wire=read_wire(environment.variables),
     )
     start = _folder(repository)
     listener = progress or unheard
-    with advising(words_of(request), start, variables, _INSTEAD):
+    with advising(words_of(request), start, environment, _INSTEAD):
         result = await review_walk.review(
-            request, start=start, environ=variables, clock=now, progress=listener
+            request, start=start, environment=environment, clock=now, progress=listener
         )
     return await _review_for_script(result, _missing_key_note(result))
 
@@ -177,21 +178,21 @@ async def run_workflow(
     tree, if the run passes; otherwise it is in the patch alone. The rest, and what is raised, as of
     `review`.
     """
-    variables = dict(os.environ if environ is None else environ)
+    environment = _environment_for(environ)
     start = _folder(repository)
     review_request = ReviewRequest(
         _selection(revision, staged, None),
-        base=base or base_of_pull_request(variables),
+        base=base or environment.forge.base_of_pull_request,
         definitions=definitions,
         max_cost_usd=_positive("max_cost_usd", max_cost_usd),
         deadline_s=_positive("deadline_s", deadline_s),
-        wire=read_wire(variables),
+        wire=read_wire(environment.variables),
     )
     request = RunRequest(review=review_request, workflow=workflow, model=_model(model), apply=apply)
     listener = progress or unheard
-    with advising(words_of(review_request), start, variables, _INSTEAD):
+    with advising(words_of(review_request), start, environment, _INSTEAD):
         done = await workflow_walk.run_workflow(
-            request, start=start, environ=variables, clock=now, progress=listener
+            request, start=start, environment=environment, clock=now, progress=listener
         )
     return replace(done, review=await _review_for_script(done.review))
 
@@ -219,7 +220,8 @@ def run_agent(
         raise UsageError("prompt is empty.")
     results = _results(context)
     limit_usd, limit_s = _positive("max_cost_usd", max_cost_usd), _positive("timeout_s", timeout_s)
-    start, environ = _folder(workspace), dict(os.environ)
+    start = _folder(workspace)
+    environment = read_process_environment()
 
     async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
         plan = one_agent(
@@ -237,14 +239,21 @@ def run_agent(
             Selection("worktree"),
             max_cost_usd=limit_usd,
             deadline_s=limit_s,
-            wire=read_wire(environ),
+            wire=read_wire(environment.variables),
         )
         request = RunRequest(review=review, plan=plan)
         return await workflow_walk.run_workflow(
-            request, start=start, environ=environ, clock=now, progress=unheard
+            request, start=start, environment=environment, clock=now, progress=unheard
         )
 
     return AgentExecution(begin)
+
+
+def _environment_for(environ: Mapping[str, str] | None) -> Environment:
+    """What the caller gives in place of this process's environment, or this process's."""
+    if environ is None:
+        return read_process_environment()
+    return read_environment(dict(environ))
 
 
 # What cannot be meant

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from vibe_gate.context.listeners import unheard
-from vibe_gate.domain import in_ci
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import safe
 
 if TYPE_CHECKING:
@@ -29,13 +29,10 @@ NAMES = {"change": "change", "checks": "checks", "judge": "judge", "seal": "bund
 """Stage of the review -> the word that is shown."""
 
 
-def is_lively(environ: Mapping[str, str]) -> bool:
+def is_lively(environment: Environment) -> bool:
     """True if stderr is a terminal that can redraw a line."""
-    return (
-        sys.stderr is not None
-        and sys.stderr.isatty()
-        and environ.get("TERM", "") not in ("", "dumb")
-    )
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    return is_terminal and environment.terminal.can_redraw
 
 
 class ProgressDisplay(Struct, frozen=True):
@@ -51,7 +48,7 @@ class ProgressDisplay(Struct, frozen=True):
 
 @contextmanager
 def shown(
-    environ: Mapping[str, str], *, quiet: bool = False, of_workflow: bool = False
+    environment: Environment, *, quiet: bool = False, of_workflow: bool = False
 ) -> Iterator[ProgressDisplay]:
     """Show the stages of a review, or `of_workflow`, while it runs, unless `quiet`.
 
@@ -59,8 +56,8 @@ def shown(
     is gone at the end; elsewhere each begins and ends with a line, in CI with the time since the
     start.
     """
-    if quiet or not is_lively(environ):
-        show = unheard if quiet else _timed(time.monotonic()) if in_ci(environ) else _plain
+    if quiet or not is_lively(environment):
+        show = unheard if quiet else _timed(time.monotonic()) if environment.in_ci else _plain
         yield ProgressDisplay(show, None, None, nullcontext)
         return
     from rich.console import Console
@@ -83,13 +80,13 @@ def shown(
 
 
 @contextmanager
-def counting(total: int, environ: Mapping[str, str]) -> Iterator[Callable[[], object]]:
+def counting(total: int, environment: Environment) -> Iterator[Callable[[], object]]:
     """On a terminal a bar of `total` tasks, with their rate and the time left; call what is given
     for each that ends.
 
     What is printed meanwhile stands above it.
     """
-    if not (total and is_lively(environ)):
+    if not (total and is_lively(environment)):
         yield lambda: None
         return
     from rich.console import Console

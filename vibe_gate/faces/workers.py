@@ -5,7 +5,6 @@ this process's.
 from __future__ import annotations
 
 import atexit
-import os
 import shutil
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.errors import GateError
 from vibe_gate.faces import progress
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.batch import SOON_USED_UP
@@ -81,7 +81,7 @@ def unfit(*, asks: bool, instead: str = "") -> str:
     if shutil.which("git") is None:
         return "git is not installed"
     try:
-        if asks and find_upstream(os.environ) is None:
+        if asks and find_upstream(read_process_environment().variables) is None:
             return "no API key: set ANTHROPIC_API_KEY in the worker's environment" + (
                 instead and f", or {instead}"
             )
@@ -92,7 +92,7 @@ def unfit(*, asks: bool, instead: str = "") -> str:
 
 def unpacked(parcel: Parcel) -> Unpacked:
     """The parcel's repository on this machine. InfrastructureError."""
-    return Unpacked(parcel, os.environ)
+    return Unpacked(parcel, read_process_environment())
 
 
 def close() -> None:
@@ -110,11 +110,11 @@ def _now() -> datetime:
 @lru_cache(maxsize=1)
 def _repository(root: Path) -> tuple[Repository, CloneState, frozenset[str]]:
     """The repository, its shared state, and what git tracks in its store."""
-    repository = _opened.enter_context(open_repository(root, os.environ))
+    repository = _opened.enter_context(open_repository(root, read_process_environment()))
     state = _opened.enter_context(open_state(repository.common_dir))
     return repository, state, repository.tracked_in_store()
 
 
 @lru_cache(maxsize=1)
 def _case_set(root: Path) -> CaseSet:
-    return _opened.enter_context(read_case_set(root, os.environ))
+    return _opened.enter_context(read_case_set(root, read_process_environment()))

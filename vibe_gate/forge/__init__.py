@@ -1,7 +1,7 @@
 """The door to GitHub: what is on a pull request, and what vibe-gate posts there. The only importer
 of github3.
 
-    with open_forge(api_url, token, "owner/name", environ=environ) as forge:
+    with open_forge(api_url, token, "owner/name", network=network) as forge:
         before = forge.sticky(7, MARKER)                     # our comment: by marker and by author
         forge.put_comment(7, body, marker=MARKER)            # updates it, or creates it once
         begun = forge.begin_check_run(head, "vibe-gate", title, summary)

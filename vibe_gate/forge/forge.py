@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.escape import show_text
+from vibe_gate.domain.network import NetworkSettings
 from vibe_gate.errors import ForgeError, UsageError
 from vibe_gate.forge import shapes
 from vibe_gate.forge.addressed import (
@@ -102,17 +103,17 @@ def open_forge(
     token: str,
     repository: str,
     *,
-    environ: Mapping[str, str],
+    network: NetworkSettings,
     pause: Callable[[float], None] = time.sleep,
 ) -> Forge:
     """A repository ("owner/name") on GitHub, or on GitHub Enterprise Server (https://HOST/api/v3).
 
-    Sends nothing yet. `environ` has proxies and certificates; `pause` waits that many seconds.
+    Sends nothing yet. `pause` waits that many seconds.
     UsageError.
     """
     if not _REPOSITORY.match(repository):
         raise UsageError("A repository on GitHub is named owner/name.")
-    return Forge(RestClient(api_url, token, environ=environ, pause=pause), repository)
+    return Forge(RestClient(api_url, token, network=network, pause=pause), repository)
 
 
 class Forge:

@@ -20,7 +20,7 @@ from github3.structs import GitHubIterator
 from urllib3.exceptions import HTTPError
 
 from vibe_gate.domain.escape import show_text
-from vibe_gate.domain.proxies import LOOPBACK
+from vibe_gate.domain.network import LOOPBACK, NetworkSettings
 from vibe_gate.errors import ForgeError, UsageError
 from vibe_gate.forge.session import (
     BACKOFF_S,
@@ -64,7 +64,7 @@ class RestClient:
         api_url: str,
         token: str,
         *,
-        environ: Mapping[str, str],
+        network: NetworkSettings,
         pause: Callable[[float], None] = time.sleep,
         budget_s: float = BUDGET_S,
         failures_s: float = FAILURES_S,
@@ -78,8 +78,8 @@ class RestClient:
         self._token = token
         self._budget = TimeBudget(budget_s, failures_s, pause)
         retries = retry_failures(self._budget, backoff_s)
-        self.once = BoundedSession(api_url, token, environ, retry_limits(self._budget))
-        self.repeating = BoundedSession(api_url, token, environ, retries)
+        self.once = BoundedSession(api_url, token, network, retry_limits(self._budget))
+        self.repeating = BoundedSession(api_url, token, network, retries)
         self._api_url = api_url
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from urllib3 import BaseHTTPResponse, Retry
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import MaxRetryError
 
-from vibe_gate.domain.proxies import certificates, proxies_for
+from vibe_gate.domain.network import NetworkSettings
 
 CONNECT_S, READ_S = 10.0, 30.0
 """Seconds for a connection, and without a byte."""
@@ -166,7 +166,7 @@ class BoundedSession(GitHubSession):  # type: ignore[misc]  # github3 has no typ
     """
 
     def __init__(
-        self, api_url: str, token: str, environ: Mapping[str, str], retry: GitHubRetry
+        self, api_url: str, token: str, network: NetworkSettings, retry: GitHubRetry
     ) -> None:
         super().__init__()
         self.base_url = api_url
@@ -175,8 +175,8 @@ class BoundedSession(GitHubSession):  # type: ignore[misc]  # github3 has no typ
         self.trust_env = False  # .netrc and the process's proxies are somebody else's
         self.headers["X-GitHub-Api-Version"] = "2022-11-28"  # later versions rename and drop fields
         self.headers["User-Agent"] = "vibe-gate"
-        self.proxies.update(proxies_for(api_url, environ))
-        self.verify = certificates(environ)
+        self.proxies.update(network.proxies_for(api_url))
+        self.verify = network.certificates
         for scheme in (
             "https://",
             "http://",

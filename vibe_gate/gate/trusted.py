@@ -197,10 +197,10 @@ def standing_store(repository: Repository, clock: Callable[[], datetime]) -> Sha
         raise UsageError(f"The shared store is not used: {unknown}")
     from vibe_gate.store.shared_store import SharedStore  # few gates name one
 
-    variables = repository.environment.variables
-    if why := SharedStore.unusable(url, variables) or unconfirmed_store(repository, url):
+    access = repository.environment.store
+    if why := SharedStore.unusable(url, access) or unconfirmed_store(repository, url):
         raise UsageError(why)
-    return SharedStore(url, variables, clock)
+    return SharedStore(url, access, clock)
 
 
 def unconfirmed_store(repository: Repository, url: str) -> str:

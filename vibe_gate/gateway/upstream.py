@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from vibe_gate.domain import MODEL_KEYS
-from vibe_gate.domain.proxies import certificates, proxies_for
+from vibe_gate.domain.network import read_network
 from vibe_gate.errors import GatewayError
 
 ANTHROPIC = "https://api.anthropic.com"
@@ -158,12 +158,13 @@ def find_upstream(environ: Mapping[str, str]) -> Upstream | None:
         raise GatewayError(
             "ANTHROPIC_BASE_URL is not an http:// or https:// address; correct it or unset it."
         )
+    network = read_network(environ)
     return Upstream(
         base_url=base_url or ANTHROPIC,
         source=source or "ANTHROPIC_BASE_URL",
         credentials=credentials,
-        proxies=proxies_for(base_url or ANTHROPIC, environ),
-        certificates=certificates(environ),
+        proxies=network.proxies_for(base_url or ANTHROPIC),
+        certificates=network.certificates,
     )
 
 

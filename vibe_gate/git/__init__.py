@@ -6,17 +6,16 @@ when the first object is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vibe_gate.domain.environment import read_environment
+from vibe_gate.domain.environment import Environment
 from vibe_gate.git import repository_place
 from vibe_gate.git.commit_log import commit_columns
 from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
 from vibe_gate.git.hooks import HeadCommit, Pushed
-from vibe_gate.git.program import run_as_user
+from vibe_gate.git.program import Program, run_as_user
 from vibe_gate.git.repository import Repository
 from vibe_gate.git.repository_copy import RepositoryCopy
 from vibe_gate.git.trees import Tree
@@ -45,13 +44,14 @@ __all__ = [
 ]
 
 
-def open_repository(start: Path, environ: Mapping[str, str]) -> Repository:
+def open_repository(start: Path, environment: Environment) -> Repository:
     """The repository around `start`, as git would find it there with this environment.
 
     UsageError: no repository, a bare one, another owner's. UnsupportedRepository: a format
     that vibe-gate cannot read. One sentence each.
     """
-    return Repository(repository_place.find(start, environ, read_environment(environ)))
+    git = Program(start, environment.variables)
+    return Repository(repository_place.find(git, environment))
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from vibe_gate.domain.environment import Environment
 from vibe_gate.git.program import Program
 
 LATEST = ("--max-count=1000", "--reflog", "HEAD")
@@ -13,7 +14,7 @@ LATEST = ("--max-count=1000", "--reflog", "HEAD")
 
 def commit_columns(
     folder: Path,
-    environ: Mapping[str, str],
+    environment: Environment,
     columns: Sequence[str],
     commits: Iterable[str] | None = None,
 ) -> dict[str, list[str]]:
@@ -26,7 +27,7 @@ def commit_columns(
     """
     which = LATEST if commits is None else ("--no-walk=unsorted", "--ignore-missing", "--stdin")
     names = "".join(f"{commit}\n" for commit in sorted(commits or ()))
-    listed = Program(folder, environ).run(
+    listed = Program(folder, environment.variables).run(
         "log", "-z", *which, f"--format={'%x00'.join(columns)}", "--", stdin=names.encode()
     )
     values = listed.out.decode("utf-8", "replace").split("\0")[:-1]

@@ -286,7 +286,7 @@ class ChangeQueries(HookQueries):
         asked = [argument for word in words for argument in ("-e", word)]
         process = self._objects.bare.start(
             *("grep", "-z", "-n", "-I", "-w", "-F", *asked, tree, "--", f":(exclude){CASES}"),
-            environ=PATTERNS,
+            variables=PATTERNS,
         )
         assert process.stdout is not None
         timer = Timer(_SEARCH_S, process.kill)

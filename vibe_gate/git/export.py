@@ -176,11 +176,11 @@ def _check_out(objects: Objects, tree: Tree, destination: Path, wanted: Collecti
     attributes.parent.mkdir(exist_ok=True)
     attributes.write_text(RAW_ATTRIBUTES)
     index = objects.folder / f"export-{next(_numbers)}"
-    environ = {
+    variables = {
         "GIT_INDEX_FILE": os.fspath(index),
         "GIT_WORK_TREE": os.fspath(destination.absolute()),
     }
-    done = objects.bare.run(*_PLAIN, "read-tree", tree.id, environ=environ)
+    done = objects.bare.run(*_PLAIN, "read-tree", tree.id, variables=variables)
     if invalid := _INVALID.search(done.err):
         raise UsageError(
             f"the tree holds {paths.quote(invalid[1])}, a name that no checkout may hold: it is not exported."
@@ -188,7 +188,7 @@ def _check_out(objects: Objects, tree: Tree, destination: Path, wanted: Collecti
     if not done.code:
         names = b"".join(path + b"\0" for path in wanted)
         done = objects.bare.run(
-            *_PLAIN, "checkout-index", "-z", "--stdin", stdin=names, environ=environ
+            *_PLAIN, "checkout-index", "-z", "--stdin", stdin=names, variables=variables
         )
     if done.code:
         raise InfrastructureError(

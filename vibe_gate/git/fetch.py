@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.git.program import Finished, Program, configured, finish
+from vibe_gate.git.program import Finished, Program, finish
 
 DEPTHS = (50, 500)
 """Commits of history that are asked for at first, and then; after that all of it."""
@@ -122,13 +122,14 @@ def _fetch(
     )
     try:
         return finish(
-            git.start(*command, environ=_environ(git, credentials)), patience_s=max(patience_s, 1.0)
+            git.start(*command, variables=_variables_for_fetch(git, credentials)),
+            patience_s=max(patience_s, 1.0),
         )
     except InfrastructureError:
         return Finished(-1, b"", f"git fetch did not finish within {PATIENCE_S:g} seconds")
 
 
-def _environ(git: Program, credentials: Credentials) -> dict[str, str]:
+def _variables_for_fetch(git: Program, credentials: Credentials) -> dict[str, str]:
     """What the call gets on top: the schemes that may be used, and the header if the remote is the
     token's.
     """
@@ -142,7 +143,7 @@ def _environ(git: Program, credentials: Credentials) -> dict[str, str]:
             (header, ""),
             (header, f"AUTHORIZATION: basic {word}"),
         ]  # the empty one drops what is set already
-    return {"GIT_ALLOW_PROTOCOL": _SCHEMES, **configured(git.environ, pairs)}
+    return {"GIT_ALLOW_PROTOCOL": _SCHEMES, **git.variables_for_settings(pairs)}
 
 
 def _leads_to(address: str, server: str) -> bool:

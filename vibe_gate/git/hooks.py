@@ -84,7 +84,7 @@ class HookQueries(Revisions):
         """
         place = self._place
         arguments = ("rev-parse", "--path-format=absolute", "--git-path", "hooks")
-        answer = run_as_user(place.root, place.git.environ, *arguments)
+        answer = run_as_user(place.root, place.git.child_environment, *arguments)
         if answer.code:
             raise InfrastructureError(f"git could not say where its hooks are: {answer.err}")
         return Path(answer.line)

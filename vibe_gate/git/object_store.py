@@ -47,8 +47,7 @@ class Objects:
     """
 
     def __init__(self, git: Program, objects: Path) -> None:
-        environ = git.environ
-        parent = Path(environ.get("TMPDIR") or "/tmp").absolute()  # noqa: S108 (a random name below it)
+        parent = Path(git.child_environment.get("TMPDIR") or "/tmp").absolute()  # noqa: S108 (a random name below it)
         try:
             self.folder = Path(tempfile.mkdtemp(prefix="vibe-gate-", dir=parent))
             self._claim = scratch.claim(self.folder)
@@ -62,13 +61,13 @@ class Objects:
         (self.folder / "config").write_text(_CONFIG)
         self.alternates = [
             os.fspath(objects),
-            *_alternates(environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")),
+            *_alternates(git.child_environment.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")),
         ]
-        self.environ = {
+        self.variables = {
             "GIT_OBJECT_DIRECTORY": os.fspath(self.folder / "objects"),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(alternates_entry, self.alternates)),
         }
-        self.bare = git.bare(self.folder, self.environ)
+        self.bare = git.bare(self.folder, self.variables)
 
     @cached_property
     def database(self) -> ObjectDatabase:
@@ -88,8 +87,8 @@ class Objects:
         """Read from another folder of objects, too."""
         self.alternates.append(os.fspath(objects))
         entries = ":".join(map(alternates_entry, self.alternates))
-        self.environ["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = entries
-        self.bare.environ["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = entries
+        self.variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = entries
+        self.bare.child_environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = entries
         if "database" in self.__dict__:
             self.database.add_folder(os.fspath(objects))
 

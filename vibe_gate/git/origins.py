@@ -26,7 +26,7 @@ def commit_on(objects: Objects, tree: str, parent: str) -> str:
     InfrastructureError.
     """
     command = ("commit-tree", tree, *(["-p", parent] if parent else []), "-m", "files")
-    commit = objects.bare.run(*command, stdin=b"", environ=_NOBODY)
+    commit = objects.bare.run(*command, stdin=b"", variables=_NOBODY)
     if commit.code:
         raise InfrastructureError(f"git cannot make a commit of {tree}: {commit.said}")
     return commit.line
@@ -37,20 +37,20 @@ def blamed(
     commit: str,
     path: str,
     spans: Sequence[tuple[int, int]],
-    environ: Mapping[str, str],
+    variables: Mapping[str, str],
 ) -> list[BlamedLine]:
     """The lines of a file in a commit (those of `spans`, first and last; all if there are none), in
     order.
 
     White space is left aside, and the file is followed when it was renamed. Git is asked outside of
     the repository: `blame.ignoreRevsFile` of the user's configuration cannot be taken back by
-    another setting, and is an error in a repository without that file. `environ` says where history
+    another setting, and is an error in a repository without that file. `variables` say where history
     ends. InfrastructureError.
     """
     ranges = [f"-L{first},{last}" for first, last in spans]
     listed = objects.bare.run(
         *("blame", "-w", "--incremental", "--no-textconv", *ranges, commit, "--", path),
-        environ=environ,
+        variables=variables,
     )
     if listed.code:
         raise InfrastructureError(f"git cannot blame {paths.quote(path)}: {listed.said}")
@@ -80,11 +80,11 @@ def _rows(out: bytes) -> Iterator[BlamedLine]:
 
 
 def history_of(
-    objects: Objects, commit: str, path: str, environ: Mapping[str, str]
+    objects: Objects, commit: str, path: str, variables: Mapping[str, str]
 ) -> list[FileAt]:
     """The commits up to this one that changed the file, the newest first, through its renames."""
     command = ("log", "--follow", f"--max-count={MAX_HISTORY}", "--format=%H", "--name-only", "-z")
-    listed = objects.bare.run(*command, commit, "--", path, environ=environ)
+    listed = objects.bare.run(*command, commit, "--", path, variables=variables)
     names: dict[str, str] = {}
     name = ""
     for token in listed.out.split(b"\0"):

@@ -138,32 +138,53 @@ class Finished(Struct, frozen=True):
 class Program:
     """The git program at one folder, with one environment."""
 
-    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
         self.folder = folder
-        self.environ = {
-            k: v for k, v in environ.items() if k not in _DROPPED and not k.startswith("GIT_TRACE")
+        self.child_environment = {
+            name: value
+            for name, value in variables.items()
+            if name not in _DROPPED and not name.startswith("GIT_TRACE")
         }
         # A relative entry (".") would run a program called git that lies in the reviewed tree.
-        self.environ["PATH"] = ":".join(
-            entry for entry in environ.get("PATH", os.defpath).split(":") if entry[:1] == "/"
+        self.child_environment["PATH"] = ":".join(
+            entry for entry in variables.get("PATH", os.defpath).split(":") if entry[:1] == "/"
         )
-        self.environ |= _FIXED
+        self.child_environment |= _FIXED
 
     def start(
-        self, *arguments: str, reads: bool = False, environ: Mapping[str, str] | None = None
+        self, *arguments: str, reads: bool = False, variables: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """Start a call and do not wait. `reads`: standard input is a pipe, otherwise empty."""
-        merged = self.environ if environ is None else {**self.environ, **environ}
-        return _open([*_PROGRAM, *arguments], self.folder, merged, reads)
+        """Start a call and do not wait. `reads`: standard input is a pipe, otherwise empty.
+
+        `variables` are added to its environment.
+        """
+        child_environment = {**self.child_environment, **(variables or {})}
+        return _open([*_PROGRAM, *arguments], self.folder, child_environment, reads)
 
     def run(
-        self, *arguments: str, stdin: bytes | None = None, environ: Mapping[str, str] | None = None
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> Finished:
-        """Run a call to its end; a code other than 0 is the caller's to read. `environ` is added to
-        its own.
+        """Run a call to its end; a code other than 0 is the caller's to read. `variables` are
+        added to its environment.
         """
-        process = self.start(*arguments, reads=stdin is not None, environ=environ)
+        process = self.start(*arguments, reads=stdin is not None, variables=variables)
         return finish(process, stdin, PATIENCE_S)
+
+    def variables_for_settings(self, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+        """Variables that set configuration for a call, after what its environment sets so.
+
+        `-c` shows a value to everybody, and cuts a name at its first "=".
+        """
+        count = self.child_environment.get("GIT_CONFIG_COUNT", "0")
+        first = int(count) if count.isdecimal() else 0
+        variables = {"GIT_CONFIG_COUNT": str(first + len(pairs))}
+        for number, (name, value) in enumerate(pairs, first):
+            variables[f"GIT_CONFIG_KEY_{number}"] = name
+            variables[f"GIT_CONFIG_VALUE_{number}"] = value
+        return variables
 
     def elsewhere(self, folder: Path) -> Program:
         """The program in a folder that may be of another repository."""
@@ -171,41 +192,29 @@ class Program:
             folder,
             {
                 name: value
-                for name, value in self.environ.items()
+                for name, value in self.child_environment.items()
                 if name not in REPOSITORY_VARIABLES
             },
         )
 
-    def bare(self, folder: Path, environ: Mapping[str, str]) -> Program:
+    def bare(self, folder: Path, variables: Mapping[str, str]) -> Program:
         """The program in a bare repository of our own; of the user's environment only where
         programs are.
         """
         kept = {
             name: value
-            for name, value in self.environ.items()
+            for name, value in self.child_environment.items()
             if name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH")
         }
         own = os.fspath(folder)
         homes = {"GIT_DIR": own, "HOME": own, "XDG_CONFIG_HOME": own}
         system = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
-        return Program(folder, {**kept, **homes, **system, **environ})
+        return Program(folder, {**kept, **homes, **system, **variables})
 
 
-def run_as_user(folder: Path, environ: Mapping[str, str], *arguments: str) -> Finished:
+def run_as_user(folder: Path, child_environment: Mapping[str, str], *arguments: str) -> Finished:
     """Run git as its user would: by the settings in force there, hooks included."""
-    return finish(_open(["git", *arguments], folder, environ, reads=False))
-
-
-def configured(environ: Mapping[str, str], pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Variables that set configuration for a call, after what `environ` sets so: `-c` shows a value
-    to everybody, and cuts a name at its first "=".
-    """
-    count = environ.get("GIT_CONFIG_COUNT", "0")
-    first = int(count) if count.isdecimal() else 0
-    values = {"GIT_CONFIG_COUNT": str(first + len(pairs))}
-    for number, (name, value) in enumerate(pairs, first):
-        values |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    return values
+    return finish(_open(["git", *arguments], folder, child_environment, reads=False))
 
 
 def finish(
@@ -224,13 +233,13 @@ def finish(
 
 
 def _open(
-    arguments: list[str], folder: Path, environ: Mapping[str, str], reads: bool
+    arguments: list[str], folder: Path, child_environment: Mapping[str, str], reads: bool
 ) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             arguments,
             cwd=folder,
-            env=environ,
+            env=child_environment,
             stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -104,19 +104,19 @@ class _RemoteNotes:
             "--",
             url or self._url,
             f"{commit}:{self._ref}",
-            environ=self._borrowing(),
+            variables=self._borrowing(),
         )
         return _reason(done) if done.code else ""
 
     def _borrowing(self) -> dict[str, str]:
         """What lets the user's git read objects of the scratch folder."""
         own = alternates_entry(os.fspath(self._objects.folder / "objects"))
-        before = self._git.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
+        before = self._git.child_environment.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
         return {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(filter(None, (own, before)))}
 
-    def _run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Finished:
+    def _run(self, *arguments: str, variables: Mapping[str, str] | None = None) -> Finished:
         patience = max(self._ends - time.monotonic(), 1.0)
-        return finish(self._git.start(*arguments, environ=environ), patience_s=patience)
+        return finish(self._git.start(*arguments, variables=variables), patience_s=patience)
 
 
 def _made(objects: Objects, there: str, lines: Mapping[str, Sequence[bytes]]) -> str:
@@ -138,7 +138,7 @@ def _made(objects: Objects, there: str, lines: Mapping[str, Sequence[bytes]]) ->
         text = b"".join(line + b"\n" for line in (*filter(None, known), *new))
         blob = git.run("hash-object", "-w", "--stdin", stdin=text)
         done = git.run(
-            "notes", f"--ref={_MADE}", "add", "-f", "-C", blob.line, commit, environ=_WRITER
+            "notes", f"--ref={_MADE}", "add", "-f", "-C", blob.line, commit, variables=_WRITER
         )
         if blob.code or done.code:
             raise StorageError(

@@ -136,9 +136,7 @@ class Repository(ChangeQueries):
         from vibe_gate.git import new_repository
 
         new_repository.commit_trees(folder, self._objects, trees)
-        return Repository(
-            repository_place.find(folder, self._git.elsewhere(folder).environ, self.environment)
-        )
+        return Repository(repository_place.find(self._git.elsewhere(folder), self.environment))
 
     def patched(self, tree: str, patch: bytes, *, reverse: bool = False) -> str:
         """The tree that a patch makes of another, or with `reverse` was made of, to be read while
@@ -146,13 +144,13 @@ class Repository(ChangeQueries):
         """
         index = {"GIT_INDEX_FILE": os.fspath(self._objects.folder / "patched")}
         git = self._objects.bare
-        if git.run("read-tree", tree, environ=index).code:
+        if git.run("read-tree", tree, variables=index).code:
             return ""
         back = ("--reverse",) if reverse else ()
         done = git.run(
-            "apply", "--cached", "--whitespace=nowarn", *back, "-", stdin=patch, environ=index
+            "apply", "--cached", "--whitespace=nowarn", *back, "-", stdin=patch, variables=index
         )
-        return "" if done.code else git.run("write-tree", environ=index).line
+        return "" if done.code else git.run("write-tree", variables=index).line
 
     def copy(self, *, files: bool = False) -> RepositoryCopy:
         """All refs with their history, to be written elsewhere; with `files`, those of the working
@@ -349,9 +347,7 @@ class Repository(ChangeQueries):
         """Another working tree of this repository. UsageError if another repository is there by
         now.
         """
-        worktree_place = repository_place.find(
-            root, self._git.elsewhere(root).environ, self.environment
-        )
+        worktree_place = repository_place.find(self._git.elsewhere(root), self.environment)
         if worktree_place.common_dir.resolve() != self.common_dir.resolve():
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
         return Repository(worktree_place)
@@ -385,7 +381,7 @@ class Repository(ChangeQueries):
 
 
 def _tracked(git: Program, folder: str) -> frozenset[str]:
-    listed = git.run("ls-files", "-z", "--", f":(top,icase,literal){folder}", environ=PATTERNS)
+    listed = git.run("ls-files", "-z", "--", f":(top,icase,literal){folder}", variables=PATTERNS)
     if listed.code:
         raise InfrastructureError(f"git could not say whether {folder} is tracked: {listed.err}")
     return frozenset(paths.decode(name) for name in listed.out.split(b"\0") if name)

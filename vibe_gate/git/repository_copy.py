@@ -8,12 +8,12 @@ password in a URL.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import Finished, Program
@@ -47,11 +47,11 @@ class RepositoryCopy(Struct, frozen=True):
     settings: tuple[tuple[str, str], ...]
     has_files: bool
 
-    def write(self, folder: Path, environ: Mapping[str, str]) -> None:
+    def write(self, folder: Path, environment: Environment) -> None:
         """Make it a repository in the empty folder; without its files nothing is checked out.
         InfrastructureError.
         """
-        git = Program(folder, environ).elsewhere(folder)
+        git = Program(folder, environment.variables).elsewhere(folder)
         bundle = folder / "bundle"
         bundle.write_bytes(self.bundle)
         _done(git.run("init", "--quiet"))
@@ -96,7 +96,7 @@ def copied(place: Place, objects: Objects, tree: str) -> RepositoryCopy:
     if tree:
         plain.append(
             (
-                _done(objects.bare.run("commit-tree", "-m", "files", tree, environ=_AUTHOR)).line,
+                _done(objects.bare.run("commit-tree", "-m", "files", tree, variables=_AUTHOR)).line,
                 _FILES,
             )
         )
@@ -118,7 +118,7 @@ def _bundle(objects: Objects, refs: list[tuple[str, str]]) -> bytes:
     (folder / "packed-refs").write_bytes(text.encode("utf-8", "surrogateescape"))
     return _done(
         objects.bare.run(
-            "bundle", "create", "--quiet", "-", "--all", environ={"GIT_DIR": str(folder)}
+            "bundle", "create", "--quiet", "-", "--all", variables={"GIT_DIR": str(folder)}
         )
     ).out
 

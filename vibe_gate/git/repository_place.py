@@ -17,7 +17,7 @@ from msgspec import Struct
 from vibe_gate.domain import paths
 from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import UnsupportedRepository, UsageError
-from vibe_gate.git.program import Finished, Program, configured, finish
+from vibe_gate.git.program import Finished, Program, finish
 
 _QUESTIONS = (
     "--git-dir",
@@ -105,15 +105,15 @@ class Place(Struct, frozen=True):
     """What was found in the environment of the process that looks for it."""
 
 
-def find(start: Path, environ: Mapping[str, str], environment: Environment) -> Place:
-    """The repository around `start`, as git finds it there with `environ`.
+def find(git: Program, environment: Environment) -> Place:
+    """The repository around the folder of `git`, as git finds it there.
 
-    `environment`: of the process, which `environ` may be a part of.
+    `environment`: of the process, which git may see a part of.
 
     UsageError: none there, no working tree, or another owner's. UnsupportedRepository: a
     format that vibe-gate cannot read. Each with one sentence.
     """
-    git = Program(start, environ)
+    start = git.folder
     asked = git.start("rev-parse", "--path-format=absolute", *" ".join(_QUESTIONS).split())
     listed = git.start("config", "--list", "-z", "--show-scope")
     answers = finish(asked)
@@ -136,7 +136,8 @@ def find(start: Path, environ: Mapping[str, str], environment: Environment) -> P
     if is_true(settings.value("core.ignoreCase") or "") and not _ignores_case(common_dir):
         settings = Settings([*settings.lines, Setting("disk", "core.ignorecase", "false")])
     ties = {"GIT_DIR": lines[0], "GIT_WORK_TREE": lines[7], "GIT_INDEX_FILE": lines[3]}
-    bound = Program(root, {**environ, **ties, **_overrides(settings, environ)})
+    variables = {**git.child_environment, **ties, **_overrides(settings, git)}
+    bound = Program(root, variables)
     return Place(
         root,
         git_dir,
@@ -232,13 +233,13 @@ def _ignores_case(common_dir: Path) -> bool:
     return os.path.exists(common_dir / "CoNfIg")  # noqa: PTH110 (it says no where nobody may look)
 
 
-def _overrides(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+def _overrides(settings: Settings, git: Program) -> dict[str, str]:
     """Variables that set for every call of git what the repository's own configuration must not
     say.
     """
     pairs = [(line.name, line.value or "") for line in settings.lines if line.scope == "disk"]
     pairs += _quiet_filters(settings)
-    return configured(environ, pairs) if pairs else {}
+    return git.variables_for_settings(pairs) if pairs else {}
 
 
 def _quiet_filters(settings: Settings) -> list[tuple[str, str]]:

@@ -414,7 +414,7 @@ class Revisions:
             *("blame", "-w", "--porcelain", "--no-textconv", *spans, commit),
             *([f"^{base}"] if base else []),
             *("--", path),
-            environ=self._shallow,
+            variables=self._shallow,
         )
         rows = _BLAMED.findall(listed.out) if not listed.code else []
         return {int(line): name.decode() for name, line in rows if name.decode() != base}
@@ -453,7 +453,7 @@ class Revisions:
             head,
             *([f"^{base}"] if base else []),
         )
-        listed = self._git.run(*asked, environ=_UNCUT)
+        listed = self._git.run(*asked, variables=_UNCUT)
         listed = self._git.run(*asked) if listed.code else listed
         if listed.code:
             shown = f"{base[:12]}..{head[:12]}"

@@ -98,11 +98,11 @@ class _ScratchIndex:
         file = objects.folder / f"index-{next(self._numbers)}"
         _copy(place.index_file, file)
         self._git = place.git
-        self._environ = {**objects.environ, **PATTERNS, "GIT_INDEX_FILE": os.fspath(file)}
+        self._variables = {**objects.variables, **PATTERNS, "GIT_INDEX_FILE": os.fspath(file)}
 
     def run(self, *arguments: str, stdin: bytes | None = None) -> Finished:
         """Run git on the copy."""
-        return self._git.run(*_QUIET, *arguments, stdin=stdin, environ=self._environ)
+        return self._git.run(*_QUIET, *arguments, stdin=stdin, variables=self._variables)
 
     def new_files(self) -> list[bytes]:
         """The paths that `git add -A` would store. CallTimeoutError if git cannot list them."""
@@ -110,7 +110,7 @@ class _ScratchIndex:
         changed = ("diff-files", "-z", "--name-only", "--diff-filter=d")
         listed_paths: list[bytes] = []
         for command in (untracked, changed):
-            process = self._git.start(*_QUIET, *command, environ=self._environ)
+            process = self._git.start(*_QUIET, *command, variables=self._variables)
             listed_paths += finish(process, patience_s=_LISTING_S).out.split(b"\0")[:-1]
         return listed_paths
 

@@ -295,7 +295,7 @@ class Workspace:
         # with ":".
         listed = b"".join(b"./" + name + b"\0" for name in sorted(names))
         command = ("check-ignore", "--no-index", "-z", "--stdin")
-        ignored = self._git.run(*_FAST, *command, stdin=listed, environ=PATTERNS)
+        ignored = self._git.run(*_FAST, *command, stdin=listed, variables=PATTERNS)
         if ignored.code > 1:
             raise _broken(ignored)
         return {name[2:] for name in ignored.out.split(b"\0")[:-1]}
@@ -319,9 +319,11 @@ def place_of(place: Place) -> Path:
     It is in the repository if there is no state directory that can be written, or if that is in the
     working tree, whose snapshots must not hold workspaces.
     """
-    environ = place.git.environ
-    given = environ.get("XDG_STATE_HOME", "")
-    state = Path(given) if given.startswith("/") else Path(environ.get("HOME", ""), ".local/state")
+    variables = place.git.child_environment
+    given = variables.get("XDG_STATE_HOME", "")
+    state = (
+        Path(given) if given.startswith("/") else Path(variables.get("HOME", ""), ".local/state")
+    )
     if (
         not state.is_absolute()
         or not _can_be_made(state)
@@ -512,9 +514,9 @@ def _ignore_rules(place: Place) -> bytes:
     """What the user's git ignores besides the tree's .gitignore: core.excludesFile, then
     info/exclude, which wins.
     """
-    environ = place.git.environ
+    variables = place.git.child_environment
     named = place.git.run("config", "--type=path", "--get", "core.excludesFile").line
-    homes = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config"
+    homes = variables.get("XDG_CONFIG_HOME") or f"{variables.get('HOME', '')}/.config"
     files = [place.root / (named or f"{homes}/git/ignore"), place.common_dir / "info/exclude"]
     sizes = {file: file.stat().st_size for file in files if file.is_file()}
     return (
@@ -547,7 +549,9 @@ def _remove(folder: Path, place: Place) -> None:
         [] if folder.is_symlink() else [["chmod", "-R", "u+rwX", "--"]]
     )  # chmod would follow a link
     for command in (*opens, ["rm", "-rf", "--"]):
-        subprocess.run([*command, folder], env=place.git.environ, capture_output=True, check=False)
+        subprocess.run(
+            [*command, folder], env=place.git.child_environment, capture_output=True, check=False
+        )
     if os.path.lexists(folder):
         raise InfrastructureError(
             f"the folder {folder} cannot be deleted: something in it is in use or protected."

@@ -133,7 +133,7 @@ def tracks_store(git: Program) -> bool:
     """
     if not os.path.lexists(git.folder / STORE):
         return False
-    listed = git.run("ls-files", "-z", "--", f":(top,icase,literal){STORE}", environ=PATTERNS)
+    listed = git.run("ls-files", "-z", "--", f":(top,icase,literal){STORE}", variables=PATTERNS)
     return bool(listed.code or listed.out)
 
 

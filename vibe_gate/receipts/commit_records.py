@@ -166,9 +166,9 @@ class CommitRecords(Struct, frozen=True):
 
         by_git = [made.commit for made in commits if made.during]
         alone = (
-            Updates(
-                self.repository.root, self.repository.environment.variables, self.sources
-            ).made_by_git(by_git)
+            Updates(self.repository.root, self.repository.environment, self.sources).made_by_git(
+                by_git
+            )
             if by_git
             else set()
         )

@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.change import EMPTY_TREE, MAX_COMMITS, Change, Selection
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.gate import HookName
 from vibe_gate.domain.provenance import Record
 from vibe_gate.domain.receipt import Receipt
@@ -98,10 +99,10 @@ class Verification(Struct, frozen=True):
 
 
 def verify(
-    request: VerifyRequest, *, start: Path, environ: Mapping[str, str], now: datetime
+    request: VerifyRequest, *, start: Path, environment: Environment, now: datetime
 ) -> Verification:
     """Verify every commit of the range. GateError if the range or the repository cannot be read."""
-    with open_repository(start, environ) as repository:
+    with open_repository(start, environment) as repository:
         with suppress(StorageError):  # without their records commits are missing, and not bypassed
             CommitRecords(repository, open_state(repository.common_dir), now).settle_marks()
         span = _span(repository, request.range)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from vibe_gate.context.listeners import Progress
 from vibe_gate.context.mode import CalibrationMode
 from vibe_gate.context.review_request import JudgeWish, ReviewRequest
 from vibe_gate.domain.change import EMPTY_TREE, Selection
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.model_wire import Wire, WireMode
 from vibe_gate.domain.rubric import Claim
@@ -252,7 +253,7 @@ class CaseSet(Struct, frozen=True):
 @contextmanager
 def read_case_set(
     start: Path,
-    environ: Mapping[str, str],
+    environment: Environment,
     rubrics: Sequence[str] = (),
     *,
     nested: bool = False,
@@ -264,7 +265,7 @@ def read_case_set(
     Of them, those whose name is in `shard`. Raises DefinitionError with every mistake in
     definitions or cases; UsageError for a rubric that no case names, or a folder that git ignores.
     """
-    with open_repository(start, environ) as repository:
+    with open_repository(start, environment) as repository:
         root = repository.root
         tree = repository.tree(repository.snapshot())
         if nested and start.resolve() != root.resolve():

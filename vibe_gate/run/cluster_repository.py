@@ -15,7 +15,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from vibe_gate import scratch
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git import Repository, RepositoryCopy, open_repository
 from vibe_gate.store.clone_state import CloneState, open_state
@@ -92,8 +93,10 @@ class Unpacked:
     `root` is its top; whoever has a shared lock of the file `lock` uses it.
     """
 
-    def __init__(self, parcel: Parcel, environ: Mapping[str, str]) -> None:
+    def __init__(self, parcel: Parcel, environment: Environment) -> None:
         """InfrastructureError if it cannot be made."""
+        self._parcel = parcel
+        self._environment = environment
         try:
             place = _own_folder(Path(tempfile.gettempdir(), f"vibe-gate-cluster-{os.getuid()}"))
             self._folder = place / parcel.name
@@ -102,14 +105,14 @@ class Unpacked:
             self._descriptor = os.open(
                 self.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
             )
-            self._hold(parcel, environ)
+            self._hold()
             _remove_abandoned(place)
         except OSError as error:
             raise InfrastructureError(
                 f"no repository could be made for the tasks: {error}."
             ) from error
 
-    def _hold(self, parcel: Parcel, environ: Mapping[str, str]) -> None:
+    def _hold(self) -> None:
         """Have the folder ready, and a shared lock of it.
 
         Nobody waits for the lock alone: whoever has made the folder keeps it shared as long as the
@@ -122,23 +125,23 @@ class Unpacked:
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if not (self._folder / "ready").exists():
-                    self._make(parcel, environ)
+                    self._make()
             except BlockingIOError:
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
                 time.sleep(random.uniform(0.02, 0.1))  # noqa: S311  so that two do not meet again
 
-    def _make(self, parcel: Parcel, environ: Mapping[str, str]) -> None:
+    def _make(self) -> None:
         shutil.rmtree(
             self._folder, ignore_errors=True
         )  # of a worker that was killed while it made it
         self.root.mkdir(0o700, parents=True)
-        parcel.copy.write(self.root, environ)
+        self._parcel.copy.write(self.root, self._environment)
         with (
-            open_repository(self.root, environ) as repository,
+            open_repository(self.root, self._environment) as repository,
             open_state(repository.common_dir) as state,
         ):
-            if parcel.state:
-                state.file.begin_with(parcel.state)
+            if self._parcel.state:
+                state.file.begin_with(self._parcel.state)
         (self._folder / "ready").touch()
 
     def close(self, *, delete: bool) -> None:

@@ -9,7 +9,7 @@ The faces differ only in where the change comes from and where the summary goes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import cache, partial
@@ -27,6 +27,7 @@ from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ForgeJob, ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import Change, FileDiff
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.rubric import Rubric
@@ -156,7 +157,7 @@ async def review(
     request: ReviewRequest,
     *,
     start: Path,
-    environ: Mapping[str, str],
+    environment: Environment,
     clock: Callable[[], datetime],
     progress: Progress,
     meter: Meter | None = None,
@@ -166,7 +167,7 @@ async def review(
     Raises GateError: UsageError and its kinds for what cannot be understood, GatewayError for a
     wire that is set up wrongly. A model that cannot be reached is no error but an outcome.
     """
-    with open_repository(start, environ) as repository:
+    with open_repository(start, environment) as repository:
         return await review_in(repository, request, clock=clock, progress=progress, meter=meter)
 
 

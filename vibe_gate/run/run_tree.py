@@ -220,7 +220,7 @@ class RunTrees:
         if tree is not None:
             return tree
         repository = self._open_repositories.enter_context(
-            open_repository(workspace, self.own.repository.environment.variables)
+            open_repository(workspace, self.own.repository.environment)
         )
         if repository.root not in self._by_root:
             change = repository.change(Selection("worktree"))

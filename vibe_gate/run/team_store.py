@@ -62,8 +62,8 @@ def share_answers(gate: Gate, request: ReviewRequest, repository: Repository, wo
 
     if request.wire.mode != "live":
         return ""
-    variables = world.environment.variables
-    problem = SharedStore.unusable(url, variables)
+    access = world.environment.store
+    problem = SharedStore.unusable(url, access)
     if problem:
         return problem if world.environment.in_ci else ""
     problem = unconfirmed_store(repository, url)
@@ -72,7 +72,7 @@ def share_answers(gate: Gate, request: ReviewRequest, repository: Repository, wo
     problem = unknown_branch(repository, request.base, request.definitions)
     if problem:
         return f"The shared store {url} is not used: {problem}"
-    world.state.share(SharedStore(url, variables, world.clock))
+    world.state.share(SharedStore(url, access, world.clock))
     return ""
 
 

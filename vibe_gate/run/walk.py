@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ async def run_workflow(
     request: RunRequest,
     *,
     start: Path,
-    environ: Mapping[str, str],
+    environment: Environment,
     clock: Callable[[], datetime],
     progress: Progress,
     meter: Meter | None = None,
@@ -67,7 +67,7 @@ async def run_workflow(
     understood, GatewayError without a way to the model, ApprovalNeeded.
     """
     began_at = time.monotonic()
-    with open_repository(start, environ) as repository:
+    with open_repository(start, environment) as repository:
         progress("change", "reading the change")
         reading_deadline = Deadline(began_at, request.review.deadline_s or Budget().deadline_s)
         with reading_deadline.interrupting(grace_s=0):

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -26,6 +26,7 @@ from obstore import exceptions
 from obstore.store import from_url
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.store_access import StoreAccess
 from vibe_gate.errors import StorageError
 
 if TYPE_CHECKING:
@@ -69,13 +70,13 @@ class StoredObject(Struct, frozen=True):
 class ObjectStorage:
     """The objects below one address. Every method raises StoreUnavailable."""
 
-    def __init__(self, url: str, environ: Mapping[str, str], seconds: float) -> None:
+    def __init__(self, url: str, access: StoreAccess, seconds: float) -> None:
         """`seconds`: of one call. obstore itself reads credentials and endpoints in the process's
         environment.
         """
         self._seconds = seconds
         self._root = Path(url.removeprefix(FILE)) if url.startswith(FILE) else None
-        self._store = _wait_for(lambda: _open(url, environ, seconds), seconds)
+        self._store = _wait_for(lambda: _open(url, access, seconds), seconds)
 
     def get(self, name: str, most: int) -> bytes | None:
         """The object's bytes; None if there is none, b"" if it has more than `most` bytes."""
@@ -271,20 +272,18 @@ def _list_files(root: Path, folder: str) -> Iterator[StoredObject]:
                     yield StoredObject(name, status.st_size, modified)
 
 
-def _open(url: str, environ: Mapping[str, str], seconds: float) -> ObjectStore:
+def _open(url: str, access: StoreAccess, seconds: float) -> ObjectStore:
     if url.startswith(FILE):
         # A share may not be mounted: none is made in its place.
         if not Path(url.removeprefix(FILE)).is_dir():
             raise StoreUnavailable("there is no such folder")
         return from_url(url)
-    allowances = [environ.get(name, "") for name in ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP")]
-    allows_http = any(value.lower() in ("1", "true") for value in allowances)
     return from_url(
         url,
         client_options={
             "timeout": f"{seconds + 1:g}s",
             "connect_timeout": f"{CONNECT_S}s",
-            "allow_http": allows_http,
+            "allow_http": access.allows_http,
         },
         retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=seconds)},
     )

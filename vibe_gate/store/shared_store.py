@@ -29,6 +29,7 @@ from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.document import Timestamp, decode, to_json
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.label import Label, newest
+from vibe_gate.domain.store_access import STORE_KEY, StoreAccess
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, StorageError
 from vibe_gate.store.bundle_listing import entry_of_summary
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-KEY = "VIBE_GATE_STORE_KEY"
 """The variable with the team's secret."""
 
 CALL_S = 5.0
@@ -82,9 +82,11 @@ MAX_ANSWER_AGE_S = 90 * 86_400
 """As of answers in state.db."""
 
 NO_OBSTORE = "obstore is not installed (pip install 'vibe-gate[store]')"
-NO_KEY = "The shared store {url} is not used: " + KEY + " is not set."
+NO_KEY = "The shared store {url} is not used: " + STORE_KEY + " is not set."
 SHORT_KEY = (
-    "The shared store {url} is not used: " + KEY + f" has fewer than {LEAST_SECRET} characters."
+    "The shared store {url} is not used: "
+    + STORE_KEY
+    + f" has fewer than {LEAST_SECRET} characters."
 )
 
 
@@ -114,25 +116,24 @@ class SharedStore:
     """
 
     @staticmethod
-    def unusable(url: str, environ: Mapping[str, str]) -> str:
-        """The sentence why no store can be used with this environment; "" if one can be tried."""
-        secret = environ.get(KEY, "")
-        if len(secret) < LEAST_SECRET:
-            return (SHORT_KEY if secret else NO_KEY).format(url=url)
+    def unusable(url: str, access: StoreAccess) -> str:
+        """The sentence why no store can be used with this access; "" if one can be tried."""
+        if len(access.key) < LEAST_SECRET:
+            return (SHORT_KEY if access.key else NO_KEY).format(url=url)
         return ""
 
     def __init__(
         self,
         url: str,
-        environ: Mapping[str, str],
+        access: StoreAccess,
         clock: Callable[[], datetime],
         seconds: Callable[[], float] = monotonic,
     ) -> None:
         self.url = url
-        self._environ = environ
+        self._access = access
         self._clock = clock
         self._seconds = seconds
-        self._codes = Codes(url, environ.get(KEY, ""))
+        self._codes = Codes(url, access.key)
         self._who = secrets.token_hex(8)
         self._claim_names: dict[str, list[str]] = {}
         """By key, the names of its claims up to ours."""
@@ -155,7 +156,7 @@ class SharedStore:
         objects = (
             f"{counted(len(altered_names), 'object')} in {self.url} (first {altered_names[0]})"
         )
-        return (*remarks, f"{objects}: altered, or not written with this {KEY}; not used.")
+        return (*remarks, f"{objects}: altered, or not written with this {STORE_KEY}; not used.")
 
     def runs(self, root: Path, provenance: Provenance, seconds: float = LONG_CALL_S) -> SharedRuns:
         """The runs there, for who waits for them; `root` as of SharedRuns. StorageError."""
@@ -384,7 +385,7 @@ class SharedStore:
             from vibe_gate.store.object_storage import ObjectStorage
         except ImportError:
             raise StorageError(NO_OBSTORE) from None
-        return ObjectStorage(self.url, self._environ, seconds)
+        return ObjectStorage(self.url, self._access, seconds)
 
     def _attempt(self, action: Callable[[], T], otherwise: T, *, writing: bool = False) -> T:
         """What `action` gives; `otherwise` if the store cannot be used, or `writing` there is not

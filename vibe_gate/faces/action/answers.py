@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from vibe_gate.domain import MODEL_KEYS
+from vibe_gate.domain.environment import Environment
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.store.clone_state import open_state
 
@@ -23,9 +24,9 @@ MAX_BYTES = 16 << 20
 REFUSED = "The answers of earlier jobs were not used: they were not made with this job's API key. Judges were asked again."
 
 
-def signing_key(environ: Mapping[str, str]) -> str:
+def signing_key(variables: Mapping[str, str]) -> str:
     """The model's API key, if it is long enough that nobody guesses it; else ""."""
-    secret = next((environ[name] for name in MODEL_KEYS if environ.get(name)), "")
+    secret = next((variables[name] for name in MODEL_KEYS if variables.get(name)), "")
     return secret if len(secret) >= LEAST_SECRET else ""
 
 
@@ -35,9 +36,10 @@ class TravellingAnswers:
     """
 
     def __init__(
-        self, runner: Runner, environ: Mapping[str, str], common_dir: Path, *, fork: bool
+        self, runner: Runner, environment: Environment, common_dir: Path, *, fork: bool
     ) -> None:
-        secret, place = signing_key(environ), environ.get("VIBE_GATE_ANSWERS", "")
+        secret = signing_key(environment.variables)
+        place = environment.variables.get("VIBE_GATE_ANSWERS", "")
         self._file = Path(place) if place and not fork and secret else None
         self._secret = secret
         self._runner = runner

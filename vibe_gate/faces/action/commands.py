@@ -173,7 +173,7 @@ def obey(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
         raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
     number = trigger.number or 0
     with open_forge(
-        runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ
+        runner.api_url, inputs.github_token, trigger.repository, network=runner.environment.network
     ) as forge:
         comments = {comment.id: comment for comment in forge.comments(number)}
         comment = comments.get(trigger.comment or 0)

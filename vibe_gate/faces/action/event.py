@@ -156,11 +156,11 @@ _REFUSED = (
 """Why it does not run on `pull_request_target`."""
 
 
-def read_event(environ: Mapping[str, str]) -> Trigger:
+def read_event(variables: Mapping[str, str]) -> Trigger:
     """The trigger of this job. UsageError: an unsupported event, or a file that is not what GitHub
     writes.
     """
-    name, place = environ.get("GITHUB_EVENT_NAME", ""), environ.get("GITHUB_EVENT_PATH", "")
+    name, place = variables.get("GITHUB_EVENT_NAME", ""), variables.get("GITHUB_EVENT_PATH", "")
     if not name or not place:
         missing = "GITHUB_EVENT_PATH" if name else "GITHUB_EVENT_NAME"
         raise UsageError(f"{missing} is not set: this command is for a job of GitHub Actions.")
@@ -177,15 +177,15 @@ def read_event(environ: Mapping[str, str]) -> Trigger:
         ) from error
     except (ValueError, RecursionError):
         raise UsageError("The event file is no JSON, so it is not what GitHub writes.") from None
-    around: dict[str, object] = {"GITHUB_SHA": environ.get("GITHUB_SHA")}
+    around: dict[str, object] = {"GITHUB_SHA": variables.get("GITHUB_SHA")}
     if name == "schedule":  # GitHub promises no payload; it always is about the default branch
-        branch = environ.get("GITHUB_REF", "").removeprefix("refs/heads/")
+        branch = variables.get("GITHUB_REF", "").removeprefix("refs/heads/")
         around["repository"] = {
-            "full_name": environ.get("GITHUB_REPOSITORY"),
+            "full_name": variables.get("GITHUB_REPOSITORY"),
             "default_branch": branch,
         }
     trigger = _trigger(name, event | around if isinstance(event, dict) else {})
-    expected = environ.get("GITHUB_REPOSITORY", trigger.repository)
+    expected = variables.get("GITHUB_REPOSITORY", trigger.repository)
     if expected.casefold() != trigger.repository.casefold():
         raise UsageError(
             f"The event file is about {trigger.repository}, GITHUB_REPOSITORY says {paths.quote(expected[:200])}."

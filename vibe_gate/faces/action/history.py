@@ -9,7 +9,7 @@ an artifact can have written those, so they are shown and decide nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.paths import matches, unquote
 from vibe_gate.domain.replayed import Replayed, ReplayRow
+from vibe_gate.domain.store_access import StoreAccess
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.faces import progress
@@ -74,7 +75,7 @@ def replay_history(
     bundles = Bundles(repository.store_root, Provenance(clock(), repository.tracked_in_store()))
     notes = _import(bundles, archives)
     if store_url and not unconfirmed_store(repository, store_url):  # the review has said so
-        notes += _bring(bundles, store_url, inputs.replay, repository.environment.variables, clock)
+        notes += _bring(bundles, store_url, inputs.replay, repository.environment.store, clock)
     earlier_runs = replayable(run for run in bundles.find() if run.run_id != summary.run_id)
     runs = earlier_runs[-inputs.replay :]
     if not runs:
@@ -143,16 +144,16 @@ def _bring(
     bundles: Bundles,
     url: str,
     number: int,
-    variables: Mapping[str, str],
+    access: StoreAccess,
     clock: Callable[[], datetime],
 ) -> tuple[str, ...]:
     """Bring the last runs of the shared store; a sentence if that failed."""
     from vibe_gate.store.shared_store import SharedStore  # few gates name one
 
-    if SharedStore.unusable(url, variables):  # the review has said so
+    if SharedStore.unusable(url, access):  # the review has said so
         return ()
     try:
-        shared = SharedStore(url, variables, clock).runs(bundles.root, bundles.provenance)
+        shared = SharedStore(url, access, clock).runs(bundles.root, bundles.provenance)
         shared.fetch(replayable(shared.find())[-number:])
     except GateError as error:
         return (str(error),)

@@ -87,9 +87,9 @@ _REMEDIES = {
 }
 
 
-def inputs_of(environ: Mapping[str, str]) -> Inputs:
+def inputs_of(variables: Mapping[str, str]) -> Inputs:
     """The inputs. UsageError with one sentence for each that is wrong."""
-    given = _given(environ)
+    given = _given(variables)
     if wrong := _wrong(given):
         mistakes = [
             f"The input {name.replace('_', '-')} is {paths.quote(given[name][:80])}; "
@@ -100,20 +100,20 @@ def inputs_of(environ: Mapping[str, str]) -> Inputs:
     return Inputs.model_validate(given)
 
 
-def right_inputs(environ: Mapping[str, str]) -> Inputs:
+def right_inputs(variables: Mapping[str, str]) -> Inputs:
     """The inputs, with the default in place of what is wrong: where it can be said that an input
     is.
     """
-    given = _given(environ)
+    given = _given(variables)
     wrong = _wrong(given)
     return Inputs.model_validate(
         {name: value for name, value in given.items() if name not in wrong}
     )
 
 
-def _given(environ: Mapping[str, str]) -> dict[str, str]:
-    given = {name: environ.get(PREFIX + name.upper(), "").strip() for name in Inputs.model_fields}
-    given["github_token"] = given["github_token"] or environ.get("GITHUB_TOKEN", "").strip()
+def _given(variables: Mapping[str, str]) -> dict[str, str]:
+    given = {name: variables.get(PREFIX + name.upper(), "").strip() for name in Inputs.model_fields}
+    given["github_token"] = given["github_token"] or variables.get("GITHUB_TOKEN", "").strip()
     return {name: value for name, value in given.items() if value}
 
 

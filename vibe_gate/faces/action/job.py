@@ -19,7 +19,7 @@ from vibe_gate.context.mode import DraftMode, LiveMode, LookMode, Mode
 from vibe_gate.context.review_request import ForgeJob, JudgeWish, ReviewRequest
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.change import MAX_COMMITS, Selection
-from vibe_gate.domain.environment import read_environment
+from vibe_gate.domain.environment import Environment, read_environment
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.provenance import Commit
@@ -125,7 +125,7 @@ class _Job(Struct, frozen=True):
     forge: Forge | None
     check: JobCheck
     credentials: Credentials
-    environ: Mapping[str, str]
+    environment: Environment
     compared: CommitRange
     store_root: Path
     folder: Path
@@ -144,9 +144,9 @@ def run(runner: Runner) -> int:
     stopped: GateError | None = None
     with runner.silence():
         try:
-            inputs = inputs_of(runner.environ)
+            inputs = inputs_of(runner.environment.variables)
             mode = inputs.mode
-            trigger = read_event(runner.environ)
+            trigger = read_event(runner.environment.variables)
             if trigger.kind == "workflow_run":
                 raise UsageError(
                     "On workflow_run use `vibe-gate post --from-artifact DIR`: it posts what a job reviewed."
@@ -168,24 +168,25 @@ def run(runner: Runner) -> int:
 
 def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> tuple[int, str]:
     """Review and post; returns the exit code, and workflow commands to print."""
-    environ = {**runner.environ, "CI": "true"}
+    variables = {**runner.environment.variables, "CI": "true"}
     if inputs.anthropic_api_key:
-        environ["ANTHROPIC_API_KEY"] = inputs.anthropic_api_key
+        variables["ANTHROPIC_API_KEY"] = inputs.anthropic_api_key
+    environment = read_environment(variables)
     credentials = Credentials(runner.server_url, inputs.github_token)
     token, name = inputs.github_token, trigger.repository
     forges = (
-        open_forge(runner.api_url, token, name, environ=runner.environ)
+        open_forge(runner.api_url, token, name, network=environment.network)
         if token
         else contextlib.nullcontext()
     )
     with forges as forge:
         trigger = _with_base_of_now(forge, trigger)
-        with open_repository(runner.start, environ) as repository:
+        with open_repository(runner.start, environment) as repository:
             compared = range_of(repository, trigger, inputs, credentials)
             _fetch_records(repository, compared, credentials)
             store_root = repository.root
             common_dir = repository.common_dir
-            answers = TravellingAnswers(runner, environ, common_dir, fork=trigger.fork)
+            answers = TravellingAnswers(runner, environment, common_dir, fork=trigger.fork)
         if not compared.head:
             for note in compared.notes:
                 runner.summarize(note)
@@ -202,7 +203,7 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
             forge,
             check,
             credentials,
-            environ,
+            environment,
             compared,
             store_root,
             runner.temp(),
@@ -316,7 +317,7 @@ def _leave(runner: Runner, inputs: Inputs, check: JobCheck) -> str:
 
 def _commits(job: _Job) -> tuple[Commit, ...]:
     """All compared commits; () if there are too many, or they are not here."""
-    with open_repository(job.runner.start, job.environ) as repository:
+    with open_repository(job.runner.start, job.environment) as repository:
         try:
             names = repository.span(job.compared.before, job.compared.head)
         except IntegrityError:
@@ -343,12 +344,17 @@ def _read_labels(common_dir: Path, forge: Forge | None, trigger: Trigger, inputs
 
 def _standing(job: _Job, done: Review, accepted: Sequence[Waiver]) -> Standing:
     """How the verdict about this change is left for later jobs, and found again."""
-    model = done.gate.default_model(read_environment(job.environ)) if done.gate else ""
+    model = done.gate.default_model(job.environment) if done.gate else ""
     number = job.trigger.number
     pull = f"{job.trigger.repository}#{number or 0}"
     given_for = about(pull, done, job.inputs, model, accepted, job.runner.clock().date())
     return Standing(
-        job.runner, job.inputs, job.compared.head, given_for, signing_key(job.environ), number
+        job.runner,
+        job.inputs,
+        job.compared.head,
+        given_for,
+        signing_key(job.environment.variables),
+        number,
     )
 
 
@@ -368,15 +374,17 @@ def _review(
         forge=ForgeJob(
             approvals, accepted, issues, shows_repairs=job.suggests and job.inputs.review_comments
         ),
-        wire=read_wire(job.environ),
+        wire=read_wire(job.environment.variables),
         mode=_mode(job),
     )
     if workflow and not job.trigger.reviewed:
         made = _run(job, request)
         return made.review, made
-    with progress.shown(job.environ) as display:
+    with progress.shown(job.environment) as display:
         start, clock = job.runner.start, job.runner.clock
-        walk = review(request, start=start, environ=job.environ, clock=clock, progress=display.show)
+        walk = review(
+            request, start=start, environment=job.environment, clock=clock, progress=display.show
+        )
         done = progress.run(walk)
     return only_approvals(done, job.inputs.workflow) if workflow else done, None
 
@@ -408,7 +416,7 @@ def _replayed(job: _Job, done: Review) -> Replayed:
         return Replayed()
     archives = job.inputs.replay_from
     try:
-        with open_repository(job.runner.start, job.environ) as repository:
+        with open_repository(job.runner.start, job.environment) as repository:
             return replay_history(
                 summary,
                 job.inputs,
@@ -428,10 +436,10 @@ def _run(job: _Job, request: ReviewRequest) -> WorkflowRun:
     """
     asked = RunRequest(review=request, workflow=job.inputs.workflow, reviewing=True)
     start, clock = job.runner.start, job.runner.clock
-    with progress.shown(job.environ, of_workflow=True) as display:
+    with progress.shown(job.environment, of_workflow=True) as display:
         return progress.run(
             run_workflow(
-                asked, start=start, environ=job.environ, clock=clock, progress=display.show
+                asked, start=start, environment=job.environment, clock=clock, progress=display.show
             )
         )
 
@@ -499,7 +507,7 @@ def _tell(
         remarks=remarks,
         replayed=replayed,
         fork=job.trigger.fork,
-        dependabot=job.runner.environ.get("GITHUB_ACTOR") == DEPENDABOT,
+        dependabot=job.runner.actor == DEPENDABOT,
     )
     offered = _offered(job, done, made, told)
     told = replace(told, notes=tuple(filter(None, [offered.note, *notes])))
@@ -519,7 +527,7 @@ def _is_uploaded(job: _Job) -> bool:
     """Whether a later step of action.yml uploads the run; a workflow that calls this command has
     none.
     """
-    return job.inputs.artifact != "none" and bool(job.environ.get("VIBE_GATE_BEGAN"))
+    return job.inputs.artifact != "none" and bool(job.environment.variables.get("VIBE_GATE_BEGAN"))
 
 
 def _told_of(replayed: Replayed) -> tuple[str, ...]:
@@ -539,8 +547,8 @@ def _times(job: _Job) -> str:
     took.
     """
     installed, began = (
-        job.environ.get("VIBE_GATE_READY", ""),
-        job.environ.get("VIBE_GATE_BEGAN", ""),
+        job.environment.variables.get("VIBE_GATE_READY", ""),
+        job.environment.variables.get("VIBE_GATE_BEGAN", ""),
     )
     if not began.isdecimal():  # not a step of action.yml
         return ""
@@ -597,7 +605,7 @@ def _posting(job: _Job, offered: Suggestions, record: str) -> Posting:
         check_run=job.inputs.check_run,
         review_comments=job.inputs.review_comments,
         suggestions=offered.comments,
-        since=lines_since(job.runner.start, job.environ, job.compared.head, job.credentials),
+        since=lines_since(job.runner.start, job.environment, job.compared.head, job.credentials),
         limits=tuple([FORK, *limits] if job.trigger.fork else limits),
         begun=job.check.begun,
         record=record,
@@ -653,7 +661,7 @@ def _outputs(job: _Job, posted: Posted, texts: Mapping[str, str]) -> None:
 
 def _page(job: _Job, bundle: Path, earlier: EarlierRound | None) -> str:
     """The page of the run, for whoever may read the artifact. GateError."""
-    with open_repository(job.runner.start, job.environ) as repository:
+    with open_repository(job.runner.start, job.environment) as repository:
         return page_of(read_bundle(bundle), repository, prompts=False, earlier=earlier)
 
 
@@ -672,7 +680,7 @@ def _keep(job: _Job, report: Report, bundle: Path | None) -> list[str]:
             if (bundle / name).is_file():
                 shutil.copyfile(bundle / name, job.folder / name)
         if full:
-            with open_repository(job.runner.start, job.environ) as repository:
+            with open_repository(job.runner.start, job.environment) as repository:
                 bundles = Bundles(
                     repository.store_root,
                     Provenance(job.runner.clock(), repository.tracked_in_store()),

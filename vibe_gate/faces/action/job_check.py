@@ -125,10 +125,11 @@ def _uncancelled() -> Iterator[None]:
 
 
 def _about(runner: Runner) -> tuple[Inputs, Trigger]:
-    return right_inputs(runner.environ), read_event(runner.environ)
+    variables = runner.environment.variables
+    return right_inputs(variables), read_event(variables)
 
 
 def _forge(runner: Runner, inputs: Inputs, trigger: Trigger) -> Forge:
     return open_forge(
-        runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ
+        runner.api_url, inputs.github_token, trigger.repository, network=runner.environment.network
     )

@@ -36,7 +36,8 @@ def relay(runner: Runner, folder: Path) -> int:
 
 
 def _relay(runner: Runner, folder: Path) -> int:
-    inputs, trigger = inputs_of(runner.environ), read_event(runner.environ)
+    variables = runner.environment.variables
+    inputs, trigger = inputs_of(variables), read_event(variables)
     if trigger.kind != "workflow_run" or trigger.run is None:
         raise UsageError(
             "--from-artifact is for a job on workflow_run: only there GitHub says whose artifact it is."
@@ -44,7 +45,7 @@ def _relay(runner: Runner, folder: Path) -> int:
     if not inputs.github_token:
         raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
     code = PASS
-    summaries = incoming(folder, Redactor(runner.environ))
+    summaries = incoming(folder, Redactor(variables))
     for summary in summaries:
         if summary.change.head_commit != trigger.head:
             raise IntegrityError(
@@ -52,7 +53,7 @@ def _relay(runner: Runner, folder: Path) -> int:
                 f"{trigger.head[:12]}: it is not posted."
             )
     with open_forge(
-        runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ
+        runner.api_url, inputs.github_token, trigger.repository, network=runner.environment.network
     ) as forge:
         pull = _pull(runner, inputs, trigger, forge)
         for summary in summaries:
@@ -83,7 +84,7 @@ def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pul
     if not numbers and trigger.fork and trigger.origin:
         # GitHub lists a fork's commit only in the fork; each pull request is then looked up here.
         with open_forge(
-            runner.api_url, inputs.github_token, trigger.origin, environ=runner.environ
+            runner.api_url, inputs.github_token, trigger.origin, network=runner.environment.network
         ) as other:
             numbers = [pull.number for pull in other.pulls_of(trigger.head)]
     pulls = [
@@ -117,7 +118,7 @@ def _post(
         number=pull.number,
         comment=inputs.comment,
         check_run=inputs.check_run,
-        since=lines_since(runner.start, runner.environ, trigger.head, credentials),
+        since=lines_since(runner.start, runner.environment, trigger.head, credentials),
     )
     remark = (
         f"A job that the pull request controls claims {claim.outcome}; that is not verified. "

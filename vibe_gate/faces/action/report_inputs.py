@@ -4,11 +4,12 @@ earlier round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import GateError
 from vibe_gate.git import Credentials, open_repository
 from vibe_gate.report.lines_since import LinesBetween, lines_between
@@ -20,14 +21,14 @@ PATCH = "change.patch"
 
 
 def lines_since(
-    start: Path, environ: Mapping[str, str], head: str, credentials: Credentials
+    start: Path, environment: Environment, head: str, credentials: Credentials
 ) -> Callable[[str], LinesBetween | None]:
     """For an earlier head: what changed until `head`; None if one of the two cannot be had."""
 
     @cache
     def changed_since(earlier: str) -> LinesBetween | None:
         try:
-            with open_repository(start, environ) as repository:
+            with open_repository(start, environment) as repository:
                 both = (earlier, head)  # the job that posts for a fork has checked out neither
                 if repository.fetch(both, lambda: all(map(repository.has, both)), credentials):
                     return None

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import GateError, UsageError
 from vibe_gate.report.links import Links
@@ -28,12 +29,13 @@ class Runner:
 
     def __init__(
         self,
-        environ: Mapping[str, str],
+        environment: Environment,
         start: Path,
         clock: Callable[[], datetime],
         say: Callable[[str], None],
     ) -> None:
-        self.environ = environ
+        self.environment = environment
+        self._variables = environment.variables
         self.start = start
         self.clock = clock
         self.say = say
@@ -41,26 +43,50 @@ class Runner:
     @property
     def api_url(self) -> str:
         """Of GitHub's API, GHES included."""
-        return self.environ.get("GITHUB_API_URL") or API_URL
+        return self.environment.forge.api_url or API_URL
 
     @property
     def server_url(self) -> str:
         """Of GitHub's pages, and of the remote that the token is for."""
-        return (self.environ.get("GITHUB_SERVER_URL") or SERVER_URL).rstrip("/")
+        return (self.environment.forge.server_url or SERVER_URL).rstrip("/")
 
-    def links(self, repository: str, head: str, base: str = "", run: int | None = None) -> Links:
-        """Addresses of what a report is about, with the page of a run: of this job's by default, ""
-        outside of one.
+    @property
+    def run_id(self) -> str:
+        """The number of the workflow run that this job is of; "" outside of one."""
+        return self._variables.get("GITHUB_RUN_ID", "")
+
+    @property
+    def workflow_ref(self) -> str:
+        """The workflow's file with its revision, as OWNER/NAME/PATH@REF; "" outside of a job."""
+        return self._variables.get("GITHUB_WORKFLOW_REF", "")
+
+    @property
+    def actor(self) -> str:
+        """The login of who caused the job; "" outside of one."""
+        return self._variables.get("GITHUB_ACTOR", "")
+
+    def links(
+        self,
+        repository: str,
+        head: str,
+        base: str = "",
+        run: int | None = None,
+        server_url: str = "",
+    ) -> Links:
+        """Addresses of what a report is about, with the page of a run.
+
+        `run`: this job's by default; its page is "" outside of a job. `server_url`: the server that
+        the environment names by default.
         """
-        number = str(run or self.environ.get("GITHUB_RUN_ID", ""))
-        page = f"{self.server_url}/{repository}/actions/runs/{number}"
-        return Links(
-            self.server_url, repository, head, page if re.fullmatch("[0-9]+", number) else "", base
-        )
+        server_url = server_url or self.server_url
+        number = str(run or self.run_id)
+        page = f"{server_url}/{repository}/actions/runs/{number}"
+        is_in_run = re.fullmatch("[0-9]+", number) is not None
+        return Links(server_url, repository, head, page if is_in_run else "", base)
 
     def temp(self) -> Path:
         """A new folder of our own below RUNNER_TEMP. UsageError if it cannot be made."""
-        parent = Path(self.environ.get("RUNNER_TEMP") or self.environ.get("TMPDIR") or "/tmp")  # noqa: S108  the runner's
+        parent = Path(self._variables.get("RUNNER_TEMP") or self._variables.get("TMPDIR") or "/tmp")  # noqa: S108  the runner's
         made = parent.absolute() / f"vibe-gate-{secrets.token_hex(6)}"
         try:
             made.mkdir(mode=0o700)
@@ -77,7 +103,7 @@ class Runner:
         parts = [
             name,
             *(
-                self.environ.get(key, "")
+                self._variables.get(key, "")
                 for key in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB")
             ),
         ]
@@ -121,7 +147,7 @@ class Runner:
             self.say(f"::{token}::\n")
 
     def _append(self, variable: str, text: str) -> None:
-        place = self.environ.get(variable)
+        place = self._variables.get(variable)
         if not place:
             return
         try:

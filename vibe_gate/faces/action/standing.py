@@ -106,7 +106,7 @@ class Standing(Struct, frozen=True):
 
     def record(self, summary: Summary) -> str:
         """What the check run of this verdict keeps."""
-        run_id = self.runner.environ.get("GITHUB_RUN_ID", "")
+        run_id = self.runner.run_id
         run = run_id if run_id.isdecimal() else "0"
         clean = "clean" if _is_clean(summary) else "-"
         statement = f"vibe-gate:1 {summary.outcome} {summary.exit_code} {clean} {run} {self.about}"
@@ -170,7 +170,7 @@ class Standing(Struct, frozen=True):
         """Whether the run of this workflow that the verdict names ended well, for this commit; only
         without a key.
         """
-        workflow = _WORKFLOW.match(self.runner.environ.get("GITHUB_WORKFLOW_REF", ""))
+        workflow = _WORKFLOW.match(self.runner.workflow_ref)
         if self.key or workflow is None or verdict.exit_code != PASS or self.inputs.mode != "block":
             return False
         run = forge.actions_run(verdict.run)

@@ -36,6 +36,7 @@ from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.agent_hook import spool, stop_state, stop_words
 from vibe_gate.faces.agent_hook.session_writes import SessionWrites, writes_by_calls
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.let_through import let_through
@@ -122,7 +123,7 @@ def answer_turn(event: dict[str, object], agent: str, folder: bytes, limit_s: fl
 
 def review_turn(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
     """Review what the session left. GateError: there is no verdict."""
-    with open_repository(_working_tree(turn.event), os.environ) as repository:
+    with open_repository(_working_tree(turn.event), read_process_environment()) as repository:
         if operation := repository.operation_under_way():
             return _wait_for_end_of(operation, turn)
         with Deadline(turn.began_at, turn.limit_s).interrupting(grace_s=0):
@@ -175,7 +176,7 @@ def _summary(
     request = ReviewRequest(
         Selection(change.kind),
         deadline_s=min(rule.deadline_s, turn.left_s),
-        wire=read_wire(os.environ),
+        wire=read_wire(read_process_environment().variables),
         mode=StopMode(),
     )
     stored = StoredChange(change, gate, _recall_nothing)

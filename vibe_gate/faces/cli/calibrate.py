@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,11 @@ from vibe_gate.domain.calibration import (
     share,
 )
 from vibe_gate.domain.document import plain
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.label import Label
-from vibe_gate.domain.model_wire import WireMode
+from vibe_gate.domain.model_wire import WIRE_MODES, WireMode
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
@@ -35,11 +35,11 @@ from vibe_gate.faces.cli.pool import cases_pool
 from vibe_gate.faces.cli.shared_options import (
     CLUSTER,
     SHARD,
-    WIRES,
     WorkerOptions,
     parse_positive,
     parse_workers,
 )
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.writing import write_baseline
 from vibe_gate.gateway import find_upstream
 from vibe_gate.run.calibrate import (
@@ -93,7 +93,8 @@ def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
     if isinstance(arguments, HistoryArguments):
         return label_history(arguments)
     shard = arguments.workers.shard
-    with read_case_set(Path.cwd(), os.environ, arguments.rubrics, shard=shard) as cases:
+    environment = read_process_environment()
+    with read_case_set(Path.cwd(), environment, arguments.rubrics, shard=shard) as cases:
         calibration = plan_calibration(cases, arguments.wire, arguments.repeats, now())
         if not cases.is_labelled:
             raise UsageError(
@@ -101,11 +102,11 @@ def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
                 "`vibe-gate calibrate --from-history A..B`, or write [expect] into .vibe-gate/cases/NAME/case.toml."
             )
         needs_key = calibration.missing and arguments.wire != "replay"
-        if needs_key and find_upstream(os.environ) is None:
+        if needs_key and find_upstream(environment.variables) is None:
             raise UsageError(
                 "No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay."
             )
-        _ask(arguments, calibration)
+        _ask(arguments, calibration, environment)
         measured = [_written(measure, cases, shard) for measure in calibration.measures(now())]
         labels = known_labels(cases.repository)
     code = INCONCLUSIVE if any(measure.undecided for measure, _ in measured) else PASS
@@ -127,14 +128,14 @@ def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
     return emit_result(document, lines, code, as_json=arguments.as_json)
 
 
-def _ask(arguments: CalibrateArguments, calibration: Calibration) -> None:
+def _ask(arguments: CalibrateArguments, calibration: Calibration, environment: Environment) -> None:
     """Ask what is missing, having said what it can cost; Ctrl-C keeps what is done, and says so."""
     missing = len(calibration.missing)
     if not missing:
         return
     limit = arguments.max_cost_usd
     complain(_plan(calibration, limit))
-    with progress.shown(os.environ, quiet=not progress.is_lively(os.environ)) as display:
+    with progress.shown(environment, quiet=not progress.is_lively(environment)) as display:
 
         def tell(asking: Asking) -> None:
             done = missing - len(calibration.missing)
@@ -381,7 +382,7 @@ CALIBRATE = Command(
         ),
         argument(
             "--wire",
-            choices=WIRES,
+            choices=WIRE_MODES,
             default="live",
             help="ask the model, or record its answers into the cases' cassettes, or replay these (default: live)",
         ),

@@ -22,6 +22,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.runs import StoredRuns
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.git import Repository
 from vibe_gate.run.line_origins import MAX_FILES, line_origins
 from vibe_gate.run.worktree_stores import move_worktree_stores
@@ -134,7 +135,7 @@ class CapturedSessions:
 
     def _fold(self, repository: Repository, state: CloneState) -> None:
         move_worktree_stores(repository, state, now())
-        redact = Redactor(os.environ)
+        redact = Redactor(read_process_environment().variables)
         store = open_store(self._runs.root, redact, now, repository.tracked_in_store)
         captures.fold_captures(state, store.captures(), redact, now())
 

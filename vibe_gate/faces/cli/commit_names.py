@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.git import commit_columns
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
@@ -33,7 +33,7 @@ def titles_and_authors_by_key(runs: Sequence[RunEntry]) -> tuple[dict[str, str],
 
 def days_and_authors_by_commit(commits: Iterable[str]) -> dict[str, tuple[str, str]]:
     """By commit, the day on which its author wrote it, and the author's name."""
-    columns = commit_columns(Path.cwd(), os.environ, ("%H", "%as", "%aN"), commits)
+    columns = commit_columns(Path.cwd(), read_process_environment(), ("%H", "%as", "%aN"), commits)
     return {commit: (day, author) for commit, (day, author) in columns.items()}
 
 
@@ -41,8 +41,10 @@ def _columns_by_key(runs: Sequence[RunEntry], *columns: str) -> dict[str, list[s
     """These columns of git's log, by the key of a run: a commit, or `tree-` and a tree."""
     keys = {run.key for run in runs}
     commits = {key for key in keys if _IS_COMMIT(key)}
-    rows_by_commit = commit_columns(Path.cwd(), os.environ, ("%H", *columns), commits)
+    rows_by_commit = commit_columns(
+        Path.cwd(), read_process_environment(), ("%H", *columns), commits
+    )
     if commits == keys:
         return rows_by_commit
-    rows_by_tree = commit_columns(Path.cwd(), os.environ, ("tree-%T", *columns))
+    rows_by_tree = commit_columns(Path.cwd(), read_process_environment(), ("tree-%T", *columns))
     return rows_by_commit | rows_by_tree

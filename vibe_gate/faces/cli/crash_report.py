@@ -9,11 +9,12 @@ import platform
 import shlex
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
+from vibe_gate.domain.environment import Environment
 from vibe_gate.secrets import Redactor
 from vibe_gate.version import __version__
 
@@ -31,26 +32,26 @@ MAX_ARGUMENT = 200
 
 
 def write_crash_report(
-    error: BaseException, argv: Sequence[str], environ: Mapping[str, str]
+    error: BaseException, argv: Sequence[str], environment: Environment
 ) -> Path | None:
     """Write the report of an unexpected exception into the user's cache folder.
 
     Args:
         error: The exception, with its traceback.
         argv: The command line without the program's name.
-        environ: HOME or XDG_CACHE_HOME name the folder; values of secrets are redacted.
+        environment: HOME or XDG_CACHE_HOME name the folder; values of secrets are redacted.
 
     Returns:
         The file; None if it cannot be written.
     """
-    folder = cache_folder(environ)
+    folder = cache_folder(environment)
     if folder is None:
         return None
     path = folder / NAME
     unfinished = folder / f"{NAME}.{os.getpid()}"
     with suppress(OSError, ValueError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        text = Redactor(environ).text(crash_text(error, argv))
+        text = Redactor(environment.variables).text(crash_text(error, argv))
         descriptor = os.open(
             unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
         )
@@ -63,12 +64,12 @@ def write_crash_report(
     return None
 
 
-def cache_folder(environ: Mapping[str, str]) -> Path | None:
+def cache_folder(environment: Environment) -> Path | None:
     """`vibe-gate` in the user's cache folder; None if neither variable is an absolute path."""
-    cache = environ.get("XDG_CACHE_HOME", "")
+    cache = environment.variables.get("XDG_CACHE_HOME", "")
     if cache.startswith("/"):
         return Path(cache) / "vibe-gate"
-    home = environ.get("HOME", "")
+    home = environment.variables.get("HOME", "")
     if home.startswith("/"):
         return Path(home) / ".cache" / "vibe-gate"
     return None

@@ -31,6 +31,7 @@ from vibe_gate.errors import (
 from vibe_gate.faces.cli.command import JSON, Command, argument, group
 from vibe_gate.faces.cli.output import complain, emit, emit_result, open_repository_here
 from vibe_gate.faces.cli.tools import proposals
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate import loading
 from vibe_gate.gate.advice import find_warnings
 from vibe_gate.gate.cases import read_cases
@@ -112,7 +113,7 @@ def _init(checks_only: bool) -> int:
     with suppress(
         GatewayError
     ):  # settings that contradict each other: `doctor` and a review say so
-        if missing and find_upstream(os.environ) is None:
+        if missing and find_upstream(read_process_environment().variables) is None:
             complain(_NO_KEY)
     return PASS
 
@@ -249,7 +250,6 @@ class MissingProgram(Struct, frozen=True):
 
 
 def _missing_programs(tree: DefinitionTree) -> Iterator[MissingProgram]:
-    search_path = os.environ.get("PATH", os.defpath)
     for source in loading.definition_files(tree):
         for location, criterion in source.values("criterion", None):
             command = criterion.get("command") if isinstance(criterion, dict) else None
@@ -257,7 +257,7 @@ def _missing_programs(tree: DefinitionTree) -> Iterator[MissingProgram]:
             if not isinstance(program, str) or " " in program:
                 continue  # told by another warning
             is_in_tree = "/" in program and tree.read(os.path.normpath(program)) is not None
-            if is_in_tree or shutil.which(program, path=search_path) is not None:
+            if is_in_tree or shutil.which(program) is not None:
                 continue
             is_demanded = criterion.get("must") is True
             text = f"{quoted(program)} is not installed here; the check will be an error"

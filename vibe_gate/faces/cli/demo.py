@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command, parse_nothing
 from vibe_gate.faces.cli.output import emit, now
 from vibe_gate.faces.cli.screen import present
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.git import Draft, make_repository
 from vibe_gate.run.review import Review, review
 
@@ -42,7 +42,7 @@ def _run(arguments: None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
     make_demo(folder)
     emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
-    with progress.shown(os.environ) as display:
+    with progress.shown(read_process_environment()) as display:
         finished = progress.run(demo(folder, display.show))
     present(finished, REQUEST, as_json=False)
     place = shlex.quote(str(folder))
@@ -57,7 +57,13 @@ async def demo(folder: Path, progress: Progress) -> Review:
     """
     with resources.as_file(DATA / "cassette") as cassette:
         request = replace(REQUEST, wire=Wire("replay", cassette))
-        return await review(request, start=folder, environ=os.environ, clock=now, progress=progress)
+        return await review(
+            request,
+            start=folder,
+            environment=read_process_environment(),
+            clock=now,
+            progress=progress,
+        )
 
 
 def make_demo(folder: Path) -> list[str]:

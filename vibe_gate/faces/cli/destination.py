@@ -10,23 +10,19 @@ GitLab's, or whoever wrote .gitmodules chose it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from vibe_gate.domain.forge_settings import ForgeSettings
 from vibe_gate.errors import UsageError
 
 GITHUB = "github.com"
 TENANTS = ".ghe.com"
 """How the names of GitHub's own servers with data residency end."""
 
-TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
-ENTERPRISE_TOKENS = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
-
 UNSET = "No token: set GITHUB_TOKEN or GH_TOKEN (`gh auth token` prints one)."
-
-_BY_ENVIRONMENT = ("GITHUB_SERVER_URL", "GITHUB_API_URL")
 
 _ALIASES = {"ssh.github.com": GITHUB, "www.github.com": GITHUB}
 
@@ -100,35 +96,33 @@ def _host_of(server_url: str) -> str:
         raise UsageError(f"GITHUB_SERVER_URL is not the URL of a server: {error}.") from None
 
 
-def destination(
-    asked: str | None, origins: Sequence[str], environ: Mapping[str, str]
-) -> Destination:
+def destination(asked: str | None, origins: Sequence[str], settings: ForgeSettings) -> Destination:
     """Where to post. `asked`: a repository that the user named; `origins`: URLs of origin, as
     configured and as used.
 
     UsageError: no repository is known, or no token for its server.
     """
     remotes = [remote for remote in map(remote_of, origins) if remote]
-    naming = (*_BY_ENVIRONMENT, *(() if asked else ("GITHUB_REPOSITORY",)))
-    if _first(environ, *naming):
-        return _by_environment(asked, remotes, environ)
+    names_repository = bool(settings.repository) and not asked
+    if settings.server_url or settings.api_url or names_repository:
+        return _by_environment(asked, remotes, settings)
     origin = next(
         (one for one in remotes if one.server == GITHUB), remotes[-1] if remotes else None
     )
     if origin is None and not asked:
         raise UsageError(
-            f"Unknown repository: {_why_unknown(origins, environ)}. Use --repository OWNER/NAME."
+            f"Unknown repository: {_why_unknown(origins, settings)}. Use --repository OWNER/NAME."
         )
     host = origin.server if origin else GITHUB
     repository = asked or (origin.repository if origin else "")
     if not _NAME.match(repository):
         raise UsageError(f"Unknown repository: write --repository as OWNER/NAME (on {host}).")
     return Destination(
-        f"https://{host}", api_url(f"https://{host}"), repository, _token_for(host, environ)
+        f"https://{host}", api_url(f"https://{host}"), repository, _token_for(host, settings)
     )
 
 
-def _why_unknown(origins: Sequence[str], environ: Mapping[str, str]) -> str:
+def _why_unknown(origins: Sequence[str], settings: ForgeSettings) -> str:
     """Why origin is the repository of no GitHub server, as a clause; without the URL, which may
     hold a password.
     """
@@ -136,27 +130,27 @@ def _why_unknown(origins: Sequence[str], environ: Mapping[str, str]) -> str:
         return "this clone has no remote named origin"
     hosts = [match["host"].lower() for match in map(_HOST.match, origins) if match]
     for host in (_ALIASES.get(host, host) for host in hosts):
-        if host in (GITHUB, (environ.get("GH_HOST") or "").lower()) or host.endswith(TENANTS):
+        if host in (GITHUB, settings.enterprise_host) or host.endswith(TENANTS):
             return f"this clone's origin is on {host}, but its URL names no repository (OWNER/NAME)"
     return "this clone's origin is not on a GitHub server"
 
 
 def _by_environment(
-    asked: str | None, remotes: Sequence[Remote], environ: Mapping[str, str]
+    asked: str | None, remotes: Sequence[Remote], settings: ForgeSettings
 ) -> Destination:
     """The server that the environment names, github.com if it names only a repository.
     UsageError.
     """
-    server = (environ.get("GITHUB_SERVER_URL") or f"https://{GITHUB}").rstrip("/")
-    api = environ.get("GITHUB_API_URL") or api_url(server)
-    token = _first(
-        environ, *TOKENS, *(() if api == api_url(f"https://{GITHUB}") else ENTERPRISE_TOKENS)
-    )
+    server = (settings.server_url or f"https://{GITHUB}").rstrip("/")
+    api = settings.api_url or api_url(server)
+    token = settings.token
+    if not token and api != api_url(f"https://{GITHUB}"):
+        token = settings.enterprise_token
     if not token:
         raise UsageError(UNSET)
     host = _host_of(server)  # ports may differ: ssh has one of its own
     here = next((one.repository for one in remotes if one.server.partition(":")[0] == host), "")
-    repository = asked or environ.get("GITHUB_REPOSITORY") or here
+    repository = asked or settings.repository or here
     if not _NAME.match(repository):
         raise UsageError(
             f"Unknown repository: origin is not on {host}. Set GITHUB_REPOSITORY to OWNER/NAME."
@@ -164,25 +158,20 @@ def _by_environment(
     return Destination(server, api, repository, token)
 
 
-def _token_for(host: str, environ: Mapping[str, str]) -> str:
+def _token_for(host: str, settings: ForgeSettings) -> str:
     """The token for a server that only origin names. UsageError if there is none."""
     if host == GITHUB or host.endswith(TENANTS):
-        if token := _first(environ, *TOKENS):
-            return token
-        raise UsageError(UNSET)
-    if (environ.get("GH_HOST") or "").lower() != host:
+        if not settings.token:
+            raise UsageError(UNSET)
+        return settings.token
+    if settings.enterprise_host != host:
         raise UsageError(
             f"No token for {host}, where origin is: vibe-gate posts to GitHub and GitHub Enterprise. If {host} is a "
             f"GitHub Enterprise server, set GH_HOST={host} and GH_ENTERPRISE_TOKEN. No token is sent to a server that "
             "only origin names."
         )
-    if token := _first(environ, *ENTERPRISE_TOKENS, *TOKENS):
+    if token := settings.enterprise_token or settings.token:
         return token
     raise UsageError(
         f"No token for {host}: set GH_ENTERPRISE_TOKEN (`gh auth token --hostname {host}` prints one)."
     )
-
-
-def _first(environ: Mapping[str, str], *names: str) -> str:
-    """The first of these variables that is set, or ""."""
-    return next((environ[name] for name in names if environ.get(name)), "")

@@ -21,7 +21,6 @@ from msgspec.structs import asdict
 from vibe_gate.agent import agent_environment_from, find_cli
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import EMPTY_TREE
-from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import DEFAULT_MODEL, Gate, Retention
 from vibe_gate.domain.paths import quote
@@ -38,6 +37,7 @@ from vibe_gate.faces.git_hook.frameworks import (
     hooks_waiting_for_husky,
 )
 from vibe_gate.faces.git_hook.install import outdated, worktrees_without_hooks
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.loading import FOLDER, built_in_gate, load_gate
 from vibe_gate.gate.trusted import standing_gate, standing_store
 from vibe_gate.gateway import ask_model, find_upstream
@@ -108,7 +108,7 @@ def _lines(point: Point) -> list[str]:
 
 
 def _git() -> Point:
-    program = shutil.which("git", path=os.environ.get("PATH", os.defpath))
+    program = shutil.which("git")
     if program is None:
         return Point(
             "git", "broken", "the git program is not on PATH", "Install git 2.31 or newer."
@@ -126,7 +126,7 @@ def _git() -> Point:
 
 def _agent() -> Point:
     try:
-        cli = find_cli(agent_environment_from(os.environ).search_path)
+        cli = find_cli(agent_environment_from(read_process_environment().variables).search_path)
     except AgentError as error:
         return Point(
             "claude",
@@ -152,7 +152,7 @@ def _key() -> Point:
         "Without a key, checks still run; judge questions are skipped."
     )
     try:
-        upstream = find_upstream(os.environ)
+        upstream = find_upstream(read_process_environment().variables)
     except GateError as error:
         return Point("key", "warning", str(error), advice)
     if upstream is None:
@@ -177,7 +177,7 @@ _ASK_ADVICE = {
 def _asked_model(start: Path) -> Point:
     """What came of one real request with the key that was found."""
     try:
-        upstream = find_upstream(os.environ)
+        upstream = find_upstream(read_process_environment().variables)
     except GateError:
         return Point("model", "warning", "not asked: the settings of the key contradict each other")
     if upstream is None:
@@ -188,7 +188,9 @@ def _asked_model(start: Path) -> Point:
             "model", "warning", what, "Try it with `vibe-gate run --agent ID --prompt TEXT`."
         )
     reply = ask_model(upstream, _default_model(start))
-    what = Redactor(os.environ).text(reply.text)  # an endpoint may repeat the key
+    what = Redactor(read_process_environment().variables).text(
+        reply.text
+    )  # an endpoint may repeat the key
     if reply.refusal is None:
         return Point("model", "ok", what)
     state: State = "warning" if reply.refusal == "limit" else "broken"
@@ -198,8 +200,8 @@ def _asked_model(start: Path) -> Point:
 def _default_model(start: Path) -> str:
     """The model that the gate in force names, or else the built-in gate's."""
     gate: Gate | None = None
-    environment = read_environment(os.environ)
-    with suppress(GateError), open_repository(start, os.environ) as repository:
+    environment = read_process_environment()
+    with suppress(GateError), open_repository(start, environment) as repository:
         gate = standing_gate(repository) or built_in_gate(repository.tree(EMPTY_TREE))
     model = gate.default_model(environment) if gate else environment.model
     return model or DEFAULT_MODEL
@@ -207,7 +209,7 @@ def _default_model(start: Path) -> str:
 
 def _here(start: Path) -> Iterator[Point]:
     try:
-        opened = open_repository(start, os.environ)
+        opened = open_repository(start, read_process_environment())
     except GateError as error:
         yield Point(
             "repository", "broken", str(error), "Run this in a git repository with a working tree."
@@ -307,7 +309,7 @@ def _agent_hooks(repository: Repository) -> Iterator[Point]:
         name = f"{agent.name} hooks"
         places = {repository.root / place: repository.root for place in (agent.local, agent.shared)}
         with suppress(UsageError):  # no home
-            own = agent.user_settings(os.environ)
+            own = agent.user_settings(read_process_environment().variables)
             places[own] = own.parent
         for path, below in places.items():
             shown = quote(str(path))
@@ -352,7 +354,7 @@ def _worktree_hooks(repository: Repository) -> Iterator[Point]:
 
 def _has_user_hooks(agent: HookedAgent) -> bool:
     with suppress(UsageError):  # no home
-        path = agent.user_settings(os.environ)
+        path = agent.user_settings(read_process_environment().variables)
         return _has_hooks(path, path.parent)
     return False
 

@@ -5,7 +5,6 @@ code.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -35,6 +34,7 @@ from vibe_gate.faces.cli.pool import jobs_for, pool_of, within
 from vibe_gate.faces.cli.request import advising_about
 from vibe_gate.faces.cli.shared_options import WorkerOptions
 from vibe_gate.faces.cli.team import TeamRuns
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository
@@ -178,7 +178,8 @@ def _review(
     budget = SharedLimit(limit_usd) if limit_usd and most_usd else None
     with_budget = partial(within, budget, most_usd)
     try:
-        with progress.counting(len(plan.tasks), os.environ) as step, closing(workers), pool as crew:
+        counting = progress.counting(len(plan.tasks), read_process_environment())
+        with counting as step, closing(workers), pool as crew:
             for end in carry_out_tasks(plan.tasks, workers.review_commit, crew, with_budget):
                 row = end.result or unreviewed_row(end.task, INCONCLUSIVE, end.why)
                 if budget:

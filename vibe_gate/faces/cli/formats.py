@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from vibe_gate.domain import in_ci, paths
+from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.escape import listed
 from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
@@ -18,6 +18,7 @@ from vibe_gate.faces.action.report_inputs import stored_patch
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now, open_repository_here
 from vibe_gate.faces.cli.runs import StoredRuns
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.run_page import page_of, round_before
 from vibe_gate.report import sentences
 from vibe_gate.report.comment import render_job_summary
@@ -81,7 +82,7 @@ def warn_of_next(files: Iterable[Path]) -> None:
     with suppress(GateError), open_repository_here() as repository:
         counted += (
             []
-            if in_ci(os.environ)
+            if read_process_environment().in_ci
             else [paths.quote(str(file)) for file in files if repository.counts(file)]
         )
     if counted:
@@ -189,11 +190,11 @@ def _bundle(finished: Review) -> Path | None:
 
 def _links(finished: Review) -> Links | None:
     """Addresses in a job of GitHub Actions."""
-    runner, change = Runner(os.environ, Path.cwd(), now, emit), finished.summary.change
-    repository, is_web = (
-        os.environ.get("GITHUB_REPOSITORY", ""),
-        runner.server_url.startswith("https://"),
-    )
-    if not (os.environ.get("GITHUB_ACTIONS") and is_web and repository and change.head_commit):
+    environment = read_process_environment()
+    forge, change = environment.forge, finished.summary.change
+    if not forge.is_in_actions or not forge.repository or not change.head_commit:
         return None
-    return runner.links(repository, change.head_commit, change.base_commit)
+    runner = Runner(environment, Path.cwd(), now, emit)
+    if not runner.server_url.startswith("https://"):
+        return None
+    return runner.links(forge.repository, change.head_commit, change.base_commit)

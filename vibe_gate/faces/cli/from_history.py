@@ -5,7 +5,6 @@ cases.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import sys
 from collections import Counter
@@ -24,6 +23,7 @@ from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import did_you_mean
 from vibe_gate.faces.cli.output import emit_lines, emit_result, now
 from vibe_gate.faces.cli.request import selection
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.add_case import MOST_NAMED, case_toml, write_case
 from vibe_gate.gate.stored import person
 from vibe_gate.git import Repository
@@ -53,13 +53,14 @@ class HistoryArguments(Struct, frozen=True):
 
 def label_history(arguments: HistoryArguments) -> int:
     """Ask a person about each proposal; without a terminal, or with `--json`, print them."""
-    with read_case_set(Path.cwd(), os.environ) as cases:
+    environment = read_process_environment()
+    with read_case_set(Path.cwd(), environment) as cases:
         question = None
         if not arguments.as_json and _has_person():
             question = _question(cases.gate, arguments.rubrics, arguments.criterion)
         signer = person(cases.repository, "label") if question else ("", "")
         base, head = _ends(cases.repository, arguments.span)
-        with progress.shown(os.environ, quiet=not progress.is_lively(os.environ)) as display:
+        with progress.shown(environment, quiet=not progress.is_lively(environment)) as display:
             proposed = propose_labels(
                 cases.repository, base, head, lambda text: display.show("change", text)
             )
@@ -67,7 +68,7 @@ def label_history(arguments: HistoryArguments) -> int:
             return _list_proposals(arguments, proposed, cases)
         with open_state(cases.repository.common_dir) as state:
             return _Labelling(
-                cases, question, state, "{} <{}>".format(*signer), Redactor(os.environ)
+                cases, question, state, "{} <{}>".format(*signer), Redactor(environment.variables)
             ).run(proposed)
 
 

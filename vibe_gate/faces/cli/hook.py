@@ -12,13 +12,14 @@ from typing import cast
 
 from msgspec import Struct
 
-from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.gate import HookName
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.output import ASCII, bug, emit, is_terminal, now
 from vibe_gate.faces.git_hook import message, record
-from vibe_gate.faces.git_hook.call import Hook, is_under_framework, not_reviewed
+from vibe_gate.faces.git_hook.call import Hook, not_reviewed
+from vibe_gate.faces.git_hook.framework_call import read_framework_call
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.store.clone_state import open_state
 
 STAGES = (
@@ -49,9 +50,9 @@ def _parse(args: argparse.Namespace) -> HookArguments:
 
 
 def _run(arguments: HookArguments) -> int:
-    plain = not (
-        is_under_framework(os.environ) or is_terminal()
-    )  # `git gui` reads UTF-8 as Latin-1
+    environment = read_process_environment()
+    framework = read_framework_call(environment.variables)
+    plain = not (framework.is_running or is_terminal())  # `git gui` reads UTF-8 as Latin-1
     output: list[str] = []
 
     def show(text: str) -> None:
@@ -64,7 +65,8 @@ def _run(arguments: HookArguments) -> int:
     hook = Hook(
         stage=cast(HookName, arguments.stage),  # what only records never looks for its rule
         words=arguments.words,
-        environment=read_environment(os.environ),
+        environment=environment,
+        framework=framework,
         start=Path.cwd(),
         clock=now,
         parent=os.getppid(),
@@ -80,7 +82,7 @@ def _run(arguments: HookArguments) -> int:
     from vibe_gate.faces.cli.program_note import program_note
     from vibe_gate.faces.git_hook.hidden_output import show_hidden_output
 
-    if note := program_note(os.environ, "\n".join(output)):
+    if note := program_note(environment, "\n".join(output)):
         say(note)
     return show_hidden_output(hook, code, "\n".join(output))
 

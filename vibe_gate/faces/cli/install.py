@@ -5,7 +5,6 @@ agent.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from functools import partial
@@ -32,6 +31,7 @@ from vibe_gate.faces.cli.output import complain, emit, is_terminal, open_reposit
 from vibe_gate.faces.git_hook import install as git_hooks
 from vibe_gate.faces.git_hook.frameworks import TRANSACTION, owner
 from vibe_gate.faces.git_hook.gate_start import forget_gate_start, record_gate_start
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.git import Repository
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.version import __version__
@@ -115,7 +115,7 @@ def _wants_stop_gate(agent: HookedAgent, wish: bool | None, path: Path, below: P
 
 def _can_ask() -> bool:
     """Whether a person is at the terminal."""
-    is_agent = any(os.environ.get(name) for name in AGENT_COMMANDS)
+    is_agent = any(read_process_environment().variables.get(name) for name in AGENT_COMMANDS)
     return not is_agent and sys.stdin is not None and sys.stdin.isatty() and is_terminal()
 
 
@@ -137,7 +137,7 @@ def _install_agent(agent: HookedAgent, installation: AgentInstallation) -> int:
     restart = f"Restart running sessions of {agent.title} to load it."
     place = installation.place
     if place == "user":
-        path = agent.user_settings(os.environ)
+        path = agent.user_settings(read_process_environment().variables)
         stop_gate = _wants_stop_gate(agent, installation.stop_gate, path, path.parent)
         if _add(path, path.parent, agent.hooks(user=True, stop_gate=stop_gate)):
             complain(
@@ -248,7 +248,7 @@ def _uninstall_agent(agent: HookedAgent, place: Place) -> int:
     """
     _refuse_agents()
     if place == "user":
-        path = agent.user_settings(os.environ)
+        path = agent.user_settings(read_process_environment().variables)
         _drop(path, path.parent)
         return PASS
     with open_repository_here() as repository:
@@ -314,7 +314,7 @@ def _install(keeps_traces: bool) -> int:
 def _refuse_agents() -> None:
     """UsageError for an agent: a person decides about the gate."""
     for name in AGENT_COMMANDS:
-        if os.environ.get(name):
+        if read_process_environment().variables.get(name):
             raise UsageError(
                 f"{name} is set: an agent may not remove the gate. Ask the user to run `vibe-gate uninstall`."
             )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError
+from vibe_gate.faces.process_environment import read_process_environment
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
@@ -52,7 +53,7 @@ def open_repository_here() -> Repository:
     """
     from vibe_gate.git import open_repository  # most of what prints opens none
 
-    return open_repository(Path.cwd(), os.environ)
+    return open_repository(Path.cwd(), read_process_environment())
 
 
 def is_terminal() -> bool:
@@ -64,11 +65,10 @@ def takes_colour() -> bool:
     """Whether results are coloured: NO_COLOR refuses, FORCE_COLOR wants it, else stdout is a
     terminal that can.
     """
-    if os.environ.get("NO_COLOR"):
+    terminal = read_process_environment().terminal
+    if terminal.refuses_colour:
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or (
-        is_terminal() and os.environ.get("TERM", "") not in ("", "dumb")
-    )
+    return terminal.forces_colour or (is_terminal() and terminal.can_redraw)
 
 
 def share(review: Review) -> None:
@@ -83,7 +83,7 @@ def emit(text: str) -> None:
     A closed pipe is quiet: the exit code still tells the outcome. StorageError
     if the result cannot be written for another reason, such as a full disk.
     """
-    emit_to_runner(disarmed(text) if os.environ.get("GITHUB_ACTIONS") else text)
+    emit_to_runner(disarmed(text) if read_process_environment().forge.is_in_actions else text)
 
 
 def emit_result(
@@ -186,7 +186,8 @@ def bug(error: Exception) -> str:
         return f"nothing can be written ({error.strerror}): free space, also in the temporary directory."
     if isinstance(error, MemoryError):
         return "out of memory; nothing was decided."
-    if os.environ.get("VIBE_GATE_TRACEBACK") == "1":
+    environment = read_process_environment()
+    if environment.variables.get("VIBE_GATE_TRACEBACK") == "1":
         complain("".join(traceback.format_exception(error)).rstrip("\n"))
     last = traceback.extract_tb(error.__traceback__)[-1]
     line = f"{os.path.basename(last.filename)}:{last.lineno}"  # noqa: PTH119  text only
@@ -194,7 +195,7 @@ def bug(error: Exception) -> str:
     sentence = f"this is a bug, please report it: {summary} ({line})."
     from vibe_gate.faces.cli.crash_report import write_crash_report  # the redactor, for bugs alone
 
-    path = write_crash_report(error, sys.argv[1:], os.environ)
+    path = write_crash_report(error, sys.argv[1:], environment)
     if path is None:
         return f"{sentence} VIBE_GATE_TRACEBACK=1 shows the traceback."
     return (

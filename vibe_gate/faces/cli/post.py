@@ -5,13 +5,13 @@ Action calls.
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from msgspec import Struct
 
 from vibe_gate.checks.conduct_checks import capture_note
 from vibe_gate.domain import paths
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.upkeep import WRONG
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
@@ -23,6 +23,7 @@ from vibe_gate.faces.cli.command import Command, argument, parse_nothing, whole_
 from vibe_gate.faces.cli.destination import Destination, destination
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, NamedRun, StoredRuns
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, open_repository
 from vibe_gate.report.posting import Posting, post_report
@@ -58,8 +59,9 @@ def _parse(args: argparse.Namespace) -> PostArguments:
 
 
 def _run(arguments: PostArguments) -> int:
-    runner = Runner(os.environ, Path.cwd(), now, emit_to_runner)
+    environment = read_process_environment()
     if arguments.artifact is not None:
+        runner = Runner(environment, Path.cwd(), now, emit_to_runner)
         return relay(runner, arguments.artifact)
     runs = StoredRuns()
     named_run = runs.find_own_run(arguments.reference)
@@ -70,24 +72,24 @@ def _run(arguments: PostArguments) -> int:
             f"Run {named_run.entry.run_id} is a replay of {named_run.entry.replay_of}; replays are not posted."
         )
     result = _sealed(runs, named_run)
-    to = _destination(arguments.repository, runs)
-    runner = Runner(
-        {**os.environ, "GITHUB_SERVER_URL": to.server_url}, Path.cwd(), now, emit_to_runner
-    )
+    to = _destination(arguments.repository, runs, environment)
+    runner = Runner(environment, Path.cwd(), now, emit_to_runner)
     summary = result.summary
     head, base = summary.change.head_commit, summary.change.base_commit
-    links = runner.links(to.repository, head, base)
+    links = runner.links(to.repository, head, base, server_url=to.server_url)
     notes = tuple(filter(None, [capture_note(result)]))
     repeat = f"{base[:12]}..{head[:12]}" if base else ""
     begun, patch = first_round(summary.findings, head), stored_patch(result.bundle_dir)
     report = Report(summary, notes, begun, links, patch, review=repeat)
-    with open_forge(to.api_url, to.token, to.repository, environ=os.environ) as forge:
+    with open_forge(to.api_url, to.token, to.repository, network=environment.network) as forge:
         posting = Posting(
             head=head,
             number=_pull(forge, arguments.pull_request, head).number,
-            check_run=bool(os.environ.get("GITHUB_ACTIONS")),  # only an app's token can create one
+            check_run=environment.forge.is_in_actions,  # only an app's token can create one
             review_comments=arguments.review_comments,
-            since=lines_since(runner.start, os.environ, head, Credentials(to.server_url, to.token)),
+            since=lines_since(
+                runner.start, environment, head, Credentials(to.server_url, to.token)
+            ),
         )
         posted = post_report(posting, forge, report)
     for sentence in posted.downgrades:
@@ -120,13 +122,15 @@ def _sealed(runs: StoredRuns, named_run: NamedRun) -> RunResult:
     return result
 
 
-def _destination(repository_name: str | None, runs: StoredRuns) -> Destination:
+def _destination(
+    repository_name: str | None, runs: StoredRuns, environment: Environment
+) -> Destination:
     """Where to post, by the environment or by origin: its URL as it is configured, and as git uses
     it.
     """
-    with open_repository(runs.top, os.environ) as repository:
+    with open_repository(runs.top, environment) as repository:
         origins = (repository.config("remote.origin.url") or "", repository.remote_url("origin"))
-    return destination(repository_name, origins, os.environ)
+    return destination(repository_name, origins, environment.forge)
 
 
 def _pull(forge: Forge, number: int | None, head: str) -> Pull:
@@ -184,6 +188,6 @@ ACTION = Command(
     "Called by the GitHub Action: review the event's change and post the result on the pull request.",
     (),  # everything it reads is in the environment (docs/reference/cli.md)
     parse_nothing,
-    lambda arguments: run_job(Runner(os.environ, Path.cwd(), now, emit_to_runner)),
+    lambda arguments: run_job(Runner(read_process_environment(), Path.cwd(), now, emit_to_runner)),
     "vibe-gate action",
 )

@@ -9,23 +9,23 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import safe
 from vibe_gate.faces.cli.help import COMMANDS
 
 _COMMAND = re.compile(rf"\bvibe-gate ({'|'.join(COMMANDS)})\b")
 
 
-def program_note(environ: Mapping[str, str], text: str) -> str:
+def program_note(environment: Environment, text: str) -> str:
     """What to type for the commands that a text names, if the person's PATH has no vibe-gate; "" if
     it has.
     """
     if not _COMMAND.search(text):
         return ""
     programs = Path(sys.executable).parent
-    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    folders = environment.variables.get("PATH", os.defpath).split(os.pathsep)
     if _is_frameworks(Path(sys.prefix)):
         folders = [folder for folder in folders if Path(folder) != programs]
     program = programs / "vibe-gate"

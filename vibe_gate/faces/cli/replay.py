@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -19,6 +18,7 @@ from vibe_gate.domain.bundles import RunEntry, is_run_id
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.model_wire import WireOptions, read_wire
 from vibe_gate.domain.replayed import NOT_YET, ReplayRow
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress, workers
@@ -30,7 +30,6 @@ from vibe_gate.faces.cli.runs import RUN_HELP, STORE_OPTION, StoredRuns, parse_s
 from vibe_gate.faces.cli.shared_options import (
     CLUSTER,
     SHARD,
-    WireOptions,
     WorkerOptions,
     add_wire,
     parse_positive,
@@ -38,6 +37,7 @@ from vibe_gate.faces.cli.shared_options import (
     parse_workers,
 )
 from vibe_gate.faces.cli.team import TeamRuns
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import WORKTREE, gate_for
 from vibe_gate.gateway import find_upstream
@@ -123,7 +123,7 @@ def _run(arguments: ReplayArguments) -> int:
         if team:
             team.bundles.fetch(run for run in entries if not (runs.root / run.bundle).is_dir())
         is_replayed = request.wire.mode == "replay"
-        has_key = is_replayed or find_upstream(os.environ) is not None
+        has_key = is_replayed or find_upstream(read_process_environment().variables) is not None
         plan = plan_replays(repository, runs.bundles, entries, request, trial, has_key=has_key)
         rows = {row.run_id: row for row in plan.recorded_rows}
         if arguments.table:
@@ -146,7 +146,7 @@ def _entries_of_shard(
 def _request(arguments: ReplayArguments, repository: Repository) -> ReviewRequest:
     """The request of every replay: the definitions as an id, which no ref moves meanwhile."""
     definitions = arguments.definitions
-    wire = arguments.wire.with_environment(os.environ)
+    wire = read_wire(read_process_environment().variables, arguments.wire)
     return ReviewRequest(
         Selection("range"),
         rubrics=arguments.rubrics,
@@ -237,7 +237,8 @@ def _replay(
     budget = SharedLimit(limit_usd) if limit_usd else None
     with_budget = partial(within, budget, gate.file.budget.max_cost_usd)
     try:
-        with progress.counting(len(plan.tasks), os.environ) as step, closing(workers), pool as crew:
+        counting = progress.counting(len(plan.tasks), read_process_environment())
+        with counting as step, closing(workers), pool as crew:
             for end in carry_out_tasks(plan.tasks, workers.replay_run, crew, with_budget):
                 row = end.result or unreplayed_row(end.task, end.why)
                 if budget:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -11,9 +10,14 @@ from msgspec import Struct
 
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import Environment
+from vibe_gate.domain.model_wire import WireOptions, read_wire
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.advice import advising, words_of
-from vibe_gate.faces.cli.shared_options import RunLimits, WireOptions
+from vibe_gate.faces.cli.shared_options import (
+    RunLimits,
+)
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.source import is_identifier
 
 _INSTEAD = {
@@ -68,7 +72,7 @@ def request_of(
     rubrics: RubricArguments,
     limits: RunLimits,
     wire: WireOptions,
-    environ: Mapping[str, str],
+    environment: Environment,
 ) -> ReviewRequest:
     """The request that the arguments mean. UsageError if they contradict each other."""
     if change.revision == "" or change.commit == "":
@@ -77,11 +81,11 @@ def request_of(
         selection=_selection_of(change),
         rubrics=rubrics.rubrics,
         judge="if checks pass" if rubrics.judge else "never",
-        base=change.base or base_of_pull_request(environ),
+        base=change.base or environment.forge.base_of_pull_request,
         definitions=change.definitions,
         max_cost_usd=limits.max_cost_usd,
         deadline_s=limits.deadline_s,
-        wire=wire.with_environment(environ),
+        wire=read_wire(environment.variables, wire),
         force=rubrics.force,
     )
 
@@ -136,16 +140,7 @@ def selection(revision: str) -> Selection:
 
 def advising_about(request: ReviewRequest) -> AbstractContextManager[None]:
     """Name, with an error about a revision of the request that is not there, the nearest to it."""
-    return advising(words_of(request), Path.cwd(), os.environ, _INSTEAD)
-
-
-def base_of_pull_request(environ: Mapping[str, str]) -> str | None:
-    """The base branch that GitHub Actions names in a pull request's job, with its remote.
-
-    Definitions are read there. None elsewhere.
-    """
-    base = environ.get("GITHUB_BASE_REF") if environ.get("GITHUB_ACTIONS") else None
-    return f"origin/{base}" if base else None
+    return advising(words_of(request), Path.cwd(), read_process_environment(), _INSTEAD)
 
 
 def require_single_revision(revisions: Sequence[str]) -> str | None:

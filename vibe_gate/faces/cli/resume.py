@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import Literal
 
 from msgspec import Struct
 
 from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.model_wire import WireOptions, read_wire
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli.command import JSON, Command
 from vibe_gate.faces.cli.output import complain
 from vibe_gate.faces.cli.run import carry_out, present_and_share
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
-from vibe_gate.faces.cli.shared_options import WireOptions, add_wire, parse_wire
+from vibe_gate.faces.cli.shared_options import (
+    add_wire,
+    parse_wire,
+)
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.run.resume import KeptRun, kept_run
 from vibe_gate.run.run_request import RunRequest
 from vibe_gate.store.run_result import RunResult
@@ -93,7 +97,7 @@ def _newest_unfinished(runs: StoredRuns) -> str:
 
 def _request(arguments: ResumeArguments, run: KeptRun) -> RunRequest:
     """The run's own request."""
-    request, wire = run.request, arguments.wire.with_environment(os.environ)
+    request, wire = run.request, read_wire(read_process_environment().variables, arguments.wire)
     return RunRequest(
         review=request.review(wire=wire),
         workflow="" if request.agent else run.workflow,

@@ -5,7 +5,6 @@ JSON.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from msgspec import Struct
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
+from vibe_gate.domain.model_wire import WireOptions
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command, whole_number
@@ -34,7 +34,6 @@ from vibe_gate.faces.cli.shared_options import (
     CLUSTER,
     SHARD,
     RunLimits,
-    WireOptions,
     WorkerOptions,
     add_limits,
     add_wire,
@@ -42,6 +41,7 @@ from vibe_gate.faces.cli.shared_options import (
     parse_wire,
     parse_workers,
 )
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.report import sentences
 from vibe_gate.run.review import Review, review
 
@@ -258,7 +258,11 @@ def _parse_each(args: argparse.Namespace, files: Mapping[str, str]) -> EachArgum
 
 def _run(arguments: ReviewArguments) -> int:
     request = request_of(
-        arguments.change, arguments.rubrics, arguments.limits, arguments.wire, os.environ
+        arguments.change,
+        arguments.rubrics,
+        arguments.limits,
+        arguments.wire,
+        read_process_environment(),
     )
     if arguments.each is not None:
         from vibe_gate.faces.cli.each import review_each_commit  # one review needs no pool
@@ -303,11 +307,12 @@ def _review(
         if arguments.form == "screen":
             return workflow_run.review, partial(run.present, workflow_run)
         return workflow_run.review, partial(_present, arguments.form, workflow_run.review, request)
-    with progress.shown(os.environ, quiet=is_quiet) as display:
+    environment = read_process_environment()
+    with progress.shown(environment, quiet=is_quiet) as display:
         walk = review(
             request,
             start=Path.cwd(),
-            environ=os.environ,
+            environment=environment,
             clock=now,
             progress=display.show,
             meter=display.meter,

@@ -19,6 +19,7 @@ from msgspec import Struct
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.model_wire import WireOptions
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, UsageError
 from vibe_gate.faces import progress
@@ -35,12 +36,12 @@ from vibe_gate.faces.cli.runs import RUN_HELP, StoredRuns
 from vibe_gate.faces.cli.screen import print_document, screen
 from vibe_gate.faces.cli.shared_options import (
     RunLimits,
-    WireOptions,
     add_limits,
     add_wire,
     parse_limits,
     parse_wire,
 )
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.report.screen_rows import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
@@ -265,7 +266,11 @@ def _request(arguments: RunArguments, fixed_run: str = "") -> RunRequest:
     """What the arguments ask for. `fixed_run`: the id of the run whose findings are repaired."""
     options = arguments.options
     review = request_of(
-        arguments.change, RubricArguments(), options.limits, options.wire, os.environ
+        arguments.change,
+        RubricArguments(),
+        options.limits,
+        options.wire,
+        read_process_environment(),
     )
     workflow = agent = prompt = session = ""
     match arguments:
@@ -301,9 +306,10 @@ def carry_out(
 
     What a Python workflow prints goes to stderr: stdout is for the result.
     """
+    environment = read_process_environment()
     with (
         redirect_stdout(sys.stderr),
-        progress.shown(os.environ, quiet=quiet, of_workflow=True) as display,
+        progress.shown(environment, quiet=quiet, of_workflow=True) as display,
     ):
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
@@ -316,7 +322,7 @@ def carry_out(
         walk = run_workflow(
             request,
             start=start,
-            environ=os.environ,
+            environment=environment,
             clock=now,
             progress=display.show,
             meter=display.meter,

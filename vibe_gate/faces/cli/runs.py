@@ -21,6 +21,7 @@ from vibe_gate.domain.escape import listed, safe
 from vibe_gate.errors import IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.command import JSON, argument
 from vibe_gate.faces.cli.output import complain, now, open_repository_here
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.run_figures import (
     FORM,
@@ -106,7 +107,7 @@ class StoredRuns:
     @cached_property
     def root(self) -> Path:
         """The folder with the store. GateError."""
-        if (self.top / ".git").is_dir() and "GIT_DIR" not in os.environ:
+        if (self.top / ".git").is_dir() and "GIT_DIR" not in read_process_environment().variables:
             return self.top  # no linked worktree, without asking git
         with self.repository() as repository:
             return self.top if repository is None else repository.store_root
@@ -114,10 +115,13 @@ class StoredRuns:
     @contextlib.contextmanager
     def repository(self) -> Iterator[Repository | None]:
         """The repository of the runs; None for a downloaded artifact."""
-        if not os.path.lexists(self.top / ".git") and "GIT_DIR" not in os.environ:
+        if (
+            not os.path.lexists(self.top / ".git")
+            and "GIT_DIR" not in read_process_environment().variables
+        ):
             yield None
             return
-        with open_repository(self.top, os.environ) as repository:
+        with open_repository(self.top, read_process_environment()) as repository:
             yield repository
 
     @cached_property
@@ -239,7 +243,7 @@ class StoredRuns:
         """The folder of a run that `reference` is a path of, from here or from the top of the
         working tree; or None.
         """
-        if "/" not in reference or any(name in os.environ for name in REDIRECTIONS):
+        if "/" not in reference or is_git_redirected():
             return None
         for start in (Path.cwd(), self.root):
             folder = Path(os.path.abspath(start / reference))  # noqa: PTH100 - resolve would follow links
@@ -308,11 +312,16 @@ def _require_own(named_run: NamedRun) -> NamedRun:
     return named_run
 
 
+def is_git_redirected() -> bool:
+    """Whether the user's environment names the repository that git is to use."""
+    return not read_process_environment().variables.keys().isdisjoint(REDIRECTIONS)
+
+
 def _top() -> Path:
     """The top of the repository around the current folder, or the nearest folder with a store.
     UsageError.
     """
-    if any(name in os.environ for name in REDIRECTIONS):
+    if is_git_redirected():
         with open_repository_here() as repository:
             return repository.root
     current = Path.cwd()

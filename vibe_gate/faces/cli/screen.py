@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from typing import TYPE_CHECKING
 
 from vibe_gate.context.review_request import ReviewRequest
-from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import agents_in
 from vibe_gate.faces.cli.output import complain, emit, is_terminal, takes_colour
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.report import sentences
 from vibe_gate.run.review import Review
 
@@ -93,4 +91,7 @@ def coloured(text: Text, columns: int) -> str:
 def _advice(finished: Review) -> list[str]:
     """What a person who has no gate of their own should know."""
     has_own_gate = finished.gate is None or finished.gate.origin != "built-in"
-    return [] if has_own_gate or in_ci(os.environ) or agents_in(os.environ) else [NO_GATE]
+    environment = read_process_environment()
+    if has_own_gate or environment.in_ci or environment.agents:
+        return []
+    return [NO_GATE]

@@ -7,7 +7,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -40,6 +39,7 @@ from vibe_gate.faces.cli.run import (
     require_prompt,
 )
 from vibe_gate.faces.cli.runs import StoredRuns
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn, message_blocks
 from vibe_gate.store.captured_heads import CapturedHead
@@ -53,7 +53,7 @@ SHOWN_CHARACTERS = 400
 @contextmanager
 def _opened() -> Iterator[Sessions]:
     """The sessions of the repository around the current folder. GateError."""
-    runs, redact = StoredRuns(), Redactor(os.environ)
+    runs, redact = StoredRuns(), Redactor(read_process_environment().variables)
     with runs.repository() as repository:
         if repository is None:
             yield Sessions(open_store(runs.root, redact, now).sessions(), redact.value, now)

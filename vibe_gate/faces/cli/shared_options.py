@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import get_args
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.model_wire import Wire, WireMode
+from vibe_gate.domain.model_wire import WIRE_MODES, WireOptions
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli.command import argument
 from vibe_gate.run.shard import WHOLE, Shard, shard_of
-
-WIRES: tuple[WireMode, ...] = get_args(WireMode)
 
 
 class RunLimits(Struct, frozen=True):
@@ -46,32 +42,13 @@ def parse_limits(args: argparse.Namespace) -> RunLimits:
     return RunLimits(args.max_cost_usd, args.deadline)
 
 
-class WireOptions(Struct, frozen=True):
-    """How the model is reached, as the options say it."""
-
-    mode: WireMode | None = None
-    """None: as VIBE_GATE_WIRE says, else live."""
-    cassette: Path | None = None
-    """The folder of recorded requests and answers; None: as VIBE_GATE_CASSETTE says, or none."""
-
-    def with_environment(self, environ: Mapping[str, str]) -> Wire:
-        """What the options say, else the environment. UsageError if that is not complete."""
-        mode = self.mode or environ.get("VIBE_GATE_WIRE") or "live"
-        folder = self.cassette or environ.get("VIBE_GATE_CASSETTE") or None
-        if mode not in WIRES:
-            raise UsageError(f"VIBE_GATE_WIRE is '{mode}'; use {', '.join(WIRES)}.")
-        if mode in ("record", "replay") and folder is None:
-            raise UsageError(f"--wire {mode} needs --cassette DIR (or VIBE_GATE_CASSETTE).")
-        if self.cassette and mode == "live":
-            raise UsageError("--cassette DIR needs --wire record or --wire replay.")
-        return Wire(mode, Path(folder) if folder else None)
-
-
 def add_wire(parser: argparse.ArgumentParser) -> None:
     """Declare the options that say how the model is reached."""
     wire = parser.add_argument_group("model requests")
     wire.add_argument(
-        "--wire", choices=WIRES, help="record to a cassette, or replay one offline (default: live)"
+        "--wire",
+        choices=WIRE_MODES,
+        help="record to a cassette, or replay one offline (default: live)",
     )
     wire.add_argument(
         "--cassette", metavar="DIR", help="the folder of recorded requests and answers"

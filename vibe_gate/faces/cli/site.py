@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -25,6 +24,7 @@ from vibe_gate.faces.cli.lazy_arguments import SiteArguments
 from vibe_gate.faces.cli.output import complain, now
 from vibe_gate.faces.cli.runs import NamedRun, StoredRuns, figures_of
 from vibe_gate.faces.cli.team import TeamRuns, runs_of
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.run_page import page_of, round_before
 from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.git import Repository, commit_columns
@@ -184,7 +184,7 @@ def _site(
         known = {entry.place: entry for entry in _with_corrupt(bundles.find(), corrupt)}
     with stored.repository() as repository:
         first_run = None if repository is None else _first_run(known.values(), repository)
-    redact = Redactor(os.environ).text
+    redact = Redactor(read_process_environment().variables).text
     titles, people = titles_and_authors_by_key(entries)
     titles = {key: redact(title) for key, title in titles.items()}
     people = {key: redact(name) for key, name in people.items()}
@@ -266,7 +266,7 @@ def _older_commits(coverage: Verification, first_run: datetime | None) -> frozen
 
 def _commit_times(commits: Iterable[str]) -> dict[str, CommitTime]:
     """By commit, when it was made, and which commits it follows."""
-    columns = commit_columns(Path.cwd(), os.environ, ("%H", "%ct", "%P"), commits)
+    columns = commit_columns(Path.cwd(), read_process_environment(), ("%H", "%ct", "%P"), commits)
     times: dict[str, CommitTime] = {}
     for commit, (seconds, parents) in columns.items():
         is_date = seconds.isascii() and seconds.isdigit()
@@ -306,7 +306,10 @@ def _coverage(repository: Repository, asked: str | None) -> tuple[Verification |
             span = f"{EMPTY_TREE}..HEAD"
     try:
         found = verify(
-            VerifyRequest(range=span), start=repository.root, environ=os.environ, now=now()
+            VerifyRequest(range=span),
+            start=repository.root,
+            environment=read_process_environment(),
+            now=now(),
         )
     except GateError as error:
         if asked is not None:

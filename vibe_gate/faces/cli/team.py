@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,7 @@ from vibe_gate.domain.leaving import WHY_NOT
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.runs import NamedRun, StoredRuns
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store.clone_state import open_state
 
@@ -39,7 +39,7 @@ class TeamRuns(StoredRuns):
     @contextlib.contextmanager
     def repository(self) -> Iterator[Repository | None]:
         """The repository whose gate names the store."""
-        with open_repository(self.top, os.environ) as repository:
+        with open_repository(self.top, read_process_environment()) as repository:
             yield repository
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import get_args
 from msgspec import Struct
 
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.model_wire import WireMode
+from vibe_gate.domain.model_wire import WIRE_MODES, WireMode
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
@@ -21,10 +20,10 @@ from vibe_gate.faces.cli.pool import cases_pool
 from vibe_gate.faces.cli.shared_options import (
     CLUSTER,
     SHARD,
-    WIRES,
     WorkerOptions,
     parse_workers,
 )
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.workers import run_case
 from vibe_gate.run.batch import carry_out_tasks
 from vibe_gate.run.case_reviews import CaseResult, CaseSet, CaseTask, Status, read_case_set
@@ -50,7 +49,9 @@ def _parse(args: argparse.Namespace) -> TestArguments:
 def _run(arguments: TestArguments) -> int:
     results = []
     workers = arguments.workers
-    with read_case_set(Path.cwd(), os.environ, arguments.rubrics, shard=workers.shard) as cases:
+    with read_case_set(
+        Path.cwd(), read_process_environment(), arguments.rubrics, shard=workers.shard
+    ) as cases:
         if not cases.cases and workers.shard == WHOLE:
             raise UsageError(
                 "no labelled case here; write .vibe-gate/cases/NAME/case.toml (docs/reference/definitions.md)."
@@ -73,8 +74,10 @@ def _exit_code(counts: Counter[Status]) -> int:
 
 
 def _one_by_one(arguments: TestArguments, cases: CaseSet) -> Iterator[CaseResult]:
+    environment = read_process_environment()
+    is_quiet = not progress.is_lively(environment)
     for case in cases.cases:
-        with progress.shown(os.environ, quiet=not progress.is_lively(os.environ)) as display:
+        with progress.shown(environment, quiet=is_quiet) as display:
             walk = cases.run(case, arguments.wire, clock=now, progress=display.show)
             result = progress.run(walk)
         yield result
@@ -86,7 +89,7 @@ def _side_by_side(arguments: TestArguments, cases: CaseSet) -> Iterator[CaseResu
     waiting = {case.name: case for case in cases.cases}
     results: dict[str, CaseResult] = {}
     pool = cases_pool(arguments.workers, arguments.wire, cases)
-    with progress.counting(len(tasks), os.environ) as step, pool as crew:
+    with progress.counting(len(tasks), read_process_environment()) as step, pool as crew:
         for end in carry_out_tasks(tasks, run_case, crew):
             name = end.task.case
             results[name] = end.result or CaseResult(waiting[name], "undecided", (end.why,))
@@ -120,7 +123,7 @@ TEST = Command(
         ),
         argument(
             "--wire",
-            choices=WIRES,
+            choices=WIRE_MODES,
             default="replay",
             help="ask the model, or record its answers into the cases' "
             "cassettes, or replay these offline (default: replay)",

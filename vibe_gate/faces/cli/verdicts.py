@@ -5,7 +5,6 @@ accept all the same.
 from __future__ import annotations
 
 import argparse
-import os
 from datetime import date
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from vibe_gate.faces.cli.label import (
     parse_waived_label,
 )
 from vibe_gate.faces.cli.output import emit_lines, emit_result, now, open_repository_here
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.waive import WaiverAsked, override, suppress, take_back
 from vibe_gate.receipts.verify_range import VerifyRequest, verify
 from vibe_gate.report import verified
@@ -50,8 +50,9 @@ def _verify(arguments: VerifyArguments) -> int:
     dots = "..." if "..." in request.range else ".."
     left, _, right = request.range.partition(dots)
     revisions = (left, right, request.base, request.definitions)
-    with advising(revisions, Path.cwd(), os.environ, {}):
-        verification = verify(request, start=Path.cwd(), environ=os.environ, now=now())
+    environment = read_process_environment()
+    with advising(revisions, Path.cwd(), environment, {}):
+        verification = verify(request, start=Path.cwd(), environment=environment, now=now())
     return emit_result(
         verified.build_verify_document(verification),
         verified.render_verify_lines(verification),

@@ -4,7 +4,7 @@ failed review ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from vibe_gate.errors import (
     GateError,
     StorageError,
 )
+from vibe_gate.faces.git_hook.framework_call import FrameworkCall
 from vibe_gate.faces.git_hook.terminal import Terminal, terminal
 from vibe_gate.faces.git_hook.unreviewed import (
     STOPPABLE,
@@ -95,9 +96,7 @@ def effect(
     return Effect(PASS, goes_through(stage))
 
 
-def is_under_framework(environ: Mapping[str, str]) -> bool:
-    """Whether pre-commit or prek runs the hook."""
-    return "PRE_COMMIT" in environ or "PREK_HOOK_STAGE" in environ
+NO_FRAMEWORK = FrameworkCall()
 
 
 class Hook(Struct, frozen=True):
@@ -118,6 +117,7 @@ class Hook(Struct, frozen=True):
     stdin: Callable[[], str]
     say: Callable[[str], None]
     state: Callable[[Path], CloneState]
+    framework: FrameworkCall = NO_FRAMEWORK
     strict: bool = False
     terminal: Callable[[], AbstractContextManager[Terminal | None]] = terminal
     progress: Callable[[str], None] = print
@@ -129,6 +129,16 @@ class Hook(Struct, frozen=True):
         return self.clock().isoformat(timespec="milliseconds")
 
     @property
+    def has_index_of_git(self) -> bool:
+        """Whether git names the index that it will commit."""
+        return "GIT_INDEX_FILE" in self.environment.variables
+
+    @property
+    def has_editor(self) -> bool:
+        """Whether git lets the user edit the message after this hook."""
+        return self.environment.variables.get("GIT_EDITOR") != ":"
+
+    @property
     def hints(self) -> tuple[str, ...]:
         """Signs in the environment that an agent runs git."""
         return agent_hints(self.environment.agents, ())
@@ -137,7 +147,7 @@ class Hook(Struct, frozen=True):
         """The repository in which git calls the hook. GateError, as of the function of this
         name.
         """
-        return open_repository(self.start, self.environment.variables)
+        return open_repository(self.start, self.environment)
 
     def persons_terminal(self) -> AbstractContextManager[Terminal | None]:
         """The terminal of a person who runs git; None of an agent, whose screen it would

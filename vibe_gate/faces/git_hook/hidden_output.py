@@ -5,7 +5,7 @@ git go on.
 from __future__ import annotations
 
 from vibe_gate.errors import PASS
-from vibe_gate.faces.git_hook.call import Hook, is_under_framework
+from vibe_gate.faces.git_hook.call import Hook
 
 FAILED_AFTER_COMMIT = 1
 """By it a framework shows a hook's output. Git ignores how its hooks end once the commit is
@@ -22,7 +22,7 @@ def show_hidden_output(hook: Hook, code: int, text: str) -> int:
     the framework hides nothing.
     """
     is_shown = code != PASS or hook.stage == "pre-push"
-    if is_shown or not text or not is_under_framework(hook.environment.variables):
+    if is_shown or not text or not hook.framework.is_running:
         return code
     with hook.persons_terminal() as terminal:
         if terminal is not None:

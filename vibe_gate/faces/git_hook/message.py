@@ -54,7 +54,7 @@ def _message(hook: Hook, repository: Repository) -> str:
     cleanup = (repository.config("commit.cleanup") or "default").lower()
     if cleanup == "default":
         # Git tells its hooks by this that it opens no editor; then it takes no line for a comment.
-        cleanup = "whitespace" if hook.environment.variables.get("GIT_EDITOR") == ":" else "strip"
+        cleanup = "whitespace" if not hook.has_editor else "strip"
     comment = (
         repository.config("core.commentString") or repository.config("core.commentChar") or "#"
     )

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError
-from vibe_gate.faces.git_hook.call import REFUSED, TRACED, Hook, effect, is_under_framework
+from vibe_gate.faces.git_hook.call import REFUSED, TRACED, Hook, effect
 from vibe_gate.faces.git_hook.frameworks import names_gate
 from vibe_gate.faces.git_hook.unreviewed import loud
 from vibe_gate.git import Repository, Updates
@@ -75,7 +75,7 @@ def _repeat_warning(hook: Hook, repository: Repository, tree: str) -> None:
     """Say again that the commit was not reviewed, if a framework hid that and there is no terminal
     to say it in.
     """
-    if not is_under_framework(hook.environment.variables):
+    if not hook.framework.is_running:
         return
     records = hook.state(repository.common_dir).hook_records.about(tree)
     record = let_through(records, tree)
@@ -169,11 +169,9 @@ def _pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
 
 
 def _command(hook: Hook) -> str:
-    return (
-        hook.words[0]
-        if hook.words
-        else hook.environment.variables.get("PRE_COMMIT_REWRITE_COMMAND", "amend")
-    )
+    if hook.words:
+        return hook.words[0]
+    return hook.framework.rewrite_command or "amend"
 
 
 def move(hook: Hook) -> int:
@@ -184,7 +182,7 @@ def move(hook: Hook) -> int:
     """
     moves = [line.split(" ", 2) for line in hook.stdin().split("\n") if line.count(" ") >= 2]
     try:
-        updates = Updates(hook.start, hook.environment.variables)
+        updates = Updates(hook.start, hook.environment)
         refused = [
             (ref, bad) for _, new, ref in moves if (bad := _not_let_through(hook, updates, new))
         ]
@@ -255,7 +253,7 @@ def _is_reviewed(hook: Hook, commit: NewCommit) -> bool:
     try:
         request = VerifyRequest(commit.id)
         verification = verify(
-            request, start=hook.start, environ=hook.environment.variables, now=hook.clock()
+            request, start=hook.start, environment=hook.environment, now=hook.clock()
         )
     except GateError:
         return False
@@ -285,7 +283,7 @@ def _not_checked(hook: Hook, commits: list[str], error: Exception) -> int:
     try:
         _note_made(
             hook,
-            Updates(hook.start, hook.environment.variables),
+            Updates(hook.start, hook.environment),
             commits,
             f"not checked: {error}"[:2000],
         )

@@ -7,7 +7,7 @@ no commit that a remote has already, or that is older than the gate.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -29,9 +29,9 @@ from vibe_gate.faces.git_hook.call import (
     Effect,
     Hook,
     effect,
-    is_under_framework,
     record_or_say,
 )
+from vibe_gate.faces.git_hook.framework_call import FrameworkCall
 from vibe_gate.faces.git_hook.gate_start import GateStart, read_gate_start
 from vibe_gate.faces.git_hook.record import settle_marks
 from vibe_gate.faces.git_hook.sharing import share_prompts
@@ -77,10 +77,8 @@ def review_staged(hook: Hook) -> int:
 
     If git names an index, that is what will be committed: a framework's variables are ignored then.
     """
-    variables = hook.environment.variables
-    begin = variables.get("PRE_COMMIT_FROM_REF")
-    end = variables.get("PRE_COMMIT_TO_REF")
-    if begin and end and "GIT_INDEX_FILE" not in variables:
+    begin, end = hook.framework.from_ref, hook.framework.to_ref
+    if begin and end and not hook.has_index_of_git:
         return review_change(hook, Selection("merge_base", begin, end)).code
     return review_change(hook, Selection("staged")).code
 
@@ -118,9 +116,7 @@ def review_change(
         if not review.summary.run_id:
             # Git names an index to its hooks: without one this is `pre-commit run --all-files` or
             # the like.
-            by_hand = (
-                hook.stage == "pre-commit" and "GIT_INDEX_FILE" not in hook.environment.variables
-            )
+            by_hand = hook.stage == "pre-commit" and not hook.has_index_of_git
             if by_hand and selection.kind == "staged":
                 hook.say(NOTHING_STAGED)
         else:
@@ -292,11 +288,7 @@ def push(hook: Hook) -> int:
     """
     wanted: dict[Selection, tuple[str, ...]] = {}
     older: set[str] = set()
-    url = (
-        hook.words[1]
-        if len(hook.words) > 1
-        else hook.environment.variables.get("PRE_COMMIT_REMOTE_URL", "")
-    )
+    url = hook.words[1] if len(hook.words) > 1 else hook.framework.remote_url
     with hook.open_repository() as repository:
         _settle_marks(hook, repository)
         tips = repository.remote_tips(url)
@@ -398,7 +390,7 @@ def _one_by_one(hook: Hook, selection: Selection) -> CommitsReviewed | None:
     request = VerifyRequest(f"{selection.left}..{selection.right}", stage="pre-push")
     try:
         verification = verify(
-            request, start=hook.start, environ=hook.environment.variables, now=hook.clock()
+            request, start=hook.start, environment=hook.environment, now=hook.clock()
         )
     except GateError:  # for example too many commits
         return None
@@ -430,8 +422,8 @@ def _refs(hook: Hook) -> list[tuple[str, str]]:
     another form.
     """
     lines = [line for line in hook.stdin().split("\n") if line]
-    if not lines and is_under_framework(hook.environment.variables):
-        return _framework_refs(hook.environment.variables)
+    if not lines and hook.framework.is_running:
+        return _framework_refs(hook.framework)
     found = [(_LINE.fullmatch(line), line) for line in lines]
     for match, line in found:
         if match is None:
@@ -446,10 +438,8 @@ def _refs(hook: Hook) -> list[tuple[str, str]]:
     ]
 
 
-def _framework_refs(environ: Mapping[str, str]) -> list[tuple[str, str]]:
+def _framework_refs(call: FrameworkCall) -> list[tuple[str, str]]:
     """The one ref of which pre-commit and prek tell: they keep git's lines to themselves."""
-    here = environ.get("PRE_COMMIT_LOCAL_BRANCH")
-    if here == environ.get("PRE_COMMIT_REMOTE_BRANCH") and here in _NOTES:
+    if call.local_branch == call.remote_branch and call.local_branch in _NOTES:
         return []
-    pushed = environ.get("PRE_COMMIT_TO_REF") or environ.get("PRE_COMMIT_LOCAL_BRANCH") or "HEAD"
-    return [(pushed, environ.get("PRE_COMMIT_FROM_REF", ""))]
+    return [(call.to_ref or call.local_branch or "HEAD", call.from_ref)]

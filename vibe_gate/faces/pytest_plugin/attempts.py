@@ -18,7 +18,7 @@ from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.errors import GateError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.pytest_plugin.marker import REPETITION
-from vibe_gate.faces.pytest_plugin.wire import own_environ
+from vibe_gate.faces.pytest_plugin.wire import read_test_environment
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.tested_runs import note_tested_run
 from vibe_gate.store.worktree_bundles import Bundles
@@ -69,7 +69,10 @@ def _rows(item: pytest.Item, result: TestResult) -> Iterator[Row]:
     every = [json.loads(str(value)) for name, value in item.user_properties if name == "vibe"]
     runs = every[item.stash.get(_SEEN, 0) :]
     item.stash[_SEEN] = len(every)
-    redact, repetition = Redactor(own_environ()).text, item.stash.get(REPETITION, 1)
+    redact, repetition = (
+        Redactor(read_test_environment().variables).text,
+        item.stash.get(REPETITION, 1),
+    )
     model = next(
         (run["model"] for run in runs if not run["judges"]), runs[0]["model"] if runs else ""
     )

@@ -23,7 +23,7 @@ from vibe_gate.faces.pytest_plugin.wire import (
     Inconclusive,
     TestWire,
     note,
-    own_environ,
+    read_test_environment,
 )
 from vibe_gate.gate.cases import Case
 from vibe_gate.run.case_reviews import CaseSet, read_case_set
@@ -35,7 +35,7 @@ def items(session: pytest.Session) -> list[CaseItem]:
     session.config.add_cleanup(reading.close)
     try:
         project = project_of(session.config.rootpath)
-        cases = reading.enter_context(read_case_set(project, own_environ(), nested=True))
+        cases = reading.enter_context(read_case_set(project, read_test_environment(), nested=True))
     except UsageError as error:
         raise pytest.UsageError(f"--vibe-cases: {error}") from None
     made = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from vibe_gate.faces.pytest_plugin.wire import own_environ
+from vibe_gate.faces.pytest_plugin.wire import read_test_environment
 from vibe_gate.git import run_as_user
 
 
@@ -54,6 +54,6 @@ class VibeRepo(os.PathLike[str]):
         """Run git here; its output without the last newline. AssertionError, with its complaint, if
         it fails.
         """
-        answer = run_as_user(self.path, own_environ(), *args)
+        answer = run_as_user(self.path, read_test_environment().variables, *args)
         assert answer.code == 0, f"git {' '.join(args)}: {answer.err}"
         return answer.line

@@ -21,6 +21,7 @@ from vibe_gate.context.listeners import unheard
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import Environment, read_environment
 from vibe_gate.domain.escape import safe, show_block
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.model_wire import Wire
@@ -40,7 +41,7 @@ from vibe_gate.faces.pytest_plugin.wire import (
     difference,
     no_cassette,
     note,
-    own_environ,
+    read_test_environment,
 )
 from vibe_gate.gate import chosen
 from vibe_gate.gate.loading import FOLDER
@@ -288,7 +289,7 @@ class Vibe:
 
         UsageError, StorageError as of RunResult.annotate.
         """
-        redactor, at = Redactor(own_environ()), now()
+        redactor, at = Redactor(read_test_environment().variables), now()
         self.task.add_report_section(
             "call", "vibe", show_block(redactor.text(f"{type}: {message}\n"))
         )
@@ -323,13 +324,14 @@ class Vibe:
     # Judges
 
     async def _judged(self, result: RunResult, rubric: Rubric, *, throw_on_fail: bool) -> Summary:
-        of, environ = self._run_of(result), own_environ()
+        of = self._run_of(result)
+        environment = read_test_environment()
 
         def plan(gate: Gate) -> Plan:
             if (
                 rubric.judge_criteria
                 and self._wire.mode != "replay"
-                and find_upstream(environ) is None
+                and find_upstream(environment.variables) is None
             ):
                 raise GatewayError(
                     "No credentials for a model were found; `vibe-gate doctor` says what can be set."
@@ -433,9 +435,13 @@ class Vibe:
                     wire=Wire(self._wire.mode, run.cassette),
                 )
                 request = RunRequest(review=review, gate=gate, **what)
-                environ = self._environ_of(run.workspace)
+                environment = self._environment_of(run.workspace)
                 walk = run_workflow(
-                    request, start=run.workspace, environ=environ, clock=now, progress=unheard
+                    request,
+                    start=run.workspace,
+                    environment=environment,
+                    clock=now,
+                    progress=unheard,
                 )
                 try:
                     run.done = await walk
@@ -456,7 +462,7 @@ class Vibe:
         finally:
             run.at_work = False
 
-    def _environ_of(self, repository: Path) -> dict[str, str]:
+    def _environment_of(self, repository: Path) -> Environment:
         """This process's; what a repository of a test leaves in the state directory goes with
         pytest's own folders.
         """
@@ -464,12 +470,11 @@ class Vibe:
             self.task.config, "_tmp_path_factory", None
         )  # of pytest's plugin tmpdir, if it is there
         base = factory.getbasetemp().resolve() if factory else Path("/nowhere")
-        own = (
-            {"XDG_STATE_HOME": str(base / "state")}
-            if repository.resolve().is_relative_to(base)
-            else {}
-        )
-        return own_environ() | own
+        environment = read_test_environment()
+        if not repository.resolve().is_relative_to(base):
+            return environment
+        state_folder = {"XDG_STATE_HOME": str(base / "state")}
+        return read_environment({**environment.variables, **state_folder})
 
     async def _note(self, run: WorkflowRun, *, judges: bool) -> None:
         """Write down what the run was, for reports; and the remarks that were made meanwhile."""

@@ -18,10 +18,12 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta, Struct
 
-from vibe_gate.domain import REPOSITORY_VARIABLES, in_ci
+from vibe_gate.domain import REPOSITORY_VARIABLES
+from vibe_gate.domain.environment import Environment, read_environment
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.tables import WrongKey, read_table, sentence
 from vibe_gate.errors import AgentFailed, GateError, InfrastructureError, UsageError
+from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.pytest_plugin.marker import MARKER
 from vibe_gate.run.stage_result import ModelUse
 
@@ -55,7 +57,7 @@ def is_strict(config: pytest.Config) -> bool:
     """Whether a test that cannot be decided fails: a job of CI that skips it would be green with
     nothing tested.
     """
-    return bool(config.getoption("--vibe-strict")) or in_ci(os.environ)
+    return bool(config.getoption("--vibe-strict")) or read_process_environment().in_ci
 
 
 def no_cassette() -> Inconclusive:
@@ -90,11 +92,14 @@ def note(
     item.user_properties.append(("vibe", json.dumps(about | more)))
 
 
-def own_environ() -> dict[str, str]:
-    """This process's environment, without what a git hook that runs pytest ties to its
+def read_test_environment() -> Environment:
+    """Read this process's environment, without what a git hook that runs pytest ties to its
     repository.
     """
-    return {name: value for name, value in os.environ.items() if name not in REPOSITORY_VARIABLES}
+    variables = read_process_environment().variables
+    return read_environment(
+        {name: value for name, value in variables.items() if name not in REPOSITORY_VARIABLES}
+    )
 
 
 class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,10 +1,10 @@
-"""Proxies as the environment names them."""
+"""Proxies and certificates as the environment names them."""
 
 from __future__ import annotations
 
 import pytest
 
-from vibe_gate.domain.proxies import proxies_for
+from vibe_gate.domain.network import read_network
 
 BOTH = {"http": "http://p:1", "https": "http://p:1"}
 
@@ -26,9 +26,10 @@ BOTH = {"http": "http://p:1", "https": "http://p:1"}
     ],
 )
 def test_the_environment_says_which_proxy_stands_before_a_server(environ, expected):
-    assert proxies_for("https://api.example.com/v1", environ) == expected
+    assert read_network(environ).proxies_for("https://api.example.com/v1") == expected
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8080", "[::1]:8080"])
 def test_this_machine_is_reached_without_a_proxy(host):
-    assert proxies_for(f"http://{host}/", {"ALL_PROXY": "http://p:1"}) == {}
+    network = read_network({"ALL_PROXY": "http://p:1"})
+    assert network.proxies_for(f"http://{host}/") == {}
