@@ -15,7 +15,7 @@ from vibe_gate.run.line_writes import AgentWrite, Chain, Version
 from vibe_gate.store.applied_writes import applied_writes
 from vibe_gate.store.captured_writes import CapturedWrites, writes_in
 from vibe_gate.store.clone_state import CloneState
-from vibe_gate.store.stored_writes import LineDigests
+from vibe_gate.store.stored_writes import DigestedLines, LineDigests
 
 _WORKTREE = expression(r"(?:^|/)worktrees/[^/]+/")
 """Where programs put linked worktrees: the rest of a path is one in the repository."""

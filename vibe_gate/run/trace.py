@@ -44,7 +44,7 @@ from vibe_gate.run.line_origins import line_origins
 from vibe_gate.run.line_sources import spans_of
 from vibe_gate.run.run_bundle import world_around
 from vibe_gate.store import captures
-from vibe_gate.store.captured_turns import CapturedModel
+from vibe_gate.store.captured_turns import CapturedModel, models_of
 from vibe_gate.version import __version__
 
 _IDS = uuid.UUID("0f2f3b3c-6a0e-5d0c-9d6e-3f6f6c7c1a51")
