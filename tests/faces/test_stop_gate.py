@@ -190,6 +190,23 @@ def test_a_review_ends_before_a_shorter_time_out_in_the_settings_does(session):
     assert "turn not reviewed" in answer.message
 
 
+def test_what_a_command_in_the_background_writes_is_reviewed_when_it_has_ended(session, tmp_path):
+    line = f"(until [ -e ../go ]; do sleep 0.05; done; printf '%s' '{SECRET}' > late.py)"
+    session.run(f"{line} > /dev/null 2>&1 &", run_in_background=True)
+    task = {"id": "b1", "type": "shell", "status": "running"}
+    assert session.stop(background_tasks=[task]).document == {}
+    (tmp_path / "go").touch()
+    wait_for((session.root / "late.py").exists)
+    assert "late.py:1: failure" in session.stop().reason
+
+
+def test_while_a_subagent_is_at_work_nothing_is_reviewed(session):
+    session.write("b.py", SECRET)
+    task = {"id": "a1", "type": "subagent", "status": "running"}
+    assert session.stop(background_tasks=[task]).document == {}
+    assert session.stop(background_tasks=[{**task, "status": "completed"}]).holds
+
+
 def test_in_plan_mode_nothing_is_reviewed_and_the_turn_after_it_is(session):
     session.write("b.py", SECRET)
     assert session.stop(permission_mode="plan").document == {}

@@ -34,7 +34,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError
 from vibe_gate.faces import progress
-from vibe_gate.faces.agent_hook import spool, stop_state, stop_words
+from vibe_gate.faces.agent_hook import spool, stop_state, stop_words, turn_end
 from vibe_gate.faces.agent_hook.session_writes import SessionWrites, writes_by_calls
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.trusted import gate_for
@@ -56,6 +56,8 @@ class StopMemory(Struct, frozen=True):
     """How often this prompt's turn was given back to the agent."""
     holds: bool = False
     """Whether the last answer gave it back."""
+    has_tasks: bool = False
+    """Whether commands went on in the background then."""
     before: str = ""
     after: str = ""
     """The trees that were reviewed last."""
@@ -95,6 +97,11 @@ class EndedTurn(Struct, frozen=True):
         """Seconds that a review may still take by itself, with the grace that it may need."""
         left_s = self.limit_s - (time.monotonic() - self.began_at)
         return max(left_s - GRACE_S - 1.0, left_s / 2)
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether commands go on in the background, which may still write."""
+        return bool(turn_end.running_tasks(dict(self.event)))
 
     @property
     def rounds(self) -> int:
@@ -252,7 +259,9 @@ def _tell(turn: EndedTurn, memory: StopMemory, message: str) -> tuple[TurnAnswer
 
 def _unchanged(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
     """Nothing changed since the last review: the agent may stop, whatever was found then."""
-    memory = replace(turn.memory, calls_bytes=turn.calls_bytes, holds=False)
+    memory = replace(
+        turn.memory, calls_bytes=turn.calls_bytes, holds=False, has_tasks=turn.has_tasks
+    )
     if not turn.memory.holds:
         return TurnAnswer(), memory
     *lines, verdict = turn.memory.failing or ("FAIL",)
@@ -287,6 +296,7 @@ def _memory_of(turn: EndedTurn, change: Change) -> StopMemory:
         calls_bytes=turn.calls_bytes,
         prompt=spool.text_of(dict(turn.event), "prompt_id"),
         rounds=turn.rounds,
+        has_tasks=turn.has_tasks,
         before=change.before,
         after=change.after,
         message=turn.memory.message,

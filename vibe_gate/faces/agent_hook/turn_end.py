@@ -13,6 +13,11 @@ from vibe_gate.faces.agent_hook import spool, stop_state
 
 STOP_EVENTS = ("Stop", "AfterAgent")
 
+WORKING_TASKS = ("subagent", "workflow")
+"""Kinds of tasks in the background that are at work on what the agent was asked for. A command
+there may be a server that never ends.
+"""
+
 STDIN_PATIENCE_S = 2.0
 """For the whole event; a program that writes it later or never holds no turn up."""
 
@@ -43,11 +48,14 @@ def answer_event(agent: str, *, user: bool) -> bytes:
         return b""  # which answers
     if spool.text_of(event, "permission_mode") == "plan":  # it may write nothing, nor repair
         return b""
+    tasks = running_tasks(event)
+    if not tasks.isdisjoint(WORKING_TASKS):  # their end wakes the agent, which then stops again
+        return b""
     folder = session_folder(event, agent)
     if folder is None:
         return b""
     spool.wait_for_others()
-    if not is_due(folder):
+    if not tasks and not is_due(folder):
         return b""
     limit_s = time_limit_s(project, kind, agent) - (time.monotonic() - began_at)
     return reviewed(event, agent, folder, limit_s)
@@ -80,10 +88,20 @@ def session_folder(event: dict[str, object], agent: str) -> bytes | None:
     return captures + b"/" + session.encode()
 
 
+def running_tasks(event: dict[str, object]) -> set[str]:
+    """The kinds of tasks that go on in the background of the agent, as Claude Code tells."""
+    tasks = event.get("background_tasks")
+    kinds = set()
+    for task in tasks if isinstance(tasks, list) else ():
+        if isinstance(task, dict) and task.get("status") == "running":
+            kinds.add(str(task.get("type")))
+    return kinds
+
+
 def is_due(folder: bytes) -> bool:
     """Whether the session may have written since its last review, or was given findings by it."""
     state = stop_state.read_state(folder)
-    if state.get("holds"):
+    if state.get("holds") or state.get("has_tasks"):
         return True
     return any("paths" in call for call in stop_state.calls_since(folder, state))
 
