@@ -23,7 +23,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.faces.git_hook.sharing import share_prompts, without_password
-from vibe_gate.gate.shared_prompts import MAX_PROMPT, MAX_SESSION, shared_prompts
+from vibe_gate.gate.shared_prompts import MAX_PROMPT, MAX_SESSION, read_shared_prompts
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import open_repository
 from vibe_gate.run.fact_finding import prompt_claim
@@ -158,8 +158,8 @@ def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared)
         gate = gate_for(repository, change, base=None, definitions=None)
         here = prompt_claim(change, gate, repository, state, str)
         assert (here.is_private, "Rename total" in here.text) == (True, True)
-        assert [one.turn for one in shared_prompts(repository, {commit})] == [1, 2]
-        assert shared_prompts(repository, {"0" * 40}) == ()
+        assert [one.turn for one in read_shared_prompts(repository, {commit})] == [1, 2]
+        assert read_shared_prompts(repository, {"0" * 40}) == ()
         # Elsewhere the notes say the same.
         there = prompt_claim(change, gate, repository, open_state(shared.repo.path.parent), str)
         assert (there.is_private, there.text) == (False, here.text)

@@ -7,7 +7,7 @@ from repos import Repo
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import read_environment
-from vibe_gate.gate.guidance import MAX_GUIDANCE, guidance
+from vibe_gate.gate.guidance import MAX_GUIDANCE, read_guidance
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import open_repository
 
@@ -23,7 +23,7 @@ def shown(repo: Repo) -> str:
     """What is shown about the last commit."""
     with open_repository(repo.path, read_environment(repo.environ)) as repository:
         change = repository.change(Selection("commit"))
-        return guidance(
+        return read_guidance(
             change, gate_for(repository, change, base=None, definitions=None), repository
         )
 

@@ -15,7 +15,7 @@ from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff
 from vibe_gate.domain.gate import Gate
 from vibe_gate.gate.loading import built_in_gate, load_gate
-from vibe_gate.gate.policy import PolicyFile, PolicyImpact, policy_impact, steering
+from vibe_gate.gate.policy import PolicyFile, PolicyImpact, find_steering_files, policy_impact
 
 WORKFLOW, HOOKS, GATE_FILE = (
     ".github/workflows/ci.yml",
@@ -233,11 +233,12 @@ def test_files_that_steer_are_those_of_the_gates_own_lists_and_of_the_usual_one(
     path: str, steers: bool
 ) -> None:
     file = file_change(path, b"a\n", b"b\n")
-    assert steering(GATES["own lists"], (file,)) == ((file,) if steers else ())
+    assert find_steering_files(GATES["own lists"], (file,)) == ((file,) if steers else ())
 
 
 def test_what_the_gates_own_list_blocks_steers() -> None:
     gate = gate_of(GATE_TOML + '[policy]\nblock = ["deploy/**"]\n')
     assert [
-        file.path for file in steering(gate, [added("deploy/a.sh", b"a\n"), added("b.sh", b"b\n")])
+        file.path
+        for file in find_steering_files(gate, [added("deploy/a.sh", b"a\n"), added("b.sh", b"b\n")])
     ] == ["deploy/a.sh"]

@@ -4,7 +4,7 @@ the repository.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import get_args
@@ -25,7 +25,7 @@ from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.gate.cases import PATCH
 from vibe_gate.gate.loading import FOLDER, built_in_gate, load_gate
 from vibe_gate.gate.source import is_identifier
-from vibe_gate.gate.stored import finding_if_any, is_fingerprint, person, sealed_summary
+from vibe_gate.gate.stored import finding_if_any, is_fingerprint, require_person, sealed_summary
 from vibe_gate.git import Repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import open_state
@@ -46,41 +46,64 @@ SHA1_DIGITS = 40
 
 
 class CaseAsked(Struct, frozen=True):
-    """What a person asks: a case of the finding whose fingerprint begins with `what`, or else of
-    the run of that name.
-
-    `expect`: outcomes, of a run's criteria as CRITERION=OUTCOME; () takes those that labels say.
-    `rubric` of several; `patch`: keep the change's patch instead of the id of its last commit.
-    """
+    """What a person asks."""
 
     what: str
+    """The beginning of a finding's fingerprint, or else the name of a run."""
+
     name: str = ""
+    """The case's; "" makes one."""
+
     rubric: str = ""
+    """Which of several."""
+
     expect: tuple[str, ...] = ()
+    """Outcomes, of a run's criteria as CRITERION=OUTCOME; () takes those that labels say."""
+
     patch: bool = False
+    """Keep the change's patch instead of the id of its last commit."""
 
 
 class AddedCase(Struct, frozen=True):
-    """A case that was written: its folder from the repository's root, and what is expected, as
-    text.
-    """
+    """A case that was written."""
 
     folder: str
+    """From the repository's root."""
+
     rubric: str
+
     expected: str
+    """As text."""
+
     redacted: bool = False
+    """Whether its patch makes another tree than the change did."""
 
 
-class _About(Struct, frozen=True):
-    """The reviewed change, its rubric, and the criterion of the one finding that the case is about
-    ("" of a run).
-    """
+class _CaseSubject(Struct, frozen=True):
+    """What the case is about."""
 
     summary: Summary
+    """Of the reviewed change."""
+
     entry: RunEntry
+
     rubric: str
+
     criterion: str
+    """Of the one finding; "" of a run."""
+
     finding: str
+    """Its fingerprint; "" of a run."""
+
+    @property
+    def default_name(self) -> str:
+        """The case's name if the person gives none."""
+        suffix = self.finding[:8] or self.summary.run_id.rpartition("-")[2]
+        return f"{(self.criterion or self.rubric)[:MOST_NAMED]}-{suffix}"
+
+    def is_about(self, criterion: str) -> bool:
+        """Whether the case is about this criterion."""
+        return self.criterion in ("", criterion)
 
 
 def add_case(
@@ -97,182 +120,183 @@ def add_case(
     UsageError: an agent asks, nothing or several things are meant, it is not known what to expect,
     or the change is not one that git still has.
     """
-    person(repository, "add")
-    about = _meant(repository, ask, now, run_named)
+    require_person(repository, "add")
+    subject = _find_subject(repository, ask, now, run_named)
     labels = open_state(repository.common_dir).labels.all()
-    expected = _given(ask, about) or dict(_by_labels(about, labels, is_right))
-    _require_known(repository, about, expected)
-    name = (
-        ask.name
-        or f"{(about.criterion or about.rubric)[:MOST_NAMED]}-{about.finding[:8] or _short(about)}"
-    )
-    commits, patch = _change(repository, about, keep_patch=ask.patch)
-    told = _told(about, labels, Redactor(repository.environment.variables))
-    folder = write_case(
-        repository.root, name, told + case_toml(about.rubric, commits, expected), patch
-    )
-    after = repository.patched(repository.tree_of(commits["base"]), patch) if patch else ""
-    said = ", ".join(
-        f"{criterion or 'the rubric'} {outcome}" for criterion, outcome in expected.items()
-    )
-    return AddedCase(
-        folder, about.rubric, said, bool(patch) and after != about.summary.change.after
-    )
+    expected = _read_expected(ask, subject) or _expected_by_labels(subject, labels, is_right)
+    _require_known(repository, subject, expected)
+    commits, patch = _find_change(repository, subject, keep_patch=ask.patch)
+    comments = _write_comments(subject, labels, Redactor(repository.environment.variables))
+    text = comments + case_toml(subject.rubric, commits, expected)
+    folder = write_case(repository.root, ask.name or subject.default_name, text, patch)
+    is_redacted = False
+    if patch:
+        after = repository.patched(repository.tree_of(commits["base"]), patch)
+        is_redacted = after != subject.summary.change.after
+    outcomes = [f"{criterion or 'the rubric'} {outcome}" for criterion, outcome in expected.items()]
+    return AddedCase(folder, subject.rubric, ", ".join(outcomes), is_redacted)
 
 
 def case_toml(rubric: str, commits: Mapping[str, str], expected: Mapping[str, str]) -> str:
     """The keys of case.toml; `expected` by criterion, "" of the rubric."""
-    outcome = {"outcome": expected[""]} if "" in expected else {}
-    of_criteria = {criterion: word for criterion, word in expected.items() if criterion}
-    table = {"schema": 1, "rubric": rubric, **outcome, **commits} | (
-        {"expect": of_criteria} if of_criteria else {}
-    )
+    table: dict[str, object] = {"schema": 1, "rubric": rubric}
+    if "" in expected:
+        table["outcome"] = expected[""]
+    table |= commits
+    by_criterion = {criterion: outcome for criterion, outcome in expected.items() if criterion}
+    if by_criterion:
+        table["expect"] = by_criterion
     return tomli_w.dumps(table, multiline_strings=False)
 
 
-def _short(about: _About) -> str:
-    return about.summary.run_id.rpartition("-")[2]
-
-
-def _meant(
+def _find_subject(
     repository: Repository, ask: CaseAsked, now: datetime, run_named: Callable[[str], RunEntry]
-) -> _About:
-    found = finding_if_any(repository, ask.what, now) if is_fingerprint(ask.what) else None
-    if found is None:
+) -> _CaseSubject:
+    stored = finding_if_any(repository, ask.what, now) if is_fingerprint(ask.what) else None
+    if stored is None:
         entry = run_named(ask.what)
         summary = sealed_summary(repository, entry, now)
-        rubric = _one_of([one.id for one in summary.rubrics], ask.rubric, f"Run {summary.run_id}")
-        return _About(summary, entry, rubric, "", "")
-    sources = {source.rubric: source for source in found.sources}
-    if found.summary is None or not sources:
+        rubric_ids = [rubric.id for rubric in summary.rubrics]
+        rubric = _choose_rubric(rubric_ids, ask.rubric, f"Run {summary.run_id}")
+        return _CaseSubject(summary, entry, rubric, "", "")
+    sources = {source.rubric: source for source in stored.sources}
+    if stored.summary is None or not sources:
         raise UsageError(
-            f"{found.fingerprint} fails no criterion of a rubric, so no case can be made of it."
+            f"{stored.fingerprint} fails no criterion of a rubric, so no case can be made of it."
         )
-    rubric = ask.rubric or next(iter(sources))
-    source = sources[_one_of(list(sources), rubric, f"Finding {found.fingerprint}")]
-    return _About(found.summary, found.entry, source.rubric, source.criterion, found.fingerprint)
+    wanted_rubric = ask.rubric or next(iter(sources))
+    title = f"Finding {stored.fingerprint}"
+    source = sources[_choose_rubric(list(sources), wanted_rubric, title)]
+    return _CaseSubject(
+        stored.summary, stored.entry, source.rubric, source.criterion, stored.fingerprint
+    )
 
 
-def _one_of(rubrics: Sequence[str], wanted: str, of: str) -> str:
-    """The rubric that is wanted, or the only one. UsageError."""
-    if wanted in rubrics or (not wanted and len(rubrics) == 1):
-        return wanted or rubrics[0]
-    if not wanted:
-        raise UsageError(
-            f"{of} has {counted(len(rubrics), 'rubric')}; name one: --rubric {'|'.join(rubrics) or 'ID'}"
-        )
-    hint = did_you_mean(wanted, rubrics)
-    raise UsageError(f"{of} has no rubric '{paths.quote(wanted)}'{hint and f'; {hint}'}")
+def _choose_rubric(rubric_ids: Sequence[str], wanted_id: str, title: str) -> str:
+    """The rubric that is wanted, or the only one. UsageError; `title`: what has these rubrics."""
+    if wanted_id in rubric_ids:
+        return wanted_id
+    if wanted_id:
+        hint = did_you_mean(wanted_id, rubric_ids)
+        raise UsageError(f"{title} has no rubric '{paths.quote(wanted_id)}'{_add_hint(hint)}")
+    if len(rubric_ids) == 1:
+        return rubric_ids[0]
+    count = counted(len(rubric_ids), "rubric")
+    choices = "|".join(rubric_ids) or "ID"
+    raise UsageError(f"{title} has {count}; name one: --rubric {choices}")
+
+
+def _add_hint(hint: str) -> str:
+    return f"; {hint}" if hint else ""
 
 
 # What is expected: outcomes by criterion, "" of the rubric itself
 
 
-def _given(ask: CaseAsked, about: _About) -> dict[str, str]:
+def _read_expected(ask: CaseAsked, subject: _CaseSubject) -> dict[str, str]:
     """What the person expects. UsageError for a word that is no outcome."""
     expected = {}
-    for given in ask.expect:
-        criterion, equals, outcome = given.rpartition("=")
-        criterion = criterion if equals else about.criterion
-        words = OUTCOMES if criterion else RUBRIC_OUTCOMES
-        if outcome not in words:
-            hint = did_you_mean(outcome, words)
-            raise UsageError(
-                f"'{paths.quote(outcome)}' is not one of {', '.join(words)}{hint and f'; {hint}'}"
-            )
+    for assignment in ask.expect:
+        name, equals, outcome = assignment.rpartition("=")
+        criterion = name if equals else subject.criterion
+        outcomes = OUTCOMES if criterion else RUBRIC_OUTCOMES
+        if outcome not in outcomes:
+            hint = did_you_mean(outcome, outcomes)
+            word = paths.quote(outcome)
+            raise UsageError(f"'{word}' is not one of {', '.join(outcomes)}{_add_hint(hint)}")
         expected[criterion] = outcome
     return expected
 
 
-def _by_labels(
-    about: _About, labels: Iterable[Label], is_right: Callable[[str], bool | None]
-) -> Iterator[tuple[str, str]]:
+def _expected_by_labels(
+    subject: _CaseSubject, labels: Iterable[Label], is_right: Callable[[str], bool | None]
+) -> dict[str, str]:
     """Of each labelled criterion: fail if any finding of the run is right, pass if all of them are
     wrong.
 
     UsageError if that is not known.
     """
-    said = {one.finding: one.right for one in labels if one.rubric == about.rubric}
-    found: dict[str, list[str]] = {}
-    for finding in about.summary.findings:
-        for source in about.summary.sources(finding):
-            if source.rubric == about.rubric and source.criterion == (
-                about.criterion or source.criterion
-            ):
-                found.setdefault(source.criterion, []).append(finding.fingerprint)
-    if (
-        about.finding
-        and about.finding not in said
-        and (word := is_right(about.finding)) is not None
-    ):
-        said[about.finding] = word
-    answers = {name: [said.get(one) for one in each] for name, each in found.items()}
-    for name, words in answers.items():
-        if True in words:
-            yield name, "fail"
-        elif words and None not in words:
-            yield name, "pass"
-        elif about.finding and about.finding in said:
-            others = ", ".join(one for one in found[name] if one not in said)
+    answers = {label.finding: label.right for label in labels if label.rubric == subject.rubric}
+    if subject.finding and subject.finding not in answers:
+        answer = is_right(subject.finding)
+        if answer is not None:
+            answers[subject.finding] = answer
+    expected = {}
+    for criterion, fingerprints in _findings_by_criterion(subject).items():
+        unlabelled = [fingerprint for fingerprint in fingerprints if fingerprint not in answers]
+        if any(answers.get(fingerprint) for fingerprint in fingerprints):
+            expected[criterion] = "fail"
+        elif not unlabelled:
+            expected[criterion] = "pass"
+        elif subject.finding and subject.finding in answers:
             raise UsageError(
-                f"{name} has findings without a label, too ({others}): label them, or use --expect."
+                f"{criterion} has findings without a label, too ({', '.join(unlabelled)}): "
+                "label them, or use --expect."
             )
+    return expected
 
 
-def _require_known(repository: Repository, about: _About, expected: Mapping[str, str]) -> None:
+def _findings_by_criterion(subject: _CaseSubject) -> dict[str, list[str]]:
+    """The fingerprints of what the rubric found, by the criteria that the case is about."""
+    fingerprints: dict[str, list[str]] = {}
+    for finding in subject.summary.findings:
+        for source in subject.summary.sources(finding):
+            if source.rubric == subject.rubric and subject.is_about(source.criterion):
+                fingerprints.setdefault(source.criterion, []).append(finding.fingerprint)
+    return fingerprints
+
+
+def _require_known(
+    repository: Repository, subject: _CaseSubject, expected: Mapping[str, str]
+) -> None:
     """UsageError if nothing is expected, or something of what the working tree's rubric does not
     have.
     """
     if not expected:
-        what = (
-            f"finding {about.finding}"
-            if about.finding
-            else f"any finding of run {about.summary.run_id}"
-        )
+        unlabelled = f"any finding of run {subject.summary.run_id}"
+        if subject.finding:
+            unlabelled = f"finding {subject.finding}"
         raise UsageError(
-            f"There is no label of {what}, so it is not known what to expect: `vibe-gate label FINDING right|wrong` "
-            "first, or add --expect pass|fail (of a run also CRITERION=pass|fail)."
+            f"There is no label of {unlabelled}, so it is not known what to expect: "
+            "`vibe-gate label FINDING right|wrong` first, or add --expect pass|fail "
+            "(of a run also CRITERION=pass|fail)."
         )
     tree = repository.tree(repository.snapshot())
     gate = load_gate(tree, revision="", origin="trusted") or built_in_gate(tree)
-    rubric = _rubric(gate.rubrics, about.rubric)
+    rubric = _require_rubric(gate.rubrics, subject.rubric)
     ids = [criterion.id for criterion in rubric.criterion]
     for name in filter(None, expected):
         if name not in ids:
-            hint = did_you_mean(name, ids)
+            hint = _add_hint(did_you_mean(name, ids))
+            raise UsageError(f"rubric '{rubric.id}' has no criterion '{paths.quote(name)}'{hint}")
+    for criterion in rubric.criterion:
+        is_expected = criterion.id in expected or "" in expected
+        if is_expected and criterion.needs == "prompt":
             raise UsageError(
-                f"rubric '{rubric.id}' has no criterion '{paths.quote(name)}'{hint and f'; {hint}'}"
+                f"{criterion.id} is about what an agent was asked for, which no labelled case has."
             )
-    needing = [
-        one.id
-        for one in rubric.criterion
-        if one.needs == "prompt" and (one.id in expected or "" in expected)
-    ]
-    if needing:
-        raise UsageError(
-            f"{needing[0]} is about what an agent was asked for, which no labelled case has."
-        )
 
 
-def _rubric(rubrics: Collection[Rubric], id: str) -> Rubric:
-    found = next((rubric for rubric in rubrics if rubric.id == id), None)
-    if found is None:
-        raise UsageError(
-            f"The working tree has no rubric '{id}' any more, and a case tests one that is there."
-        )
-    return found
+def _require_rubric(rubrics: Collection[Rubric], rubric_id: str) -> Rubric:
+    for rubric in rubrics:
+        if rubric.id == rubric_id:
+            return rubric
+    raise UsageError(
+        f"The working tree has no rubric '{rubric_id}' any more, and a case tests one that is "
+        "there."
+    )
 
 
 # The change
 
 
-def _change(
-    repository: Repository, about: _About, *, keep_patch: bool
+def _find_change(
+    repository: Repository, subject: _CaseSubject, *, keep_patch: bool
 ) -> tuple[dict[str, str], bytes]:
     """The commits that case.toml names, and the patch beside it (b"" if both ends are commits).
     UsageError.
     """
-    change = about.summary.change
+    change = subject.summary.change
     if not change.base_commit or not repository.has(change.base_commit):
         raise UsageError(
             "The change has no commit before it in this clone, so no case can be made of it."
@@ -287,34 +311,34 @@ def _change(
                 f"Commit {change.head_commit[:12]} is not in this clone; fetch it, or use --patch."
             )
         return {"base": change.base_commit, "head": change.head_commit}, b""
+    run_id = subject.summary.run_id
     try:
-        patch = (repository.store_root / about.entry.bundle / PATCH).read_bytes()
+        patch = (repository.store_root / subject.entry.bundle / PATCH).read_bytes()
     except OSError as error:
-        raise UsageError(f"Run {about.summary.run_id} has no {PATCH}: {error.strerror}.") from error
+        raise UsageError(f"Run {run_id} has no {PATCH}: {error.strerror}.") from error
     if not patch or not repository.patched(repository.tree_of(change.base_commit), patch):
         raise UsageError(
-            f"The {PATCH} of run {about.summary.run_id} does not apply to {change.base_commit[:12]} any more: secrets "
-            "were replaced in it, or it has binary files. Commit the change, review it, and add that run's finding."
+            f"The {PATCH} of run {run_id} does not apply to {change.base_commit[:12]} any more: "
+            "secrets were replaced in it, or it has binary files. Commit the change, review it, "
+            "and add that run's finding."
         )
     return {"base": change.base_commit}, patch
 
 
-def _told(about: _About, labels: Iterable[Label], redactor: Redactor) -> str:
+def _write_comments(subject: _CaseSubject, labels: Iterable[Label], redactor: Redactor) -> str:
     """Comments at the top of case.toml: where it comes from, and who said so."""
-    lines = [
-        f"From run {about.summary.run_id}{f', finding {about.finding}' if about.finding else ''}."
-    ]
-    own = {finding.fingerprint for finding in about.summary.findings}
-    for one in labels:
-        if (
-            one.rubric == about.rubric
-            and one.finding in own
-            and one.criterion == (about.criterion or one.criterion)
-        ):
-            word = "right" if one.right else "wrong"
-            lines.append(
-                f"{one.finding} is {word}, says {one.by}{f': {one.reason}' if one.reason else '.'}"
-            )
+    origin = f"From run {subject.summary.run_id}"
+    if subject.finding:
+        origin += f", finding {subject.finding}"
+    lines = [f"{origin}."]
+    fingerprints = {finding.fingerprint for finding in subject.summary.findings}
+    for label in labels:
+        if label.rubric != subject.rubric or not subject.is_about(label.criterion):
+            continue
+        if label.finding in fingerprints:
+            word = "right" if label.right else "wrong"
+            reason = f": {label.reason}" if label.reason else "."
+            lines.append(f"{label.finding} is {word}, says {label.by}{reason}")
     return "".join(f"# {safe(redactor.text(line))}\n" for line in lines)
 
 
@@ -324,19 +348,20 @@ def write_case(root: Path, name: str, text: str, patch: bytes = b"") -> str:
     """
     if not is_identifier(name):
         raise UsageError(f"'{paths.quote(name)}' is not the name of a case; {_NAMES}")
-    place = f"{CASES}/{name}"
-    if any((root / folder).is_symlink() for folder in (FOLDER, CASES)):
+    case_path = f"{CASES}/{name}"
+    folder = root / case_path
+    if (root / FOLDER).is_symlink() or (root / CASES).is_symlink():
         raise UsageError(f"{CASES} is behind a symbolic link; put the folder itself there.")
-    if (root / place).exists() or (root / place).is_symlink():
-        raise UsageError(f"{place} is there already; give another --name.")
+    if folder.exists() or folder.is_symlink():
+        raise UsageError(f"{case_path} is there already; give another --name.")
     try:
-        (root / place).mkdir(parents=True)
+        folder.mkdir(parents=True)
         if patch:
-            (root / place / PATCH).write_bytes(patch)
-        (root / place / "case.toml").write_text(text, encoding="utf-8")
+            (folder / PATCH).write_bytes(patch)
+        (folder / "case.toml").write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InfrastructureError(f"{place} could not be written: {error.strerror}.") from error
-    return place
+        raise InfrastructureError(f"{case_path} could not be written: {error.strerror}.") from error
+    return case_path
 
 
 _NAMES = 'use lower-case letters, digits, ".", "_" and "-", at most 64.'

@@ -28,7 +28,6 @@ from vibe_gate.gate.source import (
 AGENTS = ".vibe-gate/agents/"
 CLAUDE_AGENTS = ".claude/agents/"
 
-Found = list[Mistake]
 
 HONOURED = {
     "name": "id",
@@ -52,140 +51,160 @@ not to be there.
 _COMMENT = expression(r"(?:^|[ \t])#.*")
 
 
-def read_agent(source: Source, servers: Sequence[str], found: Found) -> Agent | None:
+def read_agent(source: Source, servers: Sequence[str], mistakes: list[Mistake]) -> Agent | None:
     """The agent of a TOML file; `servers` are the names of `[mcp.NAME]` in gate.toml."""
-    agent = read_model(
-        Agent,
-        {key: value for key, value in source.tables.items() if key != "mcp"},
-        (),
-        source,
-        found,
-    )
-    check_id(source, found)
+    tables = {key: value for key, value in source.tables.items() if key != "mcp"}
+    agent = read_model(Agent, tables, (), source, mistakes)
+    check_id(source, mistakes)
     if "mcp" in source.tables:
         advice = 'move [mcp.NAME] to .vibe-gate/gate.toml, and write mcp_servers = ["NAME"] here'
-        found.append(source.mistake(("mcp",), f"is a table of gate.toml\n{advice}"))
+        mistakes.append(source.mistake(("mcp",), f"is a table of gate.toml\n{advice}"))
     if "schema" not in source.tables:
-        found.append(source.mistake(("schema",), WRITE_SCHEMA))
+        mistakes.append(source.mistake(("schema",), WRITE_SCHEMA))
     for location, name in source.values("mcp_servers", None):
         if is_identifier(name) and name not in servers:
-            advice = (
-                did_you_mean(name, servers) or f"write [mcp.{name}] there, or take the name out"
-            )
-            found.append(
-                source.mistake(location, f"gate.toml has no MCP server {quoted(name)}\n{advice}")
-            )
+            write_advice = f"write [mcp.{name}] there, or take the name out"
+            advice = did_you_mean(name, servers) or write_advice
+            problem = f"gate.toml has no MCP server {quoted(name)}\n{advice}"
+            mistakes.append(source.mistake(location, problem))
     if agent and agent.writes and agent.isolation == "none":
-        why = next((tool for tool in agent.tools if tool not in HARMLESS_TOOLS), "an MCP server")
-        what = f'"none" is for agents that only read, and this one has {quoted(why)}\ntake isolation out, for a clone'
-        found.append(source.mistake(("isolation",), what))
+        mistakes.append(_isolation_mistake(source, agent))
     return agent
 
 
-def read_claude_agent(path: str, raw: bytes, found: Found) -> Agent | None:
+def _isolation_mistake(source: Source, agent: Agent) -> Mistake:
+    """The mistake of an agent that can write and has no isolation."""
+    writing_tools = [tool for tool in agent.tools if tool not in HARMLESS_TOOLS]
+    writer = writing_tools[0] if writing_tools else "an MCP server"
+    problem = f'"none" is for agents that only read, and this one has {quoted(writer)}'
+    return source.mistake(("isolation",), f"{problem}\ntake isolation out, for a clone")
+
+
+def read_claude_agent(path: str, raw: bytes, mistakes: list[Mistake]) -> Agent | None:
     """The agent of a Claude Code file: its front matter and, as the system prompt, its body."""
     text = read_text(path, raw)
     if isinstance(text, Mistake):
-        found.append(text)
+        mistakes.append(text)
         return None
     lines = text.replace("\r\n", "\n").split("\n")
-    end = next((at for at, line in enumerate(lines) if at and line.rstrip(" \t") == "---"), 0)
-    if not end or lines[0].rstrip(" \t") != "---":
-        what = "no front matter; begin the file with ---, name: ID, description: TEXT and --- on lines of their own"
-        found.append(Mistake(paths.quote(path), 1, "", what))
+    end = _front_matter_end(lines)
+    if not end:
+        message = (
+            "no front matter; begin the file with ---, name: ID, description: TEXT and --- on "
+            "lines of their own"
+        )
+        mistakes.append(Mistake(paths.quote(path), 1, "", message))
         return None
+    front_matter = lines[1:end]
     tables: dict[str, Any] = {"schema": 1, "system_prompt": "\n".join(lines[end + 1 :]).strip()}
     written = {"id": ("name", 1)}
-    own = list(islice(_breaks(path, lines[1:end]), MISTAKES_SHOWN))
-    for number, key, value in _entries(lines[1:end]):
-        if len(own) >= MISTAKES_SHOWN:
+    file_mistakes = list(islice(_find_breaks(path, front_matter), MISTAKES_SHOWN))
+    for number, key, value in _front_matter_entries(front_matter):
+        if len(file_mistakes) >= MISTAKES_SHOWN:
             break
         name = HONOURED.get(key, key)
         written[name] = (key, number)
-        if what := _problem(key, value, name in tables):
+        problem = _entry_problem(key, value, name in tables)
+        if problem:
             advice = f"take it out, or define {AGENTS}{stem(path)}.toml instead" if key else ""
-            own.append(Mistake(paths.quote(path), number, key, what, advice))
+            file_mistakes.append(Mistake(paths.quote(path), number, key, problem, advice))
         elif key in HONOURED and (name, value) != ("model", "inherit"):
-            tables[name] = _typed(name, value)
+            tables[name] = _agent_value(name, value)
     source = Source(path, text, tables, digest_of(raw), written)
-    agent = read_model(Agent, tables, (), source, own)
-    check_id(source, own)
-    found += sorted(own, key=lambda mistake: mistake.line)[:MISTAKES_SHOWN]
-    return None if own else agent
+    agent = read_model(Agent, tables, (), source, file_mistakes)
+    check_id(source, file_mistakes)
+    mistakes += sorted(file_mistakes, key=lambda mistake: mistake.line)[:MISTAKES_SHOWN]
+    return None if file_mistakes else agent
 
 
-def _breaks(path: str, lines: Sequence[str]) -> Iterator[Mistake]:
+def _front_matter_end(lines: Sequence[str]) -> int:
+    """The index of the line that ends the front matter; 0 if there is none."""
+    if lines[0].rstrip(" \t") != "---":
+        return 0
+    for index, line in enumerate(lines):
+        if index and line.rstrip(" \t") == "---":
+            return index
+    return 0
+
+
+def _find_breaks(path: str, lines: Sequence[str]) -> Iterator[Mistake]:
     """Lines of front matter that may look like more lines, or like less."""
     for number, line in enumerate(lines, 2):
-        if match := _BREAKS.search(line):
-            what = f"holds U+{ord(match[0]):04X}, which some programs show as the end of a line, or not at all"
-            yield Mistake(paths.quote(path), number, "", what, "take it out")
+        match = _BREAKS.search(line)
+        if match:
+            message = (
+                f"holds U+{ord(match[0]):04X}, which some programs show as the end of a line, or "
+                "not at all"
+            )
+            yield Mistake(paths.quote(path), number, "", message, "take it out")
 
 
-def _entries(lines: Sequence[str]) -> Iterator[tuple[int, str, str | list[str] | None]]:
+def _front_matter_entries(
+    lines: Sequence[str],
+) -> Iterator[tuple[int, str, str | list[str] | None]]:
     """Each key of front matter, with its line and value (None: a form that is not read); "" if it
     is not a key.
     """
-    at = 0
-    while at < len(lines):
-        number, line = at + 2, lines[at]
-        at += 1
-        if match := _KEY.match(line):
-            first = at
-            while at < len(lines) and (not lines[at].strip() or lines[at][0] in " \t-"):
-                at += 1
-            yield number, match[1], _value((match[2] or "").strip(), lines[first:at])
+    index = 0
+    while index < len(lines):
+        number = index + 2
+        line = lines[index]
+        index += 1
+        match = _KEY.match(line)
+        if match:
+            first = index
+            while index < len(lines) and (not lines[index].strip() or lines[index][0] in " \t-"):
+                index += 1
+            yield number, match[1], _read_value((match[2] or "").strip(), lines[first:index])
         elif line.strip() and not line.startswith("#"):
             yield number, "", None
 
 
-def _value(head: str, inner: Sequence[str]) -> str | list[str] | None:
+def _read_value(head: str, inner_lines: Sequence[str]) -> str | list[str] | None:
     """A value in the part of YAML that such files use: text, quoted or as a block, and lists of
     words.
     """
     if head[:1] in ("|", ">"):
-        body = dedent("\n".join(inner)).strip("\n")
+        body = dedent("\n".join(inner_lines)).strip("\n")
         return body if head[0] == "|" else " ".join(body.split())
-    rest = [line.strip() for line in inner if line.strip()]
+    lines = [line.strip() for line in inner_lines if line.strip()]
+    joined = " ".join([head, *lines])
     if head.startswith("["):
-        whole = " ".join([head, *rest])
-        return (
-            [_scalar(one) for one in whole[1:-1].split(",") if one.strip()]
-            if whole.endswith("]")
-            else None
-        )
-    if head or not rest:
-        return _scalar(" ".join([head, *rest]))
-    return (
-        [_scalar(line[2:]) for line in rest]
-        if all(line.startswith("- ") for line in rest)
-        else None
-    )
+        if not joined.endswith("]"):
+            return None
+        return [_read_scalar(word) for word in joined[1:-1].split(",") if word.strip()]
+    if head or not lines:
+        return _read_scalar(joined)
+    if not all(line.startswith("- ") for line in lines):
+        return None
+    return [_read_scalar(line[2:]) for line in lines]
 
 
-def _scalar(text: str) -> str:
-    text = text.strip()
-    if match := _QUOTED.match(text):
+def _read_scalar(text: str) -> str:
+    """A word or text, without quotation marks and comment."""
+    stripped = text.strip()
+    match = _QUOTED.match(stripped)
+    if match:
         with suppress(ValueError):
             return str(json.loads(match[1])) if match[1] else match[2].replace("''", "'")
-    return _COMMENT.sub("", text).strip()
+    return _COMMENT.sub("", stripped).strip()
 
 
-def _problem(key: str, value: str | list[str] | None, twice: bool) -> str:
+def _entry_problem(key: str, value: str | list[str] | None, is_twice: bool) -> str:
     """What is wrong with a key of front matter; "" if nothing is."""
     if not key:
         return "not front matter: write key: value, and indent what belongs to it"
     if key not in HONOURED:
         return "" if key == "color" else "vibe-gate cannot honour this key of a Claude Code agent"
-    if twice:
+    if is_twice:
         return "is there twice"
     return "is not text or a list of words" if value is None else ""
 
 
-def _typed(name: str, value: str | list[str] | None) -> object:
+def _agent_value(name: str, value: str | list[str] | None) -> object:
     """The value as an Agent has it: tools may be listed with commas, numbers are numbers."""
     if name in ("tools", "disallowed_tools") and isinstance(value, str):
-        return [one.strip() for one in value.split(",") if one.strip()]
+        return [tool.strip() for tool in value.split(",") if tool.strip()]
     if name == "max_turns" and isinstance(value, str) and _NUMBER.match(value):
         return int(value)
     return value

@@ -71,11 +71,15 @@ class CaseFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Case(Struct, frozen=True):
-    """A case: its folder's name and path in the repository, and what `case.toml` says."""
+    """A labelled case."""
 
     name: str
+
     folder: str
+    """Its path in the repository."""
+
     file: CaseFile
+    """What `case.toml` says."""
 
     def is_clean(self, criterion: Criterion) -> bool | None:
         """Whether the change is right by this criterion, which then must not fail it; None if the
@@ -96,100 +100,107 @@ def read_cases(tree: DefinitionTree, rubrics: Iterable[Rubric]) -> tuple[list[Ca
     """The cases of a tree by name, and every mistake in them; `rubrics` are those of the tree that
     are right.
     """
-    known = {rubric.id: rubric for rubric in rubrics}
-    inside: dict[
-        str, dict[str, bool]
-    ] = {}  # by case, the paths in it ("" the folder itself), and which are links
-    for is_link, paths_ in ((False, tree.list(CASES)), (True, tree.links(CASES))):
-        for path in paths_:
-            name, _, rest = path.removeprefix(f"{CASES}/").partition("/")
-            if path != CASES and (rest or is_link or name.endswith(".toml")):
-                inside.setdefault(name, {})[rest] = is_link
-    found: list[Mistake] = []
+    rubrics_by_id = {rubric.id: rubric for rubric in rubrics}
+    mistakes: list[Mistake] = []
     cases = []
-    for name, entries in sorted(inside.items()):
+    for name, entries in sorted(_entries_by_case(tree).items()):
         folder = f"{CASES}/{name}"
-        own = list(_misplaced(folder, entries))
-        if entries.get("case.toml") is False:
-            source = read_toml(f"{folder}/case.toml", tree.read(f"{folder}/case.toml") or b"")
-            if isinstance(source, Mistake):
-                own.append(source)
-            elif file := read_model(CaseFile, source.tables, (), source, own):
-                own += _unclear(source, file, entries)
-                own += _unknown(source, file, known, tree)
-                cases.append(Case(name, folder, file))
-        found += own
-    return cases, found
+        mistakes += _misplaced_entries(folder, entries)
+        if entries.get("case.toml") is not False:
+            continue
+        source = read_toml(f"{folder}/case.toml", tree.read(f"{folder}/case.toml") or b"")
+        if isinstance(source, Mistake):
+            mistakes.append(source)
+            continue
+        file = read_model(CaseFile, source.tables, (), source, mistakes)
+        if file is not None:
+            mistakes += _unclear_change(source, file, entries)
+            mistakes += _unknown_names(source, file, rubrics_by_id, tree)
+            cases.append(Case(name, folder, file))
+    return cases, mistakes
 
 
-def _misplaced(folder: str, entries: dict[str, bool]) -> Iterator[Mistake]:
+def _entries_by_case(tree: DefinitionTree) -> dict[str, dict[str, bool]]:
+    """By case, the paths in its folder ("": the folder itself), and whether each is a link."""
+    entries: dict[str, dict[str, bool]] = {}
+    for path in tree.list(CASES):
+        name, slash, inner_path = path.removeprefix(f"{CASES}/").partition("/")
+        if path != CASES and (slash or name.endswith(".toml")):
+            entries.setdefault(name, {})[inner_path] = False
+    for path in tree.links(CASES):
+        name, _, inner_path = path.removeprefix(f"{CASES}/").partition("/")
+        if path != CASES:
+            entries.setdefault(name, {})[inner_path] = True
+    return entries
+
+
+def _misplaced_entries(folder: str, entries: dict[str, bool]) -> Iterator[Mistake]:
     """What is wrong with the folder itself. Links are content below `before` and `after`, and
     nowhere else.
     """
-    other = set()
+    unknown_folders = set()
     for path, is_link in entries.items():
         top, slash, _ = path.partition("/")
-        shown = paths.quote(f"{folder}/{path}".rstrip("/"))
+        quoted_path = paths.quote(f"{folder}/{path}".rstrip("/"))
         if is_link and not (slash and top in SIDES):
-            what = "symbolic links (and submodules) are not followed"
-            yield Mistake(shown, 1, "", what, "put the file or folder itself here")
+            message = "symbolic links (and submodules) are not followed"
+            yield Mistake(quoted_path, 1, "", message, "put the file or folder itself here")
         elif not slash and top in ("", *SIDES):
             advice = "a case is .vibe-gate/cases/NAME/case.toml" if not top else ""
-            yield Mistake(shown, 1, "", "a file stands where a folder belongs", advice)
+            yield Mistake(quoted_path, 1, "", "a file stands where a folder belongs", advice)
         elif slash and top not in (*SIDES, "cassette"):
-            other.add(top)
+            unknown_folders.add(top)
     if "" in entries:
         return
-    shown = paths.quote(folder)
-    for top in sorted(other):
+    for top in sorted(unknown_folders):
         advice = suggestion(top, (*SIDES, "cassette"), "a case has")
         yield Mistake(paths.quote(f"{folder}/{top}"), 1, "", "unknown folder", advice)
+    quoted_folder = paths.quote(folder)
     if not is_identifier(folder.rsplit("/", 1)[-1]):
         advice = 'use lower-case letters, digits, ".", "_" and "-", at most 64'
-        yield Mistake(shown, 1, "", "not the name of a case", advice)
+        yield Mistake(quoted_folder, 1, "", "not the name of a case", advice)
     if "case.toml" not in entries:
-        yield Mistake(shown, 1, "", "no case.toml", "write one, or move the folder away")
+        yield Mistake(quoted_folder, 1, "", "no case.toml", "write one, or move the folder away")
 
 
-def _unclear(source: Source, file: CaseFile, entries: Iterable[str]) -> Iterator[Mistake]:
+def _unclear_change(source: Source, file: CaseFile, entries: Iterable[str]) -> Iterator[Mistake]:
     """Why it is not clear what the change is: two trees, two commits, or a commit and a patch."""
-    trees, patch = any(path.startswith(("before/", "after/")) for path in entries), PATCH in entries
+    has_trees = any(path.startswith(("before/", "after/")) for path in entries)
+    has_patch = PATCH in entries
     folder = paths.quote(source.path.rpartition("/")[0])
-    if trees and (file.base or file.head or patch):
-        what = f"before/ and after/ are the change already\nkeep them, or base with head or {PATCH}"
-        yield (
-            source.mistake(("base",), what)
-            if file.base
-            else Mistake(folder, 1, "", *what.split("\n"))
-        )
-    elif file.base and (file.head is None) is not patch:
+    if has_trees and (file.base or file.head or has_patch):
+        message = "before/ and after/ are the change already"
+        advice = f"keep them, or base with head or {PATCH}"
+        if file.base:
+            yield source.mistake(("base",), f"{message}\n{advice}")
+        else:
+            yield Mistake(folder, 1, "", message, advice)
+    elif file.base and (file.head is None) is not has_patch:
         yield source.mistake(("base",), f"needs either head or {PATCH} beside it")
     elif file.base and file.base == file.head:
         yield source.mistake(("head",), "is the same commit as base")
-    elif not file.base and (file.head or patch):
+    elif not file.base and (file.head or has_patch):
         yield source.mistake(("base",), "is missing\nname the commit before the change")
-    elif not trees and not file.base:
-        yield Mistake(
-            folder, 1, "", "no file in before/ or after/", "put the two sides of the change there"
-        )
+    elif not has_trees and not file.base:
+        message = "no file in before/ or after/"
+        yield Mistake(folder, 1, "", message, "put the two sides of the change there")
 
 
-def _unknown(
-    source: Source, file: CaseFile, known: dict[str, Rubric], tree: DefinitionTree
+def _unknown_names(
+    source: Source, file: CaseFile, rubrics: dict[str, Rubric], tree: DefinitionTree
 ) -> Iterator[Mistake]:
     """Names that the repository's rubrics do not have; of a rubric that is wrong itself nothing is
     known.
     """
     if not file.expect and file.outcome is None:
-        yield source.mistake(
-            ("expect",),
-            "is missing\nname a criterion and its outcome there, or the rubric's outcome",
-        )
-    if file.rubric in known:
-        ids = [criterion.id for criterion in known[file.rubric].criterion]
+        advice = "name a criterion and its outcome there, or the rubric's outcome"
+        yield source.mistake(("expect",), f"is missing\n{advice}")
+    if file.rubric in rubrics:
+        ids = [criterion.id for criterion in rubrics[file.rubric].criterion]
         for name in file.expect:
             if name not in ids:
-                what = f"rubric {quoted(file.rubric)} has no such criterion\n{suggestion(name, ids, 'its criteria')}"
-                yield source.mistake(("expect", name), what)
+                advice = suggestion(name, ids, "its criteria")
+                problem = f"rubric {quoted(file.rubric)} has no such criterion\n{advice}"
+                yield source.mistake(("expect", name), problem)
     elif tree.read(f".vibe-gate/rubrics/{file.rubric}.toml") is None:
-        yield source.mistake(("rubric",), no_definition("rubric", file.rubric, list(known)))
+        yield source.mistake(("rubric",), no_definition("rubric", file.rubric, list(rubrics)))

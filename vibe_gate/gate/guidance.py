@@ -6,7 +6,6 @@ A change cannot rewrite what it is judged by: its own version of these files is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
@@ -24,46 +23,52 @@ MAX_FOLDERS = 200
 """Folders that are looked into, those nearest to the root first."""
 
 
-def guidance(change: Change, gate: Gate, repository: Repository) -> str:
+def read_guidance(change: Change, gate: Gate, repository: Repository) -> str:
     """What these files say about the changed files, each under its path; "" if there are none.
 
     If the gate comes with the change, they are read before it.
     """
-    is_here = (
-        gate.is_trusted and gate.revision and repository.has(gate.revision)
-    )  # a labelled case has no history
-    tree = repository.tree(gate.revision if is_here else change.before)
-    folders = _folders_above(
-        path for file in change.files for path in (file.old_path, file.path) if path
-    )
-    texts: list[str] = []
-    left, unread = MAX_GUIDANCE, len(folders[MAX_FOLDERS:])
-    for path, text in _files(tree, folders[:MAX_FOLDERS]):
-        kept = text[: max(left, 0)]
-        left -= len(text)
-        cut = (
-            f"\n[{counted(len(text) - len(kept), 'character')} left out here]"
-            if len(kept) < len(text)
-            else ""
-        )
-        texts.append(f"==== {paths.quote(path)}\n{kept}{cut}")
-    texts += [f"[{counted(unread, 'folder')} not looked into]"] if unread else []
-    return "\n\n".join(texts)
+    tree = repository.tree(change.before)
+    # A labelled case has no history.
+    if gate.is_trusted and gate.revision and repository.has(gate.revision):
+        tree = repository.tree(gate.revision)
+    folders = _folders_above(change)
+    sections: list[str] = []
+    left_letters = MAX_GUIDANCE
+    for path, text in _guidance_files(tree, folders[:MAX_FOLDERS]):
+        shown_text = text[: max(left_letters, 0)]
+        left_letters -= len(text)
+        section = f"==== {paths.quote(path)}\n{shown_text}"
+        missing_letters = len(text) - len(shown_text)
+        if missing_letters:
+            section += f"\n[{counted(missing_letters, 'character')} left out here]"
+        sections.append(section)
+    unread_folders = folders[MAX_FOLDERS:]
+    if unread_folders:
+        sections.append(f"[{counted(len(unread_folders), 'folder')} not looked into]")
+    return "\n\n".join(sections)
 
 
-def _folders_above(changed: Iterable[str]) -> list[str]:
-    """The root ("") and every folder that a changed file is in, the nearest to the root first."""
-    found = {""}
-    for path in changed:
-        found.update(f"{folder}/" for folder in accumulate(path.split("/")[:-1], "{}/{}".format))
-    return sorted(found, key=lambda folder: (folder.count("/"), folder))
+def _folders_above(change: Change) -> list[str]:
+    """The root ("") and every folder that a changed file is or was in, the nearest to the root
+    first.
+    """
+    folders = {""}
+    for file in change.files:
+        for path in filter(None, (file.old_path, file.path)):
+            names = path.split("/")[:-1]
+            for depth in range(1, len(names) + 1):
+                folders.add("/".join(names[:depth]) + "/")
+    return sorted(folders, key=lambda folder: (folder.count("/"), folder))
 
 
-def _files(tree: Tree, folders: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _guidance_files(tree: Tree, folders: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The files that are there, each with its text. Of two that are one, the other is a link, which
+    is not read.
+    """
     for folder in folders:
         for name in NAMES:
-            content = tree.read(
-                f"{folder}{name}"
-            )  # of two that are one, the other is a link, which is not read
+            path = f"{folder}{name}"
+            content = tree.read(path)
             if content and content.strip():
-                yield f"{folder}{name}", content.decode("utf-8", "replace").strip()
+                yield path, content.decode("utf-8", "replace").strip()

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.label import Label, LabelSource, Word, newest
 from vibe_gate.errors import UsageError
-from vibe_gate.gate.stored import StoredFinding, only_finding, person, stored_finding
+from vibe_gate.gate.stored import StoredFinding, only_finding, require_person, stored_finding
 from vibe_gate.gate.trusted import standing_store
 from vibe_gate.git import Repository
 from vibe_gate.secrets import Redactor
@@ -24,42 +24,45 @@ if TYPE_CHECKING:
 
 
 class LabelAsked(Struct, frozen=True):
-    """What a person says of the finding whose fingerprint begins with `finding`: it is `right`, or
-    wrong.
-    """
+    """What a person says of a finding."""
 
     finding: str
+    """The beginning of its fingerprint."""
+
     right: bool
+    """Whether it is right."""
+
     reason: str = ""
+
     source: LabelSource = "cli"
 
 
-def label(ask: LabelAsked, repository: Repository, now: datetime) -> tuple[Label, str]:
+def add_label(ask: LabelAsked, repository: Repository, now: datetime) -> tuple[Label, str]:
     """Record a label; what it is about comes back as a sentence.
 
     UsageError: an agent asks, no or several findings are meant, or no rubric found it.
     """
-    name, email = person(repository, "label")
-    meant = stored_finding(repository, ask.finding, now)
+    name, email = require_person(repository, "label")
+    finding = stored_finding(repository, ask.finding, now)
     # It goes into cases and summaries, with the label.
     reason = Redactor(repository.environment.variables).text(ask.reason)
     word = Word(ts=now, right=ask.right, reason=reason, by=f"{name} <{email}>", source=ask.source)
-    new_labels = _put(repository, meant, word)
+    new_labels = _keep_labels(repository, finding, word)
 
     def upload(store: SharedStore) -> None:
         for new_label in new_labels:
             store.put_label(new_label)
 
     problems = _in_shared_store(repository, now, upload)
-    return new_labels[0], " ".join((meant.about, *problems))
+    return new_labels[0], " ".join((finding.about, *problems))
 
 
-def _put(repository: Repository, meant: StoredFinding, word: Word) -> tuple[Label, ...]:
-    new_labels = word.on(meant.fingerprint, meant.sources)
+def _keep_labels(repository: Repository, finding: StoredFinding, word: Word) -> tuple[Label, ...]:
+    new_labels = word.on(finding.fingerprint, finding.sources)
     if not new_labels:
         raise UsageError(
-            f"{meant.fingerprint} fails no criterion of a rubric (it is about the gate itself, or refuted); labels are "
-            "for findings that do."
+            f"{finding.fingerprint} fails no criterion of a rubric (it is about the gate itself, "
+            "or refuted); labels are for findings that do."
         )
     open_state(repository.common_dir).labels.append(*new_labels)
     return new_labels
@@ -92,15 +95,16 @@ def counted_labels(
     return newest(all_labels), problems
 
 
-def take_back_label(what: str, repository: Repository) -> str:
+def take_back_label(prefix: str, repository: Repository) -> str:
     """Remove the labels of one finding, named by the beginning of its fingerprint; the whole of it
     comes back.
 
     UsageError: an agent asks, it has none, or several are meant.
     """
-    person(repository, "label")
-    state = open_state(repository.common_dir).labels
-    name = only_finding(state.all(), what, "labelled finding", "label")
-    state.remove(name)
-    _in_shared_store(repository, datetime.now(UTC), lambda store: store.remove_labels(name))
-    return name
+    require_person(repository, "label")
+    labels = open_state(repository.common_dir).labels
+    fingerprint = only_finding(labels.all(), prefix, "labelled finding", "label")
+    labels.remove(fingerprint)
+    now = datetime.now(UTC)
+    _in_shared_store(repository, now, lambda store: store.remove_labels(fingerprint))
+    return fingerprint

@@ -19,42 +19,41 @@ from vibe_gate.git import Repository
 
 
 class PolicyFile(Struct, frozen=True):
-    """A changed file that is policy, and what its change means. `diff` is safe to show.
-
-    `adopted`: one of the first definitions of all.
-    """
+    """A changed file that is policy, and what its change means."""
 
     file: FileDiff
+
     level: Literal["block", "warn"]
+
     adopted: bool = False
+    """Whether it is one of the first definitions of all."""
+
     diff: str = ""
+    """Safe to show."""
 
 
 class PolicyImpact(Struct, frozen=True):
-    """What a change does to the gate. `fingerprint` names its blocking changes ("": none);
-    `first_gate`: it brings the first definitions of all, in CI.
-    """
+    """What a change does to the gate."""
 
     files: tuple[PolicyFile, ...]
+
     first_gate: bool = False
+    """Whether it brings the first definitions of all, in CI."""
 
     @property
     def fingerprint(self) -> str:
         """What names the blocking changes: their paths and both contents, as 16 hex digits; "" for
         none.
         """
+        blocking_files = [item.file for item in self.files if item.level == "block"]
+        if not blocking_files:
+            return ""
         digest = hashlib.sha256()
-        blocking = sorted(
-            (item.file for item in self.files if item.level == "block"), key=lambda file: file.path
-        )
-        for file in blocking:
-            sides = [
-                f"{side.mode:o} {side.blob}" if side else "-" for side in (file.before, file.after)
-            ]
-            digest.update(
-                "\0".join((paths.quote(file.old_path or ""), file.shown_path, *sides, "")).encode()
-            )
-        return digest.hexdigest()[:FINGERPRINT_DIGITS] if blocking else ""
+        for file in sorted(blocking_files, key=lambda file: file.path):
+            sides = [_describe_side(file.before), _describe_side(file.after)]
+            words = [paths.quote(file.old_path or ""), file.shown_path, *sides, ""]
+            digest.update("\0".join(words).encode())
+        return digest.hexdigest()[:FINGERPRINT_DIGITS]
 
     @property
     def needs_approval(self) -> bool:
@@ -64,15 +63,20 @@ class PolicyImpact(Struct, frozen=True):
     @property
     def changes(self) -> tuple[PolicyChange, ...]:
         """The changes as a summary has them."""
-        return tuple(
-            PolicyChange(
+        changes = []
+        for item in self.files:
+            change = PolicyChange(
                 path=item.file.shown_path,
                 change_type=item.file.change_type,
                 level=item.level,
                 diff=item.diff,
             )
-            for item in self.files
-        )
+            changes.append(change)
+        return tuple(changes)
+
+
+def _describe_side(side: FileVersion | None) -> str:
+    return f"{side.mode:o} {side.blob}" if side else "-"
 
 
 def policy_impact(
@@ -86,22 +90,24 @@ def policy_impact(
     """
     if gate.origin == "built-in":
         return PolicyImpact(())
-    bootstrap, read = gate.origin == "bootstrap", repository.read
-    found: list[PolicyFile] = []
-
-    def add(file: FileDiff, level: Literal["block", "warn"], *, adopted: bool = False) -> None:
-        found.append(
-            PolicyFile(file, level, adopted, escape.show_block(repository.file_patch(change, file)))
-        )
-
+    is_bootstrap = gate.origin == "bootstrap"
+    policy_files = []
     for file in change.files:
-        if bootstrap and _adopts(file, gate, read):
-            add(file, "warn", adopted=True)
-        elif _blocks(file, gate, read) or _diverts(file, gate):
-            add(file, "block")
-        elif is_listed(file, gate.file.policy.warn):
-            add(file, "warn")
-    return PolicyImpact(tuple(found), first_gate=bootstrap and in_ci)
+        adopted = is_bootstrap and _adopts(file, gate, repository.read)
+        level = "warn" if adopted else _policy_level(file, gate, repository.read)
+        if level is not None:
+            diff = escape.show_block(repository.file_patch(change, file))
+            policy_files.append(PolicyFile(file, level, adopted, diff))
+    return PolicyImpact(tuple(policy_files), first_gate=is_bootstrap and in_ci)
+
+
+def _policy_level(
+    file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]
+) -> Literal["block", "warn"] | None:
+    """What a change of the file means; None if the policy does not speak of it."""
+    if _blocks(file, gate, read) or _diverts(file, gate):
+        return "block"
+    return "warn" if is_listed(file, gate.file.policy.warn) else None
 
 
 def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) -> bool:
@@ -111,14 +117,19 @@ def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) ->
     gate names it (an agent of `.claude/agents`, a prompt, an image); one of CI or pre-commit's
     settings if it names vibe-gate itself before or after the change.
     """
-    own_list = gate.file.policy.block is not POLICY_BLOCK  # written, if only with the same globs
-    if not own_list and is_source(file, gate):
+    # Written, if only with the same globs.
+    has_own_list = gate.file.policy.block is not POLICY_BLOCK
+    if not has_own_list and is_source(file, gate):
         return True
     if not is_listed(file, gate.file.policy.block):
         return False
-    if own_list or is_listed(file, (".vibe-gate/**",)):
+    if has_own_list or is_listed(file, (".vibe-gate/**",)):
         return True
-    return any(b"vibe-gate" in read(side) for side in (file.before, file.after) if side is not None)
+    return _names_vibe_gate(file.before, read) or _names_vibe_gate(file.after, read)
+
+
+def _names_vibe_gate(side: FileVersion | None, read: Callable[[FileVersion], bytes]) -> bool:
+    return side is not None and b"vibe-gate" in read(side)
 
 
 def _adopts(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) -> bool:
@@ -132,15 +143,9 @@ def _adopts(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) ->
         return gate.first or file.change_type == "added"
     if is_source(file, gate):  # what the first workflows name
         return True
-    before, after = (
-        side is not None and b"vibe-gate" in read(side) for side in (file.before, file.after)
-    )
-    return (
-        after
-        and not before
-        and is_listed(file, gate.file.policy.block)
-        and not _diverts(file, gate)
-    )
+    if _names_vibe_gate(file.before, read) or not _names_vibe_gate(file.after, read):
+        return False
+    return is_listed(file, gate.file.policy.block) and not _diverts(file, gate)
 
 
 def _diverts(file: FileDiff, gate: Gate) -> bool:
@@ -151,21 +156,19 @@ def _diverts(file: FileDiff, gate: Gate) -> bool:
         return False
     if file.before is not None and file.before.mode == file.after.mode == SUBMODULE_MODE:
         return False
-    scopes = [glob for scope in gate.file.scope for glob in scope.paths]
-    criteria = [
-        glob
-        for rubric in gate.rubrics
-        for criterion in rubric.criterion
-        for glob in criterion.paths
-    ]
-    return any(glob.lstrip("/").startswith(file.path + "/") for glob in (*scopes, *criteria))
+    globs: list[str] = []
+    for scope in gate.file.scope:
+        globs += scope.paths
+    for rubric in gate.rubrics:
+        for criterion in rubric.criterion:
+            globs += criterion.paths
+    return any(glob.lstrip("/").startswith(file.path + "/") for glob in globs)
 
 
 def is_listed(file: FileDiff, globs: Iterable[str]) -> bool:
     """Whether either name matches in any case: on macOS and Windows `.Claude/` is `.claude/`."""
-    return any(
-        paths.matches(name.casefold(), tuple(map(str.casefold, globs))) for name in file.names
-    )
+    folded_globs = tuple(glob.casefold() for glob in globs)
+    return any(paths.matches(name.casefold(), folded_globs) for name in file.names)
 
 
 def is_source(file: FileDiff, gate: Gate) -> bool:
@@ -173,7 +176,7 @@ def is_source(file: FileDiff, gate: Gate) -> bool:
     return any(path in (file.path, file.old_path) for path, _ in gate.digests)
 
 
-def steering(gate: Gate, files: Iterable[FileDiff]) -> tuple[FileDiff, ...]:
+def find_steering_files(gate: Gate, files: Iterable[FileDiff]) -> tuple[FileDiff, ...]:
     """Those that decide about a gate, or steer agents, diffs or test runs, by its lists and by the
     usual ones.
     """

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 
 from vibe_gate.domain.change import FileDiff
@@ -31,11 +30,10 @@ def prompts_behind(
     `writes` as `CapturedBlobs.last_writes` gives them; `roots` are the working trees in whose
     stores sessions may lie.
     """
-    found = (
-        asked_until(prompts_of(roots, name), ms)
-        for name, ms in sessions_until(files, writes).items()
-    )
-    return tuple(sorted(chain.from_iterable(found), key=by_time))
+    prompts: list[CapturedPrompt] = []
+    for session, last_write_ms in sessions_until(files, writes).items():
+        prompts += asked_until(prompts_of(roots, session), last_write_ms)
+    return tuple(sorted(prompts, key=prompt_order))
 
 
 def sessions_until(
@@ -46,22 +44,24 @@ def sessions_until(
 
     `writes` as `CapturedBlobs.last_writes` gives them.
     """
-    until: dict[str, int] = {}
+    last_writes: dict[str, int] = {}
     for file in files:
-        for session, ms in writes.get(file.brought_blob, {}).items():
-            until[session] = max(until.get(session, 0), ms)
-    return until
+        for session, write_ms in writes.get(file.brought_blob, {}).items():
+            last_writes[session] = max(last_writes.get(session, 0), write_ms)
+    return last_writes
 
 
-def asked_until(prompts: Sequence[CapturedPrompt], until: int) -> list[CapturedPrompt]:
+def asked_until(prompts: Sequence[CapturedPrompt], until_ms: int) -> list[CapturedPrompt]:
     """The prompts until then, in ms since the epoch; 0: all, because an older version did not note
     when it wrote.
     """
-    return [one for one in prompts if not until or one.at.timestamp() * 1000 <= until]
+    if not until_ms:
+        return list(prompts)
+    return [prompt for prompt in prompts if prompt.at.timestamp() * 1000 <= until_ms]
 
 
-def by_time(prompt: CapturedPrompt) -> tuple[datetime, str, int, str]:
-    """The key by which prompts of several sessions are sorted."""
+def prompt_order(prompt: CapturedPrompt) -> tuple[datetime, str, int, str]:
+    """The key by which prompts of several sessions are sorted: by time."""
     return prompt.at, prompt.session, prompt.turn, prompt.text
 
 
@@ -72,19 +72,20 @@ def requests_text(prompts: Sequence[CapturedPrompt], redact: Callable[[str], str
     What people typed is indented, so that it cannot be taken for a line of ours.
     """
     rows = []
-    for number, one in enumerate(prompts, start=1):
-        rows.append(
-            f"==== request {number}, turn {one.turn} of {captures.session_title(one.session)}"
-        )
-        rows += [_TYPED + line for line in one.text.splitlines()]
+    for number, prompt in enumerate(prompts, start=1):
+        session = captures.session_title(prompt.session)
+        rows.append(f"==== request {number}, turn {prompt.turn} of {session}")
+        rows += [_TYPED + line for line in prompt.text.splitlines()]
     text = "\n".join(rows)
-    if (left_out := len(text) - MAX_REQUESTS) > 0:
+    excess = len(text) - MAX_REQUESTS
+    if excess > 0:
         half = MAX_REQUESTS // 2
-        cut = f"==== {counted(left_out, 'character')} of the requests left out here"
-        text = f"{text[:half]}\n{cut}\n{_TYPED}{text[-half:]}"
+        omission = f"==== {counted(excess, 'character')} of the requests left out here"
+        text = f"{text[:half]}\n{omission}\n{_TYPED}{text[-half:]}"
     return redact(text)
 
 
 def requests_of(text: str) -> list[str]:
     """The texts of the prompts of which `requests_text` made this."""
-    return [request for one in _OURS.split(text) if (request := one.strip())]
+    requests = [request.strip() for request in _OURS.split(text)]
+    return [request for request in requests if request]

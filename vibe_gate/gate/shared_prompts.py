@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.document import Timestamp, decode, to_json
 from vibe_gate.domain.escape import without_middle
-from vibe_gate.gate.prompts import asked_until, by_time, sessions_until
+from vibe_gate.gate.prompts import asked_until, prompt_order, sessions_until
 from vibe_gate.git import Repository
 from vibe_gate.store.captured_turns import CapturedPrompt, prompts_of
 
@@ -40,26 +40,33 @@ MAX_LINES = 50
 
 
 class SharedPrompt(Struct, frozen=True):
-    """One prompt of a captured session, redacted. `turn` from 1."""
+    """One prompt of a captured session, redacted."""
 
     turn: Annotated[int, Meta(ge=1)]
+    """From 1."""
+
     at: Timestamp
+
     text: str
 
 
 class SharedSession(Struct, frozen=True, kw_only=True):
-    """A line of a note: what was asked in a session until it last wrote a file of the commit.
-
-    `turns` is how many prompts that were, `sha256` of their redacted texts; a digest has no
-    `prompts`.
-    """
+    """A line of a note: what was asked in a session until it last wrote a file of the commit."""
 
     schema: Literal[1] = 1
+
     agent: Annotated[str, Meta(max_length=50)]
+
     session: Annotated[str, Meta(max_length=200)]
+
     turns: Annotated[int, Meta(ge=0)]
+    """How many prompts that were."""
+
     sha256: Annotated[str, Meta(max_length=64)]
+    """Of their redacted texts."""
+
     prompts: tuple[SharedPrompt, ...] = ()
+    """() in a digest."""
 
     @property
     def digest(self) -> SharedSession:
@@ -79,24 +86,26 @@ def sessions_behind(
     `writes` as `CapturedBlobs.last_writes` gives them; `roots` are the working trees in whose
     stores sessions may lie.
     """
-    found = (
-        _session(prompts_of(roots, name), ms) for name, ms in sessions_until(files, writes).items()
-    )
-    return tuple(one for one in found if one is not None)
+    sessions = []
+    for session_id, last_write_ms in sessions_until(files, writes).items():
+        prompts = asked_until(prompts_of(roots, session_id), last_write_ms)
+        if prompts:
+            sessions.append(_share_session(prompts))
+    return tuple(sessions)
 
 
-def _session(prompts: Sequence[CapturedPrompt], until: int) -> SharedSession | None:
-    if not (asked := asked_until(prompts, until)):
-        return None
-    texts = json.dumps([one.text for one in asked]).encode()
+def _share_session(prompts: Sequence[CapturedPrompt]) -> SharedSession:
+    texts = json.dumps([prompt.text for prompt in prompts]).encode()
+    shared_prompts = [
+        SharedPrompt(prompt.turn, prompt.at, without_middle(prompt.text, MAX_PROMPT))
+        for prompt in prompts
+    ]
     return SharedSession(
-        agent=asked[0].agent,
-        session=asked[0].session,
-        turns=len(asked),
+        agent=prompts[0].agent,
+        session=prompts[0].session,
+        turns=len(prompts),
         sha256=hashlib.sha256(texts).hexdigest(),
-        prompts=_within_limits(
-            [SharedPrompt(one.turn, one.at, without_middle(one.text, MAX_PROMPT)) for one in asked]
-        ),
+        prompts=_within_limits(shared_prompts),
     )
 
 
@@ -104,29 +113,41 @@ def _within_limits(prompts: Sequence[SharedPrompt]) -> tuple[SharedPrompt, ...]:
     """The first and the last ones, as many of each as fit."""
     first: list[SharedPrompt] = []
     last: list[SharedPrompt] = []
-    left, waiting = MAX_SESSION, [*prompts]
+    left_letters = MAX_SESSION
+    waiting = [*prompts]
     while waiting:
-        one = waiting.pop(0 if len(first) <= len(last) else -1)
-        if (left := left - len(one.text)) < 0:
+        takes_first = len(first) <= len(last)
+        prompt = waiting.pop(0 if takes_first else -1)
+        left_letters -= len(prompt.text)
+        if left_letters < 0:
             break
-        (first if len(first) <= len(last) else last).append(one)
+        if takes_first:
+            first.append(prompt)
+        else:
+            last.append(prompt)
     return (*first, *reversed(last))
 
 
-def shared_prompts(repository: Repository, commits: Collection[str]) -> tuple[CapturedPrompt, ...]:
+def read_shared_prompts(
+    repository: Repository, commits: Collection[str]
+) -> tuple[CapturedPrompt, ...]:
     """What the notes here say was asked for these commits, oldest first, each prompt once."""
-    ids = repository.note_ids(PROMPTS)
-    texts = repository.note_texts([ids[commit] for commit in commits if commit in ids])
-    prompts = {
-        CapturedPrompt(one.agent, one.session, prompt.turn, prompt.at.astimezone(UTC), prompt.text)
-        for text in texts.values()
-        for one in _read(text)
-        for prompt in one.prompts
-    }
-    return tuple(sorted(prompts, key=by_time))
+    note_ids = repository.note_ids(PROMPTS)
+    texts = repository.note_texts([note_ids[commit] for commit in commits if commit in note_ids])
+    prompts: set[CapturedPrompt] = set()
+    for text in texts.values():
+        for session in _read_note(text):
+            prompts.update(_captured_prompts(session))
+    return tuple(sorted(prompts, key=prompt_order))
 
 
-def _read(note: bytes) -> Iterable[SharedSession]:
+def _captured_prompts(session: SharedSession) -> Iterator[CapturedPrompt]:
+    for prompt in session.prompts:
+        at = prompt.at.astimezone(UTC)
+        yield CapturedPrompt(session.agent, session.session, prompt.turn, at, prompt.text)
+
+
+def _read_note(note: bytes) -> Iterator[SharedSession]:
     """The lines that can be read: a colleague's version may write others."""
     for line in note.split(b"\n")[:MAX_LINES]:
         try:

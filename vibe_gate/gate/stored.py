@@ -32,33 +32,43 @@ _PREFIX = re.compile(r"[0-9a-f]{1,16}")
 
 
 class StoredFinding(Struct, frozen=True):
-    """What was meant: its fingerprint, a sentence about it, and the run that has it; of a finding
-    what it is about.
-
-    `sources`: of a finding, what `Summary.sources` says; `summary`: the run's; `finding`: itself.
-    """
+    """What was meant by a fingerprint, and the run that has it."""
 
     fingerprint: str
+
     about: str
+    """A sentence about it."""
+
     entry: RunEntry
+
     criterion: str = ""
+    """Of a finding."""
+
     path: str = ""
+    """Of a finding."""
+
     sources: tuple[FindingSource, ...] = ()
+    """Of a finding, what `Summary.sources` says."""
+
     summary: Summary | None = None
+    """The run's."""
+
     finding: Finding | None = None
+    """Itself."""
 
 
-def person(repository: Repository, does: str) -> tuple[str, str]:
-    """Name and address of the person who `does` something with a finding.
+def require_person(repository: Repository, verb: str) -> tuple[str, str]:
+    """Name and address of the person who does with a finding what the verb says.
 
     UsageError if it is an agent, or git config has no name.
     """
-    name, email = repository.config("user.name") or "", repository.config("user.email") or ""
+    name = repository.config("user.name") or ""
+    email = repository.config("user.email") or ""
     environment = repository.environment
     agent = agent_behind(environment.agents, [email, *environment.author_addresses])
     if agent:
         raise UsageError(
-            f"Only a person can {does} a finding, and {agent}. Ask a person to run this command."
+            f"Only a person can {verb} a finding, and {agent}. Ask a person to run this command."
         )
     if not name or not email:
         raise UsageError("Cannot record who does this: set user.name and user.email in git config.")
@@ -71,13 +81,13 @@ def stored_finding(repository: Repository, name: str, now: datetime) -> StoredFi
     """
     if not is_fingerprint(name):
         raise UsageError(
-            f"{paths.quote(name)} is not a fingerprint; give at least {SHORTEST} of its 16 hex digits "
-            "(in brackets at each finding in the output of a review)."
+            f"{paths.quote(name)} is not a fingerprint; give at least {SHORTEST} of its 16 hex "
+            "digits (in brackets at each finding in the output of a review)."
         )
-    found = finding_if_any(repository, name, now)
-    if found is None:
+    finding = finding_if_any(repository, name, now)
+    if finding is None:
         raise UsageError(f"No run found with a finding {name}.")
-    return found
+    return finding
 
 
 def is_fingerprint(name: str) -> bool:
@@ -87,20 +97,22 @@ def is_fingerprint(name: str) -> bool:
 
 def finding_if_any(repository: Repository, name: str, now: datetime) -> StoredFinding | None:
     """As `stored_finding`; None if no run has it. UsageError if it is the beginning of several."""
-    for entry, papers in sealed_runs(repository, now):
-        findings = [read(Finding, document) for document in papers.document["findings"]]
+    for entry, documents in sealed_runs(repository, now):
+        findings = [read(Finding, document) for document in documents.document["findings"]]
         matches = [finding for finding in findings if finding.fingerprint.startswith(name)]
         fingerprints = sorted({finding.fingerprint for finding in matches})
         if len(fingerprints) > 1:
+            listed = ", ".join(fingerprints)
             raise UsageError(
-                f'"{name}" is ambiguous: {len(fingerprints)} findings match ({", ".join(fingerprints)}).'
+                f'"{name}" is ambiguous: {len(fingerprints)} findings match ({listed}).'
             )
         if not matches:
             continue
-        finding, summary = matches[0], read(Summary, papers.document)
+        finding = matches[0]
+        summary = read(Summary, documents.document)
         return StoredFinding(
-            fingerprint=fingerprints[0],
-            about=_about(finding),
+            fingerprint=finding.fingerprint,
+            about=_describe_finding(finding),
             entry=entry,
             criterion=finding.criterion,
             path=finding.path,
@@ -111,9 +123,11 @@ def finding_if_any(repository: Repository, name: str, now: datetime) -> StoredFi
     return None
 
 
-def _about(finding: Finding) -> str:
+def _describe_finding(finding: Finding) -> str:
     """The finding as a sentence; and what else has its fingerprint."""
-    place = f"{finding.path}:{finding.line}" if finding.line else finding.path or "the change"
+    place = finding.path or "the change"
+    if finding.line:
+        place = f"{finding.path}:{finding.line}"
     text = f"{finding.criterion}, {place}: {finding.message}"
     if not finding.evidence:
         return f"{text} (It quotes no line: whatever {finding.criterion} says there so is covered.)"
@@ -128,7 +142,7 @@ def sealed_runs(
     """The sealed runs of the store, newest first, without those that git tracks or that were
     altered.
     """
-    bundles = _bundles(repository, now)
+    bundles = _open_bundles(repository, now)
     for entry in bundles.find():
         if entry.state == "sealed":
             with contextlib.suppress(IntegrityError, StorageError):
@@ -140,23 +154,27 @@ def sealed_summary(repository: Repository, entry: RunEntry, now: datetime) -> Su
     """The summary of a sealed run, after every file of it and its receipt were compared.
     StorageError, IntegrityError.
     """
-    bundles = _bundles(repository, now)
+    bundles = _open_bundles(repository, now)
     bundles.receipted(entry)
     return read(Summary, bundles.documents(entry).document)
 
 
-def _bundles(repository: Repository, now: datetime) -> Bundles:
-    known = Provenance(now, repository.tracked_in_store())
-    index = open_state(repository.common_dir).run_index(repository.store_root / STORE)
-    return Bundles(repository.store_root, known, index)
+def _open_bundles(repository: Repository, now: datetime) -> Bundles:
+    provenance = Provenance(now, repository.tracked_in_store())
+    state = open_state(repository.common_dir)
+    index = state.run_index(repository.store_root / STORE)
+    return Bundles(repository.store_root, provenance, index)
 
 
-def only_finding(recorded: Iterable[Label | Override], begin: str, noun: str, command: str) -> str:
+def only_finding(records: Iterable[Label | Override], prefix: str, noun: str, command: str) -> str:
     """The finding of these records whose fingerprint begins so. UsageError: there is none, or
     several.
     """
-    names = sorted({one.finding for one in recorded if begin and one.finding.startswith(begin)})
+    names = set()
+    for record in records:
+        if prefix and record.finding.startswith(prefix):
+            names.add(record.finding)
     if len(names) == 1:
-        return names[0]
-    why = f"{len(names)} {noun}s match" if names else f"no {noun} matches"
-    raise UsageError(f"{why} {paths.quote(begin)}; `vibe-gate {command} list` shows all.")
+        return names.pop()
+    problem = f"{len(names)} {noun}s match" if names else f"no {noun} matches"
+    raise UsageError(f"{problem} {paths.quote(prefix)}; `vibe-gate {command} list` shows all.")

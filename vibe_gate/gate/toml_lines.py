@@ -20,9 +20,10 @@ def line_of(text: str, location: Location) -> int:
     down.
     """
     lines = _lines(text)
-    return next(
-        (lines[location[:end]] for end in range(len(location), 0, -1) if location[:end] in lines), 1
-    )
+    for length in range(len(location), 0, -1):
+        if location[:length] in lines:
+            return lines[location[:length]]
+    return 1
 
 
 @lru_cache(maxsize=1)  # the mistakes of one file are told in a row
@@ -33,34 +34,49 @@ def _lines(text: str) -> dict[Location, int]:
     lines: dict[Location, int] = {}
     newest: dict[Location, int] = {}  # array of tables -> index of its last item
     table: Location = ()
-    line, at = 1, 0
-    while statement := _STATEMENT.match(text, at):
-        line += text.count("\n", at, statement.start(2))
-        location = () if statement[1] else table
+    line = 1
+    position = 0
+    while statement := _STATEMENT.match(text, position):
+        brackets = statement[1]
+        line += text.count("\n", position, statement.start(2))
+        location = () if brackets else table
         inner = tomllib.loads(f"{statement[2]} = 0")
         while isinstance(inner, dict):
             ((part, inner),) = inner.items()
-            lines.setdefault(location := (*location, part), line)
-            if statement[1] == "[[" and not isinstance(inner, dict):
+            location = (*location, part)
+            lines.setdefault(location, line)
+            if brackets == "[[" and not isinstance(inner, dict):
                 newest[location] = newest.get(location, -1) + 1
             if location in newest:
-                lines.setdefault(location := (*location, newest[location]), line)
-        at = statement.end()
-        if statement[1]:
+                location = (*location, newest[location])
+                lines.setdefault(location, line)
+        position = statement.end()
+        if brackets:
             table = location
-            continue
-        depth, index = 0, 0
-        for token in _TOKEN.finditer(text, at):
-            line += text.count("\n", at, token.start())
-            at = token.start()
-            if token[0] == "\n" and depth == 0:
-                break
-            if (
-                depth == 1
-                and token[0] not in ("\n", ",", "]", "}")
-                and not token[0].startswith("#")
-            ):
-                lines.setdefault((*location, index), line)
-            depth += (token[0] in ("[", "{")) - (token[0] in ("]", "}"))
-            index += depth == 1 and token[0] == ","
+        else:
+            position, line = _add_items(text, position, line, location, lines)
     return lines
+
+
+def _add_items(
+    text: str, position: int, line: int, location: Location, lines: dict[Location, int]
+) -> tuple[int, int]:
+    """Add the lines of an array's items; the position and line at which the key's value ends."""
+    depth = 0
+    index = 0
+    for token in _TOKEN.finditer(text, position):
+        line += text.count("\n", position, token.start())
+        position = token.start()
+        word = token[0]
+        if word == "\n" and depth == 0:
+            break
+        is_item = word not in ("\n", ",", "]", "}") and not word.startswith("#")
+        if depth == 1 and is_item:
+            lines.setdefault((*location, index), line)
+        if word in ("[", "{"):
+            depth += 1
+        elif word in ("]", "}"):
+            depth -= 1
+        elif word == "," and depth == 1:
+            index += 1
+    return position, line

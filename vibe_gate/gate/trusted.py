@@ -57,46 +57,67 @@ def _gate_for(
     repository: Repository, change: Change, *, base: str | None, definitions: str | None
 ) -> tuple[Gate, DefinitionTree]:
     """The gate in force, and the trusted tree, whatever the gate was read from."""
-    redefines = any(is_listed(file, (".vibe-gate/**",)) for file in change.files)
-    own = repository.tree(change.after)
-    trusted = _trusted_tree(repository, change, base=base, definitions=definitions)
+    own_tree = repository.tree(change.after)
+    revision, tree = _trusted_tree(repository, change, base=base, definitions=definitions)
     absence: GateAbsence = ""
+    gate: Gate | None = None
     try:
-        gate = _trusted_gate(repository, *trusted, falls_back=definitions is None)
+        gate = _trusted_gate(repository, revision, tree, falls_back=definitions is None)
     except DefinitionError:
         if definitions is not None:
             raise
+        # If the change repairs them, its own are read; as a change of the gate it needs approval.
         absence = "broken"
-        gate = None  # if the change repairs them, its own are read; as a change of the gate it needs approval
-    first = gate is None
+    is_bootstrap = gate is None
     if gate is None:
-        revision = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
-        gate = load_gate(own, revision=revision, origin="bootstrap")
-        if (
-            gate and change.head_commit
-        ):  # commits may be of others: what they bring to be run is not run yet
-            gate = replace(gate, agents=(), workflows=())
+        gate = _gate_of_change(own_tree, change)
     elif definitions is None and _is_read_from(gate, change):
-        load_gate(own, revision="", origin="trusted")
-    elif definitions == WORKTREE and redefines:
-        with suppress(DefinitionError):
-            bound = _trusted_tree(repository, change, base=base, definitions=None)
-            first = _trusted_gate(repository, *bound, falls_back=True) is None
-    if gate and first:
-        named = base or (None if definitions == WORKTREE else definitions)
-        new = _is_first(repository, change, base)
-        if not absence and _is_removed(repository, change, trusted[0]):
-            absence = "removed"
-        branch = _trusted_branch(repository, named)
-        return replace(
-            gate, origin="bootstrap", branch=branch, first=new, absence=absence
-        ), trusted[1]
+        load_gate(own_tree, revision="", origin="trusted")
+    elif definitions == WORKTREE and _redefines(change):
+        is_bootstrap = _has_no_bound_gate(repository, change, base)
     if gate is None:
-        gate = built_in_gate(trusted[1])
-        return gate if gate.agents or gate.workflows or change.head_commit else built_in_gate(
-            own
-        ), trusted[1]
-    return gate, trusted[1]
+        gate = built_in_gate(tree)
+        if not gate.agents and not gate.workflows and not change.head_commit:
+            gate = built_in_gate(own_tree)
+        return gate, tree
+    if not is_bootstrap:
+        return gate, tree
+    if not absence and _is_removed(repository, change, revision):
+        absence = "removed"
+    user_revision = None if definitions == WORKTREE else definitions
+    bootstrap_gate = replace(
+        gate,
+        origin="bootstrap",
+        branch=_trusted_branch(repository, base or user_revision),
+        first=_is_first(repository, change, base),
+        absence=absence,
+    )
+    return bootstrap_gate, tree
+
+
+def _gate_of_change(tree: DefinitionTree, change: Change) -> Gate | None:
+    """The gate that the change brings itself."""
+    revision = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
+    gate = load_gate(tree, revision=revision, origin="bootstrap")
+    if gate is None or not change.head_commit:
+        return gate
+    # Commits may be of others: what they bring to be run is not run yet.
+    return replace(gate, agents=(), workflows=())
+
+
+def _redefines(change: Change) -> bool:
+    """Whether the change touches `.vibe-gate/`."""
+    return any(is_listed(file, (".vibe-gate/**",)) for file in change.files)
+
+
+def _has_no_bound_gate(repository: Repository, change: Change, base: str | None) -> bool:
+    """Whether no gate is where it would bind if the user named no definitions; False if that one is
+    broken.
+    """
+    with suppress(DefinitionError):
+        revision, tree = _trusted_tree(repository, change, base=base, definitions=None)
+        return _trusted_gate(repository, revision, tree, falls_back=True) is None
+    return False
 
 
 def _is_removed(repository: Repository, change: Change, trusted: str) -> bool:
@@ -111,10 +132,9 @@ def _is_first(repository: Repository, change: Change, base: str | None) -> bool:
     """Whether no definitions, not even broken ones, are where they would bind, whatever
     `--definitions` names.
     """
-    trusted = trusted_revision(repository, change.base_commit, base=base)
-    return not repository.with_folder(
-        filter(None, (trusted or change.before, repository.remote_default())), FOLDER
-    )
+    revision = trusted_revision(repository, change.base_commit, base=base)
+    revisions = filter(None, (revision or change.before, repository.remote_default()))
+    return not repository.with_folder(revisions, FOLDER)
 
 
 def _is_read_from(gate: Gate, change: Change) -> bool:
@@ -125,36 +145,38 @@ def _is_read_from(gate: Gate, change: Change) -> bool:
     return any(is_listed(file, globs) or is_source(file, gate) for file in change.files)
 
 
-def _trusted_branch(repository: Repository, named: str | None) -> str:
+def _trusted_branch(repository: Repository, user_revision: str | None) -> str:
     """The branch where definitions would bind, as people know it; "" if it is the change's before
     commit.
     """
-    if named and re.fullmatch("[0-9a-f]{40}", named):
+    if user_revision and re.fullmatch("[0-9a-f]{40}", user_revision):
         return "the base branch"
-    return paths.quote(
-        named or repository.config("vibe-gate.trust") or repository.remote_default_name
-    )
+    branch = user_revision or repository.config("vibe-gate.trust")
+    return paths.quote(branch or repository.remote_default_name)
 
 
 def _trusted_gate(
     repository: Repository, revision: str, tree: DefinitionTree, *, falls_back: bool
 ) -> Gate | None:
     gate = load_gate(tree, revision=revision, origin="trusted")
-    default = repository.remote_default() if gate is None and falls_back else None
-    if default is None:
+    if gate is not None or not falls_back:
         return gate
     # A branch that left before there was a gate, or shares no history at all, does not bring its
     # own.
+    default = repository.remote_default()
+    if default is None:
+        return None
     return load_gate(repository.tree(default), revision=default, origin="trusted")
 
 
 def _trusted_tree(
     repository: Repository, change: Change, *, base: str | None, definitions: str | None
 ) -> tuple[str, DefinitionTree]:
+    """The trusted revision, and its tree."""
     revision = trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
-    return revision, repository.tree(
-        repository.snapshot() if revision == WORKTREE else revision or change.before
-    )
+    if revision == WORKTREE:
+        return revision, repository.tree(repository.snapshot())
+    return revision, repository.tree(revision or change.before)
 
 
 def trusted_revision(
@@ -165,10 +187,12 @@ def trusted_revision(
     """
     if definitions == WORKTREE:
         return WORKTREE
-    if named := definitions or base:
-        return repository.resolve(named)
-    if named := repository.config("vibe-gate.trust"):
-        return repository.resolve_shared(named)
+    user_revision = definitions or base
+    if user_revision:
+        return repository.resolve(user_revision)
+    configured_revision = repository.config("vibe-gate.trust")
+    if configured_revision:
+        return repository.resolve_shared(configured_revision)
     return repository.upstream_base() or before
 
 
@@ -193,13 +217,15 @@ def standing_store(repository: Repository, clock: Callable[[], datetime]) -> Sha
     url = gate.store_url if gate else ""
     if not url:
         raise UsageError(_no_store(repository))
-    if unknown := unknown_branch(repository):
-        raise UsageError(f"The shared store is not used: {unknown}")
+    uncertainty = unknown_branch(repository)
+    if uncertainty:
+        raise UsageError(f"The shared store is not used: {uncertainty}")
     from vibe_gate.store.shared_store import SharedStore  # few gates name one
 
     access = repository.environment.store
-    if why := SharedStore.unusable(url, access) or unconfirmed_store(repository, url):
-        raise UsageError(why)
+    obstacle = SharedStore.unusable(url, access) or unconfirmed_store(repository, url)
+    if obstacle:
+        raise UsageError(obstacle)
     return SharedStore(url, access, clock)
 
 
@@ -220,28 +246,29 @@ def unconfirmed_store(repository: Repository, url: str) -> str:
 
 def _no_store(repository: Repository) -> str:
     """At which revision no shared store is named, and what to do."""
-    branch, revision, own = _trusted_branch(repository, None), "", None
+    branch = _trusted_branch(repository, None)
+    place = f"on {branch}" if branch else "at HEAD"
     with suppress(RevisionError):  # no commits yet
         revision = trusted_revision(repository, repository.resolve("HEAD"))[:12]
+        if revision:
+            place += f" ({revision})"
+    names_one = False
     with suppress(DefinitionError):
-        own = own_gate(repository.root).file.store
-    where = " ".join(
-        filter(None, (f"on {branch}" if branch else "at HEAD", revision and f"({revision})"))
-    )
-    merged = f", merge it into {branch} and push" if branch else ""
-    advice = (
-        f"The working tree has one: commit it{merged}."
-        if own
-        else "Name one there: [store] url = ..."
-    )
-    return f"No shared store: .vibe-gate/gate.toml {where} has no [store]. {advice}"
+        names_one = bool(own_gate(repository.root).file.store)
+    advice = "Name one there: [store] url = ..."
+    if names_one:
+        merge_advice = f", merge it into {branch} and push" if branch else ""
+        advice = f"The working tree has one: commit it{merge_advice}."
+    return f"No shared store: .vibe-gate/gate.toml {place} has no [store]. {advice}"
 
 
-def unknown_branch(repository: Repository, *named: str | None) -> str:
-    """The sentence why the trusted revision may be of the change itself; `named`: what the user
-    says it is, if so.
+def unknown_branch(repository: Repository, *user_revisions: str | None) -> str:
+    """The sentence why the trusted revision may be of the change itself; `user_revisions`: what the
+    user says it is, if so.
     """
-    return "" if any(named) or repository.config("vibe-gate.trust") else repository.unknown_default
+    if any(user_revisions) or repository.config("vibe-gate.trust"):
+        return ""
+    return repository.unknown_default
 
 
 def own_gate(root: Path) -> Gate:

@@ -30,12 +30,15 @@ def waivers_in_force(
     `approval` gives a person's word for the changes of the gate itself; it is asked only if that is
     needed.
     """
-    local = () if in_ci else state.overrides.all()
-    people = tuple(one for one in local if not agent_behind({}, (one.email,)))
-    waivers = Waivers(today, people, gate.suppressions, accepted=accepted)
-    named = impact.fingerprint
-    needed = impact.needs_approval and waivers.of_policy(named) is None
-    word = approval() if needed and approval is not None else None
-    if word is None:
+    local_overrides = () if in_ci else state.overrides.all()
+    overrides = tuple(
+        override for override in local_overrides if not agent_behind({}, (override.email,))
+    )
+    waivers = Waivers(today, overrides, gate.suppressions, accepted=accepted)
+    fingerprint = impact.fingerprint
+    if not impact.needs_approval or waivers.of_policy(fingerprint) is not None:
         return waivers
-    return replace(waivers, approval=replace(word, finding=POLICY + named))
+    waiver = approval() if approval is not None else None
+    if waiver is None:
+        return waivers
+    return replace(waivers, approval=replace(waiver, finding=POLICY + fingerprint))

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, get_args
 
 from msgspec.structs import replace
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.tables import MISTAKES_SHOWN, quoted, read_table, suggestion
+from vibe_gate.domain.tables import MISTAKES_SHOWN, Location, quoted, read_table, suggestion
 from vibe_gate.domain.workflow import (
     IMAGE_TYPES,
     MAX_IMAGE_BYTES,
@@ -23,9 +23,9 @@ from vibe_gate.domain.workflow import (
     WorkflowDefinition,
     WorkflowFile,
 )
-from vibe_gate.gate import graph
 from vibe_gate.gate.agents import AGENTS, CLAUDE_AGENTS, read_agent, read_claude_agent
 from vibe_gate.gate.fixing import FIXER
+from vibe_gate.gate.graph import find_stage_problems
 from vibe_gate.gate.source import (
     DefinitionTree,
     Mistake,
@@ -50,84 +50,100 @@ WORKFLOWS = ".vibe-gate/workflows/"
 MAX_FILES = 200
 """Prompt files and images of one workflow that are read."""
 
-Found = list[Mistake]
-
 
 def with_workflows(
     gate: Gate,
     tree: DefinitionTree,
     sources: Mapping[str, Source],
     rubrics: Sequence[str],
-    found: dict[str, Found],
-) -> tuple[Gate, Found]:
+    mistakes: dict[str, list[Mistake]],
+) -> tuple[Gate, list[Mistake]]:
     """The gate with the agents and workflows of `sources`, the tree's TOML definitions, and of
     files in other forms.
 
-    Mistakes go to `found`, by path; those in agents of `.claude/agents` that no workflow in TOML
+    Mistakes go to `mistakes`, by path; those in agents of `.claude/agents` that no workflow in TOML
     names come back. What a file with a mistake defines counts as known: one mistake, one sentence.
     """
-    servers = sources[GATE].tables.get("mcp") if GATE in sources else None
-    agents: dict[str, Agent | None] = {
-        stem(path): None for path in found if path.startswith(AGENTS)
+    toml_workflows = {
+        path: source for path, source in sources.items() if path.startswith(WORKFLOWS)
     }
-    for path, source in sources.items():
-        if path.startswith(AGENTS):
-            agents[stem(path)] = read_agent(
-                source, [*servers] if isinstance(servers, dict) else [], found[path]
-            )
-    python = {path: tree.read(path) or b"" for path in _files_in(tree, WORKFLOWS, ".py")}
-    workflows = {path: source for path, source in sources.items() if path.startswith(WORKFLOWS)}
-    named = {
-        str(name)
-        for source in workflows.values()
-        for _, name in source.values("stage", None, "agent")
-    }
-    digests = {path: digest_of(raw) for path, raw in python.items()}
-    refused: Found = []
+    python_workflows = {path: tree.read(path) or b"" for path in _files_in(tree, WORKFLOWS, ".py")}
+    agents = _read_agents(sources, mistakes)
+    digests = {path: digest_of(raw) for path, raw in python_workflows.items()}
+    refused: list[Mistake] = []
+    used_names = _named_agents(toml_workflows.values())
     for path in _files_in(tree, CLAUDE_AGENTS, ".md"):
-        name, raw, own = stem(path), tree.read(path) or b"", Found()
-        agent = read_claude_agent(path, raw, own)
+        name = stem(path)
         if name in agents:
-            what = f"defines the same agent as {paths.quote(f'{AGENTS}{name}.toml')}"
-            found[path] = [Mistake(paths.quote(path), 1, "", what, "rename one of them")]
+            message = f"defines the same agent as {paths.quote(f'{AGENTS}{name}.toml')}"
+            mistakes[path] = [Mistake(paths.quote(path), 1, "", message, "rename one of them")]
             continue
-        agents[name] = agent
-        if name in named or any(name.encode() in source for source in python.values()):
+        raw = tree.read(path) or b""
+        agent_mistakes: list[Mistake] = []
+        agents[name] = read_claude_agent(path, raw, agent_mistakes)
+        is_used = name in used_names
+        if is_used or any(name.encode() in code for code in python_workflows.values()):
             digests[path] = digest_of(raw)
-        if name in named:
-            found[path] = own
+        if is_used:
+            mistakes[path] = agent_mistakes
         else:
-            refused += own
-    known = {FIXER.id: FIXER, **agents}
-    made = [
-        read_workflow(source, tree, rubrics, known, found[path])
-        for path, source in workflows.items()
-    ]
-    for path, raw in python.items():
-        found[path] = []
-        made.append(read_python(path, raw, found[path]))
-        if path[:-3] + ".toml" in workflows:
-            what = f"defines the same workflow as {paths.quote(path[:-3] + '.toml')}"
-            found[path].append(Mistake(paths.quote(path), 1, "", what, "rename one of them"))
-    right = tuple(sorted(filter(None, made), key=lambda one: one.id))
-    digests |= {path: digest_of(raw) for workflow in right for path, raw in workflow.files}
-    made_gate = replace(
+            refused += agent_mistakes
+    known_agents = {FIXER.id: FIXER, **agents}
+    workflows = []
+    for path, source in toml_workflows.items():
+        workflows.append(read_workflow(source, tree, rubrics, known_agents, mistakes[path]))
+    for path, raw in python_workflows.items():
+        mistakes[path] = []
+        workflows.append(read_python(path, raw, mistakes[path]))
+        toml_path = path.removesuffix(".py") + ".toml"
+        if toml_path in toml_workflows:
+            message = f"defines the same workflow as {paths.quote(toml_path)}"
+            mistakes[path].append(Mistake(paths.quote(path), 1, "", message, "rename one of them"))
+    right_workflows = sorted(filter(None, workflows), key=lambda workflow: workflow.id)
+    for workflow in right_workflows:
+        digests |= {path: digest_of(raw) for path, raw in workflow.files}
+    new_gate = replace(
         gate,
         agents=tuple(agent for _, agent in sorted(agents.items()) if agent),
-        workflows=right,
+        workflows=tuple(right_workflows),
         digests=tuple(sorted([*gate.digests, *digests.items()])),
         refused=tuple((stem(paths.unquote(mistake.file)), str(mistake)) for mistake in refused),
     )
-    return made_gate, refused
+    return new_gate, refused
+
+
+def _read_agents(
+    sources: Mapping[str, Source], mistakes: Mapping[str, list[Mistake]]
+) -> dict[str, Agent | None]:
+    """By id, the agents of TOML files; None for one that has a mistake."""
+    servers = sources[GATE].tables.get("mcp") if GATE in sources else None
+    server_names = list(servers) if isinstance(servers, dict) else []
+    agents: dict[str, Agent | None] = {}
+    for path in mistakes:
+        if path.startswith(AGENTS):
+            agents[stem(path)] = None
+    for path, source in sources.items():
+        if path.startswith(AGENTS):
+            agents[stem(path)] = read_agent(source, server_names, mistakes[path])
+    return agents
+
+
+def _named_agents(workflows: Iterable[Source]) -> set[str]:
+    """The agents that stages of these files name."""
+    names = set()
+    for source in workflows:
+        for _, name in source.values("stage", None, "agent"):
+            names.add(str(name))
+    return names
 
 
 def _files_in(tree: DefinitionTree, folder: str, ending: str) -> list[str]:
     """The files directly in the folder whose names have this ending."""
-    return sorted(
-        path
-        for path in tree.list(folder[:-1])
-        if path.endswith(ending) and "/" not in path[len(folder) :]
-    )
+    files = []
+    for path in tree.list(folder.rstrip("/")):
+        if path.endswith(ending) and "/" not in path.removeprefix(folder):
+            files.append(path)
+    return sorted(files)
 
 
 def read_workflow(
@@ -135,53 +151,57 @@ def read_workflow(
     tree: DefinitionTree,
     rubrics: Sequence[str],
     agents: Mapping[str, Agent | None],
-    found: Found,
+    mistakes: list[Mistake],
 ) -> WorkflowDefinition | None:
     """The workflow of a TOML file; it may name these rubrics and agents, and files of the tree.
 
     None in place of an agent: its definition has a mistake.
     """
-    file = read_model(WorkflowFile, source.tables, (), source, found)
-    check_id(source, found)
-    check_unique(source, "stage", found)
-    found += islice(_unknown_names(source, rubrics, [*agents]), MISTAKES_SHOWN)
-    files = dict(_files(source, tree, found))
-    stages = list(file.stage) if file else _readable(source)
+    file = read_model(WorkflowFile, source.tables, (), source, mistakes)
+    check_id(source, mistakes)
+    check_unique(source, "stage", mistakes)
+    mistakes += islice(_unknown_names(source, rubrics, [*agents]), MISTAKES_SHOWN)
+    files = dict(_read_named_files(source, tree, mistakes))
+    stages = list(file.stage) if file else _readable_stages(source)
     writes = {name: agent.writes for name, agent in agents.items() if agent}
-    for one in graph.find_stage_problems(stages, writes):
-        found.append(source.mistake(("stage", *one.location), one.what))
-        if len(found) > MISTAKES_SHOWN:
+    for problem in find_stage_problems(stages, writes):
+        mistakes.append(source.mistake(("stage", *problem.location), problem.what))
+        if len(mistakes) > MISTAKES_SHOWN:
             break
     if file is None:
         return None
-    return WorkflowDefinition(
-        file.id, source.path, source.digest, file, files=tuple(sorted(files.items()))
-    )
+    all_files = tuple(sorted(files.items()))
+    return WorkflowDefinition(file.id, source.path, source.digest, file, files=all_files)
 
 
-def read_python(path: str, raw: bytes, found: Found) -> WorkflowDefinition | None:
+def read_python(path: str, raw: bytes, mistakes: list[Mistake]) -> WorkflowDefinition | None:
     """The workflow of a Python file, whose syntax alone is looked at: only a run executes it."""
     text = read_text(path, raw)
     if isinstance(text, Mistake):
-        found.append(text)
+        mistakes.append(text)
         return None
-    name, shown = stem(path), paths.quote(path)
+    name = stem(path)
+    quoted_path = paths.quote(path)
+    file_mistakes = []
     if not is_identifier(name):
-        what = f'{quoted(name)} is not an id (lower-case letters, digits, ".", "_" and "-", at most 64)'
-        found.append(Mistake(shown, 1, "", what, "rename the file"))
+        message = f'{quoted(name)} is not an id (lower-case letters, digits, ".", "_" and "-", at most 64)'
+        file_mistakes.append(Mistake(quoted_path, 1, "", message, "rename the file"))
     try:
         with warnings.catch_warnings(action="ignore"):  # they would quote the file on stderr
             ast.parse(text)
     except SyntaxError as error:
-        found.append(Mistake(shown, error.lineno or 1, "", f"not Python: {paths.quote(error.msg)}"))
+        message = f"not Python: {paths.quote(error.msg)}"
+        file_mistakes.append(Mistake(quoted_path, error.lineno or 1, "", message))
     except (ValueError, RecursionError, MemoryError):
-        found.append(
-            Mistake(shown, 1, "", "not Python: it is nested too deeply, or holds a NUL character")
-        )
-    return None if found else WorkflowDefinition(name, path, digest_of(raw), source=text.encode())
+        message = "not Python: it is nested too deeply, or holds a NUL character"
+        file_mistakes.append(Mistake(quoted_path, 1, "", message))
+    mistakes += file_mistakes
+    if file_mistakes:
+        return None
+    return WorkflowDefinition(name, path, digest_of(raw), source=text.encode())
 
 
-def _readable(source: Source) -> list[StageRule | None]:
+def _readable_stages(source: Source) -> list[StageRule | None]:
     """The stages of a file with mistakes, None for those that have one."""
     stages: list[StageRule | None] = []
     for _, table in source.values("stage", None)[:MAX_STAGES]:
@@ -195,71 +215,86 @@ def _readable(source: Source) -> list[StageRule | None]:
 def _unknown_names(
     source: Source, rubrics: Sequence[str], agents: Sequence[str]
 ) -> Iterator[Mistake]:
-    ids = sorted({name for _, name in source.values("stage", None, "id") if is_identifier(name)})[
-        :MAX_STAGES
-    ]
+    """Names of agents, rubrics and stages that are not there, and conditions that are none."""
     for location, name in source.values("stage", None, "agent"):
         if is_identifier(name) and name not in agents:
             yield source.mistake(location, no_definition("agent", name, agents))
-    asked = source.values("stage", None, "rubrics", None) + source.values(
-        "stage", None, "until", "rubrics", None
-    )
-    for location, name in asked:
+    rubric_names = source.values("stage", None, "rubrics", None)
+    rubric_names += source.values("stage", None, "until", "rubrics", None)
+    for location, name in rubric_names:
         if is_identifier(name) and name not in rubrics:
             yield source.mistake(location, no_definition("rubric", name, rubrics))
-    for location, name in source.values("stage", None, "needs", None) + source.values(
-        "stage", None, "context", None
-    ):
+    yield from _unknown_stages(source)
+
+
+def _unknown_stages(source: Source) -> Iterator[Mistake]:
+    all_ids = {name for _, name in source.values("stage", None, "id") if is_identifier(name)}
+    ids = sorted(all_ids)[:MAX_STAGES]
+    stage_names = source.values("stage", None, "needs", None)
+    stage_names += source.values("stage", None, "context", None)
+    for location, name in stage_names:
         if is_identifier(name) and name not in ids:
-            yield source.mistake(
-                location, f"no stage {quoted(name)}\n{suggestion(name, ids, 'the stages')}"
-            )
-    for location, text in source.values("stage", None, "when") + source.values(
-        "stage", None, "when", None
-    ):
-        if isinstance(text, str) and (what := _wrong_condition(text, ids)):
-            yield source.mistake(location, what)
+            yield source.mistake(location, _no_stage(name, ids))
+    conditions = source.values("stage", None, "when")
+    conditions += source.values("stage", None, "when", None)
+    for location, text in conditions:
+        problem = _condition_problem(text, ids) if isinstance(text, str) else ""
+        if problem:
+            yield source.mistake(location, problem)
 
 
-def _wrong_condition(text: str, ids: Sequence[str]) -> str:
+def _condition_problem(text: str, ids: Sequence[str]) -> str:
     """What is wrong with one condition of `when`; "" if nothing is."""
     stage, _, condition = text.rpartition(".")
     conditions = get_args(Condition)
     if not stage or condition not in conditions:
-        return f"must be STAGE.CONDITION, not {quoted(text)}\n{suggestion(condition, conditions, 'conditions')}"
-    return (
-        "" if stage in ids else f"no stage {quoted(stage)}\n{suggestion(stage, ids, 'the stages')}"
-    )
+        advice = suggestion(condition, conditions, "conditions")
+        return f"must be STAGE.CONDITION, not {quoted(text)}\n{advice}"
+    return "" if stage in ids else _no_stage(stage, ids)
+
+
+def _no_stage(name: str, ids: Sequence[str]) -> str:
+    return f"no stage {quoted(name)}\n{suggestion(name, ids, 'the stages')}"
 
 
 # Files that stages name
 
 
-def _files(source: Source, tree: DefinitionTree, found: Found) -> Iterator[tuple[str, bytes]]:
+def _read_named_files(
+    source: Source, tree: DefinitionTree, mistakes: list[Mistake]
+) -> Iterator[tuple[str, bytes]]:
     """The prompt files and images of the stages, with their contents; what is wrong with them goes
-    to `found`.
+    to `mistakes`.
     """
-    named = source.values("stage", None, "prompt_file") + source.values(
-        "stage", None, "images", None
-    )
-    first = {path: location for location, path in reversed(named) if isinstance(path, str)}
-    for path, location in islice(reversed(first.items()), MAX_FILES):
+    names = source.values("stage", None, "prompt_file")
+    names += source.values("stage", None, "images", None)
+    first_locations: dict[str, Location] = {}
+    for location, path in names:
+        if isinstance(path, str):
+            first_locations.setdefault(path, location)
+    for path, location in islice(first_locations.items(), MAX_FILES):
         raw = None if "\0" in path else tree.read(path)
-        if raw is None:
-            what = (
-                "no file {} in this tree (paths start at its root; symbolic links are not followed)"
-            )
-        elif "images" not in location:
-            what = (
-                "{}: " + text.message if isinstance(text := read_text(path, raw), Mistake) else ""
-            )
-        elif path.lower().rpartition(".")[2] not in IMAGE_TYPES:
-            what = "{} is not a png, jpeg, gif or webp file"
-        else:
-            what = (
-                "{} has over " + f"{MAX_IMAGE_BYTES:,} bytes" if len(raw) > MAX_IMAGE_BYTES else ""
-            )
-        if what:
-            found.append(source.mistake(location, what.format(quoted(path))))
+        problem = _file_problem(path, raw, is_image="images" in location)
+        if problem:
+            mistakes.append(source.mistake(location, problem))
         else:
             yield path, raw or b""
+
+
+def _file_problem(path: str, raw: bytes | None, *, is_image: bool) -> str:
+    """What is wrong with a file that a stage names; "" if nothing is. `raw`: None if there is
+    none.
+    """
+    if raw is None:
+        return (
+            f"no file {quoted(path)} in this tree "
+            "(paths start at its root; symbolic links are not followed)"
+        )
+    if not is_image:
+        text = read_text(path, raw)
+        return f"{quoted(path)}: {text.message}" if isinstance(text, Mistake) else ""
+    if path.lower().rpartition(".")[2] not in IMAGE_TYPES:
+        return f"{quoted(path)} is not a png, jpeg, gif or webp file"
+    if len(raw) > MAX_IMAGE_BYTES:
+        return f"{quoted(path)} has over {MAX_IMAGE_BYTES:,} bytes"
+    return ""

@@ -22,12 +22,11 @@ def write_definition(root: Path, path: str, content: bytes) -> str:
     UsageError at a symbolic link, InfrastructureError if it cannot be written.
     """
     target = root / path
-    if any(
-        place.is_symlink()
-        for place in (target, *target.parents)
-        if place.is_relative_to(root) and place != root
-    ):
-        raise UsageError(f"{paths.quote(path)}: a symbolic link is on the way; move it away.")
+    for folder in (target, *target.parents):
+        if folder == root or not folder.is_relative_to(root):
+            continue
+        if folder.is_symlink():
+            raise UsageError(f"{paths.quote(path)}: a symbolic link is on the way; move it away.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.parent / f".{secrets.token_hex(8)}"
@@ -45,6 +44,5 @@ def baseline_toml(baseline: Baseline) -> str:
 
 def write_baseline(root: Path, baseline: Baseline) -> str:
     """Write the rubric's baseline; its path from the root. UsageError at a symbolic link."""
-    return write_definition(
-        root, f"{BASELINES}/{baseline.rubric}.toml", baseline_toml(baseline).encode()
-    )
+    path = f"{BASELINES}/{baseline.rubric}.toml"
+    return write_definition(root, path, baseline_toml(baseline).encode())

@@ -12,7 +12,7 @@ from vibe_gate.domain.change import Change, FileVersion
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import PASS, GateError
-from vibe_gate.gate.policy import steering
+from vibe_gate.gate.policy import find_steering_files
 from vibe_gate.git import Repository
 from vibe_gate.judging.repeats import leave_out_repeats
 from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
@@ -157,7 +157,7 @@ def conclude_run(
         *untold_notes(run),
     ]
     changed_files = agents_change.files if agents_change else ()
-    steering_files = steering(stages.facts.gate, changed_files)
+    steering_files = find_steering_files(stages.facts.gate, changed_files)
     patch_file = _patch_file(stages, patch) if patch else None
     applied = False
     unapplied: GateError | None = None

@@ -15,10 +15,10 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Claim, Rubric
 from vibe_gate.errors import GateError
 from vibe_gate.gate.authorship import Authorship
-from vibe_gate.gate.guidance import guidance
+from vibe_gate.gate.guidance import read_guidance
 from vibe_gate.gate.loading import OFFERED, offered_rubric
 from vibe_gate.gate.prompts import prompts_behind, requests_text
-from vibe_gate.gate.shared_prompts import shared_prompts
+from vibe_gate.gate.shared_prompts import read_shared_prompts
 from vibe_gate.git import Repository
 from vibe_gate.judging.trust import Badges, badges
 from vibe_gate.run.worktree_stores import move_worktree_stores
@@ -82,7 +82,7 @@ def _claims(
     if "prompt" in seen_kinds and not request.mode.tries_judge:
         yield prompt_claim(change, gate, repository, world.state, world.redactor.text)
     if "guidance" in seen_kinds:
-        yield Claim("guidance", guidance(change, gate, repository))
+        yield Claim("guidance", read_guidance(change, gate, repository))
     read_issues = request.forge.read_issues if request.forge else None
     if "issue" in seen_kinds and read_issues is not None:
         yield Claim("issue", read_issues())
@@ -105,7 +105,9 @@ def prompt_claim(
     prompts = prompts_behind(change.files, state.captured_blobs.last_writes(), roots)
     is_private = bool(prompts)
     if not prompts and gate.shared_prompts == "redacted":
-        prompts = shared_prompts(repository, [commit.id for commit in repository.commits(change)])
+        prompts = read_shared_prompts(
+            repository, [commit.id for commit in repository.commits(change)]
+        )
     return Claim("prompt", requests_text(prompts, redact), is_private)
 
 

@@ -55,7 +55,7 @@ from vibe_gate.faces.action.standing import LOOK_ONLY, Standing, StandingVerdict
 from vibe_gate.faces.run_page import page_of
 from vibe_gate.forge import Forge, open_forge
 from vibe_gate.gate.loading import load_gate
-from vibe_gate.gate.policy import steering
+from vibe_gate.gate.policy import find_steering_files
 from vibe_gate.gate.shared_prompts import PROMPTS
 from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.receipts.find_receipts import SIGNERS
@@ -578,7 +578,7 @@ def _offered(job: _Job, done: Review, made: WorkflowRun | None, told: Report) ->
     request's lines.
     """
     if made is None and job.suggests and job.inputs.review_comments and done.gate is not None:
-        steers = {file.shown_path for file in steering(done.gate, done.repairs)}
+        steers = {file.shown_path for file in find_steering_files(done.gate, done.repairs)}
         repairs = make_suggestion_comments(done.repairs, steers, told.anchors, BY_CHECK)
         return Suggestions(repairs if len(repairs) <= MAX_COMMENTS else ())
     if made is None or made.change is None or made.patch is None:

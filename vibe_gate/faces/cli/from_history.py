@@ -25,7 +25,7 @@ from vibe_gate.faces.cli.output import emit_lines, emit_result, now
 from vibe_gate.faces.cli.request import selection
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.add_case import MOST_NAMED, case_toml, write_case
-from vibe_gate.gate.stored import person
+from vibe_gate.gate.stored import require_person
 from vibe_gate.git import Repository
 from vibe_gate.run.case_reviews import CaseSet, read_case_set
 from vibe_gate.run.label_proposals import Proposal, propose_labels
@@ -58,7 +58,7 @@ def label_history(arguments: HistoryArguments) -> int:
         question = None
         if not arguments.as_json and _has_person():
             question = _question(cases.gate, arguments.rubrics, arguments.criterion)
-        signer = person(cases.repository, "label") if question else ("", "")
+        signer = require_person(cases.repository, "label") if question else ("", "")
         base, head = _ends(cases.repository, arguments.span)
         with progress.shown(environment, quiet=not progress.is_lively(environment)) as display:
             proposed = propose_labels(

@@ -14,7 +14,7 @@ from vibe_gate.domain.label import Label
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli.command import Command, argument, did_you_mean
 from vibe_gate.faces.cli.output import complain, emit_lines, now, open_repository_here
-from vibe_gate.gate.labels import LabelAsked, counted_labels, label, take_back_label
+from vibe_gate.gate.labels import LabelAsked, add_label, counted_labels, take_back_label
 from vibe_gate.git import Repository
 from vibe_gate.store.clone_state import open_state
 
@@ -72,7 +72,7 @@ def label_waived(options: WaivedLabel, finding: str, reason: str) -> None:
         return
     ask = LabelAsked(finding, right, reason, "override")
     with open_repository_here() as repository:
-        new_label, _ = label(ask, repository, now())
+        new_label, _ = add_label(ask, repository, now())
     emit_lines(
         f"{new_label.finding} is labelled {word_of(new_label)}: `vibe-gate stats` and `calibrate` count it."
     )
@@ -148,7 +148,7 @@ def _add_label(ask: LabelAsked) -> None:
     with open_repository_here() as repository:
         recorded = open_state(repository.common_dir).labels.all()
         old_words = {old.finding: word_of(old) for old in recorded}
-        new_label, about = label(ask, repository, now())
+        new_label, about = add_label(ask, repository, now())
     word = word_of(new_label)
     old_word = old_words.get(new_label.finding, word)
     before = f" (was {old_word})" if old_word != word else ""
