@@ -3,7 +3,8 @@ never markup.
 
 view           what is shown, read from the bundle
 authors        which turns of captured sessions wrote the changed lines
-page_body      the page as it is without scripts
+page_body      the page as it is without scripts, of finding_articles, criteria_section, cost_section,
+               authors_section and page_parts; glance: rounds, files and votes
 nodes          the graph as a picture; cost_pictures: dollars, tokens and time
 stage_figures  what nodes did; addresses: of links
 app/           what scripts add, in TypeScript; built by `nox -s page` into page.js, page.css, and the site's
@@ -26,6 +27,7 @@ from vibe_gate.report import queries
 from vibe_gate.report.html import page_body
 from vibe_gate.report.html.addresses import finding_element_id
 from vibe_gate.report.html.authors import Authors, WhoWrote, no_authors
+from vibe_gate.report.html.authors_section import claimed_tool, turn_name, writer_element_id
 from vibe_gate.report.html.view import EarlierRound, View, findings_on_page, read_view, verdict_view
 from vibe_gate.report.markup import Html, join_html, tag
 from vibe_gate.store.run_result import RunResult
@@ -142,10 +144,10 @@ def _writer(at: int, authors: Authors) -> dict[str, Any]:
     """What the viewer says of a turn below a line; the prompt itself stands in the document."""
     turn = authors.turns[at]
     return {
-        "id": page_body.writer_element_id(at),
-        "name": page_body.turn_name(turn),
+        "id": writer_element_id(at),
+        "name": turn_name(turn),
         "session": turn.session,
-        "source": page_body.claimed_tool(turn),
+        "source": claimed_tool(turn),
         "asked": turn.asked,
         "prompt": bool(turn.prompt),
     }

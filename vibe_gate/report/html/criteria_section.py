@@ -1,0 +1,128 @@
+"""The criteria of a page: a table for each rubric, with the votes on each criterion."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import UNSET
+
+from vibe_gate.domain.document import text_of
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.verdict import CriterionResult, RubricResult, Vote
+from vibe_gate.report import queries, sentences
+from vibe_gate.report.html.page_parts import (
+    link_conversation,
+    render_counterexample,
+    render_evidence,
+    render_proof,
+    render_second_look,
+)
+from vibe_gate.report.html.view import MAX_ROWS, View
+from vibe_gate.report.markup import Html, join_html, render_html_table, table_row, tag
+
+
+def render_rubric(rubric: RubricResult, view: View) -> Iterator[Html]:
+    """The rubric, and a table of its criteria; of very many those that did not pass come first."""
+    badge = tag("span", rubric.outcome, class_=f"badge {rubric.outcome}")
+    yield tag("h3", rubric.id, " ", badge, " ", _rubric_figures(rubric))
+    criteria = list(rubric.criteria)
+    if len(criteria) > MAX_ROWS:
+        criteria.sort(key=lambda criterion: criterion.outcome in ("pass", "not_applicable"))
+    rows = [_criterion_row(criterion, rubric, view) for criterion in criteria[:MAX_ROWS]]
+    yield render_html_table(("Outcome", "Criterion", "Why"), rows, class_="criteria")
+    if len(criteria) > MAX_ROWS:
+        text = f"And {len(criteria) - MAX_ROWS:,} more; the bundle has them."
+        yield tag("p", text, class_="none")
+
+
+def _rubric_figures(rubric: RubricResult) -> str:
+    if not queries.rubric_applies(rubric):
+        return "skipped"
+    if not rubric.coverage:
+        return "nothing decided"
+    score = f"score {rubric.score:.2f}, " if queries.has_score(rubric) else ""
+    return f"{score}{rubric.coverage:.0%} of the weight decided"
+
+
+def _criterion_row(criterion: CriterionResult, rubric: RubricResult, view: View) -> Html:
+    name = f"{rubric.id}/{criterion.id}"
+    findings = view.summary.findings if view.summary else ()
+    reason = sentences.criterion_reason(rubric.id, criterion, findings)
+    parts = [tag("p", reason) if reason else None, _render_question(name, view)]
+    if criterion.votes:
+        parts.append(_render_votes(name, criterion.votes, view))
+    badge = tag("span", _outcome_words(criterion), class_=f"badge {criterion.outcome}")
+    title = join_html([tag("code", criterion.id), tag("small", _criterion_facts(criterion))])
+    cells = (badge, title, join_html(parts))
+    return table_row(cells, class_=criterion.outcome, data_c=name)
+
+
+def _outcome_words(criterion: CriterionResult) -> str:
+    words = criterion.outcome.replace("not_applicable", "n/a")
+    if criterion.would_block is True:
+        words = "would have blocked"
+    return f"unsteady: {words}" if queries.is_unsteady(criterion) else words
+
+
+def _criterion_facts(criterion: CriterionResult) -> str:
+    """Who decided it, what it counts for, and what is known of its judge."""
+    deciders = {
+        "check": "check",
+        "cache": "judge, answered in an earlier run",
+        "none": f"{criterion.kind}, no answer",
+    }
+    decider = deciders.get(criterion.decided_by, f"judge, {criterion.decided_by}")
+    effect = f"weight {criterion.weight:g}"
+    if criterion.must:
+        effect = "would block alone" if criterion.is_advice else "blocks alone"
+    badge = sentences.criterion_badge(criterion)
+    return " · ".join(filter(None, (decider, effect, badge)))
+
+
+def _render_question(name: str, view: View) -> Html | None:
+    """What the judge was asked, as a text that opens."""
+    questions = view.about.get("questions")
+    question = text_of(questions, name) if isinstance(questions, dict) else ""
+    if not question:
+        return None
+    return tag("details", tag("summary", "Question"), tag("p", question, class_="question"))
+
+
+def _render_votes(name: str, votes: Sequence[Vote], view: View) -> Html:
+    items = [_render_vote(vote, number, view) for number, vote in enumerate(votes, start=1)]
+    summary = tag("summary", _vote_counts(votes))
+    return tag("details", summary, tag("ol", *items), class_="votes", data_c=name)
+
+
+def _vote_counts(votes: Sequence[Vote]) -> str:
+    """How many votes said what, and how many answered fail without evidence that holds."""
+    outcomes = Counter(vote.outcome for vote in votes)
+    counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
+    void = sum(vote.said == "fail" and vote.outcome != "fail" for vote in votes)
+    with_passing_test = sum(
+        vote.proof is not UNSET and vote.proof.status == "void" for vote in votes
+    )
+    reasons = []
+    if void > with_passing_test:
+        reasons.append(f"{void - with_passing_test} answered fail without evidence")
+    if with_passing_test:
+        reasons.append(f"{with_passing_test} answered fail, and its own test passes")
+    text = f"{counted(len(votes), 'vote')}: {counts}"
+    return f"{text} ({'; '.join(reasons)})" if reasons else text
+
+
+def _render_vote(vote: Vote, number: int, view: View) -> Html:
+    head = [tag("span", vote.outcome, class_=f"badge {vote.outcome}")]
+    answer = f", answered {vote.said}" if vote.said and vote.said != vote.outcome else ""
+    model = f", by {vote.model}" if vote.model else ""
+    conversation = link_conversation(vote.turn, view)
+    parts = [
+        tag("p", *head, answer, model, " ", conversation),
+        tag("p", vote.reason),
+        render_counterexample(vote.counterexample),
+        render_evidence(vote.evidence),
+        render_proof(vote.proof),
+        render_second_look(vote.second_look, view),
+    ]
+    return tag("li", *parts, class_=f"vote {vote.outcome}", data_vote=number)

@@ -1,0 +1,104 @@
+"""What findings and votes have in common on a page: places, quoted lines, tests, second looks,
+links to conversations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType
+
+from vibe_gate.domain.summary import Unreviewed
+from vibe_gate.domain.verdict import CheckedEvidence, Finding, Proof, SecondLook
+from vibe_gate.report import sentences
+from vibe_gate.report.html import stage_figures
+from vibe_gate.report.html.addresses import file_link, place_link
+from vibe_gate.report.html.view import View
+from vibe_gate.report.markup import Html, tag, text_block
+
+_PROOF_STYLES = {"proven": "fail", "shown": "abstain", "void": "pass"}
+"""The colours of what a test's runs came to."""
+
+_LOOK_STYLES = {"refuted": "pass", "stands": "fail", "undecided": "abstain"}
+"""The colours of what a second look came to."""
+
+
+def render_place(
+    item: Finding | Unreviewed | CheckedEvidence, *, before: bool = False, **attributes: str
+) -> Html:
+    """Its place, which leads to the lines; `before`: those of the file before the change."""
+    words = sentences.place_words_of(item)
+    if not item.path:
+        return tag("span", words, **attributes)
+    line = str(item.line) if item.line else ""
+    if before and line:
+        line = f"-{line}"
+    return tag("a", words, href=file_link(item.path, line), **attributes)
+
+
+def render_counterexample(counterexample: str | None) -> Html | None:
+    """The input that goes wrong."""
+    if not counterexample:
+        return None
+    return tag("p", "For example: ", counterexample, class_="against")
+
+
+def render_evidence(lines: Sequence[CheckedEvidence]) -> Html | None:
+    """Quoted lines, each with whether it stands there."""
+    items = []
+    for evidence in lines:
+        item = tag(
+            "li",
+            tag("span", evidence.standing, class_=f"standing {evidence.standing}"),
+            " ",
+            render_place(evidence, before=evidence.side == "before"),
+            f" {evidence.why}" if evidence.why else None,
+            text_block(evidence.quote, class_="quote"),
+        )
+        items.append(item)
+    return tag("ul", *items, class_="evidence") if items else None
+
+
+def render_proof(proof: Proof | UnsetType) -> Html | None:
+    """What running its test came to, and the test, with the command that repeats it."""
+    if proof is UNSET:
+        return None
+    style = f"badge {_PROOF_STYLES.get(proof.status, '')}".strip()
+    badge = tag("span", proof.status.replace("_", " "), class_=style)
+    result = tag("p", badge, " ", proof.reason)
+    test = None
+    if proof.test:
+        name = tag("summary", "Test ", tag("code", proof.path))
+        command = tag("p", "To repeat it: ", tag("code", proof.command))
+        test = tag("details", name, text_block(proof.test), command)
+    return tag("div", result, render_evidence(proof.obligation), test, class_="proof")
+
+
+def render_second_look(look: SecondLook | UnsetType, view: View) -> Html | None:
+    """What a second look came to, with the lines that prevent it and a link to its conversation."""
+    if look is UNSET:
+        return None
+    outcome = "no answer" if look.said is None else look.outcome
+    badge = tag("span", f"second look: {outcome}", class_=f"badge {_LOOK_STYLES[look.outcome]}")
+    sentence = tag("p", badge, " ", look.reason, " ", link_conversation(look.turn, view))
+    return tag("div", sentence, render_evidence(look.evidence), class_="second-look")
+
+
+def link_conversation(folder: str, view: View) -> Html | None:
+    """A link to the conversation that is recorded there."""
+    turn = next((turn for turn in view.turns if turn.id == folder), None)
+    if turn is None:
+        if not folder:
+            return None
+        return tag("span", f"asked in an earlier run: {folder}", class_="earlier")
+    target = f"{turn.id}/{turn.answer}" if turn.answer else turn.id
+    text = "conversation"
+    is_recorded = view.summary is not None and view.summary.cost.basis == "none"
+    if turn.usd is not None and not is_recorded:
+        text += f" ({format_dollars(turn.usd)})"
+    return tag("a", text, href=place_link("e", target))
+
+
+def format_dollars(usd: float | None) -> str:
+    """A cost."""
+    return "not known" if usd is None else stage_figures.format_stage_dollars(usd)
