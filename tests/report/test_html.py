@@ -28,7 +28,8 @@ from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report import queries
 from vibe_gate.report.html import render_run_page, render_verdict_page
 from vibe_gate.report.html.page_body import render_body
-from vibe_gate.report.html.view import MAX_ROWS, EarlierRound, View, chains_of_gates
+from vibe_gate.report.html.read_view import chains_of_gates
+from vibe_gate.report.html.view import MAX_ROWS, EarlierRound, View
 from vibe_gate.report.round_record import RoundCounts, RoundRecord
 from vibe_gate.store.run_result import read_bundle
 

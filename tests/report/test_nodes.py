@@ -18,7 +18,7 @@ from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.verdict import SecondLook, Vote
 from vibe_gate.report.html import render_page
-from vibe_gate.report.html.nodes import NodeBox, draw_layout
+from vibe_gate.report.html.graph_drawing import NodeBox, draw_layout
 from vibe_gate.report.html.stage_figures import collect_stages, find_critical_path, format_seconds
 from vibe_gate.report.html.view import NodeTime, View
 from vibe_gate.report.node_outcomes import add_outcomes

@@ -126,7 +126,7 @@ def test_the_page_of_the_round_before_is_linked_unless_another_run_has_its_id(st
     other = RunEntry(first, "f" * 40)
     for known, page in ((entries, f"{first}.html"), ([*entries, other], "")):
         earlier = run_page.round_before(result, known, store.repository, tmp_path)
-        assert earlier and (earlier.told.after, earlier.page) == (first, page)
+        assert earlier and (earlier.record.after, earlier.page) == (first, page)
 
 
 def test_other_rubrics_or_questions_that_one_did_not_ask_make_no_round():

@@ -25,21 +25,27 @@ def tag(name: str, /, *children: str | None, **attributes: str | float | None) -
 
     `class_` is `class`, `data_c` is `data-c`.
     """
-    shown = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(safe(str(value)))}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
+    start = name
+    for key, value in attributes.items():
+        if value is not None:
+            attribute = key.rstrip("_").replace("_", "-")
+            start += f' {attribute}="{escape(safe(str(value)))}"'
     if name in VOID:
-        return Html(f"<{name}{shown}/>")
-    return Html(f"<{name}{shown}>{join_html(children)}</{name}>")
+        return Html(f"<{start}/>")
+    return Html(f"<{start}>{join_html(children)}</{name}>")
 
 
 def join_html(parts: Iterable[str | None]) -> Html:
     """The parts, one after the other; what is not Html is escaped."""
-    return Html(
-        "".join(part if isinstance(part, Html) else escape(safe(part)) for part in parts if part)
-    )
+    texts = []
+    for part in filter(None, parts):
+        texts.append(part if isinstance(part, Html) else escape(safe(part)))
+    return Html("".join(texts))
+
+
+def join_with_commas(parts: Iterable[str]) -> Html:
+    """The parts with commas between them; what is not Html is escaped."""
+    return Html(", ".join(join_html([part]) for part in parts))
 
 
 def text_block(text: str, **attributes: str) -> Html:
@@ -65,8 +71,5 @@ def and_more(number: int, name: str, **attributes: str) -> Html | None:
 
 def render_facts(pairs: Iterable[tuple[str, str | None]]) -> Html:
     """A list of names and values; pairs without a value are left out."""
-    return tag(
-        "dl",
-        *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value),
-        class_="facts",
-    )
+    items = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value]
+    return tag("dl", *items, class_="facts")

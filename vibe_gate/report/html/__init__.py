@@ -1,13 +1,14 @@
-"""A run as one HTML page: `render_run_page(result)`. It asks nothing of the network, and its strings are data,
-never markup.
+"""A run as one HTML page: `render_run_page(result)`. It asks nothing of the network, and its
+strings are data, never markup.
 
-view           what is shown, read from the bundle
+view           what is shown; read_view: read from the bundle
 authors        which turns of captured sessions wrote the changed lines
-page_body      the page as it is without scripts, of finding_articles, criteria_section, cost_section,
-               authors_section and page_parts; glance: rounds, files and votes
-nodes          the graph as a picture; cost_pictures: dollars, tokens and time
+page_body      the page as it is without scripts, of finding_articles, criteria_section,
+               cost_section, authors_section and page_parts; glance: rounds, files and votes
+nodes          the graph as a picture (graph_drawing); cost_pictures: dollars, tokens and time
 stage_figures  what nodes did; addresses: of links
-app/           what scripts add, in TypeScript; built by `nox -s page` into page.js, page.css, and the site's
+app/           what scripts add, in TypeScript; built by `nox -s page` into page.js, page.css, and
+               the site's
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from vibe_gate.report.html import page_body
 from vibe_gate.report.html.addresses import finding_element_id
 from vibe_gate.report.html.authors import Authors, WhoWrote, no_authors
 from vibe_gate.report.html.authors_section import claimed_tool, turn_name, writer_element_id
-from vibe_gate.report.html.view import EarlierRound, View, findings_on_page, read_view, verdict_view
+from vibe_gate.report.html.read_view import read_view
+from vibe_gate.report.html.view import EarlierRound, View, findings_on_page, verdict_view
 from vibe_gate.report.markup import Html, join_html, tag
 from vibe_gate.store.run_result import RunResult
 
@@ -53,9 +55,8 @@ async def render_run_page(
     Without `conversations` it leaves out what was said to agents and judges, and by them.
     StorageError, IntegrityError.
     """
-    return render_page(
-        replace(await read_view(result, who_wrote, conversations=conversations), earlier=earlier)
-    )
+    view = await read_view(result, who_wrote, conversations=conversations)
+    return render_page(replace(view, earlier=earlier))
 
 
 def render_verdict_page(summary: Summary, earlier: EarlierRound | None = None) -> str:
@@ -66,10 +67,9 @@ def render_verdict_page(summary: Summary, earlier: EarlierRound | None = None) -
 def render_page(view: View) -> str:
     """The page of what is shown."""
     script = _file("page.js")
-    contents = [
-        tag("script", Html(packed), type="text/plain", data_blob=name)
-        for name, packed in view.contents.items()
-    ]
+    contents = []
+    for name, packed in view.contents.items():
+        contents.append(tag("script", Html(packed), type="text/plain", data_blob=name))
     data = tag("script", _embedded(_data(view)), type="application/json", id="data")
     body = [
         tag("script", Html(_BEFORE_BODY)),
@@ -126,25 +126,29 @@ def _hash(text: str) -> str:
 
 def _data(view: View) -> dict[str, Any]:
     """What scripts read; `app/src/data.ts` describes it."""
+    findings = []
+    unreviewed = []
     summary = view.summary
+    if summary:
+        findings = [_finding_data(number, summary) for number in findings_on_page(summary)]
+        unreviewed = [plain(place) for place in summary.unreviewed]
+    writers = range(len(view.authors.turns))
     return {
         "files": to_builtins(view.files),
         "turns": to_builtins(view.turns),
-        "findings": [_finding(number, summary) for number in findings_on_page(summary)]
-        if summary
-        else [],
-        "unreviewed": [plain(each) for each in summary.unreviewed] if summary else [],
+        "findings": findings,
+        "unreviewed": unreviewed,
         "events": to_builtins(view.events),
-        "writers": [_writer(at, view.authors) for at in range(len(view.authors.turns))],
+        "writers": [_writer_data(index, view.authors) for index in writers],
         "written": to_builtins(view.authors.lines),
     }
 
 
-def _writer(at: int, authors: Authors) -> dict[str, Any]:
+def _writer_data(index: int, authors: Authors) -> dict[str, Any]:
     """What the viewer says of a turn below a line; the prompt itself stands in the document."""
-    turn = authors.turns[at]
+    turn = authors.turns[index]
     return {
-        "id": writer_element_id(at),
+        "id": writer_element_id(index),
         "name": turn_name(turn),
         "session": turn.session,
         "source": claimed_tool(turn),
@@ -153,17 +157,16 @@ def _writer(at: int, authors: Authors) -> dict[str, Any]:
     }
 
 
-def _finding(index: int, summary: Summary) -> dict[str, Any]:
+def _finding_data(index: int, summary: Summary) -> dict[str, Any]:
     finding = summary.findings[index]
+    sources = queries.sources_of_finding(finding, summary)
+    criteria = [f"{rubric.id}/{criterion.id}" for rubric, criterion in sources]
     return {
         "id": finding_element_id(index),
         "side": "before" if queries.is_removed(finding) else "after",
-        "criterion": next(
-            (
-                f"{rubric.id}/{one.id}"
-                for rubric, one in queries.sources_of_finding(finding, summary)
-            ),
-            "",
-        ),
-        **{name: getattr(finding, name) for name in ("path", "line", "level", "message")},
+        "criterion": criteria[0] if criteria else "",
+        "path": finding.path,
+        "line": finding.line,
+        "level": finding.level,
+        "message": finding.message,
     }

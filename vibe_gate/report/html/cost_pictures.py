@@ -21,10 +21,10 @@ from vibe_gate.report.html.stage_figures import (
     span_of_stages,
     time_taken,
 )
-from vibe_gate.report.html.view import MAX_ROWS, TurnView, View
+from vibe_gate.report.html.view import MAX_ROWS, NodeTime, TurnView, View
 from vibe_gate.report.markup import Html, join_html, table_row, tag
 from vibe_gate.report.svg import Bar, Lane, Part, Series, Span
-from vibe_gate.report.waits import merge_periods
+from vibe_gate.report.waits import Period, merge_periods
 
 MOST_ROWS, MOST_LANES = 20, 40
 """Bars and lanes of a picture; what is smaller is one bar of its own, or stands in the table
@@ -55,266 +55,323 @@ _ASKS = frozenset({"judge", "stage", "agent"})
 """Kinds of nodes that do nothing but in their turns."""
 
 
-def render_cost_pictures(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
+def render_cost_pictures(view: View, stages: Mapping[str, Stage]) -> Iterator[Html]:
     """Dollars by stage and by model, tokens by stage, and the run's time."""
-    recorded = view.summary is not None and queries.is_from_recording(view.summary)
-    when = " when the answers were recorded" if recorded else ""
-    links = {name: link_to_element(node_element_id(name)) for name in known}
-    whose = _whose(view.graph) if len(known) > MOST_ROWS else {}
-    by_stage = _summed(
-        {name: _by_kind(stage, _usd(stage, recorded)) for name, stage in known.items()}, whose
+    is_recorded = view.summary is not None and queries.is_from_recording(view.summary)
+    ending = " when the answers were recorded" if is_recorded else ""
+    links = {name: link_to_element(node_element_id(name)) for name in stages}
+    fold_nodes = _fold_nodes(view.graph) if len(stages) > MOST_ROWS else {}
+    usd_by_stage = {}
+    tokens_by_stage = {}
+    for name, stage in stages.items():
+        usd_by_stage[name] = _usd_by_kind(stage, _usd(stage, is_recorded=is_recorded))
+        tokens_by_stage[name] = _token_counts(stage.turns)
+    yield from _draw_figures(
+        _Figures(
+            "cost-stages", f"US dollars by stage{ending}", "Stage", KINDS, format_stage_dollars
+        ),
+        _add_folded(usd_by_stage, fold_nodes),
+        links,
     )
-    by_model = _by_model(view, known, recorded)
-    tokens = _summed({name: _tokens_of(stage.turns) for name, stage in known.items()}, whose)
-    yield from _rows(
-        "cost-stages", f"US dollars by stage{when}", by_stage, KINDS, format_stage_dollars, links
+    yield from _draw_figures(
+        _Figures(
+            "cost-models", f"US dollars by model{ending}", "Model", KINDS, format_stage_dollars
+        ),
+        _usd_by_model(view, stages, is_recorded=is_recorded),
+        {},
     )
-    yield from _rows(
-        "cost-models", f"US dollars by model{when}", by_model, KINDS, format_stage_dollars, {}
+    yield from _draw_figures(
+        _Figures("tokens", "Tokens by stage", "Stage", TOKENS, _format_count),
+        _add_folded(tokens_by_stage, fold_nodes),
+        links,
     )
-    yield from _rows("tokens", "Tokens by stage", tokens, TOKENS, _count, links)
-    yield from _time(view, known)
+    yield from _draw_time(view, stages)
 
 
-def _whose(graph: Graph) -> dict[str, str]:
+def _fold_nodes(graph: Graph) -> dict[str, str]:
     """The node that stands for a folded one in the picture of the graph."""
     if not is_foldable(graph):
         return {}
-    return {name: fold.node for fold in fold_graph(graph)[1] for name in fold.nodes}
+    nodes: dict[str, str] = {}
+    for fold in fold_graph(graph)[1]:
+        nodes |= dict.fromkeys(fold.nodes, fold.node)
+    return nodes
 
 
-def _summed(figures: Mapping[str, list[float]], whose: Mapping[str, str]) -> dict[str, list[float]]:
+def _add_folded(
+    figures: Mapping[str, list[float]], fold_nodes: Mapping[str, str]
+) -> dict[str, list[float]]:
     """Figures of nodes as those of what stands for them."""
     sums: dict[str, list[float]] = {}
-    for name, each in figures.items():
-        own = sums.setdefault(whose.get(name, name), [0.0] * len(each))
-        own[:] = [one + other for one, other in zip(own, each, strict=True)]
+    for name, values in figures.items():
+        fold_sums = sums.setdefault(fold_nodes.get(name, name), [0.0] * len(values))
+        for index, value in enumerate(values):
+            fold_sums[index] += value
     return sums
 
 
-def _usd(stage: Stage, recorded: bool) -> float:
-    return sum(turn.usd or 0.0 for turn in stage.turns) if recorded else stage.usd or 0.0
+def _usd(stage: Stage, *, is_recorded: bool) -> float:
+    if is_recorded:
+        return sum(turn.usd or 0.0 for turn in stage.turns)
+    return stage.usd or 0.0
 
 
-def _by_kind(stage: Stage, usd: float) -> list[float]:
+def _usd_by_kind(stage: Stage, usd: float) -> list[float]:
     return [usd if stage.kind == kind.name else 0.0 for kind in KINDS]
 
 
-def _by_model(view: View, known: Mapping[str, Stage], recorded: bool) -> dict[str, list[float]]:
+def _usd_by_model(
+    view: View, stages: Mapping[str, Stage], *, is_recorded: bool
+) -> dict[str, list[float]]:
     """Dollars of each model by kind. What the summary has of it beyond that of the turns cannot be
     told apart.
     """
-    totals = {} if recorded or view.summary is None else dict(view.summary.cost.by_model)
-    found: dict[str, list[float]] = {name: [0.0] * len(KINDS) for name in totals}
-    for stage in known.values():
+    totals: dict[str, float] = {}
+    if view.summary is not None and not is_recorded:
+        totals = dict(view.summary.cost.by_model)
+    usd_by_model: dict[str, list[float]] = {name: [0.0] * len(KINDS) for name in totals}
+    for stage in stages.values():
         for turn in stage.turns:
             if turn.model and turn.usd:
-                own = found.setdefault(turn.model, [0.0] * len(KINDS))
-                at = next(number for number, kind in enumerate(KINDS) if kind.name == stage.kind)
-                own[at] += turn.usd
+                usd_by_kind = usd_by_model.setdefault(turn.model, [0.0] * len(KINDS))
+                usd_by_kind[_KIND_INDEXES[stage.kind]] += turn.usd
     for model, total in totals.items():
-        own = found[model]
-        if sum(own) > total * 1.001:  # its turns asked other models, too
-            found[model] = [0.0] * (len(KINDS) - 1) + [total]
-        else:
-            own[-1] = total - sum(own) if total - sum(own) > total * 0.001 else 0.0
-    return {model: own for model, own in found.items() if sum(own)}
+        usd_by_model[model] = _with_remainder(usd_by_model[model], total)
+    return {model: values for model, values in usd_by_model.items() if sum(values)}
 
 
-def _tokens_of(turns: Iterable[TurnView]) -> list[float]:
-    read = sum(turn.cache_read_tokens for turn in turns)
-    return [
-        sum(turn.input_tokens for turn in turns) - read,
-        read,
-        sum(turn.output_tokens for turn in turns),
-    ]
+_KIND_INDEXES = {kind.name: index for index, kind in enumerate(KINDS)}
 
 
-def _count(tokens: float) -> str:
+def _with_remainder(usd_by_kind: list[float], total: float) -> list[float]:
+    """What the total has beyond the kinds, as the last of them."""
+    of_turns = sum(usd_by_kind)
+    if of_turns > total * 1.001:  # its turns asked other models, too
+        return [0.0] * (len(KINDS) - 1) + [total]
+    remainder = total - of_turns
+    if remainder <= total * 0.001:
+        remainder = 0.0
+    return [*usd_by_kind[:-1], remainder]
+
+
+def _token_counts(turns: Sequence[TurnView]) -> list[float]:
+    """As TOKENS."""
+    from_cache = sum(turn.cache_read_tokens for turn in turns)
+    tokens_in = sum(turn.input_tokens for turn in turns)
+    tokens_out = sum(turn.output_tokens for turn in turns)
+    return [tokens_in - from_cache, from_cache, tokens_out]
+
+
+def _format_count(tokens: float) -> str:
     return f"{tokens:,.0f}"
 
 
-def _rows(
-    name: str,
-    title: str,
-    figures: Mapping[str, list[float]],
-    series: Sequence[Series],
-    told: Callable[[float], str],
-    links: Mapping[str, str],
+class _Figures(Struct, frozen=True):
+    """What a picture of bars shows."""
+
+    id: str
+    title: str
+    head: str
+    """Above the names."""
+    series: Sequence[Series]
+    format: Callable[[float], str]
+
+
+def _draw_figures(
+    figures: _Figures, values_by_name: Mapping[str, list[float]], links: Mapping[str, str]
 ) -> Iterator[Html]:
     """Bars, the longest first, with a legend of the series that have figures, and their table; of
     nothing, nothing.
     """
-    ranked = sorted(
-        (one for one, each in figures.items() if sum(each)),
-        key=lambda one: (-sum(figures[one]), one),
-    )
+    totals = {name: sum(values) for name, values in values_by_name.items() if sum(values)}
+    ranked = sorted(totals, key=lambda name: (-totals[name], name))
     if not ranked:
         return
-    bars = [
-        Bar(
-            one,
-            tuple(Part(each, told(each)) for each in figures[one]),
-            told(sum(figures[one])),
-            links.get(one, ""),
-        )
-        for one in ranked[:MAX_ROWS]
-    ]
-    used = [at for at in range(len(series)) if any(figures[one][at] for one in ranked)]
-    lines = [
-        table_row(
-            (
-                svg.link_text(bar.name, bar.link),
-                *(told(figures[bar.name][at]) for at in used),
-                bar.text,
-            )
-        )
-        for bar in bars
-    ]
-    if left := ranked[MAX_ROWS:]:
-        others = _others(left, figures, told)
-        lines.append(table_row((others.name, *("" for _ in used), others.text)))
-    shown = bars if len(bars) <= MOST_ROWS else bars[: MOST_ROWS - 1]
-    if left := ranked[len(shown) :]:  # one bar would be longer than all that people compare
-        shown = [*shown, _others(left, figures, told)]
-    legend = [series[at] for at in used]
-    head = "Stage" if links else "Model"
-    heads = (head, *(one.name for one in legend), "all")
-    yield svg.render_figure(
-        name, title, svg.draw_rows(shown, series), svg.draw_legend(legend), heads, lines
-    )
+    used = []
+    for index in range(len(figures.series)):
+        if any(values_by_name[name][index] for name in ranked):
+            used.append(index)
+    bars = []
+    lines = []
+    for name in ranked[:MAX_ROWS]:
+        values, link = values_by_name[name], links.get(name, "")
+        texts = [figures.format(value) for value in values]
+        total = figures.format(totals[name])
+        bars.append(Bar(name, tuple(map(Part, values, texts)), total, link))
+        cells = [texts[index] for index in used]
+        lines.append(table_row((svg.link_text(name, link), *cells, total)))
+    if len(ranked) > MAX_ROWS:
+        remainder = _sum_of_others(ranked[MAX_ROWS:], totals, figures)
+        lines.append(table_row((remainder.name, *[""] * len(used), remainder.text)))
+    if len(bars) > MOST_ROWS:  # one bar would be longer than all that people compare
+        bars = bars[: MOST_ROWS - 1]
+        bars.append(_sum_of_others(ranked[MOST_ROWS - 1 :], totals, figures))
+    legend = [figures.series[index] for index in used]
+    heads = (figures.head, *(series.name for series in legend), "all")
+    picture = svg.draw_rows(bars, figures.series)
+    caption = svg.draw_legend(legend)
+    yield svg.render_figure(figures.id, figures.title, picture, caption, heads, lines)
 
 
-def _others(
-    names: Sequence[str], figures: Mapping[str, list[float]], told: Callable[[float], str]
-) -> Bar:
-    return Bar(f"{len(names):,} others", (), told(sum(sum(figures[name]) for name in names)))
+def _sum_of_others(names: Sequence[str], totals: Mapping[str, float], figures: _Figures) -> Bar:
+    """A row without a bar."""
+    total = sum(totals[name] for name in names)
+    return Bar(f"{len(names):,} others", (), figures.format(total))
 
 
-class Worked(Struct, frozen=True):
-    """How a node spent its time: (start, end, index of WORK), in milliseconds since 1970, in their
-    order.
-    """
+class WorkTime(Struct, frozen=True):
+    """How a node spent its time."""
 
     stage: Stage
     spans: tuple[tuple[int, int, int], ...]
+    """(start, end, index of WORK), in milliseconds since 1970, in their order."""
 
     def ms(self, kind: int) -> int:
         """Of one kind, from the node's start on."""
-        begun = self.stage.time.start if self.stage.time else 0
-        return sum(
-            end - max(start, begun) for start, end, of in self.spans if of == kind and end > begun
-        )
+        node_start = self.stage.time.start if self.stage.time else 0
+        total = 0
+        for start, end, span_kind in self.spans:
+            if span_kind == kind and end > node_start:
+                total += end - max(start, node_start)
+        return total
 
 
-def _time(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
-    begun, ended = span_of_stages(view.times.values())
-    fine = max((ended - begun) // FINEST, 1)
-    worked = [
-        _worked(stage, fine) for stage in known.values() if stage.time and stage.node.kind != "gate"
-    ]
-    worked = sorted(
-        (one for one in worked if one.spans), key=lambda one: (one.spans[0][0], one.stage.node.id)
-    )
-    if not worked:
+def _draw_time(view: View, stages: Mapping[str, Stage]) -> Iterator[Html]:
+    """What the nodes did, when: a lane for each."""
+    run_start, run_end = span_of_stages(view.times.values())
+    times = _work_times(stages.values(), fine=max((run_end - run_start) // FINEST, 1))
+    if not times:
         return
-    waited = set(find_critical_path(view.graph, view.times))
-    ranked = sorted(
-        worked, key=lambda one: (one.stage.node.id not in waited, -(one.stage.seconds or 0))
-    )
-    kept = {one.stage.node.id for one in ranked[:MOST_LANES]}
-    lanes = [_lane(one, begun) for one in worked if one.stage.node.id in kept]
-    drawn = svg.draw_lanes(lanes, WORK, (ended - begun) / 1000)
-    sums = [sum(one.ms(kind) for one in worked) for kind in range(len(WORK))]
-    told = ", ".join(
-        f"{one.name} {format_seconds(ms / 1000)}" for one, ms in zip(WORK, sums, strict=True) if ms
-    )
-    less = (
-        f" The {len(worked) - len(lanes):,} shortest stand in the table alone."
-        if len(worked) > len(lanes)
-        else ""
-    )
-    about = (
+    lane_ids = _longest_nodes(view, times)
+    lanes = [_lane(time, run_start) for time in times if time.stage.node.id in lane_ids]
+    kinds: set[int] = set()
+    for time in times:
+        kinds.update(kind for _, _, kind in time.spans)
+    series = [entry for kind, entry in enumerate(WORK) if kind in kinds]
+    sentence = tag("p", _time_sentence(view, times, len(lanes)), class_="none")
+    caption = join_html([sentence, svg.draw_legend(series)])
+    picture = svg.draw_lanes(lanes, WORK, (run_end - run_start) / 1000)
+    heads = ("Node", *(entry.name for entry in WORK), "time", "waited to start")
+    yield svg.render_figure("time", "Time", picture, caption, heads, map(_time_line, times))
+
+
+def _work_times(stages: Iterable[Stage], *, fine: int) -> list[WorkTime]:
+    """Of the nodes that began, in that order; a gate's time is that of its checks and judges."""
+    times = []
+    for stage in stages:
+        if stage.time and stage.node.kind != "gate":
+            time = _work_time(stage, fine)
+            if time.spans:
+                times.append(time)
+    return sorted(times, key=lambda time: (time.spans[0][0], time.stage.node.id))
+
+
+def _longest_nodes(view: View, times: Sequence[WorkTime]) -> set[str]:
+    """Those that the run's end waited for, then those that took longest; as many as have lanes."""
+    critical = set(find_critical_path(view.graph, view.times))
+
+    def rank(time: WorkTime) -> tuple[bool, float]:
+        return time.stage.node.id not in critical, -(time.stage.seconds or 0)
+
+    return {time.stage.node.id for time in sorted(times, key=rank)[:MOST_LANES]}
+
+
+def _time_sentence(view: View, times: Sequence[WorkTime], lanes: int) -> str:
+    sums = []
+    for kind, series in enumerate(WORK):
+        ms = sum(time.ms(kind) for time in times)
+        if ms:
+            sums.append(f"{series.name} {format_seconds(ms / 1000)}")
+    text = (
         f"The nodes took {time_taken(view)}. "
-        f"Added up over {counted(len(worked), 'node')}: {told}.{_longest_wait(worked)}{less}"
+        f"Added up over {counted(len(times), 'node')}: {', '.join(sums)}."
     )
-    shown = {kind for one in worked for *_, kind in one.spans}
-    series = [one for kind, one in enumerate(WORK) if kind in shown]
-    heads = ("Node", *(one.name for one in WORK), "time", "waited to start")
-    yield svg.render_figure(
-        "time",
-        "Time",
-        drawn,
-        join_html([tag("p", about, class_="none"), svg.draw_legend(series)]),
-        heads,
-        map(_time_line, worked),
-    )
+    longest = max((time.stage for time in times), key=lambda stage: stage.waited)
+    wait = long_wait(longest)
+    if wait:
+        text += f" {longest.node.id} {wait}, the longest."
+    if len(times) > lanes:
+        text += f" The {len(times) - lanes:,} shortest stand in the table alone."
+    return text
 
 
-def _longest_wait(worked: Sequence[Worked]) -> str:
-    longest = max((one.stage for one in worked), key=lambda stage: stage.waited)
-    return f" {longest.node.id} {wait}, the longest." if (wait := long_wait(longest)) else ""
+def _time_line(time: WorkTime) -> Html:
+    stage = time.stage
+    cells: list[Html | str] = []
+    cells.append(tag("a", stage.node.id, href=link_to_element(node_element_id(stage.node.id))))
+    for kind in range(len(WORK)):
+        ms = time.ms(kind)
+        cells.append(format_seconds(ms / 1000) if ms else "")
+    cells.append(format_seconds(stage.seconds))
+    cells.append(format_seconds(stage.waited) if stage.waited else "")
+    return table_row(cells)
 
 
-def _time_line(one: Worked) -> Html:
-    cells = (format_seconds(ms / 1000) if (ms := one.ms(kind)) else "" for kind in range(len(WORK)))
-    name, waited = one.stage.node.id, one.stage.waited
-    ends = format_seconds(one.stage.seconds), format_seconds(waited) if waited else ""
-    return table_row((tag("a", name, href=link_to_element(node_element_id(name))), *cells, *ends))
+def _lane(time: WorkTime, run_start: int) -> Lane:
+    stage = time.stage
+    spans = []
+    for start, end, kind in time.spans:
+        text = format_seconds((end - start) / 1000)
+        spans.append(Span((start - run_start) / 1000, (end - run_start) / 1000, kind, text))
+    link = link_to_element(node_element_id(stage.node.id))
+    if stage.turns:
+        link = place_link("e", stage.turns[0].id)
+    return Lane(stage.node.id, tuple(spans), format_seconds(stage.seconds), link)
 
 
-def _lane(one: Worked, begun: int) -> Lane:
-    stage = one.stage
-    spans = tuple(
-        Span(
-            (start - begun) / 1000, (end - begun) / 1000, kind, format_seconds((end - start) / 1000)
-        )
-        for start, end, kind in one.spans
-    )
-    link = (
-        place_link("e", stage.turns[0].id)
-        if stage.turns
-        else link_to_element(node_element_id(stage.node.id))
-    )
-    return Lane(stage.node.id, spans, format_seconds(stage.seconds), link)
+class _Cover(Struct):
+    """Periods in which a node did work of one kind, and the first that is not over."""
+
+    periods: Sequence[Period]
+    kind: int
+    index: int = 0
+
+    def has(self, start: int) -> bool:
+        """Whether it did at that time; asked for ever later ones."""
+        while self.index < len(self.periods) and self.periods[self.index][1] <= start:
+            self.index += 1
+        return self.index < len(self.periods) and self.periods[self.index][0] <= start
 
 
-def _worked(stage: Stage, fine: int) -> Worked:
+def _work_time(stage: Stage, fine: int) -> WorkTime:
     """In turns, calls of tools are tools, waits for an overloaded API waiting, the rest the model.
 
     Outside of its turns an agent waits. Calls that are less than `fine` apart are one.
     """
-    time = stage.time
-    if time is None:
-        return Worked(stage, ())
-    turns = [(turn.started, turn.ended or time.end) for turn in stage.turns]
-    calls = [
-        (call.start, call.end)
-        for turn in stage.turns
-        for call in turn.calls
-        if call.end is not None
-    ]
-    waits = [wait for turn in stage.turns for wait in turn.waits]
-    outside = _WAITING if stage.node.kind in _ASKS else _CHECKS
-    covers = [
-        (merge_periods(calls, fine), _TOOLS),
-        (merge_periods(waits, fine), _WAITING),
-        (merge_periods(turns), _MODEL),
-        ([(time.start, time.end)], outside),
-        ([(time.added, time.start)], _WAITING),
-    ]
-    edges = sorted({edge for intervals, _ in covers for interval in intervals for edge in interval})
-    edges = [edge for edge in edges if time.added <= edge <= time.end]
+    if stage.time is None:
+        return WorkTime(stage, ())
+    covers = _covers(stage, stage.time, fine)
+    edges: set[int] = set()
+    for cover in covers:
+        for period in cover.periods:
+            edges.update(period)
+    inside = sorted(edge for edge in edges if stage.time.added <= edge <= stage.time.end)
     spans: list[tuple[int, int, int]] = []
-    at = [0] * len(covers)
-    for start, end in pairwise(edges):
-        for number, (intervals, kind) in enumerate(covers):
-            while at[number] < len(intervals) and intervals[at[number]][1] <= start:
-                at[number] += 1
-            if at[number] < len(intervals) and intervals[at[number]][0] <= start:
-                if spans and spans[-1][1:] == (start, kind):
-                    spans[-1] = (spans[-1][0], end, kind)
-                else:
-                    spans.append((start, end, kind))
-                break
-    return Worked(stage, tuple(spans))
+    for start, end in pairwise(inside):
+        kind = next((cover.kind for cover in covers if cover.has(start)), None)
+        if kind is None:
+            continue
+        if spans and spans[-1][1:] == (start, kind):
+            spans[-1] = (spans[-1][0], end, kind)
+        else:
+            spans.append((start, end, kind))
+    return WorkTime(stage, tuple(spans))
+
+
+def _covers(stage: Stage, time: NodeTime, fine: int) -> list[_Cover]:
+    """The kinds of work; where two overlap the first counts."""
+    turns: list[Period] = []
+    calls: list[Period] = []
+    waits: list[Period] = []
+    for turn in stage.turns:
+        turns.append((turn.started, turn.ended or time.end))
+        calls += [(call.start, call.end) for call in turn.calls if call.end is not None]
+        waits += turn.waits
+    outside = _WAITING if stage.node.kind in _ASKS else _CHECKS
+    return [
+        _Cover(merge_periods(calls, fine), _TOOLS),
+        _Cover(merge_periods(waits, fine), _WAITING),
+        _Cover(merge_periods(turns), _MODEL),
+        _Cover([(time.start, time.end)], outside),
+        _Cover([(time.added, time.start)], _WAITING),
+    ]

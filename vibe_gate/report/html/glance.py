@@ -8,10 +8,12 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
+from msgspec import Struct
+
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Node
 from vibe_gate.domain.summary import ChangedFile, Summary
-from vibe_gate.domain.verdict import CriterionResult, Vote
+from vibe_gate.domain.verdict import CriterionResult
 from vibe_gate.report import queries, sentences, svg
 from vibe_gate.report.html.addresses import (
     file_link,
@@ -20,10 +22,18 @@ from vibe_gate.report.html.addresses import (
     place_link,
     round_element_id,
 )
-from vibe_gate.report.html.view import MOST_ROUNDS, View, findings_on_page
-from vibe_gate.report.markup import Html, and_more, join_html, render_html_table, table_row, tag
+from vibe_gate.report.html.view import MOST_ROUNDS, EarlierRound, View, findings_on_page
+from vibe_gate.report.markup import (
+    Html,
+    and_more,
+    join_html,
+    join_with_commas,
+    render_html_table,
+    table_row,
+    tag,
+)
 from vibe_gate.report.reported_finding import ReportedFinding, finding_identity
-from vibe_gate.report.round_record import RoundCounts, RoundRecord
+from vibe_gate.report.round_record import RoundRecord
 from vibe_gate.report.svg import Bar, Part, Series
 
 MOST_FILES, MOST_VOTES, MOST_LINKS = 20, 20, 20
@@ -31,6 +41,14 @@ MOST_FILES, MOST_VOTES, MOST_LINKS = 20, 20, 20
 
 MOST_TOLD = 20
 """Findings of one round that are shown."""
+
+
+class _Marked(Struct, frozen=True):
+    """A finding of a round, and what became of it."""
+
+    word: str
+    finding: ReportedFinding
+
 
 LINES = (Series("added", "s2"), Series("deleted", "s1"))
 ROUNDS = (Series("new", "s1"), Series("still open", "s4"), Series("fixed", "s2"))
@@ -43,119 +61,136 @@ def render_rounds(view: View) -> Iterator[Html]:
     if view.earlier is None and not view.rounds:
         return
     yield tag("h2", "Rounds")
-    changed = {file.path for file in view.files}
+    changed_paths = {file.path for file in view.files}
     if view.earlier is not None:
-        told = view.earlier.told
-        since = svg.link_text(told.after, quote(view.earlier.page))
-        before = (
-            join_html(["Since run ", since])
-            if told.after
-            else f"Round {told.number:,} of the pull request"
-        )
-        yield tag("p", before, f": {told.counts}.")
-        yield from _became(told, changed)
-    gates = {node.id: node for node in view.graph.nodes}
-    here = {finding_identity(one) for one in view.summary.findings} if view.summary else set()
-    told_before: set[str] = set()  # chains of one beginning share gates, and an id stands once
+        yield from _earlier_round(view.earlier, changed_paths)
+    listed: set[str] = set()  # chains of one beginning share gates, and an id stands once
     for number, chain in enumerate(view.rounds, start=1):
-        left_out = max(len(chain) - MOST_ROUNDS, 0)
-        last = dict(list(chain.items())[left_out:])
-        yield tag(
-            "h3", "Gates of this run", f" (without the first {left_out:,})" if left_out else None
-        )
-        if len(last) > 2:
-            yield _by_round(f"rounds-{number}", last, gates, left_out + 1)
-        items = (
-            tag(
-                "li",
-                *_gate(name, told, gates.get(name), here, changed),
-                id=None if name in told_before else round_element_id(name),
-            )
-            for name, told in last.items()
-        )
-        yield tag("ol", *items, start=left_out + 1)
-        told_before |= last.keys()
+        yield from _gate_chain(view, number, chain, changed_paths, listed)
+        listed |= _last_gates(chain).keys()
 
 
-def _by_round(
-    id: str, chain: Mapping[str, RoundRecord], gates: Mapping[str, Node], first: int
+def _earlier_round(earlier: EarlierRound, changed_paths: Container[str]) -> Iterator[Html]:
+    """What became of it in this run."""
+    record = earlier.record
+    title: Html | str = f"Round {record.number:,} of the pull request"
+    if record.after:
+        title = join_html(["Since run ", svg.link_text(record.after, quote(earlier.page))])
+    yield tag("p", title, f": {record.counts}.")
+    yield from _changed_findings(record, changed_paths)
+
+
+def _last_gates(chain: Mapping[str, RoundRecord]) -> dict[str, RoundRecord]:
+    """The last gates of the chain, which are shown."""
+    return dict(list(chain.items())[-MOST_ROUNDS:])
+
+
+def _gate_chain(
+    view: View,
+    number: int,
+    chain: Mapping[str, RoundRecord],
+    changed_paths: Container[str],
+    listed: Container[str],
+) -> Iterator[Html]:
+    """The gates that looked at the same again. `listed`: gates that stand above already."""
+    gates = _last_gates(chain)
+    omitted = len(chain) - len(gates)
+    omission = f" (without the first {omitted:,})" if omitted else None
+    yield tag("h3", "Gates of this run", omission)
+    nodes = {node.id: node for node in view.graph.nodes}
+    if len(gates) > 2:
+        yield _draw_chain(f"rounds-{number}", gates, nodes, omitted + 1)
+    on_page: set[str] = set()
+    if view.summary:
+        on_page = {finding_identity(finding) for finding in view.summary.findings}
+    items = []
+    for name, record in gates.items():
+        parts = _gate_round(name, record, nodes.get(name), on_page, changed_paths)
+        element_id = None if name in listed else round_element_id(name)
+        items.append(tag("li", *parts, id=element_id))
+    yield tag("ol", *items, start=omitted + 1)
+
+
+def _draw_chain(
+    id: str, gates: Mapping[str, RoundRecord], nodes: Mapping[str, Node], first: int
 ) -> Html:
     """The findings of gates that looked again, as bars; `first`: the number of the first."""
-    numbered = list(enumerate(chain.items(), start=first))
-    outcomes = {name: gates[name].outcome for name in chain if name in gates}
-    bars = [
-        Bar(f"{at}. {name}", _parts(told.counts), outcomes.get(name, ""))
-        for at, (name, told) in numbered
-    ]
-    lines = [
-        table_row((str(at), name, *(part.text for part in _parts(told.counts))))
-        for at, (name, told) in numbered
-    ]
-    heads = ("Round", "Gate", *(one.name.capitalize() for one in ROUNDS))
-    return svg.render_figure(
-        id, "Findings by round", svg.draw_rows(bars, ROUNDS), svg.draw_legend(ROUNDS), heads, lines
-    )
+    bars = []
+    lines = []
+    for number, (name, record) in enumerate(gates.items(), start=first):
+        counts = (record.counts.new, record.counts.open, record.counts.fixed)
+        texts = [f"{count:,}" for count in counts]
+        parts = tuple(map(Part, counts, texts))
+        outcome = nodes[name].outcome if name in nodes else ""
+        bars.append(Bar(f"{number}. {name}", parts, outcome))
+        lines.append(table_row((str(number), name, *texts)))
+    heads = ("Round", "Gate", *(series.name.capitalize() for series in ROUNDS))
+    picture, legend = svg.draw_rows(bars, ROUNDS), svg.draw_legend(ROUNDS)
+    return svg.render_figure(id, "Findings by round", picture, legend, heads, lines)
 
 
-def _parts(counts: RoundCounts) -> tuple[Part, ...]:
-    return tuple(Part(number, f"{number:,}") for number in (counts.new, counts.open, counts.fixed))
-
-
-def _gate(
-    name: str, told: RoundRecord, node: Node | None, here: Container[str], changed: Container[str]
+def _gate_round(
+    name: str,
+    record: RoundRecord,
+    node: Node | None,
+    on_page: Container[str],
+    changed_paths: Container[str],
 ) -> Iterator[Html]:
-    """A gate's round, with the findings that were new in it; those in `here` stand in the page
-    already.
+    """A gate's round, with the findings that were new in it; those `on_page`, by identity, stand in
+    the page already.
     """
-    outcome = (
-        tag("span", node.outcome, class_=f"badge {node.outcome}") if node and node.outcome else None
-    )
-    found = str(told.counts) if told.after else counted(told.counts.new, "finding")
-    yield tag("p", tag("code", name), " ", outcome, f" {found} ")
-    yield from _became(told, changed, [one for one in told.new if one.fingerprint not in here])
+    badge = None
+    if node and node.outcome:
+        badge = tag("span", node.outcome, class_=f"badge {node.outcome}")
+    counts = str(record.counts) if record.after else counted(record.counts.new, "finding")
+    yield tag("p", tag("code", name), " ", badge, f" {counts} ")
+    new_findings = [finding for finding in record.new if finding.fingerprint not in on_page]
+    yield from _changed_findings(record, changed_paths, new_findings)
 
 
-def _became(
-    told: RoundRecord, changed: Container[str], new: Sequence[ReportedFinding] = ()
+def _changed_findings(
+    record: RoundRecord,
+    changed_paths: Container[str],
+    new_findings: Sequence[ReportedFinding] = (),
 ) -> Iterator[Html]:
-    """The findings that stand nowhere else in the page; `changed`: paths of files that do."""
-    named = [
-        *(("new" if told.after else "found", one) for one in new),
-        *(("fixed", one) for one in told.fixed),
-    ]
-    named += [("not found again", one) for one in told.unanswered]
-    if not named:
+    """The findings that stand nowhere else in the page; `changed_paths`: of files that do."""
+    new_word = "new" if record.after else "found"
+    marked = [_Marked(new_word, finding) for finding in new_findings]
+    marked += [_Marked("fixed", finding) for finding in record.fixed]
+    marked += [_Marked("not found again", finding) for finding in record.unanswered]
+    if not marked:
         return
-    items = [_was(word, one, changed) for word, one in named[:MOST_TOLD]]
-    yield tag("ul", *items, and_more(len(named) - len(items), "li"), class_="told")
+    items = [_marked_item(entry, changed_paths) for entry in marked[:MOST_TOLD]]
+    yield tag("ul", *items, and_more(len(marked) - len(items), "li"), class_="told")
 
 
-def _was(word: str, one: ReportedFinding, changed: Container[str]) -> Html:
-    is_fixed = word == "fixed"
-    said = tag("del" if is_fixed else "span", one.message)
-    link = file_link(one.path) if one.path in changed else ""  # its lines may stand elsewhere now
-    place = (
-        tag("code", svg.link_text(sentences.place_words(one.path, one.line), link))
-        if one.path
-        else None
-    )
-    return tag(
-        "li", tag("span", word, class_="badge pass" if is_fixed else "badge"), " ", said, " ", place
-    )
+def _marked_item(marked: _Marked, changed_paths: Container[str]) -> Html:
+    finding = marked.finding
+    place = None
+    if finding.path:
+        words = sentences.place_words(finding.path, finding.line)
+        # The file's link alone: its lines may stand elsewhere now.
+        link = file_link(finding.path) if finding.path in changed_paths else ""
+        place = tag("code", svg.link_text(words, link))
+    is_fixed = marked.word == "fixed"
+    badge = tag("span", marked.word, class_="badge pass" if is_fixed else "badge")
+    message = tag("del" if is_fixed else "span", finding.message)
+    return tag("li", badge, " ", message, " ", place)
 
 
 def find_news(view: View) -> dict[str, str]:
     """The findings that were not said in the round before, by identity: "new", or "back" if they
     were called fixed.
     """
-    last = (
-        [view.earlier.told] if view.earlier else [list(chain.values())[-1] for chain in view.rounds]
-    )
-    return {
-        one.fingerprint: "back" if one.fingerprint in told.back else "new"
-        for told in last
-        for one in told.new
-    }
+    if view.earlier:
+        records = [view.earlier.record]
+    else:
+        records = [list(chain.values())[-1] for chain in view.rounds]
+    news = {}
+    for record in records:
+        for finding in record.new:
+            news[finding.fingerprint] = "back" if finding.fingerprint in record.back else "new"
+    return news
 
 
 def render_file_bars(summary: Summary) -> Iterator[Html]:
@@ -165,74 +200,77 @@ def render_file_bars(summary: Summary) -> Iterator[Html]:
     ranked = queries.riskiest_first(summary)
     if len(ranked) < 2:
         return
-    found: dict[str, list[int]] = defaultdict(list)
+    indexes_by_path: dict[str, list[int]] = defaultdict(list)
     for index, finding in enumerate(summary.findings):
-        found[finding.path].append(index)
-    bars = [_bar(file, reason) for file, reason in ranked[:MOST_FILES]]
-    shown = frozenset(findings_on_page(summary))
-    lines = [
-        _file_line(file, reason, found[file.path], shown) for file, reason in ranked[:MOST_FILES]
-    ]
-    more = (
-        f"The {len(ranked) - len(bars):,} others stand in Changes."
-        if len(ranked) > len(bars)
-        else ""
-    )
-    told = join_html([tag("p", more, class_="none") if more else None, svg.draw_legend(LINES)])
+        indexes_by_path[finding.path].append(index)
+    on_page = frozenset(findings_on_page(summary))
+    bars = []
+    lines = []
+    for file, reason in ranked[:MOST_FILES]:
+        bars.append(_file_bar(file, reason))
+        links = _finding_links(indexes_by_path[file.path], on_page)
+        lines.append(_file_line(file, reason, links))
+    omission = None
+    if len(ranked) > len(bars):
+        text = f"The {len(ranked) - len(bars):,} others stand in Changes."
+        omission = tag("p", text, class_="none")
+    caption = join_html([omission, svg.draw_legend(LINES)])
+    picture = svg.draw_rows(bars, LINES)
     heads = ("File", "Lines", "Look at", "Findings")
-    yield svg.render_figure(
-        "files", "Changed files, by risk", svg.draw_rows(bars, LINES), told, heads, lines
-    )
+    yield svg.render_figure("files", "Changed files, by risk", picture, caption, heads, lines)
 
 
-def _bar(file: ChangedFile, reason: str) -> Bar:
+def _file_bar(file: ChangedFile, reason: str) -> Bar:
     """Its lines; of several reasons to look at it there is room for the first."""
     added, deleted = (0, 0) if file.binary else (file.added, file.deleted)
     parts = (Part(added, f"+{added:,}"), Part(deleted, f"−{deleted:,}"))
-    first, _, more = reason.partition(", ")
-    shown = (f"{first}, …" if more else first) or ("binary" if file.binary else "")
-    return Bar(file.path, parts, shown, file_link(file.path))
+    text, _, further_reasons = reason.partition(", ")
+    if further_reasons:
+        text += ", …"
+    if not text and file.binary:
+        text = "binary"
+    return Bar(file.path, parts, text, file_link(file.path))
 
 
-def _file_line(file: ChangedFile, reason: str, found: list[int], shown: Container[int]) -> Html:
-    few = [at for at in found if at in shown][:MOST_LINKS]
-    links = [
-        tag("a", f"finding {at + 1}", href=link_to_element(finding_element_id(at))) for at in few
-    ]
-    more = [f"{len(found) - len(few):,} more"] if len(found) > len(few) else []
-    parts = [part for link in (*links, *more) for part in (", ", link)]
+def _file_line(file: ChangedFile, reason: str, links: Html) -> Html:
     size = "binary" if file.binary else f"+{file.added:,} −{file.deleted:,}"
-    return table_row(
-        (tag("a", file.path, href=file_link(file.path)), size, reason, join_html(parts[1:]))
-    )
+    return table_row((tag("a", file.path, href=file_link(file.path)), size, reason, links))
+
+
+def _finding_links(indexes: Sequence[int], on_page: Container[int]) -> Html:
+    """The first of the findings that the page shows, and how many more there are."""
+    linked = [index for index in indexes if index in on_page][:MOST_LINKS]
+    links: list[str] = []
+    for index in linked:
+        link = link_to_element(finding_element_id(index))
+        links.append(tag("a", f"finding {index + 1}", href=link))
+    if len(indexes) > len(linked):
+        links.append(f"{len(indexes) - len(linked):,} more")
+    return join_with_commas(links)
 
 
 def render_vote_rows(summary: Summary) -> Iterator[Html]:
     """A line for each criterion that several votes decided, and a cell for each vote."""
-    several = [
-        (f"{rubric.id}/{criterion.id}", criterion)
-        for rubric in summary.rubrics
-        for criterion in rubric.criteria
-        if len(criterion.votes) > 1
-    ]
-    if several:
-        most = min(max(len(criterion.votes) for _, criterion in several), MOST_VOTES)
-        heads = ("Criterion", *(f"Vote {number}" for number in range(1, most + 1)), "Outcome")
-        yield tag("h3", "Votes")
-        yield render_html_table(
-            heads, [_votes(name, criterion, most) for name, criterion in several], class_="votes-of"
-        )
+    criteria = []
+    for rubric in summary.rubrics:
+        for criterion in rubric.criteria:
+            if len(criterion.votes) > 1:
+                criteria.append((f"{rubric.id}/{criterion.id}", criterion))
+    if not criteria:
+        return
+    most = min(max(len(criterion.votes) for _, criterion in criteria), MOST_VOTES)
+    heads = ("Criterion", *(f"Vote {number}" for number in range(1, most + 1)), "Outcome")
+    rows = [_vote_row(name, criterion, most) for name, criterion in criteria]
+    yield tag("h3", "Votes")
+    yield render_html_table(heads, rows, class_="votes-of")
 
 
-def _votes(name: str, criterion: CriterionResult, most: int) -> Html:
-    cells = [
-        _vote(vote, place_link("c", f"{name}/{at}"))
-        for at, vote in enumerate(criterion.votes[:most], start=1)
-    ]
-    blank = [""] * (most - len(cells))
-    outcome = tag("span", criterion.outcome.replace("_", " "), class_=f"badge {criterion.outcome}")
-    return table_row((tag("a", name, href=place_link("c", name)), *cells, *blank, outcome))
-
-
-def _vote(vote: Vote, link: str) -> Html:
-    return tag("a", vote.outcome, href=link, class_=f"badge {vote.outcome}")
+def _vote_row(name: str, criterion: CriterionResult, columns: int) -> Html:
+    cells: list[Html | str] = [tag("a", name, href=place_link("c", name))]
+    for number, vote in enumerate(criterion.votes[:columns], start=1):
+        link = place_link("c", f"{name}/{number}")
+        cells.append(tag("a", vote.outcome, href=link, class_=f"badge {vote.outcome}"))
+    cells += [""] * (columns + 1 - len(cells))
+    words = criterion.outcome.replace("_", " ")
+    cells.append(tag("span", words, class_=f"badge {criterion.outcome}"))
+    return table_row(cells)

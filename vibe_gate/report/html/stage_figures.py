@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from vibe_gate.domain.event import Graph, Node
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import Finding
 from vibe_gate.report import queries
 from vibe_gate.report.folds import OWNED, is_foldable
 from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View, gates_on_page
@@ -28,18 +30,17 @@ LEAST_WAIT_S = 1.0
 
 
 class Stage(Struct, frozen=True):
-    """A node with all that is known of it.
-
-    `findings` are indexes of the summary's; `told` is a gate's round, if the page has it; `usd` is
-    None if not known.
-    """
+    """A node with all that is known of it."""
 
     node: Node
     time: NodeTime | None
     turns: tuple[TurnView, ...]
     usd: float | None
+    """None if it is not known."""
     findings: tuple[int, ...]
-    told: RoundRecord | None = None
+    """Indexes of the summary's findings."""
+    round: RoundRecord | None = None
+    """Of a gate, if the page has it."""
 
     @property
     def outcome(self) -> str:
@@ -62,14 +63,17 @@ class Stage(Struct, frozen=True):
         if self.node.kind != "judge":
             return "agent"
         name = self.node.id
-        return (
-            "second look" if name.startswith(SECOND_LOOK) or f"-{SECOND_LOOK}" in name else "judge"
-        )
+        if name.startswith(SECOND_LOOK) or f"-{SECOND_LOOK}" in name:
+            return "second look"
+        return "judge"
 
     @property
     def files(self) -> list[tuple[str, FileView]]:
         """The files that its turns changed, each with its turn."""
-        return [(turn.id, file) for turn in self.turns for file in turn.files]
+        files = []
+        for turn in self.turns:
+            files += [(turn.id, file) for file in turn.files]
+        return files
 
 
 def collect_stages(view: View) -> dict[str, Stage]:
@@ -77,64 +81,75 @@ def collect_stages(view: View) -> dict[str, Stage]:
     turns: dict[str, list[TurnView]] = defaultdict(list)
     for turn in view.turns:
         turns[turn.node].append(turn)
-    by_node = view.summary.cost.by_node if view.summary else {}
+    usd_by_node = view.summary.cost.by_node if view.summary else {}
     is_paid = view.summary is None or not queries.is_from_recording(view.summary)
-    found, told = _findings(view), gates_on_page(view)
     nodes = {node.id: node for node in view.graph.nodes}
-    for name in [*by_node, *turns]:
+    for name in [*usd_by_node, *turns]:
         kind = turns[name][0].kind if turns.get(name) else ""
         nodes.setdefault(name, Node(id=name, kind=kind or "stage"))
-    return {
-        name: Stage(
+    findings = _findings_by_node(view)
+    rounds = gates_on_page(view)
+    stages = {}
+    for name, node in nodes.items():
+        stages[name] = Stage(
             node,
             view.times.get(name),
             tuple(turns.get(name, ())),
-            by_node.get(name, node.usd) if is_paid else None,
-            tuple(found.get(name, ())),
-            told.get(name),
+            usd_by_node.get(name, node.usd) if is_paid else None,
+            tuple(findings.get(name, ())),
+            rounds.get(name),
         )
-        for name, node in nodes.items()
-    }
+    return stages
 
 
-def _findings(view: View) -> dict[str, list[int]]:
+def _findings_by_node(view: View) -> dict[str, list[int]]:
     """Findings by the node that found them: of a judge by its votes, of a check if one node alone
     has checks.
 
     Of a gate those that were open when it decided.
     """
-    found: dict[str, list[int]] = defaultdict(list)
-    if view.summary is None:
-        return found
+    summary = view.summary
+    if summary is None:
+        return {}
+    findings: dict[str, list[int]] = defaultdict(list)
     checks = checks_node(view.graph)
-    for index, finding in enumerate(view.summary.findings):
-        names: dict[str, None] = {}
-        for _, criterion in queries.sources_of_finding(finding, view.summary):
-            names |= {
-                node_of_turn(vote.turn): None
-                for vote in criterion.votes
-                if queries.has_evidence(vote, finding)
-            }
-            if criterion.kind == "check":
-                names[checks] = None
-        for name in filter(None, names):
-            found[name].append(index)
+    for index, finding in enumerate(summary.findings):
+        for name in _nodes_of_finding(finding, summary, checks):
+            findings[name].append(index)
     if is_foldable(view.graph):  # each gate may have them all
-        found |= _of_gates(
-            view, {finding_identity(one): index for index, one in enumerate(view.summary.findings)}
-        )
-    return found
+        indexes = {}
+        for index, finding in enumerate(summary.findings):
+            indexes[finding_identity(finding)] = index
+        findings |= _findings_by_gate(view, indexes)
+    return findings
 
 
-def _of_gates(view: View, indexes: Mapping[str, int]) -> dict[str, list[int]]:
+def _nodes_of_finding(finding: Finding, summary: Summary, checks: str) -> list[str]:
+    """The nodes that found it; `checks`: that of the checks, "" if there are several."""
+    names: dict[str, None] = {}
+    for _, criterion in queries.sources_of_finding(finding, summary):
+        for vote in criterion.votes:
+            if queries.has_evidence(vote, finding):
+                names[node_of_turn(vote.turn)] = None
+        if criterion.kind == "check":
+            names[checks] = None
+    return [name for name in names if name]
+
+
+def _findings_by_gate(view: View, indexes: Mapping[str, int]) -> dict[str, list[int]]:
     """The findings of each gate; those that it follows stand before it. `indexes` by identity."""
-    found: dict[str, set[str]] = {}
-    for name in (node.id for node in view.graph.nodes if node.id in view.gates):
-        told = view.gates[name]
-        gone = {one.fingerprint for one in (*told.fixed, *told.unanswered)}
-        new = indexes.keys() & {one.fingerprint for one in told.new}
-        found[name] = (found.get(told.after, set()) - gone) | new
-    return {name: sorted(indexes[one] for one in own) for name, own in found.items()}
+    open_findings: dict[str, set[str]] = {}
+    for node in view.graph.nodes:
+        if node.id not in view.gates:
+            continue
+        record = view.gates[node.id]
+        closed = {finding.fingerprint for finding in (*record.fixed, *record.unanswered)}
+        new = indexes.keys() & {finding.fingerprint for finding in record.new}
+        open_findings[node.id] = (open_findings.get(record.after, set()) - closed) | new
+    findings = {}
+    for name, identities in open_findings.items():
+        findings[name] = sorted(indexes[identity] for identity in identities)
+    return findings
 
 
 def find_critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]:
@@ -144,55 +159,60 @@ def find_critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]
     Empty if no time is known. Of nodes that end at once a stage counts before its own checks and
     judges.
     """
-    before, kinds = predecessors_of(graph), {node.id: node.kind for node in graph.nodes}
-
+    before = predecessors_of(graph)
+    kinds = {node.id: node.kind for node in graph.nodes}
     path: dict[str, None] = {}
-    passed: set[str] = set()
+    passed_over: set[str] = set()
 
-    def last(names: Iterable[str]) -> str:
+    def last_to_end(names: Iterable[str]) -> str:
         """Of these; a node without a time, which was skipped, stands for what it comes after."""
-        known, waiting = set[str](), list(names)
+        candidates: set[str] = set()
+        waiting = list(names)
         while waiting:
             name = waiting.pop()
-            if name in times and name not in path:
-                known.add(name)
-            elif name not in times and name not in passed:
-                passed.add(name)
+            if name in times:
+                candidates.add(name)
+            elif name not in passed_over:
+                passed_over.add(name)
                 waiting += before[name]
-        return max(
-            known, key=lambda name: (times[name].end, kinds[name] not in OWNED, name), default=""
-        )
+        return max(candidates - path.keys(), key=rank, default="")
 
-    name = last(name for name in before if name in times)
-    while name:
-        path[name] = None
-        name = last(before[name])
+    def rank(name: str) -> tuple[int, bool, str]:
+        return times[name].end, kinds[name] not in OWNED, name
+
+    node = last_to_end(name for name in before if name in times)
+    while node:
+        path[node] = None
+        node = last_to_end(before[node])
     return list(path)[::-1]
 
 
 def span_of_stages(times: Iterable[NodeTime]) -> tuple[int, int]:
     """From the first beginning to the last end."""
-    known = list(times)
-    return (min(each.added for each in known), max(each.end for each in known)) if known else (0, 0)
+    times = list(times)
+    if not times:
+        return 0, 0
+    return min(time.added for time in times), max(time.end for time in times)
 
 
 def time_taken(view: View) -> str:
     """How long the nodes took, from the first to the last, and the run with what it does before and
     after them.
     """
-    begun, ended = span_of_stages(view.times.values())
-    nodes, run = (ended - begun) / 1000, view.summary.duration_ms / 1000 if view.summary else 0.0
-    shown = format_seconds(nodes)
-    return (
-        shown
-        if run <= nodes or format_seconds(run) == shown
-        else f"{shown} of the run's {format_seconds(run)}"
-    )
+    start, end = span_of_stages(view.times.values())
+    node_seconds = (end - start) / 1000
+    run_seconds = view.summary.duration_ms / 1000 if view.summary else 0.0
+    node_time, run_time = format_seconds(node_seconds), format_seconds(run_seconds)
+    if run_seconds <= node_seconds or run_time == node_time:
+        return node_time
+    return f"{node_time} of the run's {run_time}"
 
 
 def long_wait(stage: Stage) -> str:
     """What it waited to start, in words, if that is long."""
-    return f"waited {format_seconds(stage.waited)} to start" if stage.waited >= LEAST_WAIT_S else ""
+    if stage.waited < LEAST_WAIT_S:
+        return ""
+    return f"waited {format_seconds(stage.waited)} to start"
 
 
 def format_seconds(value: float | None) -> str:
@@ -203,8 +223,10 @@ def format_seconds(value: float | None) -> str:
         return f"{value * 1000:.0f} ms"
     if value < 59.95:
         return f"{value:.1f} s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    minutes, seconds = divmod(round(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def format_stage_dollars(usd: float) -> str:
@@ -214,8 +236,8 @@ def format_stage_dollars(usd: float) -> str:
 
 def format_line_counts(files: Sequence[tuple[str, FileView]]) -> str:
     """How many lines were added and deleted."""
-    return (
-        f"+{sum(file.added for _, file in files):,} −{sum(file.deleted for _, file in files):,}"
-        if files
-        else ""
-    )
+    if not files:
+        return ""
+    added = sum(file.added for _, file in files)
+    deleted = sum(file.deleted for _, file in files)
+    return f"+{added:,} −{deleted:,}"
