@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -223,7 +224,7 @@ def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(
             command, cwd=repo.path, env=environ, stderr=subprocess.PIPE, text=True
         )
         while len(model.script.requests) < 2 and running.poll() is None:
-            pass
+            time.sleep(0.02)
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
     assert running.returncode == 130

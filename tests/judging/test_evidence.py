@@ -9,7 +9,12 @@ from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import CheckedEvidence
 from vibe_gate.judging import evidence as found
 from vibe_gate.judging.brief import MAX_QUOTE, QuotedLine
-from vibe_gate.judging.evidence import MIN_RELOCATED, changed_lines, quote_in_change
+from vibe_gate.judging.evidence import (
+    MIN_RELOCATED,
+    changed_lines,
+    quote_in_change,
+    quote_in_tree,
+)
 
 BEFORE = b"import os\n\n\ndef load(path):\n    check(path)\n    return open(path).read()\n"
 AFTER = b"import os\n\n\ndef load(path):\n    try:\n        return open(path).read()\n    except OSError:\n        pass\n"
@@ -299,3 +304,36 @@ def test_the_lines_of_a_change_are_counted_on_either_side():
     file = FileDiff("src/a.py", None, "modified", FILE.before, FILE.after, False, 0, 0, hunks)
     assert changed_lines(file, "after") == {5, 6, 7, 8, 20}
     assert changed_lines(file, "before") == {5, 6, 18}
+
+
+@pytest.mark.parametrize(
+    ("quote", "line", "standing", "place", "why"),
+    [
+        ("def load(path):", 4, "holds", 4, ""),  # a line that did not change
+        ("def load(path):", 1, "relocated", 4, ""),
+        ("def load(path):\n    try:", 4, "holds", 4, ""),
+        ("def load(path):\n\n    try:", 4, "holds", 4, ""),
+        ("def load(path):\n    except ValueError:", 4, "void", 5, NOT_THERE),
+        ("except ValueError:\n    try:", 4, "void", 4, NOT_THERE),
+        ("except ValueError:", 4, "void", 4, NOT_THERE),
+        (" \n ", 4, "void", 4, "the quote is empty"),
+        ("x" * (MAX_QUOTE + 1), 4, "void", 4, f"the quote is longer than {MAX_QUOTE} characters"),
+        ('"(p"', 4, "holds", 4, ""),
+        ("`p`", 4, "holds", 4, ""),
+        ("``", 4, "void", 4, NOT_THERE),
+    ],
+)
+def test_lines_of_a_tree_stand_if_all_of_them_are_there_changed_or_not(
+    quote, line, standing, place, why
+):
+    checked = quote_in_tree(evidence(quote, line), AFTER)
+    assert (checked.standing, checked.line, checked.why) == (standing, place, why)
+
+
+def test_lines_of_a_file_that_the_tree_does_not_have_are_void():
+    checked = quote_in_tree(evidence("def load(path):", 4, "before"), None)
+    assert (checked.standing, checked.side, checked.why) == (
+        "void",
+        "before",
+        "there is no such file",
+    )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 
 import pytest
 from growth import assert_linear
@@ -145,3 +146,22 @@ def test_a_huge_or_deep_value_costs_little() -> None:
         }
 
     assert_linear(Redactor, environ, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "remainder"),
+    [
+        (f"{SECRET}\\", f"a {SECRET}\\nb c", "a |b c"),
+        (f"{SECRET}\\", f"a {SECRET}\\u00e9b c", "a |b c"),
+        (f"{SECRET}\\\\", f"a {SECRET}\\\\nb c", "a |nb c"),
+        (f"n{SECRET}", f"a\\n{SECRET} c", "a| c"),
+        (f"n{SECRET}", f"a\\\\n{SECRET} c", "a\\\\| c"),
+        (f"0{SECRET}", f"a\\u00e0{SECRET} c", "a| c"),
+        (f"u00e0{SECRET}", f"a\\u00e0{SECRET} c", "a| c"),
+    ],
+)
+def test_an_escape_that_a_value_is_a_part_of_goes_with_it(
+    value: str, text: str, remainder: str
+) -> None:
+    redacted = Redactor({"A_TOKEN": value}).text(text)
+    assert re.sub(r"\[redacted:environment:\w+\]", "|", redacted) == remainder
