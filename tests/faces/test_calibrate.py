@@ -257,6 +257,8 @@ def test_after_ctrl_c_each_task_ends_its_process_before_the_loop_is_closed(in_a_
             async with asyncio.TaskGroup() as group:
                 if level:
                     group.create_task(agent(level - 1))
+                elif not in_a_task:
+                    asyncio.get_running_loop().call_soon(ctrl_c)  # now that each has its process
                 await asyncio.sleep(0.05)
                 if in_a_task and not level:
                     ctrl_c()
@@ -265,13 +267,8 @@ def test_after_ctrl_c_each_task_ends_its_process_before_the_loop_is_closed(in_a_
             await asyncio.sleep(0)
             ended.append((level, await process.wait()))
 
-    async def walk() -> None:
-        if not in_a_task:
-            asyncio.get_running_loop().call_later(0.1, ctrl_c)
-        await agent(4)
-
     with pytest.raises(KeyboardInterrupt):
-        looped(walk())
+        looped(agent(4))
     assert ended == [(level, 0) for level in range(5)]
 
 
