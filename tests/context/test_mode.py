@@ -12,8 +12,8 @@ from vibe_gate.context.mode import (
     DraftMode,
     HookMode,
     LiveMode,
-    LookMode,
     Mode,
+    RecheckMode,
     ReplayMode,
     ReplayTrial,
 )
@@ -30,7 +30,7 @@ REPLAY = ReplayMode("run-1", ReplayTrial(BATCH, "claude-opus-4-8", runs_commands
         (LiveMode(), None, True, False, True),
         (LiveMode(BATCH), None, True, False, True),
         (HookMode("pre-commit"), None, True, False, True),
-        (LookMode(), AsksNoModel(), True, False, True),
+        (RecheckMode(), AsksNoModel(), True, False, True),
         (DraftMode(), DraftWaits(), True, False, True),
         (REPLAY, None, False, False, False),
         (CalibrationMode(), None, False, True, True),

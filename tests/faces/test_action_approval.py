@@ -10,8 +10,8 @@ from faces.jobs import Project
 
 from vibe_gate.domain.network import read_network
 from vibe_gate.domain.provenance import Commit
-from vibe_gate.faces.action.approval import Approvals
-from vibe_gate.faces.action.event import read_event
+from vibe_gate.faces.action.approvals import Approvals
+from vibe_gate.faces.action.trigger import read_event
 from vibe_gate.forge import open_forge
 
 SOFTER = {

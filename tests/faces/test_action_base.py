@@ -14,8 +14,8 @@ from repos import Repo
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.action.commit_range import CommitRange, range_of
-from vibe_gate.faces.action.event import read_event
 from vibe_gate.faces.action.inputs import Inputs
+from vibe_gate.faces.action.trigger import read_event
 from vibe_gate.git import Credentials, open_repository
 
 

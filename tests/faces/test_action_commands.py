@@ -21,8 +21,12 @@ from test_review import FAILS
 from wire import KEY, answering
 
 from vibe_gate.domain.environment import read_environment
-from vibe_gate.faces.action.commands import CommentCommand, command_of, label_of
-from vibe_gate.faces.action.job import run
+from vibe_gate.faces.action.comment_commands import (
+    CommentCommand,
+    label_in_command,
+    parse_comment_command,
+)
+from vibe_gate.faces.action.job import run_job
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.report.comment import read_comment_state
 from vibe_gate.store.clone_state import open_state
@@ -50,7 +54,7 @@ PERMISSION = "/repos/{owner}/{repo}/collaborators/{username}/permission"
     ],
 )
 def test_a_command_is_the_first_line_and_nothing_else(body, command):
-    assert command_of(body) == command
+    assert parse_comment_command(body) == command
 
 
 @pytest.mark.parametrize(
@@ -65,8 +69,8 @@ def test_a_command_is_the_first_line_and_nothing_else(body, command):
     ],
 )
 def test_a_command_says_whether_its_findings_are_right(body, right):
-    command = command_of(f"/vibe-gate {body}")
-    assert command is not None and label_of(command) is right
+    command = parse_comment_command(f"/vibe-gate {body}")
+    assert command is not None and label_in_command(command) is right
 
 
 @pytest.fixture
@@ -101,7 +105,9 @@ def obeyed(made: Project, comment: Comment | None, said: str = "", number: int =
     )
     log: list[str] = []
     environ = made.job("issue_comment", event)
-    code = run(Runner(read_environment(environ), made.place, lambda: datetime.now(UTC), log.append))
+    code = run_job(
+        Runner(read_environment(environ), made.place, lambda: datetime.now(UTC), log.append)
+    )
     assert code == 0, "".join(log)
     return "".join(log)
 

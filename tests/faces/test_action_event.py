@@ -9,7 +9,7 @@ import pytest
 from faces import events
 
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.action.event import read_event
+from vibe_gate.faces.action.trigger import read_event
 
 A, B = "a" * 40, "b" * 40
 

@@ -18,7 +18,7 @@ from repos import RUBRIC, SWALLOWS
 from wire import KEY
 
 from vibe_gate.domain.environment import read_environment
-from vibe_gate.faces.action.job import run
+from vibe_gate.faces.action.job import run_job
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.report.comment import read_comment_state
 
@@ -47,7 +47,7 @@ def ran(
     log: list[str] = []
     made.check_out(head)
     environ = made.job(name, events.pull_request(made.main(), head, draft=draft), **more)
-    return run(
+    return run_job(
         Runner(read_environment(environ), made.checkout, lambda: datetime.now(UTC), log.append)
     ), "".join(log)
 

@@ -27,7 +27,7 @@ from vibe_gate.domain.network import read_network
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY
 from vibe_gate.faces.action.inputs import Inputs
-from vibe_gate.faces.action.look import Look, look
+from vibe_gate.faces.action.recheck import Recheck, decide_recheck
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import Standing, StandingVerdict, no_verdict
 from vibe_gate.forge import CheckRun, Conclusion, open_forge
@@ -137,9 +137,9 @@ class Records:
         with self._open() as forge:
             forge.begin_check_run(HEAD, "vibe-gate", "t", "s", record=record)
 
-    def look(self, done: Review) -> Look:
+    def look(self, done: Review) -> Recheck:
         with self._open() as forge:
-            return look(done, self._job(KEY), forge)
+            return decide_recheck(done, self._job(KEY), forge)
 
     def find(self, key: str = KEY, **more: object) -> StandingVerdict | str:
         with self._open() as forge:

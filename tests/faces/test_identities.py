@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vibe_gate.domain.provenance import Commit
-from vibe_gate.faces.action.approval import Accounts, accounts_of
+from vibe_gate.faces.action.approvals import Accounts, accounts_of
 
 
 def named(message: str = "", author: str = "", known: dict[str, str] | None = None) -> Accounts:

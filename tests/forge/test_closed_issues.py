@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vibe_gate.faces.action.event import Trigger
 from vibe_gate.faces.action.issues import MAX_ISSUES, MAX_TEXT, ClosedIssues
+from vibe_gate.faces.action.trigger import Trigger
 
 
 def test_issues_of_the_repository_come_in_one_request_within_limits(github, forge):

@@ -6,6 +6,8 @@
 | `HookMode` | as `[hooks.STAGE]` of gate.toml says | the change's, before git goes on |
 | `StopMode` | as `[hooks.stop]` says | the change's, while the agent may still repair it |
 | `LookMode`, `DraftMode` | nothing: known answers count | the pull request's, for now |
+=======
+| `RecheckMode`, `DraftMode` | nothing: known answers count | the pull request's, for now |
 | `ReplayMode` | what no earlier review answered | nobody's: another rubric, or another model, on trial |
 | `CalibrationMode` | what no earlier review answered | nobody's: the judge itself on trial |
 """
@@ -150,8 +152,8 @@ class StopMode(Mode, frozen=True):
         return None if gate.file.hooks.stop.review == "judge" else StopAsksNoJudge()
 
 
-class LookMode(Mode, frozen=True):
-    """A look at a pull request because somebody reviewed it: an approval counts at once, and
+class RecheckMode(Mode, frozen=True):
+    """A recheck of a pull request because somebody reviewed it: an approval counts at once, and
     nothing is paid.
     """
 
@@ -159,7 +161,7 @@ class LookMode(Mode, frozen=True):
 
 
 class DraftMode(Mode, frozen=True):
-    """A look at a pull request that is still a draft."""
+    """A review of a pull request that is still a draft."""
 
     why_nothing_new: ClassVar[Cause] = DraftWaits()
 

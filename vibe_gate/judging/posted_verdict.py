@@ -1,6 +1,6 @@
 """The verdict that a job posts where no review of its own decided all of it.
 
-A look at a pull request asks no model, a workflow's agents are not run for an approval, and what a
+A recheck of a pull request asks no model, a workflow's agents are not run for an approval, and what a
 job that the change controls says is a claim.
 """
 
@@ -17,8 +17,8 @@ from vibe_gate.domain.verdict import CriterionResult, RubricResult, RunOutcome
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.judging.rubric_tally import decide, exit_code, run_outcome
 
-LOOK_CAUSES: tuple[type[Coded], ...] = (AsksNoModel, NoKey)
-"""Why a look has no answer to a question that the standing verdict answered."""
+RECHECK_CAUSES: tuple[type[Coded], ...] = (AsksNoModel, NoKey)
+"""Why a recheck has no answer to a question that the standing verdict answered."""
 
 
 class PostedVerdict(Struct, frozen=True):
@@ -56,14 +56,14 @@ def complete_by_standing_pass(
     *,
     needs_approval: bool,
 ) -> PostedVerdict:
-    """The rubrics with the answers that a look lacks as passes, as an earlier pass had them, or let
+    """The rubrics with the answers that a recheck lacks as passes, as an earlier pass had them, or let
     them pass.
 
     Checks and waivers are those of now, so the outcome can be another one.
 
     Args:
         definitions: The rubrics of the gate.
-        rubrics: What the look came to.
+        rubrics: What the recheck came to.
         waived_ids: By rubric id, the failed criteria that people let pass.
         cause: Names the job that passed.
         needs_approval: Whether a change of the gate waits for a person.
@@ -81,7 +81,7 @@ def complete_by_standing_pass(
 
 
 def _passed_before(result: CriterionResult, cause: PassedInRun) -> CriterionResult:
-    if not isinstance(result.cause, LOOK_CAUSES):
+    if not isinstance(result.cause, RECHECK_CAUSES):
         return result
     return replace(result, outcome="pass", decided_by="cache", reason=cause.sentence, cause=cause)
 

@@ -14,8 +14,8 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.cause import DETAILS
 from vibe_gate.domain.escape import ended
 from vibe_gate.errors import RevisionError, UsageError
-from vibe_gate.faces.action.event import Trigger
 from vibe_gate.faces.action.inputs import Inputs
+from vibe_gate.faces.action.trigger import Trigger
 from vibe_gate.git import Credentials, Repository
 
 SHORT = 12
@@ -28,18 +28,17 @@ DEEPER = "Set `fetch-depth: 0` at actions/checkout."
 
 
 class CommitRange(Struct, frozen=True):
-    """What is compared: the commits `before`..`head`; definitions are read at `trusted` (None: as a
-    review finds it).
-
-    `repeat` is the range for `vibe-gate review` in a clone; `notes` say what was decided on the
-    way. `before` "" with a note: there is nothing to review.
-    """
+    """What is compared: the commits `before`..`head`."""
 
     before: str
+    """"" with a note: there is nothing to review."""
     head: str
     trusted: str | None = None
+    """Where definitions are read; None: where a review finds them."""
     repeat: str = ""
+    """The range for `vibe-gate review` in a clone."""
     notes: tuple[str, ...] = ()
+    """What was decided on the way."""
 
 
 BY_HAND = ("workflow_dispatch", "schedule")
@@ -57,22 +56,24 @@ def range_of(
     """
     if inputs.head and trigger.kind not in BY_HAND:
         raise UsageError(
-            f"The input head is for {' and '.join(BY_HAND)}: what this event brought is reviewed here."
+            f"The input head is for {' and '.join(BY_HAND)}: what this event brought is reviewed "
+            "here."
         )
     if inputs.head:
-        head = _Checkout(repository, trigger, credentials).named(inputs.head, "head")
+        head = _Checkout(repository, trigger, credentials).find_commit(inputs.head, "head")
         trigger = trigger.model_copy(update={"head": head})
     if not trigger.head:
         return CommitRange("", "", notes=("The branch was deleted: there is nothing to review.",))
     checkout = _Checkout(repository, trigger, credentials)
     if inputs.base:
-        return checkout.since_parting(checkout.named(inputs.base))
+        return checkout.since_parting(checkout.find_commit(inputs.base))
     if trigger.kind == "push":
         return _pushed(checkout, trigger)
     if trigger.kind in BY_HAND:
         if checkout.default() == trigger.head:
             raise UsageError(
-                "This run is on the tip of the default branch: the input `base` must say what to review from."
+                "This run is on the tip of the default branch: the input `base` must say what to "
+                "review from."
             )
         return checkout.since_parting(checkout.default())
     if trigger.kind == "merge_group":
@@ -109,18 +110,17 @@ def _pushed(checkout: _Checkout, trigger: Trigger) -> CommitRange:
         return checkout.between(before, before if on_default else checkout.default_if_any())
     reason = _why_parted(before, is_known=is_known)
     if not on_default:
-        parted = checkout.since_parting(checkout.default())
-        note = (
-            f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {reason}."
-        )
+        commits = checkout.since_parting(checkout.default())
+        branch = paths.quote(trigger.default_branch)
+        note = f"Reviewed from where the branch left {branch}: {reason}."
     elif is_known:
-        parted = checkout.since_parting(before)
+        commits = checkout.since_parting(before)
         note = f"Reviewed from where the old and the new history part: {reason}."
     else:
         raise UsageError(
             f"Nothing is known to compare with: {reason}. Run the gate with the input `base`."
         )
-    return replace(parted, notes=(*parted.notes, note))
+    return replace(commits, notes=(*commits.notes, note))
 
 
 def _why_parted(before: str, *, is_known: bool) -> str:
@@ -136,6 +136,7 @@ class BaseTip(Struct, frozen=True):
     """Where a pull request's base branch is, and what is not certain about that."""
 
     tip: str
+    """The commit."""
     notes: tuple[str, ...] = ()
 
 
@@ -160,50 +161,54 @@ class _Checkout:
 
     def need(self, *commits: str) -> None:
         """Have the commits, or say what to set."""
-        stopped = self.reach(*commits)
-        if stopped:
-            missing = next((one for one in commits if not self.repository.has(one)), commits[0])
+        reason = self.reach(*commits)
+        if reason:
+            missing = [commit for commit in commits if not self.repository.has(commit)]
+            name = (missing or commits)[0][:SHORT]
             raise UsageError(
-                f"The commit {missing[:SHORT]} is not in this checkout, and fetching it failed. {DEEPER}"
-                f"{DETAILS}{ended(paths.quote(stopped))}"
+                f"The commit {name} is not in this checkout, and fetching it failed. {DEEPER}"
+                f"{DETAILS}{ended(paths.quote(reason))}"
             )
 
-    def since_parting(self, left: str) -> CommitRange:
+    def since_parting(self, commit: str) -> CommitRange:
         """From where a commit and the event's head parted, with the definitions of that commit."""
-        right = self._trigger.head
-        self.need(left, right)
-        before, stopped = self._parting(left)
+        head = self._trigger.head
+        self.need(commit, head)
+        before, reason = self._parting(commit)
         if not before:
             raise UsageError(
-                f"Where {left[:SHORT]} and {right[:SHORT]} parted cannot be told in this checkout, and fetching more "
-                f"did not help. {DEEPER}{DETAILS}{ended(paths.quote(stopped))}"
+                f"Where {commit[:SHORT]} and {head[:SHORT]} parted cannot be told in this "
+                f"checkout, and fetching more did not help. {DEEPER}"
+                f"{DETAILS}{ended(paths.quote(reason))}"
             )
-        return CommitRange(
-            before, right, left, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks
-        )
+        commits = f"{commit[:SHORT]}...{head[:SHORT]}"
+        return CommitRange(before, head, commit, commits, self.repository.remarks)
 
-    def named(self, revision: str, what: str = "base") -> str:
+    def find_commit(self, revision: str, input_name: str = "base") -> str:
         """The commit that an id is, or a branch as the remote has it, or a tag if the remote has no
         such branch.
         """
+        is_commit_id = _COMMIT.match(revision) is not None
         branch = _BRANCH.match(revision)
-        if _COMMIT.match(revision):
+        if is_commit_id:
             self.reach(revision)
         elif branch:  # what a runner of one's own has of it may be old
             self.repository.fetch_branch(branch[1], self._credentials)
-        found = (
-            "" if _COMMIT.match(revision) else self._resolved(_remote(revision))
-        ) or self._resolved(revision)
-        if found:
-            return found
-        raise UsageError(
-            f"The {what} {paths.quote(revision)} names no branch, tag or commit in this checkout. {DEEPER}"
-        )
+        commit = ""
+        if not is_commit_id:
+            commit = self._resolved(_remote(revision))
+        commit = commit or self._resolved(revision)
+        if not commit:
+            raise UsageError(
+                f"The {input_name} {paths.quote(revision)} names no branch, tag or commit in this "
+                f"checkout. {DEEPER}"
+            )
+        return commit
 
     def default(self) -> str:
         """The tip of the default branch. UsageError if the remote does not say."""
-        if found := self._default:
-            return found
+        if self._default:
+            return self._default
         name = paths.quote(self._trigger.default_branch or "?")
         raise UsageError(
             f"The default branch {name} is not in this checkout, and could not be fetched. {DEEPER}"
@@ -226,19 +231,23 @@ class _Checkout:
         UsageError if there is a remote, and nothing that it gave says where the branch is.
         """
         branch = self._trigger.branch
-        stopped = self.repository.fetch_branch(branch, self._credentials)
+        failure = self.repository.fetch_branch(branch, self._credentials)
         tracked = self._resolved(f"refs/remotes/origin/{branch}") if branch else ""
-        if tracked and not stopped:
+        if tracked and not failure:
             return BaseTip(tracked)
         tip = self._newer(tracked, self._merged_into())
-        name, reason = paths.quote(branch or "?"), ended(paths.quote(stopped))
+        name, reason = paths.quote(branch or "?"), ended(paths.quote(failure))
         if tip:
-            note = f"The base branch {name} could not be fetched, so this is against {tip[:SHORT]}: {reason}"
+            note = (
+                f"The base branch {name} could not be fetched, so this is against {tip[:SHORT]}: "
+                f"{reason}"
+            )
             return BaseTip(tip, (note,))
         if self.repository.has_remote("origin"):
             raise UsageError(
-                f"The base branch {name} is not in this checkout, and could not be fetched. {DEEPER} "
-                f"If the pull request has another base branch now, push or re-open it.{DETAILS}{reason}"
+                f"The base branch {name} is not in this checkout, and could not be fetched. "
+                f"{DEEPER} If the pull request has another base branch now, push or re-open it."
+                f"{DETAILS}{reason}"
             )
         return BaseTip(self._trigger.base)
 
@@ -252,23 +261,23 @@ class _Checkout:
         parents = self.repository.parents(merge)
         return parents[0] if len(parents) == 2 and parents[1] == head else ""
 
-    def _newer(self, left: str, right: str) -> str:
-        """The commit that has the other one in its history; `right` if neither has."""
-        if not left or not right:
-            return left or right
-        return left if self.repository.is_ancestor(right, left) else right
+    def _newer(self, first: str, second: str) -> str:
+        """The commit that has the other one in its history; the second if neither has."""
+        if not first or not second:
+            return first or second
+        return first if self.repository.is_ancestor(second, first) else second
 
-    def _parting(self, left: str) -> tuple[str, str]:
+    def _parting(self, commit: str) -> tuple[str, str]:
         """Where a commit and the head parted, or "" and why more history could not be fetched."""
-        commits = (left, self._trigger.head)
-        stopped = self.repository.fetch(
-            commits, lambda: bool(self._merge_base(*commits)), self._credentials
+        head = self._trigger.head
+        failure = self.repository.fetch(
+            (commit, head), lambda: bool(self._merge_base(commit, head)), self._credentials
         )
-        return self._merge_base(*commits), stopped
+        return self._merge_base(commit, head), failure
 
-    def _merge_base(self, left: str, right: str) -> str:
+    def _merge_base(self, commit: str, head: str) -> str:
         try:
-            return self.repository.merge_base(left, right, f"{left[:SHORT]}...{right[:SHORT]}")
+            return self.repository.merge_base(commit, head, f"{commit[:SHORT]}...{head[:SHORT]}")
         except RevisionError:
             return ""
 
@@ -282,4 +291,6 @@ class _Checkout:
 def _remote(revision: str) -> str:
     """The same revision, its branch the remote's."""
     branch = _BRANCH.match(revision)
-    return f"refs/remotes/origin/{revision[branch.start(1) :] if branch else revision}"
+    if branch:
+        revision = revision[branch.start(1) :]
+    return f"refs/remotes/origin/{revision}"

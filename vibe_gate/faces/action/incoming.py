@@ -34,14 +34,14 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 
 
-def incoming(folder: Path, redactor: Redactor) -> list[Summary]:
+def read_artifacts(folder: Path, redactor: Redactor) -> list[Summary]:
     """The summaries of the artifacts in `folder` (itself, or its folders), redacted once more.
 
     UsageError: no artifact. IntegrityError: one is not what the Action uploads.
     """
     try:
         if (folder / "summary.json").exists():
-            return [_read(folder, redactor)]
+            return [_read_artifact(folder, redactor)]
         places = sorted(islice(folder.iterdir(), MAX_ARTIFACTS + 1))
         are_folders = all(stat.S_ISDIR(place.lstat().st_mode) for place in places)
     except OSError as error:
@@ -53,62 +53,68 @@ def incoming(folder: Path, redactor: Redactor) -> list[Summary]:
             f"{paths.quote(str(folder))} holds no artifact of the gate: there is no summary.json."
         )
     if len(places) > MAX_ARTIFACTS:
-        raise _refused(folder, f"it holds more than {MAX_ARTIFACTS} artifacts")
-    return [_read(place, redactor) for place in places]
+        raise _refusal(folder, f"it holds more than {MAX_ARTIFACTS} artifacts")
+    return [_read_artifact(place, redactor) for place in places]
 
 
-def _read(folder: Path, redactor: Redactor) -> Summary:
+def _read_artifact(folder: Path, redactor: Redactor) -> Summary:
     try:
-        document = parse_object(_bytes(folder))
+        document = parse_object(_read_summary_file(folder))
     except ValueError as error:
-        raise _refused(folder, f"summary.json: {error}") from None
+        raise _refusal(folder, f"summary.json: {error}") from None
     return unredacted_fields.redacted_summary(_summary(folder, document), redactor.value)
 
 
-def _bytes(folder: Path) -> bytes:
+def _read_summary_file(folder: Path) -> bytes:
     """The content of summary.json; links, pipes and files that are too large are refused."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        with open(
-            os.open(folder / "summary.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb"
-        ) as file:
+        with open(os.open(folder / "summary.json", flags), "rb") as file:
             is_plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
             raw = file.read(MAX_SUMMARY + 1) if is_plain else b""
     except FileNotFoundError:
-        raise _refused(folder, "it has no summary.json") from None
+        raise _refusal(folder, "it has no summary.json") from None
     except OSError as error:
-        raise _refused(folder, f"summary.json cannot be read: {error.strerror}") from error
+        raise _refusal(folder, f"summary.json cannot be read: {error.strerror}") from error
     if not is_plain:
-        raise _refused(folder, "summary.json is not a plain file")
+        raise _refusal(folder, "summary.json is not a plain file")
     if len(raw) > MAX_SUMMARY:
-        raise _refused(folder, f"summary.json is larger than {MAX_SUMMARY >> 20} MB")
+        raise _refusal(folder, f"summary.json is larger than {MAX_SUMMARY >> 20} MB")
     return raw
 
 
 def _summary(folder: Path, document: Mapping[str, object]) -> Summary:
     """The summary; IntegrityError also for what the model allows and no review writes."""
-    said = {name: value for name, value in document.items() if name not in ("redacted", "digests")}
+    claim = {name: value for name, value in document.items() if name not in ("redacted", "digests")}
     try:
-        summary = read(Summary, said)
+        summary = read(Summary, claim)
     except ValueError as error:
-        raise _refused(folder, f"summary.json: {paths.quote(first_mistake(error)[:200])}") from None
-    commit, findings = summary.change.head_commit, summary.findings
-    checks = {
-        "its run id is malformed": is_run_id(summary.run_id),
-        "it names no commit": bool(_COMMIT.match(commit)) and summary.key == commit,
-        "its outcome and its exit code disagree": not impossible(
-            summary.outcome, summary.exit_code
-        ),
-        f"it has more than {MAX_FINDINGS:,} findings": len(findings) <= MAX_FINDINGS,
-        "a fingerprint in it is malformed": all(
-            _FINGERPRINT.match(finding.fingerprint) for finding in findings
-        ),
-        "it has a key that no summary has": holds_all(summary, said),
-    }
-    for sentence, holds in checks.items():
-        if not holds:
-            raise _refused(folder, f"summary.json: {sentence}")
+        mistake = paths.quote(first_mistake(error)[:200])
+        raise _refusal(folder, f"summary.json: {mistake}") from None
+    fault = _fault(summary)
+    if not fault and not holds_all(summary, claim):
+        fault = "it has a key that no summary has"
+    if fault:
+        raise _refusal(folder, f"summary.json: {fault}")
     return summary
 
 
-def _refused(folder: Path, why: str) -> IntegrityError:
-    return IntegrityError(f"The artifact {paths.quote(folder.name)} is refused: {why}.")
+def _fault(summary: Summary) -> str:
+    """What no summary of a review says, or ""."""
+    commit = summary.change.head_commit
+    if not is_run_id(summary.run_id):
+        return "its run id is malformed"
+    if not _COMMIT.match(commit) or summary.key != commit:
+        return "it names no commit"
+    if impossible(summary.outcome, summary.exit_code):
+        return "its outcome and its exit code disagree"
+    if len(summary.findings) > MAX_FINDINGS:
+        return f"it has more than {MAX_FINDINGS:,} findings"
+    for finding in summary.findings:
+        if not _FINGERPRINT.match(finding.fingerprint):
+            return "a fingerprint in it is malformed"
+    return ""
+
+
+def _refusal(folder: Path, reason: str) -> IntegrityError:
+    return IntegrityError(f"The artifact {paths.quote(folder.name)} is refused: {reason}.")

@@ -23,10 +23,11 @@ Kept = Literal["summary", "full", "none"]
 
 
 def _ids(text: str) -> tuple[str, ...]:
-    wanted = tuple(dict.fromkeys(filter(None, re.split(r"[,\s]+", text))))
-    if not all(map(is_identifier, wanted)):
+    words = filter(None, re.split(r"[,\s]+", text))
+    ids = tuple(dict.fromkeys(words))
+    if not all(map(is_identifier, ids)):
         raise ValueError
-    return wanted
+    return ids
 
 
 def _id(text: str) -> str:
@@ -42,7 +43,7 @@ def _revision(text: str) -> str:
 
 
 class Inputs(BaseModel):
-    """What the workflow asks for. `max_cost_usd` None: the gate's own."""
+    """What the workflow asks for."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,6 +58,7 @@ class Inputs(BaseModel):
     ask_anyway: bool = False
     drafts: Drafts = "checks"
     max_cost_usd: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """None: the gate's own."""
     comment: bool = True
     check_run: bool = True
     review_comments: bool = True
@@ -89,37 +91,43 @@ _REMEDIES = {
 
 def inputs_of(variables: Mapping[str, str]) -> Inputs:
     """The inputs. UsageError with one sentence for each that is wrong."""
-    given = _given(variables)
-    if wrong := _wrong(given):
-        mistakes = [
-            f"The input {name.replace('_', '-')} is {paths.quote(given[name][:80])}; "
-            f"{_REMEDIES.get(name, 'write true or false')}."
-            for name in wrong
-        ]
-        raise UsageError("\n".join(mistakes))
-    return Inputs.model_validate(given)
+    texts = _input_texts(variables)
+    wrong_names = _wrong_names(texts)
+    if wrong_names:
+        raise UsageError("\n".join(_mistake(name, texts[name]) for name in wrong_names))
+    return Inputs.model_validate(texts)
 
 
 def right_inputs(variables: Mapping[str, str]) -> Inputs:
     """The inputs, with the default in place of what is wrong: where it can be said that an input
     is.
     """
-    given = _given(variables)
-    wrong = _wrong(given)
-    return Inputs.model_validate(
-        {name: value for name, value in given.items() if name not in wrong}
-    )
+    texts = _input_texts(variables)
+    for name in _wrong_names(texts):
+        texts.pop(name, None)
+    return Inputs.model_validate(texts)
 
 
-def _given(variables: Mapping[str, str]) -> dict[str, str]:
-    given = {name: variables.get(PREFIX + name.upper(), "").strip() for name in Inputs.model_fields}
-    given["github_token"] = given["github_token"] or variables.get("GITHUB_TOKEN", "").strip()
-    return {name: value for name, value in given.items() if value}
+def _input_texts(variables: Mapping[str, str]) -> dict[str, str]:
+    """By name, the inputs that are not empty, as the workflow wrote them."""
+    texts = {}
+    for name in Inputs.model_fields:
+        text = variables.get(PREFIX + name.upper(), "").strip()
+        if not text and name == "github_token":
+            text = variables.get("GITHUB_TOKEN", "").strip()
+        if text:
+            texts[name] = text
+    return texts
 
 
-def _wrong(given: Mapping[str, str]) -> list[str]:
+def _wrong_names(texts: Mapping[str, str]) -> list[str]:
     try:
-        Inputs.model_validate(given)
+        Inputs.model_validate(texts)
     except ValidationError as error:
         return [str(mistake["loc"][0]) for mistake in error.errors(include_url=False)]
     return []
+
+
+def _mistake(name: str, text: str) -> str:
+    remedy = _REMEDIES.get(name, "write true or false")
+    return f"The input {name.replace('_', '-')} is {paths.quote(text[:80])}; {remedy}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import ForgeError
-from vibe_gate.faces.action.event import Trigger
+from vibe_gate.faces.action.trigger import Trigger
 from vibe_gate.forge import Forge
 
 MAX_ISSUES = 5
@@ -15,30 +15,26 @@ MAX_TEXT = 20_000
 
 
 class ClosedIssues:
-    """The review calls this if a rubric sees the issues. `notes` say why there are none, if that
-    failed.
-    """
+    """The review calls this if a rubric sees the issues."""
 
     def __init__(self, forge: Forge | None, trigger: Trigger) -> None:
         self._forge = forge
         self._number = trigger.number or trigger.queued
         self.notes: list[str] = []
+        """Sentences about why there are none, if that failed."""
 
     def __call__(self) -> str:
         """Number, title and text of each; "" if there are none."""
         if self._forge is None or self._number is None:
             return ""
         try:
-            found = self._forge.closed_issues(self._number, MAX_ISSUES)
+            issues = self._forge.closed_issues(self._number, MAX_ISSUES)
         except ForgeError as error:
             self.notes.append(f"The issues that the pull request closes could not be read: {error}")
             return ""
-        text = "\n\n".join(
-            f"#{one.number}: {one.title}\n\n{one.body}".rstrip() for one in found
-        ).replace("\r\n", "\n")
-        left_out = len(text) - MAX_TEXT
-        return (
-            text
-            if left_out <= 0
-            else f"{text[:MAX_TEXT]}\n[{counted(left_out, 'character')} left out here]"
-        )
+        texts = [f"#{issue.number}: {issue.title}\n\n{issue.body}".rstrip() for issue in issues]
+        text = "\n\n".join(texts).replace("\r\n", "\n")
+        omitted = len(text) - MAX_TEXT
+        if omitted <= 0:
+            return text
+        return f"{text[:MAX_TEXT]}\n[{counted(omitted, 'character')} left out here]"

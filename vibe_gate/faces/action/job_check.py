@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from msgspec.structs import replace
 
 from vibe_gate.errors import ForgeError, GateError
-from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, right_inputs
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import no_verdict
+from vibe_gate.faces.action.trigger import Trigger, read_event
 from vibe_gate.forge import BegunCheckRun, CheckRun, Forge, open_forge
 from vibe_gate.report.no_verdict import NoVerdict
 from vibe_gate.report.posting import Posting, check_name, post_no_verdict
@@ -37,31 +37,35 @@ READY = (
 
 
 class JobCheck:
-    """The check run of one job; `begun` is None before it and as soon as it is completed.
+    """The check run of one job.
 
-    A look because of a review begins none: the verdict that stands is not hidden while it looks.
+    A recheck because of a review begins none: the verdict that stands is not hidden meanwhile.
     """
 
     def __init__(self, runner: Runner) -> None:
         self.begun: BegunCheckRun | None = None
+        """None before it is begun and as soon as it is completed."""
         self._runner = runner
-        self._head = self._name = ""
+        self._head = ""
+        self._name = ""
 
     def begin(self, forge: Forge | None, inputs: Inputs, trigger: Trigger, head: str) -> None:
-        """Show on the commit that it is being reviewed. A refusal is told by what posts the
-        verdict.
+        """Show on the commit that it is being reviewed. If GitHub refuses, that is said when the
+        verdict is posted.
         """
         if forge is None or not inputs.check_run or trigger.reviewed:
             return
-        self._head, self._name = head, check_name(inputs.name)
-        page, record = (
-            self._runner.links(trigger.repository, head).run_url,
-            no_verdict(trigger.number),
-        )
-        title, text = "Review in progress", "The verdict of the job replaces this."
+        self._head = head
+        self._name = check_name(inputs.name)
+        page = self._runner.links(trigger.repository, head).run_url
         with suppress(ForgeError), _uncancelled():
             self.begun = forge.begin_check_run(
-                head, self._name, title, text, record=record, details_url=page
+                head,
+                self._name,
+                "Review in progress",
+                "The verdict of the job replaces this.",
+                record=no_verdict(trigger.number),
+                details_url=page,
             )
 
     def abandon(self, *, cancelled: bool) -> None:
@@ -72,10 +76,15 @@ class JobCheck:
             return
         run = CheckRun("ERROR", "The job ended without a verdict; its log says why.", "", "failure")
         if cancelled:
-            text = "The job was cancelled before it had a verdict. Re-run it, unless a newer push has a job."
+            text = (
+                "The job was cancelled before it had a verdict. "
+                "Re-run it, unless a newer push has a job."
+            )
             run = CheckRun("Cancelled: not reviewed", text, "", "cancelled")
-        with suppress(GateError), _forge(self._runner, *_about(self._runner)) as forge:
-            forge.check_run(self._head, self._name, run, begun=self.begun)
+        with suppress(GateError):
+            inputs, trigger = _inputs_and_trigger(self._runner)
+            with _open_forge(self._runner, inputs, trigger) as forge:
+                forge.check_run(self._head, self._name, run, begun=self.begun)
 
     def refuse(self, reasons: str, *, blocks: bool, draft: bool = False) -> list[str]:
         """Say in check run and comment why the job did not review, in place of an earlier verdict.
@@ -84,30 +93,29 @@ class JobCheck:
         made. Returns sentences about what GitHub refused.
         """
         try:
-            inputs, trigger = _about(self._runner)
+            inputs, trigger = _inputs_and_trigger(self._runner)
             head = self._head or (trigger.head if trigger.kind in REVIEWED else "")
             if not head or trigger.reviewed or not inputs.github_token:
                 return []
-            links = self._runner.links(trigger.repository, head)
-            told = NoVerdict(
+            notice = NoVerdict(
                 head,
                 tuple(reasons.splitlines()) or ("stopped.",),
                 inputs.name,
-                links,
+                self._runner.links(trigger.repository, head),
                 blocks=blocks,
             )
-            told = replace(told, next=READY, quiet=True) if draft else told
-            record = no_verdict(trigger.number)
+            if draft:
+                notice = replace(notice, next=READY, quiet=True)
             posting = Posting(
                 head,
                 trigger.number,
                 inputs.comment,
                 inputs.check_run,
                 begun=self.begun,
-                record=record,
+                record=no_verdict(trigger.number),
             )
-            with _forge(self._runner, inputs, trigger) as forge:
-                return post_no_verdict(posting, forge, told)
+            with _open_forge(self._runner, inputs, trigger) as forge:
+                return post_no_verdict(posting, forge, notice)
         except GateError:  # the event or the token is what is wrong
             return []
 
@@ -124,12 +132,12 @@ def _uncancelled() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, CANCEL)
 
 
-def _about(runner: Runner) -> tuple[Inputs, Trigger]:
+def _inputs_and_trigger(runner: Runner) -> tuple[Inputs, Trigger]:
     variables = runner.environment.variables
     return right_inputs(variables), read_event(variables)
 
 
-def _forge(runner: Runner, inputs: Inputs, trigger: Trigger) -> Forge:
+def _open_forge(runner: Runner, inputs: Inputs, trigger: Trigger) -> Forge:
     return open_forge(
         runner.api_url, inputs.github_token, trigger.repository, network=runner.environment.network
     )

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import INCONCLUSIVE, PASS, GateError, IntegrityError, UsageError
-from vibe_gate.faces.action.event import Trigger, read_event
-from vibe_gate.faces.action.incoming import incoming
+from vibe_gate.faces.action.incoming import read_artifacts
 from vibe_gate.faces.action.inputs import Inputs, inputs_of
 from vibe_gate.faces.action.report_inputs import lines_since
 from vibe_gate.faces.action.runner import Runner
+from vibe_gate.faces.action.trigger import Trigger, read_event
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.gate.source import is_identifier
 from vibe_gate.git import Credentials
@@ -40,37 +40,45 @@ def _relay(runner: Runner, folder: Path) -> int:
     inputs, trigger = inputs_of(variables), read_event(variables)
     if trigger.kind != "workflow_run" or trigger.run is None:
         raise UsageError(
-            "--from-artifact is for a job on workflow_run: only there GitHub says whose artifact it is."
+            "--from-artifact is for a job on workflow_run: only there GitHub says whose artifact "
+            "it is."
         )
     if not inputs.github_token:
         raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
-    code = PASS
-    summaries = incoming(folder, Redactor(variables))
-    for summary in summaries:
-        if summary.change.head_commit != trigger.head:
-            raise IntegrityError(
-                f"The artifact is about {summary.change.head_commit[:12]}, the run that made it about "
-                f"{trigger.head[:12]}: it is not posted."
-            )
+    claims = read_artifacts(folder, Redactor(variables))
+    for claim in claims:
+        _require_head(claim, trigger.head)
+    exit_code = PASS
     with open_forge(
         runner.api_url, inputs.github_token, trigger.repository, network=runner.environment.network
     ) as forge:
         pull = _pull(runner, inputs, trigger, forge)
-        for summary in summaries:
-            summary_inputs = inputs
-            if len(summaries) > 1:
-                summary_inputs = inputs.model_copy(update={"rubrics": _narrowed(summary)})
-            posted = _post(runner, summary_inputs, trigger, forge, pull, summary)
-            _tell(runner, posted)
-            code = code if posted.comment_url or not inputs.comment else INCONCLUSIVE
-    return code
+        for claim in claims:
+            claim_inputs = inputs
+            if len(claims) > 1:
+                claim_inputs = inputs.model_copy(update={"rubrics": _rubric_ids(claim)})
+            posted = _post(runner, claim_inputs, trigger, forge, pull, claim)
+            _report_posted(runner, posted)
+            if inputs.comment and not posted.comment_url:
+                exit_code = INCONCLUSIVE
+    return exit_code
 
 
-def _narrowed(summary: Summary) -> tuple[str, ...]:
+def _require_head(claim: Summary, head: str) -> None:
+    """IntegrityError: the claim is about another commit than the run that made it."""
+    commit = claim.change.head_commit
+    if commit != head:
+        raise IntegrityError(
+            f"The artifact is about {commit[:12]}, the run that made it about {head[:12]}: "
+            "it is not posted."
+        )
+
+
+def _rubric_ids(claim: Summary) -> tuple[str, ...]:
     """The rubrics of this artifact, by which each job of a matrix gets its own comment and check
     run.
     """
-    return tuple(rubric.id for rubric in summary.rubrics if is_identifier(rubric.id))[:10]
+    return tuple(rubric.id for rubric in claim.rubrics if is_identifier(rubric.id))[:10]
 
 
 def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pull:
@@ -85,23 +93,27 @@ def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pul
         # GitHub lists a fork's commit only in the fork; each pull request is then looked up here.
         with open_forge(
             runner.api_url, inputs.github_token, trigger.origin, network=runner.environment.network
-        ) as other:
-            numbers = [pull.number for pull in other.pulls_of(trigger.head)]
+        ) as fork:
+            numbers = [pull.number for pull in fork.pulls_of(trigger.head)]
     pulls = [
-        pull for number in dict.fromkeys(numbers) if (pull := forge.pull_if_any(number)) is not None
-    ]
-    found = [
         pull
-        for pull in pulls
-        if pull.state == "open" and pull.head_sha == trigger.head and _is_of(pull, trigger)
+        for pull in map(forge.pull_if_any, dict.fromkeys(numbers))
+        if pull is not None and _is_reviewed(pull, trigger)
     ]
-    if len(found) != 1:
-        how = "No open pull request has" if not found else f"{len(found)} open pull requests have"
-        raise UsageError(
-            f"{how} {trigger.head[:12]} as its newest commit, from the branch of the run that reviewed it, "
-            "so nothing is posted."
-        )
-    return found[0]
+    if len(pulls) == 1:
+        return pulls[0]
+    number = f"{len(pulls)} open pull requests have" if pulls else "No open pull request has"
+    raise UsageError(
+        f"{number} {trigger.head[:12]} as its newest commit, from the branch of the run that "
+        "reviewed it, so nothing is posted."
+    )
+
+
+def _is_reviewed(pull: Pull, trigger: Trigger) -> bool:
+    """Whether it is open and its newest commit is the one that the other run reviewed."""
+    if pull.state != "open" or pull.head_sha != trigger.head:
+        return False
+    return _is_of(pull, trigger)
 
 
 def _is_of(pull: Pull, trigger: Trigger) -> bool:
@@ -148,7 +160,8 @@ def unverified(claim: Summary) -> Summary:
     return posted_summary(claim, verdict, findings=findings)
 
 
-def _tell(runner: Runner, posted: Posted) -> None:
+def _report_posted(runner: Runner, posted: Posted) -> None:
+    """Say in summary, outputs and log what was posted, and what was not."""
     runner.summarize(render_job_summary(posted.report, tuple(posted.downgrades)))
     runner.output(verdict=program_outcome(posted.report.summary), comment_url=posted.comment_url)
     for sentence in posted.downgrades:

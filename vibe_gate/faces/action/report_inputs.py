@@ -29,8 +29,8 @@ def lines_since(
     def changed_since(earlier: str) -> LinesBetween | None:
         try:
             with open_repository(start, environment) as repository:
-                both = (earlier, head)  # the job that posts for a fork has checked out neither
-                if repository.fetch(both, lambda: all(map(repository.has, both)), credentials):
+                heads = (earlier, head)  # the job that posts for a fork has checked out neither
+                if repository.fetch(heads, lambda: all(map(repository.has, heads)), credentials):
                     return None
                 change = repository.change(Selection("range", earlier, head))
                 return lines_between(repository.patch(change), change.files)

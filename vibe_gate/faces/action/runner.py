@@ -25,7 +25,7 @@ SUMMARY_BYTES = 1 << 20
 
 
 class Runner:
-    """One job. `say` writes to its log, where workflow commands are read."""
+    """One job."""
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class Runner:
         clock: Callable[[], datetime],
         say: Callable[[str], None],
     ) -> None:
+        """`say` writes to the job's log, where workflow commands are read."""
         self.environment = environment
         self._variables = environment.variables
         self.start = start
@@ -87,28 +88,26 @@ class Runner:
     def temp(self) -> Path:
         """A new folder of our own below RUNNER_TEMP. UsageError if it cannot be made."""
         parent = Path(self._variables.get("RUNNER_TEMP") or self._variables.get("TMPDIR") or "/tmp")  # noqa: S108  the runner's
-        made = parent.absolute() / f"vibe-gate-{secrets.token_hex(6)}"
+        folder = parent.absolute() / f"vibe-gate-{secrets.token_hex(6)}"
         try:
-            made.mkdir(mode=0o700)
+            folder.mkdir(mode=0o700)
         except OSError as error:
             raise UsageError(
                 f"RUNNER_TEMP ({paths.quote(str(parent))}) cannot be used: {error.strerror}."
             ) from error
-        return made
+        return folder
 
     def unique(self, name: str) -> str:
         """`name` with this run, attempt and job behind it: artifacts must not be called the same
         twice.
         """
-        parts = [
-            name,
-            *(
-                self._variables.get(key, "")
-                for key in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB")
-            ),
-        ]
-        known = [re.sub(r"[^A-Za-z0-9_-]", "_", part)[:60] for part in parts if part]
-        return "-".join([*known, secrets.token_hex(3)])  # the jobs of a matrix share all of these
+        parts = [name]
+        for variable in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB"):
+            value = self._variables.get(variable)
+            if value:
+                parts.append(value)
+        words = [re.sub(r"[^A-Za-z0-9_-]", "_", part)[:60] for part in parts]
+        return "-".join([*words, secrets.token_hex(3)])  # the jobs of a matrix share all of these
 
     def output(self, **values: str) -> None:
         """Set outputs of the step; `_` in a name becomes `-`. Without GITHUB_OUTPUT nothing is
@@ -126,10 +125,9 @@ class Runner:
 
     def refuse(self, title: str, error: GateError) -> None:
         """Say in the job's summary why there is no report."""
-        told = "\n".join(
-            f"- {paths.quote(line)}" for line in str(error).splitlines() or ["stopped."]
-        )
-        self.summarize(f"## {title}\n\n```\n{told.replace('```', '` ` `')}\n```\n")
+        sentences = str(error).splitlines() or ["stopped."]
+        text = "\n".join(f"- {paths.quote(sentence)}" for sentence in sentences)
+        self.summarize(f"## {title}\n\n```\n{text.replace('```', '` ` `')}\n```\n")
 
     def command(self, name: str, text: str) -> None:
         """One workflow command with a message: error, warning or notice."""
@@ -147,14 +145,19 @@ class Runner:
             self.say(f"::{token}::\n")
 
     def _append(self, variable: str, text: str) -> None:
+        """Add to the file that the runner names in a variable; a summary that GitHub would not show
+        stays as it is.
+        """
         place = self._variables.get(variable)
         if not place:
             return
+        raw = text.encode("utf-8", "replace")
         try:
             with open(place, "ab") as file:
-                raw = text.encode("utf-8", "replace")
-                if variable != "GITHUB_STEP_SUMMARY" or file.tell() + len(raw) <= SUMMARY_BYTES:
-                    file.write(raw)
+                is_too_long = file.tell() + len(raw) > SUMMARY_BYTES
+                if variable == "GITHUB_STEP_SUMMARY" and is_too_long:
+                    return
+                file.write(raw)
         except OSError as error:
             self.command("warning", f"vibe-gate: {variable} cannot be written: {error.strerror}.")
 

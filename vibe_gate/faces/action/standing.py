@@ -1,9 +1,8 @@
-"""The verdict that stands for a commit: a job leaves it in its check run, where a look because of a
-review finds it.
+"""The verdict that stands for a commit: a job leaves it in its check run, where a recheck finds it.
 
-A look asks no model, so it may lack answers. What a review can change (approvals, overrides) it
-decides itself; for the rest the verdict counts that a job gave for the same commit, trees, gate,
-inputs and overrides.
+A recheck, a job that a review of the pull request started, asks no model, so it may lack answers.
+What a review can change (approvals, overrides) it decides itself; for the rest the verdict counts
+that a job gave for the same commit, trees, gate, inputs and overrides.
 
 GitHub says which app made a check run, but every workflow of a repository is the same app. So a
 pass counts only with a code made from the model's API key; in a job without a long enough key, if
@@ -44,8 +43,8 @@ _RECORD = re.compile(
 code.
 """
 
-LOOK_ONLY = "vibe-gate:look"
-"""Of the check run of a look that lacks answers: it keeps nothing for later ones, which find the
+RECHECK_ONLY = "vibe-gate:look"
+"""Of the check run of a recheck that lacks answers: it keeps nothing for later ones, which find the
 verdict before it.
 """
 
@@ -95,8 +94,8 @@ class Standing(Struct, frozen=True):
     head: str
     """The commit."""
 
-    about: str
-    """Names all that a verdict must have been given for (`about`)."""
+    subject: str
+    """The digest of all that a verdict must have been given for (`digest_subject`)."""
 
     key: str
     """What a pass is signed with; "" if there is no key."""
@@ -109,7 +108,9 @@ class Standing(Struct, frozen=True):
         run_id = self.runner.run_id
         run = run_id if run_id.isdecimal() else "0"
         clean = "clean" if _is_clean(summary) else "-"
-        statement = f"vibe-gate:1 {summary.outcome} {summary.exit_code} {clean} {run} {self.about}"
+        statement = (
+            f"vibe-gate:1 {summary.outcome} {summary.exit_code} {clean} {run} {self.subject}"
+        )
         return f"{statement} {self._code(statement)}"
 
     def posted_pass(self, forge: Forge | None) -> bool | None:
@@ -133,7 +134,10 @@ class Standing(Struct, frozen=True):
         if forge is None:
             return "Which verdict stands for this commit is not known: there is no token."
         if not self.inputs.check_run:
-            return "Which verdict stands for this commit is not known: the job writes no check run (check-run: false)."
+            return (
+                "Which verdict stands for this commit is not known: the job writes no check run "
+                "(check-run: false)."
+            )
         try:
             return self._find(forge)
         except ForgeError as error:
@@ -142,36 +146,52 @@ class Standing(Struct, frozen=True):
     def _find(self, forge: Forge) -> StandingVerdict | str:
         for check in forge.check_records(self.head, check_name(self.inputs.name)):
             is_without_verdict = check.record in ("", no_verdict(self.number))
-            if (
-                is_without_verdict and check.conclusion != "cancelled"
-            ):  # in progress, or it could not be completed
+            # in progress, or it could not be completed
+            if is_without_verdict and check.conclusion != "cancelled":
                 return "The newest job of the gate at this commit left no verdict, or none yet."
-            match = _RECORD.fullmatch(check.record)
-            if match is None or match[5] != self.about or match[1] not in get_args(RunOutcome):
+            verdict = self._verdict_in(check)
+            if verdict is None:
                 continue
-            verdict = _verdict(match, check)
-            if (
-                verdict.outcome != "pass"
-                or self._is_signed(check.record)
-                or self._succeeded(forge, verdict)
-            ):
+            if verdict.outcome != "pass" or self._is_confirmed(forge, check.record, verdict):
                 return verdict
             return (
-                f"The check run of run {verdict.run} says pass, but neither this job's API key nor that run confirms "
-                "it."
+                f"The check run of run {verdict.run} says pass, but neither this job's API key nor "
+                "that run confirms it."
             )
-        return "No check run has a verdict for this commit with this base, gate, inputs and accepted findings."
+        return (
+            "No check run has a verdict for this commit with this base, gate, inputs and accepted "
+            "findings."
+        )
 
-    def _is_signed(self, record: str) -> bool:
-        statement, _, code = record.rpartition(" ")
-        return bool(self.key) and hmac.compare_digest(code, self._code(statement))
-
-    def _succeeded(self, forge: Forge, verdict: StandingVerdict) -> bool:
-        """Whether the run of this workflow that the verdict names ended well, for this commit; only
-        without a key.
+    def _verdict_in(self, check: CheckRecord) -> StandingVerdict | None:
+        """The verdict that a check run keeps; None if it keeps none, or one about something
+        else.
         """
+        match = _RECORD.fullmatch(check.record)
+        if match is None or match[5] != self.subject or match[1] not in get_args(RunOutcome):
+            return None
+        outcome: RunOutcome = match[1]  # type: ignore[assignment]  # one of them, as was looked up
+        return StandingVerdict(
+            outcome=outcome,
+            exit_code=int(match[2]),
+            clean=match[3] == "clean",
+            run=int(match[4]),
+            url=check.url,
+        )
+
+    def _is_confirmed(self, forge: Forge, record: str, verdict: StandingVerdict) -> bool:
+        """Whether this job's key signed the record; in a job without a key, whether the run that
+        the verdict names passed.
+        """
+        if self.key:
+            statement, _, code = record.rpartition(" ")
+            return hmac.compare_digest(code, self._code(statement))
+        return self._has_passed(forge, verdict)
+
+    def _has_passed(self, forge: Forge, verdict: StandingVerdict) -> bool:
+        """Whether the run of this workflow that the verdict names ended well, for this commit."""
         workflow = _WORKFLOW.match(self.runner.workflow_ref)
-        if self.key or workflow is None or verdict.exit_code != PASS or self.inputs.mode != "block":
+        if workflow is None or verdict.exit_code != PASS or self.inputs.mode != "block":
             return False
         run = forge.actions_run(verdict.run)
         is_of_workflow = run.path == workflow["path"] and run.event in _RUNS
@@ -184,8 +204,8 @@ class Standing(Struct, frozen=True):
         return hmac.new(self.key.encode(), text, hashlib.sha256).hexdigest()
 
 
-def about(
-    pull: str, done: Review, inputs: Inputs, model: str, accepted: Sequence[Waiver], today: date
+def digest_subject(
+    pull: str, review: Review, inputs: Inputs, model: str, overrides: Sequence[Waiver], today: date
 ) -> str:
     """A digest of what a verdict is given for: pull request, commit, trees, gate, model, inputs,
     what people let pass.
@@ -193,23 +213,25 @@ def about(
     `pull`: octo/hello#7. `model` is asked where a rubric names none. Of suppressions those count
     that hold `today`.
     """
-    change, gate = done.summary.change, done.gate
-    rules = gate.suppressions if gate else ()
+    change, gate = review.summary.change, review.gate
+    digests = gate.digests if gate else ()
+    suppressions = gate.suppressions if gate else ()
+    valid_names = [
+        rule.name for rule in suppressions if rule.expires is None or rule.expires >= today
+    ]
     facts = [
         *(__version__, pull.lower(), change.head_commit, change.before, change.after, model),
-        *([*gate.digests] if gate else []),
+        *digests,
         *(inputs.rubrics, inputs.workflow, inputs.judge, inputs.mode),
-        sorted(rule.name for rule in rules if rule.expires is None or rule.expires >= today),
-        sorted({(waiver.finding, waiver.by) for waiver in accepted}),
+        sorted(valid_names),
+        sorted({(waiver.finding, waiver.by) for waiver in overrides}),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
 def _is_clean(summary: Summary) -> bool:
-    judged = [criterion for criterion in summary.criteria if criterion.kind == "judge"]
-    return all(criterion.outcome in ("pass", "not_applicable") for criterion in judged)
-
-
-def _verdict(match: re.Match[str], check: CheckRecord) -> StandingVerdict:
-    outcome: RunOutcome = match[1]  # type: ignore[assignment]  # one of them, as the caller looked
-    return StandingVerdict(outcome, int(match[2]), match[3] == "clean", int(match[4]), check.url)
+    """Whether every judge question was answered with "pass" or does not apply."""
+    for criterion in summary.criteria:
+        if criterion.kind == "judge" and criterion.outcome not in ("pass", "not_applicable"):
+            return False
+    return True

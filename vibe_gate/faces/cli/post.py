@@ -15,7 +15,7 @@ from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.upkeep import WRONG
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
-from vibe_gate.faces.action.job import run as run_job
+from vibe_gate.faces.action.job import run_job
 from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.report_inputs import lines_since, stored_patch
 from vibe_gate.faces.action.runner import Runner

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -42,13 +43,16 @@ LONGEST_S = 600.0
 MAX_ARCHIVES = 200
 """Archives of `replay-from` that are looked at, the last by name."""
 
-NONE = "No earlier run is stored here, so none was replayed (input `replay`)."
+NO_EARLIER_RUN = "No earlier run is stored here, so none was replayed (input `replay`)."
 
 
 def edits_rubrics(summary: Summary) -> bool:
     """Whether the change edits what the gate refuses."""
-    names = (name for file in summary.change.files for name in (file.path, file.old_path) if name)
-    return any(matches(unquote(name), RULE_FILES) for name in names)
+    for file in summary.change.files:
+        for path in (file.path, file.old_path):
+            if path and matches(unquote(path), RULE_FILES):
+                return True
+    return False
 
 
 def replay_history(
@@ -73,13 +77,15 @@ def replay_history(
         credentials: With which commits are fetched.
     """
     bundles = Bundles(repository.store_root, Provenance(clock(), repository.tracked_in_store()))
-    notes = _import(bundles, archives)
+    notes = _import_archives(bundles, archives)
     if store_url and not unconfirmed_store(repository, store_url):  # the review has said so
-        notes += _bring(bundles, store_url, inputs.replay, repository.environment.store, clock)
+        notes += _fetch_shared_runs(
+            bundles, store_url, inputs.replay, repository.environment.store, clock
+        )
     earlier_runs = replayable(run for run in bundles.find() if run.run_id != summary.run_id)
     runs = earlier_runs[-inputs.replay :]
     if not runs:
-        return Replayed((), (NONE, *notes))
+        return Replayed((), (NO_EARLIER_RUN, *notes))
     request = ReviewRequest(
         Selection("range"),
         rubrics=inputs.rubrics,
@@ -90,7 +96,7 @@ def replay_history(
     trial = ReplayTrial(
         batch, runs_commands=False
     )  # nobody has approved what the change brings to be run
-    _fetch(repository, runs, credentials)
+    _fetch_commits(repository, runs, credentials)
     budget_usd = inputs.replay_max_cost_usd
     rows = tuple(_rows(repository, runs, request, trial, budget_usd, clock))
     return Replayed(rows, notes, budget_usd)
@@ -107,9 +113,10 @@ def _rows(
     """A row for each run, the newest first, one after the other: a deadline interrupts by
     signals.
     """
-    ends, gates = time.monotonic() + LONGEST_S, dict[str, Gate]()
+    deadline = time.monotonic() + LONGEST_S
+    gates: dict[str, Gate] = {}
     for run in reversed(list(runs)):
-        left_s = ends - time.monotonic()
+        left_s = deadline - time.monotonic()
         limited = replace(request, max_cost_usd=left_usd, deadline_s=max(left_s, 1.0))
         task = ReplayTask(repository.root, run.run_id, run.key, limited, trial)
         if left_s <= 0:
@@ -120,7 +127,7 @@ def _rows(
         yield row
 
 
-def _import(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
+def _import_archives(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
     """Bring the runs of the folder's archives into the store; a sentence about those that were
     refused.
     """
@@ -135,12 +142,12 @@ def _import(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
             refused.append(str(error))
     if not archives:
         return ("The folder of `replay-from` holds no archive (bundle.tar.gz).",)
-    return (
-        (f"{counted(len(refused), 'archive')} refused, the first: {refused[0]}",) if refused else ()
-    )
+    if not refused:
+        return ()
+    return (f"{counted(len(refused), 'archive')} refused, the first: {refused[0]}",)
 
 
-def _bring(
+def _fetch_shared_runs(
     bundles: Bundles,
     url: str,
     number: int,
@@ -160,15 +167,17 @@ def _bring(
     return ()
 
 
-def _fetch(repository: Repository, runs: Iterable[RunEntry], credentials: Credentials) -> None:
+def _fetch_commits(
+    repository: Repository, runs: Iterable[RunEntry], credentials: Credentials
+) -> None:
     """Have the commits of the runs here, as far as the remote gives them; without, the row says
     what is missing.
     """
     for run in runs:
         commits = [name for name in (run.head_commit, run.base_commit) if name]
         with suppress(GateError):
-            repository.fetch(
-                commits,
-                lambda commits=commits: all(map(repository.has, commits)),  # type: ignore[misc]
-                credentials,
-            )
+            repository.fetch(commits, partial(_has_all, repository, commits), credentials)
+
+
+def _has_all(repository: Repository, commits: Iterable[str]) -> bool:
+    return all(map(repository.has, commits))

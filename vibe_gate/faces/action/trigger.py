@@ -55,16 +55,7 @@ _QUEUED = re.compile(r"/pr-([1-9][0-9]{0,10})-[^/]*\Z")
 
 
 class Trigger(BaseModel):
-    """What the job is about. `base` and `head` are commit ids as the event names them, "" if it
-    does not.
-
-    `number`, `author`, `fork` and `draft` are the pull request's; `reviewed`: by a review of it; of
-    a merge group `queued` is the number in its ref. `branch` is the pushed or dispatched ref, of a
-    pull request the branch that it is to be merged into. `merge` is the commit by which GitHub
-    merged a pull request for this job. `run` and `origin` belong to a `workflow_run`: the other
-    run, and the repository its head came from. `comment` and `said` are a comment's number and
-    text.
-    """
+    """What the job is about, as far as the event says it; "" or None for what it does not."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -72,32 +63,46 @@ class Trigger(BaseModel):
     repository: FullName
     default_branch: Ref = ""
     base: CommitId = ""
+    """The commit that the event compares with."""
     head: CommitId = ""
+    """The commit that is reviewed."""
     number: Number | None = None
+    """The pull request's."""
     author: Login = ""
+    """Of the pull request."""
     draft: bool = False
+    """Whether the pull request is one."""
     reviewed: bool = False
+    """Whether a review of the pull request started the job."""
     branch: Ref = ""
+    """The pushed or dispatched ref; of a pull request the branch that it is to be merged into."""
     merge: CommitId = ""
+    """The commit by which GitHub merged a pull request for this job."""
     forced: bool = False
+    """Whether it was a forced push."""
     run: Number | None = None
+    """Of a `workflow_run`: the other run."""
     origin: FullName = ""
+    """The repository that the head came from."""
     comment: Number | None = None
+    """A comment's number."""
     said: str = ""
+    """The comment's text."""
 
     @property
     def fork(self) -> bool:
         """Whether the head is another repository's, or one's that is gone."""
-        return (
-            self.kind in ("pull_request", "workflow_run")
-            and self.origin.casefold() != self.repository.casefold()
-        )
+        if self.kind not in ("pull_request", "workflow_run"):
+            return False
+        return self.origin.casefold() != self.repository.casefold()
 
     @property
     def queued(self) -> int | None:
-        """The pull request that a merge group is about."""
-        found = _QUEUED.search(self.branch) if self.kind == "merge_group" else None
-        return int(found[1]) if found else None
+        """The pull request that a merge group is about: the number in its ref."""
+        if self.kind != "merge_group":
+            return None
+        match = _QUEUED.search(self.branch)
+        return int(match[1]) if match else None
 
 
 _REPOSITORY = {"repository": "repository.full_name", "default_branch": "repository.default_branch"}
@@ -165,55 +170,67 @@ def read_event(variables: Mapping[str, str]) -> Trigger:
         missing = "GITHUB_EVENT_PATH" if name else "GITHUB_EVENT_NAME"
         raise UsageError(f"{missing} is not set: this command is for a job of GitHub Actions.")
     if name not in _PLACES:
-        why = (
-            _REFUSED if name == "pull_request_target" else f"it can be {', '.join(sorted(_PLACES))}"
+        reason = f"it can be {', '.join(sorted(_PLACES))}"
+        if name == "pull_request_target":
+            reason = _REFUSED
+        raise UsageError(f"The gate does not run on the event {paths.quote(name[:80])}: {reason}.")
+    event = _read_event_file(place)
+    values = event | _runner_values(name, variables) if isinstance(event, dict) else {}
+    trigger = _trigger(name, values)
+    expected = variables.get("GITHUB_REPOSITORY", trigger.repository)
+    if expected.casefold() != trigger.repository.casefold():
+        raise UsageError(
+            f"The event file is about {trigger.repository}, GITHUB_REPOSITORY says "
+            f"{paths.quote(expected[:200])}."
         )
-        raise UsageError(f"The gate does not run on the event {paths.quote(name[:80])}: {why}.")
+    return trigger
+
+
+def _read_event_file(place: str) -> object:
     try:
-        event = json.loads(Path(place).read_bytes())
+        return json.loads(Path(place).read_bytes())
     except OSError as error:
         raise UsageError(
             f"The event file {paths.quote(place)} cannot be read: {error.strerror}."
         ) from error
     except (ValueError, RecursionError):
         raise UsageError("The event file is no JSON, so it is not what GitHub writes.") from None
-    around: dict[str, object] = {"GITHUB_SHA": variables.get("GITHUB_SHA")}
+
+
+def _runner_values(name: str, variables: Mapping[str, str]) -> dict[str, object]:
+    """What the runner's environment says in place of the event's file."""
+    values: dict[str, object] = {"GITHUB_SHA": variables.get("GITHUB_SHA")}
     if name == "schedule":  # GitHub promises no payload; it always is about the default branch
         branch = variables.get("GITHUB_REF", "").removeprefix("refs/heads/")
-        around["repository"] = {
-            "full_name": variables.get("GITHUB_REPOSITORY"),
-            "default_branch": branch,
-        }
-    trigger = _trigger(name, event | around if isinstance(event, dict) else {})
-    expected = variables.get("GITHUB_REPOSITORY", trigger.repository)
-    if expected.casefold() != trigger.repository.casefold():
-        raise UsageError(
-            f"The event file is about {trigger.repository}, GITHUB_REPOSITORY says {paths.quote(expected[:200])}."
-        )
-    return trigger
+        repository = variables.get("GITHUB_REPOSITORY")
+        values["repository"] = {"full_name": repository, "default_branch": branch}
+    return values
 
 
 def _trigger(name: str, event: Mapping[str, object]) -> Trigger:
+    """The trigger that an event of this name is. UsageError: it lacks a field, or has another
+    form.
+    """
     values: dict[str, object] = {
         "kind": name.removesuffix("_review"),
         "reviewed": name == "pull_request_review",
     }
     places = _REPOSITORY | _PLACES[name]
     for field, place in places.items():
-        value = _at(event, place)
+        value = _value_at(event, place)
         if value is not None or field in _REQUIRED:
             values[field] = value
     try:
         return Trigger.model_validate(values)
     except ValidationError as error:
-        name = str(error.errors(include_url=False, include_input=False)[0]["loc"][0])
-        what = "missing" if values[name] is None else f"not {_FORMS.get(name, 'text')}"
+        field = str(error.errors(include_url=False, include_input=False)[0]["loc"][0])
+        problem = "missing" if values[field] is None else f"not {_FORMS.get(field, 'text')}"
         raise UsageError(
-            f"The event file is not what GitHub writes: {places[name]} is {what}."
+            f"The event file is not what GitHub writes: {places[field]} is {problem}."
         ) from None
 
 
-def _at(event: object, place: str) -> object:
+def _value_at(event: object, place: str) -> object:
     """The value at this path; None if there is none."""
     for name in place.split("."):
         event = event.get(name) if isinstance(event, dict) else None
