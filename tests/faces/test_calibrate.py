@@ -22,7 +22,7 @@ from wire import answer, answering
 from vibe_gate.domain.calibration import LabelledAnswers, count
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Criterion
-from vibe_gate.faces.cli.calibrate import table
+from vibe_gate.faces.cli.calibrate import render_criterion_measure
 from vibe_gate.faces.progress import looped
 from vibe_gate.gate.cases import Case, CaseFile
 from vibe_gate.gate.loading import FolderFiles, load_gate
@@ -323,10 +323,19 @@ def test_the_table_tells_unsteady_criteria_and_what_the_second_look_changed() ->
         "a", [LabelledAnswers(True, ("pass", "pass")), LabelledAnswers(False, ("fail", "fail"))]
     )
     measure = CriterionMeasure(QUESTION, final, first, Interval(6400, 6100, 6700), None)
-    assert next(table(measure, 0.05)).split() == ["a", "(must)", "95", "%", "interval"]
-    assert "    without second look: 1 of 1 clean blocked, 1 of 1 found" in table(measure, 0.05)
+    assert next(render_criterion_measure(measure, 0.05)).split() == [
+        "a",
+        "(must)",
+        "95",
+        "%",
+        "interval",
+    ]
+    assert (
+        "    without second look: 1 of 1 clean blocked, 1 of 1 found"
+        in render_criterion_measure(measure, 0.05)
+    )
     measure = CriterionMeasure(QUESTION, first, first, None, None)
-    assert next(table(measure, 0.05)).startswith("  a (must): unsteady ")
+    assert next(render_criterion_measure(measure, 0.05)).startswith("  a (must): unsteady ")
 
 
 MEASURED = """\
@@ -352,7 +361,7 @@ def test_sixty_clean_and_thirty_defective_cases_are_shown_with_their_intervals()
     measure = CriterionMeasure(
         question, counts, counts, Interval(120, 120, 120), Interval(0.0004, 0.0004, 0.0004)
     )
-    assert "\n".join(table(measure, 0.05)).split() == MEASURED.split()
+    assert "\n".join(render_criterion_measure(measure, 0.05)).split() == MEASURED.split()
 
 
 def test_a_case_labels_criteria_by_what_it_expects_and_must_criteria_by_the_rubrics_pass() -> None:

@@ -25,7 +25,7 @@ from vibe_gate.report.comment import comment_marker, read_comment_state
 from vibe_gate.report.reported_finding import ReportedFinding
 
 
-class _Statement(Struct, frozen=True):
+class _Opinion(Struct, frozen=True):
     """What a person says of a finding."""
 
     word: Word
@@ -44,19 +44,19 @@ def collect_labels(forge: Forge, number: int, name: str) -> tuple[Label, ...]:
     findings = _judged_findings(comments, name)
     if findings is None:
         return ()
-    statements = [*_statements_in_comments(comments, findings)]
+    opinions = [*_opinions_in_comments(comments, findings)]
     if findings:
-        statements += _statements_by_thumbs(forge, number, findings)
+        opinions += _opinions_by_thumbs(forge, number, findings)
     is_writer: dict[tuple[str, int], bool] = {}
     labels: list[Label] = []
-    for statement in statements:
-        person = (statement.word.by, statement.account)
+    for opinion in opinions:
+        person = (opinion.word.by, opinion.account)
         if person not in is_writer:
-            login = statement.word.by.removeprefix("@")
-            is_writer[person] = forge.may_write(login, statement.account)
+            login = opinion.word.by.removeprefix("@")
+            is_writer[person] = forge.may_write(login, opinion.account)
         if is_writer[person]:
-            finding = statement.finding
-            labels += statement.word.on(finding.fingerprint, finding.found_by)
+            finding = opinion.finding
+            labels += opinion.word.on(finding.fingerprint, finding.found_by)
     return tuple(labels)
 
 
@@ -74,9 +74,9 @@ def _judged_findings(comments: tuple[Comment, ...], name: str) -> dict[str, Repo
     return None
 
 
-def _statements_in_comments(
+def _opinions_in_comments(
     comments: tuple[Comment, ...], findings: Mapping[str, ReportedFinding]
-) -> Iterator[_Statement]:
+) -> Iterator[_Opinion]:
     for comment in comments:
         command = parse_comment_command(comment.body)
         if command is None or not is_unedited_by_person(comment):
@@ -92,12 +92,12 @@ def _statements_in_comments(
             source="command",
         )
         for finding in match_findings(command, findings.values()):
-            yield _Statement(word, comment.account, finding)
+            yield _Opinion(word, comment.account, finding)
 
 
-def _statements_by_thumbs(
+def _opinions_by_thumbs(
     forge: Forge, number: int, findings: Mapping[str, ReportedFinding]
-) -> Iterator[_Statement]:
+) -> Iterator[_Opinion]:
     for comment in forge.review_comments(number):
         if not comment.ours or not comment.thumbs:
             continue
@@ -110,4 +110,4 @@ def _statements_by_thumbs(
                 word = Word(
                     ts=thumb.created_at, right=thumb.up, reason="", by=by, source="reaction"
                 )
-                yield _Statement(word, thumb.account, finding)
+                yield _Opinion(word, thumb.account, finding)

@@ -98,8 +98,9 @@ def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
         calibration = plan_calibration(cases, arguments.wire, arguments.repeats, now())
         if not cases.is_labelled:
             raise UsageError(
-                "no labelled case says how a judge's criterion must come out; make some with `vibe-gate cases add` or "
-                "`vibe-gate calibrate --from-history A..B`, or write [expect] into .vibe-gate/cases/NAME/case.toml."
+                "no labelled case says how a judge's criterion must come out; make some with "
+                "`vibe-gate cases add` or `vibe-gate calibrate --from-history A..B`, or write "
+                "[expect] into .vibe-gate/cases/NAME/case.toml."
             )
         needs_key = calibration.missing and arguments.wire != "replay"
         if needs_key and find_upstream(environment.variables) is None:
@@ -107,18 +108,20 @@ def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
                 "No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay."
             )
         _ask(arguments, calibration, environment)
-        measured = [_written(measure, cases, shard) for measure in calibration.measures(now())]
+        measured = [
+            _write_baseline(measure, cases, shard) for measure in calibration.measures(now())
+        ]
         labels = known_labels(cases.repository)
     code = INCONCLUSIVE if any(measure.undecided for measure, _ in measured) else PASS
     bound = cases.gate.file.trust.max_false_blocks
     document = {
         "exit_code": code,
-        "rubrics": [_row(measure, path, bound, labels) for measure, path in measured],
+        "rubrics": [_measure_document(measure, path, bound, labels) for measure, path in measured],
         "paid_usd": sum(calibration.paid),
     }
     lines: list[str] = []
     for measure, path in measured:
-        lines += _lines(measure, path, bound, labels)
+        lines += _measure_lines(measure, path, bound, labels)
     if shard != WHOLE and not measured:
         lines.append(f"No labelled case is in part {shard}.")
     elif shard != WHOLE:
@@ -138,11 +141,9 @@ def _ask(arguments: CalibrateArguments, calibration: Calibration, environment: E
     with progress.shown(environment, quiet=not progress.is_lively(environment)) as display:
 
         def tell(asking: Asking) -> None:
-            done = missing - len(calibration.missing)
-            display.show(
-                "judge",
-                f"{done} of {missing} reviews, {_usd(sum(calibration.paid))} ({asking.case.name})",
-            )
+            answered = missing - len(calibration.missing)
+            cost = _usd(sum(calibration.paid))
+            display.show("judge", f"{answered} of {missing} reviews, {cost} ({asking.case.name})")
 
         options = arguments.workers
         try:
@@ -165,16 +166,21 @@ def _ask(arguments: CalibrateArguments, calibration: Calibration, environment: E
 
 
 def _plan(calibration: Calibration, max_cost_usd: float | None) -> str:
-    asked, missing = len(calibration.askings), len(calibration.missing)
-    kept = f" ({asked - missing} of {asked} answered before)" if missing < asked else ""
+    """What is going to be asked, and what it can cost."""
+    review_count, missing_count = len(calibration.askings), len(calibration.missing)
+    reviews = f"{counted(missing_count, 'review')} of cases"
     if calibration.wire == "replay":
-        return f"Replaying {counted(missing, 'review')} of cases from their cassettes."
-    most = calibration.most_usd(max_cost_usd)
-    held = counted(calibration.most_conversations, "conversation")
-    more = " and a second look at each fail" if calibration.looks_again else ""
-    each = f"{_usd(calibration.cases.max_cost_usd)} each: max_cost_usd in gate.toml"
-    why = "--max-cost-usd" if most == max_cost_usd else each
-    return f"Asking: {counted(missing, 'review')} of cases{kept}: at most {held}{more}, at most {_usd(most)} ({why})."
+        return f"Replaying {reviews} from their cassettes."
+    if missing_count < review_count:
+        reviews += f" ({review_count - missing_count} of {review_count} answered before)"
+    conversations = f"at most {counted(calibration.most_conversations, 'conversation')}"
+    if calibration.looks_again:
+        conversations += " and a second look at each fail"
+    limit_usd = calibration.most_usd(max_cost_usd)
+    limit_source = f"{_usd(calibration.cases.max_cost_usd)} each: max_cost_usd in gate.toml"
+    if limit_usd == max_cost_usd:
+        limit_source = "--max-cost-usd"
+    return f"Asking: {reviews}: {conversations}, at most {_usd(limit_usd)} ({limit_source})."
 
 
 def _usd(usd: float) -> str:
@@ -182,15 +188,15 @@ def _usd(usd: float) -> str:
 
 
 def _interrupted(calibration: Calibration) -> str:
-    done, asked = len(calibration.answers), len(calibration.askings)
+    number = f"{len(calibration.answers)} of {len(calibration.askings)} answers"
     if calibration.wire == "live":
-        return (
-            f"interrupted; {done} of {asked} answers are kept. The same command goes on from there."
-        )
-    return f"interrupted after {done} of {asked} answers; nothing is measured."
+        return f"interrupted; {number} are kept. The same command goes on from there."
+    return f"interrupted after {number}; nothing is measured."
 
 
-def _written(measure: RubricMeasure, cases: CaseSet, shard: Shard) -> tuple[RubricMeasure, str]:
+def _write_baseline(
+    measure: RubricMeasure, cases: CaseSet, shard: Shard
+) -> tuple[RubricMeasure, str]:
     """The measure as its baseline has it, and the path of that; "" if it is not complete and so not
     written.
 
@@ -203,50 +209,55 @@ def _written(measure: RubricMeasure, cases: CaseSet, shard: Shard) -> tuple[Rubr
         if replace(old, created_at=measure.baseline.created_at) == measure.baseline:
             return replace(measure, baseline=old), write_baseline(cases.root, old)
         if old.rubric == measure.baseline.rubric:
-            complain(f"Replaced the {_baseline(old)}.")
+            complain(f"Replaced the {_describe_baseline(old)}.")
     return measure, write_baseline(cases.root, measure.baseline)
 
 
-def _baseline(old: Baseline) -> str:
-    cases = max((one.cases for one in old.criterion), default=0)
-    times = max((one.repeats for one in old.criterion), default=1)
-    asked = f"{counted(cases, 'case')} x {times}"
-    return f"baseline of {old.created_at[:10]}: {old.model}, rubric {old.digest[:8]}, {asked}"
+def _describe_baseline(baseline: Baseline) -> str:
+    cases = max((criterion.cases for criterion in baseline.criterion), default=0)
+    repeats = max((criterion.repeats for criterion in baseline.criterion), default=1)
+    date, rubric = baseline.created_at[:10], baseline.digest[:8]
+    return f"baseline of {date}: {baseline.model}, rubric {rubric}, {counted(cases, 'case')} x {repeats}"
 
 
 # As JSON
 
 
-def _row(
+def _measure_document(
     measure: RubricMeasure, path: str, bound: float, labels: Sequence[Label]
 ) -> dict[str, Any]:
-    about: Baseline = measure.baseline
-    head = {
-        name: getattr(about, name)
-        for name in ("rubric", "digest", "model", "template", "cli", "created_at")
-    }
-    undecided = [{"case": name, "reason": reason} for name, reason in measure.undecided.items()]
-    criteria = [
-        _criterion(one, bound) | {"labels": _said(measure, one, labels)} for one in measure.measures
-    ]
-    return head | {
+    baseline = measure.baseline
+    criteria = []
+    for criterion in measure.measures:
+        label_counts = _label_counts(measure, criterion, labels)
+        criteria.append(_criterion_document(criterion, bound) | {"labels": label_counts})
+    return {
+        "rubric": baseline.rubric,
+        "digest": baseline.digest,
+        "model": baseline.model,
+        "template": baseline.template,
+        "cli": baseline.cli,
+        "created_at": baseline.created_at,
         "baseline": path,
         "cases": measure.cases,
-        "undecided": undecided,
+        "undecided": [
+            {"case": name, "reason": reason} for name, reason in measure.undecided.items()
+        ],
         "criteria": criteria,
     }
 
 
-def _criterion(measure: CriterionMeasure, bound: float) -> dict[str, Any]:
+def _criterion_document(measure: CriterionMeasure, bound: float) -> dict[str, Any]:
     counts = measure.counts
+    false_blocks_at_most = None
+    if counts.clean:
+        false_blocks_at_most = at_most(counts.clean_blocked, counts.clean)
     return {
         **plain(counts),
         "must": measure.criterion.must,
         "unsteady": counts.is_unsteady,
         "false_blocks": plain(counts.false_blocks),
-        "false_blocks_at_most": at_most(counts.clean_blocked, counts.clean)
-        if counts.clean
-        else None,
+        "false_blocks_at_most": false_blocks_at_most,
         "earned": earned(counts.clean, counts.clean_blocked, bound),
         "recall": plain(counts.recall),
         "precision": plain(counts.precision),
@@ -262,46 +273,55 @@ def _criterion(measure: CriterionMeasure, bound: float) -> dict[str, Any]:
 # As text
 
 
-def _said(measure: RubricMeasure, one: CriterionMeasure, labels: Sequence[Label]) -> dict[str, int]:
+def _label_counts(
+    measure: RubricMeasure, criterion: CriterionMeasure, labels: Sequence[Label]
+) -> dict[str, int]:
     """How many findings of the criterion and of this judge people in this clone call right, and
     wrong.
     """
-    own = [
-        label.right
-        for label in labels
-        if label.is_about(measure.rubric, one.criterion.id, measure.baseline.model)
-    ]
-    return {"right": own.count(True), "wrong": own.count(False)}
+    counts = {"right": 0, "wrong": 0}
+    for label in labels:
+        if label.is_about(measure.rubric, criterion.criterion.id, measure.baseline.model):
+            counts["right" if label.right else "wrong"] += 1
+    return counts
 
 
-def _lines(
+def _measure_lines(
     measure: RubricMeasure, path: str, bound: float, labels: Sequence[Label]
 ) -> Iterator[str]:
-    about = measure.baseline
-    repeats = max((one.counts.repeats for one in measure.measures), default=1)
-    times = f" x {repeats}" if repeats > 1 else ""
-    yield f"{about.rubric} · {about.model} · {counted(measure.cases, 'case')}{times} · rubric {about.digest[:8]}"
-    for one in measure.measures:
-        yield from table(one, bound)
-        said = _said(measure, one, labels)
-        if any(said.values()):
-            yield f"    labels of this clone: {said['right']} right, {said['wrong']} wrong"
-    shown = list(measure.undecided.items())[:_UNDECIDED_SHOWN]
-    yield from (f"  undecided: {name}: {reason}" for name, reason in shown)
-    if more := len(measure.undecided) - len(shown):
-        yield f"  undecided: {more} more"
-    if measure.undecided:
-        yield f"  {counted(len(measure.undecided), 'case')} undecided, so no baseline was written; run it again."
+    baseline = measure.baseline
+    repeats = max((criterion.counts.repeats for criterion in measure.measures), default=1)
+    cases = counted(measure.cases, "case")
+    if repeats > 1:
+        cases += f" x {repeats}"
+    yield f"{baseline.rubric} · {baseline.model} · {cases} · rubric {baseline.digest[:8]}"
+    for criterion in measure.measures:
+        yield from render_criterion_measure(criterion, bound)
+        counts = _label_counts(measure, criterion, labels)
+        if any(counts.values()):
+            yield f"    labels of this clone: {counts['right']} right, {counts['wrong']} wrong"
+    undecided = list(measure.undecided.items())
+    for name, reason in undecided[:_UNDECIDED_SHOWN]:
+        yield f"  undecided: {name}: {reason}"
+    if len(undecided) > _UNDECIDED_SHOWN:
+        yield f"  undecided: {len(undecided) - _UNDECIDED_SHOWN} more"
+    if undecided:
+        number = counted(len(undecided), "case")
+        yield f"  {number} undecided, so no baseline was written; run it again."
     elif path:
         yield f"  written: {path}"
 
 
-def table(measure: CriterionMeasure, bound: float) -> Iterator[str]:
+def render_criterion_measure(measure: CriterionMeasure, bound: float) -> Iterator[str]:
     """What was measured of a criterion, line by line; `bound`: the false blocks that blocking
     allows.
     """
-    counts, first = measure.counts, measure.without_second_look
-    name = f"{counts.id}{' (must)' if measure.criterion.must else ''}{': unsteady' * counts.is_unsteady}"
+    counts, unlooked = measure.counts, measure.without_second_look
+    name = counts.id
+    if measure.criterion.must:
+        name += " (must)"
+    if counts.is_unsteady:
+        name += ": unsteady"
     yield f"  {name:<42} 95 % interval"
     yield _share("false blocks", counts.clean_blocked, counts.clean, counts.false_blocks)
     yield _share("found", counts.found, counts.defective, counts.recall)
@@ -312,26 +332,30 @@ def table(measure: CriterionMeasure, bound: float) -> Iterator[str]:
     yield _share("abstained", counts.abstained, counts.cases, share(counts.abstained, counts.cases))
     yield _figure("tokens a case", measure.tokens, "{:,.0f}")
     yield _figure("USD a case", measure.usd, "{:.4f}")
-    if first != counts:
+    if unlooked != counts:
         yield (
-            f"    without second look: {first.clean_blocked} of {first.clean} clean blocked, "
-            f"{first.found} of {first.defective} found"
+            f"    without second look: {unlooked.clean_blocked} of {unlooked.clean} clean blocked, "
+            f"{unlooked.found} of {unlooked.defective} found"
         )
     yield f"    {_clean(counts)}"
     if measure.criterion.must:
         yield f"    {_blocking(counts, bound)}"
 
 
-def _share(name: str, hits: int, cases: int, found: Interval | None) -> str:
-    figures = f"{found.value:8.1%}   {found.low:.1%} to {found.high:.1%}" if found else "       -"
-    return f"    {name:<18}{f'{hits} of {cases}':>12}{figures}"
+def _share(name: str, hits: int, cases: int, interval: Interval | None) -> str:
+    line = f"    {name:<18}{f'{hits} of {cases}':>12}"
+    if interval is None:
+        return f"{line}       -"
+    return f"{line}{interval.value:8.1%}   {interval.low:.1%} to {interval.high:.1%}"
 
 
-def _figure(name: str, found: Interval | None, form: str) -> str:
-    value, low, high = (
-        map(form.format, (found.value, found.low, found.high)) if found else ("-", "", "")
-    )
-    return f"    {name:<18}{value:>20}" + (f"   {low} to {high}" if found else "")
+def _figure(name: str, interval: Interval | None, form: str) -> str:
+    line = f"    {name:<18}"
+    if interval is None:
+        return f"{line}{'-':>20}"
+    value = form.format(interval.value)
+    low, high = form.format(interval.low), form.format(interval.high)
+    return f"{line}{value:>20}   {low} to {high}"
 
 
 def _clean(counts: CriterionBaseline) -> str:
@@ -347,8 +371,8 @@ def _blocking(counts: CriterionBaseline, bound: float) -> str:
     """Whether these cases alone earn blocking, or how many more would."""
     if earned(counts.clean, counts.clean_blocked, bound):
         return f"earns blocking: false blocks are under {bound:.0%}"
-    needed = clean_needed(counts.clean_blocked, bound)
-    return f"does not earn blocking yet: {needed} clean cases with {counts.clean_blocked} blocked would"
+    needed, blocked = clean_needed(counts.clean_blocked, bound), counts.clean_blocked
+    return f"does not earn blocking yet: {needed} clean cases with {blocked} blocked would"
 
 
 CALIBRATE = Command(

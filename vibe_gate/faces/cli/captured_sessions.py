@@ -34,7 +34,7 @@ from vibe_gate.store.captured_heads import (
     list_captured_heads,
     match_captured_heads,
 )
-from vibe_gate.store.captured_turns import CapturedTurn, captured_turns_of
+from vibe_gate.store.captured_turns import CapturedToolCall, CapturedTurn, captured_turns_of
 from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.store import open_store
 
@@ -55,15 +55,16 @@ _RESUMED = {"claude": "claude --resume {0}"}
 
 
 class CapturedLines(Struct, frozen=True):
-    """Lines of a file of HEAD that a turn wrote, both ends included, and the commit that brought
-    them.
-    """
+    """Lines of a file of HEAD that a turn wrote."""
 
     turn: int
     path: str
     line: int
+    """The first of them."""
     end_line: int
+    """The last of them."""
     commit: str
+    """The commit that brought them."""
 
 
 class CapturedSessions:
@@ -90,16 +91,19 @@ class CapturedSessions:
         """The session with this id, or whose id begins so, of any working tree. UsageError:
         several. GateError.
         """
-        every = self.all()
+        heads = self.all()
         for root in self.roots():
-            every += list_captured_heads(root) if root != self._runs.root else []
-        found = {head.session: head for head in reversed(match_captured_heads(every, text))}
-        if len(found) > 1:
-            names = ", ".join(head.id for head in list(found.values())[:3])
-            raise UsageError(
-                f"'{text}' is ambiguous: {counted(len(found), 'captured session')} match ({names})."
-            )
-        return next(iter(found.values()), None)
+            if root != self._runs.root:
+                heads += list_captured_heads(root)
+        matches = match_captured_heads(heads, text)
+        # Of a session that several trees have, the head of the first.
+        heads_by_session = {head.session: head for head in reversed(matches)}
+        sessions = list(heads_by_session.values())
+        if len(sessions) > 1:
+            number = counted(len(sessions), "captured session")
+            names = ", ".join(head.id for head in sessions[:3])
+            raise UsageError(f"'{text}' is ambiguous: {number} match ({names}).")
+        return sessions[0] if sessions else None
 
     def turns(self, head: CapturedHead) -> tuple[CapturedTurn, ...]:
         """The session turn by turn, out of the stores of all working trees. GateError."""
@@ -111,13 +115,12 @@ class CapturedSessions:
         with self._runs.repository() as repository:
             if repository is None or not repository.head():
                 return []
-            named = (path for turn in turns for call in turn.calls for path in call.paths)
-            files = dict.fromkeys(path for name in named if (path := _inside(name, roots)))
-            return [
-                lines
-                for path in list(files)[:MAX_FILES]
-                for lines in _runs(path, _origins(repository, roots, path), head.session)
-            ]
+            paths_of_files = _files_named(turns, roots)[:MAX_FILES]
+            lines: list[CapturedLines] = []
+            for path in paths_of_files:
+                origins = _origins(repository, roots, path)
+                lines += _session_lines(path, origins, head.session)
+            return lines
 
     def delete(self, head: CapturedHead) -> None:
         """Delete what is kept of the session's events, in all working trees. GateError."""
@@ -140,17 +143,27 @@ class CapturedSessions:
         captures.fold_captures(state, store.captures(), redact, now())
 
 
-def _inside(name: str, roots: Iterable[Path]) -> str:
-    """The path in the repository of a file that an agent named; "" if it is none."""
-    tops = {os.fspath(top) for root in roots for top in (root, root.resolve())}
-    return next(
-        (
-            name[len(top) + 1 :]
-            for top in sorted(tops, key=len, reverse=True)
-            if name.startswith(f"{top}/")
-        ),
-        "",
-    )
+def _files_named(turns: Iterable[CapturedTurn], roots: Iterable[Path]) -> list[str]:
+    """The files of the repository that the turns' tool calls named, each once."""
+    tops = {os.fspath(root) for root in roots}
+    tops |= {os.fspath(root.resolve()) for root in roots}
+    longest_first = sorted(tops, key=len, reverse=True)
+    files: dict[str, None] = {}
+    for turn in turns:
+        for call in turn.calls:
+            for name in call.paths:
+                path = _path_below(name, longest_first)
+                if path:
+                    files[path] = None
+    return list(files)
+
+
+def _path_below(name: str, tops: Iterable[str]) -> str:
+    """The path of a file from the first of these folders that it lies in; "" if it is in none."""
+    for top in tops:
+        if name.startswith(f"{top}/"):
+            return name[len(top) + 1 :]
+    return ""
 
 
 def _origins(repository: Repository, roots: Iterable[Path], path: str) -> tuple[LineOrigin, ...]:
@@ -159,99 +172,113 @@ def _origins(repository: Repository, roots: Iterable[Path], path: str) -> tuple[
     return ()
 
 
-def _runs(path: str, origins: Iterable[LineOrigin], session: str) -> Iterator[CapturedLines]:
+def _session_lines(
+    path: str, origins: Iterable[LineOrigin], session: str
+) -> Iterator[CapturedLines]:
     """The session's lines, those of one turn and commit that follow each other as one."""
-    own = (origin for origin in origins if origin.session == session)
-    for (turn, commit, _), some in groupby(enumerate(own), key=lambda each: _run_of(*each)):
-        lines = [origin.line for _, origin in some]
+    own_origins = [origin for origin in origins if origin.session == session]
+    numbered = enumerate(own_origins)
+    for (turn, commit, _), group in groupby(numbered, key=_block_of):
+        lines = [origin.line for _, origin in group]
         yield CapturedLines(turn, paths.quote(path), lines[0], lines[-1], commit)
 
 
-def _run_of(number: int, origin: LineOrigin) -> tuple[int, str, int]:
+def _block_of(numbered: tuple[int, LineOrigin]) -> tuple[int, str, int]:
     """Equal for lines of one turn and commit that follow each other."""
+    number, origin = numbered
     return origin.turn, origin.commit, origin.line - number
 
 
-def line(head: CapturedHead) -> str:
+def render_captured_head(head: CapturedHead) -> str:
     """A session in a list."""
     size = f"{head.title:<12}  {counted(head.turns, 'turn'):>8}  {counted(head.files, 'file'):>8}"
     return f"{head.updated_at:%Y-%m-%d %H:%M}  {head.id}  {size}  {head.asked}".rstrip()
 
 
-def document(
+def build_captured_document(
     head: CapturedHead,
     turns: Iterable[CapturedTurn],
     lines: Iterable[CapturedLines],
 ) -> dict[str, Any]:
     """A session as `--json` shows it."""
-    by_turn = _by_turn(lines)
-    return {
-        **plain(head),
-        "turns": [{**plain(turn), "lines": plain(by_turn[turn.turn])} for turn in turns],
-    }
+    lines_by_turn = _lines_by_turn(lines)
+    turn_documents = []
+    for turn in turns:
+        turn_documents.append({**plain(turn), "lines": plain(lines_by_turn[turn.turn])})
+    return {**plain(head), "turns": turn_documents}
 
 
-def _by_turn(lines: Iterable[CapturedLines]) -> dict[int, list[CapturedLines]]:
-    found: dict[int, list[CapturedLines]] = defaultdict(list)
-    for each in lines:
-        found[each.turn].append(each)
-    return found
+def _lines_by_turn(lines: Iterable[CapturedLines]) -> dict[int, list[CapturedLines]]:
+    lines_by_turn: dict[int, list[CapturedLines]] = defaultdict(list)
+    for turn_lines in lines:
+        lines_by_turn[turn_lines.turn].append(turn_lines)
+    return lines_by_turn
 
 
-def turn_by_turn(
+def render_captured_turns(
     head: CapturedHead,
     turns: Iterable[CapturedTurn],
     lines: Iterable[CapturedLines],
 ) -> Iterator[str]:
     """A session for people, turn by turn, with the lines that are still there."""
-    by_turn = _by_turn(lines)
+    lines_by_turn = _lines_by_turn(lines)
     yield f"{head.id}  {head.asked}".rstrip()
     yield ""
     yield f"{'agent':<9} {head.title}, recorded by its hooks"
-    began, last = f"{head.started_at:%Y-%m-%d %H:%M}", f"{head.updated_at:%Y-%m-%d %H:%M}"
-    yield f"{'session':<9} {head.own_id} · {began} to {last}{'' if head.ended else ', not ended'}"
+    started, updated = f"{head.started_at:%Y-%m-%d %H:%M}", f"{head.updated_at:%Y-%m-%d %H:%M}"
+    state = "" if head.ended else ", not ended"
+    yield f"{'session':<9} {head.own_id} · {started} to {updated}{state}"
     if head.damaged:
         yield f"{'damaged':<9} {counted(head.damaged, 'event')} could not be kept"
     for turn in turns:
         yield from _turn(turn)
-        yield from _lines(by_turn[turn.turn])
+        yield from _line_places(lines_by_turn[turn.turn])
 
 
 def _turn(turn: CapturedTurn) -> Iterator[str]:
     name = f"turn {turn.turn}" if turn.turn else "before the first prompt"
     yield f"-- {name} · {turn.at:%Y-%m-%d %H:%M}"
     if turn.prompt:
-        yield from f"you: {_cut(turn.prompt, MAX_PROMPT)}".splitlines()
+        yield from f"you: {_shorten(turn.prompt, MAX_PROMPT)}".splitlines()
     for call in turn.calls[:MAX_CALLS]:
-        failed = " refused" if call.refused else " failed" if call.failed else ""
-        yield f"  {call.tool}{failed} {_cut(call.subject, SHOWN_CHARACTERS)}"
+        yield f"  {call.tool}{_failure(call)} {_shorten(call.subject, SHOWN_CHARACTERS)}"
     if len(turn.calls) > MAX_CALLS:
         yield f"  and {counted(len(turn.calls) - MAX_CALLS, 'more call')}; --json has them."
 
 
-def _lines(lines: Sequence[CapturedLines]) -> Iterator[str]:
-    for each in lines[:MAX_LINES]:
-        many = f"-{each.end_line}" if each.end_line > each.line else ""
-        yield f"  at HEAD: {each.path}:{each.line}{many}  {each.commit[:12]}"
+def _failure(call: CapturedToolCall) -> str:
+    if call.refused:
+        return " refused"
+    return " failed" if call.failed else ""
+
+
+def _line_places(lines: Sequence[CapturedLines]) -> Iterator[str]:
+    for place in lines[:MAX_LINES]:
+        span = f"{place.path}:{place.line}"
+        if place.end_line > place.line:
+            span += f"-{place.end_line}"
+        yield f"  at HEAD: {span}  {place.commit[:12]}"
     if len(lines) > MAX_LINES:
         yield f"  and {counted(len(lines) - MAX_LINES, 'more place')}; --json has them."
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _shorten(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def refusal(head: CapturedHead, asked: str) -> UsageError:
+def refuse_captured(head: CapturedHead, verb: str) -> UsageError:
     """Why our own agents' commands do nothing with a captured session, and what does."""
     command = _RESUMED.get(head.agent, "").format(head.own_id)
-    own = f"in {head.title} itself" + (f": {command}" if command else "")
-    match asked:
+    program = f"in {head.title} itself"
+    if command:
+        program += f": {command}"
+    match verb:
         case "resume":
-            remedy = f"Go on with it {own}"
+            remedy = f"Go on with it {program}"
         case "rename":
             remedy = "Its name is made of its agent, time and id"
         case _:
-            remedy = f"Copy it {own}" + (" --fork-session" if command else "")
+            remedy = f"Copy it {program}" + (" --fork-session" if command else "")
     return UsageError(
         f"{head.id} is a session of {head.title}, which vibe-gate only recorded. {remedy}"
     )

@@ -165,7 +165,7 @@ def _list(as_json: bool) -> int:
     if captured_heads:
         lines += [""] if lines else []
         lines.append("Captured sessions of other programs:")
-        lines += map(captured_sessions.line, captured_heads)
+        lines += map(captured_sessions.render_captured_head, captured_heads)
     document = {
         "sessions": [_document(meta) for meta in own_sessions],
         "captured": [plain(head) for head in captured_heads],
@@ -186,7 +186,7 @@ def _own(sessions: Sessions, text: str, subcommand: str) -> SessionMeta:
     UsageError: it is a captured one, for which `subcommand` does nothing, or none. GateError.
     """
     if head := _captured(sessions, text):
-        raise captured_sessions.refusal(head, subcommand)
+        raise captured_sessions.refuse_captured(head, subcommand)
     return sessions.find(text)
 
 
@@ -224,8 +224,8 @@ def _show_captured(head: CapturedHead, *, as_json: bool) -> int:
     turns = sessions.turns(head)
     lines = sessions.lines(head, turns)
     return emit_result(
-        captured_sessions.document(head, turns, lines),
-        captured_sessions.turn_by_turn(head, turns, lines),
+        captured_sessions.build_captured_document(head, turns, lines),
+        captured_sessions.render_captured_turns(head, turns, lines),
         as_json=as_json,
     )
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
+
+import msgspec
+from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE, RunEntry, Wanted
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Gate, Trust
+from vibe_gate.domain.label import Label
 from vibe_gate.domain.leaving import WHY_NOT
 from vibe_gate.errors import GateError, IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.commit_names import (
@@ -86,60 +91,63 @@ def _folder(
     if output is None:
         clone = StoredRuns() if isinstance(stored, TeamRuns) else stored
         return open_pages(clone.bundles, None, all_runs)
-    target, shown = Path(output), paths.quote(output)
+    target, option = Path(output), f"--output {paths.quote(output)}"
     if target.exists() and not target.is_dir():
-        raise UsageError(f"--output {shown}: is a file; --all writes a folder.")
+        raise UsageError(f"{option}: is a file; --all writes a folder.")
     if not target.parent.is_dir():
         parent = paths.quote(str(target.parent))
-        raise UsageError(f"--output {shown}: folder {parent} does not exist; create it first.")
+        raise UsageError(f"{option}: folder {parent} does not exist; create it first.")
     return open_pages(stored.bundles, target, all_runs)
 
 
 def _put_pages(
     stored: StoredRuns,
     entries: Sequence[RunEntry],
-    known: Sequence[RunEntry],
+    all_runs: Sequence[RunEntry],
     folder: PagesFolder,
     arguments: SiteArguments,
 ) -> set[str]:
     """Write the pages that are missing or older than their runs, so many at once: the newest; the
     places of runs that are not what was written.
 
-    `known`: all runs. Of those that are written the oldest comes first, so that the next round's
-    page can link it.
+    Of those that are written the oldest comes first, so that the next round's page can link it.
     """
-    corrupt = set[str]()
-    old = [entry for entry in entries if entry.state in WITH_PAGES and not folder.is_current(entry)]
-    looked_at, room, staying = 0, arguments.pages, set[str]()
+    corrupt: set[str] = set()
+    withheld_count = 0
+    waiting = deque(
+        entry for entry in entries if entry.state in WITH_PAGES and not folder.is_current(entry)
+    )
+    room = arguments.pages
     with stored.repository() as repository:
-        while room > 0 and looked_at < len(
-            old
-        ):  # runs that are damaged take no room from older ones
-            chosen = list[RunEntry]()
-            while looked_at < len(old) and len(chosen) < room:
-                entry, looked_at = old[looked_at], looked_at + 1
-                if not arguments.prompts and not stored.bundles.may_leave(entry):
-                    staying.add(entry.run_id)
+        while room > 0 and waiting:  # runs that are damaged take no room from older ones
+            batch: list[RunEntry] = []
+            while waiting and len(batch) < room:
+                entry = waiting.popleft()
+                if arguments.prompts or stored.bundles.may_leave(entry):
+                    batch.append(entry)
                 else:
-                    chosen.append(entry)
-            for one in reversed(chosen):
-                state = _put_page(stored, one, known, folder, repository, prompts=arguments.prompts)
-                room -= state == "written"
-                corrupt |= {one.place} if state == "corrupt" else set()
-    if staying:
-        complain(
-            f"note: {counted(len(staying), 'run')} without a page: {WHY_NOT} (--prompts writes it)."
-        )
-    if (left := len(old) - looked_at) > 0:
-        most = f"each call writes {arguments.pages:,}, the newest first (--pages N)"
-        complain(f"note: {counted(left, 'page')} left; {most}.")
+                    withheld_count += 1
+            for entry in reversed(batch):
+                state = _put_page(
+                    stored, entry, all_runs, folder, repository, prompts=arguments.prompts
+                )
+                if state == "written":
+                    room -= 1
+                elif state == "corrupt":
+                    corrupt.add(entry.place)
+    if withheld_count:
+        number = counted(withheld_count, "run")
+        complain(f"note: {number} without a page: {WHY_NOT} (--prompts writes it).")
+    if waiting:
+        limit = f"each call writes {arguments.pages:,}, the newest first (--pages N)"
+        complain(f"note: {counted(len(waiting), 'page')} left; {limit}.")
     return corrupt
 
 
 def _put_page(
     stored: StoredRuns,
     entry: RunEntry,
-    known: Sequence[RunEntry],
+    all_runs: Sequence[RunEntry],
     folder: PagesFolder,
     repository: Repository | None,
     *,
@@ -148,13 +156,40 @@ def _put_page(
     """Write the run's page; if the run cannot be read, or is not what was written, say why."""
     try:
         result = stored.read(NamedRun(entry, ""))
-        earlier = round_before(result, known, repository, folder.runs)
+        earlier = round_before(result, all_runs, repository, folder.runs)
         text = page_of(result, repository, prompts=prompts or None, earlier=earlier)
     except GateError as error:
         complain(f"vibe-gate: no page of {entry.run_id}: {safe(str(error))}")
         return "corrupt" if isinstance(error, IntegrityError) else "unread"
     folder.put_page(entry, text)
     return "written"
+
+
+class _CloneView(Struct, frozen=True):
+    """What the index says of the repository around the runs; nothing of a store without one."""
+
+    labels: tuple[Label, ...] = ()
+    """What people here say of findings."""
+    coverage: Verification | None = None
+    """What `verify` says of the commits."""
+    commits: str = ""
+    """Their range."""
+    gate: Gate | None = None
+    """The one at the trusted revision."""
+    judges: Badges = msgspec.field(default_factory=dict)
+    """How far each judge is trusted."""
+
+
+def _read_clone(stored: StoredRuns, commits: str | None) -> _CloneView:
+    """`commits`: the range to verify; None: the newest ones. GateError."""
+    with stored.repository() as repository:
+        if repository is None:
+            return _CloneView()
+        labels = known_labels(repository)
+        coverage, span = _coverage(repository, commits)
+        gate = _gate(repository)
+        judges = {} if gate is None else _judges(gate, repository)
+    return _CloneView(tuple(labels), coverage, span, gate, judges)
 
 
 def _site(
@@ -167,68 +202,85 @@ def _site(
     """What the index is made of. `corrupt`: places of runs that are not what was written, and are
     listed so.
     """
-    with stored.repository() as repository:
-        labels = () if repository is None else known_labels(repository)
-        coverage, commits = (
-            (None, "") if repository is None else _coverage(repository, arguments.commits)
-        )
-        gate = None if repository is None else _gate(repository)
-        judges = {} if gate is None or repository is None else _judges(gate, repository)
+    clone = _read_clone(stored, arguments.commits)
+    coverage = clone.coverage
     if coverage and not isinstance(stored, TeamRuns):  # which are not those that were verified
-        corrupt |= set(
-            _forged(coverage, {one.place for one in entries if one.state == "sealed"} - corrupt)
-        )
+        sealed = {entry.place for entry in entries if entry.state == "sealed"}
+        corrupt = corrupt | set(_contradicted_places(coverage, sealed - corrupt))
     entries = _with_corrupt(entries, corrupt)
-    bundles, known = stored.bundles, {entry.place: entry for entry in entries}
+    all_entries = entries
     if arguments.since is not None or arguments.path is not None:
-        known = {entry.place: entry for entry in _with_corrupt(bundles.find(), corrupt)}
+        all_entries = _with_corrupt(stored.bundles.find(), corrupt)
+    entries_by_place = {entry.place: entry for entry in all_entries}
     with stored.repository() as repository:
-        first_run = None if repository is None else _first_run(known.values(), repository)
+        first_run = _first_run(all_entries, repository) if repository else None
     redact = Redactor(read_process_environment().variables).text
-    titles, people = titles_and_authors_by_key(entries)
-    titles = {key: redact(title) for key, title in titles.items()}
-    people = {key: redact(name) for key, name in people.items()}
-    with figures_of(bundles) as figures:
-        runs = [
-            SiteRun(
-                entry,
-                (figures(entry) if has_figures(entry) else None) or RunFigures(),
-                run_list.run_title(entry, titles),
-                folder.address_of(entry),
-                read_tested_run(bundles, entry) if entry.state == "sealed" else None,
-                people.get(entry.key, ""),
-            )
-            for entry in entries
-        ]
-        total = compute_statistics(entries, known, figures, labels, arguments.since)
-    only = []
-    if arguments.since:
-        only.append(f"since {arguments.since.astimezone(UTC):%Y-%m-%d %H:%M} (UTC)")
-    if arguments.path:
-        only.append(f"paths {safe(redact(arguments.path))}")
-    baselines = gate.baselines if gate else ()
-    trust = gate.file.trust if gate else Trust()
-    made: dict[str, tuple[str, str]] = {}
-    if coverage:
-        days_and_authors = days_and_authors_by_commit(
-            identity.commit for identity, _ in coverage.commits
+    with figures_of(stored.bundles) as figures:
+        runs = _site_runs(stored, entries, folder, figures, redact)
+        total = compute_statistics(
+            entries, entries_by_place, figures, clone.labels, arguments.since
         )
-        made = {commit: (day, redact(author)) for commit, (day, author) in days_and_authors.items()}
-    older = _older_commits(coverage, first_run) if coverage else frozenset()
+    gate = clone.gate
     return Site(
         tuple(runs),
         total,
-        tuple(labels),
-        baselines,
+        clone.labels,
+        gate.baselines if gate else (),
         coverage,
-        redact(commits),
-        ", ".join(only),
-        judges=judges,
-        trust=trust,
-        authorship=made,
+        redact(clone.commits),
+        _conditions(arguments, redact),
+        judges=clone.judges,
+        trust=gate.file.trust if gate else Trust(),
+        authorship=_days_and_authors(coverage, redact) if coverage else {},
         first_run=first_run.date().isoformat() if first_run else "",
-        older=older,
+        older=_older_commits(coverage, first_run) if coverage else frozenset(),
     )
+
+
+def _site_runs(
+    stored: StoredRuns,
+    entries: Sequence[RunEntry],
+    folder: PagesFolder,
+    figures: Callable[[RunEntry], RunFigures | None],
+    redact: Callable[[str], str],
+) -> list[SiteRun]:
+    """The runs as the index lists them, their titles and authors redacted."""
+    titles, authors = titles_and_authors_by_key(entries)
+    titles = {key: redact(title) for key, title in titles.items()}
+    runs = []
+    for entry in entries:
+        run_figures = figures(entry) if has_figures(entry) else None
+        is_sealed = entry.state == "sealed"
+        runs.append(
+            SiteRun(
+                entry,
+                run_figures or RunFigures(),
+                run_list.run_title(entry, titles),
+                folder.address_of(entry),
+                read_tested_run(stored.bundles, entry) if is_sealed else None,
+                redact(authors.get(entry.key, "")),
+            )
+        )
+    return runs
+
+
+def _conditions(arguments: SiteArguments, redact: Callable[[str], str]) -> str:
+    """What the runs were narrowed to, in words; "" for all runs."""
+    conditions = []
+    if arguments.since:
+        conditions.append(f"since {arguments.since.astimezone(UTC):%Y-%m-%d %H:%M} (UTC)")
+    if arguments.path:
+        conditions.append(f"paths {safe(redact(arguments.path))}")
+    return ", ".join(conditions)
+
+
+def _days_and_authors(
+    coverage: Verification, redact: Callable[[str], str]
+) -> dict[str, tuple[str, str]]:
+    """By commit, the day on which its author wrote it, and the author's name, redacted."""
+    commits = [identity.commit for identity, _ in coverage.commits]
+    days_and_authors = days_and_authors_by_commit(commits)
+    return {commit: (day, redact(author)) for commit, (day, author) in days_and_authors.items()}
 
 
 def _first_run(entries: Iterable[RunEntry], repository: Repository) -> datetime | None:
@@ -274,51 +326,61 @@ def _commit_times(commits: Iterable[str]) -> dict[str, CommitTime]:
     return times
 
 
-def _forged(coverage: Verification, places: Container[str]) -> Iterator[str]:
-    """Those of `places` whose runs their receipts or digests contradict; why is told."""
-    forged = (status.found for _, status in coverage.commits if status.status == "forged")
-    for place, found in {one.place.removeprefix(f"{STORE}/"): one for one in forged if one}.items():
-        if found.problem and place in places:
-            complain(f"vibe-gate: run {safe(found.run_id)} is corrupt: {safe(found.problem)}")
+def _contradicted_places(coverage: Verification, places: Container[str]) -> Iterator[str]:
+    """Those of `places` whose runs their receipts or digests contradict; why is complained of."""
+    receipts = {}
+    for _, status in coverage.commits:
+        if status.status == "forged" and status.found:
+            receipts[status.found.place.removeprefix(f"{STORE}/")] = status.found
+    for place, receipt in receipts.items():
+        if receipt.problem and place in places:
+            complain(f"vibe-gate: run {safe(receipt.run_id)} is corrupt: {safe(receipt.problem)}")
             yield place
 
 
 def _with_corrupt(entries: Iterable[RunEntry], corrupt: Container[str]) -> list[RunEntry]:
-    return [
-        RunEntry(one.run_id, one.key, "corrupt") if one.place in corrupt else one for one in entries
-    ]
+    """The entries; those at the places `corrupt` as corrupt ones."""
+    marked_entries = []
+    for entry in entries:
+        is_corrupt = entry.place in corrupt
+        marked_entries.append(RunEntry(entry.run_id, entry.key, "corrupt") if is_corrupt else entry)
+    return marked_entries
 
 
-def _coverage(repository: Repository, asked: str | None) -> tuple[Verification | None, str]:
-    """What `verify` tells of the commits that were asked for, or the newest ones; and their
-    range.
+def _coverage(repository: Repository, commits: str | None) -> tuple[Verification | None, str]:
+    """What `verify` says of a range, or of the newest commits; and the range. GateError of a range
+    that a user wrote.
     """
-    span = asked
-    if span is None:
-        span = f"HEAD~{COMMITS}..HEAD"
-        try:
-            repository.resolve("HEAD")
-        except RevisionError:
-            return None, ""  # no commits yet
-        try:
-            repository.resolve(f"HEAD~{COMMITS}")
-        except RevisionError:
-            span = f"{EMPTY_TREE}..HEAD"
+    span = commits if commits is not None else _newest_span(repository)
+    if commits is None and not span:
+        return None, ""
+    request = VerifyRequest(range=span)
     try:
-        found = verify(
-            VerifyRequest(range=span),
-            start=repository.root,
-            environment=read_process_environment(),
-            now=now(),
+        coverage = verify(
+            request, start=repository.root, environment=read_process_environment(), now=now()
         )
     except GateError as error:
-        if asked is not None:
+        if commits is not None:
             raise
         complain(f"vibe-gate: the site shows no commits: {safe(str(error))}")
         return None, ""
-    if asked is None and (branch := repository.branch()):
+    branch = repository.branch()
+    if commits is None and branch:
         span = span.replace("HEAD", branch)
-    return found, span.removeprefix(f"{EMPTY_TREE}..")
+    return coverage, span.removeprefix(f"{EMPTY_TREE}..")
+
+
+def _newest_span(repository: Repository) -> str:
+    """The range of the newest commits; "" if there are none yet."""
+    try:
+        repository.resolve("HEAD")
+    except RevisionError:
+        return ""
+    try:
+        repository.resolve(f"HEAD~{COMMITS}")
+    except RevisionError:
+        return f"{EMPTY_TREE}..HEAD"
+    return f"HEAD~{COMMITS}..HEAD"
 
 
 def _gate(repository: Repository) -> Gate | None:
