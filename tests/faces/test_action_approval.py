@@ -11,7 +11,7 @@ from faces.jobs import Project
 from vibe_gate.domain.network import read_network
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.faces.action.approvals import Approvals
-from vibe_gate.faces.action.trigger import read_event
+from vibe_gate.faces.action.trigger import read_trigger
 from vibe_gate.forge import open_forge
 
 SOFTER = {
@@ -122,7 +122,7 @@ def overriding(made: Project, head: str, *requests: tuple[str, str]) -> tuple[li
         comment = made.github.add_comment(7, author, f"/vibe-gate override {finding} fine")
         answer = f"<!-- vibe-gate:answer {comment.id} {head} {finding} -->\nfine"
         made.github.add_comment(7, "github-actions[bot]", answer)
-    trigger = read_event(made.job("pull_request", events.pull_request(made.main(), head)))
+    trigger = read_trigger(made.job("pull_request", events.pull_request(made.main(), head)))
     commits = (Commit(head, "Ada", "ada@example.org", "ada@example.org", "topic"),)
     with open_forge(
         made.github.url, made.github.token, "octo/hello", network=read_network(made.environ)

@@ -15,7 +15,7 @@ from vibe_gate.domain.environment import read_environment
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.action.commit_range import CommitRange, range_of
 from vibe_gate.faces.action.inputs import Inputs
-from vibe_gate.faces.action.trigger import read_event
+from vibe_gate.faces.action.trigger import read_trigger
 from vibe_gate.git import Credentials, open_repository
 
 
@@ -73,7 +73,7 @@ class Remote:
         event = events.pull_request(self.opened_at, self.head)
         event["pull_request"]["base"]["ref"] = branch
         more = {"GITHUB_SHA": merge} if merge else {}
-        trigger = read_event(
+        trigger = read_trigger(
             events.runner(self.place / "runner", kind, event, self.environ, **more)
         )
         with open_repository(checkout.path, read_environment(self.environ)) as repository:
@@ -188,7 +188,7 @@ def test_a_clone_without_a_remote_has_only_the_events_commit(remote):
 def test_a_merge_group_is_compared_with_the_commit_that_the_queue_names(remote):
     head = remote.merge_main()
     event = events.merge_group(remote.main, head)
-    trigger = read_event(
+    trigger = read_trigger(
         events.runner(remote.place / "runner", "merge_group", event, remote.environ)
     )
     with open_repository(
@@ -204,7 +204,7 @@ def test_a_pushed_branch_is_held_to_the_default_branch_as_it_is_now(remote):
         remote.origin.git("commit-tree", "topic^{tree}", "-p", remote.head, "-m", "more"),
     )
     event = events.push(first, head, "refs/heads/topic")
-    trigger = read_event(events.runner(remote.place / "runner", "push", event, remote.environ))
+    trigger = read_trigger(events.runner(remote.place / "runner", "push", event, remote.environ))
     with open_repository(
         remote.check_out(head).path, read_environment(remote.environ)
     ) as repository:

@@ -9,7 +9,7 @@ import pytest
 from faces import events
 
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.action.trigger import read_event
+from vibe_gate.faces.action.trigger import read_trigger
 
 A, B = "a" * 40, "b" * 40
 
@@ -17,7 +17,7 @@ A, B = "a" * 40, "b" * 40
 @pytest.fixture
 def read(tmp_path: Path, environ: dict[str, str]):
     def reader(name: str, event: object, **more: str):
-        return read_event(events.runner(tmp_path, name, event, environ, **more))
+        return read_trigger(events.runner(tmp_path, name, event, environ, **more))
 
     return reader
 
@@ -150,9 +150,9 @@ def test_keys_that_nobody_asked_for_may_be_anything(read):
 def test_a_missing_file_is_said(tmp_path, environ):
     values = events.runner(tmp_path, "push", {}, environ)
     with pytest.raises(UsageError, match="cannot be read: No such file"):
-        read_event(values | {"GITHUB_EVENT_PATH": str(tmp_path / "none.json")})
+        read_trigger(values | {"GITHUB_EVENT_PATH": str(tmp_path / "none.json")})
     with pytest.raises(UsageError, match="GITHUB_EVENT_PATH is not set"):
-        read_event(values | {"GITHUB_EVENT_PATH": ""})
+        read_trigger(values | {"GITHUB_EVENT_PATH": ""})
 
 
 def test_an_event_of_another_repository_is_refused(read):

@@ -44,7 +44,7 @@ from vibe_gate.faces.action.replayed_history import edits_rubrics, replay_histor
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import RECHECK_ONLY, Standing, digest_subject
 from vibe_gate.faces.action.travelling_answers import TravellingAnswers, signing_key
-from vibe_gate.faces.action.trigger import Trigger, read_event
+from vibe_gate.faces.action.trigger import Trigger, read_trigger
 from vibe_gate.forge import Forge, open_forge
 from vibe_gate.gate.loading import load_gate
 from vibe_gate.gate.shared_prompts import PROMPTS
@@ -69,7 +69,7 @@ def run_job(runner: Runner) -> int:
         try:
             inputs = inputs_of(runner.environment.variables)
             mode = inputs.mode
-            trigger = read_event(runner.environment.variables)
+            trigger = read_trigger(runner.environment.variables)
             if trigger.kind == "workflow_run":
                 raise UsageError(
                     "On workflow_run use `vibe-gate post --from-artifact DIR`: it posts what a job "

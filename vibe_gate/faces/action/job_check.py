@@ -14,7 +14,7 @@ from vibe_gate.errors import ForgeError, GateError
 from vibe_gate.faces.action.inputs import Inputs, right_inputs
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import no_verdict
-from vibe_gate.faces.action.trigger import Trigger, read_event
+from vibe_gate.faces.action.trigger import Trigger, read_trigger
 from vibe_gate.forge import BegunCheckRun, CheckRun, Forge, open_forge
 from vibe_gate.report.no_verdict import NoVerdict
 from vibe_gate.report.posting import Posting, check_name, post_no_verdict
@@ -134,7 +134,7 @@ def _uncancelled() -> Iterator[None]:
 
 def _inputs_and_trigger(runner: Runner) -> tuple[Inputs, Trigger]:
     variables = runner.environment.variables
-    return right_inputs(variables), read_event(variables)
+    return right_inputs(variables), read_trigger(variables)
 
 
 def _open_forge(runner: Runner, inputs: Inputs, trigger: Trigger) -> Forge:

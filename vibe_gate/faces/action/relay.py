@@ -12,7 +12,7 @@ from vibe_gate.faces.action.incoming import read_artifacts
 from vibe_gate.faces.action.inputs import Inputs, inputs_of
 from vibe_gate.faces.action.report_inputs import lines_since
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.action.trigger import Trigger, read_event
+from vibe_gate.faces.action.trigger import Trigger, read_trigger
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.gate.source import is_identifier
 from vibe_gate.git import Credentials
@@ -37,7 +37,7 @@ def relay(runner: Runner, folder: Path) -> int:
 
 def _relay(runner: Runner, folder: Path) -> int:
     variables = runner.environment.variables
-    inputs, trigger = inputs_of(variables), read_event(variables)
+    inputs, trigger = inputs_of(variables), read_trigger(variables)
     if trigger.kind != "workflow_run" or trigger.run is None:
         raise UsageError(
             "--from-artifact is for a job on workflow_run: only there GitHub says whose artifact "

@@ -161,7 +161,7 @@ _REFUSED = (
 """Why it does not run on `pull_request_target`."""
 
 
-def read_event(variables: Mapping[str, str]) -> Trigger:
+def read_trigger(variables: Mapping[str, str]) -> Trigger:
     """The trigger of this job. UsageError: an unsupported event, or a file that is not what GitHub
     writes.
     """
