@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from command import vibe_gate
 from program import git, repository
+from stopping import CLEAN, SECRET
 
 from vibe_gate.store.captured_turns import prompts_of
 
@@ -41,12 +42,16 @@ SETTINGS = {
 
 
 class Scripted(ThreadingHTTPServer):
-    """The API of Gemini: one call of a tool after the other, then "Done."."""
+    """The API of Gemini: one call of a tool after the other, "Done." in place of None and at the
+    end.
+    """
 
-    def __init__(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
+    def __init__(self, calls: list[tuple[str, dict[str, Any]] | None]) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
         self.calls = iter(calls)
         self.results: list[Any] = []
+        self.texts: list[str] = []
+        """What the model was told besides results."""
 
 
 class Answer(BaseHTTPRequestHandler):
@@ -65,6 +70,7 @@ class Answer(BaseHTTPRequestHandler):
             self.server.results += [
                 each["functionResponse"] for each in last if "functionResponse" in each
             ]
+            self.server.texts += [each["text"] for each in last if "text" in each]
             if call := next(self.server.calls, None):
                 part = {"functionCall": {"name": call[0], "args": call[1]}}
         candidate = {
@@ -84,7 +90,7 @@ class Answer(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def scripted(calls: list[tuple[str, dict[str, Any]]]) -> Iterator[Scripted]:
+def scripted(calls: list[tuple[str, dict[str, Any]] | None]) -> Iterator[Scripted]:
     server = Scripted(calls)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -97,9 +103,9 @@ def scripted(calls: list[tuple[str, dict[str, Any]]]) -> Iterator[Scripted]:
 
 
 def gemini(
-    where: Path, home: Path, prompt: str, calls: list[tuple[str, dict[str, Any]]]
-) -> list[Any]:
-    """Run one prompt in `where`; what the model was told of its calls."""
+    where: Path, home: Path, prompt: str, calls: list[tuple[str, dict[str, Any]] | None]
+) -> Scripted:
+    """Run one prompt in `where`; the API, with what the model was told."""
     (home / ".gemini").mkdir(parents=True)
     (home / ".gemini" / "settings.json").write_text(json.dumps(SETTINGS))
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
@@ -123,7 +129,7 @@ def gemini(
             timeout=90,
         )
     assert done.returncode == 0, done.stderr
-    return api.results
+    return api
 
 
 def test_a_session_of_gemini_cli_is_captured_named_and_guarded(tmp_path, environ):
@@ -149,7 +155,7 @@ def test_a_session_of_gemini_cli_is_captured_named_and_guarded(tmp_path, environ
                 {"file_path": str(where / ".vibe-gate" / "gate.toml"), "content": "softer"},
             ),
         ],
-    )
+    ).results
     assert "goes around the gate; run it without --no-verify" in json.dumps(told[3])
     assert "let the user edit it" in json.dumps(told[4])
     assert (git(where, "log", "--format=%s"), (where / "a.txt").read_text()) == ("start", "two\n")
@@ -167,3 +173,42 @@ def test_a_session_of_gemini_cli_is_captured_named_and_guarded(tmp_path, environ
     (prompt,) = prompts_of([where], meta["session_id"])
     assert (prompt.agent, prompt.text) == ("gemini", "Write b.py and c.py,\nand say two in a.txt")
     assert "✓ gemini hooks" in vibe_gate("doctor", cwd=where, environ=environ).out
+
+
+def test_a_turn_of_gemini_cli_is_held_until_what_it_wrote_is_repaired(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    assert vibe_gate("install", "gemini", "--stop", cwd=where, environ=environ).code == 0
+    path = str(where / "b.py")
+    api = gemini(
+        where,
+        tmp_path / "home",
+        "Write b.py",
+        [
+            ("write_file", {"file_path": path, "content": SECRET}),
+            None,
+            ("write_file", {"file_path": path, "content": CLEAN}),
+        ],
+    )
+    (given,) = [text for text in api.texts if "vibe-gate" in text]
+    assert "round 1 of 3" in given
+    assert "b.py:1: failure: GitHub token" in given
+    assert (where / "b.py").read_text() == CLEAN
+
+
+def test_a_turn_of_gemini_cli_that_repairs_nothing_ends(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    assert vibe_gate("install", "gemini", "--stop", cwd=where, environ=environ).code == 0
+    written = ("write_file", {"file_path": str(where / "b.py"), "content": SECRET})
+    api = gemini(where, tmp_path / "home", "Write b.py", [written])
+    assert len([text for text in api.texts if "vibe-gate" in text]) == 1
+
+
+def test_a_turn_of_gemini_cli_is_given_back_three_times_at_most(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    assert vibe_gate("install", "gemini", "--stop", cwd=where, environ=environ).code == 0
+    calls: list[tuple[str, dict[str, Any]] | None] = []
+    for number in range(1, 6):
+        content = SECRET * number
+        calls += [("write_file", {"file_path": str(where / "b.py"), "content": content}), None]
+    api = gemini(where, tmp_path / "home", "Write b.py", calls)
+    assert len([text for text in api.texts if "vibe-gate" in text]) == 3

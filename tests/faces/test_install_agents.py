@@ -8,7 +8,7 @@ import re
 import subprocess
 
 import pytest
-from command import vibe_gate
+from command import on_a_terminal, vibe_gate
 from faces.jobs import FORBIDDEN
 from program import git, repository
 
@@ -256,3 +256,54 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path, environ):
 def test_without_a_target_the_command_says_what_to_type(tmp_path, environ):
     done = vibe_gate("install", cwd=repository(tmp_path / "r"), environ=environ)
     assert (done.returncode, "SUBCOMMAND: git, claude, gemini, codex" in done.stderr) == (2, True)
+
+
+def stop_hooks(where):
+    """The hooks at the end of a turn in the settings of this machine."""
+    document = json.loads((where / ".claude" / "settings.local.json").read_text())
+    hooks = [hook for group in document["hooks"]["Stop"] for hook in group["hooks"]]
+    return [hook for hook in hooks if hook["args"][2].endswith("stop.py")]
+
+
+@pytest.mark.parametrize(("typed", "count"), [(b"\n", 1), (b"y\n", 1), (b"n\n", 0)])
+def test_at_a_terminal_the_first_installation_asks_whether_turns_are_reviewed(
+    tmp_path, environ, typed, count
+):
+    where = repository(tmp_path / "r")
+    code, screen = on_a_terminal(where, environ, "install", "claude", typed=typed)
+    assert (code, screen.count("Do that? [Y/n]")) == (0, 1)
+    assert len(stop_hooks(where)) == count
+    code, screen = on_a_terminal(where, environ, "install", "claude", typed=b"\n")
+    assert (code, screen.count("Do that? [Y/n]")) == (0, 0)
+    assert len(stop_hooks(where)) == count
+
+
+def test_without_a_terminal_turns_are_reviewed_only_if_the_command_says_so(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    done = vibe_gate("install", "claude", cwd=where, environ=environ)
+    assert (done.code, stop_hooks(where)) == (0, [])
+    assert "`vibe-gate install claude --stop` adds that" in done.err
+    done = vibe_gate("install", "claude", "--stop", cwd=where, environ=environ)
+    assert "merged  capture, guard and stop" in done.out
+    (hook,) = stop_hooks(where)
+    assert hook["timeout"] > 600
+    assert "async" not in hook
+    done = vibe_gate("install", "claude", cwd=where, environ=environ)
+    assert "capture, guard and stop are there already" in done.out
+    done = vibe_gate("install", "claude", "--no-stop", cwd=where, environ=environ)
+    assert (done.code, stop_hooks(where)) == (0, [])
+    done = vibe_gate("install", "claude", "--stop", "--no-stop", cwd=where, environ=environ)
+    assert (done.code, "contradict" in done.err) == (2, True)
+
+
+def test_an_agent_may_have_its_turns_reviewed_and_not_take_that_away(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    agents = {**environ, "CLAUDECODE": "1"}
+    assert vibe_gate("install", "claude", "--stop", cwd=where, environ=agents).code == 0
+    done = vibe_gate("install", "claude", "--no-stop", cwd=where, environ=agents)
+    assert (done.code, len(stop_hooks(where))) == (2, 1)
+    assert "an agent may not remove the gate" in done.err
+    done = vibe_gate("install", "claude", cwd=where, environ=agents)
+    assert (done.code, len(stop_hooks(where))) == (0, 1)
+    assert vibe_gate("uninstall", "claude", cwd=where, environ=environ).code == 0
+    assert not (where / ".claude").exists()
