@@ -223,13 +223,14 @@ import os, pathlib
 import psutil
 from vibe_gate.faces import workers
 from vibe_gate.run.batch import carry_out_tasks
-from vibe_gate.run.cluster import Outfit, cluster_workers
-from vibe_gate.run.cluster_repository import Home
+from vibe_gate.run.cluster import WorkerSetup, cluster_workers
+from vibe_gate.run.cluster_repository import CommandRepository
 
 died = "pathlib.Path('died')"
 once = f"import os, pathlib\\nif not {died}.exists(): {died}.touch(); os.kill(os.getpid(), 9)"
-outfit, home = Outfit(None, workers.unpacked, str), Home(pathlib.Path(), (), None, None)
-with cluster_workers("local", 2, outfit, home, str, print) as crew:
+setup = WorkerSetup(None, workers.open_sent_repository, str)
+command_repository = CommandRepository(pathlib.Path(), (), None, None)
+with cluster_workers("local", 2, setup, command_repository, str, print) as crew:
     for end in carry_out_tasks([once, "pass", "1 / 0"], exec, crew):
         print(end.task == once, end.why)
     processes = [psutil.Process(), *psutil.Process().children(recursive=True)]

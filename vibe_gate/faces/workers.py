@@ -23,7 +23,7 @@ from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.case_reviews import CaseResult, CaseSet, CaseTask, read_case_set
-from vibe_gate.run.cluster_repository import Parcel, Unpacked
+from vibe_gate.run.cluster_repository import SentRepository, WorkerRepository
 from vibe_gate.run.each import CommitTask, review_commit_in, unreviewed_row
 from vibe_gate.run.replay import ReplayTask, replay_run_in, unreplayed_row
 from vibe_gate.store.clone_state import CloneState, open_state
@@ -90,9 +90,9 @@ def unfit(*, asks: bool, instead: str = "") -> str:
     return ""
 
 
-def unpacked(parcel: Parcel) -> Unpacked:
-    """The parcel's repository on this machine. InfrastructureError."""
-    return Unpacked(parcel, read_process_environment())
+def open_sent_repository(sent_repository: SentRepository) -> WorkerRepository:
+    """The command's repository on this machine. InfrastructureError."""
+    return WorkerRepository(sent_repository, read_process_environment())
 
 
 def close() -> None:

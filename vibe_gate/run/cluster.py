@@ -2,8 +2,8 @@
 importer of distributed.
 
 Dask hands tasks out, hands those of a dead worker out again, and has a dashboard. What it does not
-know is here: what a worker needs before its first task (`Outfit`), that each task runs in a process
-of its own, and that the scheduler may come back. Whoever reaches a port of Dask's runs anything
+know is here: what a worker needs before its first task (`WorkerSetup`), that each task runs in a
+process of its own, and that the scheduler may come back. Whoever reaches a port of Dask's runs anything
 there, as the user who started it: so "local" has no port, and a review that runs code of its change
 wants TLS (`gate.chosen.refuse_code`).
 """
@@ -29,12 +29,12 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.run.batch import Workers
 from vibe_gate.run.cluster_repository import (
-    Delivery,
-    Home,
-    Parcel,
+    CommandRepository,
     RepositoryTask,
-    Unpacked,
-    deliver,
+    SentRepository,
+    TaskResult,
+    WorkerRepository,
+    carry_out_in_copy,
 )
 from vibe_gate.sandbox.task_process import TaskProcess
 from vibe_gate.version import __version__
@@ -46,10 +46,13 @@ PATIENCE_S = 60
 restart.
 """
 
-_QUEUED = 2
+TASKS_A_THREAD = 2
 """Tasks for each thread of the workers: so none waits for its next, and workers that come later
 find some.
 """
+
+_POLL_S = 0.1
+"""Seconds between two looks whether the scheduler is back."""
 
 _PACKAGE = "vibe-gate"
 
@@ -58,35 +61,46 @@ _PACKAGE = "vibe-gate"
 def cluster_workers(
     address: str,
     jobs: int,
-    outfit: Outfit,
-    home: Home,
+    setup: WorkerSetup,
+    command_repository: CommandRepository,
     about: Callable[[Any], str],
     tell: Callable[[str], object],
+    *,
+    patience_s: float = PATIENCE_S,
 ) -> Iterator[Workers]:
     """The workers of the scheduler at `address`; "local": `jobs` threads of this process, in its
     own repository.
 
-    `about`: the place of the stored run that a task needs there, "" for none. `tell` hears
-    sentences for people. UsageError: an address that is none, a worker that cannot be used.
-    InfrastructureError: no scheduler, or no worker.
+    UsageError: an address that is none, a worker that cannot be used. InfrastructureError: no
+    scheduler, or no worker.
+
+    Args:
+        address: Of the scheduler, or "local".
+        jobs: Threads of this process, if it is local.
+        setup: What each worker is given.
+        command_repository: Where the runs go that tasks make.
+        about: The place of the stored run that a task needs there, "" for none.
+        tell: Hears sentences for people.
+        patience_s: Seconds in which a scheduler and its first worker have to be there.
     """
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told here
     with ExitStack() as stack:
-        client = _client(
-            stack.enter_context(_without_ports(jobs)) if address == "local" else address
-        )
+        scheduler: object = address
+        if address == "local":
+            scheduler = stack.enter_context(_start_local_cluster(jobs))
+        client = _connect(scheduler, patience_s)
         stack.callback(client.close)
-        executor = _DaskExecutor(client, outfit, home, about, tell)
-        stack.callback(executor.leave)
-        yield Workers(executor, executor.equip() * _QUEUED)
+        executor = _DaskExecutor(client, setup, command_repository, about, tell, patience_s)
+        stack.callback(executor.release_workers)
+        yield Workers(executor, executor.prepare_workers() * TASKS_A_THREAD)
 
 
-def _without_ports(jobs: int) -> distributed.LocalCluster:
+def _start_local_cluster(jobs: int) -> distributed.LocalCluster:
     """A scheduler and workers in this process: code that a command runs cannot reach them, nor can
     other users.
     """
-    made = distributed.LocalCluster(
+    local_cluster = distributed.LocalCluster(
         n_workers=jobs,
         threads_per_worker=1,
         processes=False,  # a task has its own all the same
@@ -96,22 +110,23 @@ def _without_ports(jobs: int) -> distributed.LocalCluster:
         worker_dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
     )
-    made.sync(_close_pages, made)
-    return made
+    local_cluster.sync(_close_ports, local_cluster)
+    return local_cluster
 
 
-async def _close_pages(made: distributed.LocalCluster) -> None:
+async def _close_ports(local_cluster: distributed.LocalCluster) -> None:
     """Stop listening for HTTP, which Dask always does."""
-    for node in (made.scheduler, *made.workers.values()):
+    for node in (local_cluster.scheduler, *local_cluster.workers.values()):
         node.http_server.stop()
         node.services.pop("dashboard")
 
 
-def _client(address: object) -> distributed.Client:
+def _connect(address: object, patience_s: float) -> distributed.Client:
+    """A client of the scheduler. UsageError, InfrastructureError."""
     if str(address).startswith("tls://"):
         _require_certificates()
     try:
-        return distributed.Client(address, timeout=PATIENCE_S, set_as_default=False)
+        return distributed.Client(address, timeout=patience_s, set_as_default=False)
     except OSError as error:
         raise InfrastructureError(
             f"No Dask scheduler answers at {address}; start one with `dask scheduler`."
@@ -125,11 +140,11 @@ def _require_certificates() -> None:
     try:
         if distributed.Security().get_connection_args("client").get("ssl_context"):
             return
-        why = "Dask has no certificates"
+        reason = "Dask has no certificates"
     except OSError as error:
-        why = f"Dask's certificates cannot be read ({error.strerror})"
+        reason = f"Dask's certificates cannot be read ({error.strerror})"
     raise UsageError(
-        f"--cluster tls://: {why}; name their files in its settings (distributed.comm.tls)."
+        f"--cluster tls://: {reason}; name their files in its settings (distributed.comm.tls)."
     )
 
 
@@ -141,76 +156,88 @@ class _DaskExecutor(Executor):
     def __init__(
         self,
         client: distributed.Client,
-        outfit: Outfit,
-        home: Home,
+        setup: WorkerSetup,
+        command_repository: CommandRepository,
         about: Callable[[Any], str],
         tell: Callable[[str], object],
+        patience_s: float,
     ) -> None:
         self._client = client
-        self._outfit = outfit
-        self._home = home
+        self._setup = setup
+        self._command_repository = command_repository
         self._about = about
         self._tell = tell
+        self._patience_s = patience_s
         self._sent: set[distributed.Future] = set()
-        self._lost = False
+        """What has been submitted and has not ended."""
+        self._is_disconnected = False
 
-    def equip(self) -> int:
+    def prepare_workers(self) -> int:
         """Check every worker, and give it what it needs; the number of their threads."""
         try:
-            self._client.wait_for_workers(1, timeout=PATIENCE_S)
+            self._client.wait_for_workers(1, timeout=self._patience_s)
         except TimeoutError:
             address = self._client.scheduler.address
             raise InfrastructureError(
                 f"No worker at {address}; start one with `dask worker {address}`."
             ) from None
         self._require_fit()
-        self._client.register_plugin(self._outfit)
+        self._client.register_plugin(self._setup)
         threads = self._client.nthreads()
-        what = (
-            f"{counted(len(threads), 'worker')}, {counted(sum(threads.values()), 'task')} at a time"
-        )
-        has_page = "dashboard" in self._client.scheduler_info()["services"]
-        self._tell(f"Cluster: {what}." + f" Dashboard: {self._client.dashboard_link}" * has_page)
-        return sum(threads.values())
+        thread_count: int = sum(threads.values())
+        workers = counted(len(threads), "worker")
+        sentence = f"Cluster: {workers}, {counted(thread_count, 'task')} at a time."
+        if "dashboard" in self._client.scheduler_info()["services"]:
+            sentence += f" Dashboard: {self._client.dashboard_link}"
+        self._tell(sentence)
+        return thread_count
 
     def _require_fit(self) -> None:
         """UsageError with a sentence for each worker that cannot be used."""
         versions = self._client.run(importlib.metadata.version, _PACKAGE, on_error="return")
-        reasons = {worker: _other_version(found) for worker, found in versions.items()}
-        same = [worker for worker, why in reasons.items() if not why]
-        if same:  # others may not know what this is
-            reasons |= self._client.run(self._outfit.unfit, workers=same, on_error="return")
-        if sentences := [
-            f"The worker {worker} cannot be used: {why}." for worker, why in reasons.items() if why
-        ]:
+        reasons = {worker: _reason_of_version(version) for worker, version in versions.items()}
+        workers_of_version = [worker for worker, reason in reasons.items() if not reason]
+        if workers_of_version:  # others may not know what this is
+            reasons |= self._client.run(
+                self._setup.unfit, workers=workers_of_version, on_error="return"
+            )
+        sentences = []
+        for worker, reason in reasons.items():
+            if reason:
+                sentences.append(f"The worker {worker} cannot be used: {reason}.")
+        if sentences:
             raise UsageError("\n".join(sorted(sentences)))
 
     def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:  # noqa: ANN401 (as an Executor has it)
-        if self._lost:
+        if self._is_disconnected:
             self._reconnect()
         future: Future[R] = Future()
         future.set_running_or_notify_cancel()
         (task,) = args
         try:
-            place = self._about(task) if self._outfit.travels else ""
-            stored = self._home.send(place) if place else b""
+            stored = self._archive_for(task)
         except GateError as error:
             future.set_exception(error)
             return future
-        sent = self._client.submit(_carry_out, self._outfit.name, fn, task, stored, pure=False)
+        sent = self._client.submit(_carry_out, self._setup.name, fn, task, stored, pure=False)
         self._sent.add(sent)
-        sent.add_done_callback(partial(self._ended, future))
+        sent.add_done_callback(partial(self._pass_on_end, future))
         return future
 
-    def _ended(self, future: Future[Any], sent: distributed.Future) -> None:
+    def _archive_for(self, task: object) -> bytes:
+        """The archive of the stored run that a task needs there, b"" for none. GateError."""
+        place = self._about(task) if self._setup.sends_repository else ""
+        return self._command_repository.archive_run(place) if place else b""
+
+    def _pass_on_end(self, future: Future[Any], sent: distributed.Future) -> None:
         """Hand on how a task ended. Dask calls this in a thread of its own, for one task after the
         other.
         """
         self._sent.discard(sent)
         try:
-            future.set_result(self._home.take_in(sent.result()))
+            future.set_result(self._command_repository.store_result(sent.result()))
         except (distributed.CancelledError, CommClosedError):
-            self._lost = True
+            self._is_disconnected = True
             future.set_exception(BrokenExecutor("the scheduler is gone"))
         except distributed.KilledWorker as error:
             future.set_exception(BrokenExecutor(str(error)))
@@ -222,110 +249,125 @@ class _DaskExecutor(Executor):
         stays away.
         """
         self._tell("The scheduler is gone; waiting for it and its workers.")
-        latest = time.monotonic() + PATIENCE_S
+        latest = time.monotonic() + self._patience_s
         while self._client.status == "connecting" and time.monotonic() < latest:
-            time.sleep(0.1)
+            time.sleep(_POLL_S)
         if self._client.status != "running":
             raise InfrastructureError(
                 "The scheduler did not come back. The same command goes on from there."
             )
-        self._lost = False
-        self.equip()
+        self._is_disconnected = False
+        self.prepare_workers()
 
-    def leave(self) -> None:
+    def release_workers(self) -> None:
         """Cancel what runs, and take back what the workers were given."""
         with suppress(Exception):  # a scheduler that is gone has nothing of ours
             self._client.cancel(list(self._sent), force=True)
-            self._client.run(_end, self._outfit.name)
-            self._client.unregister_worker_plugin(self._outfit.name)
+            self._client.run(_mark_ended, self._setup.name)
+            self._client.unregister_worker_plugin(self._setup.name)
 
 
-def _other_version(found: object) -> str:
-    """Why a worker that answers so about its version cannot be used."""
-    if isinstance(found, importlib.metadata.PackageNotFoundError):
+def _reason_of_version(version: object) -> str:
+    """Why a worker that answers so about its version cannot be used, "" if it can."""
+    if isinstance(version, importlib.metadata.PackageNotFoundError):
         return "vibe-gate is not installed"
-    return (
-        "" if found == __version__ else f"vibe-gate {found} is installed, here it is {__version__}"
-    )
+    if version == __version__:
+        return ""
+    return f"vibe-gate {version} is installed, here it is {__version__}"
 
 
 # At a worker
 
 
-class Outfit(distributed.WorkerPlugin):  # type: ignore[misc]
+class WorkerSetup(distributed.WorkerPlugin):  # type: ignore[misc]
     """What a worker has for the tasks of one command: the repository, and a process for each of its
     threads.
     """
 
     def __init__(
-        self, parcel: Parcel | None, unpack: Callable[[Parcel], Unpacked], unfit: Callable[[], str]
+        self,
+        sent_repository: SentRepository | None,
+        open_repository: Callable[[SentRepository], WorkerRepository],
+        unfit: Callable[[], str],
     ) -> None:
-        """`parcel` None: the tasks' repository is on the worker's machine, where the tasks say.
+        """What is called at a worker is a function of a module, or a `partial` of one.
 
-        Called at a worker, so functions of a module, or `partial`s of them: `unpack`, and `unfit`,
-        which says why the worker cannot be used, as a clause.
+        Args:
+            sent_repository: None: the tasks' repository is on the worker's machine, where the
+                tasks say.
+            open_repository: Called at a worker; makes the copy there.
+            unfit: Called at a worker; says why it cannot be used, as a clause, or "".
         """
         self.name = f"vibe-gate-{secrets.token_hex(8)}"  # two commands may use a cluster at once
         self.unfit = unfit
-        self.is_over = False  # the command has ended
-        self.travels = parcel is not None
-        self._parcel = parcel
-        self._unpack = unpack
+        self.has_ended = False
+        """Whether the command has ended."""
+        self.sends_repository = sent_repository is not None
+        self._sent_repository = sent_repository
+        self._open_repository = open_repository
 
     async def setup(self, worker: distributed.Worker) -> None:
         """Check the worker and unpack. Raises if it cannot be used, so that one which comes later
         does not join.
         """
         self._thread = threading.local()
-        self._children: dict[Any, TaskProcess] = {}  # by the key of the task
-        self._all: list[TaskProcess] = []
-        self._unpacked: Unpacked | None = None
-        if why := self.unfit():
-            raise UsageError(f"This worker cannot be used: {why}.")
-        if self._parcel:
-            self._unpacked = await asyncio.to_thread(self._unpack, self._parcel)
-            self._parcel = None  # it may be large
+        self._processes_at_work: dict[Any, TaskProcess] = {}
+        """By the key of the task."""
+        self._processes: list[TaskProcess] = []
+        self._repository: WorkerRepository | None = None
+        reason = self.unfit()
+        if reason:
+            raise UsageError(f"This worker cannot be used: {reason}.")
+        if self._sent_repository:
+            self._repository = await asyncio.to_thread(self._open_repository, self._sent_repository)
+            self._sent_repository = None  # it may be large
 
     async def teardown(self, worker: distributed.Worker) -> None:
-        """Let the processes go: one that has a task ends it."""
-        for child in self._all:
-            child.end_after_task()
-        if self._unpacked:
-            await asyncio.to_thread(self._unpacked.close, delete=self.is_over)
+        """End the processes: one that has a task ends it first."""
+        for process in self._processes:
+            process.end_after_task()
+        if self._repository:
+            await asyncio.to_thread(self._repository.close, delete=self.has_ended)
 
     def transition(self, key: Any, start: str, finish: str, **kwargs: Any) -> None:  # noqa: ANN401 (as Dask has it)
         """End a task that is not wanted any more: its command was interrupted, or is gone."""
-        if (
-            start == "executing"
-            and finish in ("released", "cancelled")
-            and (child := self._children.get(key))
-        ):
-            child.end()
+        if start != "executing" or finish not in ("released", "cancelled"):
+            return
+        process = self._processes_at_work.get(key)
+        if process is not None:
+            process.end()
 
-    def carry_out(self, do: Callable[[Any], R], task: RepositoryTask, stored: bytes) -> Delivery[R]:
+    def carry_out(
+        self, do: Callable[[Any], R], task: RepositoryTask, stored: bytes
+    ) -> TaskResult[R]:
         """Carry out a task in the process of this thread."""
-        child = getattr(self._thread, "child", None)
-        if child is None:
-            child = self._thread.child = TaskProcess(
-                self._unpacked.lock if self._unpacked else None
-            )
-            self._all.append(child)
+        process = self._process_of_thread()
         key = distributed.get_worker().get_current_task()
-        self._children[key] = child
+        self._processes_at_work[key] = process
         try:
-            if self._unpacked is None:
-                return Delivery(child.carry_out(do, task))
-            return child.carry_out(partial(deliver, do, self._unpacked.root, stored=stored), task)
+            if self._repository is None:
+                return TaskResult(process.carry_out(do, task))
+            do_in_copy = partial(carry_out_in_copy, do, self._repository.root, stored=stored)
+            return process.carry_out(do_in_copy, task)
         finally:
-            del self._children[key]
+            del self._processes_at_work[key]
+
+    def _process_of_thread(self) -> TaskProcess:
+        """The process of this thread, started for its first task."""
+        process: TaskProcess | None = getattr(self._thread, "process", None)
+        if process is None:
+            process = TaskProcess(self._repository.lock if self._repository else None)
+            self._thread.process = process
+            self._processes.append(process)
+        return process
 
 
-def _end(outfit: str, dask_worker: distributed.Worker) -> None:
-    dask_worker.plugins[outfit].is_over = True
+def _mark_ended(setup: str, dask_worker: distributed.Worker) -> None:
+    dask_worker.plugins[setup].has_ended = True
 
 
 def _carry_out(
-    outfit: str, do: Callable[[Any], R], task: RepositoryTask, stored: bytes
-) -> Delivery[R]:
+    setup: str, do: Callable[[Any], R], task: RepositoryTask, stored: bytes
+) -> TaskResult[R]:
     """The task of Dask."""
-    return distributed.get_worker().plugins[outfit].carry_out(do, task, stored)  # type: ignore[no-any-return]
+    return distributed.get_worker().plugins[setup].carry_out(do, task, stored)  # type: ignore[no-any-return]

@@ -27,7 +27,7 @@ class AgentExecution:
         self.run: WorkflowRun | None = None
         """The whole run, once it has ended."""
         try:
-            self._task = asyncio.get_running_loop().create_task(self._carried_out(begin))
+            self._task = asyncio.get_running_loop().create_task(self._run_agent(begin))
         except RuntimeError:
             raise UsageError(
                 "run_agent needs a running event loop: call it inside of `async def`."
@@ -46,16 +46,15 @@ class AgentExecution:
     def abort(self, reason: str) -> None:
         """Stop the agent within one tool call; its status is "aborted", and its bundle whole."""
         self._stop.abort(reason)
-        self._task.add_done_callback(
-            lambda task: task.cancelled() or task.exception()
-        )  # nobody need await it now
+        # Nobody need await it now.
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property
     def done(self) -> bool:
         """Whether it has ended."""
         return self._task.done()
 
-    async def _carried_out(
+    async def _run_agent(
         self, begin: Callable[[list[Watcher], Stop], Awaitable[WorkflowRun]]
     ) -> RunResult:
         self.run = await begin(self._watchers, self._stop)

@@ -13,21 +13,21 @@ _FORM = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
 
 
 class Shard(Struct, frozen=True):
-    """Part `number` (from 1) of `count`. Which part a task is in depends on its name and `count`
-    alone.
-    """
+    """A part of a list. Which part a task is in depends on its name and `count` alone."""
 
     number: int = 1
+    """From 1."""
+
     count: int = 1
+    """How many parts there are."""
 
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
 
     def has(self, name: str) -> bool:
         """Whether the task with this name (a commit or run id, a case's name) is in this part."""
-        return (
-            int.from_bytes(hashlib.sha256(name.encode()).digest()) % self.count == self.number - 1
-        )
+        digest = hashlib.sha256(name.encode()).digest()
+        return int.from_bytes(digest) % self.count == self.number - 1
 
 
 WHOLE = Shard()

@@ -75,17 +75,21 @@ def pool_of(
         raise UsageError(f"--wire {wire} uses files of this machine; use --cluster local.")
     try:
         from vibe_gate.run import cluster as dask
-        from vibe_gate.run.cluster_repository import Home, parcel_of
+        from vibe_gate.run.cluster_repository import CommandRepository, pack_repository
     except ModuleNotFoundError as error:
         raise UsageError(
             "--cluster needs Dask; install it: pip install 'vibe-gate[cluster]'"
         ) from error
     with open_state(repository.common_dir) as state:
-        parcel = None if cluster == LOCAL else parcel_of(repository, files=files)
+        sent_repository = None if cluster == LOCAL else pack_repository(repository, files=files)
         unfit = partial(workers.unfit, asks=asks and wire != "replay", instead=instead)
-        outfit = dask.Outfit(parcel, workers.unpacked, unfit)
-        home = Home(repository.store_root, repository.tracked_in_store(), state, now)
-        with dask.cluster_workers(cluster, jobs, outfit, home, about, complain) as remote:
+        setup = dask.WorkerSetup(sent_repository, workers.open_sent_repository, unfit)
+        command_repository = CommandRepository(
+            repository.store_root, repository.tracked_in_store(), state, now
+        )
+        with dask.cluster_workers(
+            cluster, jobs, setup, command_repository, about, complain
+        ) as remote:
             yield remote
 
 

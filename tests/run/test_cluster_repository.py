@@ -24,7 +24,12 @@ from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.faces import workers
 from vibe_gate.faces.cli.pool import pool_of
 from vibe_gate.git import open_repository
-from vibe_gate.run.cluster_repository import Home, Unpacked, deliver, parcel_of
+from vibe_gate.run.cluster_repository import (
+    CommandRepository,
+    WorkerRepository,
+    carry_out_in_copy,
+    pack_repository,
+)
 from vibe_gate.run.each import CommitTask
 from vibe_gate.sandbox.task_process import TaskProcess
 from vibe_gate.store.clone_state import open_state
@@ -52,10 +57,10 @@ def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_
         open_state(repository.common_dir) as state,
     ):
         state.answers.put("ab" * 32, {"outcome": "pass"}, now())
-        parcel = parcel_of(repository, files=False)
+        sent_repository = pack_repository(repository, files=False)
         first, second = (
-            Unpacked(parcel, read_environment(repo.environ)),
-            Unpacked(parcel, read_environment(repo.environ)),
+            WorkerRepository(sent_repository, read_environment(repo.environ)),
+            WorkerRepository(sent_repository, read_environment(repo.environ)),
         )
         assert first.root == second.root
         with open_state(first.root / ".git") as there:
@@ -63,10 +68,10 @@ def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_
         task = CommitTask(
             repo.path, head, "Second", ReviewRequest(Selection("range"), judge="never"), Batch("b")
         )
-        delivery = deliver(workers.review_commit, first.root, task, b"")
+        task_result = carry_out_in_copy(workers.review_commit, first.root, task, b"")
         workers.close()
-        assert not (first.root / delivery.result.bundle).exists()
-        row = Home(repository.root, (), state, now).take_in(delivery)
+        assert not (first.root / task_result.result.bundle).exists()
+        row = CommandRepository(repository.root, (), state, now).store_result(task_result)
         assert (row.commit, row.outcome) == (head, "pass")
         assert (repo.path / row.bundle / "summary.json").exists()
         first.close(delete=False)
@@ -77,11 +82,11 @@ def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_
 
 def test_workers_that_come_at_once_make_one_copy_and_none_waits_for_ever(repo):
     with open_repository(repo.path, read_environment(repo.environ)) as repository:
-        parcel = parcel_of(repository, files=False)
+        sent_repository = pack_repository(repository, files=False)
     with ThreadPoolExecutor(6) as crew:
         made = list(
             crew.map(
-                lambda _: Unpacked(parcel, read_environment(repo.environ)), range(6), timeout=30
+                lambda _: WorkerRepository(sent_repository, read_environment(repo.environ)), range(6), timeout=30
             )
         )
     assert len({one.root for one in made}) == 1
@@ -97,7 +102,7 @@ def test_a_folder_that_others_may_write_into_is_not_used(repo, tmp_path):
         open_repository(repo.path, read_environment(repo.environ)) as repository,
         pytest.raises(InfrastructureError, match="not this user's alone; delete it"),
     ):
-        Unpacked(parcel_of(repository, files=False), read_environment(repo.environ))
+        WorkerRepository(pack_repository(repository, files=False), read_environment(repo.environ))
 
 
 def test_a_child_gives_results_and_errors_and_ends_its_task_when_it_is_ended_but_not_when_it_is_let_go():
