@@ -36,7 +36,7 @@ from vibe_gate.gate.writing import baseline_toml
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.report.sentences import missing_key_note
 from vibe_gate.report.waits import find_waits
-from vibe_gate.run.review import Review
+from vibe_gate.run.review_result import Review
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.version import __version__
 

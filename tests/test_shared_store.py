@@ -28,7 +28,7 @@ from vibe_gate.errors import UsageError
 from vibe_gate.gate.labels import counted_labels
 from vibe_gate.gate.trusted import standing_store
 from vibe_gate.git import open_repository
-from vibe_gate.run.review import Review
+from vibe_gate.run.review_result import Review
 from vibe_gate.store.clone_state import open_state
 
 pytest.importorskip("obstore", reason="obstore is not installed here")

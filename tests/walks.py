@@ -11,7 +11,8 @@ from typing import Any
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import read_environment
-from vibe_gate.run.review import Review, review
+from vibe_gate.run.review import review
+from vibe_gate.run.review_result import Review
 
 LAST = Selection("commit")
 """The last commit."""

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from vibe_gate.faces.pytest_plugin.vibe import Vibe
     from vibe_gate.run.conclusion import WorkflowRun
     from vibe_gate.run.execution import AgentExecution
-    from vibe_gate.run.review import Review
+    from vibe_gate.run.review_result import Review
     from vibe_gate.run.workflow_plan import workflow
     from vibe_gate.store.bundle_listing import find_bundles
     from vibe_gate.store.changed_files import FileChange

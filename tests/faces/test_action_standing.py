@@ -31,8 +31,8 @@ from vibe_gate.faces.action.recheck import Recheck, decide_recheck
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import Standing, StandingVerdict, no_verdict
 from vibe_gate.forge import CheckRun, Conclusion, open_forge
-from vibe_gate.run.review import Review
-from vibe_gate.run.run_documents import nothing
+from vibe_gate.run.review_result import Review
+from vibe_gate.run.run_documents import empty_summary
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -118,7 +118,7 @@ class Records:
         return Standing(self._runner, Inputs(**inputs), HEAD, about, key, 7)
 
     def leave(self, key: str, outcome: str = "pass", code: int = 0) -> None:
-        summary = replace(nothing(CHANGE), outcome=outcome, exit_code=code)
+        summary = replace(empty_summary(CHANGE), outcome=outcome, exit_code=code)
         with self._open() as forge:
             conclusion = "success" if code == 0 else "failure"
             forge.check_run(
@@ -215,7 +215,7 @@ def test_a_standing_verdict_about_files_that_changed_stays_one(records):
         id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(asked,)
     )
     summary = replace(
-        nothing(CHANGE), outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,)
+        empty_summary(CHANGE), outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,)
     )
     seen = records.look(Review(summary))
     assert (seen.summary.exit_code, seen.stands.exit_code, seen.posts) == (

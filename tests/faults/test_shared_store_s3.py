@@ -24,7 +24,7 @@ from walks import LAST, awaited, walked
 from wire import answer, answering
 
 from vibe_gate.domain.store_access import read_store_access
-from vibe_gate.run.review import Review
+from vibe_gate.run.review_result import Review
 
 pytest.importorskip("obstore", reason="obstore is not installed here")
 pytest.importorskip("moto.server", reason="moto is not installed here")

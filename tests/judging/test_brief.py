@@ -18,7 +18,7 @@ from vibe_gate.domain.verdict import CheckedEvidence, Proof, Vote
 from vibe_gate.judging import brief, second_look_brief
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.cast_vote import RubricVotes
-from vibe_gate.run.run_documents import unreviewed
+from vibe_gate.run.run_documents import list_unreviewed
 
 NONCE = "0123456789abcdef0123456789abcdef"
 
@@ -144,7 +144,7 @@ def test_what_one_rubric_missed_and_another_judged_names_the_rubric():
         "quality": (RubricVotes(by_criterion={}, unreviewed=(place, everywhere)),),
         "safety": (RubricVotes(by_criterion={}, unreviewed=(everywhere,)),),
     }
-    told = unreviewed(change(added("a.py", b"x\n")), [rubric()], Answers(by_rubric=votes))
+    told = list_unreviewed(change(added("a.py", b"x\n")), [rubric()], Answers(by_rubric=votes))
     assert {(one.path, one.rubrics) for one in told} == {("a.py", ("quality",)), ("b.py", ())}
 
 

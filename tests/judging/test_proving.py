@@ -27,7 +27,7 @@ from vibe_gate.judging.proving import find_proof_environment
 from vibe_gate.report.comment import render_comment
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
-from vibe_gate.run.review import Review
+from vibe_gate.run.review_result import Review
 from vibe_gate.sandbox import wall_lack
 
 pytestmark = [

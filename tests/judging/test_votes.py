@@ -25,7 +25,8 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Vote
 from vibe_gate.judging.cast_vote import CastVote, count_votes, settle_question
 from vibe_gate.report import sentences
-from vibe_gate.run.review import Review, review
+from vibe_gate.run.review import review
+from vibe_gate.run.review_result import Review
 
 NAMES = ("errors-not-swallowed", "names-are-clear")
 PASSES, FAILS = passes(*NAMES), answers(fails(), said(NAMES[1]))

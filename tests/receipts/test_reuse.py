@@ -22,7 +22,7 @@ from wire import answering
 from vibe_gate.agent import sdk_version
 from vibe_gate.context.review_request import ForgeJob
 from vibe_gate.domain.change import Selection
-from vibe_gate.run.review import Review
+from vibe_gate.run.review_result import Review
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
 

@@ -31,7 +31,7 @@ from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.git import open_repository
 from vibe_gate.report.replays import render_replay_lines, replay_sentences
 from vibe_gate.run.replay import plan_replays
-from vibe_gate.run.run_documents import nothing
+from vibe_gate.run.run_documents import empty_summary
 from vibe_gate.store.bundle_listing import find_bundles
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles
@@ -39,7 +39,7 @@ from vibe_gate.store.worktree_bundles import Bundles
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "bundle-1"
-NOTHING = nothing(Change("commit", "", "", "", "", "", "", ()))
+NOTHING = empty_summary(Change("commit", "", "", "", "", "", "", ()))
 
 
 def alter(summary: Path) -> None:

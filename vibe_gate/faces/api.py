@@ -42,7 +42,7 @@ from vibe_gate.run import review as review_walk
 from vibe_gate.run import walk as workflow_walk
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
-from vibe_gate.run.review import Review
+from vibe_gate.run.review_result import Review
 from vibe_gate.run.run_request import RunRequest, one_agent
 from vibe_gate.run.stage_request import Context, Watcher
 from vibe_gate.run.stage_result import StageResult

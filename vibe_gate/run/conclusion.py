@@ -18,20 +18,21 @@ from vibe_gate.judging.repeats import leave_out_repeats
 from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
 from vibe_gate.judging.verdict import RunVerdict, changed_note
 from vibe_gate.receipts.issue_receipt import ReceiptIssuer
-from vibe_gate.run.review import Review, changed_since
-from vibe_gate.run.run_bundle import issuer_of, keep_contents, seal
+from vibe_gate.run.review import paths_changed_since
+from vibe_gate.run.review_result import Review
+from vibe_gate.run.run_bundle import make_issuer, record_contents, seal_run
 from vibe_gate.run.run_documents import (
-    capture_note,
+    incomplete_capture_note,
     make_summary,
     merge_gate_answers,
-    notes_on,
+    notes_of_verdict,
     unrecorded_note,
 )
 from vibe_gate.run.run_tree import RunTree
 from vibe_gate.run.stage_graph import StageGraph
 from vibe_gate.run.stage_result import StageResult
 from vibe_gate.run.stage_runner import Stages
-from vibe_gate.run.team_store import run_to_share, untold_notes
+from vibe_gate.run.team_store import run_to_share, store_notes
 from vibe_gate.store.applied_writes import AppliedWrite
 
 
@@ -127,14 +128,16 @@ def conclude_run(
     change = tree.change if reviewing else tree.current
     agents_change = tree.agents_change if tree.is_changed else None
     patch = tree.repository.patch(agents_change) if agents_change else b""
-    keep_contents(tree.repository, change, run)
+    record_contents(tree.repository, change, run)
     if patch:
         run.record.keep_agents_patch(patch)
     verdicts = [result.verdict for result in stages.graph.results if result.verdict]
     current_verdicts = _current_verdicts(verdicts, stages, reviewing=reviewing)
     stale_verdicts = [] if reviewing else _not_judged_again(verdicts, current_verdicts)
     counting_verdicts = [*stale_verdicts, *current_verdicts]
-    changed_paths = changed_since(tree.repository, change)  # () of what only the workspace holds
+    changed_paths = paths_changed_since(
+        tree.repository, change
+    )  # () of what only the workspace holds
     intact = not changed_paths and all(verdict.intact for verdict in counting_verdicts)
     if not intact:
         outcome: RunOutcome = "error"
@@ -145,7 +148,7 @@ def conclude_run(
     decided = _summary(workflow, stages, change, counting_verdicts, outcome, intact=intact)
     issuer = _issuer(stages, change, counting_verdicts, decided) if intact else None
     waivers = dict.fromkeys(waiver for verdict in counting_verdicts for waiver in verdict.waivers)
-    summary = seal(decided, tuple(waivers), issuer, run)
+    summary = seal_run(decided, tuple(waivers), issuer, run)
     notes = [
         problem[1] if problem else "",
         *changed_note(changed_paths),
@@ -154,7 +157,7 @@ def conclude_run(
         *stages.model.notes(),
         *(issuer.notes if issuer else ()),
         unshared_note,
-        *untold_notes(run),
+        *store_notes(run),
     ]
     changed_files = agents_change.files if agents_change else ()
     steering_files = find_steering_files(stages.facts.gate, changed_files)
@@ -353,7 +356,7 @@ def _issuer(
     judged_change = verdicts[0].facts.change
     if (judged_change.before, judged_change.after) != (change.before, change.after):
         return None
-    return issuer_of(verdicts[0], summary, stages.trees.own.repository, stages.run)
+    return make_issuer(verdicts[0], summary, stages.trees.own.repository, stages.run)
 
 
 def _notes(stages: Stages, verdicts: Sequence[RunVerdict]) -> Iterator[str]:
@@ -362,9 +365,9 @@ def _notes(stages: Stages, verdicts: Sequence[RunVerdict]) -> Iterator[str]:
         if result.reason:
             yield f"{result.node}: {result.reason}"
     for verdict in verdicts:
-        yield from notes_on(verdict, stages.run)
+        yield from notes_of_verdict(verdict, stages.run)
     yield unrecorded_note(stages.run)
-    yield capture_note(stages.run)
+    yield incomplete_capture_note(stages.run)
     yield from stages.turns.notes
 
 

@@ -37,7 +37,8 @@ from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository
 from vibe_gate.report import queries, sentences
 from vibe_gate.run.batch import SOON_USED_UP
-from vibe_gate.run.review import Review, review_in
+from vibe_gate.run.review import review_in
+from vibe_gate.run.review_result import Review
 from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.worktree_bundles import Bundles
 from vibe_gate.version import __version__

@@ -14,7 +14,6 @@ from contextlib import closing
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -26,119 +25,42 @@ from vibe_gate.context.listeners import Meter, Progress
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ForgeJob, ReviewRequest
 from vibe_gate.context.world import RunContext
-from vibe_gate.domain.change import Change, FileDiff
+from vibe_gate.domain.change import Change
 from vibe_gate.domain.environment import Environment
-from vibe_gate.domain.escape import counted, safe
-from vibe_gate.domain.gate import Budget, Gate
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.gate import Budget, Gate, Waivers
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding, RunOutcome
-from vibe_gate.errors import PASS, StorageError
+from vibe_gate.errors import StorageError
 from vibe_gate.gate.authorship import count_writers
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
-from vibe_gate.gate.policy import policy_impact
+from vibe_gate.gate.policy import PolicyImpact, policy_impact
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.gate.waivers import waivers_in_force
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging.answers import Answers, without_asking
 from vibe_gate.judging.counted_answers import count_answers, find_open_fails, recount_fails
 from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
-from vibe_gate.report import sentences
 from vibe_gate.run.fact_finding import catch_up, facts_of
+from vibe_gate.run.review_result import Review
 from vibe_gate.run.run_bundle import (
-    issuer_of,
-    keep_contents,
+    make_issuer,
     open_run,
-    recording,
-    seal,
+    record_contents,
+    record_run,
+    seal_run,
     world_around,
 )
 from vibe_gate.run.run_documents import (
     answered_questions,
-    capture_note,
-    notes_on,
-    nothing,
+    empty_summary,
+    incomplete_capture_note,
+    notes_of_verdict,
     summary_of,
     unrecorded_note,
 )
-from vibe_gate.run.team_store import UnsharedRun, run_to_share, share_answers, untold_notes
+from vibe_gate.run.team_store import run_to_share, share_answers, store_notes
 from vibe_gate.store.captured_conduct import read_captured_session
 from vibe_gate.store.clone_state import CloneState
-
-if TYPE_CHECKING:
-    from vibe_gate.store.run_result import RunResult
-
-
-class Review(Struct, frozen=True):
-    """How a review came out."""
-
-    summary: Summary
-    """The document that `--json` prints."""
-
-    notes: tuple[str, ...] = ()
-    """Sentences for people."""
-
-    gate: Gate | None = None
-    """The one in force; None if there was nothing to review."""
-
-    repairs: tuple[FileDiff, ...] = ()
-    """What checks would write, as differences from the reviewed files."""
-
-    root: Path = Path()
-    """The top of the reviewed working tree."""
-
-    unshared: UnsharedRun | None = None
-    """The run as it goes to the shared store, if there is one."""
-
-    store_root: Path = Path()
-    """The folder whose `.vibe-artifacts` has the run."""
-
-    unrecorded: str = ""
-    """A sentence that says why the run is not recorded, or not wholly; "" if it is."""
-
-    def __repr__(self) -> str:  # without the gate and what checks would write
-        findings = counted(len(self.findings), "finding")
-        return f"<Review {self.outcome}, {findings}, in {self.summary.bundle or 'no bundle'}>"
-
-    @property
-    def outcome(self) -> RunOutcome:
-        """pass, fail, inconclusive or error; a pass can still need a person's approval (exit code
-        4).
-        """
-        return self.summary.outcome
-
-    @property
-    def headline(self) -> str:
-        """The verdict and what decided, as the first line of `vibe-gate review` says it: `PASS
-        (checks only) · ...`.
-        """
-        return safe(sentences.verdict_headline(self.summary))
-
-    @property
-    def exit_code(self) -> int:
-        """What `vibe-gate review` would return."""
-        return self.summary.exit_code
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing is left to do: exit code 0."""
-        return self.summary.exit_code == PASS
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What is objected to, with places and evidence, worst first."""
-        return self.summary.findings
-
-    @property
-    def bundle(self) -> RunResult | None:
-        """All that was recorded, opened now and read as it is asked for; None if there was nothing
-        to review, or nothing could be recorded. StorageError.
-        """
-        if not self.summary.bundle:
-            return None
-        from vibe_gate.store.run_result import read_bundle  # hooks open no bundle
-
-        return read_bundle(self.store_root / self.summary.bundle)
 
 
 class StoredChange(Struct, frozen=True):
@@ -190,45 +112,45 @@ async def review_in(
     mode = request.mode
     began_at = time.monotonic()
     progress("change", "reading the change")
-    with Deadline(began_at, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
+    reading_deadline = Deadline(began_at, request.deadline_s or Budget().deadline_s)
+    with reading_deadline.interrupting(grace_s=0):
         change = stored.change if stored else repository.change(request.selection)
         if not change.files and not request.rubrics:  # the gate is not even read
-            return Review(nothing(change), repository.remarks, root=repository.root)
+            return _nothing_to_review(change, repository)
         gate = _gate_of(repository, change, request, stored)
         rubrics = _rubrics_of(gate, change, request)
         if not change.files:  # only now: a wrong --rubric is an error even if nothing changed
-            return Review(nothing(change), repository.remarks, root=repository.root)
+            return _nothing_to_review(change, repository)
         world = world_around(repository, clock, state)
         unshared_note = share_answers(gate, request, repository, world)
         unread = catch_up(repository, world)
         facts = facts_of(change, gate, rubrics, request, repository, world, unread)
         deadline = Deadline(began_at, request.deadline_s or gate.file.budget.deadline_s)
         run = open_run(facts, world, deadline, more=mode.about, meter=meter)
-    with recording(
-        run, facts, cleans=mode.batch is None
-    ):  # a batch must find again what it has made
+    # A batch must find again what it has made.
+    with record_run(run, facts, cleans=mode.batch is None):
         with run.deadline.interrupting():
-            keep_contents(repository, change, run)
+            record_contents(repository, change, run)
             if stored:
                 stored.recall(facts, run)
-        find_changes = partial(changed_since, repository)
+        find_changes = partial(paths_changed_since, repository)
         with closing(ModelAccess(run, request, gate)) as model:
             verdict = await reach_verdict(
                 facts, request, repository, run, progress, find_changes, model
             )
         with run.deadline.interrupting():
             progress("seal", "writing the verdict")
-            decided = summary_of(verdict, run)
-            issuer = issuer_of(verdict, decided, repository, run) if mode.counts else None
-            summary = seal(decided, verdict.waivers, issuer, run)
+            summary = summary_of(verdict, run)
+            issuer = make_issuer(verdict, summary, repository, run) if mode.counts else None
+            summary = seal_run(summary, verdict.waivers, issuer, run)
             notes = (
                 *repository.remarks,
-                *notes_on(verdict, run),
+                *notes_of_verdict(verdict, run),
                 *verdict.expired,
-                capture_note(run),
+                incomplete_capture_note(run),
                 *(issuer.notes if issuer else ()),
                 unshared_note,
-                *untold_notes(run),
+                *store_notes(run),
             )
     return Review(
         summary,
@@ -240,6 +162,51 @@ async def review_in(
         repository.store_root,
         unrecorded_note(run),
     )
+
+
+async def reach_verdict(
+    facts: Facts,
+    request: ReviewRequest,
+    repository: Repository,
+    run: RunContext,
+    progress: Progress,
+    find_changes: Callable[[Change], Sequence[str]],
+    model: ModelAccess,
+) -> RunVerdict:
+    """Between facts and their verdict: checks, then judges if they are needed. Each gate of a
+    workflow does the same.
+
+    `find_changes` gives the paths at which index or working tree hold something else now. `model`
+    is opened if a judge has to be asked; all stages of a workflow share it.
+    """
+    with run.deadline.interrupting():
+        impact = policy_impact(repository, facts.change, facts.gate, in_ci=run.environment.in_ci)
+        waivers = _waivers_of(facts, impact, request, run)
+        checks = _run_checks(facts, request, repository, run, progress)
+        answers = without_asking(request, facts, checks, waivers)
+        if answers is None:
+            answers = _reuse_answers(request, facts, checks, repository, run)
+    tell = partial(progress, "judge")
+    if answers is None:
+        answers = await _ask_judges(request, facts, repository, run, tell, model)
+    counted_answers = count_answers(facts, impact, checks, answers)
+    fails = find_open_fails(counted_answers, waivers)
+    if fails:
+        from vibe_gate.judging.second_look import look_again  # most changes have none
+
+        answers = await look_again(fails, answers, request, facts, repository, run, tell, model)
+        counted_answers = recount_fails(counted_answers, fails, answers)
+    with run.deadline.interrupting():
+        verdict = verdict_of(counted_answers, waivers, find_changes(facts.change))
+        run.record.add_to_run_document(questions=answered_questions(verdict))
+        return verdict
+
+
+# The steps
+
+
+def _nothing_to_review(change: Change, repository: Repository) -> Review:
+    return Review(empty_summary(change), repository.remarks, root=repository.root)
 
 
 def _gate_of(
@@ -267,67 +234,66 @@ def _rubrics_of(gate: Gate, change: Change, request: ReviewRequest) -> tuple[Rub
     return rubrics
 
 
-async def reach_verdict(
+def _waivers_of(
+    facts: Facts, impact: PolicyImpact, request: ReviewRequest, run: RunContext
+) -> Waivers:
+    """What may be let pass."""
+    job = request.forge or ForgeJob()
+    today = run.clock().date()
+    return waivers_in_force(
+        run.state,
+        facts.gate,
+        impact,
+        today,
+        job.accepted,
+        job.find_approval,
+        in_ci=run.environment.in_ci,
+    )
+
+
+def _run_checks(
     facts: Facts,
     request: ReviewRequest,
     repository: Repository,
     run: RunContext,
     progress: Progress,
-    changed_since: Callable[[Change], Sequence[str]],
-    model: ModelAccess,
-) -> RunVerdict:
-    """Between facts and their verdict: checks, then judges if they are needed. Each gate of a
-    workflow does the same.
-
-    `changed_since` gives the paths at which index or working tree hold something else now. `model`
-    is opened if a judge has to be asked; all stages of a workflow share it.
-    """
-    change, gate = facts.change, facts.gate
+) -> CheckResults:
     job = request.forge or ForgeJob()
-    tell = partial(progress, "judge")
-    with run.deadline.interrupting():
-        is_in_ci = run.environment.in_ci
-        impact = policy_impact(repository, change, gate, in_ci=is_in_ci)
-        today = run.clock().date()
-        waivers = waivers_in_force(
-            run.state, gate, impact, today, job.accepted, job.find_approval, in_ci=is_in_ci
-        )
-        check_count = sum(len(rubric.check_criteria) for rubric in facts.rubrics)
-        progress("checks", f"{counted(len(change.files), 'file')}, {counted(check_count, 'check')}")
-        checks = run_checks(
-            facts.rubrics,
-            change,
-            gate,
-            repository,
-            run,
-            facts.checks_node,
-            cache(partial(conduct_of, facts, repository, run)),
-            suggest=job.shows_repairs,
-        )
-        answers = without_asking(request, facts, checks, waivers)
-        if answers is None:
-            answers = _reused(request, facts, checks, repository, run)
-    if answers is None:
-        from vibe_gate.judging.judge import judge  # most reviews at a commit ask no judge
-
-        answers = await judge(request, facts, repository, run, tell, model)
-        if facts.asks_for_tests:
-            from vibe_gate.judging.proving import rerun_kept_tests  # few gates run tests
-
-            answers = await rerun_kept_tests(answers, facts, repository, run, tell)
-    answers_counted = count_answers(facts, impact, checks, answers)
-    if fails := find_open_fails(answers_counted, waivers):
-        from vibe_gate.judging.second_look import look_again  # most changes have none
-
-        answers = await look_again(fails, answers, request, facts, repository, run, tell, model)
-        answers_counted = recount_fails(answers_counted, fails, answers)
-    with run.deadline.interrupting():
-        verdict = verdict_of(answers_counted, waivers, changed_since(change))
-        run.record.add_to_run_document(questions=answered_questions(verdict))
-        return verdict
+    files = counted(len(facts.change.files), "file")
+    check_count = sum(len(rubric.check_criteria) for rubric in facts.rubrics)
+    progress("checks", f"{files}, {counted(check_count, 'check')}")
+    return run_checks(
+        facts.rubrics,
+        facts.change,
+        facts.gate,
+        repository,
+        run,
+        facts.checks_node,
+        cache(partial(collect_conduct, facts, repository, run)),
+        suggest=job.shows_repairs,
+    )
 
 
-def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:
+async def _ask_judges(
+    request: ReviewRequest,
+    facts: Facts,
+    repository: Repository,
+    run: RunContext,
+    tell: Callable[[str], object],
+    model: ModelAccess,
+) -> Answers:
+    """What judges answer, and what came of the tests that they wrote."""
+    from vibe_gate.judging.judge import judge  # most reviews at a commit ask no judge
+
+    answers = await judge(request, facts, repository, run, tell, model)
+    if not facts.asks_for_tests:
+        return answers
+    from vibe_gate.judging.proving import rerun_kept_tests  # few gates run tests
+
+    return await rerun_kept_tests(answers, facts, repository, run, tell)
+
+
+def collect_conduct(facts: Facts, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:
     """What agents did: those of the stages before this gate, and captured sessions that wrote files
     of the change.
     """
@@ -346,7 +312,7 @@ def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[C
     return (*stages, *authors)
 
 
-def _reused(
+def _reuse_answers(
     request: ReviewRequest,
     facts: Facts,
     checks: CheckResults,
@@ -363,7 +329,7 @@ def _reused(
     return reused(request, facts, repository, run)
 
 
-def changed_since(repository: Repository, change: Change) -> tuple[str, ...]:
+def paths_changed_since(repository: Repository, change: Change) -> tuple[str, ...]:
     """The paths at which the index or working tree, if it was reviewed, is not the reviewed tree
     any more.
     """

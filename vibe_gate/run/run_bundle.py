@@ -25,7 +25,7 @@ from vibe_gate.errors import GateError, InfrastructureError
 from vibe_gate.git import Repository
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.receipts.issue_receipt import ReceiptIssuer
-from vibe_gate.run.run_documents import about
+from vibe_gate.run.run_documents import describe_run
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.store import open_store
@@ -65,8 +65,9 @@ def open_run(
     if resume:
         record = world.store.reopen(key, resume, world.state.spending.of_run(resume))
     else:
-        place = {"worktree": world.worktree} if world.worktree else {}
-        record = world.store.begin(key, world.clock(), about(facts, {**more, **place}))
+        worktree = {"worktree": world.worktree} if world.worktree else {}
+        run_document = describe_run(facts, {**more, **worktree})
+        record = world.store.begin(key, world.clock(), run_document)
         world.state.begun.note_run(
             record.run_id, world.worktree, resume_request(record.read_run_document() or {})
         )
@@ -74,7 +75,7 @@ def open_run(
 
 
 @contextmanager
-def recording(run: RunContext, facts: Facts, *, cleans: bool = True) -> Iterator[None]:
+def record_run(run: RunContext, facts: Facts, *, cleans: bool = True) -> Iterator[None]:
     """Carry out a run in this block. Interrupted or broken, what was written stays, marked, and is
     never a verdict.
 
@@ -85,16 +86,16 @@ def recording(run: RunContext, facts: Facts, *, cleans: bool = True) -> Iterator
     except BaseException as error:
         run.record.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
         raise
-    if cleans and not run.record.lost:
-        with suppress(
-            InfrastructureError
-        ):  # a store that cannot be cleaned is no reason to lose a verdict
-            if run.store.clean_if_due(facts.gate.file.retention) is not None:
-                scratch.remove_abandoned()
+    if not cleans or run.record.lost:
+        return
+    # A store that cannot be cleaned is no reason to lose a verdict.
+    with suppress(InfrastructureError):
+        if run.store.clean_if_due(facts.gate.file.retention) is not None:
+            scratch.remove_abandoned()
 
 
-def keep_contents(
-    repository: Repository, change: Change, run: RunContext, *, named: bool = True
+def record_contents(
+    repository: Repository, change: Change, run: RunContext, *, with_names: bool = True
 ) -> None:
     """The change itself goes into the bundle first: whatever happens later, it says what was
     reviewed.
@@ -106,12 +107,11 @@ def keep_contents(
     sides: list[tuple[Side, FileVersion, str]] = []
     for file in change.files:
         if file.before is not None:
-            sides.append(("before", file.before, paths.quote(file.old_name) if named else ""))
+            sides.append(("before", file.before, paths.quote(file.old_name) if with_names else ""))
         if file.after is not None:
-            sides.append(("after", file.after, file.shown_path if named else ""))
-    contents = repository.read_all(
-        version for _, version, _ in sides if version.size <= LARGEST_CONTENT
-    )
+            sides.append(("after", file.after, file.shown_path if with_names else ""))
+    readable_versions = [version for _, version, _ in sides if version.size <= LARGEST_CONTENT]
+    contents = repository.read_all(readable_versions)
     for side, version, path in sides:
         if version.size > LARGEST_CONTENT:
             run.record.keep_large_content(side, repository.digest(version), version.size, path)
@@ -120,25 +120,24 @@ def keep_contents(
     run.record.keep_patch(repository.patch(change))
 
 
-def issuer_of(
+def make_issuer(
     verdict: RunVerdict, summary: Summary, repository: Repository, run: RunContext
 ) -> ReceiptIssuer:
     """What makes the receipt of a run with this summary when it is sealed."""
-    facts, policy = verdict.facts, verdict.impact.fingerprint
     return ReceiptIssuer(
         repository,
-        facts.change,
-        facts.gate,
+        verdict.facts.change,
+        verdict.facts.gate,
         run,
         summary,
         verdict.answers,
-        policy,
+        verdict.impact.fingerprint,
         verdict.waivers,
         [],
     )
 
 
-def seal(
+def seal_run(
     summary: Summary, waivers: Sequence[Waiver], issuer: ReceiptIssuer | None, run: RunContext
 ) -> Summary:
     """Write the verdict down; the summary comes back as it may be shown."""
@@ -146,6 +145,7 @@ def seal(
     for waiver in waivers:
         run.record.event("override.recorded", **plain(waiver))
     written = run.record.seal(summary, issuer.make if issuer else None)
-    return written or replace(
-        unredacted_fields.redacted_summary(summary, run.redactor.value), bundle=""
-    )
+    if written is not None:
+        return written
+    redacted = unredacted_fields.redacted_summary(summary, run.redactor.value)
+    return replace(redacted, bundle="")

@@ -43,7 +43,7 @@ WORKFLOW = "review"
 """The built-in workflow: checks, then the judge."""
 
 
-def about(facts: Facts, more: Mapping[str, Any]) -> dict[str, Any]:
+def describe_run(facts: Facts, more: Mapping[str, Any]) -> dict[str, Any]:
     """What run.json says of a run before anything is asked; `more` of a workflow's run, of one of a
     batch, or of one in a linked worktree.
 
@@ -130,7 +130,7 @@ def gate_answers(verdict: RunVerdict) -> GateAnswers:
         rubrics=verdict.rubrics,
         findings=verdict.findings,
         policy_changes=verdict.impact.changes,
-        unreviewed=unreviewed(verdict.facts.change, verdict.facts.rubrics, verdict.answers),
+        unreviewed=list_unreviewed(verdict.facts.change, verdict.facts.rubrics, verdict.answers),
         cache=verdict.answers.cache,
     )
 
@@ -162,7 +162,7 @@ def merge_gate_answers(verdicts: Iterable[RunVerdict]) -> GateAnswers:
     )
 
 
-def nothing(change: Change) -> Summary:
+def empty_summary(change: Change) -> Summary:
     """The summary of a review with nothing to do: no run, no bundle, exit 0."""
     return Summary(
         run_id="",
@@ -172,7 +172,7 @@ def nothing(change: Change) -> Summary:
         exit_code=0,
         bundle="",
         trusted=Trusted(revision="", bootstrap=False),
-        change=of_change(change),
+        change=summarize_change(change),
     )
 
 
@@ -230,7 +230,7 @@ def make_summary(
             branch=gate.branch,
             absence=gate.absence or UNSET,
         ),
-        change=of_change(change),
+        change=summarize_change(change),
         rubrics=answers.rubrics,
         findings=answers.findings,
         policy_changes=answers.policy_changes,
@@ -243,7 +243,7 @@ def make_summary(
     )
 
 
-def unreviewed(
+def list_unreviewed(
     change: Change, rubrics: Sequence[Rubric], answers: Answers
 ) -> tuple[Unreviewed, ...]:
     """Everything that judges were not shown, with the reason: silence about it would look like
@@ -283,7 +283,7 @@ def _whole_files(files: Iterable[FileDiff], cause: Cause) -> tuple[Unreviewed, .
     return tuple(whole_file_unreviewed(file, cause) for file in files)
 
 
-def of_change(change: Change) -> ChangeSummary:
+def summarize_change(change: Change) -> ChangeSummary:
     """The change by ids and paths, as a summary carries it."""
     files = tuple(_changed_file(file) for file in change.files)
     return ChangeSummary(**{name: getattr(change, name) for name in CHANGE_IDS}, files=files)
@@ -305,7 +305,7 @@ def unrecorded_note(run: RunContext) -> str:
     return run.redactor.text(f"Unrecorded: {run.record.lost}") if run.record.lost else ""
 
 
-def notes_on(verdict: RunVerdict, run: RunContext) -> Iterator[str]:
+def notes_of_verdict(verdict: RunVerdict, run: RunContext) -> Iterator[str]:
     """Sentences for people about the run, besides its summary."""
     if not verdict.intact:
         yield "The verdict is not about the files that are there now. Review again."
@@ -315,7 +315,7 @@ def notes_on(verdict: RunVerdict, run: RunContext) -> Iterator[str]:
     yield from verdict.notes
 
 
-def capture_note(run: RunContext) -> str:
+def incomplete_capture_note(run: RunContext) -> str:
     """A line about turns of the run whose capture is incomplete, or ""."""
     if run.record.lost or not run.record.has_turns:
         return ""

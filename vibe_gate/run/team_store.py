@@ -99,6 +99,6 @@ def _may_leave(summary: Summary, repository: Repository, world: World) -> bool:
     return bundles.may_leave(RunEntry(summary.run_id, summary.key))
 
 
-def untold_notes(world: World) -> tuple[str, ...]:
+def store_notes(world: World) -> tuple[str, ...]:
     """Sentences about the shared store that nobody was told yet."""
     return world.state.shared.take_remarks() if world.state.shared else ()

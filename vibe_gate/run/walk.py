@@ -38,7 +38,7 @@ from vibe_gate.run.conclusion import WorkflowRun, collect_agent_writes, conclude
 from vibe_gate.run.fact_finding import catch_up, facts_of
 from vibe_gate.run.fix import Repair, how_it_was_made, patch_of, repair_of
 from vibe_gate.run.replay import recall_answers
-from vibe_gate.run.run_bundle import keep_contents, open_run, recording, world_around
+from vibe_gate.run.run_bundle import open_run, record_contents, record_run, world_around
 from vibe_gate.run.run_request import RunRequest, make_plan
 from vibe_gate.run.stage_request import Material, describe_objections
 from vibe_gate.run.stage_runner import Stages
@@ -86,8 +86,8 @@ async def run_workflow(
             approve=(approve or leave_unanswered) if request.interactive else None,
             files=prepared.plan.files,
         )
-        with recording(run, prepared.facts), stages.open():
-            keep_contents(repository, prepared.facts.change, run, named=False)
+        with record_run(run, prepared.facts), stages.open():
+            record_contents(repository, prepared.facts.change, run, with_names=False)
             _set_background(prepared, stages)
             problem = await _carry_out(prepared, stages)
             progress("seal", "writing the verdict")

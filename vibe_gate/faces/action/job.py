@@ -54,7 +54,8 @@ from vibe_gate.receipts.receipt_notes import NOTES
 from vibe_gate.report.annotations import guard_log_text
 from vibe_gate.report.no_verdict import HEADLINE
 from vibe_gate.run.conclusion import WorkflowRun
-from vibe_gate.run.review import Review, review
+from vibe_gate.run.review import review
+from vibe_gate.run.review_result import Review
 from vibe_gate.run.run_request import RunRequest
 from vibe_gate.run.walk import run_workflow
 from vibe_gate.store.clone_state import open_state

@@ -30,7 +30,7 @@ from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import CheckRecord, Forge
 from vibe_gate.report.comment import comment_marker
 from vibe_gate.report.posting import check_name
-from vibe_gate.run.review import Review
+from vibe_gate.run.review_result import Review
 from vibe_gate.version import __version__
 
 UNSIGNED = "-"

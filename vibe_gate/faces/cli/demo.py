@@ -21,7 +21,8 @@ from vibe_gate.faces.cli.output import emit, now
 from vibe_gate.faces.cli.screen import present
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.git import Draft, make_repository
-from vibe_gate.run.review import Review, review
+from vibe_gate.run.review import review
+from vibe_gate.run.review_result import Review
 
 DATA = resources.files("vibe_gate.faces.cli") / "demo_data"
 

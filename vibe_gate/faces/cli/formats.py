@@ -27,7 +27,7 @@ from vibe_gate.report.html import render_verdict_page
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
-from vibe_gate.run.review import Review
+from vibe_gate.run.review_result import Review
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles
 

@@ -21,7 +21,7 @@ from vibe_gate.faces.process_environment import read_process_environment
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
-    from vibe_gate.run.review import Review
+    from vibe_gate.run.review_result import Review
 
 ASCII = str.maketrans("✓✗·…−→│─┘┐┤└┌├┴┬┼▁▂▃▄▅▆▇█▓▒░", "+x|~->|-+++++++++_.-=+*%#x-.")
 """For a stdout whose encoding lacks these characters, and for programs that read a git hook's

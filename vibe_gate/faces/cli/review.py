@@ -43,7 +43,8 @@ from vibe_gate.faces.cli.shared_options import (
 )
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.report import sentences
-from vibe_gate.run.review import Review, review
+from vibe_gate.run.review import review
+from vibe_gate.run.review_result import Review
 
 FORMATS = {
     "sarif": "SARIF 2.1.0, for code scanning and editors",

@@ -46,7 +46,7 @@ from vibe_gate.gate.fixing import FIX
 from vibe_gate.report.screen_rows import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.fix import approval_needed, nothing_to_fix
-from vibe_gate.run.run_documents import of_change
+from vibe_gate.run.run_documents import summarize_change
 from vibe_gate.run.run_request import RunRequest
 from vibe_gate.run.walk import run_workflow
 
@@ -431,7 +431,7 @@ def _made(workflow_run: WorkflowRun) -> Iterator[str]:
     if workflow_run.change is None:
         yield "changed   nothing"
         return
-    change = of_change(workflow_run.change)
+    change = summarize_change(workflow_run.change)
     files = f"{counted(len(change.files), 'file')} +{change.added} −{change.deleted}"
     yield f"changed   {files} · {_first(workflow_run.names)}"
     if workflow_run.steers:

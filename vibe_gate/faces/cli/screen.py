@@ -12,7 +12,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.faces.cli.output import complain, emit, is_terminal, takes_colour
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.report import sentences
-from vibe_gate.run.review import Review
+from vibe_gate.run.review_result import Review
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -114,7 +114,7 @@ def _apply_command(result: RunResult) -> str:
 def _emit_screen(summary: Summary, notes: tuple[str, ...], next_command: str) -> None:
     """Print the run's verdict as a review's."""
     from vibe_gate.faces.cli.screen import screen
-    from vibe_gate.run.review import Review
+    from vibe_gate.run.review_result import Review
 
     emit(screen(Review(summary, notes), next_command) + "\n")
 

@@ -43,7 +43,8 @@ from vibe_gate.git import Pushed, Repository
 from vibe_gate.receipts.receipt_notes import NOTES, is_wanted
 from vibe_gate.receipts.verify_range import VerifyRequest, verify
 from vibe_gate.report import queries, sentences
-from vibe_gate.run.review import Review, review_in
+from vibe_gate.run.review import review_in
+from vibe_gate.run.review_result import Review
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
 
