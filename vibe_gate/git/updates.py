@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from vibe_gate.domain.change import EMPTY_TREE
-from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import Program
@@ -53,18 +52,30 @@ _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.M)
 
 
 class NewCommit(Struct, frozen=True):
-    """A commit that an update brings. `before`: the tree of its first parent, the empty tree of a
-    first commit.
-
-    `author`: address and time, which a rebase and a pick keep.
-    """
+    """A commit that an update brings."""
 
     id: str
+
     tree: str
+
     before: str
+    """The tree of its first parent, the empty tree of a first commit."""
+
     parents: tuple[str, ...]
+
     author: str
+    """Address and time, which a rebase and a pick keep."""
+
     message: str
+
+
+class KnownCommit(Struct, frozen=True):
+    """A commit that was there before."""
+
+    tree: str
+
+    author: str
+    """As of NewCommit."""
 
 
 class Updates:
@@ -73,65 +84,90 @@ class Updates:
     `sources` count as known, though a branch that had them may be gone.
     """
 
-    def __init__(self, start: Path, environment: Environment, sources: Sequence[str] = ()) -> None:
+    def __init__(
+        self, start: Path, environ: Mapping[str, str], sources: Sequence[str] = ()
+    ) -> None:
         self._sources = sources
-        self._git = Program(start, environment.variables)
-        asked = ("--git-dir", "--git-common-dir", "--git-path", "objects")
-        lines = self._asked("rev-parse", "--path-format=absolute", *asked).split("\n")
-        if len(lines) != 3:
+        self._git = Program(start, environ)
+        options = ("--git-dir", "--git-common-dir", "--git-path", "objects")
+        folders = self._read("rev-parse", "--path-format=absolute", *options).split("\n")
+        if len(folders) != 3:
             raise InfrastructureError("git could not say where the repository is.")
-        self.git_dir, self.common_dir, self._folder = map(Path, lines)
+        self.git_dir, self.common_dir, self._objects_folder = map(Path, folders)
         self.hooks = self.common_dir / "hooks"
 
     def new(self, commit: str) -> list[NewCommit]:
         """The commits that `commit` has and no ref, no reflog of a branch and no fetch knows,
         newest first.
         """
-        listed = self._log(
+        log = self._log(
             f"--max-count={MAX_NEW}", f"--format={_FIELDS}", commit, "--not", *_REFS, mark="^"
         )
-        return self._parsed(listed)
+        return self._parse_log(log)
 
-    def _parsed(self, listed: str) -> list[NewCommit]:
-        rows = [part.lstrip("\n").split("\n", 4) for part in listed.split("\0") if part.strip()]
+    def _parse_log(self, log: str) -> list[NewCommit]:
+        """The commits of a log of _FIELDS."""
+        records = [record.lstrip("\n") for record in log.split("\0") if record.strip()]
+        rows = [record.split("\n", 4) for record in records]
         parents = [tuple(row[2].split()) for row in rows]
-        asked = "".join(
-            f"{first[0]}^{{tree}}\n" if first else f"{EMPTY_TREE}\n" for first in parents
-        )
-        trees = self._asked("cat-file", "--batch-check=%(objectname)", stdin=asked).splitlines()
-        return [
-            NewCommit(name, tree, before, above, author, message)
-            for (name, tree, _, author, message), above, before in zip(
-                rows, parents, trees, strict=True
+        trees_before = self._trees_of_first_parents(parents)
+        commits = []
+        for row, parents_of_row, tree_before in zip(rows, parents, trees_before, strict=True):
+            commit_id, tree, _, author, message = row
+            commits.append(
+                NewCommit(commit_id, tree, tree_before, parents_of_row, author, message)
             )
-        ]
+        return commits
 
-    def known(self) -> dict[str, tuple[str, str]]:
-        """The newest known commits: id -> (tree, author)."""
-        listed = self._log(f"--max-count={MAX_KNOWN}", "--format=%H %T %ae %at", *_REFS)
-        rows = (line.split(" ", 2) for line in listed.split("\n") if line)
-        return {row[0]: (row[1], row[2]) for row in rows}
+    def _trees_of_first_parents(self, parents: Sequence[tuple[str, ...]]) -> list[str]:
+        """For each of the commits with these parents the tree before it."""
+        names = [f"{ids[0]}^{{tree}}" if ids else EMPTY_TREE for ids in parents]
+        lines = "".join(f"{name}\n" for name in names)
+        return self._read("cat-file", "--batch-check=%(objectname)", stdin=lines).splitlines()
+
+    def known(self) -> dict[str, KnownCommit]:
+        """The newest known commits, by id."""
+        log = self._log(f"--max-count={MAX_KNOWN}", "--format=%H %T %ae %at", *_REFS)
+        commits = {}
+        for line in log.split("\n"):
+            if line:
+                commit_id, tree, author = line.split(" ", 2)
+                commits[commit_id] = KnownCommit(tree, author)
+        return commits
 
     def _log(self, *arguments: str, mark: str = "") -> str:
-        remembered = "".join(f"{mark}{name}\n" for name in self._remembered())
-        return self._asked("log", "--ignore-missing", "--stdin", *arguments, stdin=remembered)
+        """What `git log` prints of these arguments and of the commits that logs name, each after
+        the mark.
+        """
+        lines = "".join(f"{mark}{commit_id}\n" for commit_id in self._commits_in_logs())
+        return self._read("log", "--ignore-missing", "--stdin", *arguments, stdin=lines)
 
-    def _remembered(self) -> list[str]:
-        """Commits that a branch was at, or that were fetched from another repository."""
-        logs = (self.common_dir / "logs" / "refs" / "heads").rglob("*")
-        # What the first line of a log that was cut short begins with, no other line has.
-        found = [
-            name
-            for log in logs
-            if log.is_file()
-            for line in _lines(log)
-            for name in (line[:40], line[41:81])
-        ]
-        lines = _lines(self.git_dir / "FETCH_HEAD")
-        fetched = [(line[:40], line.rpartition("\t")[2].rpartition(" of ")[2]) for line in lines]
-        own = {source for _, source in set(fetched) if self._is_own(source.removeprefix("file://"))}
-        found += [name for name, source in fetched if source not in own] + [*self._sources]
-        return [name for name in dict.fromkeys(found) if _ID.fullmatch(name) and name.strip("0")]
+    def _commits_in_logs(self) -> list[str]:
+        """Commits that a branch was at, or that were fetched from another repository, and the
+        sources.
+        """
+        candidates: list[str] = []
+        for log in (self.common_dir / "logs" / "refs" / "heads").rglob("*"):
+            if log.is_file():
+                # What the first line of a log that was cut short begins with, no other line has.
+                for line in _read_lines(log):
+                    candidates += (line[:40], line[41:81])
+        candidates += self._fetched_commits()
+        candidates += self._sources
+        commit_ids = [candidate for candidate in candidates if _ID.fullmatch(candidate)]
+        return [commit_id for commit_id in dict.fromkeys(commit_ids) if commit_id.strip("0")]
+
+    def _fetched_commits(self) -> list[str]:
+        """What FETCH_HEAD names at the beginning of each line that is about another repository."""
+        commit_ids: list[str] = []
+        is_own_by_source: dict[str, bool] = {}
+        for line in _read_lines(self.git_dir / "FETCH_HEAD"):
+            source = line.rpartition("\t")[2].rpartition(" of ")[2]
+            if source not in is_own_by_source:
+                is_own_by_source[source] = self._is_own(source.removeprefix("file://"))
+            if not is_own_by_source[source]:
+                commit_ids.append(line[:40])
+        return commit_ids
 
     def _is_own(self, source: str) -> bool:
         """Whether a source that git fetched from is a path of this very repository, or of a
@@ -140,10 +176,9 @@ class Updates:
         folder = self._git.folder / source
         if not source or not folder.is_dir():
             return False
-        asked = self._git.elsewhere(folder).run(
-            "rev-parse", "--path-format=absolute", "--git-common-dir"
-        )
-        return asked.line == str(self.common_dir)
+        git = self._git.elsewhere(folder)
+        answer = git.run("rev-parse", "--path-format=absolute", "--git-common-dir")
+        return answer.line == str(self.common_dir)
 
     def is_applying(self) -> bool:
         """Whether `git am` is running."""
@@ -153,9 +188,8 @@ class Updates:
         """Those of the commits, which refs may know by now, that git made by itself of the other
         known commits.
         """
-        return self.by_itself(
-            self._parsed(self._asked("log", "--no-walk", f"--format={_FIELDS}", *commits))
-        )
+        log = self._read("log", "--no-walk", f"--format={_FIELDS}", *commits)
+        return self.by_itself(self._parse_log(log))
 
     def by_itself(
         self, new: list[NewCommit], trees_before: Callable[[str], set[str]] = lambda tree: {tree}
@@ -166,63 +200,85 @@ class Updates:
         `trees_before`: the trees from which reviewed changes lead to a commit's tree; one of them
         may be known, too.
         """
-        made_now = {commit.id for commit in new}
-        known = {name: found for name, found in self.known().items() if name not in made_now}
-        by_author: dict[str, list[str]] = {}
-        for name, (_, author) in known.items():
-            by_author.setdefault(author, []).append(name)
+        new_ids = {commit.id for commit in new}
+        known = {
+            commit_id: commit
+            for commit_id, commit in self.known().items()
+            if commit_id not in new_ids
+        }
+        ids_by_author: dict[str, list[str]] = {}
+        for commit_id, known_commit in known.items():
+            ids_by_author.setdefault(known_commit.author, []).append(commit_id)
         from vibe_gate.git.merging import Merging  # pygit2, which most hooks do without
 
-        with closing(Objects(self._git, self._folder)) as objects:
+        git_made: set[str] = set()
+        with closing(Objects(self._git, self._objects_folder)) as objects:
             merging = Merging(objects)
-            trees = {tree for tree, _ in known.values()} | set(self._rebased(merging, known))
-            made = set()
+            trees = {known_commit.tree for known_commit in known.values()}
+            trees.update(self._trees_of_rebase(merging, known))
             for commit in reversed(new):
-                sources = by_author.get(commit.author, [])
-                reverted = [name for name in _REVERTED.findall(commit.message) if name in known]
-                if trees & trees_before(commit.tree) or _makes(merging, commit, sources, reverted):
-                    made.add(commit.id)
+                sources = ids_by_author.get(commit.author, [])
+                reverted = [
+                    commit_id
+                    for commit_id in _REVERTED.findall(commit.message)
+                    if commit_id in known
+                ]
+                has_known_tree = not trees.isdisjoint(trees_before(commit.tree))
+                if has_known_tree or _is_made_by_git(merging, commit, sources, reverted):
+                    git_made.add(commit.id)
                     trees.add(commit.tree)
-        return made
+        return git_made
 
-    def _rebased(self, merging: Merging, known: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    def _trees_of_rebase(
+        self, merging: Merging, known: Mapping[str, KnownCommit]
+    ) -> Iterator[str]:
         """The trees of the current rebase's steps while all are of known commits; a squash keeps no
         author.
         """
-        state = self.git_dir / "rebase-merge"
-        base = _lines(state / "onto")[:1]
-        if not base or base[0] not in known:
+        state_folder = self.git_dir / "rebase-merge"
+        base = next(iter(_read_lines(state_folder / "onto")), "")
+        if base not in known:
             return
-        tree, _ = known[base[0]]
-        for line in _lines(state / "done"):
+        tree = known[base].tree
+        for line in _read_lines(state_folder / "done"):
             if line.startswith(_NO_STEP):
                 continue
             step = _ID.search(line)
-            if step and step[0] in known and (tree := merging.replayed(step[0], tree)):
-                yield tree
-            else:
+            if step is None or step[0] not in known:
                 return
+            tree = merging.replayed(step[0], tree)
+            if not tree:
+                return
+            yield tree
 
-    def _asked(self, *arguments: str, stdin: str | None = None) -> str:
-        done = self._git.run(*arguments, stdin=None if stdin is None else stdin.encode())
-        return done.out.decode("utf-8", "surrogateescape").removesuffix("\n")
+    def _read(self, *arguments: str, stdin: str | None = None) -> str:
+        """What git prints."""
+        content = None if stdin is None else stdin.encode()
+        output = self._git.run(*arguments, stdin=content).out
+        return output.decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
-def _makes(merging: Merging, commit: NewCommit, sources: list[str], reverted: list[str]) -> bool:
+def _is_made_by_git(
+    merging: Merging, commit: NewCommit, sources: Sequence[str], reverted: Sequence[str]
+) -> bool:
     """Whether git makes the commit's tree by merging its parents, by replaying a source, or by
     reverting one.
 
     Also with `-X ours` or `-X theirs`: each line is then of one of the two known sides.
     """
+    if merging.merged(commit.parents) == commit.tree:
+        return True
     steps = [(source, False) for source in sources] + [(source, True) for source in reverted]
-    return merging.merged(commit.parents) == commit.tree or any(
-        merging.replayed(source, commit.before, back=back, option=option) == commit.tree
-        for option in ("", "ours", "theirs")
-        for source, back in steps
-    )
+    for option in ("", "ours", "theirs"):
+        for source, back in steps:
+            tree = merging.replayed(source, commit.before, back=back, option=option)
+            if tree == commit.tree:
+                return True
+    return False
 
 
-def _lines(file: Path) -> list[str]:
+def _read_lines(file: Path) -> list[str]:
+    """The lines of a file; none if it cannot be read."""
     with suppress(OSError):
         return file.read_text("utf-8", "surrogateescape").split("\n")
     return []
