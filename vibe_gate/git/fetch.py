@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.git.program import Finished, Program, finish
+from vibe_gate.git.program import Finished, Program, configured, finish
 
 DEPTHS = (50, 500)
 """Commits of history that are asked for at first, and then; after that all of it."""
@@ -36,11 +36,11 @@ _SCHEMES = "file:git:http:https:ssh"  # no ext::, which would run a program that
 
 
 class Credentials(Struct, frozen=True):
-    """Whose addresses the token is for: `server` is "https://github.com" or the like; "" for no
-    token.
-    """
+    """A token, and whose addresses it is for."""
 
     server: str = ""
+    """ "https://github.com" or the like; "" for no token."""
+
     token: str = ""
 
     def __repr__(self) -> str:  # without the token
@@ -52,36 +52,56 @@ def is_shallow(git: Program) -> bool:
     return git.run("rev-parse", "--is-shallow-repository").line == "true"
 
 
-def fetch(
-    git: Program, commits: Sequence[str], enough: Callable[[], bool], credentials: Credentials
+def fetch_commits(
+    git: Program,
+    commits: Sequence[str],
+    is_enough: Callable[[], bool],
+    credentials: Credentials,
+    patience_s: float = PATIENCE_S,
 ) -> str:
-    """Fetch until `enough()`, with more history each time; "" then, else a few words about what
+    """Fetch until `is_enough()`, with more history each time; "" then, else a few words about what
     stopped it.
 
-    `commits` are ids that the remote is asked for. Where everything is here, nothing is fetched.
+    Where everything is here, nothing is fetched.
+
+    Args:
+        git: In the checkout.
+        commits: Ids that the remote is asked for.
+        is_enough: Whether what is needed is here.
+        credentials: For the remote.
+        patience_s: Seconds for all that has to be fetched.
     """
-    if enough():
+    if is_enough():
         return ""
-    wanted = [commit for commit in commits if _COMMIT.match(commit)]
-    if not wanted:
+    commit_ids = [commit for commit in commits if _COMMIT.match(commit)]
+    if not commit_ids:
         return "that is no commit id"
-    if git.run("remote", "get-url", REMOTE).code:
+    if not _has_remote(git):
         return f"this checkout has no remote called {REMOTE}"
-    ends = time.monotonic() + PATIENCE_S
-    steps = [f"--depth={depth}" for depth in DEPTHS] + ["--unshallow"] if is_shallow(git) else [""]
-    said = ""
-    for step in steps:
-        done = _fetch(git, [step] if step else [], wanted, credentials, ends - time.monotonic())
-        if (
-            done.code and step == "--unshallow" and not is_shallow(git)
-        ):  # it may have become whole meanwhile
-            done = _fetch(git, [], wanted, credentials, ends - time.monotonic())
-        if enough():
+    latest = time.monotonic() + patience_s
+    problem = ""
+    for options in _steps_of_history(git):
+        attempt = _fetch(git, options, commit_ids, credentials, latest - time.monotonic())
+        # It may have become whole meanwhile.
+        if attempt.code and options == ["--unshallow"] and not is_shallow(git):
+            attempt = _fetch(git, [], commit_ids, credentials, latest - time.monotonic())
+        if is_enough():
             return ""
-        said = _reason(done)
-        if done.code and time.monotonic() >= ends:
+        problem = _describe_failure(attempt)
+        if attempt.code and time.monotonic() >= latest:
             break
-    return said
+    return problem
+
+
+def _steps_of_history(git: Program) -> list[list[str]]:
+    """The options of one `git fetch` after the other, each of which brings more history."""
+    if not is_shallow(git):
+        return [[]]
+    return [*([f"--depth={depth}"] for depth in DEPTHS), ["--unshallow"]]
+
+
+def _has_remote(git: Program) -> bool:
+    return not git.run("remote", "get-url", REMOTE).code
 
 
 def fetch_branch(git: Program, name: str, credentials: Credentials) -> str:
@@ -91,21 +111,25 @@ def fetch_branch(git: Program, name: str, credentials: Credentials) -> str:
     ref = f"refs/heads/{name}"
     if git.run("check-ref-format", ref).code:
         return "that is not the name of a branch"
-    if git.run("remote", "get-url", REMOTE).code:
+    if not _has_remote(git):
         return f"this checkout has no remote called {REMOTE}"
     depth = [f"--depth={DEPTHS[0]}"] if is_shallow(git) else []
     attempt = _fetch(git, depth, [f"+{ref}:refs/remotes/{REMOTE}/{name}"], credentials, PATIENCE_S)
-    return _reason(attempt) if attempt.code else ""
+    return _describe_failure(attempt) if attempt.code else ""
 
 
 def fetch_notes(git: Program, ref: str, credentials: Credentials) -> None:
     """Fetch the notes of `refs/notes/<ref>`. A remote may have none."""
-    if not git.run("remote", "get-url", REMOTE).code:
+    if _has_remote(git):
         _fetch(git, [], [f"+refs/notes/{ref}:refs/notes/{ref}"], credentials, NOTES_PATIENCE_S)
 
 
 def _fetch(
-    git: Program, options: list[str], wanted: list[str], credentials: Credentials, patience_s: float
+    git: Program,
+    options: list[str],
+    refspecs: list[str],
+    credentials: Credentials,
+    patience_s: float,
 ) -> Finished:
     command = (
         "-c",
@@ -118,54 +142,53 @@ def _fetch(
         "--no-auto-maintenance",
         *options,
         REMOTE,
-        *wanted,
+        *refspecs,
     )
+    process = git.start(*command, environ=_environ(git, credentials))
     try:
-        return finish(
-            git.start(*command, variables=_variables_for_fetch(git, credentials)),
-            patience_s=max(patience_s, 1.0),
-        )
+        return finish(process, patience_s=max(patience_s, 1.0))
     except InfrastructureError:
         return Finished(-1, b"", f"git fetch did not finish within {PATIENCE_S:g} seconds")
 
 
-def _variables_for_fetch(git: Program, credentials: Credentials) -> dict[str, str]:
+def _environ(git: Program, credentials: Credentials) -> dict[str, str]:
     """What the call gets on top: the schemes that may be used, and the header if the remote is the
     token's.
     """
     pairs = [("http.followRedirects", "false")]
-    if credentials.token and _leads_to(
-        git.run("remote", "get-url", REMOTE).line, credentials.server
-    ):
+    address = git.run("remote", "get-url", REMOTE).line if credentials.token else ""
+    if credentials.token and _leads_to(address, credentials.server):
         header = f"http.{credentials.server}/.extraheader"
-        word = base64.b64encode(f"x-access-token:{credentials.token}".encode()).decode()
-        pairs += [
-            (header, ""),
-            (header, f"AUTHORIZATION: basic {word}"),
-        ]  # the empty one drops what is set already
-    return {"GIT_ALLOW_PROTOCOL": _SCHEMES, **git.variables_for_settings(pairs)}
+        user_and_token = f"x-access-token:{credentials.token}".encode()
+        encoded = base64.b64encode(user_and_token).decode()
+        # The empty one drops what is set already.
+        pairs += [(header, ""), (header, f"AUTHORIZATION: basic {encoded}")]
+    return {"GIT_ALLOW_PROTOCOL": _SCHEMES, **configured(git.environ, pairs)}
 
 
 def _leads_to(address: str, server: str) -> bool:
     """Whether a remote's address is one of the server's, and names no user of its own."""
     try:
-        there, ours = urlsplit(address), urlsplit(server)
-        same = (there.scheme, there.hostname, there.port) == (ours.scheme, ours.hostname, ours.port)
+        remote_url, server_url = urlsplit(address), urlsplit(server)
+        remote_host = (remote_url.scheme, remote_url.hostname, remote_url.port)
+        server_host = (server_url.scheme, server_url.hostname, server_url.port)
     except ValueError:  # a port or a host that is none
         return False
-    return same and ours.scheme in ("https", "http") and there.username is None
+    if remote_host != server_host or remote_url.username is not None:
+        return False
+    return server_url.scheme in ("https", "http")
 
 
-def _reason(done: Finished) -> str:
-    lines = [line for line in done.err.splitlines() if line.strip()]
-    if not done.code:
+def _describe_failure(attempt: Finished) -> str:
+    """A few words about why what was asked for is not here."""
+    if not attempt.code:
         return "the remote does not have them"
+    lines = [line for line in attempt.err.splitlines() if line.strip()]
+    cause = lines[-1] if lines else ""
     # The first such line has the cause; the last is often advice ("and the repository exists.").
-    cause = next(
-        (line for line in lines if line.startswith(("fatal: ", "error: "))),
-        lines[-1] if lines else "",
-    )
-    return (
-        cause.removeprefix("fatal: ").removeprefix("error: ")[:200]
-        or f"git fetch ended with {done.code}"
-    )
+    for line in lines:
+        if line.startswith(("fatal: ", "error: ")):
+            cause = line
+            break
+    words = cause.removeprefix("fatal: ").removeprefix("error: ")[:200]
+    return words or f"git fetch ended with {attempt.code}"

@@ -40,37 +40,44 @@ run a program.
 
 
 class HeadCommit(Struct, frozen=True):
-    """The commit just made. `before` is the tree HEAD had until then (the empty tree at first).
-
-    `during` is what git says that it was in the middle of: anybody can make it say so, by a folder
-    or a variable.
-    """
+    """The commit just made."""
 
     commit: str
+
     tree: str
+
     before: str
+    """The tree that HEAD had until then (the empty tree at first)."""
+
     during: Operation
+    """What git says that it was in the middle of: anybody can make it say so, by a folder or a
+    variable.
+    """
 
 
 class PushedCommit(Struct, frozen=True):
     """A commit that a push brings."""
 
     id: str
+
     time: int
     """When it was committed, in seconds since 1970. A commit without a date counts as new: the last
     second of all.
     """
+
     tree: str
+
     parents: tuple[str, ...]
 
 
 class Pushed(Struct, frozen=True):
-    """What a push brings: commits, parents first; and the newest others behind them, none for a
-    whole history.
-    """
+    """What a push brings."""
 
     commits: tuple[PushedCommit, ...]
+    """Parents first."""
+
     bases: tuple[str, ...]
+    """The newest others behind them, none for a whole history."""
 
 
 class HookQueries(Revisions):
@@ -93,14 +100,11 @@ class HookQueries(Revisions):
         """Whether core.hooksPath is relative, so that git looks in another folder in each linked
         worktree.
         """
-        settings = self._place.settings.lines
-        values = [
-            line.value
-            for line in settings
-            if line.name == "core.hookspath" and line.scope != "command"
-        ]
-        configured = values[-1] if values else ""
-        return bool(configured) and not str(configured).startswith(("/", "~", "%(prefix)"))
+        hooks_path: str | None = None
+        for setting in self._place.settings.lines:
+            if setting.name == "core.hookspath" and setting.scope != "command":
+                hooks_path = setting.value
+        return bool(hooks_path) and not str(hooks_path).startswith(("/", "~", "%(prefix)"))
 
     def head_commit(self) -> HeadCommit:
         """The commit at HEAD, and what HEAD was before, by its reflog; without one, its first
@@ -111,8 +115,8 @@ class HookQueries(Revisions):
         # A clean revert leaves no other trace.
         subject = self._git.run("log", "-g", "-1", "--format=%gs", "HEAD").line
         action = _ACTIONS.get(subject.partition(":")[0].partition(" ")[0], "")
-        under_way = self.operation_under_way() or action
-        return HeadCommit(commit, self.tree_of(commit), self.tree_of(old), under_way)
+        operation = self.operation_under_way() or action
+        return HeadCommit(commit, self.tree_of(commit), self.tree_of(old), operation)
 
     def operation_under_way(self) -> Operation:
         """What git is in the middle of in this working tree; "" if it is not."""
@@ -121,19 +125,18 @@ class HookQueries(Revisions):
                 return operation
         return ""
 
-    def rebased(self) -> list[HeadCommit]:
+    def commits_of_rebase(self) -> list[HeadCommit]:
         """What the rebase that is under way has made until now, oldest first; [] outside of one."""
         with suppress(OSError):
             onto = (self._place.git_dir / "rebase-merge" / "onto").read_text("ascii").strip()
-            made = reversed(self.span(onto, "HEAD"))
-            return [self.made_in("rebase", commit) for commit in made]
+            oldest_first = reversed(self.span(onto, "HEAD"))
+            return [self.commit_of_operation("rebase", commit) for commit in oldest_first]
         return []
 
-    def made_in(self, during: Operation, commit: str) -> HeadCommit:
+    def commit_of_operation(self, operation: Operation, commit: str) -> HeadCommit:
         """A commit that git made in an operation, as `head_commit` gave it then. RevisionError."""
-        return HeadCommit(
-            commit, self.tree_of(commit), self.tree_of(self.first_parent(commit)), during
-        )
+        before = self.tree_of(self.first_parent(commit))
+        return HeadCommit(commit, self.tree_of(commit), before, operation)
 
     def remote_tips(self, url: str) -> list[str]:
         """Tips of the remote-tracking branches of remotes with this URL, and of those on another
@@ -142,23 +145,22 @@ class HookQueries(Revisions):
         A remote at another path of this machine may be anybody's clone, or this repository itself.
         """
         # Git fetches from the first URL.
-        first = {line.name: line.value or "" for line in reversed(self._place.settings.lines)}
-        urls = ((name, first.get(f"remote.{name}.url", "")) for name in self._remotes())
-        asked = [
-            f"--remotes={name}"
-            for name, its in urls
-            if its and (its == url or _ELSEWHERE.match(its))
-        ]
-        return list(dict.fromkeys(self._git.run("rev-parse", *asked).line.split()))
+        first_values: dict[str, str] = {}
+        for setting in self._place.settings.lines:
+            first_values.setdefault(setting.name, setting.value or "")
+        options = []
+        for remote in self._remotes():
+            remote_url = first_values.get(f"remote.{remote}.url", "")
+            if remote_url and (remote_url == url or _ELSEWHERE.match(remote_url)):
+                options.append(f"--remotes={remote}")
+        return list(dict.fromkeys(self._git.run("rev-parse", *options).line.split()))
 
     def ref_tips(self) -> list[str]:
         """The ids of the commits and tags that HEAD and refs name, each once."""
         ids = [self._git.run("rev-parse", "--verify", "--quiet", "HEAD").line]
-        refs = self._git.run("for-each-ref", "--format=%(objecttype) %(objectname)").line.split(
-            "\n"
-        )
-        for ref in refs:
-            kind, _, object_id = ref.partition(" ")
+        listing = self._git.run("for-each-ref", "--format=%(objecttype) %(objectname)")
+        for line in listing.line.split("\n"):
+            kind, _, object_id = line.partition(" ")
             if kind in ("commit", "tag"):
                 ids.append(object_id)
         return [object_id for object_id in dict.fromkeys(ids) if object_id]
@@ -170,20 +172,24 @@ class HookQueries(Revisions):
         `known` is the first of the bases if it is one.
         """
         limits = [f"^{name}" for name in (known, *others) if self.has(name)]
-        listed = self._git.run(
-            *("rev-list", "--stdin", "--topo-order", "--reverse", "--boundary", "--parents"),
-            stdin="\n".join((local, *limits, "")).encode(),
-        )
-        if listed.code:
+        command = ("rev-list", "--stdin", "--topo-order", "--reverse", "--boundary", "--parents")
+        listing = self._git.run(*command, stdin="\n".join((local, *limits, "")).encode())
+        if listing.code:
             raise IntegrityError(
-                f"The commits of {local[:12]} are not all here, or damaged: run `git fsck`. {listed.err}"
+                f"The commits of {local[:12]} are not all here, or damaged: run `git fsck`. "
+                f"{listing.err}"
             )
-        rows = [line.split() for line in listed.line.split("\n") if line]
-        bases = [row[0][1:] for row in rows if row[0].startswith("-")]
+        commit_rows: list[list[str]] = []
+        bases: list[str] = []
+        for line in listing.line.split("\n"):
+            if line.startswith("-"):
+                bases.append(line.split()[0][1:])
+            elif line:
+                commit_rows.append(line.split())
         if len(bases) > 1:
             bases = self._git.run("merge-base", "--independent", *bases).line.split("\n")
-        commits = self._pushed_commits([row for row in rows if not row[0].startswith("-")])
-        return Pushed(tuple(commits), tuple(sorted(bases, key=lambda name: name != known)))
+        commits = self._pushed_commits(commit_rows)
+        return Pushed(tuple(commits), tuple(sorted(bases, key=lambda base: base != known)))
 
     def _pushed_commits(self, rows: Sequence[Sequence[str]]) -> Iterator[PushedCommit]:
         """Of ids, each with those of its parents. Where a shallow clone ends, a commit has no
@@ -191,11 +197,14 @@ class HookQueries(Revisions):
         """
         for commit, *parents in rows:
             content = self._content_of(commit)
-            yield PushedCommit(
-                commit, content.committer.time or LAST_SECOND, content.tree, tuple(parents)
-            )
+            time = content.committer.time or LAST_SECOND
+            yield PushedCommit(commit, time, content.tree, tuple(parents))
 
     def with_folder(self, commits: Iterable[str], folder: str) -> set[str]:
         """Those of the commits that have this folder at their root."""
-        entries = {commit: self.tree(commit).entry(paths.encode(folder)) for commit in commits}
-        return {commit for commit, entry in entries.items() if entry is not None and entry.is_tree}
+        commits_with_folder = set()
+        for commit in commits:
+            entry = self.tree(commit).entry(paths.encode(folder))
+            if entry is not None and entry.is_tree:
+                commits_with_folder.add(commit)
+        return commits_with_folder

@@ -26,7 +26,7 @@ def commit_on(objects: Objects, tree: str, parent: str) -> str:
     InfrastructureError.
     """
     command = ("commit-tree", tree, *(["-p", parent] if parent else []), "-m", "files")
-    commit = objects.bare.run(*command, stdin=b"", variables=_NOBODY)
+    commit = objects.bare.run(*command, stdin=b"", environ=_NOBODY)
     if commit.code:
         raise InfrastructureError(f"git cannot make a commit of {tree}: {commit.said}")
     return commit.line
@@ -37,65 +37,63 @@ def blamed(
     commit: str,
     path: str,
     spans: Sequence[tuple[int, int]],
-    variables: Mapping[str, str],
+    environ: Mapping[str, str],
 ) -> list[BlamedLine]:
     """The lines of a file in a commit (those of `spans`, first and last; all if there are none), in
     order.
 
     White space is left aside, and the file is followed when it was renamed. Git is asked outside of
     the repository: `blame.ignoreRevsFile` of the user's configuration cannot be taken back by
-    another setting, and is an error in a repository without that file. `variables` say where history
+    another setting, and is an error in a repository without that file. `environ` says where history
     ends. InfrastructureError.
     """
     ranges = [f"-L{first},{last}" for first, last in spans]
-    listed = objects.bare.run(
-        *("blame", "-w", "--incremental", "--no-textconv", *ranges, commit, "--", path),
-        variables=variables,
-    )
-    if listed.code:
-        raise InfrastructureError(f"git cannot blame {paths.quote(path)}: {listed.said}")
-    return sorted(_rows(listed.out), key=lambda row: row.line)
+    command = ("blame", "-w", "--incremental", "--no-textconv", *ranges, commit, "--", path)
+    blame = objects.bare.run(*command, environ=environ)
+    if blame.code:
+        raise InfrastructureError(f"git cannot blame {paths.quote(path)}: {blame.said}")
+    return sorted(_parse_blame(blame.out), key=lambda row: row.line)
 
 
-def _rows(out: bytes) -> Iterator[BlamedLine]:
+def _parse_blame(output: bytes) -> Iterator[BlamedLine]:
     """Groups of lines: a first row `COMMIT number line count`, then what is known of it, then its
     file name.
     """
-    before: dict[str, tuple[str, str]] = {}
+    versions_before: dict[str, tuple[str, str]] = {}
     commit, number, line, count = "", 0, 0, 0
-    for row in out.split(b"\n"):
-        key, _, rest = row.partition(b" ")
+    for row in output.split(b"\n"):
+        key, _, value = row.partition(b" ")
         if key == b"filename":
-            path = paths.unquote(paths.decode(rest))
+            path = paths.unquote(paths.decode(value))
+            before, before_path = versions_before.get(commit, ("", ""))
             for step in range(count):
-                yield BlamedLine(
-                    line + step, commit, path, number + step, *before.get(commit, ("", ""))
-                )
+                yield BlamedLine(line + step, commit, path, number + step, before, before_path)
         elif key == b"previous":
-            name, _, old = rest.partition(b" ")
-            before[commit] = (name.decode(), paths.unquote(paths.decode(old)))
+            before_id, _, quoted_path = value.partition(b" ")
+            before_path = paths.unquote(paths.decode(quoted_path))
+            versions_before[commit] = (before_id.decode(), before_path)
         elif len(key) == 40:
             commit = key.decode()
-            number, line, count = map(int, rest.split())
+            number, line, count = map(int, value.split())
 
 
 def history_of(
-    objects: Objects, commit: str, path: str, variables: Mapping[str, str]
+    objects: Objects, commit: str, path: str, environ: Mapping[str, str]
 ) -> list[FileAt]:
     """The commits up to this one that changed the file, the newest first, through its renames."""
     command = ("log", "--follow", f"--max-count={MAX_HISTORY}", "--format=%H", "--name-only", "-z")
-    listed = objects.bare.run(*command, commit, "--", path, variables=variables)
-    names: dict[str, str] = {}
-    name = ""
-    for token in listed.out.split(b"\0"):
+    log = objects.bare.run(*command, commit, "--", path, environ=environ)
+    path_by_commit: dict[str, str] = {}
+    commit_id = ""
+    for token in log.out.split(b"\0"):
         if token.startswith(b"\n"):  # a file's name, of the commit before it
-            names[name] = paths.decode(token[1:])
+            path_by_commit[commit_id] = paths.decode(token[1:])
         elif token:
-            name = token.decode("ascii")
-            names[name] = path
-    return [_file_at(objects, commit, path) for commit, path in names.items()]
-
-
-def _file_at(objects: Objects, commit: str, path: str) -> FileAt:
-    content = parse_commit(commit, objects.database.read(commit).data)
-    return FileAt(commit, content.author.time, content.committer.time, path)
+            commit_id = token.decode("ascii")
+            path_by_commit[commit_id] = path
+    versions = []
+    for commit_id, path_in_commit in path_by_commit.items():
+        content = parse_commit(commit_id, objects.database.read(commit_id).data)
+        times = (content.author.time, content.committer.time)
+        versions.append(FileAt(commit_id, *times, path_in_commit))
+    return versions

@@ -24,29 +24,45 @@ ATTEMPTS = 5
 PATIENCE_S = 60.0
 """Seconds for all of it: the push waits."""
 
-_MADE = "shared"
+_SCRATCH_REF = "refs/notes/shared"
 """The notes' ref in the scratch folder."""
 
 
 def add_lines(
-    git: Program, objects: Objects, url: str, ref: str, lines: Mapping[str, Sequence[bytes]]
+    git: Program,
+    objects: Objects,
+    url: str,
+    ref: str,
+    lines: Mapping[str, Sequence[bytes]],
+    patience_s: float = PATIENCE_S,
 ) -> str:
-    """Add the lines (without LF) to the notes of `refs/notes/<ref>` at `url`, by the commit; why
-    that failed, or "".
+    """Add lines to the notes of a remote; why that failed, or "".
 
     What is there stays. Our own notes of that ref follow, unless they hold something else.
+
+    Args:
+        git: In the user's repository.
+        objects: Its objects; the notes are made in its scratch folder.
+        url: Of the remote.
+        ref: The notes' name below refs/notes.
+        lines: By commit what its note is to have, without LF.
+        patience_s: Seconds for all of it.
     """
-    remote, seen, refused = _RemoteNotes(git, objects, url, f"refs/notes/{ref}"), None, ""
+    remote = _RemoteNotes(git, objects, url, f"refs/notes/{ref}", patience_s)
+    refused_tip: str | None = None
+    refusal = ""
     try:
         for _ in range(ATTEMPTS):
-            there = remote.tip()
-            if there == seen:  # nobody was faster: it does not want them
-                return refused
-            made = _made(objects, there, lines)
-            if made == there or not (refused := remote.push(made)):
-                remote.push(made, ".")
+            tip = remote.tip()
+            if tip == refused_tip:  # nobody was faster: it does not want them
+                return refusal
+            commit = _make_notes(objects, tip, lines)
+            if commit != tip:
+                refusal = remote.push(commit)
+            if commit == tip or not refusal:
+                remote.push(commit, ".")
                 return ""
-            seen = there
+            refused_tip = tip
     except (InfrastructureError, StorageError) as error:
         return str(error)
     return f"others pushed notes {ATTEMPTS} times in between; push again"
@@ -55,43 +71,53 @@ def add_lines(
 class _RemoteNotes:
     """One ref of a remote."""
 
-    def __init__(self, git: Program, objects: Objects, url: str, ref: str) -> None:
+    def __init__(
+        self, git: Program, objects: Objects, url: str, ref: str, patience_s: float
+    ) -> None:
         self._git = git
         self._objects = objects
         self._url = url
         self._ref = ref
-        self._ends = time.monotonic() + PATIENCE_S
+        self._latest = time.monotonic() + patience_s
 
     def tip(self) -> str:
         """The commit that the remote has there, which is here then, or "". InfrastructureError."""
         listed = self._run("ls-remote", "--", self._url, self._ref)
         if listed.code:
-            raise InfrastructureError(_reason(listed))
-        rows = [line.split("\t") for line in listed.line.split("\n")]
-        tip = next((row[0] for row in rows if row[1:] == [self._ref]), "")
+            raise InfrastructureError(_describe_failure(listed))
+        tip = ""
+        for line in listed.line.split("\n"):
+            commit, _, ref = line.partition("\t")
+            if ref == self._ref:
+                tip = commit
+                break
         if tip and self._git.run("cat-file", "-e", f"{tip}^{{commit}}").code:
-            fetched = self._run(
-                "-c",
-                "fetch.recurseSubmodules=false",
-                "fetch",
-                "--quiet",
-                "--no-tags",
-                "--no-recurse-submodules",
-                "--no-write-fetch-head",
-                "--no-auto-maintenance",
-                "--",
-                self._url,
-                self._ref,
-            )
-            if fetched.code:
-                raise InfrastructureError(_reason(fetched))
+            self._fetch()
         return tip
+
+    def _fetch(self) -> None:
+        """Have the remote's notes here. InfrastructureError."""
+        attempt = self._run(
+            "-c",
+            "fetch.recurseSubmodules=false",
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--no-write-fetch-head",
+            "--no-auto-maintenance",
+            "--",
+            self._url,
+            self._ref,
+        )
+        if attempt.code:
+            raise InfrastructureError(_describe_failure(attempt))
 
     def push(self, commit: str, url: str = "") -> str:
         """Push a commit of the scratch folder, there or to another `url`; why that failed, or
         "".
         """
-        done = self._run(
+        attempt = self._run(
             # Of the user's settings none may send more than this, or say more to the server.
             "-c",
             "push.followTags=false",
@@ -104,60 +130,73 @@ class _RemoteNotes:
             "--",
             url or self._url,
             f"{commit}:{self._ref}",
-            variables=self._borrowing(),
+            environ=self._environ_with_scratch(),
         )
-        return _reason(done) if done.code else ""
+        return _describe_failure(attempt) if attempt.code else ""
 
-    def _borrowing(self) -> dict[str, str]:
+    def _environ_with_scratch(self) -> dict[str, str]:
         """What lets the user's git read objects of the scratch folder."""
-        own = alternates_entry(os.fspath(self._objects.folder / "objects"))
-        before = self._git.child_environment.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
-        return {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(filter(None, (own, before)))}
+        scratch = alternates_entry(os.fspath(self._objects.folder / "objects"))
+        alternates = self._git.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
+        folders = ":".join(filter(None, (scratch, alternates)))
+        return {"GIT_ALTERNATE_OBJECT_DIRECTORIES": folders}
 
-    def _run(self, *arguments: str, variables: Mapping[str, str] | None = None) -> Finished:
-        patience = max(self._ends - time.monotonic(), 1.0)
-        return finish(self._git.start(*arguments, variables=variables), patience_s=patience)
+    def _run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Finished:
+        patience_s = max(self._latest - time.monotonic(), 1.0)
+        process = self._git.start(*arguments, environ=environ)
+        return finish(process, patience_s=patience_s)
 
 
-def _made(objects: Objects, there: str, lines: Mapping[str, Sequence[bytes]]) -> str:
-    """The commit of notes that has the lines, too, made on the commit `there` ("" for none).
+def _make_notes(objects: Objects, tip: str, lines: Mapping[str, Sequence[bytes]]) -> str:
+    """The commit of notes that has the lines, too, made on the commit `tip` ("" for none).
     StorageError.
     """
-    git, ref = objects.bare, f"refs/notes/{_MADE}"
-    git.run(*(("update-ref", ref, there) if there else ("update-ref", "-d", ref)))
-    for commit, wanted in lines.items():
-        listed = git.run("notes", f"--ref={_MADE}", "list", commit)
-        old = b""
-        if not listed.code:
-            if objects.database.size(listed.line) > MAX_NOTE_BYTES:
+    git = objects.bare
+    if tip:
+        git.run("update-ref", _SCRATCH_REF, tip)
+    else:
+        git.run("update-ref", "-d", _SCRATCH_REF)
+    for commit, lines_of_commit in lines.items():
+        note = git.run("notes", f"--ref={_SCRATCH_REF}", "list", commit)
+        content = b""
+        if not note.code:
+            if objects.database.size(note.line) > MAX_NOTE_BYTES:
                 continue  # nobody reads it
-            old = objects.database.read(listed.line).data
-        known = old.split(b"\n")
-        if not (new := [line for line in wanted if line not in known]):
-            continue
-        text = b"".join(line + b"\n" for line in (*filter(None, known), *new))
-        blob = git.run("hash-object", "-w", "--stdin", stdin=text)
-        done = git.run(
-            "notes", f"--ref={_MADE}", "add", "-f", "-C", blob.line, commit, variables=_WRITER
-        )
-        if blob.code or done.code:
-            raise StorageError(
-                f"the note on {commit[:12]} cannot be made: {(done if done.code else blob).said}"
-            )
-    return git.run("rev-parse", "--verify", "--quiet", ref).line
+            content = objects.database.read(note.line).data
+        old_lines = content.split(b"\n")
+        new_lines = [line for line in lines_of_commit if line not in old_lines]
+        if new_lines:
+            _write_note(git, commit, [*filter(None, old_lines), *new_lines])
+    return git.run("rev-parse", "--verify", "--quiet", _SCRATCH_REF).line
+
+
+def _write_note(git: Program, commit: str, lines: Sequence[bytes]) -> None:
+    """Put a note of these lines in the place of the commit's. StorageError."""
+    content = b"".join(line + b"\n" for line in lines)
+    blob = git.run("hash-object", "-w", "--stdin", stdin=content)
+    arguments = ("notes", f"--ref={_SCRATCH_REF}", "add", "-f", "-C", blob.line, commit)
+    addition = git.run(*arguments, environ=_WRITER)
+    if blob.code or addition.code:
+        failure = addition if addition.code else blob
+        raise StorageError(f"the note on {commit[:12]} cannot be made: {failure.said}")
 
 
 _WRITER = {
-    f"GIT_{role}_{what}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "vibe-gate"), ("EMAIL", "vibe-gate@localhost"))
+    "GIT_AUTHOR_NAME": "vibe-gate",
+    "GIT_AUTHOR_EMAIL": "vibe-gate@localhost",
+    "GIT_COMMITTER_NAME": "vibe-gate",
+    "GIT_COMMITTER_EMAIL": "vibe-gate@localhost",
 }
 """Of the commit of notes: a person of this clone need not have a name."""
 
 
-def _reason(done: Finished) -> str:
+def _describe_failure(attempt: Finished) -> str:
     """What git, or the remote, says: the line that names the cause, else the first."""
-    lines = [line.strip() for line in done.err.splitlines() if line.strip()]
-    marks = ("! [", "remote: error", "remote: fatal", "fatal: ", "error: ")
-    causes = (line for mark in marks for line in lines if line.startswith(mark))
-    return paths.quote(next(causes, lines[0] if lines else f"git ended with {done.code}")[:300])
+    lines = [line.strip() for line in attempt.err.splitlines() if line.strip()]
+    cause = lines[0] if lines else f"git ended with {attempt.code}"
+    for mark in ("! [", "remote: error", "remote: fatal", "fatal: ", "error: "):
+        marked_lines = [line for line in lines if line.startswith(mark)]
+        if marked_lines:
+            cause = marked_lines[0]
+            break
+    return paths.quote(cause[:300])

@@ -158,7 +158,9 @@ class Repository(ChangeQueries):
 
         UsageError: a shallow clone, or one without commits. InfrastructureError.
         """
-        return repository_copy.copied(self._place, self._objects, self.snapshot() if files else "")
+        return repository_copy.copy_repository(
+            self._place, self._objects, self.snapshot() if files else ""
+        )
 
     # Where agents write
 
@@ -241,7 +243,7 @@ class Repository(ChangeQueries):
             self.forget()
             return enough()
 
-        return fetch.fetch(self._git, commits, is_enough, credentials)
+        return fetch.fetch_commits(self._git, commits, is_enough, credentials)
 
     def fetch_branch(self, name: str, credentials: Credentials) -> str:
         """Fetch the remote's branch into its remote-tracking ref; "" or why that was not done."""

@@ -114,9 +114,7 @@ class Updates:
         commits = []
         for row, parents_of_row, tree_before in zip(rows, parents, trees_before, strict=True):
             commit_id, tree, _, author, message = row
-            commits.append(
-                NewCommit(commit_id, tree, tree_before, parents_of_row, author, message)
-            )
+            commits.append(NewCommit(commit_id, tree, tree_before, parents_of_row, author, message))
         return commits
 
     def _trees_of_first_parents(self, parents: Sequence[tuple[str, ...]]) -> list[str]:
@@ -229,9 +227,7 @@ class Updates:
                     trees.add(commit.tree)
         return git_made
 
-    def _trees_of_rebase(
-        self, merging: Merging, known: Mapping[str, KnownCommit]
-    ) -> Iterator[str]:
+    def _trees_of_rebase(self, merging: Merging, known: Mapping[str, KnownCommit]) -> Iterator[str]:
         """The trees of the current rebase's steps while all are of known commits; a squash keeps no
         author.
         """

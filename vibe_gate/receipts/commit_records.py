@@ -118,7 +118,7 @@ class CommitRecords(Struct, frozen=True):
         for mark in there:
             hints[mark.new] = tuple(dict.fromkeys((*hints.get(mark.new, ()), *mark.hints)))
         made = {
-            mark.new: self.repository.made_in(mark.during, mark.new)
+            mark.new: self.repository.commit_of_operation(mark.during, mark.new)
             for mark in there
             if mark.during
         }

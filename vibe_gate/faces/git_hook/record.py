@@ -113,7 +113,7 @@ def after_rewrite(hook: Hook) -> int:
         records = replace(commit_records(hook, repository), sources=sources)
         # Our post-commit leaves a person's rebase to this hook. In a framework only a variable
         # tells one from the other, so that the work of post-commit may not be done yet.
-        made = repository.rebased() or ([] if hook.words else [repository.head_commit()])
+        made = repository.commits_of_rebase() or ([] if hook.words else [repository.head_commit()])
         with _said(hook):
             records.settle(records.unrecorded(made))
             records.rewritten(pairs, _command(hook))
