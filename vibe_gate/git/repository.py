@@ -167,7 +167,7 @@ class Repository(ChangeQueries):
     @property
     def workspaces(self) -> Path:
         """The folder of this repository's workspaces, each under its run's id."""
-        return workspace.place_of(self._place)
+        return workspace.workspaces_folder(self._place)
 
     def workspace_of(self, run_id: str) -> Path:
         """The folder of a run's workspace, which may not be there yet."""
@@ -175,7 +175,7 @@ class Repository(ChangeQueries):
 
     def workspace(self, folder: Path, tree: str) -> Workspace:
         """A new workspace with the files of `tree` in `folder`, which is not there yet."""
-        return workspace.create(self, self._place, self._objects, folder, tree)
+        return workspace.make_workspace(self, self._place, self._objects, folder, tree)
 
     def reopen_workspace(self, folder: Path) -> Workspace:
         """A workspace that an earlier process made. InfrastructureError if it is gone, or another
@@ -190,7 +190,7 @@ class Repository(ChangeQueries):
         Those of repositories that are gone, too. A run that died leaves its own behind, for
         `resume`. With `dry_run` only say which.
         """
-        return workspace.remove_old(self._place, before, dry_run=dry_run)
+        return workspace.remove_old_workspaces(self._place, before, dry_run=dry_run)
 
     def apply(self, patch: bytes, expected: str, saved: Path) -> None:
         """Apply a patch to the working tree while its snapshot is `expected`; `saved` is where

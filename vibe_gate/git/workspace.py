@@ -49,9 +49,13 @@ from vibe_gate.git.repository_place import Place
 _ARTIFACTS = b".vibe-artifacts"
 _READ_BY_GIT = (b".gitignore", b".gitattributes")
 _MAX_IGNORE_BYTES = 1 << 20
-_SUBMODULE, _LINK = b"160000", b"120000"
+_SUBMODULE = b"160000"
+_LINK = b"120000"
 
-_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = {bare}\n\tlogallrefupdates = {log}\n[gc]\n\tauto = 0\n"
+_CONFIG = (
+    "[core]\n\trepositoryformatversion = 0\n\tbare = {bare}\n\tlogallrefupdates = {log}\n"
+    "[gc]\n\tauto = 0\n"
+)
 _IDENTITY = "[user]\n\tname = agent\n\temail = agent@vibe-gate.invalid\n"
 _FILE_SYSTEM = r"^core\.(filemode|symlinks|ignorecase|precomposeunicode)$"
 """What git finds out about a disk when it makes a repository there; the workspace may be on another
@@ -64,7 +68,7 @@ _OWNER = "repository"
 _PATH_BYTES = 1 << 16
 """More than any path has."""
 
-_NAMED = 40
+_NAME_LETTERS = 40
 """Characters of a repository's name that the folder of its workspaces begins with, for people."""
 
 _FAST = ("-c", "core.looseCompression=0", "-c", "core.compression=0", "-c", "core.fsync=none")
@@ -88,12 +92,12 @@ class Workspace:
         self._objects = objects
         self._kept = folder / "kept.git"
         _require_private(folder.parent)
-        self._lock = _locked(folder)
-        own = {
+        self._lock = _lock_folder(folder)
+        variables = {
             "GIT_INDEX_FILE": os.fspath(self._kept / "index"),
             "GIT_WORK_TREE": os.fspath(self.root),
         }
-        self._git = place.git.bare(self._kept, own)
+        self._git = place.git.bare(self._kept, variables)
         objects.borrow(self._kept / "objects")
 
     @property
@@ -110,23 +114,22 @@ class Workspace:
         left out.
         """
         self._write_settings(self._kept)
-        known = self._entries()
-        submodules = {path for path, (mode, _) in known.items() if mode == _SUBMODULE}
+        entries = self._entries()
+        submodules: set[bytes] = set()
+        links: dict[bytes, tuple[bytes, bytes]] = {}
+        for path, (mode, object_id) in entries.items():
+            if mode == _SUBMODULE:
+                submodules.add(path)
+            elif mode == _LINK:
+                links[path] = (mode, object_id)
         files, folders = _walk(self.root, submodules)
-        gone = [
-            path
-            for path in known
-            if path not in files and not (path in submodules and path in folders)
-        ]
-        new = {path for path in files - known.keys() if path.partition(b"/")[0] != _ARTIFACTS}
-        self._update(gone, "--force-remove")
-        self._update(
-            files & known.keys() | new - self._ignored(new), "--add", "--remove", "--replace"
-        )
-        self._mark_links(
-            {path: entry for path, entry in known.items() if entry[0] == _LINK and path in files}
-        )
-        return _checked(self._run("write-tree")).line
+        missing = entries.keys() - files - (submodules & folders)
+        new = {path for path in files - entries.keys() if path.partition(b"/")[0] != _ARTIFACTS}
+        tracked = files & entries.keys()
+        self._update(missing, "--force-remove")
+        self._update(tracked | (new - self._ignored(new)), "--add", "--remove", "--replace")
+        self._mark_links({path: entry for path, entry in links.items() if path in files})
+        return _check(self._run("write-tree")).line
 
     def change(self, before: str, after: str) -> Change:
         """What differs between two trees of this workspace or of the repository; it has no
@@ -147,21 +150,20 @@ class Workspace:
         """
         if not _TURN.match(name):
             raise ValueError(f"{name!r} does not name a node and a turn")
-        _checked(self._run("update-ref", f"refs/turns/{name}", tree))
+        _check(self._run("update-ref", f"refs/turns/{name}", tree))
 
     def patched(self, tree: str, patch: bytes) -> str:
         """The tree that a patch makes of another; "" if it does not fit. It can be read from then
         on.
         """
-        git = self._place.git.bare(
-            self._kept, {"GIT_INDEX_FILE": os.fspath(self._kept / "patched")}
-        )
+        index = self._kept / "patched"
+        git = self._place.git.bare(self._kept, {"GIT_INDEX_FILE": os.fspath(index)})
         if git.run("read-tree", tree).code:
             return ""
-        done = (
-            git.run("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch) if patch else None
-        )
-        return "" if done and done.code else git.run("write-tree").line
+        apply = ("apply", "--cached", "--whitespace=nowarn", "-")
+        if patch and git.run(*apply, stdin=patch).code:
+            return ""
+        return git.run("write-tree").line
 
     def restore(self, tree: str) -> None:
         """Make the clone anew with the files of `tree`; HEAD and branches are those with which the
@@ -175,16 +177,16 @@ class Workspace:
         export(self._objects, self.repository.tree(tree), self.root)
         self._make_clone()
         (self._kept / "index").unlink(missing_ok=True)
-        listed = _checked(self._objects.bare.run("ls-tree", "-r", "-z", tree))
-        _checked(self._run("update-index", "-z", "--index-info", stdin=listed.out))
+        listing = _check(self._objects.bare.run("ls-tree", "-r", "-z", tree))
+        _check(self._run("update-index", "-z", "--index-info", stdin=listing.out))
         if self.tree() != tree:
             raise IntegrityError(
                 f"The files in {self.root} are not those of the tree {tree}: the disk changed them."
             )
 
     def close(self, *, files: bool = True) -> None:
-        """Let go of it; it stays on disk, so that the run can be resumed. Without `files` only the
-        trees stay.
+        """Let others open it; it stays on disk, so that the run can be resumed. Without `files`
+        only the trees stay.
         """
         if not files:
             _remove(self.root, self._place)
@@ -207,65 +209,60 @@ class Workspace:
         for name in ("objects/info", "objects/pack", "refs", "info"):
             (self._kept / name).mkdir(parents=True, mode=0o700)
         branch = git.run("symbolic-ref", "--quiet", "HEAD").line
-        (self._kept / "HEAD").write_text(
-            f"ref: {branch}\n" if branch else f"{self.repository.head()}\n"
-        )
+        head = f"ref: {branch}" if branch else self.repository.head()
+        (self._kept / "HEAD").write_text(f"{head}\n")
         refs = git.run(
             "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags"
         )
-        (self._kept / "packed-refs").write_bytes(_checked(refs).out)
+        (self._kept / "packed-refs").write_bytes(_check(refs).out)
         if self._place.shallow:
             (self._kept / "shallow").write_bytes((self._place.common_dir / "shallow").read_bytes())
         (self._kept / "ignored").write_bytes(_ignore_rules(self._place))
         self.restore(tree)
 
     @cached_property
-    def _about_disk(self) -> str:
+    def _disk_settings(self) -> str:
         """Lines of configuration: what git finds out about the disk that the workspace is on.
 
         Never read back from a file, which an agent may have written.
         """
         with tempfile.TemporaryDirectory(dir=self.folder) as probe:
             git = self._place.git.bare(Path(probe), {})
-            _checked(git.run("init", "--quiet", "--bare", "--template="))
-            values = [
-                line.split(None, 1)
-                for line in git.run("config", "--get-regexp", _FILE_SYSTEM).out.splitlines()
-            ]
-        return "".join(
-            f"[core]\n\t{name[5:].decode()} = {value.decode()}\n" for name, value in values
-        )
+            _check(git.run("init", "--quiet", "--bare", "--template="))
+            listing = git.run("config", "--get-regexp", _FILE_SYSTEM).out
+        lines = []
+        for row in listing.splitlines():
+            name, value = row.split(None, 1)
+            lines.append(f"[core]\n\t{name[5:].decode()} = {value.decode()}\n")
+        return "".join(lines)
 
     def _make_clone(self) -> None:
-        inside = self.root / ".git"
+        git_dir = self.root / ".git"
         for name in ("objects/info", "objects/pack", "refs/heads", "info"):
-            (inside / name).mkdir(parents=True)
+            (git_dir / name).mkdir(parents=True)
         for name in ("HEAD", "packed-refs", "shallow"):
             if (self._kept / name).exists():
-                (inside / name).write_bytes((self._kept / name).read_bytes())
-        self._write_settings(inside)
-        git = self._place.git.bare(inside, {"GIT_WORK_TREE": os.fspath(self.root)})
+                (git_dir / name).write_bytes((self._kept / name).read_bytes())
+        self._write_settings(git_dir)
+        git = self._place.git.bare(git_dir, {"GIT_WORK_TREE": os.fspath(self.root)})
         if self._head():
-            _checked(git.run("read-tree", "HEAD"))
+            _check(git.run("read-tree", "HEAD"))
             git.run("update-index", "-q", "--refresh")
 
     def _write_settings(self, repository: Path) -> None:
         """Configuration, attributes and ignore rules: anew each time, for an agent may have found
         them.
         """
-        bare = repository == self._kept
-        lines = [
-            _CONFIG.format(bare=str(bare).lower(), log=str(not bare).lower()),
-            "" if bare else _IDENTITY,
-        ]
-        lines.append(self._about_disk)
-        (repository / "config").write_text("".join(lines))
+        is_bare = repository == self._kept
+        settings = _CONFIG.format(bare=str(is_bare).lower(), log=str(not is_bare).lower())
+        if not is_bare:
+            settings += _IDENTITY
+        (repository / "config").write_text(settings + self._disk_settings)
         (repository / "info/attributes").write_text(RAW_ATTRIBUTES)
         (repository / "info/exclude").write_bytes((self._kept / "ignored").read_bytes())
-        entries = [alternates_entry(os.fspath(path)) for path in self.borrowed]
-        (repository / "objects/info/alternates").write_bytes(
-            b"".join(os.fsencode(one) + b"\n" for one in entries)
-        )
+        entries = [os.fsencode(alternates_entry(os.fspath(path))) for path in self.borrowed]
+        alternates = b"".join(entry + b"\n" for entry in entries)
+        (repository / "objects/info/alternates").write_bytes(alternates)
 
     # What `tree` asks of git
 
@@ -277,78 +274,85 @@ class Workspace:
 
     def _entries(self) -> dict[bytes, tuple[bytes, bytes]]:
         """Of the index: mode and object id by path."""
-        found = {}
-        for record in _checked(self._run("ls-files", "-z", "-s")).out.split(b"\0")[:-1]:
-            about, _, path = record.partition(b"\t")
-            found[path] = (about[:6], about[7:47])
-        return found
+        listing = _check(self._run("ls-files", "-z", "-s")).out
+        entries = {}
+        for record in listing.split(b"\0")[:-1]:
+            fields, _, path = record.partition(b"\t")
+            entries[path] = (fields[:6], fields[7:47])
+        return entries
 
     def _update(self, names: Collection[bytes], *options: str) -> None:
+        """Run `git update-index` with these options on the paths."""
         if names:
-            listed = b"".join(name + b"\0" for name in sorted(names))
-            _checked(self._run("update-index", *options, "-z", "--stdin", stdin=listed))
+            lines = b"".join(name + b"\0" for name in sorted(names))
+            _check(self._run("update-index", *options, "-z", "--stdin", stdin=lines))
 
     def _ignored(self, names: Collection[bytes]) -> set[bytes]:
+        """Those of the paths that git ignores."""
         if not names:
             return set()
         # This command alone refuses literal paths. It takes none for a pattern that does not begin
         # with ":".
-        listed = b"".join(b"./" + name + b"\0" for name in sorted(names))
+        lines = b"".join(b"./" + name + b"\0" for name in sorted(names))
         command = ("check-ignore", "--no-index", "-z", "--stdin")
-        ignored = self._git.run(*_FAST, *command, stdin=listed, variables=PATTERNS)
-        if ignored.code > 1:
-            raise _broken(ignored)
-        return {name[2:] for name in ignored.out.split(b"\0")[:-1]}
+        answer = self._git.run(*_FAST, *command, stdin=lines, environ=PATTERNS)
+        if answer.code > 1:
+            raise _unreadable(answer)
+        return {name[2:] for name in answer.out.split(b"\0")[:-1]}
 
     def _mark_links(self, links: dict[bytes, tuple[bytes, bytes]]) -> None:
         """A plain file that holds a link's target stands for that link."""
-        if links:
-            now = self._entries()
-            same = [
-                path
-                for path, (_, target) in links.items()
-                if now.get(path, (_LINK, b""))[1] == target
-            ]
-            listed = b"".join(b"%s %s\t%s\0" % (*links[path], path) for path in same)
-            _checked(self._run("update-index", "-z", "--index-info", stdin=listed))
+        if not links:
+            return
+        entries = self._entries()
+        lines = []
+        for path, (mode, target) in links.items():
+            _, object_id = entries.get(path, (_LINK, b""))
+            if object_id == target:
+                lines.append(b"%s %s\t%s\0" % (mode, target, path))
+        _check(self._run("update-index", "-z", "--index-info", stdin=b"".join(lines)))
 
 
-def place_of(place: Place) -> Path:
+def workspaces_folder(place: Place) -> Path:
     """The folder of the repository's workspaces; not made yet.
 
     It is in the repository if there is no state directory that can be written, or if that is in the
     working tree, whose snapshots must not hold workspaces.
     """
-    variables = place.git.child_environment
-    given = variables.get("XDG_STATE_HOME", "")
-    state = (
-        Path(given) if given.startswith("/") else Path(variables.get("HOME", ""), ".local/state")
-    )
-    if (
-        not state.is_absolute()
-        or not _can_be_made(state)
-        or state.resolve().is_relative_to(place.root.resolve())
-    ):
-        return place_in_repository(place)
+    state_folder = _state_folder(place)
+    if not state_folder.is_absolute() or not _can_be_made(state_folder):
+        return workspaces_folder_in_repository(place)
+    if state_folder.resolve().is_relative_to(place.root.resolve()):
+        return workspaces_folder_in_repository(place)
     common = place.common_dir
-    name = common.parent.name if common.name == ".git" else common.name
-    shown = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:_NAMED].strip("-")
+    repository_name = common.parent.name if common.name == ".git" else common.name
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", repository_name)[:_NAME_LETTERS].strip("-")
     digest = hashlib.sha256(os.fsencode(common)).hexdigest()[:12]
-    return state / "vibe-gate/workspaces" / f"{shown or 'repository'}-{digest}"
+    return state_folder / "vibe-gate/workspaces" / f"{name or 'repository'}-{digest}"
 
 
-def place_in_repository(place: Place) -> Path:
+def _state_folder(place: Place) -> Path:
+    """The user's state directory; a relative path if there is none."""
+    environ = place.git.environ
+    state_home = environ.get("XDG_STATE_HOME", "")
+    if state_home.startswith("/"):
+        return Path(state_home)
+    return Path(environ.get("HOME", ""), ".local/state")
+
+
+def workspaces_folder_in_repository(place: Place) -> Path:
     """Where they are without a state directory."""
     return place.common_dir / "vibe-gate/workspaces"
 
 
 def _can_be_made(folder: Path) -> bool:
-    # Path.exists raises where nobody may look.
-    nearest = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
-    return os.access(nearest, os.W_OK | os.X_OK)
+    for ancestor in (folder, *folder.parents):
+        if os.path.lexists(ancestor):  # Path.exists raises where nobody may look
+            return os.access(ancestor, os.W_OK | os.X_OK)
+    return False
 
 
-def create(
+def make_workspace(
     repository: ChangeQueries, place: Place, objects: Objects, folder: Path, tree: str
 ) -> Workspace:
     """A new workspace in `folder`, which must not be there yet, with the files of `tree`."""
@@ -358,71 +362,75 @@ def create(
         _write_owner(folder.parent / _OWNER, os.fsencode(place.common_dir))
         folder.mkdir(mode=0o700)
         with ExitStack() as failing:
-            made = Workspace(repository, place, objects, folder)
-            failing.callback(made.remove)
-            made.begin(tree)
+            workspace = Workspace(repository, place, objects, folder)
+            failing.callback(workspace.remove)
+            workspace.begin(tree)
             failing.pop_all()
     except OSError as error:
         raise InfrastructureError(
             f"the workspace {folder} cannot be made: {error.strerror}."
         ) from error
-    return made
+    return workspace
 
 
-def remove_old(place: Place, before: datetime, *, dry_run: bool) -> list[str]:
+def remove_old_workspaces(place: Place, before: datetime, *, dry_run: bool) -> list[str]:
     """Delete the workspaces that no process has open or has had open since then; their names.
 
     Of this repository, and of those in the state directory whose repository is gone.
     """
-    own = place_of(place)
-    others = [
-        file
-        for file in own.parent.glob(f"*/{_OWNER}")
-        if _is_private(file.parent) and _is_gone(file)
-    ]
-    removed = []
-    for parent in dict.fromkeys(
-        (own, place_in_repository(place), *(file.parent for file in others))
-    ):
+    folder = workspaces_folder(place)
+    abandoned_folders = []
+    for owner in folder.parent.glob(f"*/{_OWNER}"):
+        if _is_private(owner.parent) and _is_repository_gone(owner):
+            abandoned_folders.append(owner.parent)
+    folders = (folder, workspaces_folder_in_repository(place), *abandoned_folders)
+    names: list[str] = []
+    for parent in dict.fromkeys(folders):
         if _is_private(parent):
-            removed += _remove_old(place, parent, before, dry_run=dry_run)
+            names += _remove_old_below(place, parent, before, dry_run=dry_run)
     if not dry_run:
-        for file in others:
+        for abandoned in abandoned_folders:
             with suppress(OSError):  # some are not old enough
-                if [each.name for each in file.parent.iterdir()] == [_OWNER]:
-                    file.unlink()
-                    file.parent.rmdir()
-    return removed
+                if [entry.name for entry in abandoned.iterdir()] == [_OWNER]:
+                    (abandoned / _OWNER).unlink()
+                    abandoned.rmdir()
+    return names
 
 
-def _is_gone(owner: Path) -> bool:
+def _is_repository_gone(owner: Path) -> bool:
     """Whether the repository is gone whose path this file holds.
 
     A disk that is not mounted leaves nothing, or an empty folder, where the repository's folder
     was.
     """
-    with suppress(OSError), open(owner, "rb", opener=_no_link) as file:
+    with suppress(OSError), open(owner, "rb", opener=_open_no_link) as file:
         path = Path(os.fsdecode(file.read(_PATH_BYTES)))
         root = path.parent if path.name == ".git" else path
         return path.is_absolute() and not os.path.lexists(root) and any(root.parent.iterdir())
     return False
 
 
-def _no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+def _open_no_link(path: str, flags: int) -> int:
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    return os.open(path, flags, 0o600)
 
 
-def _remove_old(place: Place, parent: Path, before: datetime, *, dry_run: bool) -> list[str]:
-    removed = []
-    for folder in sorted(each for each in parent.iterdir() if each.name != _OWNER):
+def _remove_old_below(place: Place, parent: Path, before: datetime, *, dry_run: bool) -> list[str]:
+    """Delete the old workspaces in a folder of them; their names."""
+    names = []
+    for folder in sorted(parent.iterdir()):
+        if folder.name == _OWNER:
+            continue
         with suppress(OSError, InfrastructureError):  # in use, or going
-            used = max(each.stat().st_mtime for each in (folder, *folder.glob("kept.git/index")))
-            if datetime.fromtimestamp(used, UTC) < before:
-                os.close(_locked(folder))
-                if not dry_run:
-                    _remove(folder, place)
-                removed.append(folder.name)
-    return removed
+            files = (folder, *folder.glob("kept.git/index"))
+            last_used = max(file.stat().st_mtime for file in files)
+            if datetime.fromtimestamp(last_used, UTC) >= before:
+                continue
+            os.close(_lock_folder(folder))
+            if not dry_run:
+                _remove(folder, place)
+            names.append(folder.name)
+    return names
 
 
 def _make_private(folder: Path) -> None:
@@ -433,11 +441,11 @@ def _make_private(folder: Path) -> None:
 
 
 def _require_private(folder: Path) -> None:
-    for each in _ours(folder):
-        if not _is_own(each):
-            what = f"{each} is not a folder that only you can write to"
+    for ancestor in _folders_of_ours(folder):
+        if not _is_own(ancestor):
             raise InfrastructureError(
-                f"{what}: workspaces are not made below it. Move it away, or `chmod 700` it."
+                f"{ancestor} is not a folder that only you can write to: workspaces are not made "
+                "below it. Move it away, or `chmod 700` it."
             )
 
 
@@ -445,10 +453,10 @@ def _is_private(folder: Path) -> bool:
     """Whether the folder is there, and neither it nor another of ours above it leads or belongs
     elsewhere.
     """
-    return all(map(_is_own, _ours(folder)))
+    return all(map(_is_own, _folders_of_ours(folder)))
 
 
-def _ours(folder: Path) -> tuple[Path, ...]:
+def _folders_of_ours(folder: Path) -> tuple[Path, ...]:
     """The folder of workspaces and those above it that we made. What those lie in may be links of
     the user's.
     """
@@ -457,21 +465,20 @@ def _ours(folder: Path) -> tuple[Path, ...]:
 
 
 def _is_own(folder: Path) -> bool:
+    """Whether it is a folder of this user's that no other can write to."""
     with suppress(OSError):
-        about = os.lstat(folder)
-        return (
-            stat.S_ISDIR(about.st_mode)
-            and about.st_uid == os.geteuid()
-            and not about.st_mode & 0o022
-        )
+        status = os.lstat(folder)
+        if not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o022:
+            return False
+        return status.st_uid == os.geteuid()
     return False
 
 
 def _write_owner(file: Path, path: bytes) -> None:
     """Anew, and never through a link."""
     file.unlink(missing_ok=True)
-    with open(file, "xb", opener=_no_link) as new:
-        new.write(path)
+    with open(file, "xb", opener=_open_no_link) as owner:
+        owner.write(path)
 
 
 def _walk(root: Path, submodules: Collection[bytes]) -> tuple[set[bytes], set[bytes]]:
@@ -485,8 +492,8 @@ def _walk(root: Path, submodules: Collection[bytes]) -> tuple[set[bytes], set[by
     while waiting:  # no recursion: an agent may nest deeper than Python's stack
         start = waiting.pop()
         try:
-            with os.scandir(top + start) as found:
-                entries = list(found)
+            with os.scandir(top + start) as scan:
+                entries = list(scan)
         except OSError as error:
             if error.errno in (errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR):
                 continue  # too deep for git as well; or it went while we looked
@@ -504,9 +511,8 @@ def _walk(root: Path, submodules: Collection[bytes]) -> tuple[set[bytes], set[by
             elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
                 files.add(path)
             elif entry.name in _READ_BY_GIT:
-                raise UsageError(
-                    f"{paths.quote(paths.decode(path))} is a pipe or device, which git would wait for."
-                )
+                name = paths.quote(paths.decode(path))
+                raise UsageError(f"{name} is a pipe or device, which git would wait for.")
     return files, folders
 
 
@@ -514,18 +520,19 @@ def _ignore_rules(place: Place) -> bytes:
     """What the user's git ignores besides the tree's .gitignore: core.excludesFile, then
     info/exclude, which wins.
     """
-    variables = place.git.child_environment
-    named = place.git.run("config", "--type=path", "--get", "core.excludesFile").line
-    homes = variables.get("XDG_CONFIG_HOME") or f"{variables.get('HOME', '')}/.config"
-    files = [place.root / (named or f"{homes}/git/ignore"), place.common_dir / "info/exclude"]
-    sizes = {file: file.stat().st_size for file in files if file.is_file()}
-    return (
-        b"\n".join(file.read_bytes() for file, size in sizes.items() if size <= _MAX_IGNORE_BYTES)
-        + b"\n"
-    )
+    environ = place.git.environ
+    excludes_file = place.git.run("config", "--type=path", "--get", "core.excludesFile").line
+    if not excludes_file:
+        config_home = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config"
+        excludes_file = f"{config_home}/git/ignore"
+    contents = []
+    for file in (place.root / excludes_file, place.common_dir / "info/exclude"):
+        if file.is_file() and file.stat().st_size <= _MAX_IGNORE_BYTES:
+            contents.append(file.read_bytes())
+    return b"\n".join(contents) + b"\n"
 
 
-def _locked(folder: Path) -> int:
+def _lock_folder(folder: Path) -> int:
     """Hold the folder until the descriptor is closed, by a crash at the latest. InfrastructureError
     if another does.
     """
@@ -545,24 +552,23 @@ def _locked(folder: Path) -> int:
 
 def _remove(folder: Path, place: Place) -> None:
     """Delete a folder however deep it is; agents' tools leave folders without write permission."""
-    opens = (
-        [] if folder.is_symlink() else [["chmod", "-R", "u+rwX", "--"]]
-    )  # chmod would follow a link
-    for command in (*opens, ["rm", "-rf", "--"]):
-        subprocess.run(
-            [*command, folder], env=place.git.child_environment, capture_output=True, check=False
-        )
+    commands = [["rm", "-rf", "--"]]
+    if not folder.is_symlink():  # chmod would follow a link
+        commands.insert(0, ["chmod", "-R", "u+rwX", "--"])
+    for command in commands:
+        subprocess.run([*command, folder], env=place.git.environ, capture_output=True, check=False)
     if os.path.lexists(folder):
         raise InfrastructureError(
             f"the folder {folder} cannot be deleted: something in it is in use or protected."
         )
 
 
-def _checked(done: Finished) -> Finished:
-    if done.code:
-        raise _broken(done)
-    return done
+def _check(answer: Finished) -> Finished:
+    """What git answered. InfrastructureError: it could not do it."""
+    if answer.code:
+        raise _unreadable(answer)
+    return answer
 
 
-def _broken(done: Finished) -> InfrastructureError:
-    return InfrastructureError(f"git could not read the workspace ({done.said}).")
+def _unreadable(answer: Finished) -> InfrastructureError:
+    return InfrastructureError(f"git could not read the workspace ({answer.said}).")
