@@ -7,8 +7,8 @@ other commits than those that are pushed, and could hide a change from its revie
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice, pairwise
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice, pairwise
 
 from msgspec import Struct
 
@@ -58,12 +58,12 @@ _BLAMED = expression(rb"(?m)^([0-9a-f]{40}) \d+ (\d+)(?: \d+)?$")
 
 
 class ReflogEntry(Struct, frozen=True):
-    """A commit that HEAD or a branch was at; `amends` is the one that an amend replaced by it, or
-    "".
-    """
+    """A commit that HEAD or a branch was at."""
 
     commit: str
+
     amends: str = ""
+    """The one that an amend replaced by it, or ""."""
 
 
 class Revisions:
@@ -105,12 +105,13 @@ class Revisions:
             )
         if commit := self._peeled(revision, "commit"):
             return commit  # a range has a thousand of them, and needs no process for each
-        named = self._git.run(*_WARNING, "rev-parse", "--verify", "--end-of-options", revision)
-        if (twice := _AMBIGUOUS.search(named.err)) and not _FULL_ID.match(revision):
-            raise UsageError(self._ambiguous(twice[1]))
-        if named.code:
-            raise RevisionError(self._no_revision(revision))
-        commit = self._id_of(f"{named.line}^{{commit}}")
+        answer = self._git.run(*_WARNING, "rev-parse", "--verify", "--end-of-options", revision)
+        warning = _AMBIGUOUS.search(answer.err)
+        if warning and not _FULL_ID.match(revision):
+            raise UsageError(self._describe_ambiguous(warning[1]))
+        if answer.code:
+            raise RevisionError(self._describe_missing(revision))
+        commit = self._id_of(f"{answer.line}^{{commit}}")
         if not commit:
             raise RevisionError(
                 f"{paths.quote(revision)} names no commit: give a commit, branch or tag."
@@ -149,10 +150,9 @@ class Revisions:
         if target is None or target.kind not in ("commit", "tree"):
             kind = target.kind if target and target.kind != "tag" else "tag of a missing object"
             raise RevisionError(f"{name} is a {kind}, not a commit or tree.")
-        return Tree(
-            self._objects,
-            target.id if target.kind == "tree" else parse_commit(name, target.data).tree,
-        )
+        if target.kind == "tree":
+            return Tree(self._objects, target.id)
+        return Tree(self._objects, parse_commit(name, target.data).tree)
 
     def has(self, commit: str) -> bool:
         """Whether the commit with this full id is here."""
@@ -193,38 +193,35 @@ class Revisions:
             )
         return parent
 
-    def merge_base(self, left: str, right: str, shown: str) -> str:
+    def merge_base(self, left: str, right: str, revisions: str) -> str:
         """Where `right` parted from `left`: their best common ancestor; `left` itself if there are
         several.
 
         Of several (after criss-cross merges) none will do: held against one, what another
         one brought and `right` takes back is no change, and merging takes it back all the
         same. Against `left` nothing that a merge can bring is left out, and `remarks` says so.
-        RevisionError, naming `shown`, where there is none, or where a shallow clone hides it.
+        RevisionError, naming `revisions`, where there is none, or where a shallow clone hides it.
         """
-        found = self._git.run("merge-base", "--all", left, right)
-        if found.code:
-            more = (
-                " This clone is shallow: `git fetch --unshallow` may bring it."
-                if self._place.shallow
-                else ""
-            )
-            raise RevisionError(
-                f"{paths.quote(shown)} has no merge base: the two share no history here.{more}"
-            )
-        bases = found.line.split("\n")
+        answer = self._git.run("merge-base", "--all", left, right)
+        name = paths.quote(revisions)
+        if answer.code:
+            advice = ""
+            if self._place.shallow:
+                advice = " This clone is shallow: `git fetch --unshallow` may bring it."
+            raise RevisionError(f"{name} has no merge base: the two share no history here.{advice}")
+        bases = answer.line.split("\n")
         if self._is_cut_off(left, right, bases):
             raise RevisionError(
-                f"where the two of {paths.quote(shown)} parted cannot be told here, for this clone is shallow: "
+                f"where the two of {name} parted cannot be told here, for this clone is shallow: "
                 "run `git fetch --unshallow`."
             )
         if len(bases) == 1:
             return bases[0]
-        said = (
-            f"{paths.quote(shown)} has {len(bases)} merge bases (merges that cross), so the change was taken against "
-            f"{left[:12]} itself: merge that into the branch, and only what the branch changes is shown."
+        self.add_remark(
+            f"{name} has {len(bases)} merge bases (merges that cross), so the change was taken "
+            f"against {left[:12]} itself: merge that into the branch, and only what the branch "
+            "changes is shown."
         )
-        self._remarks[said] = None
         return left
 
     def _is_cut_off(self, left: str, right: str, bases: list[str]) -> bool:
@@ -235,8 +232,9 @@ class Revisions:
             ends = set((self._place.common_dir / "shallow").read_text("ascii").split())
         except FileNotFoundError:
             return False
-        since = self._git.run("rev-list", left, right, *(f"^{base}" for base in bases))
-        return since.code != 0 or not ends.isdisjoint(since.line.split("\n"))
+        limits = [f"^{base}" for base in bases]
+        listing = self._git.run("rev-list", left, right, *limits)
+        return listing.code != 0 or not ends.isdisjoint(listing.line.split("\n"))
 
     def upstream(self) -> str | None:
         """The commit of the upstream that HEAD's branch has; None without one.
@@ -245,13 +243,12 @@ class Revisions:
         """
         name = self._git.run("rev-parse", "--symbolic-full-name", "@{upstream}").line
         if name.startswith("refs/heads/"):
-            self._remarks[
-                f"HEAD's branch follows {paths.quote(name)} of this repository, so what that has was not looked at: "
-                "give a range for more."
-            ] = None
-        return (
-            self._git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line or None
-        )
+            self.add_remark(
+                f"HEAD's branch follows {paths.quote(name)} of this repository, so what that has "
+                "was not looked at: give a range for more."
+            )
+        commit = self._git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line
+        return commit or None
 
     def upstream_base(self) -> str | None:
         """Merge base of HEAD with the remote's default branch; its tip if there is none, or
@@ -261,7 +258,7 @@ class Revisions:
         """
         default = self.remote_default()
         if default is None:
-            self._remark_lost()
+            self._remark_lost_default()
             return None
         bases = self._git.run("merge-base", "--all", "HEAD", default).line.split("\n")
         return bases[0] if len(bases) == 1 and bases[0] else default
@@ -288,14 +285,13 @@ class Revisions:
 
     def _find_default(self) -> tuple[str | None, str]:
         remotes = self._remotes()
-        if not remotes and not any(_follows(line.name) for line in self._place.settings.lines):
+        settings = self._place.settings
+        if not remotes and not any(_says_remote(setting.name) for setting in settings.lines):
             return None, ""
         branch = self.branch()
-        remote = self._place.settings.value(f"branch.{branch}.remote") if branch else None
+        remote = settings.value(f"branch.{branch}.remote") if branch else None
         if remote is None or remote == ".":
-            remote = (
-                "origin" if "origin" in remotes else remotes.pop() if len(remotes) == 1 else None
-            )
+            remote = _likeliest_remote(remotes)
         default = self._default_branch(remote) if remote else None
         if default is None:
             return None, ""
@@ -307,27 +303,28 @@ class Revisions:
         """The sentence that a remote's default branch is not known here; "" if it is, or there is
         no remote.
         """
-        remotes = sorted(self._remotes()) if self.remote_default() is None else ()
-        return (
-            ": ".join(_unknown("origin" if "origin" in remotes else remotes[0])) + "."
-            if remotes
-            else ""
-        )
+        if self.remote_default() is not None:
+            return ""
+        remotes = sorted(self._remotes())
+        if not remotes:
+            return ""
+        fact, remedy = _describe_unknown("origin" if "origin" in remotes else remotes[0])
+        return f"{fact}: {remedy}."
 
-    def _remark_lost(self) -> None:
+    def _remark_lost_default(self) -> None:
         """Say it if a remote was fetched from, and no branch of it is known any more: nothing of it
         binds then.
 
         A remote that was added for a first push has no branch that could be known.
         """
         settings = self._place.settings
-        fetched = sorted(name for name in self._remotes() if settings.value(f"remote.{name}.fetch"))
-        followed = any(_follows(line.name) and line.value != "." for line in settings.lines)
-        if fetched and (followed or (self._place.git_dir / "FETCH_HEAD").exists()):
-            unknown, remedy = _unknown(fetched[0])
-            self._remarks[f"{unknown}, so the gate is the one of before the change: {remedy}."] = (
-                None
-            )
+        remotes = [name for name in self._remotes() if settings.value(f"remote.{name}.fetch")]
+        is_followed = any(
+            _says_remote(setting.name) and setting.value != "." for setting in settings.lines
+        )
+        if remotes and (is_followed or (self._place.git_dir / "FETCH_HEAD").exists()):
+            fact, remedy = _describe_unknown(min(remotes))
+            self.add_remark(f"{fact}, so the gate is the one of before the change: {remedy}.")
 
     def has_remote(self, name: str) -> bool:
         """Whether the configuration says anything of a remote of this name."""
@@ -335,52 +332,58 @@ class Revisions:
 
     def _remotes(self) -> set[str]:
         """The remotes that `git remote` lists: those of which the configuration says anything."""
-        names = (line.name.partition(".") for line in self._place.settings.lines)
-        return {
-            rest.rpartition(".")[0]
-            for section, _, rest in names
-            if section == "remote" and "." in rest
-        }
+        remotes = set()
+        for setting in self._place.settings.lines:
+            section, _, name_and_key = setting.name.partition(".")
+            if section == "remote" and "." in name_and_key:
+                remotes.add(name_and_key.rpartition(".")[0])
+        return remotes
 
     def _default_branch(self, remote: str) -> str | None:
         """The remote's HEAD if it is known; else its main or master, for remotes that were added by
         hand.
         """
-        start = f"refs/remotes/{remote}"
-        known = self._git.run("symbolic-ref", "--quiet", f"{start}/HEAD")
-        if not known.code:
-            return known.line
-        guesses = (f"{start}/{name}" for name in _DEFAULT_BRANCHES)
-        return next(
-            (
-                name
-                for name in guesses
-                if not self._git.run("show-ref", "--verify", "-q", name).code
-            ),
-            None,
-        )
+        head = self._git.run("symbolic-ref", "--quiet", f"refs/remotes/{remote}/HEAD")
+        if not head.code:
+            return head.line
+        for branch in _DEFAULT_BRANCHES:
+            ref = f"refs/remotes/{remote}/{branch}"
+            if self._has_ref(ref):
+                return ref
+        return None
 
-    def _ambiguous(self, name: str) -> str:
-        kinds = (f"refs/{kind}/{name}" for kind in ("heads", "tags", "remotes"))
-        found = [ref for ref in kinds if not self._git.run("show-ref", "--verify", "-q", ref).code]
-        which = (
-            " and ".join(found) if len(found) > 1 else "more than one ref, or a ref and a commit"
+    def _has_ref(self, ref: str) -> bool:
+        return not self._git.run("show-ref", "--verify", "-q", ref).code
+
+    def _describe_ambiguous(self, name: str) -> str:
+        candidates = [f"refs/{kind}/{name}" for kind in ("heads", "tags", "remotes")]
+        refs = [ref for ref in candidates if self._has_ref(ref)]
+        meanings = "more than one ref, or a ref and a commit"
+        if len(refs) > 1:
+            meanings = " and ".join(refs)
+        return (
+            f"{paths.quote(name)} is ambiguous, it names {paths.quote(meanings)}: "
+            "give the full name of the one you mean."
         )
-        return f"{paths.quote(name)} is ambiguous, it names {paths.quote(which)}: give the full name of the one you mean."
 
     def names(self) -> list[str]:
         """The short names of branches, remote branches and tags."""
         return self._git.run("for-each-ref", "--format=%(refname:short)").line.split("\n")
 
-    def _no_revision(self, revision: str) -> str:
-        said = f"{paths.quote(revision)} names no revision here."
+    def _describe_missing(self, revision: str) -> str:
+        name = paths.quote(revision)
         if os.path.lexists(revision) or os.path.lexists(self._place.root / revision):
-            return f"{paths.quote(revision)} is a file or folder; give a commit, branch or range (all its changes)."
-        if revision in _BEFORE_HEAD and (head := self.head()) and not self.parents(head):
-            return f"{paths.quote(revision)}: HEAD is the first commit; `--commit HEAD` is all that it brings."
+            return f"{name} is a file or folder; give a commit, branch or range (all its changes)."
+        head = self.head() if revision in _BEFORE_HEAD else ""
+        if head and not self.parents(head):
+            return f"{name}: HEAD is the first commit; `--commit HEAD` is all that it brings."
+        fact = f"{name} names no revision here."
         if self._place.shallow:
-            return f"{said} This clone is shallow: run `git fetch --deepen=50`, or `git fetch --unshallow`."
-        return f"{said} `git log --oneline --all` shows what there is."
+            return (
+                f"{fact} This clone is shallow: run `git fetch --deepen=50`, "
+                "or `git fetch --unshallow`."
+            )
+        return f"{fact} `git log --oneline --all` shows what there is."
 
     # Commits
 
@@ -410,14 +413,17 @@ class Revisions:
         Lines that are as old as `base` are left out, and so is everything if the file is not there.
         """
         spans = [f"-L{first},{last}" for first, last in _runs(lines)]
-        listed = self._objects.bare.run(
-            *("blame", "-w", "--porcelain", "--no-textconv", *spans, commit),
-            *([f"^{base}"] if base else []),
-            *("--", path),
-            variables=self._shallow,
-        )
-        rows = _BLAMED.findall(listed.out) if not listed.code else []
-        return {int(line): name.decode() for name, line in rows if name.decode() != base}
+        command = ["blame", "-w", "--porcelain", "--no-textconv", *spans, commit]
+        if base:
+            command.append(f"^{base}")
+        blame = self._objects.bare.run(*command, "--", path, environ=self._shallow)
+        if blame.code:
+            return {}
+        commits = {}
+        for commit_id, line in _BLAMED.findall(blame.out):
+            if commit_id.decode() != base:
+                commits[int(line)] = commit_id.decode()
+        return commits
 
     def commits(self, change: Change) -> tuple[Commit, ...]:
         """The commits that a committed change is made of, newest first; () while it is
@@ -427,18 +433,16 @@ class Revisions:
             return ()
         if change.kind == "commit":
             return (self.commit(change.head_commit),)
-        return tuple(
-            map(self.commit, self.span(change.base_commit, change.head_commit, MAX_SIGNED))
-        )
+        commit_ids = self.span(change.base_commit, change.head_commit, MAX_SIGNED)
+        return tuple(self.commit(commit_id) for commit_id in commit_ids)
 
     def pending_commit(self, message: str) -> Commit:
         """The commit that git is about to make here: no id yet, and whom git would name as author
         and committer.
         """
-        asked = [
-            self._git.start("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")
-        ]
-        author, committer = (parse_signature(finish(process).out) for process in asked)
+        variables = ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")
+        processes = [self._git.start("var", name) for name in variables]
+        author, committer = (parse_signature(finish(process).out) for process in processes)
         return _signed("", author, committer, message)
 
     def span(self, base: str, head: str, limit: int = MAX_COMMITS) -> tuple[str, ...]:
@@ -446,21 +450,19 @@ class Revisions:
 
         If a shallow clone lacks some, they end where its list says. IntegrityError if one is gone.
         """
-        asked = (
-            "rev-list",
-            "--topo-order",
-            f"--max-count={limit}",
-            head,
-            *([f"^{base}"] if base else []),
-        )
-        listed = self._git.run(*asked, variables=_UNCUT)
-        listed = self._git.run(*asked) if listed.code else listed
-        if listed.code:
-            shown = f"{base[:12]}..{head[:12]}"
-            raise IntegrityError(
-                f"The commits of {shown} are not all here, or damaged: run `git fsck`. {listed.err}".strip()
+        command = ["rev-list", "--topo-order", f"--max-count={limit}", head]
+        if base:
+            command.append(f"^{base}")
+        listing = self._git.run(*command, environ=_UNCUT)
+        if listing.code:
+            listing = self._git.run(*command)
+        if listing.code:
+            sentence = (
+                f"The commits of {base[:12]}..{head[:12]} are not all here, or damaged: "
+                f"run `git fsck`. {listing.err}"
             )
-        return tuple(listed.line.split())
+            raise IntegrityError(sentence.strip())
+        return tuple(listing.line.split())
 
     def origin_of(self, commit: str) -> str:
         """What git keeps when it makes a commit anew: its author, the author's date, its title."""
@@ -472,17 +474,16 @@ class Revisions:
         """What the reflogs of HEAD, of every branch and of other worktrees' HEADs hold, each the
         newest first.
         """
-        asked = ("log", "-g", "--all", f"--max-count={MAX_REFLOG}", "--format=%gD%x00%H%x00%gs")
-        listed = self._git.run(*asked)
-        rows = [line.split("\0", 2) for line in listed.line.split("\n") if line.count("\0") >= 2]
+        command = ("log", "-g", "--all", f"--max-count={MAX_REFLOG}", "--format=%gD%x00%H%x00%gs")
+        lines = self._git.run(*command).line.split("\n")
+        rows = [line.split("\0", 2) for line in lines if line.count("\0") >= 2]
         entries = []
-        for (name, commit, action), (older, before, _) in pairwise([*rows, ["", "", ""]]):
-            same_ref = name.rpartition("@{")[0] == older.rpartition("@{")[0]
-            entries.append(
-                ReflogEntry(
-                    commit, before if same_ref and action.startswith("commit (amend)") else ""
-                )
-            )
+        for (name, commit, action), (older_name, older_commit, _) in pairwise(
+            [*rows, ["", "", ""]]
+        ):
+            is_of_same_ref = name.rpartition("@{")[0] == older_name.rpartition("@{")[0]
+            is_amend = is_of_same_ref and action.startswith("commit (amend)")
+            entries.append(ReflogEntry(commit, older_commit if is_amend else ""))
         return entries
 
     # Notes
@@ -493,60 +494,77 @@ class Revisions:
         """
         ids = dict(islice(self.note_ids(ref).items(), MAX_NOTES))
         texts = self.note_texts(ids.values())
-        return {about: texts[note] for about, note in ids.items() if note in texts}
+        return {object_id: texts[note] for object_id, note in ids.items() if note in texts}
 
     def note_ids(self, ref: str) -> dict[str, str]:
         """The ids of the notes of `refs/notes/<ref>`, by the id of what they are on."""
-        listed = self._git.run("notes", f"--ref={ref}", "list")
-        pairs = [line.split() for line in listed.line.split("\n") if line and not listed.code]
-        return {about: note for note, about in pairs}
+        listing = self._git.run("notes", f"--ref={ref}", "list")
+        if listing.code:
+            return {}
+        ids = {}
+        for line in listing.line.split("\n"):
+            if line:
+                note, object_id = line.split()
+                ids[object_id] = note
+        return ids
 
     def note_texts(self, notes: Iterable[str]) -> dict[str, bytes]:
         """The texts of notes, by their own ids, but for those over `MAX_NOTE_BYTES`."""
         database = self._objects.database
-        return {
-            note: database.read(note).data
-            for note in notes
-            if database.size(note) <= MAX_NOTE_BYTES
-        }
+        texts = {}
+        for note in notes:
+            if database.size(note) <= MAX_NOTE_BYTES:
+                texts[note] = database.read(note).data
+        return texts
 
-    def note(self, ref: str, about: str) -> bytes:
+    def note(self, ref: str, object_id: str) -> bytes:
         """The note of `refs/notes/<ref>` on one object, b"" without one."""
-        listed = self._git.run("notes", f"--ref={ref}", "list", about)
-        return self._objects.database.read(listed.line).data if not listed.code else b""
+        note = self._git.run("notes", f"--ref={ref}", "list", object_id)
+        if note.code:
+            return b""
+        return self._objects.database.read(note.line).data
 
-    def add_note(self, ref: str, about: str, text: bytes) -> None:
+    def add_note(self, ref: str, object_id: str, text: bytes) -> None:
         """Put a note on an object, instead of the one it has. Only the notes' ref moves.
         StorageError.
         """
-        written = self._git.run("hash-object", "-w", "--stdin", stdin=text)
-        done = (
-            written
-            if written.code
-            else self._git.run("notes", f"--ref={ref}", "add", "-f", "-C", written.line, about)
-        )
-        if done.code:
-            reason = done.err.splitlines()[-1] if done.err else ""
-            raise StorageError(f"The note on {about[:12]} was not written: {reason}")
+        answer = self._git.run("hash-object", "-w", "--stdin", stdin=text)
+        if not answer.code:
+            add = ("notes", f"--ref={ref}", "add", "-f", "-C", answer.line, object_id)
+            answer = self._git.run(*add)
+        if answer.code:
+            reason = answer.err.splitlines()[-1] if answer.err else ""
+            raise StorageError(f"The note on {object_id[:12]} was not written: {reason}")
 
 
-def _runs(lines: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _runs(lines: Sequence[int]) -> list[tuple[int, int]]:
     """Numbers in order as runs of neighbours, each by its first and last."""
-    for _, run in groupby(enumerate(sorted(set(lines))), key=lambda each: each[1] - each[0]):
-        numbers = [number for _, number in run]
-        yield numbers[0], numbers[-1]
+    runs: list[tuple[int, int]] = []
+    for line in sorted(set(lines)):
+        if runs and runs[-1][1] == line - 1:
+            runs[-1] = (runs[-1][0], line)
+        else:
+            runs.append((line, line))
+    return runs
 
 
-def _follows(setting: str) -> bool:
+def _says_remote(setting: str) -> bool:
     """Whether a setting says which remote a branch follows."""
     return setting.startswith("branch.") and setting.endswith(".remote")
 
 
-def _unknown(remote: str) -> tuple[str, str]:
+def _likeliest_remote(remotes: Collection[str]) -> str | None:
+    """The remote of a branch that follows none."""
+    if "origin" in remotes:
+        return "origin"
+    return next(iter(remotes)) if len(remotes) == 1 else None
+
+
+def _describe_unknown(remote: str) -> tuple[str, str]:
     """That no default branch of a remote is known here, and the remedy."""
     name = paths.quote(remote)
-    what = f"no default branch of the remote {name} is known here"
-    return what, f"`git fetch {name}`, then `git remote set-head {name} --auto`"
+    fact = f"no default branch of the remote {name} is known here"
+    return fact, f"`git fetch {name}`, then `git remote set-head {name} --auto`"
 
 
 def _signed(name: str, author: CommitSignature, committer: CommitSignature, message: str) -> Commit:
