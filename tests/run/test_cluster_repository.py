@@ -86,7 +86,9 @@ def test_workers_that_come_at_once_make_one_copy_and_none_waits_for_ever(repo):
     with ThreadPoolExecutor(6) as crew:
         made = list(
             crew.map(
-                lambda _: WorkerRepository(sent_repository, read_environment(repo.environ)), range(6), timeout=30
+                lambda _: WorkerRepository(sent_repository, read_environment(repo.environ)),
+                range(6),
+                timeout=30,
             )
         )
     assert len({one.root for one in made}) == 1

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.git.program import Finished, Program, configured, finish
+from vibe_gate.git.program import Finished, Program, finish
 
 DEPTHS = (50, 500)
 """Commits of history that are asked for at first, and then; after that all of it."""
@@ -144,14 +144,14 @@ def _fetch(
         REMOTE,
         *refspecs,
     )
-    process = git.start(*command, environ=_environ(git, credentials))
+    process = git.start(*command, variables=_variables_for_fetch(git, credentials))
     try:
         return finish(process, patience_s=max(patience_s, 1.0))
     except InfrastructureError:
         return Finished(-1, b"", f"git fetch did not finish within {PATIENCE_S:g} seconds")
 
 
-def _environ(git: Program, credentials: Credentials) -> dict[str, str]:
+def _variables_for_fetch(git: Program, credentials: Credentials) -> dict[str, str]:
     """What the call gets on top: the schemes that may be used, and the header if the remote is the
     token's.
     """
@@ -163,7 +163,7 @@ def _environ(git: Program, credentials: Credentials) -> dict[str, str]:
         encoded = base64.b64encode(user_and_token).decode()
         # The empty one drops what is set already.
         pairs += [(header, ""), (header, f"AUTHORIZATION: basic {encoded}")]
-    return {"GIT_ALLOW_PROTOCOL": _SCHEMES, **configured(git.environ, pairs)}
+    return {"GIT_ALLOW_PROTOCOL": _SCHEMES, **git.variables_for_settings(pairs)}
 
 
 def _leads_to(address: str, server: str) -> bool:

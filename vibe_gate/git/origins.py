@@ -26,7 +26,7 @@ def commit_on(objects: Objects, tree: str, parent: str) -> str:
     InfrastructureError.
     """
     command = ("commit-tree", tree, *(["-p", parent] if parent else []), "-m", "files")
-    commit = objects.bare.run(*command, stdin=b"", environ=_NOBODY)
+    commit = objects.bare.run(*command, stdin=b"", variables=_NOBODY)
     if commit.code:
         raise InfrastructureError(f"git cannot make a commit of {tree}: {commit.said}")
     return commit.line
@@ -37,19 +37,19 @@ def blamed(
     commit: str,
     path: str,
     spans: Sequence[tuple[int, int]],
-    environ: Mapping[str, str],
+    variables: Mapping[str, str],
 ) -> list[BlamedLine]:
     """The lines of a file in a commit (those of `spans`, first and last; all if there are none), in
     order.
 
     White space is left aside, and the file is followed when it was renamed. Git is asked outside of
     the repository: `blame.ignoreRevsFile` of the user's configuration cannot be taken back by
-    another setting, and is an error in a repository without that file. `environ` says where history
+    another setting, and is an error in a repository without that file. `variables` say where history
     ends. InfrastructureError.
     """
     ranges = [f"-L{first},{last}" for first, last in spans]
     command = ("blame", "-w", "--incremental", "--no-textconv", *ranges, commit, "--", path)
-    blame = objects.bare.run(*command, environ=environ)
+    blame = objects.bare.run(*command, variables=variables)
     if blame.code:
         raise InfrastructureError(f"git cannot blame {paths.quote(path)}: {blame.said}")
     return sorted(_parse_blame(blame.out), key=lambda row: row.line)
@@ -78,11 +78,11 @@ def _parse_blame(output: bytes) -> Iterator[BlamedLine]:
 
 
 def history_of(
-    objects: Objects, commit: str, path: str, environ: Mapping[str, str]
+    objects: Objects, commit: str, path: str, variables: Mapping[str, str]
 ) -> list[FileAt]:
     """The commits up to this one that changed the file, the newest first, through its renames."""
     command = ("log", "--follow", f"--max-count={MAX_HISTORY}", "--format=%H", "--name-only", "-z")
-    log = objects.bare.run(*command, commit, "--", path, environ=environ)
+    log = objects.bare.run(*command, commit, "--", path, variables=variables)
     path_by_commit: dict[str, str] = {}
     commit_id = ""
     for token in log.out.split(b"\0"):

@@ -130,20 +130,20 @@ class _RemoteNotes:
             "--",
             url or self._url,
             f"{commit}:{self._ref}",
-            environ=self._environ_with_scratch(),
+            variables=self._variables_with_scratch(),
         )
         return _describe_failure(attempt) if attempt.code else ""
 
-    def _environ_with_scratch(self) -> dict[str, str]:
+    def _variables_with_scratch(self) -> dict[str, str]:
         """What lets the user's git read objects of the scratch folder."""
         scratch = alternates_entry(os.fspath(self._objects.folder / "objects"))
-        alternates = self._git.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
+        alternates = self._git.child_environment.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
         folders = ":".join(filter(None, (scratch, alternates)))
         return {"GIT_ALTERNATE_OBJECT_DIRECTORIES": folders}
 
-    def _run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Finished:
+    def _run(self, *arguments: str, variables: Mapping[str, str] | None = None) -> Finished:
         patience_s = max(self._latest - time.monotonic(), 1.0)
-        process = self._git.start(*arguments, environ=environ)
+        process = self._git.start(*arguments, variables=variables)
         return finish(process, patience_s=patience_s)
 
 
@@ -175,7 +175,7 @@ def _write_note(git: Program, commit: str, lines: Sequence[bytes]) -> None:
     content = b"".join(line + b"\n" for line in lines)
     blob = git.run("hash-object", "-w", "--stdin", stdin=content)
     arguments = ("notes", f"--ref={_SCRATCH_REF}", "add", "-f", "-C", blob.line, commit)
-    addition = git.run(*arguments, environ=_WRITER)
+    addition = git.run(*arguments, variables=_WRITER)
     if blob.code or addition.code:
         failure = addition if addition.code else blob
         raise StorageError(f"the note on {commit[:12]} cannot be made: {failure.said}")

@@ -8,12 +8,12 @@ password in a URL.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import Finished, Program
@@ -51,11 +51,11 @@ class RepositoryCopy(Struct, frozen=True):
     has_files: bool
     """Whether it has the working tree's files, too."""
 
-    def write(self, folder: Path, environ: Mapping[str, str]) -> None:
+    def write(self, folder: Path, environment: Environment) -> None:
         """Make it a repository in the empty folder; without its files nothing is checked out.
         InfrastructureError.
         """
-        git = Program(folder, environ).elsewhere(folder)
+        git = Program(folder, environment.variables).elsewhere(folder)
         bundle = folder / "bundle"
         bundle.write_bytes(self.bundle)
         _check(git.run("init", "--quiet"))
@@ -85,7 +85,7 @@ def copy_repository(place: Place, objects: Objects, tree: str) -> RepositoryCopy
         )
     refs, links = _read_refs(place)
     if tree:
-        commit = _check(objects.bare.run("commit-tree", "-m", "files", tree, environ=_AUTHOR))
+        commit = _check(objects.bare.run("commit-tree", "-m", "files", tree, variables=_AUTHOR))
         refs.append((commit.line, _FILES))
     if not refs:
         raise UsageError("There are no commits here yet.")
@@ -136,7 +136,7 @@ def _make_bundle(objects: Objects, refs: list[tuple[str, str]]) -> bytes:
     text = "".join(f"{object_id} {ref}\n" for object_id, ref in refs_by_name)
     (folder / "packed-refs").write_bytes(text.encode("utf-8", "surrogateescape"))
     command = ("bundle", "create", "--quiet", "-", "--all")
-    return _check(objects.bare.run(*command, environ={"GIT_DIR": str(folder)})).out
+    return _check(objects.bare.run(*command, variables={"GIT_DIR": str(folder)})).out
 
 
 def _check(answer: Finished) -> Finished:

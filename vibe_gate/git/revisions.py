@@ -416,7 +416,7 @@ class Revisions:
         command = ["blame", "-w", "--porcelain", "--no-textconv", *spans, commit]
         if base:
             command.append(f"^{base}")
-        blame = self._objects.bare.run(*command, "--", path, environ=self._shallow)
+        blame = self._objects.bare.run(*command, "--", path, variables=self._shallow)
         if blame.code:
             return {}
         commits = {}
@@ -453,7 +453,7 @@ class Revisions:
         command = ["rev-list", "--topo-order", f"--max-count={limit}", head]
         if base:
             command.append(f"^{base}")
-        listing = self._git.run(*command, environ=_UNCUT)
+        listing = self._git.run(*command, variables=_UNCUT)
         if listing.code:
             listing = self._git.run(*command)
         if listing.code:

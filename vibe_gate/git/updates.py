@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from vibe_gate.domain.change import EMPTY_TREE
+from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import Program
@@ -84,11 +85,9 @@ class Updates:
     `sources` count as known, though a branch that had them may be gone.
     """
 
-    def __init__(
-        self, start: Path, environ: Mapping[str, str], sources: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, start: Path, environment: Environment, sources: Sequence[str] = ()) -> None:
         self._sources = sources
-        self._git = Program(start, environ)
+        self._git = Program(start, environment.variables)
         options = ("--git-dir", "--git-common-dir", "--git-path", "objects")
         folders = self._read("rev-parse", "--path-format=absolute", *options).split("\n")
         if len(folders) != 3:

@@ -295,7 +295,7 @@ class Workspace:
         # with ":".
         lines = b"".join(b"./" + name + b"\0" for name in sorted(names))
         command = ("check-ignore", "--no-index", "-z", "--stdin")
-        answer = self._git.run(*_FAST, *command, stdin=lines, environ=PATTERNS)
+        answer = self._git.run(*_FAST, *command, stdin=lines, variables=PATTERNS)
         if answer.code > 1:
             raise _unreadable(answer)
         return {name[2:] for name in answer.out.split(b"\0")[:-1]}
@@ -333,11 +333,11 @@ def workspaces_folder(place: Place) -> Path:
 
 def _state_folder(place: Place) -> Path:
     """The user's state directory; a relative path if there is none."""
-    environ = place.git.environ
-    state_home = environ.get("XDG_STATE_HOME", "")
+    variables = place.git.child_environment
+    state_home = variables.get("XDG_STATE_HOME", "")
     if state_home.startswith("/"):
         return Path(state_home)
-    return Path(environ.get("HOME", ""), ".local/state")
+    return Path(variables.get("HOME", ""), ".local/state")
 
 
 def workspaces_folder_in_repository(place: Place) -> Path:
@@ -520,10 +520,10 @@ def _ignore_rules(place: Place) -> bytes:
     """What the user's git ignores besides the tree's .gitignore: core.excludesFile, then
     info/exclude, which wins.
     """
-    environ = place.git.environ
+    variables = place.git.child_environment
     excludes_file = place.git.run("config", "--type=path", "--get", "core.excludesFile").line
     if not excludes_file:
-        config_home = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config"
+        config_home = variables.get("XDG_CONFIG_HOME") or f"{variables.get('HOME', '')}/.config"
         excludes_file = f"{config_home}/git/ignore"
     contents = []
     for file in (place.root / excludes_file, place.common_dir / "info/exclude"):
@@ -556,7 +556,9 @@ def _remove(folder: Path, place: Place) -> None:
     if not folder.is_symlink():  # chmod would follow a link
         commands.insert(0, ["chmod", "-R", "u+rwX", "--"])
     for command in commands:
-        subprocess.run([*command, folder], env=place.git.environ, capture_output=True, check=False)
+        subprocess.run(
+            [*command, folder], env=place.git.child_environment, capture_output=True, check=False
+        )
     if os.path.lexists(folder):
         raise InfrastructureError(
             f"the folder {folder} cannot be deleted: something in it is in use or protected."
