@@ -54,7 +54,7 @@ from vibe_gate.report.suggestions import (
     make_suggestions,
 )
 from vibe_gate.run.conclusion import WorkflowRun
-from vibe_gate.run.review import Review
+from vibe_gate.run.review_result import Review
 from vibe_gate.store.run_archive import export_runs
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles

@@ -19,7 +19,7 @@ from vibe_gate.judging.posted_verdict import (
     keep_standing_outcome,
 )
 from vibe_gate.report import queries
-from vibe_gate.run.review import Review
+from vibe_gate.run.review_result import Review
 from vibe_gate.run.run_documents import posted_summary
 
 NOT_WRITTEN_ANEW = "What else judges answered is not kept, so the comment is not written anew."
