@@ -66,6 +66,7 @@ def public(tmp_path: Path, environ: dict[str, str]) -> tuple[Path, Path, Path]:
     return collection.path, testora.path, project.path
 
 
+@pytest.mark.slow
 def test_a_bug_becomes_two_cases_that_are_the_same_bytes_twice(public, tmp_path: Path) -> None:
     collection, testora, project = public
     [bug] = bugs(collection, "tqdm", project)

@@ -107,6 +107,7 @@ def test_a_folder_is_no_store_until_its_user_allows_it(
     assert [note for note in team.review(repo).notes if "shared store" in note] == []
 
 
+@pytest.mark.slow
 def test_a_run_whose_judge_was_shown_a_prompt_and_its_answers_stay_in_the_clone(tmp_path, environ):
     team = Team(tmp_path, environ, ASKED)
     repo = team.clone("one")
@@ -139,6 +140,7 @@ def team(tmp_path: Path, environ: dict[str, str]) -> Team:
     return Team(tmp_path, environ)
 
 
+@pytest.mark.slow
 def test_a_second_clone_asks_nothing_that_the_first_was_answered(team: Team) -> None:
     first, second = team.clone("a"), team.clone("b")
     assert team.review(first, PASSES).outcome == "pass"
@@ -211,6 +213,7 @@ def test_second_looks_travel_too(tmp_path: Path, environ: dict[str, str]) -> Non
     assert team.review(second).outcome == "fail"
 
 
+@pytest.mark.slow
 def test_the_change_names_no_store(team: Team, tmp_path: Path) -> None:
     evil = tmp_path / "evil"
     evil.mkdir()
@@ -236,6 +239,7 @@ def test_the_change_names_no_store(team: Team, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(
     team: Team, tmp_path: Path
 ) -> None:

@@ -58,6 +58,7 @@ def annotation(line: int = 1) -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 def test_every_reading_operation_answers_within_the_description(github: LoopbackGitHub) -> None:
     ask = Client(github, github.token)
     github.permissions["eve"] = "maintain"

@@ -96,12 +96,14 @@ def test_the_gate_is_read_at_the_base_branch_as_it_is_now(remote, kind, depth):
     assert remote.files(compared) == ["topic.py"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_what_the_base_branch_brought_into_the_topic_is_not_the_pull_requests(remote, depth):
     checkout = remote.check_out(remote.merge_main(), depth=depth)
     assert remote.files(remote.compared(checkout)) == ["topic.py"]
 
 
+@pytest.mark.slow
 def test_a_conflict_that_was_resolved_is_the_pull_requests(remote):
     remote.main = remote.origin.commit("main's", **{"topic.py": "t = 2\n"})
     tree = remote.origin.commit("both", **{"topic.py": "t = 3\n"})
@@ -118,6 +120,7 @@ def test_a_base_branch_that_was_force_pushed_is_taken_as_it_is_now(remote):
     assert remote.compared(remote.check_out(remote.head)).trusted == remote.main
 
 
+@pytest.mark.slow
 def test_what_is_left_of_the_base_branch_in_a_used_workspace_is_fetched_anew(remote):
     checkout = remote.check_out(remote.head)
     checkout.git("update-ref", "refs/remotes/origin/main", remote.opened_at)
@@ -126,6 +129,7 @@ def test_what_is_left_of_the_base_branch_in_a_used_workspace_is_fetched_anew(rem
     assert remote.compared(checkout, base="main").trusted == remote.main
 
 
+@pytest.mark.slow
 def test_a_pull_request_upon_another_branch_is_compared_with_that_branch(remote):
     remote.origin.git("checkout", "-q", "-b", "stacked", "topic")
     below, remote.head = remote.head, remote.origin.commit("stacked", **{"stacked.py": "s = 1\n"})
@@ -173,6 +177,7 @@ def test_if_nothing_says_where_the_base_branch_is_it_is_said_what_to_set(remote,
         remote.compared(checkout, merge=named)
 
 
+@pytest.mark.slow
 def test_after_the_merge_the_job_says_what_was_merged(remote):
     remote.origin.git("merge", "-q", "--no-ff", "-m", "Merge", "topic")
     compared = remote.compared(remote.check_out(remote.head))

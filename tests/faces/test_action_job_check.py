@@ -64,6 +64,7 @@ def head(made: Project) -> str:
     return head
 
 
+@pytest.mark.slow
 def test_a_check_run_is_in_progress_until_the_job_completes_it_and_a_look_because_of_a_review_begins_none(
     made, head
 ):
@@ -113,6 +114,7 @@ def test_a_cancelled_job_completes_its_check_run(tmp_path, environ, github, numb
     assert made.ours == []
 
 
+@pytest.mark.slow
 def test_a_job_that_cannot_run_says_so_in_place_of_the_verdict_that_stood(made, head):
     assert ran(made, head)[0] == 0
     assert made.ours[0].splitlines()[1].startswith("### vibe-gate: PASS")
@@ -138,6 +140,7 @@ def test_a_job_that_cannot_run_says_so_in_place_of_the_verdict_that_stood(made, 
     assert "Round 2: 1 new" in made.ours[0]
 
 
+@pytest.mark.slow
 def test_a_gate_that_cannot_be_read_is_said_on_the_commit_and_by_the_check_run_that_was_begun(
     made, head
 ):
@@ -169,6 +172,7 @@ def drafted(made: Project, head: str, **more: str) -> tuple[int, str]:
     return ran(made, head, draft=True, **more)
 
 
+@pytest.mark.slow
 def test_a_draft_gets_its_checks_and_is_red_while_questions_wait_and_is_reviewed_once_it_is_ready(
     tmp_path, environ, github
 ):
@@ -191,11 +195,13 @@ def test_a_draft_gets_its_checks_and_is_red_while_questions_wait_and_is_reviewed
     assert "draft" not in made.ours[0].split("<details>")[0]
 
 
+@pytest.mark.slow
 def test_a_draft_whose_gate_asks_no_judge_has_its_whole_review(made, head):
     made.github.pulls[7].draft = True
     assert drafted(made, head)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_draft_that_is_left_alone_is_red_and_no_earlier_pass_stays(made, head):
     made.github.pulls[7].draft = True
     code, log = drafted(made, head, VIBE_GATE_INPUT_DRAFTS="skip")

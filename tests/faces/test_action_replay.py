@@ -37,6 +37,7 @@ def review(made: Project, head: str, **inputs: str) -> str:
     return made.ours[-1]
 
 
+@pytest.mark.slow
 def test_the_comment_shows_above_the_approval_what_the_new_rubric_would_have_said_of_earlier_runs(
     history,
 ):
@@ -53,6 +54,7 @@ def test_the_comment_shows_above_the_approval_what_the_new_rubric_would_have_sai
     assert history.outputs["verdict"] == "needs-approval"
 
 
+@pytest.mark.slow
 def test_nothing_is_replayed_where_no_rubric_changes_or_no_run_is_there(history):
     told = review(history, edited(history, "TODO", "FIXME"))
     assert "No earlier run is stored here" in told
@@ -63,6 +65,7 @@ def test_nothing_is_replayed_where_no_rubric_changes_or_no_run_is_there(history)
     assert "stored here" not in told
 
 
+@pytest.mark.slow
 def test_archives_that_are_no_bundles_are_refused_and_the_verdict_stays(history):
     (history.place / "a.tar.gz").write_bytes(b"no archive")
     told = review(
@@ -72,6 +75,7 @@ def test_archives_that_are_no_bundles_are_refused_and_the_verdict_stays(history)
     assert "1 archive refused, the first: The archive is refused" in told
 
 
+@pytest.mark.slow
 def test_no_command_of_a_pull_request_is_run_for_a_replay(history):
     command = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "ran"\nkind = "check"\ncommand = ["touch", "/tmp/never"]\n'
     head = history.branch("rubric", **{".vibe-gate/rubrics/quality.toml": command})

@@ -151,6 +151,7 @@ def records(tmp_path, environ, github) -> Records:
     return Records(github, environ, tmp_path)
 
 
+@pytest.mark.slow
 def test_whoever_may_write_check_runs_can_copy_change_and_invent_records_and_none_is_a_pass(
     records, github
 ):

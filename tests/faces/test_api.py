@@ -283,6 +283,7 @@ def test_review_sync_says_inside_of_a_loop_what_to_await():
         asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_workflow_is_awaited(repo):
     repo.write(
         ".vibe-gate/workflows/check.toml",
@@ -299,6 +300,7 @@ def test_a_workflow_is_awaited(repo):
         asyncio.run(wrong)
 
 
+@pytest.mark.slow
 def test_the_example_runs_and_is_the_one_in_the_documentation(repo):
     script = ROOT / "examples" / "api" / "review_change.py"
     environ = repo.environ | {"PYTHONPATH": str(ROOT)}

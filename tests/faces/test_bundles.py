@@ -107,6 +107,7 @@ def test_a_tree_that_was_committed_has_its_commits_title(bundles, repo):
     assert "  Later" in bundles(repo, "list").stdout  # rewritten, as by a rebase
 
 
+@pytest.mark.slow
 def test_on_a_terminal_of_80_columns_a_run_is_one_line(repo, environ):
     begun(repo, START + HOUR).abandon("stopped")
     run_id = recorded(repo, START, Kind(files=tuple(map(str, range(12)))))

@@ -97,6 +97,7 @@ def test_an_event_over_several_lines_becomes_one(tmp_path, environ):
     assert spooled(where) == [document, document]
 
 
+@pytest.mark.slow
 def test_a_hook_of_the_users_own_settings_keeps_events_only_where_vibe_gate_is_used(
     tmp_path, environ
 ):
@@ -121,6 +122,7 @@ def test_a_hook_of_the_users_own_settings_keeps_events_only_where_vibe_gate_is_u
     assert len(spooled(where)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_hook_of_the_users_own_settings_leaves_events_to_the_projects_own_hooks(
     tmp_path, environ, shared
@@ -186,6 +188,7 @@ def test_a_session_id_cannot_lead_out_of_its_folder(tmp_path, environ, session, 
     assert len(name) <= 64
 
 
+@pytest.mark.slow
 def test_sessions_whose_ids_differ_in_letters_that_no_folder_has_stay_apart(tmp_path, environ):
     where = repository(tmp_path / "r")
     ids = ["a/b", "a.b", "a_b", "a b", "x" * 64, "x" * 65, "x" * 64 + "y"]

@@ -68,6 +68,7 @@ def test_a_command_without_its_word_lists_the_words(tmp_path, environ, name, wor
     assert (done.code, f": {words}" in done.err) == (2, True), done.err
 
 
+@pytest.mark.slow
 def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ):
     for name in ("argparse", "json", "rich", "pydantic"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('hostile')")
@@ -109,6 +110,7 @@ def test_with_json_an_error_is_exactly_one_document(tmp_path, environ):
     assert "use one of them" in document["error"]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.every_python
 def test_every_command_has_help_of_its_own(capsys, monkeypatch, subtests):
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -171,6 +173,7 @@ def test_a_stdout_that_cannot_be_written_is_no_traceback(tmp_path, environ, comm
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_stdout_without_our_characters_gets_plain_ones(tmp_path, environ):
     done = started("doctor", cwd=tmp_path, environ={**environ, "PYTHONIOENCODING": "ascii"})
     assert done.stdout.startswith("+ vibe-gate")
@@ -187,6 +190,7 @@ sys.exit(main())"""
 """Ctrl-C when the interpreter takes its modules apart."""
 
 
+@pytest.mark.slow
 def test_a_signal_when_the_command_has_ended_does_not_change_its_exit_code(tmp_path, environ):
     argv = [sys.executable, "-c", LAST, "verify", "--help"]
     done = subprocess.run(

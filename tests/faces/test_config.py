@@ -210,6 +210,7 @@ def test_a_named_program_excuses_no_other_one(demanding, environ) -> None:
     assert [mistake["key"] for mistake in document["mistakes"]] == ["criterion[1].command"]
 
 
+@pytest.mark.slow
 def test_schema_prints_a_json_schema_that_the_starters_fit(
     repo: Path, environ: dict[str, str]
 ) -> None:

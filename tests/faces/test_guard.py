@@ -418,6 +418,7 @@ def test_a_long_line_is_read_in_linear_time(piece):
     assert_linear(read, lambda size: piece * (size // len(piece)), 20_000)
 
 
+@pytest.mark.slow
 def test_a_guard_of_the_users_own_settings_refuses_only_where_vibe_gate_is_used(tmp_path, environ):
     where = repository(tmp_path / "r")
     call = {

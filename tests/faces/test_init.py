@@ -156,6 +156,7 @@ def test_init_does_not_follow_a_dangling_link_in_a_starters_place(
     assert not (repo.parent / "target").exists()
 
 
+@pytest.mark.slow
 def test_half_a_starter_never_stays_behind(repo: Path, environ: dict[str, str]) -> None:
     done = subprocess.run(
         ["bash", "-c", 'ulimit -f 1; exec "$0" -m vibe_gate init', sys.executable],

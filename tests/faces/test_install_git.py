@@ -163,6 +163,7 @@ def test_what_an_earlier_hook_adds_to_the_index_is_judged_too(here):
     assert here.judged() == {here.tree()}
 
 
+@pytest.mark.slow
 def test_both_hooks_read_what_git_writes(here, tmp_path):
     before(here, "pre-push", "post-rewrite")
     installed(here)
@@ -199,6 +200,7 @@ def test_a_link_that_leads_outside_is_not_followed(here, tmp_path):
     assert list(shared.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["pre-commit", "prek"])
 def test_where_a_framework_looks_after_hooks_the_lines_for_its_file_are_said(here, tool):
     if not (BIN / tool).exists():
@@ -264,6 +266,7 @@ def test_husky_gets_a_line_of_its_own(here):
     ]
 
 
+@pytest.mark.slow
 def test_a_vibe_gate_that_moved_stops_the_commit_and_says_how_to_go_on(here):
     installed_for_real(here)
     for name in STAGES:
@@ -281,6 +284,7 @@ def test_a_vibe_gate_that_moved_stops_the_commit_and_says_how_to_go_on(here):
     here.git("commit", "-a", "-m", "x")
 
 
+@pytest.mark.slow
 def test_with_nothing_staged_no_python_is_started(here):
     installed_for_real(here)
     for name in STAGES:

@@ -124,6 +124,7 @@ def events_of(page: str) -> str:
     return "".join(head[-1] for turn in data_of(page)["turns"] for head in turn["heads"])
 
 
+@pytest.mark.slow
 def test_prompts_leave_the_clone_only_if_the_committed_gate_says_redacted(repo, environ):
     def shared() -> bool:
         with open_repository(repo, read_environment(environ)) as repository:

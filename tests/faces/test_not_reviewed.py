@@ -61,6 +61,7 @@ def test_strict_stops_a_commit_that_was_not_reviewed(name, faces):
     assert seen.code == 1 and "PASS" not in seen.text
 
 
+@pytest.mark.slow
 def test_a_persons_commit_says_of_unasked_questions_that_only_checks_passed_and_of_asked_ones_what_an_agents_says(
     faces,
 ):

@@ -41,6 +41,7 @@ def odd(tmp_path: Path, environ: dict[str, str]) -> tuple[Repo, list[str]]:
     return repo, list(ids.values())
 
 
+@pytest.mark.slow
 def test_commands_answer_about_commits_that_no_program_expects(odd: tuple[Repo, list[str]]) -> None:
     repo, ids = odd
     for command in (
@@ -78,6 +79,7 @@ def test_every_command_answers_about_commits_that_no_program_expects(
         assert_answered(vibe_gate(*command.split(), cwd=repo.path, environ=repo.environ))
 
 
+@pytest.mark.slow
 def test_no_author_of_a_commit_without_a_date_is_called_a_person(
     odd: tuple[Repo, list[str]],
 ) -> None:

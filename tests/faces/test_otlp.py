@@ -280,6 +280,7 @@ def test_contents_are_there_if_they_are_asked_for_and_a_span_has_so_much_of_them
     assert "Repair what the judge found." in text and "module_0.py" in text
 
 
+@pytest.mark.slow
 def test_hostile_names_hide_nothing_and_numbers_fit(bundles, repo, tmp_path):
     write(repo, attack=ATTACK, calls=300)
     done = bundles(repo, "export", "--otlp", "../a.json")

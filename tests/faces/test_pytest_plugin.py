@@ -418,6 +418,7 @@ def test_the_examples_suite_passes_from_its_cassettes(pytester, environ):
     assert "<b>test</b> test_fixer.py::test_the_fixer_changes_the_source_alone: passed" in page
 
 
+@pytest.mark.slow
 def test_reports_replace_no_files_of_others_and_follow_no_links(pytester):
     pytester.makeini(INI)
     site, page = pytester.mkdir("site"), "<p>mine</p>"
@@ -478,6 +479,7 @@ def test_other_models(model): pass
 """
 
 
+@pytest.mark.slow
 def test_a_test_is_named_without_the_parameter_that_names_its_model(pytester):
     pytester.makeini(INI)
     items = pytester.getitems(PARAMETERS)
@@ -549,6 +551,7 @@ def test_agent(vibe, vibe_repo):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["CI", "TF_BUILD", ""])
 @pytest.mark.parametrize("options", [(), ("--vibe-wire=replay",), ("-p", "no:cacheprovider")])
 def test_a_suite_that_tested_nothing_is_red_in_ci(project, monkeypatch, name, options):

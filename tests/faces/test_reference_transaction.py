@@ -244,6 +244,7 @@ def test_a_commit_that_was_reviewed_afterwards_may_be_moved_to(here):
     here.git("branch", "-f", "main", **AGENT)
 
 
+@pytest.mark.slow
 def test_a_broken_installation_stops_nobody_and_says_so(here):
     script = here.path / ".git" / "hooks" / "reference-transaction"
     python = (

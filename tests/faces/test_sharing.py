@@ -125,6 +125,7 @@ def shared(tmp_path, environ) -> Shared:
     return Shared(tmp_path, environ, "redacted")
 
 
+@pytest.mark.slow
 def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared):
     commit = shared.asked(
         "Rename total", f"Use {KEY}\nand \x1b[2J" + "x" * 99, later="A question of another day"
@@ -199,6 +200,7 @@ def test_without_a_terminal_nothing_leaves_before_this_clone_has_agreed(shared):
     assert shared.push(Typed(), since="origin/other") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompts", ["never", "digest"])
 def test_a_digest_has_no_word_of_a_prompt_and_never_means_never(tmp_path, environ, prompts):
     shared = Shared(tmp_path, environ, prompts)

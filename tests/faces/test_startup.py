@@ -71,6 +71,7 @@ def full_path_modules(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str
     }
 
 
+@pytest.mark.slow
 def test_where_only_the_full_path_can_tell_neither_the_sdk_nor_the_forge_is_imported(
     tmp_path, environ
 ):
@@ -99,6 +100,7 @@ def test_a_review_that_the_cache_answers_loads_nothing_that_only_a_session_needs
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["review", "doctor"])
 def test_the_help_of_a_command_does_not_import_the_sdk(tmp_path, environ, command):
     assert not full_path_modules(command, "--help", cwd=tmp_path, environ=environ) & {

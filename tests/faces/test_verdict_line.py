@@ -144,6 +144,7 @@ def test_a_gate_of_ones_own_and_ci_demand_the_answers(keyless, environ, tmp_path
     assert vibe_gate("review", "HEAD~1", cwd=own.path, environ=environ).returncode == 3
 
 
+@pytest.mark.slow
 def test_a_keyless_pass_prints_one_line_of_an_agents_commit_and_nothing_of_a_persons(plain: Hooked):
     line = "vibe-gate: PASS (checks only) | 6 questions not asked: no API key"
     plain.write(a="x\n")

@@ -51,6 +51,7 @@ def sealed(repo: Path) -> RunRecorder:
     return run
 
 
+@pytest.mark.slow
 def test_in_a_pipe_it_has_no_colour_and_is_ascii_if_the_encoding_is(sealed, viz, repo, environ):
     done = viz()
     assert (done.code, done.err) == (0, "")
@@ -65,6 +66,7 @@ def test_in_a_pipe_it_has_no_colour_and_is_ascii_if_the_encoding_is(sealed, viz,
     ]
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_has_lines_and_colour(sealed, repo, environ):
     code, text = on_a_terminal(repo, {**environ, "PYTHONIOENCODING": "utf-8"}, "viz")
     assert code == 0
@@ -97,6 +99,7 @@ def test_a_run_that_died_is_incomplete_and_has_no_outcome(repo, viz):
     assert json.loads(viz("--json").out)["outcome"] is None
 
 
+@pytest.mark.slow
 def test_watch_goes_on_until_the_run_ends(repo, environ):
     run = staged(begun(repo))
     watching = subprocess.Popen(
@@ -112,6 +115,7 @@ def test_watch_goes_on_until_the_run_ends(repo, environ):
     assert watching.wait(30) == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_watching_with_130(repo, environ):
     run = staged(begun(repo))
     watching = subprocess.Popen(

@@ -160,6 +160,7 @@ def test_an_objection_holds_until_it_is_taken_back(
     assert forge.objections(7) == (("carol",) if holds else ())
 
 
+@pytest.mark.slow
 def test_an_approval_is_found_behind_many_reviews(github: LoopbackGitHub, forge: Forge) -> None:
     github.permissions["eve"] = "write"
     for _ in range(250):

@@ -31,6 +31,7 @@ def test_the_same_words_are_not_written_again(
     assert github.writes == 1
 
 
+@pytest.mark.slow
 def test_ours_is_found_behind_pages_of_others_and_made_again_if_it_is_gone(
     github: LoopbackGitHub, forge: Forge
 ) -> None:

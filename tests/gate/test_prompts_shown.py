@@ -7,6 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from store.test_captured_prompts import KEY, NOW, TS, asked, capture, wrote
 
 from vibe_gate.domain.change import FileDiff, FileVersion
@@ -75,6 +76,7 @@ def test_what_people_typed_cannot_be_taken_for_a_line_of_ours() -> None:
     assert requests_text([], str) == ""
 
 
+@pytest.mark.slow
 def test_five_megabytes_are_cut_from_the_middle_and_a_secret_is_redacted() -> None:
     text = requests_text(
         [prompt(f"first {KEY} " + "==== x\n" * 700_000 + "last")], Redactor({}).text

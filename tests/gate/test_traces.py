@@ -84,6 +84,7 @@ def says(repo: Repo, count: str = "1 of 1 file", tool: str = "other") -> tuple[s
     return (f"commit {commit}: an Agent Trace record of {tool} says that an agent wrote {count}",)
 
 
+@pytest.mark.slow
 def test_a_note_by_another_tool_is_a_witness_and_says_which_lines(repo):
     head = repo.git("rev-parse", "HEAD")
     assert (hints(repo), claims(repo)) == ((), [])
@@ -113,6 +114,7 @@ def test_our_own_record_is_no_second_sign_beside_the_captured_session_that_it_te
     assert hints(repo) == ("Claude Code session s1 wrote 1 of 1 file",)
 
 
+@pytest.mark.slow
 def test_a_record_that_names_a_person_or_no_agent_says_nothing(repo):
     head = repo.git("rev-parse", "HEAD")
     note(repo, record(head))
@@ -169,6 +171,7 @@ def test_a_record_that_names_many_commits_is_parsed_once(repo, monkeypatch):
     assert len(parsed) == 1
 
 
+@pytest.mark.slow
 def test_hostile_records_are_bounded_and_told_and_hide_no_other(repo, monkeypatch):
     head = repo.git("rev-parse", "HEAD")
     good = record(head)

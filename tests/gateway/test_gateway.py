@@ -473,6 +473,7 @@ def test_a_model_behind_a_proxy_is_reached_through_it():
     assert _Proxy.asked.pop() == ("http://model.example/v1/messages?beta=true", "k")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed here")
 def test_a_certificate_must_be_trusted(tmp_path):
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
@@ -609,6 +610,7 @@ def test_after_a_last_word_nothing_more_is_asked():
     assert len(model.script.requests) == 2
 
 
+@pytest.mark.slow
 @given(
     budget=st.floats(0.001, 2),
     ceiling=st.none() | st.floats(0.001, 2),
@@ -835,6 +837,7 @@ def test_a_cassette_that_is_broken_names_its_file(tmp_path, text):
         Gateway(None, Wire("replay", tmp_path), 1.0, same)
 
 
+@pytest.mark.slow
 def test_replay_loads_no_network_library(tmp_path, environ):
     script = "import sys; from pathlib import Path\n"
     script += (

@@ -207,6 +207,7 @@ def test_a_file_that_becomes_a_symlink_of_the_same_bytes_is_a_change_of_type(wor
     assert lines(file) == [HunkLine("-", b"target"), HunkLine("+", b"target")]
 
 
+@pytest.mark.slow
 def test_a_binary_file_shows_its_lines_up_to_a_limit(work: Work) -> None:
     small, large = b"\0" + b"x" * (MAX_HUNK_BYTES - 1), b"\0" + b"x" * MAX_HUNK_BYTES
     file = work.changed({"a": b"\0"}, {"a": small})

@@ -119,6 +119,7 @@ def test_nothing_else_is_hidden_as_a_linked_worktree(seeded: Bench, attack: str)
     assert changed(seeded) == expected
 
 
+@pytest.mark.slow
 def test_a_snapshot_still_holds_when_an_agent_commits_in_an_inner_worktree(seeded: Bench) -> None:
     seeded.git("worktree", "add", "-q", "-b", "one", "wt/one")
     inner = Bench(seeded.root / "wt/one", seeded.environ)
@@ -134,6 +135,7 @@ def test_a_snapshot_still_holds_when_an_agent_commits_in_an_inner_worktree(seede
         assert not repository.still_holds(tree)
 
 
+@pytest.mark.slow
 def test_a_submodule_is_no_linked_worktree(seeded: Bench, tmp_path: Path) -> None:
     other = Bench(tmp_path / "other", seeded.environ)
     other.root.mkdir()

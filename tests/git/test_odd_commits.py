@@ -71,6 +71,7 @@ def test_what_is_no_commit_is_called_damaged(data: bytes) -> None:
         parse_commit("0" * 40, data)
 
 
+@pytest.mark.slow
 def test_git_and_the_door_agree_about_every_odd_commit(seeded: Bench) -> None:
     base = seeded.git("rev-parse", "HEAD")
     ids = write_odd_history(seeded.git, seeded.write, "odd.py")

@@ -42,6 +42,7 @@ def note(repo: Repo, revision: str = "HEAD") -> list[str]:
     return repo.git(*git, "cat-file", "blob", rows[commit]).splitlines() if commit in rows else []
 
 
+@pytest.mark.slow
 def test_only_the_given_lines_leave_and_the_clone_has_the_same_notes(repo):
     repo.git("config", "push.followTags", "true")
     repo.git("tag", "-a", "-m", "x", "v1", "HEAD~1")
@@ -58,6 +59,7 @@ def test_only_the_given_lines_leave_and_the_clone_has_the_same_notes(repo):
     assert repo.git("notes", "--ref", REF, "show", "HEAD~1") == "another remote's"
 
 
+@pytest.mark.slow
 def test_lines_of_a_colleague_stay_and_a_push_in_between_is_added_to(repo, tmp_path):
     colleague = Repo(tmp_path / "colleague", repo.environ)
     colleague.git("fetch", "-q", "--update-head-ok", str(repo.path), "main:main")

@@ -427,6 +427,7 @@ def test_a_command_line_sets_nothing_of_ours(seeded: Bench) -> None:
         assert values == [None, None, "z"]
 
 
+@pytest.mark.slow
 def test_the_upstream_base(seeded: Bench, tmp_path: Path) -> None:
     base = seeded.git("rev-parse", "HEAD")
     seeded.git("clone", "-q", ".", str(tmp_path / "clone"))

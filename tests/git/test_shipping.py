@@ -12,6 +12,7 @@ from vibe_gate.errors import UsageError
 from vibe_gate.git import open_repository
 
 
+@pytest.mark.slow
 def test_a_copy_has_the_refs_the_trust_and_on_demand_the_files_of_the_repository(tmp_path, environ):
     origin = Repo(tmp_path / "origin", environ)
     first = origin.commit("First", **{"src/load.py": GOOD})

@@ -79,6 +79,7 @@ def test_a_snapshot_is_what_git_would_add_in_every_state(
     holds(seeded)
 
 
+@pytest.mark.slow
 def test_a_second_look_sees_whatever_differs_from_the_snapshot(seeded: Bench) -> None:
     seeded.write("untracked", "x\n")
     with seeded.open() as repository:
@@ -203,6 +204,7 @@ def with_submodule(bench: Bench, tmp_path: Path) -> Bench:
     return Bench(bench.root / "vendor/lib", bench.environ)
 
 
+@pytest.mark.slow
 def test_submodules_clean_dirty_moved_on_and_gone(
     seeded: Bench, oracle: Holds, tmp_path: Path
 ) -> None:
@@ -272,6 +274,7 @@ def test_a_sparse_index(seeded: Bench, holds: Holds) -> None:
         assert tree.read("docs/b.md") == b"there all the same\n"
 
 
+@pytest.mark.slow
 def test_edits_behind_flags_are_seen(seeded: Bench, holds: Holds) -> None:
     seeded.git("update-index", "--assume-unchanged", "a.txt", "tool.sh", "src/app.py")
     seeded.git("update-index", "--skip-worktree", "src/deep/er/file.txt", "link")
@@ -295,6 +298,7 @@ ODD_NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_odd_names(seeded: Bench, holds: Holds) -> None:
     for name in ODD_NAMES:
         seeded.write(name, name)

@@ -146,6 +146,7 @@ def test_a_submodules_own_configuration_is_not_run(seeded: Bench, tmp_path: Path
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_the_users_own_configuration_can_allow_local_filters(seeded: Bench, tmp_path: Path) -> None:
     seeded.git("config", "filter.local.clean", "tr a-z A-Z")
     seeded.write(".gitattributes", "*.txt filter=local\n")

@@ -55,6 +55,7 @@ def place(tmp_path: Path, environ: dict[str, str]) -> Place:
     return made
 
 
+@pytest.mark.slow
 def test_an_amended_commit_names_the_commit_that_was_reviewed_its_run_and_what_to_do(place):
     old = place.commit("Add", a="one\n")
     run = place.review()
@@ -81,6 +82,7 @@ def test_the_title_and_the_author_may_change_with_an_amend_as_long_as_the_reflog
     assert place.status().status == "missing"
 
 
+@pytest.mark.slow
 def test_a_rebased_commit_with_a_solved_conflict_is_stale_by_author_date_and_title(place):
     place.git("checkout", "-q", "-b", "topic")
     old = place.commit("Add", a="one\n")
@@ -126,6 +128,7 @@ def test_a_failed_review_is_named_as_one(place):
     assert f"(run {run}: fail)" in place.status().why
 
 
+@pytest.mark.slow
 def test_an_unreviewed_earlier_form_another_commit_and_one_of_the_history_say_nothing(place):
     place.commit("Add", a="one\n")
     place.amend(a="two\n")

@@ -150,6 +150,7 @@ def missed(made: World) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_what_a_range_brings_that_is_called_reviewed_was_shown(seed):
     chance = random.Random(seed)

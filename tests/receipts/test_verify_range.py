@@ -83,6 +83,7 @@ def place(tmp_path: Path, environ: dict[str, str]) -> Place:
     return gate_alone(tmp_path / "repo", environ)
 
 
+@pytest.mark.slow
 def test_what_two_branches_have_in_common_no_review_of_one_against_the_other_shows(place):
     left = place.at(place.at("main", "Left", evil="x\n"), "Left two", one="x\n")
     right = place.at(place.at("main", "Right", evil="x\n"), "Right two", two="x\n")
@@ -96,6 +97,7 @@ def test_what_two_branches_have_in_common_no_review_of_one_against_the_other_sho
     assert place.verify(f"main..{merge}") == (0, {})
 
 
+@pytest.mark.slow
 def test_a_merge_that_drops_what_its_first_parent_brought_is_not_settled_by_a_range_from_the_other(
     place,
 ):
@@ -370,6 +372,7 @@ def test_the_gate_says_whether_what_is_inconclusive_stops_a_commit(world, rule, 
     assert world.verified("first", definitions=rule).blocks_inconclusive is blocks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [0, 1])
 def test_more_commits_than_can_be_looked_at_at_once_are_refused_with_their_number(place, more):
     commit = "commit refs/heads/long\ncommitter A <a@x> 0 +0000\ndata 1\nx\n"

@@ -49,6 +49,7 @@ def trees(tmp_path: Path, environ: dict[str, str]) -> Trees:
     return Trees(tmp_path / "repo", environ)
 
 
+@pytest.mark.slow
 def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_and_the_line_says_where(trees):
     found = trees.verify("feature")
     assert found.exit_code == 0

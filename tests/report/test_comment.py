@@ -137,6 +137,7 @@ def test_it_fits_and_says_what_it_leaves_out(findings, patch):
         assert text.count("\n- **failure**") + text.count("\n- **warning**") == findings
 
 
+@pytest.mark.slow
 def test_the_gravest_findings_are_the_ones_that_stay():
     body = render_comment(big(400))
     assert body.count("\n- **failure**") == 100
@@ -145,6 +146,7 @@ def test_the_gravest_findings_are_the_ones_that_stay():
     assert numbers == sorted(numbers, key=lambda n: (n % 4 != 0, n))
 
 
+@pytest.mark.slow
 def test_cut_or_not_the_parts_are_whole():
     for body in (
         render_comment(big(400, MEGABYTE)),

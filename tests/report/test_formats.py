@@ -89,6 +89,7 @@ def test_every_run_is_valid_in_every_format(name):
     entries(RUNS[name])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(
     st.text(max_size=280), st.integers(0, 10**6), st.sampled_from(["failure", "warning", "notice"])

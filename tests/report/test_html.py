@@ -162,6 +162,7 @@ def test_the_verdict_has_the_change_and_the_votes_at_a_glance() -> None:
     assert line.xpath(".//a[@class='badge fail']/text()") == ["fail", "fail"]
 
 
+@pytest.mark.slow
 def test_a_page_of_very_many_findings_criteria_and_models_shows_the_gravest_and_counts_the_others() -> (
     None
 ):

@@ -60,6 +60,7 @@ def test_no_two_boxes_overlap(usual: html.HtmlElement) -> None:
             assert below >= top + high if below != top else other >= left + width
 
 
+@pytest.mark.slow
 def test_a_run_of_many_nodes_is_an_open_list_with_the_reason(large: html.HtmlElement) -> None:
     assert not large.xpath("//svg[contains(@class, 'nodes')]")
     assert "Too many to draw: a picture has at most 30 boxes." in texts(large, "p")
@@ -394,6 +395,7 @@ def test_a_time_is_never_written_as_sixty_of_its_unit(value: float | None, shown
     assert format_seconds(value) == shown
 
 
+@pytest.mark.slow
 def test_names_of_others_are_text_in_every_picture() -> None:
     text = render_page(workflow(1, ATTACK))
     shown = html.fromstring(text)

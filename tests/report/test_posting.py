@@ -156,6 +156,7 @@ def accepted(number: int, by: str = "@bob", reason: str = "a fixture") -> Findin
     return waived(finding(number), waiver(by, reason))
 
 
+@pytest.mark.slow
 def test_an_accepted_findings_comment_says_by_whom_and_its_thread_is_resolved_until_the_override_lapses(
     github, environ
 ):
@@ -184,6 +185,7 @@ def test_an_accepted_findings_comment_says_by_whom_and_its_thread_is_resolved_un
     assert len(github.review_comments) == 2
 
 
+@pytest.mark.slow
 def test_a_refuted_findings_comment_says_so_and_its_thread_is_resolved_until_it_is_raised_again(
     github, environ
 ):
@@ -201,6 +203,7 @@ def test_a_refuted_findings_comment_says_so_and_its_thread_is_resolved_until_it_
     assert (comment.body.strip(), comment.resolved) == (first.strip(), False)
 
 
+@pytest.mark.slow
 def test_a_token_that_may_not_resolve_threads_edits_the_comments_and_the_next_run_tries_again(
     github, environ
 ):
@@ -248,6 +251,7 @@ def test_more_findings_than_a_check_run_shows_are_counted_and_the_gravest_are_sh
     assert len(ours(github)[0]) <= 65_000
 
 
+@pytest.mark.slow
 def test_the_same_said_again_is_one_new_check_run_and_nothing_else(github, environ):
     say(github, environ, [finding(1)])
     say(github, environ, [finding(1)])  # what was new is open now
@@ -286,6 +290,7 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     assert len(ours(github)) == 1
 
 
+@pytest.mark.slow
 def test_where_the_last_round_cannot_be_seen_every_line_counts_and_the_comment_says_so(
     github, environ
 ):
@@ -362,6 +367,7 @@ def test_a_permission_that_the_token_lacks_is_named_as_github_names_it_in_what_c
     )
 
 
+@pytest.mark.slow
 def test_a_finding_that_is_not_raised_again_keeps_its_thread_open_until_its_lines_change(
     github, environ
 ):
@@ -398,6 +404,7 @@ def spend(github, environ, head: str, usd: float, **more: object) -> str:
     return ours(github)[0]
 
 
+@pytest.mark.slow
 def test_the_comment_tells_what_the_pull_request_has_cost_so_far(github, environ):
     assert "so far" not in spend(github, environ, HEADS[0], 0.25)
     told = spend(github, environ, HEADS[1], 0.5)
@@ -409,6 +416,7 @@ def test_the_comment_tells_what_the_pull_request_has_cost_so_far(github, environ
     assert "The replays cost $0.1250 more. This pull request so far: $0.8750 in 3 runs" in told
 
 
+@pytest.mark.slow
 def test_what_a_fork_claims_to_have_cost_is_not_added_up(github, environ):
     spend(github, environ, HEADS[0], 0.25)
     told = spend(github, environ, HEADS[1], 900.0, claimed=True)
@@ -418,6 +426,7 @@ def test_what_a_fork_claims_to_have_cost_is_not_added_up(github, environ):
     assert "so far: $0.2500 in 1 run" in spend(github, environ, HEADS[2], 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("off", [(1,), (5,), (9,), (2, 3), (1, 5, 9), (1, 2, 3, 4, 5, 6, 7, 8)])
 def test_a_line_outside_githubs_own_diff_costs_that_comment_alone(github, environ, off):
     for line in off:

@@ -377,6 +377,7 @@ def spoilt(valid: dict) -> st.SearchStrategy[dict]:
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(
     document=spoilt(GOOD | {"number": 1_000_000}),

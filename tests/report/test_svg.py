@@ -106,6 +106,7 @@ def test_a_time_axis_has_the_unit_that_people_would_take(seconds: float, last: s
     ] == last
 
 
+@pytest.mark.slow
 def test_names_of_others_are_text_cut_and_visible() -> None:
     name = ATTACK * 2_000
     bars = [Bar(name, (Part(1, name, f"#{name}"),), name)]

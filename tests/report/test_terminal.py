@@ -453,6 +453,7 @@ def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
     assert not set(text) & {"\x1b", "\u202e", "\u200b"}
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # on a busy machine a screen may take its time
 @given(
     st.text(max_size=280),

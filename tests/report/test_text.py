@@ -26,6 +26,7 @@ def test_invisible_characters_become_escapes(text, shown):
     assert safe(text) == shown
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_the_result_is_encodable_on_one_line_and_stays_as_it_is(text):
     shown = safe(text)

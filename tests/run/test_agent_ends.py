@@ -76,6 +76,7 @@ def test_each_way_in_which_an_agent_fails_is_told(repo, monkeypatch, name):
     require_failed(result, status)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("real_cli")  # which counts the turns
 def test_an_agent_that_had_its_turns_has_failed(repo, monkeypatch):
     with answering(LOOKS, LOOKS, OVER) as model:
@@ -93,6 +94,7 @@ def test_an_agent_whose_model_cannot_be_reached_has_failed(repo, monkeypatch):
     require_failed(result, result.status)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("real_cli")  # which is interrupted
 def test_an_agent_that_was_aborted_has_not_done_its_work(repo, monkeypatch):
     async def main() -> RunResult:

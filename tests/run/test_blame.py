@@ -150,6 +150,7 @@ def test_equal_lines_stay_whose_they_are(history):
     assert history.told("a.py") == history.typed["a.py"]
 
 
+@pytest.mark.slow
 def test_a_line_that_a_person_types_again_after_it_was_deleted_is_the_persons(history):
     history.put("a.py", 0, "first()", "last()")
     history.commit()
@@ -174,6 +175,7 @@ def test_a_file_that_an_agent_writes_anew_keeps_the_persons_lines(history):
     assert history.told("a.py").count(A) == 3
 
 
+@pytest.mark.slow
 def test_reverts_moves_and_formatters_change_no_typist(history):
     history.put(
         "a.py", 0, "import os", *[f"call_{number}('some', value)" for number in range(6)], by=A
@@ -338,6 +340,7 @@ def test_a_path_through_links_or_upwards_is_the_file_that_it_leads_to(history, n
     assert by(history, "src/a.py") == ["person", "agent"]
 
 
+@pytest.mark.slow
 def test_lines_from_the_time_of_a_lost_event_are_no_persons(history):
     history.put("before.py", 0, "one()")
     history.commit()

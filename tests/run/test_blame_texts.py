@@ -30,6 +30,7 @@ def test_a_line_may_be_an_older_one_if_a_formatter_can_have_made_it_of_that(line
     assert FileText(OLD, "").may_have_any(["something else", line]) is expected
 
 
+@pytest.mark.slow
 def test_no_more_than_a_few_versions_of_a_long_history_are_in_memory(tmp_path, environ):
     repo = Repo(tmp_path / "r", environ)
     commits = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import pytest
 from bundle_words import Clock, Ended, OneSecretRedactor, summary_of
 from repos import Repo
 
@@ -16,6 +17,7 @@ from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import open_store
 
 
+@pytest.mark.slow
 def test_a_turns_bundle_has_its_patch_contents_states_and_trees(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:

@@ -131,6 +131,7 @@ def test_a_run_in_which_nothing_was_reviewed_is_not_the_newest_to_fix(repo):
     assert "(the newest that ended)" in newest.err
 
 
+@pytest.mark.slow
 def test_a_repair_begins_with_the_reviewed_files_or_says_that_they_are_others_now(repo, environ):
     run = failed_check(repo)
     with open_repository(repo.path, read_environment(environ)) as repository:

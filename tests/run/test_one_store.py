@@ -136,6 +136,7 @@ def block_by_tracking(clone: Clone) -> Callable[[], None]:
     return lambda: print(clone.git("rm", "-rqf", STORE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [block_with_a_file, block_with_a_link, block_by_tracking])
 def test_where_the_shared_store_cannot_be_written_the_worktree_keeps_its_own_until_it_can(
     clone: Clone, tmp_path: Path, block: Callable[[Clone], Callable[[], None]]
@@ -192,6 +193,7 @@ def take_over(clone: Clone) -> tuple[str, ...]:
 LEFT = "`git worktree remove` would delete what stays there. The next command tries again."
 
 
+@pytest.mark.slow
 def test_runs_and_sessions_of_a_worktrees_own_store_are_taken_over(
     clone: Clone, kept: Repo
 ) -> None:
@@ -209,6 +211,7 @@ def test_runs_and_sessions_of_a_worktrees_own_store_are_taken_over(
     assert clone.status("feature") == "reviewed"
 
 
+@pytest.mark.slow
 def test_a_run_that_is_being_written_stays_until_it_ended(clone: Clone, kept: Repo) -> None:
     [run_id] = runs_in(kept.path)
     [folder] = kept.path.glob(f"{STORE}/*/2*")
@@ -222,6 +225,7 @@ def test_a_run_that_is_being_written_stays_until_it_ended(clone: Clone, kept: Re
     assert run_id in runs_in(clone.path)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_there_already_is_not_replaced(clone: Clone, kept: Repo) -> None:
     [run_id] = runs_in(kept.path)
     shutil.copytree(kept.path / STORE, clone.path / STORE)
@@ -236,6 +240,7 @@ def test_a_run_that_is_there_already_is_not_replaced(clone: Clone, kept: Repo) -
     assert next(clone.path.glob(f"{STORE}/*/{run_id}/run.json")).read_text() != "{}"
 
 
+@pytest.mark.slow
 def test_what_stays_is_counted_by_its_reason(clone: Clone, kept: Repo) -> None:
     [run] = kept.path.glob(f"{STORE}/*/2*")
     second = shutil.copytree(run, run.parent / "20260102T030405600Z-00000000")
@@ -259,6 +264,7 @@ def test_a_captured_session_whose_name_is_taken_gets_another(clone: Clone, kept:
     assert names[1].startswith("claude_20260102_030405_11111111-")
 
 
+@pytest.mark.slow
 def test_a_mark_that_keeps_all_runs_of_a_change_goes_along(clone: Clone, kept: Repo) -> None:
     [key] = [path.parent for path in kept.path.glob(f"{STORE}/*/2*")]
     (key / ".vibe-keep").touch()
@@ -274,6 +280,7 @@ def test_a_store_that_git_tracks_is_not_taken_over(clone: Clone, kept: Repo) -> 
     assert run_id not in runs_in(clone.path)
 
 
+@pytest.mark.slow
 def test_a_store_that_is_a_link_is_not_followed(clone: Clone, kept: Repo, tmp_path: Path) -> None:
     shutil.move(kept.path / STORE, tmp_path / "elsewhere")
     (kept.path / STORE).symlink_to(tmp_path / "elsewhere")
@@ -282,6 +289,7 @@ def test_a_store_that_is_a_link_is_not_followed(clone: Clone, kept: Repo, tmp_pa
     assert len(runs_in(clone.path)) == 1
 
 
+@pytest.mark.slow
 def test_a_folder_that_only_claims_to_be_a_linked_worktree_is_not_asked(
     clone: Clone, kept: Repo
 ) -> None:

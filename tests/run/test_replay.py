@@ -101,6 +101,7 @@ def test_nothing_is_asked_under_the_same_rubric_also_by_the_stored_runs_own_answ
     assert len(history.requests) > asked
 
 
+@pytest.mark.slow
 def test_a_change_that_was_never_committed_is_made_again_from_its_stored_patch(checked):
     repo = checked.repo
     repo.commit(
@@ -123,6 +124,7 @@ def test_a_change_that_was_never_committed_is_made_again_from_its_stored_patch(c
     assert (again.summary.change.after, again.about["replay_of"]) == (run.change.after, run.run_id)
 
 
+@pytest.mark.slow
 def test_of_two_trees_one_is_enough(checked, tmp_path):
     run = checked.reviewed(0)
     checked.repo.git("checkout", "-q", "-B", "main")
@@ -136,6 +138,7 @@ def test_of_two_trees_one_is_enough(checked, tmp_path):
     assert read_bundle(checked.path / row.bundle).summary.change.before == run.change.before
 
 
+@pytest.mark.slow
 def test_a_run_whose_contents_cannot_be_had_is_named_with_the_reason(checked):
     gone = checked.reviewed(1)
     shutil.rmtree(checked.path / gone.bundle)
@@ -158,6 +161,7 @@ def test_a_run_whose_contents_cannot_be_had_is_named_with_the_reason(checked):
     assert why[4].startswith("neither tree of its change is in this clone (")
 
 
+@pytest.mark.slow
 def test_replays_are_found_as_nothing_but_replays(checked):
     run = checked.reviewed(0)
     checked.forbid("nothing")
@@ -171,6 +175,7 @@ def test_replays_are_found_as_nothing_but_replays(checked):
     assert not (checked.path / row.bundle / "receipt.json").exists()
 
 
+@pytest.mark.slow
 def test_what_a_run_said_before_is_not_believed_if_it_was_altered_since_its_replay(checked):
     run = checked.reviewed(1)
     (row,) = checked.replayed(run)

@@ -108,6 +108,7 @@ def walled(folder: Path, environ: dict[str, str]) -> tuple[str, ...]:
     return tuple(wall(folder, Path("/bin/sh")))
 
 
+@pytest.mark.slow
 def test_the_exit_code_and_the_streams_are_the_programs(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:

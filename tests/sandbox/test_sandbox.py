@@ -143,6 +143,7 @@ def test_closing_the_output_early_is_no_end(tmp_path: Path) -> None:
     assert result.exit_code == 4
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_no_process(tmp_path: Path) -> None:
     script = (
         "import os, sys; from pathlib import Path\n"

@@ -87,6 +87,7 @@ def tried(tree: Path, expressions: dict[str, str], **environ: str) -> dict[str, 
     return json.loads(result.output)
 
 
+@pytest.mark.slow
 @walled
 def test_no_environment_memory_or_file_of_another_process_is_seen(
     tree: Path, secretive: subprocess.Popen[bytes]
@@ -157,6 +158,7 @@ def test_a_home_or_workspace_in_path_opens_neither(tree: Path, tmp_path: Path):
     assert not seen["read"][0]
 
 
+@pytest.mark.slow
 @walled
 def test_the_export_home_and_temporary_folder_are_the_commands_own(tree: Path):
     seen = tried(
@@ -174,6 +176,7 @@ def test_the_export_home_and_temporary_folder_are_the_commands_own(tree: Path):
     assert all(done for done, _ in seen.values()), seen
 
 
+@pytest.mark.slow
 @scoped
 def test_no_signal_reaches_the_gate_or_the_launcher(tree: Path, secretive: subprocess.Popen[bytes]):
     targets = {"other": secretive.pid, "gate": os.getpid()}
@@ -187,6 +190,7 @@ def test_no_signal_reaches_the_gate_or_the_launcher(tree: Path, secretive: subpr
     assert secretive.poll() is None
 
 
+@pytest.mark.slow
 @filtered
 @linux
 def test_no_limit_of_another_process_is_set(tree: Path, secretive: subprocess.Popen[bytes]):
@@ -197,6 +201,7 @@ def test_no_limit_of_another_process_is_set(tree: Path, secretive: subprocess.Po
     assert {name for name, (done, _) in seen.items() if done} == {"own"}, seen
 
 
+@pytest.mark.slow
 @linux
 @filtered
 def test_the_sockets_of_other_services_are_out_of_reach(tree: Path):
@@ -282,6 +287,7 @@ def test_a_process_that_flees_by_forking_does_not_outlive_the_command(tree: Path
     assert not (tree / "beat").exists()
 
 
+@pytest.mark.slow
 @linux
 def test_the_gate_itself_shows_nothing_to_processes_of_its_user(tree: Path):
     code = (
@@ -355,6 +361,7 @@ def test_a_review_says_that_a_command_ran_without_a_wall(tmp_path: Path, environ
     assert "wall" not in done.stdout + done.stderr, done
 
 
+@pytest.mark.slow
 @filtered
 @walled
 def test_a_command_with_limits_has_no_network_no_socket_and_no_shared_memory(tree: Path):

@@ -73,6 +73,7 @@ def test_two_reviews_of_one_change_in_one_millisecond_are_both_right(tmp_path: P
         assert [event.run_id for event in run.events()] == [run.run_id] * len(list(run.events()))
 
 
+@pytest.mark.slow
 def test_events_of_threads_are_whole_lines_numbered_without_gaps(store: Store) -> None:
     run = store.begin(KEY, START, {})
     turn = run.turn("judge-quality")
@@ -99,6 +100,7 @@ def test_events_of_threads_are_whole_lines_numbered_without_gaps(store: Store) -
     assert [line["seq"] for line in hooks] == list(range(800))
 
 
+@pytest.mark.slow
 def test_one_log_written_by_processes_is_numbered_without_gaps(tmp_path: Path) -> None:
     def write(index: int) -> None:
         log = Log(Folder.at(tmp_path), "events.ndjson", first=1)
@@ -136,6 +138,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_the_mark_of_a_running_review_dies_with_its_process(tmp_path: Path) -> None:
     tests = Path(__file__).parents[1]
     path = os.pathsep.join([str(tests), str(tests.parent)])

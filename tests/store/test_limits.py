@@ -54,6 +54,7 @@ NEARLY = (SECRET + "\n").encode() * 600_000
 """9.6 MB, and 19.2 MB without its secrets."""
 
 
+@pytest.mark.slow
 def test_what_is_too_large_with_its_placeholders_is_kept_by_hash_and_size(tmp_path: Path) -> None:
     run = open_store(tmp_path, Grow(), Clock()).begin(
         KEY, START, {"change": {"before": "", "after": "t" * 40}}

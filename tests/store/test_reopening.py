@@ -77,6 +77,7 @@ def killed(tmp_path: Path) -> str:
     return run_id
 
 
+@pytest.mark.slow
 def test_a_cut_turn_is_sealed_as_interrupted_and_counting_goes_on(store, killed):
     run = store.reopen(KEY, killed, spent_usd=0.25)
     run.event("node.added", "fix", kind="stage")
@@ -100,6 +101,7 @@ def test_a_cut_turn_is_sealed_as_interrupted_and_counting_goes_on(store, killed)
     )
 
 
+@pytest.mark.slow
 def test_torn_lines_and_unfinished_files_are_gone(store, killed, tmp_path):
     bundle = tmp_path / ".vibe-artifacts" / KEY / killed
     for place in (bundle, bundle / "nodes/fix/turn-001"):

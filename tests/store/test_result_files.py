@@ -114,6 +114,7 @@ def test_the_patches_of_all_files_give_the_very_tree(reviewed: RunResult, reposi
     assert git(repository, "write-tree") == git(repository, "rev-parse", "main^{tree}")
 
 
+@pytest.mark.slow
 def test_line_counts_are_those_of_git(reviewed: RunResult, repository: Path) -> None:
     for row in (
         git(repository, "diff", "--numstat", "--no-renames", "HEAD~1", "HEAD").decode().splitlines()

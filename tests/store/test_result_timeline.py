@@ -70,6 +70,7 @@ def test_a_run_tells_everything_in_order_with_its_source(tmp_path: Path) -> None
 times = st.lists(st.integers(0, 6), max_size=40)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(times, times)
 @example([5, 1, 1], [1, 5, 2])

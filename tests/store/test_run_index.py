@@ -101,6 +101,7 @@ def test_runs_and_keys_that_were_removed_or_copied_in_by_hand_are_noticed(settle
     assert OTHER not in state.run_index(settled / STORE).folders()
 
 
+@pytest.mark.slow
 def test_a_change_right_after_a_look_is_never_hidden_by_the_same_time(tmp_path, state):
     for number in range(20):
         run_id = recorded(tmp_path, START + number * HOUR)

@@ -313,6 +313,7 @@ def test_an_empty_file_is_filled_in_place(folder):
     assert [path.name for path in folder.glob("state.db*")] == ["state.db"]
 
 
+@pytest.mark.slow
 def test_wherever_a_byte_is_wrong_nothing_is_stopped(tmp_path):
     (tmp_path / "whole" / "vibe-gate").mkdir(parents=True)
     filled(tmp_path / "whole" / "vibe-gate" / "state.db")

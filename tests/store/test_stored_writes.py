@@ -39,6 +39,7 @@ def test_a_state_comes_back_from_the_steps_that_made_it():
             assert apply_steps(old, compute_steps(old, new)) == new
 
 
+@pytest.mark.slow
 def test_a_large_file_edited_often_is_kept_once_and_its_text_never():
     text = [f"line {number} says tOp-sEcret-9" for number in range(5_000)]
     writes = []

@@ -293,6 +293,7 @@ def test_a_patch_of_very_many_files_tells_of_each_and_follows_the_lines_of_some(
     }
 
 
+@pytest.mark.slow
 def test_folding_a_patch_of_many_files_takes_time_that_grows_with_their_number():
     def written(count):
         return [
