@@ -17,6 +17,7 @@ from pathlib import Path
 
 UNRELEASED = "## Unreleased\n"
 PACKAGE, CHANGELOG = "vibe_gate/version.py", "CHANGELOG.md"
+PLUGIN = ".claude-plugin/vibe-gate/.claude-plugin/plugin.json"
 _NAMED = re.compile(r"(\bvibe-gate==|/vibe-gate\b.*\n\s*rev: v)\d+\.\d+\.\d+")
 _PINNED = re.compile(r"(\bvibe-gate/vibe-gate@)[0-9a-f]{40} # v\S+")
 
@@ -103,6 +104,8 @@ def write_version(tree: Path, version: str, today: str) -> None:
     package.write_text(
         re.sub(r'(?m)^(__version__ = )".*"$', rf'\1"{version}"', package.read_text())
     )
+    plugin = tree / PLUGIN
+    plugin.write_text(re.sub(r'(?m)^(  "version": )".*"', rf'\1"{version}"', plugin.read_text()))
     heading = f"{UNRELEASED}\n## {version} ({today})\n"
     changelog.write_text(changelog.read_text().replace(UNRELEASED, heading, 1))
     _rewrite(tree, _NAMED, rf"\g<1>{version}")
