@@ -168,3 +168,14 @@ def test_half_a_starter_never_stays_behind(repo: Path, environ: dict[str, str]) 
     assert done.returncode == 3
     assert ".vibe-gate/gate.toml could not be written: File too large." in done.stderr
     assert contents(repo) == {}
+
+
+@pytest.mark.parametrize(
+    ("agents_file", "offered"), [("", True), ("Run `vibe-gate review` first.\n", False)]
+)
+def test_init_offers_lines_for_agents_where_nothing_tells_them_of_the_gate(
+    repo, environ, agents_file, offered
+):
+    (repo / "AGENTS.md").write_text(agents_file)
+    done = vibe_gate("init", cwd=repo, environ=environ)
+    assert ("Lines for AGENTS.md" in done.stderr) is offered

@@ -73,6 +73,17 @@ Next:
   git add .vibe-gate && git commit                binding once it is on the default branch; without a
                                                   remote at the next commit"""
 
+_FOR_AGENTS = """
+Lines for AGENTS.md (or CLAUDE.md), by which any agent asks the gate before it says that it is done:
+
+## vibe-gate
+- Before you say that work is done, run `vibe-gate review --concise`; with `--no-judge` the checks alone.
+- Exit code 0 passes. 1: repair each finding at its cause, review again. 3: not reviewed, which is no pass: say so.
+- `vibe-gate explain FINDING` shows why a finding was reported, with the quoted lines.
+- If you think a finding wrong, say why and quote what shows it; never override, suppress or label it yourself.
+- Do not edit .vibe-gate/ or .vibe-artifacts/, and do not commit with --no-verify."""
+_AGENTS_FILES = ("AGENTS.md", "CLAUDE.md")
+
 _NO_KEY = """
 No API key: with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are not asked. Set
 ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a local model). To go without a judge, delete .vibe-gate/ and run
@@ -106,6 +117,8 @@ def _init(checks_only: bool) -> int:
         )
     nothing = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`."
     complain(_NEXT if missing else nothing)
+    if missing and not _agents_are_told(root):
+        complain(_FOR_AGENTS)
     if checks_only:
         return PASS
     if missing:
@@ -116,6 +129,15 @@ def _init(checks_only: bool) -> int:
         if missing and find_upstream(read_process_environment().variables) is None:
             complain(_NO_KEY)
     return PASS
+
+
+def _agents_are_told(root: Path) -> bool:
+    """Whether a file that agents read names vibe-gate already."""
+    for name in _AGENTS_FILES:
+        with suppress(OSError):
+            if b"vibe-gate" in (root / name).read_bytes():
+                return True
+    return False
 
 
 def _present(root: Path) -> list[str]:
