@@ -27,9 +27,10 @@ from vibe_gate.report import queries, sentences
 from vibe_gate.report.anchors import read_anchors
 from vibe_gate.report.annotations import annotate_finding, make_check_run, make_review_comments
 from vibe_gate.report.comment import render_comment, render_job_summary
-from vibe_gate.report.formats import render_junit, render_sarif
 from vibe_gate.report.html import render_verdict_page
+from vibe_gate.report.junit import render_junit
 from vibe_gate.report.run_figures import extract_figures
+from vibe_gate.report.sarif import render_sarif
 from vibe_gate.report.statistics import compute_statistics, render_statistics
 from vibe_gate.report.verdict_screen import render_screen
 

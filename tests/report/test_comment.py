@@ -31,10 +31,10 @@ from vibe_gate.report.comment import (
     render_comment,
     render_job_summary,
 )
-from vibe_gate.report.formats import render_sarif
 from vibe_gate.report.html import render_verdict_page
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
+from vibe_gate.report.sarif import render_sarif
 from vibe_gate.report.verdict_screen import render_screen
 from vibe_gate.version import __version__
 

@@ -19,7 +19,9 @@ from summaries import criterion, failed, finding, policy, rubric, summary, unsee
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook
-from vibe_gate.report.formats import render_code_quality, render_junit, render_sarif
+from vibe_gate.report.code_quality import render_code_quality
+from vibe_gate.report.junit import render_junit
+from vibe_gate.report.sarif import render_sarif
 
 SCHEMAS = Path(__file__).parent / "schemas"
 SARIF = Draft4Validator(json.loads((SCHEMAS / "sarif-schema-2.1.0.json").read_text()))

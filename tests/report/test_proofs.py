@@ -13,11 +13,11 @@ from vibe_gate.report import queries, sentences
 from vibe_gate.report.anchors import read_anchors
 from vibe_gate.report.annotations import annotate_finding, make_review_comments
 from vibe_gate.report.comment import render_comment
-from vibe_gate.report.formats import render_sarif
 from vibe_gate.report.html.page_body import render_body
 from vibe_gate.report.html.view import verdict_view
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
+from vibe_gate.report.sarif import render_sarif
 from vibe_gate.report.verdict_screen import render_screen
 
 TEST = "def test_it():\n    assert transfer(1) == 1  # ``` </details> @team\n"

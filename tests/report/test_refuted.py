@@ -13,7 +13,7 @@ from summaries import criterion, finding, rubric, summary
 
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CheckedEvidence, Finding, LookOutcome, SecondLook, Vote
-from vibe_gate.report import formats, sentences
+from vibe_gate.report import code_quality, junit, sarif, sentences
 from vibe_gate.report.annotations import annotate_finding, check_title, make_review_comments
 from vibe_gate.report.comment import render_comment
 from vibe_gate.report.html import render_verdict_page
@@ -77,14 +77,14 @@ def test_a_refuted_finding_is_a_notice_with_both_sides_and_the_verdict_line_coun
     screen = render_screen(made, (), 100).plain
     assert BOTH in screen
     assert "    src/main.py:7\n      7 | if not path:" in screen
-    (result,) = json.loads(formats.render_sarif(made))["runs"][0]["results"]
+    (result,) = json.loads(sarif.render_sarif(made))["runs"][0]["results"]
     assert (result["level"], result["message"]["text"].startswith(BOTH)) == ("note", True)
-    (case,) = ElementTree.fromstring(formats.render_junit(made)).findall(
+    (case,) = ElementTree.fromstring(junit.render_junit(made)).findall(
         "testsuite[@name='quality']/testcase"
     )
     assert [child.tag for child in case] == ["system-out"]
     assert BOTH in case[0].text
-    (entry,) = json.loads(formats.render_code_quality(made))
+    (entry,) = json.loads(code_quality.render_code_quality(made))
     assert (entry["severity"], entry["description"]) == ("info", BOTH)
 
 

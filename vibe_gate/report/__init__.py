@@ -9,8 +9,8 @@ markdown        text of others as Markdown that acts on nothing
 annotations     check run, review comments, workflow commands; suggestions: suggested changes
 round           what was said before, what is new since
 posting         all of it posted to the forge
-formats         SARIF, JUnit, GitLab
-html            the page of a run; markup: elements, with everything escaped; svg: figures as pictures
+sarif           SARIF 2.1.0; junit: JUnit XML; code_quality: GitLab
+html            the page of a run; markup: elements, with everything escaped; svg: pictures
 text_graph      a run's graph as text; node_outcomes: how its checks and judges came out
 blame_rows      who wrote the lines of a file
 turns           what a turn's log says of model and tokens; waits: when it waited

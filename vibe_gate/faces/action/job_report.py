@@ -37,7 +37,6 @@ from vibe_gate.report.annotations import MAX_COMMENTS, guard_log_text, render_wo
 from vibe_gate.report.comment import render_job_summary
 from vibe_gate.report.comment_markup import link_commit
 from vibe_gate.report.comment_opening import deciding_facts, unblocked_note
-from vibe_gate.report.formats import render_sarif
 from vibe_gate.report.html import render_verdict_page
 from vibe_gate.report.html.view import EarlierRound
 from vibe_gate.report.markdown import escape_prose, link_code
@@ -47,6 +46,7 @@ from vibe_gate.report.report import Report
 from vibe_gate.report.reported_finding import finding_identity
 from vibe_gate.report.round import first_round
 from vibe_gate.report.round_record import is_further, record_round
+from vibe_gate.report.sarif import render_sarif
 from vibe_gate.report.suggestions import (
     BY_CHECK,
     Suggestions,

@@ -21,12 +21,14 @@ from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.run_page import page_of, round_before
 from vibe_gate.report import sentences
+from vibe_gate.report.code_quality import render_code_quality
 from vibe_gate.report.comment import render_job_summary
-from vibe_gate.report.formats import render_code_quality, render_junit, render_sarif
 from vibe_gate.report.html import render_verdict_page
+from vibe_gate.report.junit import render_junit
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
+from vibe_gate.report.sarif import render_sarif
 from vibe_gate.run.review_result import Review
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles

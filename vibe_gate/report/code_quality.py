@@ -1,0 +1,71 @@
+"""A run as GitLab's Code Quality report. Pure; the same run gives the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from vibe_gate.domain.escape import safe
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import Finding
+from vibe_gate.errors import PASS
+from vibe_gate.report import queries, sentences
+from vibe_gate.report.annotations import forge_path
+from vibe_gate.report.reported_finding import finding_identity
+
+_SEVERITIES = {"failure": "critical", "warning": "minor", "notice": "info"}
+
+
+_ROOT = "."
+"""The path of what is about the change as a whole; GitLab wants one."""
+
+
+def render_code_quality(summary: Summary) -> str:
+    """The report as indented JSON with a final newline.
+
+    A run that did not pass has an entry of its own: without one, a run that could not
+    be carried out would look like one that found nothing.
+    """
+    entries = []
+    if summary.exit_code != PASS:
+        entries.append(_verdict_entry(summary))
+    entries += map(_finding_entry, summary.findings)
+    unique = {}
+    for entry in reversed(entries):
+        unique[entry["fingerprint"]] = entry
+    return json.dumps(list(unique.values())[::-1], indent=1) + "\n"
+
+
+def _verdict_entry(summary: Summary) -> dict[str, Any]:
+    fingerprint = hashlib.sha256(f"verdict\0{summary.exit_code}".encode()).hexdigest()[:16]
+    text = safe(sentences.verdict_headline(summary))
+    return _entry(text, "verdict", fingerprint, "blocker")
+
+
+def _finding_entry(finding: Finding) -> dict[str, Any]:
+    return _entry(
+        sentences.located_message(finding),
+        safe(finding.criterion),
+        finding_identity(finding),
+        _SEVERITIES[finding.level],
+        (forge_path(finding.path) or safe(finding.path)).lstrip("/") or _ROOT,
+        queries.lines_after(finding),
+    )
+
+
+def _entry(
+    text: str,
+    name: str,
+    fingerprint: str,
+    severity: str,
+    path: str = _ROOT,
+    lines: tuple[int, int] = (1, 1),
+) -> dict[str, Any]:
+    return {
+        "description": text,
+        "check_name": name,
+        "fingerprint": fingerprint,
+        "severity": severity,
+        "location": {"path": path, "lines": {"begin": lines[0], "end": lines[1]}},
+    }

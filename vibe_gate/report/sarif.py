@@ -1,0 +1,199 @@
+"""A run as SARIF 2.1.0. Pure; the same run gives the same bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import UNSET, UnsetType
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.escape import ended, safe
+from vibe_gate.domain.summary import Summary, Unreviewed
+from vibe_gate.domain.verdict import CriterionResult, Finding, Proof
+from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
+from vibe_gate.report import queries, sentences
+from vibe_gate.report.links import Links
+from vibe_gate.report.reported_finding import finding_identity
+from vibe_gate.version import __version__
+
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+
+MAX_RESULTS = 5_000
+"""Of a run; GitHub shows no more."""
+
+MAX_NOTIFICATIONS = 1_000
+"""Sentences about what was not reviewed: enough to see which part of a change it was."""
+
+ROOT = "%SRCROOT%"
+"""What code scanning calls the root of the repository."""
+
+_SARIF_LEVELS = {"failure": "error", "warning": "warning", "notice": "note"}
+_POLICY_RULE = "Changes of the gate itself, and of what steers agents, diffs or test runs."
+
+
+def render_sarif(summary: Summary, links: Links | None = None) -> str:
+    """The log as indented JSON with a final newline: the gravest `MAX_RESULTS`, and how many there
+    are besides.
+    """
+    with_path = [finding for finding in summary.findings if finding.path]
+    findings = queries.worst_first(with_path, summary)
+    rules = _rules(summary)
+    rule_indexes = {name: number for number, name in enumerate(rules)}
+    run: dict[str, Any] = {
+        "tool": {
+            "driver": {
+                "name": "vibe-gate",
+                "version": __version__,
+                "semanticVersion": __version__,
+                "rules": list(rules.values()),
+            }
+        },
+        "automationDetails": {"id": f"vibe-gate/{safe(summary.workflow)}/{safe(summary.run_id)}"},
+        "columnKind": "utf16CodeUnits",
+        "originalUriBaseIds": {ROOT: {"description": {"text": "The root of the repository."}}},
+        "invocations": [_invocation(summary, len(findings) - MAX_RESULTS)],
+        "results": [_result(item, rule_indexes, summary) for item in findings[:MAX_RESULTS]],
+        "properties": {
+            "outcome": summary.outcome,
+            "exitCode": summary.exit_code,
+            "key": safe(summary.key),
+            "costUsd": summary.cost.usd,
+            "costBasis": summary.cost.basis,
+        },
+    }
+    if links is not None and summary.change.head_commit:
+        server = f"{links.server.rstrip('/')}/{quote(links.repository, safe='/')}"
+        provenance = {"repositoryUri": server, "revisionId": safe(summary.change.head_commit)}
+        run["versionControlProvenance"] = [{**provenance, "mappedTo": {"uriBaseId": ROOT}}]
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _rules(summary: Summary) -> dict[str, dict[str, Any]]:
+    """The rules that results may have, by id."""
+    rules: dict[str, dict[str, Any]] = {}
+    for rubric in summary.rubrics:
+        for criterion in rubric.criteria:
+            rules.setdefault(_rule_id(criterion.id), _rule(criterion, rubric.id))
+    for finding in summary.findings:
+        name = _rule_id(finding.criterion)
+        text = _POLICY_RULE if name == "policy" else f"Criterion {name}."
+        rules.setdefault(name, _described_rule(name, text, "warning", "policy"))
+    return rules
+
+
+def _rule(criterion: CriterionResult, rubric: str) -> dict[str, Any]:
+    """A criterion as a rule: who decides it, what it counts for, what is known of its judge."""
+    name = _rule_id(criterion.id)
+    decider = "Deterministic code checks it"
+    if criterion.kind == "judge":
+        decider = "A model judges it, with evidence"
+    is_advice = criterion.trust is not UNSET and not criterion.trust.blocks
+    effect, level = "it counts towards the score", "warning"
+    if is_advice:
+        effect = "its fail only advises"
+    elif criterion.must:
+        effect, level = "it blocks whatever the score", "error"
+    text = f"Criterion {name} of the rubric {safe(rubric)}. {decider}; {effect}."
+    if criterion.trust is not UNSET:
+        text += f" {_plain_text(ended(sentences.criterion_badge(criterion)))}"
+    return _described_rule(name, text, level, criterion.kind)
+
+
+def _described_rule(name: str, text: str, level: str, kind: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "shortDescription": {"text": name},
+        "fullDescription": {"text": text},
+        "help": {"text": text},
+        "defaultConfiguration": {"level": level},
+        "properties": {"tags": [kind]},
+    }
+
+
+def _rule_id(criterion: str) -> str:
+    return safe(criterion) or "unnamed"
+
+
+def _result(finding: Finding, rule_indexes: Mapping[str, int], summary: Summary) -> dict[str, Any]:
+    name = finding_identity(finding)
+    rule = _rule_id(finding.criterion)
+    message = _plain_text(sentences.located_message(finding))
+    counterexample = queries.counterexample_of(finding, summary)
+    if counterexample:
+        message = f"{ended(message)} Counterexample: {_plain_text(counterexample)}"
+    result: dict[str, Any] = {
+        "ruleId": rule,
+        "level": _SARIF_LEVELS[finding.level],
+        "message": {"text": message},
+        "locations": [_location(finding, has_lines=not queries.is_removed(finding))],
+        "partialFingerprints": {"vibeGateFinding/v1": name, "primaryLocationLineHash": f"{name}:1"},
+        "ruleIndex": rule_indexes[rule],
+    }
+    basis = queries.finding_basis(finding, summary)
+    if basis:
+        result["properties"] = {"basis": basis} | _proof_properties(finding.proof)
+    waiver = queries.waiver_sentence(finding)
+    if waiver:
+        suppression = {"kind": "external", "status": "accepted"}
+        result["suppressions"] = [suppression | {"justification": _plain_text(waiver)}]
+    return result
+
+
+def _proof_properties(proof: Proof | UnsetType) -> dict[str, str]:
+    if proof is UNSET:
+        return {}
+    return {"proof": proof.status, "test": safe(proof.path), "repeat": safe(proof.command)}
+
+
+def _plain_text(text: str) -> str:
+    """Text in which a viewer finds no embedded link (SARIF 3.11.6)."""
+    return safe(text).replace("](", "] (")
+
+
+def _location(place: Finding | Unreviewed, *, has_lines: bool = True) -> dict[str, Any]:
+    uri = quote(paths.encode(paths.unquote(place.path)), safe="/")
+    location: dict[str, Any] = {"artifactLocation": {"uri": uri, "uriBaseId": ROOT}}
+    if place.line and has_lines:
+        last = max(place.line, place.end_line)
+        location["region"] = {"startLine": place.line, "endLine": last}
+    return {"physicalLocation": location}
+
+
+def _invocation(summary: Summary, omitted: int) -> dict[str, Any]:
+    return {
+        "executionSuccessful": summary.exit_code in (PASS, FAIL, POLICY_CHANGED),
+        "exitCode": summary.exit_code,
+        "exitCodeDescription": safe(sentences.verdict_headline(summary)),
+        "toolExecutionNotifications": list(_notifications(summary, omitted)),
+    }
+
+
+def _notifications(summary: Summary, omitted: int) -> Iterable[dict[str, Any]]:
+    """How many results are left out, findings without a place, and what was not judged."""
+    if omitted > 0:
+        text = f"{omitted:,} more results are left out: code scanning shows no more."
+        yield _notification("left-out", "error", text)
+    for finding in summary.findings:
+        if not finding.path:
+            text = _plain_text(sentences.located_message(finding))
+            level = _SARIF_LEVELS[finding.level]
+            yield _notification(_rule_id(finding.criterion), level, text)
+    places = queries.missed_places(summary)
+    for place in places[:MAX_NOTIFICATIONS]:
+        text = f"No judge saw this: {_plain_text(place.reason)}"
+        notification = _notification("unreviewed", "warning", text)
+        if place.path:
+            notification["locations"] = [_location(place)]
+        yield notification
+    if len(places) > MAX_NOTIFICATIONS:
+        text = f"{len(places) - MAX_NOTIFICATIONS:,} more places that no judge saw."
+        yield _notification("unreviewed", "warning", text)
+
+
+def _notification(name: str, level: str, text: str) -> dict[str, Any]:
+    return {"descriptor": {"id": name}, "level": level, "message": {"text": text}}
