@@ -25,8 +25,9 @@ from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.judging.trust import badges
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.anchors import read_anchors
-from vibe_gate.report.annotations import annotate_finding, make_check_run, make_review_comments
+from vibe_gate.report.annotations import annotate_finding, make_check_run
 from vibe_gate.report.comment import render_comment, render_job_summary
+from vibe_gate.report.finding_comments import make_review_comments
 from vibe_gate.report.html import render_verdict_page
 from vibe_gate.report.junit import render_junit
 from vibe_gate.report.run_figures import extract_figures

@@ -13,16 +13,7 @@ from summaries import failed, finding, policy, summary, unseen, weighed
 
 from vibe_gate.report import queries
 from vibe_gate.report.anchors import read_anchors
-from vibe_gate.report.annotations import (
-    guard_log_text,
-    is_marked_fixed,
-    make_check_run,
-    make_review_comments,
-    mark_accepted,
-    mark_fixed,
-    read_finding_marker,
-    render_workflow_commands,
-)
+from vibe_gate.report.annotations import make_check_run
 from vibe_gate.report.comment import (
     MARKER,
     MAX_COMMENT,
@@ -31,11 +22,19 @@ from vibe_gate.report.comment import (
     render_comment,
     render_job_summary,
 )
+from vibe_gate.report.finding_comments import (
+    is_marked_fixed,
+    make_review_comments,
+    mark_accepted,
+    mark_fixed,
+    read_finding_marker,
+)
 from vibe_gate.report.html import render_verdict_page
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.report.sarif import render_sarif
 from vibe_gate.report.verdict_screen import render_screen
+from vibe_gate.report.workflow_commands import guard_log_text, render_workflow_commands
 from vibe_gate.version import __version__
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "comments"

@@ -18,12 +18,13 @@ from vibe_gate.domain.replayed import Replayed, ReplayRow
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, Summary, Trusted
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, SecondLook
 from vibe_gate.forge import open_forge
-from vibe_gate.report.annotations import read_finding_marker, render_workflow_commands
+from vibe_gate.report.finding_comments import read_finding_marker
 from vibe_gate.report.links import Links
 from vibe_gate.report.posting import Posted, Posting, post_report
 from vibe_gate.report.report import Report
 from vibe_gate.report.reported_finding import ReportedFinding, finding_identity
 from vibe_gate.report.round import first_round
+from vibe_gate.report.workflow_commands import render_workflow_commands
 
 BASE = "b" * 40
 HEADS = [digit * 40 for digit in "a123456789"]

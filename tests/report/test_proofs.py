@@ -11,8 +11,9 @@ from reports import first
 from vibe_gate.domain.verdict import CheckedEvidence, Finding, Proof, ProofStatus, Vote
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.anchors import read_anchors
-from vibe_gate.report.annotations import annotate_finding, make_review_comments
+from vibe_gate.report.annotations import annotate_finding
 from vibe_gate.report.comment import render_comment
+from vibe_gate.report.finding_comments import make_review_comments
 from vibe_gate.report.html.page_body import render_body
 from vibe_gate.report.html.view import verdict_view
 from vibe_gate.report.report import Report

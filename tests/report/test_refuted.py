@@ -14,8 +14,9 @@ from summaries import criterion, finding, rubric, summary
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CheckedEvidence, Finding, LookOutcome, SecondLook, Vote
 from vibe_gate.report import code_quality, junit, sarif, sentences
-from vibe_gate.report.annotations import annotate_finding, check_title, make_review_comments
+from vibe_gate.report.annotations import annotate_finding, check_title
 from vibe_gate.report.comment import render_comment
+from vibe_gate.report.finding_comments import make_review_comments
 from vibe_gate.report.html import render_verdict_page
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report

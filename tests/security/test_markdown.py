@@ -24,21 +24,21 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report.anchors import read_anchors
-from vibe_gate.report.annotations import (
+from vibe_gate.report.annotations import make_check_run
+from vibe_gate.report.comment import MARKER, read_comment_state, render_comment, render_job_summary
+from vibe_gate.report.comment_markup import DOCS
+from vibe_gate.report.finding_comments import (
     FINDING_MARKER,
-    make_check_run,
     make_review_comments,
     mark_fixed,
     read_finding_marker,
-    render_workflow_commands,
 )
-from vibe_gate.report.comment import MARKER, read_comment_state, render_comment, render_job_summary
-from vibe_gate.report.comment_markup import DOCS
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.reported_finding import ReportedFinding
 from vibe_gate.report.round import Round
 from vibe_gate.report.round_state import load_state
+from vibe_gate.report.workflow_commands import render_workflow_commands
 
 HEAD = "c0ffee" * 6 + "c0ff"
 OLD = "0ddba11" * 5 + "0ddba"

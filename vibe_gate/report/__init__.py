@@ -6,7 +6,8 @@ sentences       what is said of a verdict, the same everywhere
 verdict_screen  the verdict in a terminal, of screen_criteria, screen_findings, screen_rows
 comment         a pull request's comment and the job summary; next_step: what its reader does next
 markdown        text of others as Markdown that acts on nothing
-annotations     check run, review comments, workflow commands; suggestions: suggested changes
+annotations     check run; finding_comments: review comments; workflow_commands; suggestions: suggested
+                changes
 round           what was said before, what is new since
 posting         all of it posted to the forge
 sarif           SARIF 2.1.0; junit: JUnit XML; code_quality: GitLab

@@ -22,12 +22,13 @@ from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
 from vibe_gate.forge import BegunCheckRun, Comment, Forge, LineComment
 from vibe_gate.report import queries, sentences
-from vibe_gate.report.annotations import (
+from vibe_gate.report.annotations import make_check_run
+from vibe_gate.report.comment import comment_marker, read_comment_state, render_comment
+from vibe_gate.report.finding_comments import (
     MAX_COMMENTS,
     is_marked_fixed,
     is_marked_settled,
     is_thread_pending,
-    make_check_run,
     make_review_comments,
     mark_accepted,
     mark_fixed,
@@ -35,7 +36,6 @@ from vibe_gate.report.annotations import (
     mark_thread_pending,
     read_finding_marker,
 )
-from vibe_gate.report.comment import comment_marker, read_comment_state, render_comment
 from vibe_gate.report.lines_since import LinesSince
 from vibe_gate.report.links import Links
 from vibe_gate.report.no_verdict import NoVerdict, no_verdict_check, no_verdict_comment

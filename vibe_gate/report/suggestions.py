@@ -17,7 +17,7 @@ from vibe_gate.domain.change import FileDiff, Hunk
 from vibe_gate.domain.escape import counted
 from vibe_gate.forge import LineComment
 from vibe_gate.report.anchors import Anchors
-from vibe_gate.report.annotations import MAX_LINES
+from vibe_gate.report.finding_comments import MAX_LINES
 from vibe_gate.report.markdown import fence_code
 
 MAX_SUGGESTIONS = 50

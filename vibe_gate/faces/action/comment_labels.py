@@ -20,8 +20,8 @@ from vibe_gate.faces.action.comment_commands import (
     parse_comment_command,
 )
 from vibe_gate.forge import Comment, Forge
-from vibe_gate.report.annotations import read_finding_marker
 from vibe_gate.report.comment import comment_marker, read_comment_state
+from vibe_gate.report.finding_comments import read_finding_marker
 from vibe_gate.report.reported_finding import ReportedFinding
 
 

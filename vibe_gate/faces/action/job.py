@@ -51,8 +51,8 @@ from vibe_gate.gate.shared_prompts import PROMPTS
 from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.receipts.find_receipts import SIGNERS
 from vibe_gate.receipts.receipt_notes import NOTES
-from vibe_gate.report.annotations import guard_log_text
 from vibe_gate.report.no_verdict import HEADLINE
+from vibe_gate.report.workflow_commands import guard_log_text
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.review import review
 from vibe_gate.run.review_result import Review

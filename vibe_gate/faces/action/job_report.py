@@ -33,10 +33,10 @@ from vibe_gate.gate.policy import find_steering_files
 from vibe_gate.git import Credentials, open_repository
 from vibe_gate.report import queries, replays, sentences, verdict_screen
 from vibe_gate.report.anchors import Anchors
-from vibe_gate.report.annotations import MAX_COMMENTS, guard_log_text, render_workflow_commands
 from vibe_gate.report.comment import render_job_summary
 from vibe_gate.report.comment_markup import link_commit
 from vibe_gate.report.comment_opening import deciding_facts, unblocked_note
+from vibe_gate.report.finding_comments import MAX_COMMENTS
 from vibe_gate.report.html import render_verdict_page
 from vibe_gate.report.html.view import EarlierRound
 from vibe_gate.report.markdown import escape_prose, link_code
@@ -53,6 +53,7 @@ from vibe_gate.report.suggestions import (
     make_suggestion_comments,
     make_suggestions,
 )
+from vibe_gate.report.workflow_commands import guard_log_text, render_workflow_commands
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.review_result import Review
 from vibe_gate.store.run_archive import export_runs

@@ -1,0 +1,189 @@
+"""Comments about findings at lines of a pull request, and what became of these findings. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import UNSET
+
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import Finding
+from vibe_gate.forge import DiffSide, LineComment
+from vibe_gate.report import queries, sentences
+from vibe_gate.report.anchors import Anchors
+from vibe_gate.report.annotations import forge_path
+from vibe_gate.report.comment_findings import test_fold
+from vibe_gate.report.comment_markup import link_commit
+from vibe_gate.report.links import Links
+from vibe_gate.report.markdown import escape_code, escape_prose
+from vibe_gate.report.report import Report
+from vibe_gate.report.reported_finding import finding_identity
+
+FINDING_MARKER = "<!-- vibe-gate:finding "
+"""Begins the first line of a comment of ours about a finding; its fingerprint follows."""
+
+MAX_COMMENTS = 10
+"""New findings that get comments at their lines: more bury a pull request, so then all are
+annotations.
+"""
+
+MAX_LINES = 100
+"""Lines that one comment may span; a longer place is marked at its first lines."""
+
+_MARKED = re.compile(FINDING_MARKER + r"([0-9a-f]{16}) -->\Z")
+_FIXED = "**Fixed** at "
+_ACCEPTED = "**Accepted** "
+_REFUTED = "**Refuted** "
+_LEVEL = r"(\*\*(?:failure|warning|notice)\*\*)"
+_THUMBS = "<sub>👍 right · 👎 wrong</sub>"
+_PENDING = "<!-- vibe-gate:thread -->"
+
+
+def make_review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]:
+    """The new findings that stand at lines of the diff; what somebody let pass, or was refuted,
+    needs no thread.
+    """
+    comments = []
+    for finding in queries.worst_first(report.round.new, report.summary):
+        if queries.waiver_sentence(finding) or finding.is_refuted:
+            continue
+        comment = _line_comment(finding, report, anchors)
+        if comment is not None:
+            comments.append(comment)
+    return tuple(comments)
+
+
+def read_finding_marker(body: str) -> str:
+    """The fingerprint of the finding that a comment of ours is about, "" for any other comment."""
+    lines = body.splitlines()
+    match = _MARKED.match(lines[0].rstrip()) if lines else None
+    return match[1] if match else ""
+
+
+def mark_fixed(old_body: str, commit: str, links: Links | None = None) -> str:
+    """The comment of a finding that is gone: says so first and keeps what it said; the same text
+    where it says so.
+    """
+    if is_marked_fixed(old_body) or not read_finding_marker(old_body):
+        return old_body
+    return _with_state(old_body, f"{_FIXED}{link_commit(commit, links)}.")
+
+
+def mark_accepted(old_body: str, grounds: str) -> str:
+    """The comment of a finding that people let pass (`grounds`: by whom, until when and why), or
+    not any more ("").
+
+    The same text if it says so already, and if it says that the finding is fixed.
+    """
+    state = _ACCEPTED + escape_prose(grounds) if grounds else ""
+    if is_marked_fixed(old_body) or not read_finding_marker(old_body):
+        return old_body
+    if _state(old_body) == state:
+        return old_body
+    pattern, replacement = f"^~~{_LEVEL}~~", r"\1"
+    if grounds:
+        pattern, replacement = f"^{_LEVEL}", r"~~\1~~"
+    body = _with_state(old_body, state)
+    return re.sub(pattern, replacement, body, count=1, flags=re.MULTILINE)
+
+
+def mark_refuted(old_body: str, reason: str) -> str:
+    """The comment of a finding that a second look refuted: says so first and keeps what it said."""
+    if is_marked_fixed(old_body):
+        return old_body
+    state = f"{_REFUTED}by a second look: {escape_prose(reason)}"
+    return _with_state(mark_accepted(old_body, ""), state)
+
+
+def is_marked_fixed(body: str) -> bool:
+    """Whether a comment of ours says already that its finding is gone."""
+    return _state(body).startswith(_FIXED)
+
+
+def is_marked_settled(body: str) -> bool:
+    """Whether a comment of ours says that its finding is fixed, accepted or refuted: then its
+    thread is resolved.
+    """
+    return bool(_state(body))
+
+
+def is_thread_pending(body: str) -> bool:
+    """Whether the thread of this comment of ours is not yet what its text says."""
+    return body.rstrip().endswith(_PENDING)
+
+
+def mark_thread_pending(body: str, pending: bool) -> str:
+    """The comment with or without a note to later runs that its thread could not be resolved or
+    reopened.
+    """
+    if is_thread_pending(body) == pending:
+        return body
+    if pending:
+        return f"{body.rstrip()}\n\n{_PENDING}\n"
+    return body.rstrip().removesuffix(_PENDING).rstrip() + "\n"
+
+
+def _state(body: str) -> str:
+    """The second line of a comment about a finding if it says that this is fixed, accepted or
+    refuted; else "".
+    """
+    lines = [line.rstrip() for line in body.splitlines()]
+    if len(lines) < 2 or not read_finding_marker(body):
+        return ""
+    return lines[1] if lines[1].startswith((_FIXED, _ACCEPTED, _REFUTED)) else ""
+
+
+def _with_state(body: str, state: str) -> str:
+    """The comment with this second line, in place of another state's; "" for none."""
+    lines = body.replace("\r\n", "\n").split("\n")
+    first_line = 2 if _state(body) else 1
+    text = "\n".join(lines[first_line:]).strip("\n")
+    parts = [lines[0].rstrip()]
+    if state:
+        parts.append(f"{state}\n")
+    parts.append(f"{text}\n")
+    return "\n".join(filter(None, parts))
+
+
+def _line_comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment | None:
+    """The finding at as many of its lines as take a comment together; None if none does."""
+    path = forge_path(finding.path)
+    if not path or finding.line == 0:
+        return None
+    side: DiffSide = "LEFT" if queries.is_removed(finding) else "RIGHT"
+    end = min(max(finding.end_line, finding.line), finding.line + MAX_LINES - 1)
+    while end > finding.line and not anchors.holds(finding.path, finding.line, end, side):
+        end -= 1
+    if not anchors.holds(finding.path, finding.line, end, side):
+        return None
+    body = _comment_body(finding, report)
+    return LineComment(path, body, end, side, finding.line, finding_identity(finding))
+
+
+def _comment_body(finding: Finding, report: Report) -> str:
+    parts = filter(None, _comment_parts(finding, report.summary))
+    marker = f"{FINDING_MARKER}{finding_identity(finding)} -->"
+    return f"{marker}\n" + "\n\n".join(parts) + "\n"
+
+
+def _comment_parts(finding: Finding, summary: Summary) -> Iterator[str]:
+    """The paragraphs of a comment about a finding."""
+    head = [f"**{finding.level}**", escape_code(finding.criterion, 64)]
+    if finding.fingerprint:
+        head.append(escape_code(finding.fingerprint[: sentences.SHORT_FINGERPRINT]))
+    head.append(queries.finding_basis(finding, summary))
+    yield " · ".join(filter(None, head))
+    yield escape_prose(sentences.finding_sentence(finding))
+    counterexample = queries.counterexample_of(finding, summary)
+    if counterexample:
+        yield f"Counterexample: {escape_prose(counterexample, 500)}"
+    if finding.proof is not UNSET:
+        yield escape_prose(sentences.proof_sentence(finding.proof))
+        yield test_fold(finding.proof)
+    if finding.second_look is not UNSET:
+        yield escape_prose(sentences.second_look_sentence(finding.second_look))
+    advice = queries.advice_behind(finding, summary)
+    if advice:
+        yield f"Would have blocked: {escape_prose(sentences.criterion_badge(advice))}"
+    yield _THUMBS
