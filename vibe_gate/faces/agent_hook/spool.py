@@ -51,6 +51,10 @@ CALLS = b"/calls.ndjson"
 """In a session's folder: a line for each prompt, and for each call that may have written files."""
 
 PROMPTS = ("UserPromptSubmit", "BeforeAgent")
+
+GIVEN_BACK = "vibe-gate: what this session wrote does not pass the gate"
+"""How the stop hook's findings begin. Gemini CLI gives them to its agent as a prompt."""
+
 ENDED_CALLS = ("PostToolUse", "PostToolUseFailure", "AfterTool")
 
 READING_TOOLS = frozenset(
@@ -195,7 +199,7 @@ def call_line(event: dict[str, object]) -> bytes:
             "ms": event.get("duration_ms"),
         }
         call["goes_on"] = asked.get("run_in_background") is True
-    elif kind in PROMPTS:
+    elif kind in PROMPTS and not text_of(event, "prompt").startswith(GIVEN_BACK):
         call["head"] = head_of(os.fsencode(text_of(event, "cwd") or "."))
     else:
         return b""

@@ -51,7 +51,7 @@ class StopMemory(Struct, frozen=True):
     calls_bytes: int = 0
     """Up to where the session's calls were taken into account."""
     prompt: str = ""
-    """The agent's id of the prompt; "" if it gives none."""
+    """As of `EndedTurn`."""
     rounds: int = 0
     """How often this prompt's turn was given back to the agent."""
     holds: bool = False
@@ -99,6 +99,15 @@ class EndedTurn(Struct, frozen=True):
         return max(left_s - GRACE_S - 1.0, left_s / 2)
 
     @property
+    def prompt(self) -> str:
+        """What tells the prompt from others: the agent's id of it, else when it came; "" if neither
+        is known.
+        """
+        prompts = [call for call in self.calls if "head" in call]
+        came_at = str(prompts[-1].get("ts")) if prompts else ""
+        return spool.text_of(dict(self.event), "prompt_id") or came_at
+
+    @property
     def has_tasks(self) -> bool:
         """Whether commands go on in the background, which may still write."""
         return bool(turn_end.running_tasks(dict(self.event)))
@@ -106,8 +115,7 @@ class EndedTurn(Struct, frozen=True):
     @property
     def rounds(self) -> int:
         """How often this prompt's turn was given back: none of a new prompt."""
-        prompt = spool.text_of(dict(self.event), "prompt_id")
-        is_same = bool(prompt) and prompt == self.memory.prompt
+        is_same = bool(self.prompt) and self.prompt == self.memory.prompt
         goes_on = self.event.get("stop_hook_active") is True
         return self.memory.rounds if goes_on or is_same else 0
 
@@ -294,7 +302,7 @@ def _memory_of(turn: EndedTurn, change: Change) -> StopMemory:
     """What is remembered of a review of this change, if the agent may stop."""
     return StopMemory(
         calls_bytes=turn.calls_bytes,
-        prompt=spool.text_of(dict(turn.event), "prompt_id"),
+        prompt=turn.prompt,
         rounds=turn.rounds,
         has_tasks=turn.has_tasks,
         before=change.before,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vibe_gate.domain.escape import counted, safe
+from vibe_gate.faces.agent_hook import spool
 
 MAX_BYTES = 4096
 """Of what the agent is given: findings are for reading, and every round costs their tokens."""
@@ -31,7 +32,7 @@ def block_text(lines: Sequence[str], verdict: str, round_number: int, max_rounds
         max_rounds: After which round the agent may stop whatever was found.
     """
     round_words = f"round {round_number} of {max_rounds}"
-    head = f"vibe-gate: what this session wrote does not pass the gate ({round_words}):"
+    head = f"{spool.GIVEN_BACK} ({round_words}):"
     advice = [
         verdict,
         "Repair these in the working tree, then end your turn: the gate looks again. "
