@@ -160,6 +160,18 @@ def test_letters_alone_and_with_slashes_are_random_or_words_and_paths() -> None:
     for value in RANDOM_VALUES.split():
         for text in assigned("password", value):
             assert [match.value for match in find(text)] == [value], text
+
+
+def test_a_value_with_digits_is_random_unless_it_is_an_alphabet_or_made_of_names() -> None:
+    for value in ("abcdefghi7x", "model-8x7b"):
+        for text in assigned("password", value):
+            assert find(text) == [], text
+    for value in ("abcdefgh7x9", "aBcdef-8x7b-9x2b", "qpwo1kdqz2kdqpw3"):
+        assert [match.value for match in find(f'password = "{value}"')] == [value]
+    assert len(find("password = qpwo1kdqz2kdqpw3\n")) == 1  # five times to a digit and back
+
+
+def test_words_and_paths_are_no_random_values() -> None:
     for value in SAYABLE_VALUES.split():
         for text in assigned("password", value):
             assert find(text) == [], text
