@@ -327,6 +327,7 @@ def test_a_test_that_attacks_the_machine_could_not_run_and_leaves_nothing(
         )
     ]
     assert wrong == []
+    assert found["loops"].timed_out is True
     logs = b"".join(
         log.read_bytes()
         for log in (repo.path / review.summary.bundle / "counterexamples").glob("*.log")

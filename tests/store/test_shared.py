@@ -170,11 +170,11 @@ def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(
 ) -> None:
     with open_state(tmp_path / "a") as a, open_state(tmp_path / "b") as b:
         gone = machine(url=f"{folder.as_uri()}/gone")
-        a.share(gone)
+        a.answers.shared = gone
         assert a.answers.put("q", ANSWER, NOW) == ""
         [told] = gone.take_remarks()
         assert "is not used: there is no such folder. What it lacks is kept here" in told
-        b.share(machine())
+        b.answers.shared = machine()
         b.answers.fetch(["q"], NOW)
         assert b.answers.get("q", NOW) is None
         assert a.answers.push(machine()) == (1, 0)

@@ -116,6 +116,8 @@ class Proof(Struct, frozen=True, kw_only=True):
     test: str = ""
     command: str = ""
     obligation: tuple[CheckedEvidence, ...] = ()
+    timed_out: bool | UnsetType = UNSET
+    """Whether a run of it took too long."""
 
     @property
     def is_executed(self) -> bool:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate import scratch
@@ -42,6 +42,14 @@ it.
 
 MAX_DISK_MB, MAX_PROCESSES = 512, 256
 """Of one run: more than a test of a unit needs, and little enough for any machine."""
+
+
+class _TestResult(Struct, frozen=True):
+    """How one run of a test ended, for people."""
+
+    text: str
+    """Its output below a line that says where it ran."""
+    timed_out: bool
 
 
 class Prover:
@@ -102,11 +110,13 @@ class Prover:
         after = self._trees["after"]
         folders = [name for name in counterexample.TEST_FOLDERS if after.list(name)]
         path = counterexample.choose_test_path(test, self._rule, folders)
-        outputs: list[str] = []
-        status, reason = await self._compare_trees(test, path, outputs)
+        results: list[_TestResult] = []
+        status, reason = await self._compare_trees(test, path, results)
         status, reason = counterexample.weigh_obligation(status, reason, obligation)
         redact = self._run.redactor.text
-        visible_output = show_block("".join(outputs))  # a person prints it on a terminal
+        visible_output = show_block(
+            "".join(result.text for result in results)
+        )  # a person prints it on a terminal
         self._run.record.keep_counterexample(
             counterexample.name_test_file(path, test),
             test.encode(errors="replace"),
@@ -119,22 +129,23 @@ class Prover:
             test=redact(test),
             command=counterexample.format_test_command(self._user_command(), path),
             obligation=obligation,
+            timed_out=True if any(result.timed_out for result in results) else UNSET,
         )
 
     async def _compare_trees(
-        self, test: str, path: str, outputs: list[str]
+        self, test: str, path: str, results: list[_TestResult]
     ) -> tuple[ProofStatus, str]:
         """Three runs after the change, fewer if one says nothing; one before it, or one of what
         must not pass.
         """
         runs_after: list[RunReading] = []
         for _ in range(RUNS):
-            run_after = await self._run_test("after", test, path, outputs)
+            run_after = await self._run_test("after", test, path, results)
             runs_after.append(run_after)
             if run_after.end == "unfinished":
                 break
         if all(run.fails for run in runs_after):
-            run_before = await self._run_test("before", test, path, outputs)
+            run_before = await self._run_test("before", test, path, results)
             return counterexample.compare_runs(runs_after, run_before)
         status, reason = counterexample.compare_runs(runs_after, None)
         if status != "void":
@@ -143,16 +154,18 @@ class Prover:
         if doubt:
             return counterexample.could_not_run(doubt)
         control = counterexample.make_control(test, python=path.endswith(".py"))
-        control_run = await self._run_test("after", control, path, outputs)
+        control_run = await self._run_test("after", control, path, results)
         if not control_run.fails:
             return counterexample.could_not_run(
                 "what must fail in its place does not fail either, so a pass says nothing"
             )
         return status, reason
 
-    async def _run_test(self, side: Side, test: str, path: str, outputs: list[str]) -> RunReading:
-        """One run in an export of its own, which the test may spoil; its output goes to
-        `outputs`.
+    async def _run_test(
+        self, side: Side, test: str, path: str, results: list[_TestResult]
+    ) -> RunReading:
+        """One run in an export of its own, which the test may spoil; how it ended goes to
+        `results`.
         """
         with scratch.private_folder("check") as folder:
             root = folder.resolve() / "tree"
@@ -167,7 +180,8 @@ class Prover:
         # Redacted before a line of it is cut.
         output = self._run.redactor.text(result.output.replace(f"{root}/", ""))
         code = result.failure if result.exit_code is None else f"exit code {result.exit_code}"
-        outputs.append(f"==== {side} the change: {code}\n{output}\n")
+        text = f"==== {side} the change: {code}\n{output}\n"
+        results.append(_TestResult(text, result.timed_out))
         runner = counterexample.find_runner(command)
         return counterexample.read_run(runner, result.exit_code, output, result.failure)
 
@@ -275,7 +289,7 @@ def _could_not_run(vote: Vote) -> bool:
     proof = vote.proof
     if proof is UNSET or proof.status != "could_not_run" or not proof.test:
         return False
-    return not vote.turn.startswith("nodes/") and "timed out" not in proof.reason
+    return not vote.turn.startswith("nodes/") and proof.timed_out is UNSET
 
 
 def _write_test(root: Path, path: str, test: str) -> bool:

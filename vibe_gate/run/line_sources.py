@@ -237,9 +237,7 @@ class LineSources:
     def _lost_events(self) -> tuple[float, ...]:
         """When an event of an agent was lost; one that the guard could not judge was kept."""
         gaps = captures.read_capture_gaps(self._state)
-        return tuple(
-            moment.timestamp() for moment, reason in gaps if not reason.startswith("guard: ")
-        )
+        return tuple(gap.moment.timestamp() for gap in gaps if not gap.is_of_guard)
 
     def _moments(self, commit: str) -> tuple[float, ...]:
         """When the commit may have been made: by its author's clock, as earlier forms, at last."""

@@ -15,7 +15,7 @@ from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.event import Earlier
-from vibe_gate.domain.leaving import PRIVATE
+from vibe_gate.domain.leaving import PRIVATE, SHARED, may_leave
 from vibe_gate.domain.provenance import hints_of_run
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored, Summary
@@ -242,17 +242,21 @@ class Stages:
         problem = restore_files_of_session(sessions, meta, tree, resumed_run)
         if problem:
             self.turns.notes.append(problem)
-        if meta.private:
-            self.keep_private()
+        self.show_session(PRIVATE if meta.private else SHARED)
         return meta
 
-    def keep_private(self) -> None:
-        """Keep the run in this clone, as an agent is shown sessions that may not leave it.
-        UsageError.
+    def show_session(self, visibility: str) -> None:
+        """Note that an agent is shown sessions, PRIVATE or SHARED: the run then stays in this clone
+        if they must.
+
+        UsageError: they must, and a cassette would take them out of it.
         """
+        shown = {"session": visibility}
+        if may_leave(shown):
+            return
         if self.model.wire.mode == "record":
             raise UsageError(_NO_CASSETTE)
-        self.run.record.add_to_run_document(shown={"session": PRIVATE})
+        self.run.record.add_to_run_document(shown=shown)
         self.turns.private = True
 
     def _end_stage(self, result: StageResult, status: str, remark: str = "") -> StageResult:

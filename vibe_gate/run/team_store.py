@@ -52,8 +52,8 @@ def share_answers(gate: Gate, request: ReviewRequest, repository: Repository, wo
     is of the team. A replay shares nothing: its definitions are whichever the user named. Nor does
     what cassettes answer.
     """
-    if world.state.shared is not None:  # by an earlier review of this process
-        world.state.shared.begin()
+    if world.state.answers.shared is not None:  # by an earlier review of this process
+        world.state.answers.shared.begin()
         return ""
     url = gate.store_url
     if not url or not request.mode.counts:
@@ -72,7 +72,7 @@ def share_answers(gate: Gate, request: ReviewRequest, repository: Repository, wo
     problem = unknown_branch(repository, request.base, request.definitions)
     if problem:
         return f"The shared store {url} is not used: {problem}"
-    world.state.share(SharedStore(url, access, world.clock))
+    world.state.answers.shared = SharedStore(url, access, world.clock)
     return ""
 
 
@@ -80,7 +80,7 @@ def run_to_share(summary: Summary, repository: Repository, world: World) -> Unsh
     """The run as it is to be uploaded; None if no store is shared, of checks alone about
     uncommitted work, and of one that stays here.
     """
-    shared = world.state.shared
+    shared = world.state.answers.shared
     if shared is None or not summary.bundle or not is_evidence(summary.key, summary.cost.basis):
         return None
     if not _may_leave(summary, repository, world):
@@ -101,4 +101,4 @@ def _may_leave(summary: Summary, repository: Repository, world: World) -> bool:
 
 def store_notes(world: World) -> tuple[str, ...]:
     """Sentences about the shared store that nobody was told yet."""
-    return world.state.shared.take_remarks() if world.state.shared else ()
+    return world.state.answers.shared.take_remarks() if world.state.answers.shared else ()

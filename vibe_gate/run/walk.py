@@ -26,6 +26,7 @@ from vibe_gate.context.listeners import Meter, Progress
 from vibe_gate.context.world import RunContext, World
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.gate import Budget
+from vibe_gate.domain.leaving import PRIVATE
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
 from vibe_gate.domain.verdict import CriterionResult, RunOutcome
 from vibe_gate.errors import GateError, GatewayError, StorageError, UsageError
@@ -206,7 +207,7 @@ def _set_background(prepared: _PreparedRun, stages: Stages) -> None:
     repository = stages.trees.own.repository
     sessions = list(how_it_was_made(repository, facts.change, run, request.fix))
     if sessions:
-        stages.keep_private()
+        stages.show_session(PRIVATE)
     change = Material("The change under review", patch_of(repository, facts.change))
     if repair is None:
         stages.turns.background = (change, *sessions)

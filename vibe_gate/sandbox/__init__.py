@@ -85,6 +85,8 @@ class CommandResult(Struct, frozen=True):
     """Bytes that stood before the output."""
     missing: ProgramMissing | None = None
     """Set if the program was not found."""
+    timed_out: bool = False
+    """Whether it was not finished because its time was over."""
 
 
 class CommandLimits(Struct, frozen=True):
@@ -159,6 +161,7 @@ def run_command(
         _since(started),
         lacks=str(answer.get("lacks", "")),
         dropped=tail.dropped,
+        timed_out=bool(answer.get("timed_out")),
     )
 
 
@@ -217,7 +220,9 @@ def _carry_out(
     timeout_s: float,
     cancelled: Callable[[], bool],
 ) -> dict[str, Any]:
-    """What the launcher reports: `code`, or `failure`, and what the wall `lacks`."""
+    """What the launcher reports: `code`, or `failure`, and what the wall `lacks`; and whether it
+    `timed_out`.
+    """
     hide_process()
     read_end, write_end = os.pipe()
     with open(read_end, "rb") as reports:
@@ -246,6 +251,7 @@ def _carry_out(
             answer |= json.loads(line)
     if is_late:
         answer["failure"] = f"timed out after {timeout_s:g} s"
+        answer["timed_out"] = True
     return answer
 
 

@@ -45,19 +45,16 @@ class AnswerCache:
         self._table = AnswerTable(file)
         self._folder = file.folder
         self._claims: dict[str, Lock] = {}
-        self._shared: SharedStore | None = None
+        self.shared: SharedStore | None = None
+        """The store of the team, if the run shares answers."""
         self._recalled: dict[str, dict[str, Any]] = {}
-
-    def share(self, shared: SharedStore) -> None:
-        """Share answers and claims through the team's store from here on."""
-        self._shared = shared
 
     def fetch(self, keys: Iterable[str], now: datetime) -> None:
         """Keep here what the shared store, if there is one, has and this clone does not."""
-        if self._shared is None:
+        if self.shared is None:
             return
         missing_keys = [key for key in dict.fromkeys(keys) if self.get(key, now) is None]
-        answers = self._shared.answers(missing_keys).values()
+        answers = self.shared.answers(missing_keys).values()
         rows = [(answer.key, answer.created_at, json.dumps(answer.answer)) for answer in answers]
         if rows:
             self._table.put(rows)
@@ -94,8 +91,8 @@ class AnswerCache:
         if key in self._recalled:
             return ""
         problem = self._table.put([(key, now.timestamp(), json.dumps(answer))])
-        if self._shared is not None and may_leave(shown):
-            is_shared = self._shared.put(key, answer, now.timestamp())
+        if self.shared is not None and may_leave(shown):
+            is_shared = self.shared.put(key, answer, now.timestamp())
             if not is_shared:
                 self._table.mark_unshared(key)
         return problem
@@ -153,7 +150,7 @@ class AnswerCache:
             return False
         except OSError:
             pass
-        if self._shared is None or self._shared.claim(
+        if self.shared is None or self.shared.claim(
             [key for key in keys if key not in private], seconds
         ):
             return True
@@ -163,8 +160,8 @@ class AnswerCache:
     def release(self, keys: Iterable[str]) -> None:
         """Give up this run's claims."""
         keys = list(keys)
-        if self._shared is not None:
-            self._shared.release(keys)
+        if self.shared is not None:
+            self.shared.release(keys)
         for key in keys:
             if lock := self._claims.pop(key, None):
                 with suppress(OSError):

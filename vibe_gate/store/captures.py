@@ -215,18 +215,33 @@ def _short_id(session: str) -> str:
     return own_id(session)[:8].strip("-_") or "unknown"
 
 
-def read_capture_gaps(state: CloneState) -> list[tuple[datetime, str]]:
-    """When and why an event was not kept, as the hooks noted it."""
+class CaptureGap(Struct, frozen=True):
+    """What a hook of an agent noted when it failed."""
+
+    moment: datetime
+    reason: str
+    """A sentence for people."""
+    is_of_guard: bool
+    """Whether the guard could not judge the event: the capture kept it all the same."""
+
+
+GUARD_MARK = "guard: "
+"""How the line begins that the guard writes, as `faces/agent_hook/guard.py` has it."""
+
+
+def read_capture_gaps(state: CloneState) -> list[CaptureGap]:
+    """When and why an event was not kept or not judged, as the hooks noted it."""
     try:
         with open_file(Path(state.folder) / SPOOLS / "gaps") as file:
             lines = file.read(2 * MAX_GAPS_BYTES).decode("ascii", "replace").splitlines()
     except OSError:
         return []
-    gaps = []
+    gaps: list[CaptureGap] = []
     for line in lines:
         ms, _, reason = line.partition(" ")
         with contextlib.suppress(ValueError, OverflowError, OSError):  # a torn line
-            gaps.append((datetime.fromtimestamp(int(ms) / 1000, UTC), reason))
+            moment = datetime.fromtimestamp(int(ms) / 1000, UTC)
+            gaps.append(CaptureGap(moment, reason, reason.startswith(GUARD_MARK)))
     return gaps
 
 

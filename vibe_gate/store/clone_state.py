@@ -19,7 +19,7 @@ from vibe_gate.store.database.run_index import RunIndex
 from vibe_gate.store.database.state_file import FOLDER, PATIENCE_S, StateFile
 
 if TYPE_CHECKING:
-    from vibe_gate.store.shared_store import SharedStore
+    pass
 
 
 def open_state(common_dir: str | os.PathLike[str], patience_s: float = PATIENCE_S) -> CloneState:
@@ -50,13 +50,6 @@ class CloneState:
         self.worktree_tops = WorktreeTops(self.file)
         self.line_key = LineKey(self.file)
         self.applied_lines = AppliedLines(self.file)
-        self.shared: SharedStore | None = None
-        """The store of the team, if the run shares answers."""
-
-    def share(self, shared: SharedStore) -> None:
-        """Share answers through the team's store from here on."""
-        self.shared = shared
-        self.answers.share(shared)
 
     @property
     def folder(self) -> str:

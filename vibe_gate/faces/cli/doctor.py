@@ -422,20 +422,19 @@ def _sessions(common_dir: Path) -> Iterator[Point]:
     if not place.is_dir():
         return
     since = datetime.now(UTC) - captures.MAX_AGE
-    found = [
-        (moment, why)
-        for moment, why in captures.read_capture_gaps(open_state(common_dir))
-        if moment >= since
-    ]
-    if not found:
+    gaps = captures.read_capture_gaps(open_state(common_dir))
+    recent_gaps = [gap for gap in gaps if gap.moment >= since]
+    if not recent_gaps:
         yield Point("sessions", "ok", "captured; no missing events known")
         return
-    last, why = max(found)
+    last_gap = max(recent_gaps, key=lambda gap: (gap.moment, gap.reason))
     advice = (
         "An agent's work from then may look like a person's: commit it with a Co-authored-by trailer.\n"
         f"All times and reasons are in {place / 'gaps'}; delete that file once the cause is fixed."
     )
-    what = f"{counted(len(found), 'gap')} in the capture, the last {last:%Y-%m-%d %H:%M}Z: {why}"
+    count = counted(len(recent_gaps), "gap")
+    when = f"{last_gap.moment:%Y-%m-%d %H:%M}Z"
+    what = f"{count} in the capture, the last {when}: {last_gap.reason}"
     yield Point("sessions", "warning", what, advice)
 
 
