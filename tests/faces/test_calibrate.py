@@ -165,8 +165,10 @@ def test_a_labelled_finding_is_in_stats_in_calibrate_and_a_case_that_test_runs(r
                 1,
                 0,
             )
-            added = run("cases", "add", name, "--name", word).out
-            assert f"cases/{word}: rubric quality, expected: {CRITERION} {expected}" in added
+            added = run("cases", "add", name).out
+            folder = repo.path / added.partition(":")[0]
+            assert f": rubric quality, expected: {CRITERION} {expected}" in added
+            folder.rename(folder.with_name(word))
             measured = calibrate(repo, "--wire", "record", "--json", **model.environ).json[
                 "rubrics"
             ][0]["criteria"][0]

@@ -270,7 +270,6 @@ def test_a_labelled_finding_becomes_a_case_that_test_runs(gated):
             {},
             "has no criterion 'no-todos'; did you mean \"no-todo\"?",
         ),
-        ([name, "--expect", "fail", "--name", "A"], {}, "'A' is not the name of a case"),
         (
             [name, "--expect", "fail", "--rubric", "tdy"],
             {},
@@ -295,13 +294,16 @@ def test_a_labelled_finding_becomes_a_case_that_test_runs(gated):
     done = gated.run("test")
     assert (done.code, done.out) == (0, f"no-todo-{name[:8]}: ok\n1 case: 1 ok\n"), done.err
     again = gated.run("cases", "add", name)
-    assert (again.code, "is there already; give another --name." in again.err) == (2, True)
+    assert (again.code, "is there already; rename or delete it." in again.err) == (2, True)
     gated.run("label", name, "wrong")
-    assert gated.run("cases", "add", name, "--name", "wrong", "--patch").code == 0
+    (gated.path / folder).rename(gated.path / ".vibe-gate/cases/right")
+    assert gated.run("cases", "add", name, "--patch").code == 0
     assert gated.run("test").code == 1, "the check finds it all the same"
     whole = ("--expect", "pass", "--expect", "no-tabs=pass")
-    assert gated.run("cases", "add", "HEAD", *whole, "--name", "whole").code == 0
-    assert 'outcome = "pass"' in (gated.path / ".vibe-gate/cases/whole/case.toml").read_text()
+    done = gated.run("cases", "add", "HEAD", *whole)
+    assert done.code == 0, done.err
+    whole_folder = done.out.partition(":")[0]
+    assert 'outcome = "pass"' in (gated.path / whole_folder / "case.toml").read_text()
 
 
 def test_a_case_of_an_uncommitted_change_is_a_patch_without_secrets(gated):

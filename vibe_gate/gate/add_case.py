@@ -51,9 +51,6 @@ class CaseAsked(Struct, frozen=True):
     what: str
     """The beginning of a finding's fingerprint, or else the name of a run."""
 
-    name: str = ""
-    """The case's; "" makes one."""
-
     rubric: str = ""
     """Which of several."""
 
@@ -128,7 +125,7 @@ def add_case(
     commits, patch = _find_change(repository, subject, keep_patch=ask.patch)
     comments = _write_comments(subject, labels, Redactor(repository.environment.variables))
     text = comments + case_toml(subject.rubric, commits, expected)
-    folder = write_case(repository.root, ask.name or subject.default_name, text, patch)
+    folder = write_case(repository.root, subject.default_name, text, patch)
     is_redacted = False
     if patch:
         after = repository.patched(repository.tree_of(commits["base"]), patch)
@@ -353,7 +350,7 @@ def write_case(root: Path, name: str, text: str, patch: bytes = b"") -> str:
     if (root / FOLDER).is_symlink() or (root / CASES).is_symlink():
         raise UsageError(f"{CASES} is behind a symbolic link; put the folder itself there.")
     if folder.exists() or folder.is_symlink():
-        raise UsageError(f"{case_path} is there already; give another --name.")
+        raise UsageError(f"{case_path} is there already; rename or delete it.")
     try:
         folder.mkdir(parents=True)
         if patch:

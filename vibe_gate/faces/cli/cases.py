@@ -15,7 +15,7 @@ _ASK = "Is finding {} right? y: yes, expect fail; n: no, expect pass; Enter: sto
 
 
 def _parse_add(args: argparse.Namespace) -> CaseAsked:
-    return CaseAsked(args.what, args.name or "", args.rubric or "", tuple(args.expect), args.patch)
+    return CaseAsked(args.what, args.rubric or "", tuple(args.expect), args.patch)
 
 
 def _add(ask: CaseAsked) -> int:
@@ -52,11 +52,6 @@ _SUBCOMMANDS = {
                 "what",
                 metavar="FINDING|RUN",
                 help="a fingerprint or its beginning, a run id, or a revision",
-            ),
-            argument(
-                "--name",
-                metavar="NAME",
-                help="of the case (default: its criterion and fingerprint)",
             ),
             argument(
                 "--expect",
