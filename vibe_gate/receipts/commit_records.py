@@ -48,19 +48,23 @@ class CommitRecords(Struct, frozen=True):
         say so. GateError.
         """
         records = self.state.hook_records
-        linked = {made.commit: self._linked(made) for made in commits}
+        linked = {head_commit.commit: self._linked(head_commit) for head_commit in commits}
         # An empty commit and an amended message leave nothing to review.
-        left = [
-            made for made in commits if linked[made.commit] is None and made.tree != made.before
+        unlinked = [
+            head_commit
+            for head_commit in commits
+            if linked[head_commit.commit] is None and head_commit.tree != head_commit.before
         ]
-        for record in filter(None, [*linked.values(), *(self._bypasses(left) if left else ())]):
+        for record in filter(
+            None, [*linked.values(), *(self._bypasses(unlinked) if unlinked else ())]
+        ):
             # The hook of the message may only have repeated what the one before it was answered.
-            about = (
-                seen
-                for seen in records.about(record.tree)
-                if seen.tree == record.tree and not seen.blocked
+            matching = (
+                earlier
+                for earlier in records.about(record.tree)
+                if earlier.tree == record.tree and not earlier.blocked
             )
-            runs = dict.fromkeys(seen.run for seen in about)
+            runs = dict.fromkeys(earlier.run for earlier in matching)
             records.append(record)
             for run in runs if record.run else ():
                 if unshared := share_run(self.repository, run, record.tree, record.commit):
@@ -68,19 +72,24 @@ class CommitRecords(Struct, frozen=True):
             if (
                 record.kind == "bypassed" and not record.during
             ):  # of git's own picks and reverts `verify` speaks, once
-                how = record.reason or "no hook let its tree through"
+                reason = record.reason or "no hook let its tree through"
                 says = "`vibe-gate verify` says whether its change was reviewed"
                 self.say(
-                    f"vibe-gate: commit {record.commit[:12]} went past the hooks ({how}); {says}."
+                    f"vibe-gate: commit {record.commit[:12]} went past the hooks ({reason}); {says}."
                 )
 
     def unrecorded(self, commits: Sequence[HeadCommit]) -> list[HeadCommit]:
         """The commits of which no record says how they came through the hooks."""
-        about = self.state.hook_records.about
-        seen = {
-            one.commit for made in commits for one in about(made.commit) if one.kind != "rewritten"
+        records_about = self.state.hook_records.about
+        recorded_commits = {
+            record.commit
+            for head_commit in commits
+            for record in records_about(head_commit.commit)
+            if record.kind != "rewritten"
         }
-        return [made for made in commits if made.commit not in seen]
+        return [
+            head_commit for head_commit in commits if head_commit.commit not in recorded_commits
+        ]
 
     def rewritten(self, pairs: Iterable[tuple[str, str]], command: str) -> None:
         """Record which commit became which, as (old, new), by `command`: amend or rebase.
@@ -107,27 +116,31 @@ class CommitRecords(Struct, frozen=True):
         """
         if not (marks := self.state.hook_records.marks()):
             return
-        there = [mark for mark in marks if self._is_there(mark.new)]
+        present_marks = [mark for mark in marks if self._is_there(mark.new)]
         times, sources = (
-            {mark.new: mark.ts for mark in there},
-            () if by_agent else tuple(mark.old for mark in there),
+            {mark.new: mark.ts for mark in present_marks},
+            () if by_agent else tuple(mark.old for mark in present_marks),
         )
-        known = {mark.new for mark in there if self.repository.has(mark.old)}
-        then = replace(self, times=times, sources=sources, sourceless=frozenset(times) - known)
+        known_commits = {mark.new for mark in present_marks if self.repository.has(mark.old)}
+        then = replace(
+            self, times=times, sources=sources, sourceless=frozenset(times) - known_commits
+        )
         hints: dict[str, tuple[str, ...]] = {}
-        for mark in there:
+        for mark in present_marks:
             hints[mark.new] = tuple(dict.fromkeys((*hints.get(mark.new, ()), *mark.hints)))
-        made = {
+        head_commits = {
             mark.new: self.repository.commit_of_operation(mark.during, mark.new)
-            for mark in there
+            for mark in present_marks
             if mark.during
         }
-        new = self.unrecorded([*made.values()])
+        new = self.unrecorded([*head_commits.values()])
         for signs in dict.fromkeys(hints.values()):
-            replace(then, hints=signs).settle([one for one in new if hints[one.commit] == signs])
+            replace(then, hints=signs).settle(
+                [head_commit for head_commit in new if hints[head_commit.commit] == signs]
+            )
         for command in ("amend", "rebase"):
             then.rewritten(
-                [(mark.old, mark.new) for mark in there if mark.command == command], command
+                [(mark.old, mark.new) for mark in present_marks if mark.command == command], command
             )
         self.state.hook_records.unmark(marks)
 
@@ -138,8 +151,8 @@ class CommitRecords(Struct, frozen=True):
         if not self.repository.has(commit):
             return False
         try:
-            for one in (commit, *self.repository.parents(commit)):
-                self.repository.tree(self.repository.tree_of(one))
+            for object_commit in (commit, *self.repository.parents(commit)):
+                self.repository.tree(self.repository.tree_of(object_commit))
         except GateError:
             return False
         return True
@@ -147,14 +160,20 @@ class CommitRecords(Struct, frozen=True):
     def _ts(self, commit: str) -> str:
         return self.times.get(commit) or self.now.isoformat(timespec="milliseconds")
 
-    def _linked(self, made: HeadCommit) -> Record | None:
-        seen = let_through(self.state.hook_records.about(made.tree), made.tree)
-        if seen is None:
+    def _linked(self, head_commit: HeadCommit) -> Record | None:
+        let_through_record = let_through(
+            self.state.hook_records.about(head_commit.tree), head_commit.tree
+        )
+        if let_through_record is None:
             return None
         # An agent can commit what a person had reviewed.
-        hints = tuple(dict.fromkeys((*seen.hints, *self.hints)))
+        hints = tuple(dict.fromkeys((*let_through_record.hints, *self.hints)))
         return replace(
-            seen, ts=self._ts(made.commit), commit=made.commit, during=made.during, hints=hints
+            let_through_record,
+            ts=self._ts(head_commit.commit),
+            commit=head_commit.commit,
+            during=head_commit.during,
+            hints=hints,
         )
 
     def _bypasses(self, commits: Sequence[HeadCommit]) -> Iterator[Record]:
@@ -164,7 +183,7 @@ class CommitRecords(Struct, frozen=True):
         # Such a commit is rare, and its files are read for this.
         from vibe_gate.gate.authorship import Authorship
 
-        by_git = [made.commit for made in commits if made.during]
+        by_git = [head_commit.commit for head_commit in commits if head_commit.during]
         alone = (
             Updates(self.repository.root, self.repository.environment, self.sources).made_by_git(
                 by_git
@@ -173,30 +192,35 @@ class CommitRecords(Struct, frozen=True):
             else set()
         )
         authorship = Authorship(self.repository, {}, self.state, self.now)
-        changes = self.repository.changes_of([made.commit for made in commits])
-        for made in commits:
+        changes = self.repository.changes_of([head_commit.commit for head_commit in commits])
+        for head_commit in commits:
             signed = authorship.of(
-                changes[made.commit], (self.repository.commit(made.commit),)
+                changes[head_commit.commit], (self.repository.commit(head_commit.commit),)
             ).hints
-            by_hand = made.during and made.commit not in alone
+            by_hand = head_commit.during and head_commit.commit not in alone
             hints = tuple(dict.fromkeys((*self.hints, *signed)))
-            if by_hand and made.commit in self.sourceless:
-                why = f"made in a {made.during} of a commit that git has deleted since"
-                ts = self._ts(made.commit)
+            if by_hand and head_commit.commit in self.sourceless:
+                reason = f"made in a {head_commit.during} of a commit that git has deleted since"
+                ts = self._ts(head_commit.commit)
                 yield Record(
-                    ts, "not-reviewed", "post-commit", made.commit, hints=hints, reason=why
+                    ts,
+                    "not-reviewed",
+                    "post-commit",
+                    head_commit.commit,
+                    hints=hints,
+                    reason=reason,
                 )
                 continue
             yield Record(
-                ts=self._ts(made.commit),
+                ts=self._ts(head_commit.commit),
                 kind="bypassed",
                 stage="post-commit",
-                commit=made.commit,
-                tree=made.tree,
-                before=made.before,
-                during="" if by_hand else made.during,
+                commit=head_commit.commit,
+                tree=head_commit.tree,
+                before=head_commit.before,
+                during="" if by_hand else head_commit.during,
                 hints=hints,
-                reason=f"in a {made.during}, but not what git makes there by itself"
+                reason=f"in a {head_commit.during}, but not what git makes there by itself"
                 if by_hand
                 else "",
             )

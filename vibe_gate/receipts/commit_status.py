@@ -262,14 +262,14 @@ def match_of(identity: ChangeIdentity, receipt: Receipt) -> Match | None:
 
 
 def assess(
-    match: Match, found: FoundReceipt, identity: ChangeIdentity, required: Requirements
+    match: Match, found_receipt: FoundReceipt, identity: ChangeIdentity, required: Requirements
 ) -> CommitStatus:
     """What one receipt, which is about the change by `match`, says of it."""
-    receipt = found.receipt
-    if found.problem or receipt is None:
-        return CommitStatus("forged", found.problem, match, found)
-    status, why = _worth(found, receipt, identity, required)
-    return CommitStatus(status, why, match, found)
+    receipt = found_receipt.receipt
+    if found_receipt.problem or receipt is None:
+        return CommitStatus("forged", found_receipt.problem, match, found_receipt)
+    status, reason = _worth(found_receipt, receipt, identity, required)
+    return CommitStatus(status, reason, match, found_receipt)
 
 
 def decide(statuses: Sequence[CommitStatus]) -> CommitStatus | None:
@@ -311,12 +311,12 @@ def _is_failure_of_same_trees(status: CommitStatus) -> bool:
 
 
 def _worth(
-    found: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
+    found_receipt: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
 ) -> tuple[Status, str]:
     if receipt.head_commit == identity.commit and receipt.after != identity.after:
         return "forged", "the receipt names this commit with another tree"
-    if found.signature.state in ("bad", "unlisted"):
-        return "forged", found.signature.why
+    if found_receipt.signature.state in ("bad", "unlisted"):
+        return "forged", found_receipt.signature.why
     if outdated := required.outdated(receipt):
         return "stale", outdated
     reviewed_rubrics = {rubric.id for rubric in receipt.rubrics}
@@ -331,18 +331,18 @@ def _worth(
     if required.judge_for(receipt) and receipt.unasked:
         hint = f"; but {required.hints[0]}" if required.hints else ""
         return "incomplete", f"no judge was asked: {receipt.unasked}{hint}"
-    return _passed(found, receipt, identity, required)
+    return _passed(found_receipt, receipt, identity, required)
 
 
 def _passed(
-    found: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
+    found_receipt: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
 ) -> tuple[Status, str]:
-    signature = found.signature
+    signature = found_receipt.signature
     weakness = _weakness(signature, receipt, identity, required)
     if required.strict and weakness:
         is_by_author = signature.state == "listed" and own_signer(signature, identity.authors)
         return ("forged" if is_by_author else "unsigned"), weakness
-    if not found.bundled and signature.state != "listed":
+    if not found_receipt.bundled and signature.state != "listed":
         return "unsigned", f"from a git note: {weakness}"
     for waiver in receipt.waivers:
         if waiver.expires is not None and waiver.expires < required.today:

@@ -106,11 +106,17 @@ def reviews_before(
         for form in earlier_forms:
             trees_by_form[form] = _trees(repository, form)
     newest: dict[str, FoundReceipt] = {}
-    for found in sorted(find(set(trees_by_form.values())), key=lambda found: found.run_id):
-        receipt = found.receipt
-        if receipt is None or found.problem or found.signature.state in ("bad", "unlisted"):
+    for found_receipt in sorted(
+        find(set(trees_by_form.values())), key=lambda found_receipt: found_receipt.run_id
+    ):
+        receipt = found_receipt.receipt
+        if (
+            receipt is None
+            or found_receipt.problem
+            or found_receipt.signature.state in ("bad", "unlisted")
+        ):
             continue
-        newest[f"{receipt.before}..{receipt.after}"] = found
+        newest[f"{receipt.before}..{receipt.after}"] = found_receipt
     reviews: dict[str, list[EarlierReview]] = {}
     for commit, earlier_forms in forms_by_commit.items():
         reviews[commit] = []

@@ -107,9 +107,9 @@ def verify(
             CommitRecords(repository, open_state(repository.common_dir), now).settle_marks()
         span = _span(repository, request.range)
         if len(span.commits) > COMMITS_AT_ONCE:
-            more = " or more" if len(span.commits) == MAX_COMMITS else ""
+            or_more = " or more" if len(span.commits) == MAX_COMMITS else ""
             raise UsageError(
-                f"{len(span.commits):,} commits{more}; verify at most {COMMITS_AT_ONCE:,} at once."
+                f"{len(span.commits):,} commits{or_more}; verify at most {COMMITS_AT_ONCE:,} at once."
             )
         verifier = _Verifier(repository, now, request, span)
         commits = verifier.verified()
@@ -128,10 +128,10 @@ class _CommitSpan(Struct, frozen=True):
 
 
 def _span(repository: Repository, text: str) -> _CommitSpan:
-    left, dots, right = text.partition("..." if "..." in text else "..")
+    base_name, dots, right = text.partition("..." if "..." in text else "..")
     if not text and (upstream := repository.upstream()):
         base, head = upstream, repository.resolve("HEAD")
-    elif left == EMPTY_TREE and dots == "..":  # everything that the head has
+    elif base_name == EMPTY_TREE and dots == "..":  # everything that the head has
         base, head = "", repository.resolve(right or "HEAD")
     elif not dots:
         head = repository.resolve(text or "HEAD")
@@ -139,7 +139,7 @@ def _span(repository: Repository, text: str) -> _CommitSpan:
             repository.change(Selection("commit", left=head)).base_commit, head, (head,)
         )
     else:
-        base, head = repository.resolve(left or "HEAD"), repository.resolve(right or "HEAD")
+        base, head = repository.resolve(base_name or "HEAD"), repository.resolve(right or "HEAD")
         base = repository.merge_base(base, head, text) if dots == "..." else base
     commits = repository.span(base, head)
     return _CommitSpan(base, head, commits)
@@ -319,12 +319,12 @@ class _Verifier:
                 for commit in segment.commits:
                     self._parts[commit].append((segment, receipt))
 
-    def _segments(self, found: FoundReceipt) -> set[Segment]:
+    def _segments(self, found_receipt: FoundReceipt) -> set[Segment]:
         """The segments whose ends have the receipt's trees, or that make the very change that it is
         about.
         """
-        receipt = found.receipt
-        if receipt is None or found.problem:
+        receipt = found_receipt.receipt
+        if receipt is None or found_receipt.problem:
             return set()
         base = self._end(receipt.base_commit, receipt.before)
         head = self._end(receipt.head_commit, receipt.after)
@@ -346,10 +346,10 @@ class _Verifier:
 
     def _is_whole(self, receipt: Receipt) -> bool:
         """Whether the whole range makes the change of the receipt, perhaps on another base."""
-        whole = self._whole
-        if (receipt.before, receipt.after) == (whole.before, whole.after):
+        whole_range = self._whole
+        if (receipt.before, receipt.after) == (whole_range.before, whole_range.after):
             return True
-        if receipt.range_patch_id != whole.range_patch_id:
+        if receipt.range_patch_id != whole_range.range_patch_id:
             return False
         return self._whole_identity.is_same_change(receipt)
 
@@ -370,20 +370,23 @@ class _Verifier:
         receipts alone.
         """
         identity = self._identities[name]
-        first, *others = self._history.parents[name] or [""]
+        first, *other_parents = self._history.parents[name] or [""]
         if change is None:
             return _Reviews(identity, {first: ()}, ())
-        if any(_match(identity, found) is None for found in self._by_id.get(identity.patch_id, ())):
+        if any(
+            _match(identity, found_receipt) is None
+            for found_receipt in self._by_id.get(identity.patch_id, ())
+        ):
             identity = replace(identity, exact=exact(change, self._repository.read_all))
         required = self._required(change)
         by_parent = {first: self._assess_change(identity, required)}
-        if others and not self._repository.is_clean_merge(name):
-            for parent in others:
+        if other_parents and not self._repository.is_clean_merge(name):
+            for parent in other_parents:
                 by_parent[parent] = self._against(parent, identity, required)
         parts: list[tuple[Segment, CommitStatus]] = []
-        for segment, found in self._parts.get(name, ()):
-            if _match(identity, found) is None:
-                parts.append((segment, assess("range patch-id", found, identity, required)))
+        for segment, found_receipt in self._parts.get(name, ()):
+            if _match(identity, found_receipt) is None:
+                parts.append((segment, assess("range patch-id", found_receipt, identity, required)))
         return _Reviews(identity, by_parent, parts)
 
     def _against(
@@ -570,10 +573,10 @@ class _Verifier:
         return records[0] if records else None
 
 
-def _match(identity: ChangeIdentity, found: FoundReceipt) -> Match | None:
+def _match(identity: ChangeIdentity, found_receipt: FoundReceipt) -> Match | None:
     """How the receipt is about the change; one with a problem is taken at the word of what it was
     attached to.
     """
-    if found.receipt is None or found.problem:
+    if found_receipt.receipt is None or found_receipt.problem:
         return "commit"
-    return match_of(identity, found.receipt)
+    return match_of(identity, found_receipt.receipt)

@@ -38,14 +38,16 @@ class _AllowTable(Struct, frozen=True):
     needs_all: bool
 
     def allows(self, path: str, secret: str, line: str) -> bool:
-        given: list[bool] = []
+        decisions: list[bool] = []
         if self.paths:
-            given.append(any(matches(path) for matches in self.paths))
+            decisions.append(any(matches(path) for matches in self.paths))
         if self.regexes:
-            given.append(any(matches(line if self.of_line else secret) for matches in self.regexes))
+            decisions.append(
+                any(matches(line if self.of_line else secret) for matches in self.regexes)
+            )
         if self.stopwords:
-            given.append(any(word in secret.lower() for word in self.stopwords))
-        return bool(given) and (all(given) if self.needs_all else any(given))
+            decisions.append(any(word in secret.lower() for word in self.stopwords))
+        return bool(decisions) and (all(decisions) if self.needs_all else any(decisions))
 
 
 class Allowlist(Struct, frozen=True):
@@ -113,8 +115,8 @@ def allowing_comment(lines: Sequence[str], number: int) -> tuple[str, ...]:
 
     () if no comment allows it.
     """
-    here = lines[number - 1] if number <= len(lines) else ""
-    if _HERE.search(here):
-        return (here,)
+    line = lines[number - 1] if number <= len(lines) else ""
+    if _HERE.search(line):
+        return (line,)
     above = lines[number - 2] if 1 < number <= len(lines) + 1 else ""
-    return (above, here) if _NEXT_LINE.search(above) else ()
+    return (above, line) if _NEXT_LINE.search(above) else ()

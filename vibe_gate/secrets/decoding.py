@@ -297,9 +297,9 @@ def _text_in_base64(run: str) -> str:
 
 def _bytes_of(standard: str) -> bytes:
     """The bytes that base64 without padding encodes; b"" if it is malformed."""
-    whole = standard[: len(standard) - (len(standard) % 4 == 1)]
+    usable = standard[: len(standard) - (len(standard) % 4 == 1)]
     try:
-        return base64.b64decode(whole + "=" * (-len(whole) % 4))
+        return base64.b64decode(usable + "=" * (-len(usable) % 4))
     except ValueError:
         return b""
 
@@ -316,8 +316,8 @@ def _text_of(data: bytes) -> str:
         if error.end < len(data) - head:
             data = data[: head + error.start]
     decoded = data.decode("latin-1")
-    cut = _UNPRINTABLE.search(decoded)
-    return decoded[: cut.start()] if cut else decoded
+    control_character = _UNPRINTABLE.search(decoded)
+    return decoded[: control_character.start()] if control_character else decoded
 
 
 def _lines_below(text: str, line: _CodedLine) -> Iterator[_CodedLine]:

@@ -52,11 +52,11 @@ class Redactor:
     """Replaces secrets; keeps every other character and byte as it is. Safe for several threads."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        known = known_values(environ)
-        self._forms = {form: secret for secret in known for form in _forms(secret)}
+        secrets = known_values(environ)
+        self._forms = {form: secret for secret in secrets for form in _forms(secret)}
         # What a limit has cut: half of a value and more, at the end or before the dots that say so.
         # A value that is not text may be too short, or empty, once bytes at its ends are stripped.
-        plain = [_plain(secret) for secret in known]
+        plain = [_plain(secret) for secret in secrets]
         self._beginnings = {
             text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE
         }
@@ -120,7 +120,7 @@ class Redactor:
         (3)`.
         """
         # The name in {"name": "API_KEY", "value": ...} says what the value is.
-        named = {"value": value.get("name", value.get("key"))}
+        value_names = {"value": value.get("name", value.get("key"))}
         numbers: Counter[object] = Counter()
         redacted: dict[object, object] = {}
         for key, item in value.items():
@@ -129,7 +129,7 @@ class Redactor:
             while name != key and (name in redacted or name in value):
                 numbers[written] += 1
                 name = f"{written} ({numbers[written] + 1})"
-            redacted[name] = self._member(named.get(key) or key, item)
+            redacted[name] = self._member(value_names.get(key) or key, item)
         return redacted
 
     def _member(self, key: object, item: object) -> object:
@@ -138,11 +138,11 @@ class Redactor:
         """
         if not (isinstance(key, str) and isinstance(item, str)) or len(item) > MAX_NAMED:
             return self.value(item)
-        head, seen = as_bytes(f'"{key}": "'), as_bytes(item)
-        for match in self._find(head + seen + '"', None):
-            if match.start == len(head) and match.end == len(head) + len(seen):
+        head, item_bytes = as_bytes(f'"{key}": "'), as_bytes(item)
+        for match in self._find(head + item_bytes + '"', None):
+            if match.start == len(head) and match.end == len(head) + len(item_bytes):
                 self._count(match.kind)
-                return placeholder(match.kind, seen)
+                return placeholder(match.kind, item_bytes)
         return self.text(item)
 
     def _redact(self, text: str, *, learns: bool = False) -> str:
@@ -159,13 +159,13 @@ class Redactor:
         """`find_seen`; a document names the same paths and words again and again, so short ones are
         remembered.
         """
-        asked = (text, also is None, len(self._learned))
-        if asked in self._clean:
+        question = (text, also is None, len(self._learned))
+        if question in self._clean:
             return []
-        found = scan.find_seen(text, also)
-        matches = [match for match in found if match.harmless != "documented example"]
+        candidates = scan.find_seen(text, also)
+        matches = [match for match in candidates if match.harmless != "documented example"]
         if not matches and len(text) <= MAX_NAMED and len(self._clean) < MAX_REMEMBERED:
-            self._clean.add(asked)
+            self._clean.add(question)
         return matches
 
     def _learn(self, text: str, match: SecretMatch) -> None:
@@ -223,11 +223,11 @@ def as_bytes(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
-def as_characters(seen: str) -> str:
+def as_characters(latin_text: str) -> str:
     """The inverse of `as_bytes`. Bytes that are not UTF-8 become U+FFFD, so that the result can
     always be written.
     """
-    raw = seen.encode("latin-1")
+    raw = latin_text.encode("latin-1")
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -359,18 +359,19 @@ _SETTING = expression(
 
 def known_values(environ: Mapping[str, str]) -> list[str]:
     """The secrets of an environment, each once."""
-    held = [
+    values = [
         part for name, value in environ.items() if _is_secret(name, value) for part in _parts(value)
     ]
     # The password in an address is a secret of its own, as a client's error names it, whatever the
     # variable's name.
     passwords = [
-        found["password"]
+        address_match["password"]
         for value in environ.values()
-        if (found := _ADDRESS.search(value)) and not _is_word(found["password"], value)
+        if (address_match := _ADDRESS.search(value))
+        and not _is_word(address_match["password"], value)
     ]
-    held += [text for password in passwords for text in (password, unquote(password))]
-    return [part for part in dict.fromkeys(held) if _is_rare(part)]
+    values += [text for password in passwords for text in (password, unquote(password))]
+    return [part for part in dict.fromkeys(values) if _is_rare(part)]
 
 
 def _is_secret(name: str, value: str) -> bool:
@@ -405,10 +406,10 @@ def _parts(value: str) -> list[str]:
         plain = plain[1:-1].strip()
     if scheme := _SCHEME.fullmatch(plain):
         plain = scheme["rest"].strip()
-    found = dict.fromkeys(
+    parts = dict.fromkeys(
         [plain, *_coded(plain), *_leaves(plain), *_settings(plain), *_lines(plain)]
     )
-    return list(found)[:MAX_PARTS]
+    return list(parts)[:MAX_PARTS]
 
 
 def _coded(value: str) -> Iterator[str]:

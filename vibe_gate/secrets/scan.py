@@ -357,8 +357,8 @@ def _hides_secret(value: str) -> bool:
     """Whether what is left of a value without words of samples is random: such a word makes no
     secret harmless.
     """
-    rest = _SAMPLE_PART.sub(" ", _DOCUMENTED.sub(" ", value))
-    return any(_is_real(run) and not _is_ordinary(run) for run in _REST.findall(rest))
+    remainder = _SAMPLE_PART.sub(" ", _DOCUMENTED.sub(" ", value))
+    return any(_is_real(run) and not _is_ordinary(run) for run in _REST.findall(remainder))
 
 
 def _is_login(value: str) -> bool:
@@ -459,7 +459,7 @@ def _cut_rules() -> tuple[re.Pattern[str], dict[str, str]]:
 
 def _cut_short(text: str) -> Iterator[SecretMatch]:
     """Truncated secrets: the beginning of one at the text's end, or before an ellipsis."""
-    for end in (*(cut.start() for cut in _CUT_MARK.finditer(text)), len(text)):
+    for end in (*(ellipsis.start() for ellipsis in _CUT_MARK.finditer(text)), len(text)):
         if end < 14 or not _TOKEN_BEFORE.match(text, end - 10, end):
             continue
         regex, kinds_of = _cut_rules()
@@ -1020,10 +1020,10 @@ def _is_word(before: str, tail: str) -> bool:
     the same.
     """
     after = _WORD_AFTER.match(tail)
-    rest = after[0] if after and not (before[-1].islower() and tail[0].isupper()) else ""
-    if not _GOES_ON.match(rest.lower()):
+    word_end = after[0] if after and not (before[-1].islower() and tail[0].isupper()) else ""
+    if not _GOES_ON.match(word_end.lower()):
         return False
-    if not before.lower().endswith("pass") or rest.lower().startswith(("w", "phrase", "code")):
+    if not before.lower().endswith("pass") or word_end.lower().startswith(("w", "phrase", "code")):
         return True
     name, before = before[-4:], before[:-4]
     if name[0].isupper() and name[-1].islower():
