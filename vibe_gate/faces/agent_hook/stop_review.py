@@ -34,7 +34,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError
 from vibe_gate.faces import progress
-from vibe_gate.faces.agent_hook import spool, stop_state, stop_words, turn_end
+from vibe_gate.faces.agent_hook import spool, stop_state, stop_words
 from vibe_gate.faces.agent_hook.session_writes import SessionWrites, writes_by_calls
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.trusted import gate_for
@@ -110,7 +110,7 @@ class EndedTurn(Struct, frozen=True):
     @property
     def has_tasks(self) -> bool:
         """Whether commands go on in the background, which may still write."""
-        return bool(turn_end.running_tasks(dict(self.event)))
+        return bool(stop_state.running_tasks(dict(self.event)))
 
     @property
     def rounds(self) -> int:

@@ -79,3 +79,13 @@ def read_calls(folder: bytes, start: int, end: int) -> list[dict[str, object]]:
         if isinstance(call, dict):
             calls.append(call)
     return calls
+
+
+def running_tasks(event: dict[str, object]) -> set[str]:
+    """The kinds of tasks that go on in the background of the agent, as Claude Code tells."""
+    tasks = event.get("background_tasks")
+    kinds = set()
+    for task in tasks if isinstance(tasks, list) else ():
+        if isinstance(task, dict) and task.get("status") == "running":
+            kinds.add(str(task.get("type")))
+    return kinds

@@ -48,7 +48,7 @@ def answer_event(agent: str, *, user: bool) -> bytes:
         return b""  # which answers
     if spool.text_of(event, "permission_mode") == "plan":  # it may write nothing, nor repair
         return b""
-    tasks = running_tasks(event)
+    tasks = stop_state.running_tasks(event)
     if not tasks.isdisjoint(WORKING_TASKS):  # their end wakes the agent, which then stops again
         return b""
     folder = session_folder(event, agent)
@@ -86,16 +86,6 @@ def session_folder(event: dict[str, object], agent: str) -> bytes | None:
         return None
     session = (agent + "." if agent else "") + spool.session_of(event)
     return captures + b"/" + session.encode()
-
-
-def running_tasks(event: dict[str, object]) -> set[str]:
-    """The kinds of tasks that go on in the background of the agent, as Claude Code tells."""
-    tasks = event.get("background_tasks")
-    kinds = set()
-    for task in tasks if isinstance(tasks, list) else ():
-        if isinstance(task, dict) and task.get("status") == "running":
-            kinds.add(str(task.get("type")))
-    return kinds
 
 
 def is_due(folder: bytes) -> bool:
