@@ -25,11 +25,13 @@ def commit_columns(
     title, whatever its author wrote, begins another column: git ends each with a NUL, which none of
     them can have.
     """
-    which = LATEST if commits is None else ("--no-walk=unsorted", "--ignore-missing", "--stdin")
-    names = "".join(f"{commit}\n" for commit in sorted(commits or ()))
-    listed = Program(folder, environment.variables).run(
-        "log", "-z", *which, f"--format={'%x00'.join(columns)}", "--", stdin=names.encode()
+    options = LATEST
+    if commits is not None:
+        options = ("--no-walk=unsorted", "--ignore-missing", "--stdin")
+    ids = "".join(f"{commit}\n" for commit in sorted(commits or ()))
+    log = Program(folder, environment.variables).run(
+        "log", "-z", *options, f"--format={'%x00'.join(columns)}", "--", stdin=ids.encode()
     )
-    values = listed.out.decode("utf-8", "replace").split("\0")[:-1]
+    values = log.out.decode("utf-8", "replace").split("\0")[:-1]
     rows = [values[start : start + len(columns)] for start in range(0, len(values), len(columns))]
-    return {key: others for key, *others in reversed(rows)}
+    return {key: other_columns for key, *other_columns in reversed(rows)}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,7 @@ class Diff(Struct, frozen=True):
     """What differs between two trees."""
 
     files: tuple[FileDiff, ...] = ()
+
     sections: dict[str, bytes] = {}
     """The text of the patch about each file, by path; it only names binary files."""
 
@@ -97,21 +99,22 @@ class Diff(Struct, frozen=True):
     """What `git patch-id --stable` makes of the text; "" if nothing differs."""
 
 
-def compare(objects: Objects, pairs: Collection[Trees]) -> dict[Trees, Diff]:
+def compare_trees(objects: Objects, pairs: Collection[Trees]) -> dict[Trees, Diff]:
     """What differs in each pair; see `diff_trees` for files, hunks and errors."""
     from vibe_gate.git.tree_diff import diff_trees
 
-    sections: dict[Trees, list[FileSection]] = {}
+    sections_by_pair: dict[Trees, list[FileSection]] = {}
     for pair in pairs:
-        if pair not in sections:
-            sections[pair] = diff_trees(objects.database, pair.before, pair.after)
-    texts = [b"".join(section.text for section in listed) for listed in sections.values()]
+        if pair not in sections_by_pair:
+            sections_by_pair[pair] = diff_trees(objects.database, pair.before, pair.after)
+    texts = [
+        b"".join(section.text for section in sections) for sections in sections_by_pair.values()
+    ]
+    patch_ids = patch_ids_of(objects, texts)
     diffs: dict[Trees, Diff] = {}
-    for (pair, listed), patch_id in zip(
-        sections.items(), patch_ids_of(objects, texts), strict=True
-    ):
-        files = tuple(section.file for section in listed)
-        texts_by_path = {section.file.path: section.text for section in listed}
+    for (pair, sections), patch_id in zip(sections_by_pair.items(), patch_ids, strict=True):
+        files = tuple(section.file for section in sections)
+        texts_by_path = {section.file.path: section.text for section in sections}
         diffs[pair] = Diff(files, texts_by_path, patch_id)
     return diffs
 
@@ -148,16 +151,20 @@ def _named_lines(output: bytes, prefix: int) -> Iterator[NamedLine]:
 
 
 class _Ends(Struct, frozen=True):
-    """Between what a change lies. A commit is "" if there is none on that side.
-
-    `alone`: what differs is one commit's change, made or about to be made.
-    """
+    """Between what a change lies."""
 
     kind: ChangeKind
+
     trees: Trees
+
     base_commit: str
+    """ "" if there is none on that side."""
+
     head_commit: str
+    """ "" if there is none on that side."""
+
     alone: bool
+    """Whether what differs is one commit's change, made or about to be made."""
 
 
 class ChangeQueries(HookQueries):
@@ -189,18 +196,21 @@ class ChangeQueries(HookQueries):
         patch_ids: dict[str, str] = {}
         for start in range(0, len(commits), _PATCHES_AT_ONCE):
             portion = commits[start : start + _PATCHES_AT_ONCE]
-            ends = [self._commit_ends(commit).trees for commit in portion]
-            texts = [
-                patch_text(self._objects.database, trees.before, trees.after) for trees in ends
-            ]
+            texts = []
+            for commit in portion:
+                trees = self._commit_ends(commit).trees
+                texts.append(patch_text(self._objects.database, trees.before, trees.after))
             patch_ids |= zip(portion, patch_ids_of(self._objects, texts), strict=True)
         return {commit: patch_id for commit, patch_id in patch_ids.items() if patch_id}
 
     def changes_of(self, commits: Sequence[str]) -> dict[str, Change]:
         """The change of each commit (full ids) against its first parent."""
         ends_by_commit = {commit: self._commit_ends(commit) for commit in commits}
-        diffs = compare(self._objects, [ends.trees for ends in ends_by_commit.values()])
-        return {commit: _change(ends, diffs[ends.trees]) for commit, ends in ends_by_commit.items()}
+        diffs = compare_trees(self._objects, [ends.trees for ends in ends_by_commit.values()])
+        changes = {}
+        for commit, ends in ends_by_commit.items():
+            changes[commit] = _change(ends, diffs[ends.trees])
+        return changes
 
     def read(self, version: FileVersion) -> bytes:
         """Content of one side of a file; of a submodule the line that git's diffs show for it."""
@@ -231,15 +241,17 @@ class ChangeQueries(HookQueries):
         return patch_text(self._objects.database, change.before, change.after, whole_binaries=True)
 
     def _tree_without(self, tree: str, file_paths: set[str]) -> str:
-        return self._objects.database.tree_without(tree, file_paths) if file_paths else tree
+        """The tree without these files."""
+        if not file_paths:
+            return tree
+        return self._objects.database.tree_without(tree, file_paths)
 
     def file_patch(self, change: Change, file: FileDiff) -> str:
         """One file's section of the patch, to be shown by `escape.show_block`; binary files are
         only named.
         """
-        return paths.decode(
-            self._compared(Trees(change.before, change.after)).sections.get(file.path, b"")
-        )
+        sections = self._compared(Trees(change.before, change.after)).sections
+        return paths.decode(sections.get(file.path, b""))
 
     def in_context(self, change: Change) -> dict[str, tuple[Hunk, ...]]:
         """By path, the change's hunks with the whole functions around them, or 10 lines; not of
@@ -248,20 +260,15 @@ class ChangeQueries(HookQueries):
         Git's own patterns for each language tell which line begins a function, by the file's name
         and by nothing that the repository says.
         """
-        attributes = self._objects.folder / "attributes"
-        if not attributes.exists():
-            rows = [
-                f"*.{end} diff={name}\n"
-                for name, ends in _LANGUAGES.items()
-                for end in ends.split()
-            ]
-            attributes.write_text("".join(rows))
-        unread_paths = {path for file in change.files if not file.is_read for path in file.names}
+        unread_paths: set[str] = set()
+        for file in change.files:
+            if not file.is_read:
+                unread_paths.update(file.names)
         before = self._tree_without(change.before, unread_paths)
         after = self._tree_without(change.after, unread_paths)
-        done = self._objects.bare.run(
+        diff = self._objects.bare.run(
             "-c",
-            f"core.attributesFile={attributes}",
+            f"core.attributesFile={self._language_attributes()}",
             "-c",
             f"diff.script.xfuncname={_SCRIPT}",
             "diff-tree",
@@ -275,7 +282,19 @@ class ChangeQueries(HookQueries):
             before,
             after,
         )
-        return {path: patches.hunks(section) for path, section in patches.by_path(done.out).items()}
+        sections = patches.by_path(diff.out)
+        return {path: patches.hunks(section) for path, section in sections.items()}
+
+    def _language_attributes(self) -> Path:
+        """A file of attributes: by the end of a file's name its language."""
+        file = self._objects.folder / "attributes"
+        if file.exists():
+            return file
+        rows = []
+        for language, endings in _LANGUAGES.items():
+            rows += [f"*.{ending} diff={language}\n" for ending in endings.split()]
+        file.write_text("".join(rows))
+        return file
 
     def search(self, tree: str, words: Sequence[str]) -> list[NamedLine]:
         """The lines of a tree's text files that hold one of the words as a whole word, in the order
@@ -283,21 +302,23 @@ class ChangeQueries(HookQueries):
 
         Those of labelled cases are left out. Less if there are too many, none if it takes too long.
         """
-        asked = [argument for word in words for argument in ("-e", word)]
+        options: list[str] = []
+        for word in words:
+            options += ("-e", word)
         process = self._objects.bare.start(
-            *("grep", "-z", "-n", "-I", "-w", "-F", *asked, tree, "--", f":(exclude){CASES}"),
+            *("grep", "-z", "-n", "-I", "-w", "-F", *options, tree, "--", f":(exclude){CASES}"),
             variables=PATTERNS,
         )
         assert process.stdout is not None
         timer = Timer(_SEARCH_S, process.kill)
         timer.start()
         try:
-            found = process.stdout.read(MAX_FOUND_BYTES)
+            output = process.stdout.read(MAX_FOUND_BYTES)
         finally:
             timer.cancel()
             process.kill()
             process.communicate()
-        return list(_named_lines(found.rpartition(b"\n")[0], len(tree) + 1))
+        return list(_named_lines(output.rpartition(b"\n")[0], len(tree) + 1))
 
     def snapshot(self) -> str:
         """Tree id of the working tree, untracked files that are not ignored included (see
@@ -313,9 +334,9 @@ class ChangeQueries(HookQueries):
         A quick look that says no may be wrong: where names differ in case alone, git's index says
         something else then.
         """
-        return (
-            self._working_tree is not None and self._working_tree.holds(tree)
-        ) or self.snapshot() == tree
+        if self._working_tree is not None and self._working_tree.holds(tree):
+            return True
+        return self.snapshot() == tree
 
     def index_tree(self) -> str:
         """Tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in
@@ -334,7 +355,7 @@ class ChangeQueries(HookQueries):
         turn.
         """
         if self._latest is None or self._latest[0] != trees:
-            self._latest = trees, compare(self._objects, [trees])[trees]
+            self._latest = trees, compare_trees(self._objects, [trees])[trees]
         return self._latest[1]
 
     def _ends(self, selection: Selection) -> _Ends:
@@ -352,21 +373,22 @@ class ChangeQueries(HookQueries):
             return self._range_ends("", right)
         left = self.resolve(selection.left)
         if selection.kind == "merge_base":
-            shown = f"{selection.left or 'HEAD'}...{selection.right or 'HEAD'}"
-            left = self.merge_base(left, right, shown)
+            revisions = f"{selection.left or 'HEAD'}...{selection.right or 'HEAD'}"
+            left = self.merge_base(left, right, revisions)
         ends = self._range_ends(left, right)
-        merged = self._merging.merged((left, selection.also), ours=True) if selection.also else ""
-        return replace(ends, trees=Trees(merged, ends.trees.after)) if merged else ends
+        merged_tree = ""
+        if selection.also:
+            merged_tree = self._merging.merge_parents((left, selection.also), prefers_first=True)
+        return replace(ends, trees=Trees(merged_tree, ends.trees.after)) if merged_tree else ends
 
     def _worktree_ends(self, left: str) -> _Ends:
         head = self.head()
         after = self.snapshot()
         base = head if left == "HEAD" else self.resolve(left)
-        clean = bool(head) and after == self.tree_of(head)
-        alone = base == head or (clean and self.parents(head)[:1] == [base])
-        return _Ends(
-            "worktree", Trees(self.tree_of(base), after), base, head if clean else "", alone
-        )
+        is_clean = bool(head) and after == self.tree_of(head)
+        alone = base == head or (is_clean and self.parents(head)[:1] == [base])
+        trees = Trees(self.tree_of(base), after)
+        return _Ends("worktree", trees, base, head if is_clean else "", alone)
 
     def _commit_ends(self, commit: str) -> _Ends:
         parent = self.first_parent(commit)
@@ -375,8 +397,8 @@ class ChangeQueries(HookQueries):
 
     def _range_ends(self, left: str, right: str) -> _Ends:
         trees = Trees(self.tree_of(left), self.tree_of(right))
-        alone = (self.parents(right) or [""])[0] == left
-        return _Ends("range", trees, left, right, alone)
+        first_parent = next(iter(self.parents(right)), "")
+        return _Ends("range", trees, left, right, alone=first_parent == left)
 
 
 def _change(ends: _Ends, diff: Diff) -> Change:

@@ -26,17 +26,17 @@ class Merging:
     def __init__(self, objects: Objects) -> None:
         self._repository = objects.database.repository
 
-    def merged(self, parents: Sequence[str], *, ours: bool = False) -> str:
-        """The tree that two commits make together; "" of more than two. `ours`: lines in conflict
-        are the first's.
+    def merge_parents(self, parents: Sequence[str], *, prefers_first: bool = False) -> str:
+        """The tree that two commits make together; "" of more than two. `prefers_first`: lines in
+        conflict are the first's.
         """
         if len(parents) != 2:
             return ""
         first, other = parents
-        favor = MergeFavor.OURS if ours else MergeFavor.NORMAL
-        return self._tree(lambda: self._repository.merge_commits(first, other, favor=favor))
+        favor = MergeFavor.OURS if prefers_first else MergeFavor.NORMAL
+        return self._write_tree(lambda: self._repository.merge_commits(first, other, favor=favor))
 
-    def replayed(self, source: str, before: str, *, back: bool = False, option: str = "") -> str:
+    def replay(self, source: str, before: str, *, back: bool = False, option: str = "") -> str:
         """The tree after `source`'s change is applied to the tree `before`, or reverted (`back`).
 
         `option`: as with `-X`, which side has lines in conflict: "ours" or "theirs".
@@ -44,15 +44,20 @@ class Merging:
 
         def merge() -> pygit2.Index:
             commit = self._repository[source].peel(pygit2.Commit)
-            old = str(commit.parents[0].tree_id) if commit.parents else EMPTY_TREE
-            base, other = (str(commit.tree_id), old) if back else (old, str(commit.tree_id))
+            parent_tree = str(commit.parents[0].tree_id) if commit.parents else EMPTY_TREE
+            base, other = parent_tree, str(commit.tree_id)
+            if back:
+                base, other = other, base
             return self._repository.merge_trees(base, before, other, favor=_FAVORS[option])
 
-        return self._tree(merge)
+        return self._write_tree(merge)
 
-    def _tree(self, merge: Callable[[], pygit2.Index]) -> str:
+    def _write_tree(self, merge: Callable[[], pygit2.Index]) -> str:
+        """The tree that a merge leaves; "" if it has conflicts, or libgit2 cannot do it."""
         try:
-            merged = merge()
-            return "" if merged.conflicts is not None else str(merged.write_tree(self._repository))
+            index = merge()
+            if index.conflicts is not None:
+                return ""
+            return str(index.write_tree(self._repository))
         except (pygit2.GitError, KeyError, ValueError, IntegrityError):
             return ""

@@ -99,7 +99,7 @@ class Repository(ChangeQueries):
         """Whether a merge has the very tree that its two parents give by themselves, without a
         conflict.
         """
-        return self._merging.merged(self.parents(commit)) == self.tree_of(commit)
+        return self._merging.merge_parents(self.parents(commit)) == self.tree_of(commit)
 
     # Lines
 

@@ -117,29 +117,23 @@ class _ScratchIndex:
     def update(self, names: Sequence[bytes], *options: str) -> None:
         """Run `git update-index` with these options on the paths."""
         if names:
-            _check(
-                self.run(
-                    "update-index",
-                    *options,
-                    "-z",
-                    "--stdin",
-                    stdin=b"".join(name + b"\0" for name in names),
-                )
-            )
+            lines = b"".join(name + b"\0" for name in names)
+            _check(self.run("update-index", *options, "-z", "--stdin", stdin=lines))
 
     def write_tree(self) -> str:
         """The id of the tree that `git commit` would make of it. UsageError if a conflict is
         unresolved.
         """
-        done = self.run("write-tree")
-        if not done.code:
-            return done.line
-        if unmerged := _UNMERGED.search(done.err):
+        answer = self.run("write-tree")
+        if not answer.code:
+            return answer.line
+        unmerged = _UNMERGED.search(answer.err)
+        if unmerged:
             raise UsageError(
-                f"{paths.quote(unmerged[1])} has an unresolved conflict, so nothing can be committed "
-                "from this index yet: resolve it and `git add` it."
+                f"{paths.quote(unmerged[1])} has an unresolved conflict, so nothing can be "
+                "committed from this index yet: resolve it and `git add` it."
             )
-        raise _broken(done)
+        raise _unreadable(answer)
 
 
 def index_tree(place: Place, objects: Objects) -> str:
@@ -166,8 +160,8 @@ class WorkingTree:
 
     def tree(self, base: str) -> str:
         """Its tree id. `base` is any tree of which it keeps much."""
-        listed = self._differences(base)
-        return self._imported(base, listed) if listed else base
+        differences = self._differences(base)
+        return self._import_tree(base, differences) if differences else base
 
     def holds(self, tree: str) -> bool:
         """Whether the files are now those of `tree`; ignore rules and flags count as they did at
@@ -207,18 +201,26 @@ class WorkingTree:
         try:
             paths_by_size = self._sizes_of_new_files()
         except CallTimeoutError:
-            return f"{fact}, and cannot list them: remove FIFOs named .gitignore or .gitattributes, then run `git status`."
+            return (
+                f"{fact}, and cannot list them: remove FIFOs named .gitignore or .gitattributes, "
+                "then run `git status`."
+            )
         if not paths_by_size:
             return f"{fact}: run `git add -A --dry-run` to see what holds it up."
         size, path = max(paths_by_size)
         quoted_path = paths.quote(paths.decode(path))
-        return f"{fact}; the largest is {quoted_path} ({size:,} bytes): add it to .gitignore, or move it away."
+        return (
+            f"{fact}; the largest is {quoted_path} ({size:,} bytes): add it to .gitignore, "
+            "or move it away."
+        )
 
     def _sizes_of_new_files(self) -> list[tuple[int, bytes]]:
+        root = os.fsencode(self._place.root)
         sizes: list[tuple[int, bytes]] = []
         for path in self._index.new_files():
             with suppress(OSError):  # a build may have taken it away
-                sizes.append((os.lstat(os.fsencode(self._place.root) + b"/" + path).st_size, path))
+                size = os.lstat(root + b"/" + path).st_size
+                sizes.append((size, path))
         return sizes
 
     def _without_tracked_files(self, worktrees: Sequence[bytes]) -> list[bytes]:
@@ -226,15 +228,18 @@ class WorkingTree:
         if not worktrees:
             return []
         specs = [os.fsdecode(b":(top,literal)%s/" % path) for path in worktrees]
-        listed = self._index.run("ls-files", "-z", "--", *specs)
-        _check(listed)
-        tracked = listed.out.split(b"\0")
-        return [
-            path for path in worktrees if not any(name.startswith(path + b"/") for name in tracked)
-        ]
+        listing = self._index.run("ls-files", "-z", "--", *specs)
+        _check(listing)
+        tracked_names = listing.out.split(b"\0")
+        untracked = []
+        for path in worktrees:
+            if not any(name.startswith(path + b"/") for name in tracked_names):
+                untracked.append(path)
+        return untracked
 
     def _differences(self, tree: str) -> bytes:
-        done = self._index.run(
+        """What `git diff-index --raw -z` says of the index against a tree."""
+        diff = self._index.run(
             "diff-index",
             "--cached",
             "--raw",
@@ -244,49 +249,59 @@ class WorkingTree:
             "--ignore-submodules=none",
             tree,
         )
-        _check(done)
-        return done.out
+        _check(diff)
+        return diff.out
 
-    def _imported(self, base: str, listed: bytes) -> str:
+    def _import_tree(self, base: str, differences: bytes) -> str:
         """The tree that `git write-tree` would make, in one pack: a file for each folder takes
         longer than all else.
         """
-        fields = listed.split(b"\0")
+        fields = differences.split(b"\0")
         rows = [
             b'commit refs/heads/none\ncommitter x <x> 0 +0000\ndata 0\nM 040000 %s ""\n'
             % base.encode()
         ]
-        for about, path in zip(fields[::2], fields[1::2], strict=False):
-            _, mode, _, name, status = about.split(b" ")
-            written = b'"%s"' % _SPECIAL_BYTE.sub(lambda match: b"\\%03o" % ord(match[0]), path)
-            rows.append(
-                b"D %s\n" % written if status == b"D" else b"M %s %s %s\n" % (mode, name, written)
-            )
+        for entry, path in zip(fields[::2], fields[1::2], strict=False):
+            _, mode, _, object_id, status = entry.split(b" ")
+            quoted_path = b'"%s"' % _SPECIAL_BYTE.sub(lambda match: b"\\%03o" % ord(match[0]), path)
+            if status == b"D":
+                rows.append(b"D %s\n" % quoted_path)
+            else:
+                rows.append(b"M %s %s %s\n" % (mode, object_id, quoted_path))
+        rows.append(b'ls ""\n')
         options = ("-c", "core.compression=0", "-c", "fastimport.unpackLimit=1")
-        done = self._objects.bare.run(
-            *options, "fast-import", "--quiet", "--force", stdin=b"".join([*rows, b'ls ""\n'])
-        )
-        _check(done)
-        return done.out.split()[2].decode("ascii")
+        command = ("fast-import", "--quiet", "--force")
+        answer = self._objects.bare.run(*options, *command, stdin=b"".join(rows))
+        _check(answer)
+        return answer.out.split()[2].decode("ascii")
 
 
 class _OddEntries(Struct, frozen=True):
     """Paths of the index that `git add -A` alone would not get right."""
 
     assumed: list[bytes]
+    """Those with the flag assume-unchanged."""
+
     skipped: list[bytes]
+    """Those with the flag skip-worktree that are there all the same."""
+
     submodules: list[bytes]
+
     artifacts: list[bytes]
+    """Those of bundles."""
 
 
-def _odd_entries(listed: Finished, root: Path) -> _OddEntries:
-    _check(listed)
-    odd = _OddEntries([], [], [], _ARTIFACTS.findall(listed.out))
-    for record in _UNUSUAL.findall(b"\0" + listed.out):
-        tag, path = record[:1], record.partition(b"\t")[2]
-        if tag in b"Ss" and os.path.lexists(os.fsencode(root) + b"/" + path):
+def _odd_entries(listing: Finished, root: Path) -> _OddEntries:
+    _check(listing)
+    odd = _OddEntries([], [], [], _ARTIFACTS.findall(listing.out))
+    for record in _UNUSUAL.findall(b"\0" + listing.out):
+        tag = record[:1]
+        path = record.partition(b"\t")[2]
+        is_skipped = tag in b"Ss" and os.path.lexists(os.fsencode(root) + b"/" + path)
+        if is_skipped:
             odd.skipped.append(path)
-        if tag.islower() and (tag != b"s" or path in odd.skipped[-1:]):
+        # A lower-case tag says that the entry is assumed unchanged, too.
+        if tag.islower() and (tag != b"s" or is_skipped):
             odd.assumed.append(path)
         if record[2:8] == b"160000":
             odd.submodules.append(path)
@@ -323,34 +338,34 @@ def _copy(index: Path, target: Path) -> None:
         ) from error
 
 
-def _check(done: Finished) -> None:
+def _check(answer: Finished) -> None:
     """Raise what git complained about, in one sentence."""
-    said = done.err
-    if closed := _CLOSED.search(said):
+    complaint = answer.err
+    if match := _CLOSED.search(complaint):
         raise UsageError(
-            f"{paths.quote(closed[1])} cannot be read ({closed[2]}): a snapshot needs what is in it."
+            f"{paths.quote(match[1])} cannot be read ({match[2]}): a snapshot needs what is in it."
         )
-    if not done.code:
+    if not answer.code:
         return
-    if unreadable := _UNREADABLE.search(said):
+    if match := _UNREADABLE.search(complaint):
         raise UsageError(
-            f"{paths.quote(unreadable[1])} cannot be read ({unreadable[2]}): a snapshot needs it."
+            f"{paths.quote(match[1])} cannot be read ({match[2]}): a snapshot needs it."
         )
-    if empty := _NO_COMMIT.search(said):
+    if match := _NO_COMMIT.search(complaint):
         raise UsageError(
-            f"{paths.quote(empty[1])} is a git repository of its own without a commit, which git cannot add: "
-            "commit in it, ignore it, or remove its .git."
+            f"{paths.quote(match[1])} is a git repository of its own without a commit, "
+            "which git cannot add: commit in it, ignore it, or remove its .git."
         )
-    if special := _SPECIAL.search(said):
+    if match := _SPECIAL.search(complaint):
         raise UsageError(
-            f"{paths.quote(special[1])} is tracked, and no file or link any more: remove it."
+            f"{paths.quote(match[1])} is tracked, and no file or link any more: remove it."
         )
-    if _CONVERSION.search(said):
-        raise UsageError(f"git could not convert a file as .gitattributes asks ({done.said}).")
-    raise _broken(done)
+    if _CONVERSION.search(complaint):
+        raise UsageError(f"git could not convert a file as .gitattributes asks ({answer.said}).")
+    raise _unreadable(answer)
 
 
-def _broken(done: Finished) -> InfrastructureError:
+def _unreadable(answer: Finished) -> InfrastructureError:
     return InfrastructureError(
-        f"git could not read the working tree or the index ({done.said}): see `git status`."
+        f"git could not read the working tree or the index ({answer.said}): see `git status`."
     )

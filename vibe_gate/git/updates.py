@@ -241,7 +241,7 @@ class Updates:
             step = _ID.search(line)
             if step is None or step[0] not in known:
                 return
-            tree = merging.replayed(step[0], tree)
+            tree = merging.replay(step[0], tree)
             if not tree:
                 return
             yield tree
@@ -261,12 +261,12 @@ def _is_made_by_git(
 
     Also with `-X ours` or `-X theirs`: each line is then of one of the two known sides.
     """
-    if merging.merged(commit.parents) == commit.tree:
+    if merging.merge_parents(commit.parents) == commit.tree:
         return True
     steps = [(source, False) for source in sources] + [(source, True) for source in reverted]
     for option in ("", "ours", "theirs"):
         for source, back in steps:
-            tree = merging.replayed(source, commit.before, back=back, option=option)
+            tree = merging.replay(source, commit.before, back=back, option=option)
             if tree == commit.tree:
                 return True
     return False
