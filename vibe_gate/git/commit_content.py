@@ -68,8 +68,8 @@ def parse_signature(line: bytes) -> CommitSignature:
     """`NAME <ADDRESS> SECONDS ZONE`, of which anything may be missing. A date needs a zone, as git
     wants it.
     """
-    name, _, rest = line.partition(b"<")
-    address, closing, _ = rest.partition(b">")
+    name, _, address_and_date = line.partition(b"<")
+    address, closing, _ = address_and_date.partition(b">")
     date = _DATE.match(line.rpartition(b">")[2]) if closing else None
     seconds = int(date[1]) if date else 0
     return CommitSignature(

@@ -22,6 +22,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, UsageError
+from vibe_gate.git.git_object import TreeEntry
 from vibe_gate.git.object_store import Objects
 from vibe_gate.git.trees import Tree
 
@@ -66,7 +67,7 @@ class Export:
         less.
         """
         try:
-            return self._same()
+            return self._is_tree_on_disk()
         except OSError:
             return False  # something vanished, or was made unreadable
 
@@ -74,12 +75,12 @@ class Export:
         """The paths of files and links that are not what was written any more or cannot be read;
         not new ones.
         """
-        left = dict(self._written)
+        other_entries = dict(self._written)
         with suppress(OSError):  # what was not compared by then stays in the list
-            for path, name, descriptor in self._found(set()):
-                if path in left and _on_disk(name, descriptor) == left[path]:
-                    del left[path]
-        return [paths.decode(path) for path in left]
+            for path, name, descriptor in self._scan(set()):
+                if path in other_entries and _on_disk(name, descriptor) == other_entries[path]:
+                    del other_entries[path]
+        return [paths.decode(path) for path in other_entries]
 
     def content(self, path: str) -> bytes | None:
         """What stands at a path now; None for what is no plain file, is behind a link or is over
@@ -90,25 +91,23 @@ class Export:
             return None
         try:
             with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-                held = (
-                    file.read(MAX_CONTENT + 1)
-                    if stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-                    else None
-                )
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return None
+                content = file.read(MAX_CONTENT + 1)
         except OSError:
             return None
-        return held if held is None or len(held) <= MAX_CONTENT else None
+        return content if len(content) <= MAX_CONTENT else None
 
-    def _same(self) -> bool:
-        left = dict(self._written)
+    def _is_tree_on_disk(self) -> bool:
+        missing_entries = dict(self._written)
         visited: set[bytes] = set()
-        for path, name, descriptor in self._found(visited):
-            expected = left.pop(path, None)
+        for path, name, descriptor in self._scan(visited):
+            expected = missing_entries.pop(path, None)
             if expected is None or _on_disk(name, descriptor) != expected:
                 return False
-        return not left and visited == self._folders | {b""}
+        return not missing_entries and visited == self._folders | {b""}
 
-    def _found(self, visited: set[bytes]) -> Iterator[tuple[bytes, bytes, int]]:
+    def _scan(self, visited: set[bytes]) -> Iterator[tuple[bytes, bytes, int]]:
         """Path, name and folder of all that is on disk but the tree's own folders, which go to
         `visited`.
         """
@@ -151,27 +150,41 @@ def export(
             f"the tree cannot be written to {destination}: {error.strerror}."
         ) from error
     written = modes | {path: _Written(REGULAR_MODE, modes[path].id) for path in files}
-    submodules = {path for path, entry in written.items() if entry.mode == SUBMODULE_MODE}
-    kept = {path: entry for path, entry in written.items() if path not in submodules}
-    return Export(destination, kept, submodules.union(*map(_parents, written)))
+    folders: set[bytes] = set()
+    files_and_links: dict[bytes, _Written] = {}
+    for path, entry in written.items():
+        folders.update(_parents(path))
+        if entry.mode == SUBMODULE_MODE:
+            folders.add(path)
+        else:
+            files_and_links[path] = entry
+    return Export(destination, files_and_links, folders)
 
 
 def _modes(tree: Tree, only: Collection[str] | None) -> dict[bytes, _Written]:
     """What will stand at each path."""
-    wanted = (paths.encode(path) for path in only or ())
-    entries = tree.walk(tree.id) if only is None else ((path, tree.entry(path)) for path in wanted)
+    if only is None:
+        return {path: _written_entry(entry) for path, entry in tree.walk(tree.id)}
     modes = {}
-    for path, entry in entries:
+    for path in map(paths.encode, only):
+        entry = tree.entry(path)
         if entry is not None:
-            executable = entry.is_regular and entry.mode & stat.S_IXUSR
-            mode = (
-                EXECUTABLE_MODE if executable else REGULAR_MODE if entry.is_regular else entry.mode
-            )
-            modes[path] = _Written(mode, entry.id)
+            modes[path] = _written_entry(entry)
     return modes
 
 
-def _check_out(objects: Objects, tree: Tree, destination: Path, wanted: Collection[bytes]) -> None:
+def _written_entry(entry: TreeEntry) -> _Written:
+    """The entry with one of git's own modes."""
+    mode = entry.mode
+    if entry.is_regular:
+        mode = EXECUTABLE_MODE if entry.mode & stat.S_IXUSR else REGULAR_MODE
+    return _Written(mode, entry.id)
+
+
+def _check_out(
+    objects: Objects, tree: Tree, destination: Path, file_paths: Collection[bytes]
+) -> None:
+    """Write these files of the tree. UsageError, InfrastructureError."""
     attributes = objects.folder / "info" / "attributes"
     attributes.parent.mkdir(exist_ok=True)
     attributes.write_text(RAW_ATTRIBUTES)
@@ -180,19 +193,20 @@ def _check_out(objects: Objects, tree: Tree, destination: Path, wanted: Collecti
         "GIT_INDEX_FILE": os.fspath(index),
         "GIT_WORK_TREE": os.fspath(destination.absolute()),
     }
-    done = objects.bare.run(*_PLAIN, "read-tree", tree.id, variables=variables)
-    if invalid := _INVALID.search(done.err):
+    answer = objects.bare.run(*_PLAIN, "read-tree", tree.id, variables=variables)
+    invalid = _INVALID.search(answer.err)
+    if invalid:
         raise UsageError(
-            f"the tree holds {paths.quote(invalid[1])}, a name that no checkout may hold: it is not exported."
+            f"the tree holds {paths.quote(invalid[1])}, a name that no checkout may hold: "
+            "it is not exported."
         )
-    if not done.code:
-        names = b"".join(path + b"\0" for path in wanted)
-        done = objects.bare.run(
-            *_PLAIN, "checkout-index", "-z", "--stdin", stdin=names, variables=variables
-        )
-    if done.code:
+    if not answer.code:
+        names = b"".join(path + b"\0" for path in file_paths)
+        checkout = ("checkout-index", "-z", "--stdin")
+        answer = objects.bare.run(*_PLAIN, *checkout, stdin=names, variables=variables)
+    if answer.code:
         raise InfrastructureError(
-            f"the tree cannot be written to {destination}: {paths.quote(done.err)}."
+            f"the tree cannot be written to {destination}: {paths.quote(answer.err)}."
         )
 
 
@@ -209,14 +223,19 @@ def _make_links(root: bytes, links: list[bytes]) -> list[bytes]:
             targets[path] = target
             os.unlink(file)  # noqa: PTH108 (bytes)
             os.symlink(target, file)  # noqa: PTH211
-    real = {path: os.path.realpath(root + b"/" + path) for path in targets}
-    outside = [path for path, place in real.items() if not (place + b"/").startswith(root + b"/")]
+    # Where a link leads is known when all are made.
+    outside = []
+    for path in targets:
+        destination = os.path.realpath(root + b"/" + path)
+        if not (destination + b"/").startswith(root + b"/"):
+            outside.append(path)
     for path in outside:
         file = root + b"/" + path
         os.unlink(file)  # noqa: PTH108
         with open(file, "xb") as opened:
             opened.write(targets[path])
-    return [*(path for path in links if path not in targets), *outside]
+    unlinked = [path for path in links if path not in targets]
+    return [*unlinked, *outside]
 
 
 def _parents(path: bytes) -> Iterator[bytes]:
@@ -225,20 +244,19 @@ def _parents(path: bytes) -> Iterator[bytes]:
 
 
 def _on_disk(name: bytes, folder: int) -> _Written | None:
-    about = os.lstat(name, dir_fd=folder)
-    if stat.S_ISLNK(about.st_mode):
+    """What stands there; None for what is neither file nor link. OSError."""
+    status = os.lstat(name, dir_fd=folder)
+    if stat.S_ISLNK(status.st_mode):
         target = os.readlink(name, dir_fd=folder)
         digest = hashlib.sha1(b"blob %d\0%s" % (len(target), target), usedforsecurity=False)
         return _Written(SYMLINK_MODE, digest.hexdigest())
-    if not stat.S_ISREG(about.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return None
-    digest = hashlib.sha1(b"blob %d\0" % about.st_size, usedforsecurity=False)
-    descriptor = os.open(
-        name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
-    )
+    digest = hashlib.sha1(b"blob %d\0" % status.st_size, usedforsecurity=False)
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(name, flags, dir_fd=folder)
     with open(descriptor, "rb", buffering=0) as stream:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
-    return _Written(
-        EXECUTABLE_MODE if about.st_mode & stat.S_IXUSR else REGULAR_MODE, digest.hexdigest()
-    )
+    mode = EXECUTABLE_MODE if status.st_mode & stat.S_IXUSR else REGULAR_MODE
+    return _Written(mode, digest.hexdigest())

@@ -37,10 +37,10 @@ def make_repository(path: Path, drafts: Sequence[Draft]) -> list[str]:
         index = pygit2.Index()
         for name, content in draft.files.items():
             index.add(pygit2.IndexEntry(name, repository.create_blob(content), FileMode.BLOB))
-        who = pygit2.Signature(draft.author, draft.email, draft.time, 0)
+        author = pygit2.Signature(draft.author, draft.email, draft.time, 0)
         tree = index.write_tree(repository)
         commit = repository.create_commit(
-            "refs/heads/main", who, who, draft.message, tree, commits[-1:]
+            "refs/heads/main", author, author, draft.message, tree, commits[-1:]
         )
         commits.append(str(commit))
     repository.checkout("refs/heads/main", strategy=CheckoutStrategy.FORCE)
@@ -61,15 +61,13 @@ def commit_trees(path: Path, objects: Objects, trees: Sequence[str]) -> None:
     borrowed = [os.fspath(objects.folder / "objects"), *objects.alternates]
     for folder in borrowed:
         repository.odb.add_disk_alternate(folder)
-    who, commits = pygit2.Signature("vibe-gate", "vibe-gate@localhost", 0, 0), list[str]()
+    author = pygit2.Signature("vibe-gate", "vibe-gate@localhost", 0, 0)
+    commits: list[str] = []
     for tree in trees:
-        commits.append(
-            str(
-                repository.create_commit(
-                    "refs/heads/main", who, who, "Change\n", tree, commits[-1:]
-                )
-            )
+        commit = repository.create_commit(
+            "refs/heads/main", author, author, "Change\n", tree, commits[-1:]
         )
+        commits.append(str(commit))
     repository.free()
     entries = "".join(f"{alternates_entry(folder)}\n" for folder in borrowed)
     (path / ".git/objects/info/alternates").write_bytes(os.fsencode(entries))

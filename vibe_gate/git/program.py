@@ -201,15 +201,15 @@ class Program:
         """The program in a bare repository of our own; of the user's environment only where
         programs are.
         """
-        kept = {
+        user_variables = {
             name: value
             for name, value in self.child_environment.items()
             if name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH")
         }
-        own = os.fspath(folder)
-        homes = {"GIT_DIR": own, "HOME": own, "XDG_CONFIG_HOME": own}
+        path = os.fspath(folder)
+        homes = {"GIT_DIR": path, "HOME": path, "XDG_CONFIG_HOME": path}
         system = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
-        return Program(folder, {**kept, **homes, **system, **variables})
+        return Program(folder, {**user_variables, **homes, **system, **variables})
 
 
 def run_as_user(folder: Path, child_environment: Mapping[str, str], *arguments: str) -> Finished:

@@ -45,17 +45,18 @@ MAX_WORKTREES = 100
 class Repository(ChangeQueries):
     """One repository, open. Use as a context manager, or call `close`.
 
-    Its base classes answer about changes, revisions and notes, and git's hooks. root: top of the
-    working tree. git_dir: this worktree's own; common_dir: shared between linked worktrees. All
-    absolute.
+    Its base classes answer about changes, revisions and notes, and git's hooks.
     """
 
-    def __init__(self, found: Place) -> None:
-        super().__init__(found, Objects(found.git, found.objects))
-        self.environment: Environment = found.environment
-        self.root: Path = found.root
-        self.git_dir: Path = found.git_dir
-        self.common_dir: Path = found.common_dir
+    def __init__(self, place: Place) -> None:
+        super().__init__(place, Objects(place.git, place.objects))
+        self.environment: Environment = place.environment
+        self.root: Path = place.root
+        """The top of the working tree, absolute."""
+        self.git_dir: Path = place.git_dir
+        """This worktree's own, absolute."""
+        self.common_dir: Path = place.common_dir
+        """Shared between linked worktrees, absolute."""
 
     def __enter__(self) -> Repository:
         return self
@@ -146,11 +147,12 @@ class Repository(ChangeQueries):
         git = self._objects.bare
         if git.run("read-tree", tree, variables=index).code:
             return ""
-        back = ("--reverse",) if reverse else ()
-        done = git.run(
-            "apply", "--cached", "--whitespace=nowarn", *back, "-", stdin=patch, variables=index
-        )
-        return "" if done.code else git.run("write-tree", variables=index).line
+        apply = ["apply", "--cached", "--whitespace=nowarn"]
+        if reverse:
+            apply.append("--reverse")
+        if git.run(*apply, "-", stdin=patch, variables=index).code:
+            return ""
+        return git.run("write-tree", variables=index).line
 
     def copy(self, *, files: bool = False) -> RepositoryCopy:
         """All refs with their history, to be written elsewhere; with `files`, those of the working
@@ -199,18 +201,19 @@ class Repository(ChangeQueries):
         Index and HEAD stay; line endings and filters are the user's. IntegrityError if the working
         tree is another one. InfrastructureError if git refuses.
         """
-        shown = paths.quote(str(saved))
+        patch_name = paths.quote(str(saved))
         if self.snapshot() != expected:
             raise IntegrityError(
                 "The working tree is not what the patch was made from, so nothing was applied. "
-                f"The patch is {shown}; try `git apply -3 {shown}`."
+                f"The patch is {patch_name}; try `git apply -3 {patch_name}`."
             )
-        done = self._git.run(
+        answer = self._git.run(
             "-c", "apply.ignoreWhitespace=no", "apply", "--whitespace=nowarn", "-", stdin=patch
         )
-        if patch and done.code:
+        if patch and answer.code:
             raise InfrastructureError(
-                f"git cannot apply the change, and changed nothing ({done.said}). See {shown}."
+                f"git cannot apply the change, and changed nothing ({answer.said}). "
+                f"See {patch_name}."
             )
 
     def keep_patch(self, name: str, patch: bytes) -> Path | None:
@@ -360,8 +363,8 @@ class Repository(ChangeQueries):
         """The URL from which git fetches a remote, after `url.*.insteadOf`; "" without one. It may
         hold a password.
         """
-        found = self._git.run("remote", "get-url", "--", remote)
-        return "" if found.code else found.line
+        answer = self._git.run("remote", "get-url", "--", remote)
+        return "" if answer.code else answer.line
 
     def config(self, name: str) -> str | None:
         """One value of git's configuration, from every scope, as it stood when the repository was
@@ -371,9 +374,9 @@ class Repository(ChangeQueries):
 
     def set_config(self, name: str, value: str) -> None:
         """Set one value of the configuration of this clone. StorageError."""
-        done = self._git.run("config", "--local", "--replace-all", name, value)
-        if done.code:
-            raise StorageError(f"git config {name} cannot be written: {done.said}")
+        answer = self._git.run("config", "--local", "--replace-all", name, value)
+        if answer.code:
+            raise StorageError(f"git config {name} cannot be written: {answer.said}")
 
     def trusted_config(self, name: str) -> str | None:
         """The same without what the repository's own configuration says: for what would be run or
@@ -383,7 +386,9 @@ class Repository(ChangeQueries):
 
 
 def _tracked(git: Program, folder: str) -> frozenset[str]:
-    listed = git.run("ls-files", "-z", "--", f":(top,icase,literal){folder}", variables=PATTERNS)
-    if listed.code:
-        raise InfrastructureError(f"git could not say whether {folder} is tracked: {listed.err}")
-    return frozenset(paths.decode(name) for name in listed.out.split(b"\0") if name)
+    """The files below a folder of the top that git tracks, however its case."""
+    pattern = f":(top,icase,literal){folder}"
+    listing = git.run("ls-files", "-z", "--", pattern, variables=PATTERNS)
+    if listing.code:
+        raise InfrastructureError(f"git could not say whether {folder} is tracked: {listing.err}")
+    return frozenset(paths.decode(name) for name in listing.out.split(b"\0") if name)

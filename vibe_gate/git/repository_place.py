@@ -75,10 +75,10 @@ class Settings:
         keys.
         """
         names: dict[str, set[str]] = {}
-        for line in self.lines:
-            section, _, rest = line.name.partition(".")
-            if line.scope in _OWN_SCOPES and section == "filter" and "." in rest:
-                name, _, key = rest.rpartition(".")
+        for setting in self.lines:
+            section, _, name_and_key = setting.name.partition(".")
+            if setting.scope in _OWN_SCOPES and section == "filter" and "." in name_and_key:
+                name, _, key = name_and_key.rpartition(".")
                 names.setdefault(name, set()).add(key)
         return names
 
@@ -86,8 +86,8 @@ class Settings:
         key = _canonical(name)
         if key not in values:
             return None
-        found = values[key]
-        return "true" if found is None else found
+        value = values[key]
+        return "true" if value is None else value
 
 
 class Place(Struct, frozen=True):
@@ -114,23 +114,26 @@ def find(git: Program, environment: Environment) -> Place:
     format that vibe-gate cannot read. Each with one sentence.
     """
     start = git.folder
-    asked = git.start("rev-parse", "--path-format=absolute", *" ".join(_QUESTIONS).split())
-    listed = git.start("config", "--list", "-z", "--show-scope")
-    answers = finish(asked)
-    settings = read_settings(listed)
+    options = " ".join(_QUESTIONS).split()
+    questions = git.start("rev-parse", "--path-format=absolute", *options)
+    listing = git.start("config", "--list", "-z", "--show-scope")
+    answers = finish(questions)
+    settings = read_settings(listing)
     lines = answers.out.decode("utf-8", "surrogateescape").split("\n")[:-1]
+    start_name = paths.quote(os.fspath(start))
     if answers.code and len(lines) < len(_QUESTIONS) - 1:
         raise _refusal(start, answers)
     if not answers.code and len(lines) != len(_QUESTIONS):
         raise UsageError(
-            f"{_shown(os.fspath(start))} has a newline in its path, so git's answers cannot be read."
+            f"{start_name} has a newline in its path, so git's answers cannot be read."
         )
     if lines[4] == "true":
         raise UsageError(
-            f"{_shown(lines[0])} is a bare repository: run vibe-gate in a clone that has a working tree."
+            f"{paths.quote(lines[0])} is a bare repository: "
+            "run vibe-gate in a clone that has a working tree."
         )
     if answers.code:
-        raise UsageError(f"{_shown(str(start))} is inside .git: run vibe-gate in the working tree.")
+        raise UsageError(f"{start_name} is inside .git: run vibe-gate in the working tree.")
     git_dir, common_dir, objects, index_file, root = (Path(lines[i]) for i in (0, 1, 2, 3, 7))
     _refuse_formats(lines[6], settings)
     if is_true(settings.value("core.ignoreCase") or "") and not _ignores_case(common_dir):
@@ -171,39 +174,37 @@ def _parse_settings(raw: bytes) -> list[Setting]:
 
 
 def _canonical(name: str) -> str:
-    section, _, rest = name.partition(".")
-    subsection, dot, key = rest.rpartition(".")
+    """The name of a setting as `git config --list` prints it: a subsection keeps its case."""
+    section, _, subsection_and_key = name.partition(".")
+    subsection, dot, key = subsection_and_key.rpartition(".")
     return f"{section.lower()}.{subsection}{dot}{key.lower()}"
 
 
-def _shown(path: str) -> str:
-    return paths.quote(path)
+_FORMAT_COMPLAINTS = ("repository extension", "repo version", "object format")
 
 
 def _refusal(start: Path, answers: Finished) -> UsageError:
     """The sentence for a folder in which git itself refuses to work."""
-    shown = _shown(os.fspath(start))
-    if "dubious ownership" in answers.err or "unsafe repository" in answers.err:
+    name = paths.quote(os.fspath(start))
+    complaint = answers.err
+    if "dubious ownership" in complaint or "unsafe repository" in complaint:
         return UsageError(
-            f"the repository at {shown} belongs to another user, so git does not trust it: "
-            f"if you do, run `git config --global --add safe.directory {shown}`."
+            f"the repository at {name} belongs to another user, so git does not trust it: "
+            f"if you do, run `git config --global --add safe.directory {name}`."
         )
-    if (
-        "repository extension" in answers.err
-        or "repo version" in answers.err
-        or "object format" in answers.err
-    ):
-        detail = " ".join(answers.err.removeprefix("fatal: ").split())
+    detail = " ".join(complaint.removeprefix("fatal: ").split())
+    if any(words in complaint for words in _FORMAT_COMPLAINTS):
         return UnsupportedRepository(
-            f"this git cannot open the repository at {shown} ({detail}): install a newer git, or review a clone "
-            "made with the default formats."
+            f"this git cannot open the repository at {name} ({detail}): install a newer git, "
+            "or review a clone made with the default formats."
         )
-    if "not a git repository" in answers.err:
+    if "not a git repository" in complaint:
         return UsageError(
-            f"{shown} is not inside a git repository: run vibe-gate where the code is, or `git init`."
+            f"{name} is not inside a git repository: run vibe-gate where the code is, "
+            "or `git init`."
         )
-    detail = " ".join(answers.err.removeprefix("fatal: ").split()) or f"exit code {answers.code}"
-    return UsageError(f"git cannot open a repository at {shown}: {paths.quote(detail)}.")
+    detail = detail or f"exit code {answers.code}"
+    return UsageError(f"git cannot open a repository at {name}: {paths.quote(detail)}.")
 
 
 def _refuse_formats(object_format: str, settings: Settings) -> None:

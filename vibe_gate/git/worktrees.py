@@ -96,16 +96,16 @@ def inner_worktrees(place: Place) -> list[bytes]:
     """The other working trees of the repository inside of this one, as paths from its top."""
     root = os.path.realpath(place.root)
     tops = [os.path.realpath(worktree.top) for worktree in linked_worktrees(place.common_dir)]
-    if _is_inside(
-        os.path.realpath(place.common_dir), root
-    ):  # else the main working tree is not inside of this one
+    # Else the main working tree is not inside of this one.
+    if _is_inside(os.path.realpath(place.common_dir), root):
         main = main_working_tree(place.common_dir, place.git)
-        tops += [] if main is None else [os.fspath(main)]
-    return sorted(
-        os.fsencode(os.path.relpath(top, root))
-        for top in tops
-        if top != root and _is_inside(top, root)
-    )
+        if main is not None:
+            tops.append(os.fspath(main))
+    inner_paths = []
+    for top in tops:
+        if top != root and _is_inside(top, root):
+            inner_paths.append(os.fsencode(os.path.relpath(top, root)))
+    return sorted(inner_paths)
 
 
 def store_root_of(place: Place) -> StoreRoot:
@@ -121,10 +121,9 @@ def store_root_of(place: Place) -> StoreRoot:
         reason = f"git tracks files of {STORE}"
     if not reason:
         return StoreRoot(shared)
-    shown = paths.quote(os.fspath(shared / STORE))
-    return StoreRoot(
-        place.root, f"{shown} cannot be written ({reason}), so this worktree keeps its own {STORE}."
-    )
+    store = paths.quote(os.fspath(shared / STORE))
+    remark = f"{store} cannot be written ({reason}), so this worktree keeps its own {STORE}."
+    return StoreRoot(place.root, remark)
 
 
 def tracks_store(git: Program) -> bool:
