@@ -63,7 +63,7 @@ def cluster_workers(
     jobs: int,
     setup: WorkerSetup,
     command_repository: CommandRepository,
-    about: Callable[[Any], str],
+    place_of_stored_run: Callable[[Any], str],
     tell: Callable[[str], object],
     *,
     patience_s: float = PATIENCE_S,
@@ -79,7 +79,7 @@ def cluster_workers(
         jobs: Threads of this process, if it is local.
         setup: What each worker is given.
         command_repository: Where the runs go that tasks make.
-        about: The place of the stored run that a task needs there, "" for none.
+        place_of_stored_run: The place of the run that a task needs there, "" for none.
         tell: Hears sentences for people.
         patience_s: Seconds in which a scheduler and its first worker have to be there.
     """
@@ -91,7 +91,9 @@ def cluster_workers(
             scheduler = stack.enter_context(_start_local_cluster(jobs))
         client = _connect(scheduler, patience_s)
         stack.callback(client.close)
-        executor = _DaskExecutor(client, setup, command_repository, about, tell, patience_s)
+        executor = _DaskExecutor(
+            client, setup, command_repository, place_of_stored_run, tell, patience_s
+        )
         stack.callback(executor.release_workers)
         yield Workers(executor, executor.prepare_workers() * TASKS_A_THREAD)
 
@@ -158,14 +160,14 @@ class _DaskExecutor(Executor):
         client: distributed.Client,
         setup: WorkerSetup,
         command_repository: CommandRepository,
-        about: Callable[[Any], str],
+        place_of_stored_run: Callable[[Any], str],
         tell: Callable[[str], object],
         patience_s: float,
     ) -> None:
         self._client = client
         self._setup = setup
         self._command_repository = command_repository
-        self._about = about
+        self._place_of_stored_run = place_of_stored_run
         self._tell = tell
         self._patience_s = patience_s
         self._sent: set[distributed.Future] = set()
@@ -226,7 +228,7 @@ class _DaskExecutor(Executor):
 
     def _archive_for(self, task: object) -> bytes:
         """The archive of the stored run that a task needs there, b"" for none. GateError."""
-        place = self._about(task) if self._setup.sends_repository else ""
+        place = self._place_of_stored_run(task) if self._setup.sends_repository else ""
         return self._command_repository.archive_run(place) if place else b""
 
     def _pass_on_end(self, future: Future[Any], sent: distributed.Future) -> None:

@@ -57,10 +57,10 @@ class KeptRequest(Struct, frozen=True, kw_only=True):
         except ValueError as error:
             raise ValueError(f"request.model: {error}") from None
 
-    def review(self, **more: Any) -> ReviewRequest:  # noqa: ANN401
-        """The review's request; `more` as of ReviewRequest."""
+    def review(self, **fields: Any) -> ReviewRequest:  # noqa: ANN401
+        """The review's request; `fields` as of ReviewRequest."""
         return ReviewRequest(
-            self.selection, **{name: getattr(self, name) for name in REVIEW_FIELDS}, **more
+            self.selection, **{name: getattr(self, name) for name in REVIEW_FIELDS}, **fields
         )
 
 

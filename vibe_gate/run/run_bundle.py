@@ -47,7 +47,7 @@ def open_run(
     world: World,
     deadline: Deadline,
     *,
-    more: Mapping[str, Any] = MappingProxyType({}),
+    fields: Mapping[str, Any] = MappingProxyType({}),
     resume: str = "",
     meter: Meter | None = None,
 ) -> RunContext:
@@ -57,7 +57,7 @@ def open_run(
         facts: What it is about.
         world: Where it happens.
         deadline: When it must end.
-        more: What run.json says besides.
+        fields: What run.json says besides.
         resume: The id of a run that died, whose bundle is opened again.
         meter: Hears what the run costs.
     """
@@ -66,7 +66,7 @@ def open_run(
         record = world.store.reopen(key, resume, world.state.spending.of_run(resume))
     else:
         worktree = {"worktree": world.worktree} if world.worktree else {}
-        run_document = describe_run(facts, {**more, **worktree})
+        run_document = describe_run(facts, {**fields, **worktree})
         record = world.store.begin(key, world.clock(), run_document)
         world.state.begun.note_run(
             record.run_id, world.worktree, resume_request(record.read_run_document() or {})

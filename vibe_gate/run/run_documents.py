@@ -43,8 +43,8 @@ WORKFLOW = "review"
 """The built-in workflow: checks, then the judge."""
 
 
-def describe_run(facts: Facts, more: Mapping[str, Any]) -> dict[str, Any]:
-    """What run.json says of a run before anything is asked; `more` of a workflow's run, of one of a
+def describe_run(facts: Facts, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What run.json says of a run before anything is asked; `fields` of a workflow's run, of one of a
     batch, or of one in a linked worktree.
 
     The versions of SDK and CLI are added when a model is asked, questions when they were answered.
@@ -55,7 +55,7 @@ def describe_run(facts: Facts, more: Mapping[str, Any]) -> dict[str, Any]:
         "mode": "auto",
         "prompt": f"review: {change.kind}",
         "isolation": "none",
-        **more,
+        **fields,
         "budgets": plain(gate.file.budget),
         "change": {name: getattr(change, name) for name in CHANGE_IDS} | {"kind": change.kind},
         "trusted": {"revision": gate.revision, "origin": gate.origin},

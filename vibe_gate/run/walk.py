@@ -241,7 +241,7 @@ def _open_run(
         fields["request"] = request.as_kept()
     resumed = request.resumed
     resumed_id = resumed.run_id if resumed else ""
-    run = open_run(facts, world, deadline, more=fields, resume=resumed_id, meter=meter)
+    run = open_run(facts, world, deadline, fields=fields, resume=resumed_id, meter=meter)
     if resumed is not None and resumed.mode != mode:
         run.record.event("run.mode_changed", mode=mode)
     return run
