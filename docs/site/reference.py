@@ -17,6 +17,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
@@ -212,18 +213,44 @@ def _document(kind: type[Struct]) -> str:
     """A document and the objects in it, each with its keys."""
     schema = schema_of(kind)
     parts = []
-    for title, one in _objects(schema):
+    for title, object_schema in _objects(schema):
         if title in CAUSES:
             continue
-        rows = [
-            (f"`{name}`", _type(key, schema, names=True)) for name, key in one["properties"].items()
-        ]
-        heading = f"#### {title}\n\n" if one is not schema else ""
-        about = textwrap.fill(
-            " ".join(one.get("description", "").split()), 120, break_on_hyphens=False
-        )
-        parts.append(f"{heading}{about}\n\n{_table(('key', 'type'), rows)}")
+        meanings = field_meanings().get(title, {})
+        rows = []
+        for name, key in object_schema["properties"].items():
+            row = (f"`{name}`", _type(key, schema, names=True))
+            field_name = re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+            rows.append((*row, meanings.get(field_name, "")) if meanings else row)
+        head = ("key", "type", "meaning") if meanings else ("key", "type")
+        heading = f"#### {title}\n\n" if object_schema is not schema else ""
+        description = " ".join(object_schema.get("description", "").split())
+        about = textwrap.fill(description, 120, break_on_hyphens=False)
+        parts.append(f"{heading}{about}\n\n{_table(head, rows)}")
     return "\n" + "\n".join(parts) + "\n"
+
+
+@cache
+def field_meanings() -> dict[str, dict[str, str]]:
+    """By class and field, what stands below the field. Names of classes are unique."""
+    meanings = {}
+    for module in sorted((ROOT / "vibe_gate").rglob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.ClassDef):
+                meanings[node.name] = _meanings_in(node)
+    return meanings
+
+
+def _meanings_in(node: ast.ClassDef) -> dict[str, str]:
+    """By field, the text that follows it."""
+    meanings = {}
+    for statement, next_statement in pairwise(node.body):
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(next_statement, ast.Expr):
+            continue
+        text = next_statement.value
+        if isinstance(text, ast.Constant) and isinstance(statement.target, ast.Name):
+            meanings[statement.target.id] = " ".join(str(text.value).split())
+    return meanings
 
 
 def _causes() -> str:

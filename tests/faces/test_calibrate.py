@@ -19,7 +19,7 @@ from repos import GOOD, RUBRIC, SWALLOWS, Repo, gated
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Step
 from wire import answer, answering
 
-from vibe_gate.domain.calibration import LabelledAnswers, count
+from vibe_gate.domain.calibration import LabelledAnswers, count_cases
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.faces.cli.calibrate import render_criterion_measure
@@ -312,16 +312,16 @@ def test_a_case_counts_by_the_worst_of_its_repeats_and_flips_make_a_criterion_un
         LabelledAnswers(False, ("fail", "fail")),
         LabelledAnswers(False, ("fail", "abstain")),
     ]
-    counts = count("a", cases)
+    counts = count_cases("a", cases)
     assert (counts.clean, counts.clean_blocked, counts.defective, counts.found) == (3, 1, 2, 1)
     assert (counts.abstained, counts.flips, counts.repeats, counts.is_unsteady) == (2, 2, 2, True)
 
 
 def test_the_table_tells_unsteady_criteria_and_what_the_second_look_changed() -> None:
-    first = count(
+    first = count_cases(
         "a", [LabelledAnswers(True, ("fail", "pass")), LabelledAnswers(False, ("fail", "fail"))]
     )
-    final = count(
+    final = count_cases(
         "a", [LabelledAnswers(True, ("pass", "pass")), LabelledAnswers(False, ("fail", "fail"))]
     )
     measure = CriterionMeasure(QUESTION, final, first, Interval(6400, 6100, 6700), None)
@@ -358,7 +358,7 @@ MEASURED = """\
 def test_sixty_clean_and_thirty_defective_cases_are_shown_with_their_intervals() -> None:
     clean, blocked = LabelledAnswers(True, ("pass",)), LabelledAnswers(True, ("fail",))
     found, missed = LabelledAnswers(False, ("fail",)), LabelledAnswers(False, ("pass",))
-    counts = count(CRITERION, [clean] * 59 + [blocked] + [found] * 27 + [missed] * 3)
+    counts = count_cases(CRITERION, [clean] * 59 + [blocked] + [found] * 27 + [missed] * 3)
     question = Criterion(id=CRITERION, kind="judge", question="Is it?", must=True)
     measure = CriterionMeasure(
         question, counts, counts, Interval(120, 120, 120), Interval(0.0004, 0.0004, 0.0004)

@@ -16,7 +16,7 @@ from summaries import HEAD, criterion, finding, rubric, summary, waiver
 from written_runs import ATTACK
 
 from vibe_gate.domain.bundles import RunEntry
-from vibe_gate.domain.calibration import Baseline, LabelledAnswers, count
+from vibe_gate.domain.calibration import Baseline, LabelledAnswers, count_cases
 from vibe_gate.domain.gate import Trust
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.label import Label
@@ -180,7 +180,9 @@ def test_what_people_said_of_a_finding_counts_once(labels, waiver, word):
 
 
 def test_calibration_has_intervals_of_labels_and_of_cases():
-    counted = count("types", [LabelledAnswers(True, ("pass",)), LabelledAnswers(False, ("fail",))])
+    counted = count_cases(
+        "types", [LabelledAnswers(True, ("pass",)), LabelledAnswers(False, ("fail",))]
+    )
     measured = Baseline(
         schema=1,
         rubric="quality",

@@ -176,24 +176,23 @@ class LabelledAnswers(Struct, frozen=True):
         return any(fails) if self.is_clean else all(fails)
 
 
-def count(criterion: str, cases: Sequence[LabelledAnswers]) -> CriterionBaseline:
+def count_cases(criterion: str, cases: Sequence[LabelledAnswers]) -> CriterionBaseline:
     """The counts of a criterion; each of its cases was asked equally often."""
-    clean = [case for case in cases if case.is_clean]
-    defective = [case for case in cases if not case.is_clean]
-    blocked, failed_defective = (
-        sum(case.is_failed for case in kind) for kind in (clean, defective)
-    )
-    agreed = kappa(failed_defective, len(defective), blocked, len(clean))
+    clean_cases = [case for case in cases if case.is_clean]
+    defective_cases = [case for case in cases if not case.is_clean]
+    clean_blocked = sum(case.is_failed for case in clean_cases)
+    defective_failed = sum(case.is_failed for case in defective_cases)
+    agreement = kappa(defective_failed, len(defective_cases), clean_blocked, len(clean_cases))
     return CriterionBaseline(
         id=criterion,
-        clean=len(clean),
-        clean_blocked=blocked,
-        defective=len(defective),
-        found=failed_defective,
+        clean=len(clean_cases),
+        clean_blocked=clean_blocked,
+        defective=len(defective_cases),
+        found=defective_failed,
         abstained=sum("abstain" in case.outcomes for case in cases),
         flips=sum(case.is_flip for case in cases),
         repeats=max(len(case.outcomes) for case in cases),
-        agreement=None if agreed is None else round(agreed.value, 4),
+        agreement=None if agreement is None else round(agreement.value, 4),
     )
 
 
@@ -211,9 +210,9 @@ def log_ratio(clean: int, blocked: int, max_false_blocks: float) -> float:
     time. It depends on the counts alone, not on the order of the answers.
     """
     bet = BET * max_false_blocks
-    return blocked * math.log(BET) + (clean - blocked) * (
-        math.log1p(-bet) - math.log1p(-max_false_blocks)
-    )
+    loss = math.log(BET)
+    gain = math.log1p(-bet) - math.log1p(-max_false_blocks)
+    return blocked * loss + (clean - blocked) * gain
 
 
 def earned(clean: int, blocked: int, max_false_blocks: float) -> bool:
@@ -231,9 +230,8 @@ def clean_needed(blocked: int, max_false_blocks: float) -> int:
     and 1, exclusive.
     """
     gain = log_ratio(1, 0, max_false_blocks)
-    return blocked + math.ceil(
-        (-math.log(ALPHA) - log_ratio(blocked, blocked, max_false_blocks)) / gain
-    )
+    missing = -math.log(ALPHA) - log_ratio(blocked, blocked, max_false_blocks)
+    return blocked + math.ceil(missing / gain)
 
 
 # Intervals
@@ -265,12 +263,15 @@ def _at_most(hits: int, cases: int, alpha: float) -> float:
 
 def _probability_of_at_most(hits: int, cases: int, rate: float) -> float:
     """Of a binomial count."""
-    yes, no, of = math.log(rate), math.log1p(-rate), math.lgamma(cases + 1)
-    ways = (
-        of - math.lgamma(n + 1) - math.lgamma(cases - n + 1) + n * yes + (cases - n) * no
-        for n in range(hits + 1)
-    )
-    return math.fsum(map(math.exp, ways))
+    log_hit = math.log(rate)
+    log_miss = math.log1p(-rate)
+    log_orders = math.lgamma(cases + 1)
+    probabilities = []
+    for number in range(hits + 1):
+        log_ways = log_orders - math.lgamma(number + 1) - math.lgamma(cases - number + 1)
+        log_probability = log_ways + number * log_hit + (cases - number) * log_miss
+        probabilities.append(math.exp(log_probability))
+    return math.fsum(probabilities)
 
 
 def _root(rising: Callable[[float], float]) -> float:
@@ -278,7 +279,10 @@ def _root(rising: Callable[[float], float]) -> float:
     low, high = 0.0, 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
+        if rising(middle) > 0:
+            high = middle
+        else:
+            low = middle
     return high
 
 
@@ -289,33 +293,34 @@ def kappa(defective_found: int, defective: int, clean_blocked: int, clean: int) 
     false blocks, that rises with the one and falls with the other: the ends are those of both
     shares' 97.5 % intervals.
     """
-    recall, false = (
-        share(defective_found, defective, ALPHA / 2),
-        share(clean_blocked, clean, ALPHA / 2),
-    )
-    if recall is None or false is None:
+    recall = share(defective_found, defective, ALPHA / 2)
+    false_blocks = share(clean_blocked, clean, ALPHA / 2)
+    if recall is None or false_blocks is None:
         return None
-    part = defective / (defective + clean)
-    ends = ((recall.value, false.value), (recall.low, false.high), (recall.high, false.low))
-    return Interval(*(_kappa(part, *end) for end in ends))
+    defective_share = defective / (defective + clean)
+    return Interval(
+        _kappa(defective_share, recall.value, false_blocks.value),
+        _kappa(defective_share, recall.low, false_blocks.high),
+        _kappa(defective_share, recall.high, false_blocks.low),
+    )
 
 
-def _kappa(part: float, recall: float, false: float) -> float:
-    """Of judge and labels, where `part` of the cases are defective."""
-    blocked = part * recall + (1 - part) * false
-    by_chance = part * blocked + (1 - part) * (1 - blocked)
-    return (part * recall + (1 - part) * (1 - false) - by_chance) / (1 - by_chance)
+def _kappa(defective_share: float, recall: float, false_blocks: float) -> float:
+    """Of judge and labels, by the share of the cases that are defective."""
+    clean_share = 1 - defective_share
+    blocked = defective_share * recall + clean_share * false_blocks
+    by_chance = defective_share * blocked + clean_share * (1 - blocked)
+    agreed = defective_share * recall + clean_share * (1 - false_blocks)
+    return (agreed - by_chance) / (1 - by_chance)
 
 
 def mean(values: Sequence[float]) -> Interval | None:
     """The mean with Student's interval; None of fewer than three values."""
     if len(values) < 3:
         return None
-    value, free, normal = (
-        statistics.fmean(values),
-        len(values) - 1,
-        statistics.NormalDist().inv_cdf(1 - ALPHA / 2),
-    )
+    value = statistics.fmean(values)
+    free = len(values) - 1
+    normal = statistics.NormalDist().inv_cdf(1 - ALPHA / 2)
     # Student's quantile, expanded around the normal one: 3 % too small for 3 values, under 1 % from
     # 5 values on.
     terms = (

@@ -78,16 +78,20 @@ _RUN = expression(rb"(?:\+.*+\n?)++|(?:-.*+\n?)++|(?: .*+\n?)++|\\.*\n?")
 
 
 class Hunk(Struct, frozen=True):
-    """One run of changed lines with its context; starts count from 1, as git's do.
-
-    `body` is as git writes it: a change may have a million lines, and few readers look at each.
-    """
+    """One run of changed lines with its context."""
 
     old_start: int
+    """From 1, as git's."""
+
     old_lines: int
+
     new_start: int
+    """From 1, as git's."""
+
     new_lines: int
+
     body: bytes
+    """As git writes it: a change may have a million lines, and few readers look at each."""
 
     @classmethod
     def of(
@@ -99,9 +103,11 @@ class Hunk(Struct, frozen=True):
         lines: Iterable[HunkLine],
     ) -> Hunk:
         """A hunk of these lines; one without its line feed is the last of its file."""
-        rows = (b"%s%s" % (line.origin.encode(), line.content) for line in lines)
-        body = b"".join(row if row.endswith(b"\n") else row + b"\n" + _NO_NEWLINE for row in rows)
-        return cls(old_start, old_lines, new_start, new_lines, body)
+        rows = []
+        for line in lines:
+            row = line.origin.encode() + line.content
+            rows.append(row if row.endswith(b"\n") else row + b"\n" + _NO_NEWLINE)
+        return cls(old_start, old_lines, new_start, new_lines, b"".join(rows))
 
     @property
     def rows(self) -> list[bytes]:
@@ -119,7 +125,11 @@ class Hunk(Struct, frozen=True):
     @property
     def lines(self) -> list[HunkLine]:
         """The same, taken apart."""
-        return [HunkLine(cast("Origin", chr(row[0])), row[1:]) for row in self.rows]
+        lines = []
+        for row in self.rows:
+            origin = cast("Origin", chr(row[0]))
+            lines.append(HunkLine(origin, row[1:]))
+        return lines
 
     @property
     def added(self) -> int:
@@ -148,37 +158,53 @@ class Hunk(Struct, frozen=True):
                 number += content.count(b"\n")
 
     def _runs(self) -> Iterator[tuple[Origin, bytes]]:
+        """Lines of one origin that follow one another, as one text."""
         for match in _RUN.finditer(self.body):
-            run, origin = match[0], match[0][:1]
-            if origin != b"\\":
-                ends_file = self.body.startswith(b"\\", match.end())
-                content = run[1 : -1 if ends_file else None].replace(b"\n" + origin, b"\n")
-                yield cast("Origin", origin.decode()), content
+            run = match[0]
+            origin = run[:1]
+            if origin == b"\\":
+                continue
+            ends_file = self.body.startswith(b"\\", match.end())
+            content = run[1:-1] if ends_file else run[1:]
+            yield cast("Origin", origin.decode()), content.replace(b"\n" + origin, b"\n")
 
 
 class FileVersion(Struct, frozen=True):
-    """One side of a changed file. `blob` is a git object id; for a submodule, its commit."""
+    """One side of a changed file."""
 
     blob: str
+    """A git object id; for a submodule, its commit."""
+
     mode: int
+
     size: int
 
 
 class FileDiff(Struct, frozen=True):
-    """One path that differs. `path` is that of the after side (of the before side if deleted).
+    """One path that differs.
 
     A file that git calls binary carries hunks, too, so that nothing hides from a judge behind an
     attribute or a NUL; only one of more than `MAX_HUNK_BYTES` has none, and one that is not read.
     """
 
     path: str
+    """That of the after side; of the before side if deleted."""
+
     old_path: str | None
+    """That of the before side, if it is another one."""
+
     change_type: ChangeType
+
     before: FileVersion | None
+
     after: FileVersion | None
+
     binary: bool
+
     added: int
+
     deleted: int
+
     hunks: tuple[Hunk, ...]
 
     @property
@@ -236,18 +262,19 @@ class FileDiff(Struct, frozen=True):
         """Whether either name matches: a move out of the way takes a file out of no check."""
         return any(paths.matches(name, globs) for name in self.names)
 
-    def moves_into(self, *looks: tuple[str, ...]) -> bool:
+    def moves_into(self, *all_globs: tuple[str, ...]) -> bool:
         """Whether it moves to where some of these globs look alone, or out of a labelled case.
 
         Then nobody who looks there (everywhere, without globs) saw the lines that did not change.
         """
+        if self.after is None:
+            return False
         old, new = self.old_name, self.path
-        return self.after is not None and (
-            (is_case(old) and not is_case(new))
-            or any(
-                globs and paths.matches(new, globs) and not paths.matches(old, globs)
-                for globs in looks
-            )
+        if is_case(old) and not is_case(new):
+            return True
+        return any(
+            globs and paths.matches(new, globs) and not paths.matches(old, globs)
+            for globs in all_globs
         )
 
     def as_new(self, content: bytes) -> FileDiff:
@@ -255,44 +282,58 @@ class FileDiff(Struct, frozen=True):
         that were removed.
         """
         lines = tuple(HunkLine("+", line) for line in _LINES.findall(content))
-        hunks, shown_lines = list[Hunk](), 0
+        hunks: list[Hunk] = []
+        shown_lines = 0
+        for removed in self._removed_runs():
+            hunks.append(_added_hunk(lines, shown_lines, removed.new_start))
+            hunks.append(removed)
+            shown_lines = removed.new_start
+        hunks.append(_added_hunk(lines, shown_lines, len(lines)))
+        return replace(self, hunks=tuple(hunk for hunk in hunks if hunk.body), added=len(lines))
+
+    def _removed_runs(self) -> Iterator[Hunk]:
+        """The removed lines that follow one another, as hunks of their own."""
         for hunk in self.hunks:
-            old, new = hunk.old_start + (not hunk.old_lines), hunk.new_start + (not hunk.new_lines)
+            old = hunk.old_start + (not hunk.old_lines)
+            new = hunk.new_start + (not hunk.new_lines)
             for is_removed, run in groupby(hunk.lines, key=lambda line: line.origin == "-"):
                 run_lines = tuple(run)
                 if is_removed:
-                    hunks += [
-                        _added(lines, shown_lines, new - 1),
-                        Hunk.of(old, len(run_lines), new - 1, 0, run_lines),
-                    ]
-                    shown_lines = new - 1
+                    yield Hunk.of(old, len(run_lines), new - 1, 0, run_lines)
                 else:
                     new += len(run_lines)
                 old += sum(line.origin != "+" for line in run_lines)
-        hunks.append(_added(lines, shown_lines, len(lines)))
-        return replace(self, hunks=tuple(hunk for hunk in hunks if hunk.body), added=len(lines))
 
 
-def _added(lines: tuple[HunkLine, ...], start: int, end: int) -> Hunk:
+def _added_hunk(lines: tuple[HunkLine, ...], start: int, end: int) -> Hunk:
     return Hunk.of(0, 0, start + 1, end - start, lines[start:end])
 
 
 class Change(Struct, frozen=True):
-    """What is under review.
-
-    `before` and `after` are tree ids; `base_commit` and `head_commit` commit ids, "" where that
-    side is no commit.
-    `patch_id` is the stable patch-id of one commit's change (or of an uncommitted one against
-    HEAD), `range_patch_id` that of before..after; "" of an empty change.
-    """
+    """What is under review."""
 
     kind: ChangeKind
+
     before: str
+    """A tree id."""
+
     after: str
+    """A tree id."""
+
     base_commit: str
+    """"" if that side is no commit."""
+
     head_commit: str
+    """"" if that side is no commit."""
+
     patch_id: str
+    """The stable patch-id of one commit's change, or of an uncommitted one against HEAD; "" of an
+    empty change.
+    """
+
     range_patch_id: str
+    """That of before..after; "" of an empty change."""
+
     files: tuple[FileDiff, ...]
 
     @property
@@ -306,24 +347,31 @@ class Change(Struct, frozen=True):
 
 
 class Selection(Struct, frozen=True):
-    """Which change a user asked for, before any revision is resolved.
-
-    `worktree`: from `left` to the working tree, untracked files included. `range`: `left`..`right`.
-    `merge_base`: from the merge base of both to `right`. `staged`: the index against HEAD.
-    `commit`: `left` against its first parent.
-    `left` may be `EMPTY_TREE`: from nothing. `also`, of a range: a second commit that is no part of
-    the change, so that `right` is compared with both merged.
-    """
+    """Which change a user asked for, before any revision is resolved."""
 
     kind: Literal["worktree", "range", "merge_base", "staged", "commit"]
+    """`worktree`: from `left` to the working tree, untracked files included. `range`:
+    `left`..`right`. `merge_base`: from the merge base of both to `right`. `staged`: the index
+    against HEAD. `commit`: `left` against its first parent.
+    """
+
     left: str = "HEAD"
+    """May be `EMPTY_TREE`: from nothing."""
+
     right: str = "HEAD"
+
     also: str = ""
+    """Of a range: a second commit that is no part of the change, so that `right` is compared with
+    both merged.
+    """
 
 
 class NamedLine(Struct, frozen=True):
-    """A line of a tree that names a word that was looked for. `line` counts from 1."""
+    """A line of a tree that names a word that was looked for."""
 
     path: str
+
     line: int
+    """From 1."""
+
     text: bytes

@@ -94,22 +94,31 @@ takes what memory its writer likes.
 
 
 class Node(Struct, frozen=True):
-    """One node: a set of checks, a gate, a stage or a judge's conversation.
-
-    `digest` is that of its agent or rubric, `outcome` how a stage came out, `after` the tree that
-    its last turn left, `usd` what its turns cost; "" and None if it is not known.
-    """
+    """One node: a set of checks, a gate, a stage or a judge's conversation."""
 
     id: str
+
     kind: str
+
     status: NodeStatus | Literal["incomplete"] = "IDLE"
+
     reason: str = ""
+
     turns: tuple[str, ...] = ()
+
     agent: str = ""
+
     digest: str = ""
+    """That of its agent or rubric; "" if it is not known."""
+
     outcome: str = ""
+    """How a stage came out; "" if it is not known."""
+
     after: str = ""
+    """The tree that its last turn left; "" if it is not known."""
+
     usd: float | None = None
+    """What its turns cost; None if it is not known."""
 
 
 _ALWAYS = frozenset({"id", "kind", "status", "reason", "turns"})
@@ -211,19 +220,29 @@ class _Growing:
 
 
 class EndedStage(Struct, frozen=True):
-    """An agent's stage whose turn had ended when its run died: what it was asked (digests), and how
-    that turn ended.
-
-    `turn` is its folder; `before` and `after` are trees.
+    """An agent's stage whose turn had ended when its run died: what it was asked, and how that turn
+    ended.
     """
 
     digest: str
+    """Of its agent's definition."""
+
     prompt: str
+    """The digest of its prompt."""
+
     before: str
+    """A tree."""
+
     after: str
+    """A tree."""
+
     status: str
+
     session_id: str
+
     turn: str
+    """Its folder."""
+
     reason: str = ""
 
 

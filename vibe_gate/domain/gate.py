@@ -482,35 +482,48 @@ Origin = Literal["trusted", "bootstrap", "built-in"]
 
 
 class Gate(Struct, frozen=True):
-    """The gate in force: the file, the rubrics it names, and where both came from.
-
-    `revision` is the commit id they were read at, "worktree", or "" for the built-in gate and a
-    tree without a commit.
-    `origin` "bootstrap": the trusted revision has no definitions yet, and the change's own were
-    used; `branch` is its name, "" if it has none; `first`: it has no `.vibe-gate/` at all;
-    `absence`: why it has none now, if it had one.
-    `digests`: sha-256 of each file that it was read
-    from, what workflows name included.
-    `refused`: agents of `.claude/agents` that no workflow names and that cannot be honoured, by id
-    with the reason.
-    `baselines`: what was measured of rubrics, as the tree has it.
-    `gitleaks`: the `.gitleaks.toml` of the trusted revision, never the change's own.
-    """
+    """The gate in force: the file, the rubrics it names, and where both came from."""
 
     file: GateFile
+
     rubrics: tuple[Rubric, ...]
+
     origin: Origin
+    """"bootstrap": the trusted revision has no definitions yet, and the change's own were used."""
+
     revision: str
+    """The commit id they were read at, "worktree", or "" for the built-in gate and a tree without a
+    commit.
+    """
+
     digests: tuple[tuple[str, str], ...] = ()
+    """By path, the sha-256 of each file that it was read from, what workflows name included."""
+
     suppressions: tuple[Suppression, ...] = ()
+
     branch: str = ""
+    """Of a "bootstrap": the branch where definitions would bind; "" if it has no name."""
+
     first: bool = False
+    """Of a "bootstrap": there is no `.vibe-gate/` at all where definitions would bind."""
+
     absence: GateAbsence = ""
+    """Of a "bootstrap": why there is no gate now, if there was one."""
+
     agents: tuple[Agent, ...] = ()
+
     workflows: tuple[WorkflowDefinition, ...] = ()
+
     refused: tuple[tuple[str, str], ...] = ()
+    """Agents of `.claude/agents` that no workflow names and that cannot be honoured, by id with the
+    reason.
+    """
+
     baselines: tuple[Baseline, ...] = ()
+    """What was measured of rubrics, as the tree has it."""
+
     gitleaks: bytes = b""
+    """The `.gitleaks.toml` of the trusted revision, never the change's own."""
 
     @property
     def store_url(self) -> str:

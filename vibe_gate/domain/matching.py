@@ -56,13 +56,7 @@ def _match(
     old_indices[start : start + alike] = range(low, low + alike)
     low, start = low + alike, start + alike
     while low < high and start < end and old[high - 1] == new[end - 1]:
-        # As much of the end at once as is equal: twice as much each time, then one by one.
-        size = 1
-        while (
-            2 * size <= min(high - low, end - start)
-            and old[high - 2 * size : high] == new[end - 2 * size : end]
-        ):
-            size *= 2
+        size = _alike_at_end(old, new, high, end, min(high - low, end - start))
         old_indices[end - size : end] = range(high - size, high)
         high, end = high - size, end - size
     if low == high or start == end:
@@ -70,21 +64,20 @@ def _match(
     anchors = _anchors(old, new, low, high, start, end)
     if not anchors:
         if high - low <= MAX_GAP and end - start <= MAX_GAP:
-            blocks = SequenceMatcher(
-                None, old[low:high], new[start:end], autojunk=False
-            ).get_matching_blocks()
-            for at, to, size in blocks:
-                old_indices[start + to : start + to + size] = range(low + at, low + at + size)
+            matcher = SequenceMatcher(None, old[low:high], new[start:end], autojunk=False)
+            for old_offset, new_offset, size in matcher.get_matching_blocks():
+                first_old, first_new = low + old_offset, start + new_offset
+                old_indices[first_new : first_new + size] = range(first_old, first_old + size)
         return []
     gaps = []
-    for at, to in [*anchors, (high, end)]:
-        if at < low:
+    for old_index, new_index in [*anchors, (high, end)]:
+        if old_index < low:
             continue  # it is matched with the lines above it
-        if low < at and start < to:
-            gaps.append((low, at, start, to))
-        alike = _alike(old, new, at, to, min(high - at, end - to))
-        old_indices[to : to + alike] = range(at, at + alike)
-        low, start = at + alike, to + alike
+        if low < old_index and start < new_index:
+            gaps.append((low, old_index, start, new_index))
+        alike = _alike(old, new, old_index, new_index, min(high - old_index, end - new_index))
+        old_indices[new_index : new_index + alike] = range(old_index, old_index + alike)
+        low, start = old_index + alike, new_index + alike
     return gaps
 
 
@@ -92,15 +85,30 @@ def _alike(
     old: tuple[Hashable, ...], new: tuple[Hashable, ...], low: int, start: int, most: int
 ) -> int:
     """How many lines are equal from there on."""
-    size = step = 0
+    size = 0
     while size < most and old[low + size] == new[start + size]:
-        step = 1
-        while 2 * step <= most - size and (
-            old[low + size : low + size + 2 * step] == new[start + size : start + size + 2 * step]
-        ):
-            step *= 2
-        size += step
+        size += _alike_step(old, new, low + size, start + size, most - size)
     return size
+
+
+def _alike_step(
+    old: tuple[Hashable, ...], new: tuple[Hashable, ...], low: int, start: int, most: int
+) -> int:
+    """How many lines are equal from there on at least: twice as many each time."""
+    step = 1
+    while 2 * step <= most and old[low : low + 2 * step] == new[start : start + 2 * step]:
+        step *= 2
+    return step
+
+
+def _alike_at_end(
+    old: tuple[Hashable, ...], new: tuple[Hashable, ...], high: int, end: int, most: int
+) -> int:
+    """The same before these lines."""
+    step = 1
+    while 2 * step <= most and old[high - 2 * step : high] == new[end - 2 * step : end]:
+        step *= 2
+    return step
 
 
 def _anchors(
@@ -109,30 +117,39 @@ def _anchors(
     """The longest rising sequence of lines that are there once on both sides, each as (old,
     new).
     """
-    counts = Counter(old[low:high])
-    once = {old[at]: at for at in range(low, high) if counts[old[at]] == 1}
-    counts = Counter(new[start:end])
-    pairs = [
-        (once[line], to)
-        for to, line in enumerate(new[start:end], start)
-        if counts[line] == 1 and line in once
-    ]
+    old_unique = _unique_indices(old, low, high)
+    new_unique = _unique_indices(new, start, end)
+    pairs = []
+    for line, new_index in new_unique.items():
+        if line in old_unique:
+            pairs.append((old_unique[line], new_index))
     if pairs == sorted(pairs):
         return pairs
+    return _longest_rising(pairs)
+
+
+def _unique_indices(lines: Sequence[Hashable], start: int, end: int) -> dict[Hashable, int]:
+    """The lines that are there once, each with its index, in order."""
+    counts = Counter(lines[start:end])
+    return {line: index for index, line in enumerate(lines[start:end], start) if counts[line] == 1}
+
+
+def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest sequence of these pairs in which the first numbers rise."""
     ends: list[int] = []  # by length, the least old index that such a sequence ends with
-    last: list[int] = []  # its pair
-    before = [-1] * len(pairs)
-    for number, (at, _) in enumerate(pairs):
-        length = bisect_left(ends, at)
-        before[number] = last[length - 1] if length else -1
-        ends[length : length + 1] = [at]
-        last[length : length + 1] = [number]
-    chosen = []
-    number = last[-1] if last else -1
+    last_pairs: list[int] = []  # its pair
+    previous_pairs = [-1] * len(pairs)
+    for number, (old_index, _) in enumerate(pairs):
+        length = bisect_left(ends, old_index)
+        previous_pairs[number] = last_pairs[length - 1] if length else -1
+        ends[length : length + 1] = [old_index]
+        last_pairs[length : length + 1] = [number]
+    chosen_pairs = []
+    number = last_pairs[-1] if last_pairs else -1
     while number >= 0:
-        chosen.append(pairs[number])
-        number = before[number]
-    return chosen[::-1]
+        chosen_pairs.append(pairs[number])
+        number = previous_pairs[number]
+    return chosen_pairs[::-1]
 
 
 def carried(old: Sequence[str], new: Sequence[str]) -> list[int]:
@@ -140,8 +157,8 @@ def carried(old: Sequence[str], new: Sequence[str]) -> list[int]:
     need not rise.
     """
     old_indices = matches(bare(old), bare(new))
-    for to, at in reshaped(old, new, old_indices).items():
-        old_indices[to] = at
+    for new_index, old_index in reshaped(old, new, old_indices).items():
+        old_indices[new_index] = old_index
     return old_indices
 
 
@@ -150,17 +167,18 @@ def bare(lines: Sequence[str]) -> list[str]:
     return ["".join(line.split()) for line in lines]
 
 
-def reshaped(old: Sequence[str], new: Sequence[str], came: Sequence[int]) -> dict[int, int]:
+def reshaped(old: Sequence[str], new: Sequence[str], old_indices: Sequence[int]) -> dict[int, int]:
     """Of lines that `matches` left alone, white space aside, the old line that each was: it was
     moved, or a formatter broke it up or joined it.
     """
-    if -1 not in came or len(set(came) - {-1}) == len(old):
+    if -1 not in old_indices or len(set(old_indices) - {-1}) == len(old):
         return {}
-    old_by_new = dict(_moved(old, new, came))
-    for low, high, start, end in _gaps(came, len(old)):
-        reformatted = dict(_reformatted(bare(old[low:high]), bare(new[start:end])))
-        old_by_new = {start + to: low + at for to, at in reformatted.items()} | old_by_new
-    return old_by_new
+    old_by_new = {}
+    for low, high, start, end in _gaps(old_indices, len(old)):
+        pairs = _reformatted(bare(old[low:high]), bare(new[start:end]))
+        for new_offset, old_offset in pairs:
+            old_by_new[start + new_offset] = low + old_offset
+    return old_by_new | dict(_moved(old, new, old_indices))
 
 
 def as_kept(new: Sequence[Hashable], came: Sequence[int]) -> list[int]:
@@ -200,12 +218,15 @@ def _doubtful(new: Sequence[Hashable], came: Sequence[int]) -> Iterator[tuple[in
             yield first, below
 
 
-def new_runs(came: Sequence[int]) -> Iterator[tuple[int, int]]:
+def new_runs(old_indices: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Where lines are new, from and to."""
-    end, new_count = 0, came.count(-1)
+    end = 0
+    new_count = old_indices.count(-1)
     while new_count:
-        start = came.index(-1, end)
-        end = next((number for number in range(start, len(came)) if came[number] >= 0), len(came))
+        start = old_indices.index(-1, end)
+        end = start
+        while end < len(old_indices) and old_indices[end] < 0:
+            end += 1
         new_count -= end - start
         yield start, end
 
@@ -223,28 +244,32 @@ def _reformatted(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, 
     """For lines of the new text the line of the old one that they say the same as, other than
     letter by letter.
     """
-    spans = {loosened(old[a:b]): (a, b) for a, b in _spans(old)}
-    for first, last in _spans(new):
-        text = loosened(new[first:last])
-        if len(text) >= SHORTEST and text in spans:
-            a, b = spans[text]
-            if old[a:b] != new[first:last]:
-                yield from zip(
-                    range(first, last), _by_offset(old[a:b], new[first:last], a), strict=True
-                )
+    old_spans = {loosened(old[first:end]): (first, end) for first, end in _spans(old)}
+    for new_first, new_end in _spans(new):
+        text = loosened(new[new_first:new_end])
+        if len(text) < SHORTEST or text not in old_spans:
+            continue
+        old_first, old_end = old_spans[text]
+        old_lines, new_lines = old[old_first:old_end], new[new_first:new_end]
+        if old_lines != new_lines:
+            old_offsets = _lines_by_offset(old_lines, new_lines)
+            for new_index, offset in enumerate(old_offsets, new_first):
+                yield new_index, old_first + offset
 
 
 def _spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Every line, and every bracket over several of them; the larger ones first."""
     yield from sorted(brackets(lines), key=lambda span: span[0] - span[1])
-    yield from ((at, at + 1) for at in range(len(lines)))
+    for index in range(len(lines)):
+        yield index, index + 1
 
 
-def _by_offset(old: Sequence[str], new: Sequence[str], first: int) -> Iterator[int]:
-    ends = [*accumulate(map(len, old))]
+def _lines_by_offset(old: Sequence[str], new: Sequence[str]) -> Iterator[int]:
+    """For each new line the index of the old one that has the character with which it begins."""
+    old_ends = [*accumulate(map(len, old))]
     offset = 0
     for line in new:
-        yield first + min(bisect_right(ends, offset), len(old) - 1)
+        yield min(bisect_right(old_ends, offset), len(old) - 1)
         offset += len(line)
 
 
@@ -265,21 +290,33 @@ def loosened(lines: Sequence[str]) -> str:
     """The lines as one, without what a formatter changes: white space, the kind of quotes, a last
     comma.
     """
-    return _COMMA.sub("", "".join("".join(lines).split()).replace("'", '"'))
+    text = "".join("".join(lines).split())
+    return _COMMA.sub("", text.replace("'", '"'))
 
 
 def _moved(
     old: Sequence[str], new: Sequence[str], old_indices: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
     """Lines of the new text that stood elsewhere in the old one, three and more together."""
+    lost_blocks = _lost_blocks(old, old_indices)
+    if not lost_blocks:
+        return
+    for start, end in new_runs(old_indices):
+        for new_index in range(start, end - MOVED + 1):
+            block = tuple(bare(new[new_index : new_index + MOVED]))
+            if block in lost_blocks:
+                for step in range(MOVED):
+                    yield new_index + step, lost_blocks[block] + step
+
+
+def _lost_blocks(old: Sequence[str], old_indices: Sequence[int]) -> dict[tuple[str, ...], int]:
+    """Blocks of old lines that are nowhere in the new text, each with the index of its first."""
     lost = set(range(len(old))).difference(old_indices)
-    lost_blocks = {}
-    for at in sorted(lost):
-        block = tuple(bare(old[at : at + MOVED]))
-        if lost.issuperset(range(at, at + MOVED)) and sum(map(len, block)) >= MOVED * SHORTEST:
-            lost_blocks[block] = at
-    for start, end in new_runs(old_indices) if lost_blocks else ():
-        for to in range(start, end - MOVED + 1):
-            at = lost_blocks.get(tuple(bare(new[to : to + MOVED])), -1)
-            if at >= 0:
-                yield from ((to + step, at + step) for step in range(MOVED))
+    blocks = {}
+    for index in sorted(lost):
+        if not lost.issuperset(range(index, index + MOVED)):
+            continue
+        block = tuple(bare(old[index : index + MOVED]))
+        if sum(map(len, block)) >= MOVED * SHORTEST:
+            blocks[block] = index
+    return blocks

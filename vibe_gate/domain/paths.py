@@ -73,9 +73,10 @@ def unquote(quoted: str) -> str:
     for match in _UNQUOTE.finditer(inner):
         out += encode(inner[position : match.start()])
         body = match[1]
-        out.append(
-            int(body, 8) & 0xFF if len(body) == 3 else _C_UNESCAPES.get(body, ord(body[0]) & 0xFF)
-        )
+        if len(body) == 3:
+            out.append(int(body, 8) & 0xFF)
+        else:
+            out.append(_C_UNESCAPES.get(body, ord(body[0]) & 0xFF))
         position = match.end()
     out += encode(inner[position:])
     return decode(bytes(out))
@@ -134,19 +135,29 @@ def _sorted(
 
 
 def _segments(pattern: str) -> list[str]:
-    anchored = pattern.lstrip("/") if "/" in pattern.rstrip("/") else f"**/{pattern}"
+    """The pattern's names, from the root."""
+    is_anchored = "/" in pattern.rstrip("/")
+    anchored = pattern.lstrip("/") if is_anchored else f"**/{pattern}"
     segments = anchored.replace("[^", "[!").split("/")
-    return [*segments[:-1], "**", "?*"] if segments[-1] in ("", "**") else segments
+    if segments[-1] in ("", "**"):
+        return [*segments[:-1], "**", "?*"]
+    return segments
 
 
 def _fits(names: list[str], globs: tuple[Segment, ...]) -> bool:
     """Whether the names fit, in time that grows with their number times that of the globs."""
     if globs and globs[-1] is not None and not globs[-1](names[-1]):
         return False  # as of most pairs
-    reached = {0}  # how many names the globs until now may have taken
+    counts = {0}  # how many names the globs until now may have taken
     for glob in globs:
-        if glob is None and reached:
-            reached = set(range(min(reached), len(names) + 1))
-        elif glob is not None:
-            reached = {at + 1 for at in reached if at < len(names) and glob(names[at])}
-    return len(names) in reached
+        if not counts:
+            return False
+        if glob is None:
+            counts = set(range(min(counts), len(names) + 1))
+            continue
+        next_counts = set()
+        for count in counts:
+            if count < len(names) and glob(names[count]):
+                next_counts.add(count + 1)
+        counts = next_counts
+    return len(names) in counts

@@ -152,31 +152,49 @@ off, a conflict that somebody solved.
 
 
 class Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One row of `hook_records`.
-
-    `ts` is ISO, UTC. `commit` is "" while there is none; `tree` is that of the commit, or of the
-    index, `before` the one that it was compared with. `exit_code`: the CLI's for the verdict;
-    `blocked`: the hook stopped git. `judged`: a model's answer took part. `old`: the commit that
-    was rewritten. `reason`: why there is no verdict, or what a bypass claimed to be. `again`:
-    commit-msg reviews whatever the message says: the gate wants a judge there, or a rubric sees the
-    message.
-    """
+    """One row of `hook_records`."""
 
     ts: str
+    """ISO 8601, UTC."""
+
     kind: RecordKind
+
     stage: RecordStage
+
     commit: str = ""
+    """"" while there is none."""
+
     tree: str = ""
+    """That of the commit, or of the index."""
+
     before: str = ""
+    """The tree that it was compared with."""
+
     run: str = ""
+
     exit_code: int = 0
+    """The CLI's for the verdict."""
+
     blocked: bool = False
+    """The hook stopped git."""
+
     judged: bool = False
+    """A model's answer took part."""
+
     hints: tuple[str, ...] = ()
+
     during: Operation = ""
+
     old: str = ""
+    """The commit that was rewritten."""
+
     reason: str = ""
+    """Why there is no verdict, or what a bypass claimed to be."""
+
     again: bool = False
+    """commit-msg reviews whatever the message says: the gate wants a judge there, or a rubric sees
+    the message.
+    """
 
     def to_line(self) -> str:
         """The record as ASCII JSON; what is left at its default is left out."""

@@ -46,31 +46,48 @@ class CriterionChange(Struct, frozen=True):
 
 
 class ReplayRow(Struct, frozen=True, kw_only=True):
-    """How the replay of one run came out. `blocked`: the rubrics that are compared failed it then;
-    `blocks`: now.
-
-    `about`: the commit, or the key. `why`: why there is no verdict, and then everything else is as
-    of nothing.
-    `replay` is the id of the new run. `open`: it is undecided now. `unasked`: questions that no
-    judge was asked now for want of an API key. `unjudged`: why it is open because a question has no
-    answer now, or was not replayed; `cause` is its code. `recorded`: by an earlier command.
-    """
+    """How the replay of one run came out."""
 
     run_id: str
+
     about: str = ""
+    """The commit, or the key."""
+
     replay: str = ""
+    """The id of the new run."""
+
     bundle: str = ""
+
     blocked: bool = False
+    """Whether the rubrics that are compared failed it then."""
+
     blocks: bool = False
+    """Whether they fail it now."""
+
     changes: tuple[CriterionChange, ...] = ()
+
     said: Said = ""
+    """What people said of the findings that blocked it."""
+
     usd: float = 0.0
+
     open: bool = False
+    """Whether it is undecided now."""
+
     unasked: int = 0
+    """Questions that no judge was asked now for want of an API key."""
+
     unjudged: str = ""
+    """Why it is open because a question has no answer now, or was not replayed."""
+
     cause: Cause | None = None
+    """The code of that."""
+
     why: str = ""
+    """Why there is no verdict; then everything else is as of nothing."""
+
     recorded: bool = False
+    """By an earlier command."""
 
     @property
     def shown(self) -> tuple[CriterionChange, ...]:
@@ -103,27 +120,47 @@ class Replayed(Struct, frozen=True):
 
 
 class ReplayTotals(Struct, frozen=True, kw_only=True):
-    """What the rows come to. Of `new` and `gone`, the runs that it would block now, and no longer:
-    how many people called wrong, and right, by the findings that block them. `unasked` counts
-    questions. `tried` are the runs but those that are not replayed yet, `judged` the replayed ones
-    whose questions were answered, or that would block anyway; `hindrance` is why the first of the
-    others was not judged, `cause` its code.
-    """
+    """What the rows come to."""
 
     runs: int
+    """All of them."""
+
     tried: int
+    """The runs but those that are not replayed yet."""
+
     replayed: int
+
     judged: int
+    """The replayed ones whose questions were answered, or that would block anyway."""
+
     hindrance: str
+    """Why the first of the others was not judged."""
+
     cause: Cause | None
+    """The code of that."""
+
     new: int
+    """Runs that it would block now, and did not."""
+
     new_wrong: int
+    """Of these, those whose findings people called wrong."""
+
     gone: int
+    """Runs that it blocked, and would not now."""
+
     gone_wrong: int
+    """Of these, those whose findings people called wrong."""
+
     gone_right: int
+    """Of these, those whose findings people called right."""
+
     changed: int
+
     open: int
+
     unasked: int
+    """Questions."""
+
     usd: float
 
 

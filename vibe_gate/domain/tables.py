@@ -60,27 +60,25 @@ class WrongKey(Struct, frozen=True):
 def read_table(
     kind: type[T], table: Mapping[str, Any], mistakes: list[WrongKey], at: Location = ()
 ) -> T | None:
-    """The table as a value of that class, or None, and what is wrong with it goes to `found`:
+    """The table as a value of that class, or None, and what is wrong with it goes to `mistakes`:
     MISTAKES_SHOWN and more.
 
     Nothing is converted: `must = "yes"` is a mistake. What `__post_init__` refuses is told once all
     keys are right.
     """
-    before, values, key_by_name = len(mistakes), {}, {key.encode_name: key for key in _keys(kind)}
-    for name, key in key_by_name.items():
+    mistakes_before = len(mistakes)
+    keys = {key.encode_name: key for key in _keys(kind)}
+    values = {}
+    for name, key in keys.items():
         if name in table:
             values[key.name] = _read(key.type, table[name], (*at, name), mistakes)
         elif key.required:
             mistakes.append(WrongKey((*at, name), _rule(key.type, "says") or "is missing"))
     for name in table:
-        if name not in key_by_name and len(mistakes) <= MISTAKES_SHOWN:
-            mistakes.append(
-                WrongKey(
-                    (*at, name),
-                    f"unknown key\n{suggestion(name, list(key_by_name), 'known keys here')}",
-                )
-            )
-    if len(mistakes) > before:
+        if name not in keys and len(mistakes) <= MISTAKES_SHOWN:
+            advice = suggestion(name, list(keys), "known keys here")
+            mistakes.append(WrongKey((*at, name), f"unknown key\n{advice}"))
+    if len(mistakes) > mistakes_before:
         return None
     try:
         return kind(**values)
@@ -105,7 +103,8 @@ def require_right(value: Struct) -> None:
 
 def sentence(problem: WrongKey) -> str:
     """The key and what is wrong with it, on one line."""
-    return ": ".join(filter(None, (dotted(problem.location), problem.what.replace("\n", "; "))))
+    text = problem.what.replace("\n", "; ")
+    return f"{dotted(problem.location)}: {text}" if problem.location else text
 
 
 def keys_of(kind: type[Struct]) -> dict[str, Any]:
@@ -122,13 +121,14 @@ def _keys(kind: type[Struct]) -> tuple[FieldInfo, ...]:
 
 
 def _read(hint: Any, value: Any, at: Location, mistakes: list[WrongKey]) -> Any:
-    """The value as its type has it; what is wrong with it goes to `found`."""
+    """The value as its type has it; what is wrong with it goes to `mistakes`."""
     inner = _chosen(_bare(hint), value)
     if inner is None:
         return None
     if inner is not _bare(hint):
         return _read(inner, value, at, mistakes)
-    kind = Struct if isinstance(inner, type) and issubclass(inner, Struct) else get_origin(inner)
+    is_struct = isinstance(inner, type) and issubclass(inner, Struct)
+    kind = Struct if is_struct else get_origin(inner)
     if kind is Struct and isinstance(value, Mapping):
         return read_table(inner, value, mistakes, at)
     if kind is dict and isinstance(value, Mapping):
@@ -154,9 +154,12 @@ def _rule(hint: Any, name: str) -> Any:
     """What the type says of itself under that name, in the attributes of its `Meta` or in its
     `extra`.
     """
-    for rule in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
+    if get_origin(hint) is not Annotated:
+        return None
+    for rule in get_args(hint)[1:]:
         value = rule.extra.get(name) if rule.extra else None
-        if (value := value or getattr(rule, name, None)) is not None:
+        value = value or getattr(rule, name, None)
+        if value is not None:
             return value
     return None
 
@@ -189,16 +192,19 @@ def _items(
             break
     if not value and _rule(hint, "min_length"):
         mistakes.append(WrongKey(at, "must not be empty"))
-    if (most := _rule(hint, "max_length")) and len(value) > most:
-        mistakes.append(WrongKey(at, f"must have at most {most} items"))
+    max_items = _rule(hint, "max_length")
+    if max_items and len(value) > max_items:
+        mistakes.append(WrongKey(at, f"must have at most {max_items} items"))
     return tuple(read_items)
 
 
 def _member(hint: Any, name: str, value: Any, at: Location, mistakes: list[WrongKey]) -> Any:
     """A value of a table whose keys are names; a wrong name is a mistake, too."""
     key, inner = get_args(hint)
-    if get_origin(key) is Annotated and (mistake := _scalar(key, str, name)[1]):
-        mistakes.append(WrongKey((*at, name), mistake))
+    if get_origin(key) is Annotated:
+        _, mistake = _scalar(key, str, name)
+        if mistake:
+            mistakes.append(WrongKey((*at, name), mistake))
     return _read(inner, value, (*at, name), mistakes)
 
 
@@ -228,27 +234,30 @@ def _scalar(hint: Any, inner: Any, value: Any) -> tuple[Any, str]:
 def _refused(message: str, hint: Any, inner: Any, value: object) -> str:
     """msgspec's message in our words."""
     if get_origin(inner) is Literal:
-        words = [f'"{word}"' for word in get_args(inner)]
-        expected = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-        return "\n".join(
-            filter(
-                None,
-                (f"must be {expected}, not {_shown(value)}", did_you_mean(value, get_args(inner))),
-            )
-        )
+        return _refused_word(get_args(inner), value)
     match = _EXPECTED.match(message)
     limit = _LIMITS.get(match[3]) if match else None
+    if match and match[2] and match[4] == "1":
+        return "must not be empty"
     if match and match[2]:
-        return (
-            "must not be empty"
-            if match[4] == "1"
-            else f"must have {limit} {int(match[4]):,} characters"
-        )
+        return f"must have {limit} {int(match[4]):,} characters"
     if match and limit:
         return f"must be {limit} {float(match[4]):g}, not {_shown(value)}"
-    if "regex" in message and (means := _rule(hint, "means")):
+    means = _rule(hint, "means")
+    if means and "regex" in message:
         return f"must be {means}, not {_shown(value)}"
     return f"must be {_TYPES[inner]}, not {_shown(value)}"
+
+
+def _refused_word(words: Sequence[str], value: object) -> str:
+    """That the value is not one of these words, and which of them may be meant."""
+    quoted_words = [f'"{word}"' for word in words]
+    expected = quoted_words[-1]
+    if len(words) > 1:
+        expected = f"{', '.join(quoted_words[:-1])} or {expected}"
+    mistake = f"must be {expected}, not {_shown(value)}"
+    advice = did_you_mean(value, words)
+    return f"{mistake}\n{advice}" if advice else mistake
 
 
 # Words
@@ -274,15 +283,13 @@ def quoted(text: str) -> str:
 
 def dotted(location: Location) -> str:
     """A key as people write it: `scope[0].paths[1]`, counted from 0."""
-    parts = (
-        f"[{part}]"
-        if isinstance(part, int)
-        else f".{part}"
-        if _BARE_KEY.match(part)
-        else f".{quoted(part)}"
-        for part in location
-    )
-    return "".join(parts).removeprefix(".")
+    return "".join(map(_dotted_part, location)).removeprefix(".")
+
+
+def _dotted_part(part: int | str) -> str:
+    if isinstance(part, int):
+        return f"[{part}]"
+    return f".{part}" if _BARE_KEY.match(part) else f".{quoted(part)}"
 
 
 def _shown(value: object) -> str:

@@ -62,16 +62,20 @@ class TurnTodo(SeedModel, frozen=True, kw_only=True):
 
 
 class TurnChange(Struct, frozen=True):
-    """What the agent changed during a turn; `patch` applies with `git apply`, b"" for nothing.
-
-    `before` and `after` are tree ids, "" of a turn without a workspace.
-    """
+    """What the agent changed during a turn."""
 
     patch: bytes = b""
+    """Applies with `git apply`; b"" for nothing."""
+
     git: TurnGit | None = None
+
     files: tuple[TurnFile, ...] = ()
+
     before: str = ""
+    """A tree id; "" of a turn without a workspace."""
+
     after: str = ""
+    """A tree id; "" of a turn without a workspace."""
 
 
 class TodoChanges:
@@ -87,37 +91,37 @@ class TodoChanges:
 
     def of(self, tool: str, call_input: object, result: object) -> Iterator[dict[str, str]]:
         """The todo events of a call that succeeded, given its input and what it answered."""
-        call_input, result = (
-            call_input if isinstance(call_input, dict) else {},
-            result if isinstance(result, dict) else {},
-        )
-        task_values = [result.get("task"), *_items(result.get("tasks"))]
-        for task in task_values:
-            if not isinstance(task, dict):
-                continue
-            self._subjects[str(task.get("id"))] = str(task.get("subject", ""))
+        inputs = call_input if isinstance(call_input, dict) else {}
+        self._note_subjects(result if isinstance(result, dict) else {})
         if tool == "TaskCreate":
-            yield _todo("add", str(call_input.get("subject") or ""), call_input.get("status"))
-        elif tool == "TaskUpdate" and call_input.get("status"):
-            number = str(call_input.get("taskId") or "")
-            yield _todo("update", self._subjects.get(number, number), call_input["status"])
-        elif tool == "TodoWrite":  # the whole list anew
-            todos = [todo for todo in _items(call_input.get("todos")) if isinstance(todo, dict)]
-            before, self._listed = (
-                self._listed,
-                tuple(str(todo.get("content", "")) for todo in todos),
-            )
-            yield from (
-                _todo("update", text, "deleted") for text in before if text not in self._listed
-            )
-            yield from (
-                _todo("set", str(todo.get("content", "")), todo.get("status")) for todo in todos
-            )
+            yield _todo_event("add", str(inputs.get("subject") or ""), inputs.get("status"))
+        elif tool == "TaskUpdate" and inputs.get("status"):
+            task_id = str(inputs.get("taskId") or "")
+            yield _todo_event("update", self._subjects.get(task_id, task_id), inputs["status"])
+        elif tool == "TodoWrite":
+            yield from self._replace_list(inputs.get("todos"))
+
+    def _note_subjects(self, result: dict[str, object]) -> None:
+        """Note what the tasks of a call's answer are about."""
+        for task in (result.get("task"), *_items(result.get("tasks"))):
+            if isinstance(task, dict):
+                self._subjects[str(task.get("id"))] = str(task.get("subject", ""))
+
+    def _replace_list(self, new_todos: object) -> Iterator[dict[str, str]]:
+        """The events of a call that writes the whole list anew."""
+        todos = [todo for todo in _items(new_todos) if isinstance(todo, dict)]
+        earlier_texts = self._listed
+        self._listed = tuple(str(todo.get("content", "")) for todo in todos)
+        for text in earlier_texts:
+            if text not in self._listed:
+                yield _todo_event("update", text, "deleted")
+        for todo in todos:
+            yield _todo_event("set", str(todo.get("content", "")), todo.get("status"))
 
 
 def _items(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _todo(action: str, text: str, status: object) -> dict[str, str]:
+def _todo_event(action: str, text: str, status: object) -> dict[str, str]:
     return {"type": "todo", "action": action, "text": text, "status": str(status or "pending")}

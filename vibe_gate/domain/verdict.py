@@ -25,19 +25,26 @@ Standing = Literal["holds", "relocated", "void"]
 
 
 class CheckedEvidence(Struct, frozen=True, kw_only=True):
-    """A quoted line after it was looked up in the file: its place, and the reason if it is void.
-
-    Lines `line`..`end_line` count from 1. `path` is as shown
-    (`paths.quote`); `side` "before" is for what was removed.
-    """
+    """A quoted line after it was looked up in the file."""
 
     path: str
+    """As shown (`paths.quote`)."""
+
     line: int
+    """From 1."""
+
     end_line: int
+    """From 1; the last line."""
+
     quote: str
+
     side: Side = "after"
+    """"before" is for what was removed."""
+
     standing: Standing
+
     why: str = ""
+    """Why it is void."""
 
 
 MAX_FINDINGS = 1_000
@@ -68,19 +75,27 @@ LookOutcome = Literal["stands", "refuted", "undecided"]
 class SecondLook(Struct, frozen=True, kw_only=True):
     """What a second look at a fail found, after its evidence was checked: does what the finding
     says happen?
-
-    `said` is what the model answered (None: no answer), `outcome` what that counts for: a
-    refutation counts only if every line that it quotes stands in the trees. `evidence`: those
-    lines; they need not be changed ones. `turn` is the folder of the conversation, named as that of
-    a vote is; `model` the language model that was asked.
     """
 
     outcome: LookOutcome
+    """What the answer counts for: a refutation counts only if every line that it quotes stands in
+    the trees.
+    """
+
     said: LookOutcome | None
+    """What the model answered; None: no answer."""
+
     reason: str
+
     evidence: tuple[CheckedEvidence, ...] = ()
+    """The quoted lines; they need not be changed ones."""
+
     turn: str = ""
+    """The folder of the conversation, named as that of a vote is."""
+
     model: str = ""
+    """The language model that was asked."""
+
     cause: Cause | UnsetType = UNSET
     """Why there is no answer."""
 
@@ -103,19 +118,25 @@ concludes it.
 
 
 class Proof(Struct, frozen=True, kw_only=True):
-    """What came of the test that a fail brought. `reason`: one sentence.
-
-    `path`: where the test stands in the tree, a name of ours; `test`: its text; `command`: what
-    repeats it in a checkout with the test at that path. `obligation`: quoted lines that oblige the
-    code, each looked up in the tree after the change.
-    """
+    """What came of the test that a fail brought."""
 
     status: ProofStatus
+
     reason: str = ""
+    """One sentence."""
+
     path: str = ""
+    """Where the test stands in the tree, a name of ours."""
+
     test: str = ""
+    """Its text."""
+
     command: str = ""
+    """What repeats it in a checkout with the test at that path."""
+
     obligation: tuple[CheckedEvidence, ...] = ()
+    """Quoted lines that oblige the code, each looked up in the tree after the change."""
+
     timed_out: bool | UnsetType = UNSET
     """Whether a run of it took too long."""
 
@@ -126,29 +147,44 @@ class Proof(Struct, frozen=True, kw_only=True):
 
 
 class Vote(Struct, frozen=True, kw_only=True):
-    """One answer to one criterion, after its evidence was checked.
-
-    `said` is what the model answered, `outcome` what that counts for; they differ where evidence
-    did not hold or a counterexample was missing. `changes`: what its conversation says that the
-    change makes different for whoever uses the code. `turn` is the folder of the conversation,
-    relative to the run's bundle; for a vote of an earlier run to the repository's root. `model` is
-    the language model that answered.
-    `second_look`: of a fail that was looked at again. `proof`: what came of the test that a fail
-    brought. `outranked`: of a fail about one part of a large change, the worst that was answered
-    about the other parts, "error" if one got no answer; unset if they pass.
-    """
+    """One answer to one criterion, after its evidence was checked."""
 
     outcome: Outcome
+    """What the answer counts for; not what was answered if evidence did not hold or a
+    counterexample was missing.
+    """
+
     said: Outcome | None
+    """What the model answered; None: no answer."""
+
     reason: str
+
     counterexample: str | None = None
+
     evidence: tuple[CheckedEvidence, ...] = ()
+
     turn: str = ""
+    """The folder of the conversation, relative to the run's bundle; for a vote of an earlier run to
+    the repository's root.
+    """
+
     changes: str = ""
+    """What its conversation says that the change makes different for whoever uses the code."""
+
     model: str | UnsetType = UNSET
+    """The language model that answered."""
+
     second_look: SecondLook | UnsetType = UNSET
+    """Of a fail that was looked at again."""
+
     proof: Proof | UnsetType = UNSET
+    """What came of the test that a fail brought."""
+
     outranked: Outcome | UnsetType = UNSET
+    """Of a fail about one part of a large change, the worst that was answered about the other
+    parts, "error" if one got no answer; unset if they pass.
+    """
+
     cause: Cause | UnsetType = UNSET
     """Why there is no answer."""
 
@@ -300,45 +336,71 @@ class TrustBadge(Struct, frozen=True, kw_only=True):
     """How often a judge criterion was right where people know the answer, and whether its fail may
     block.
 
-    `clean`: changes without the defect that it was asked about, `blocked` of them it failed. A
-    change on which a person called its findings wrong is one of both, and of the `wrong`.
-    `defective`: changes with the defect, `found` of them it failed. `flips`: cases whose repeats
-    differ. `at_most`: the largest share of clean changes blocked, at 95 %; `recall`: the share
-    found; both absent without such changes. `blocks`: False if its fail only advises; then `needed`
-    says how many clean changes earn blocking, if that can be earned.
+    A change on which a person called its findings wrong is `clean`, `blocked` and `wrong`.
     """
 
     state: TrustState
+
     sentence: str
+
     blocks: bool = True
+    """False if its fail only advises."""
+
     clean: int = 0
+    """Changes without the defect that it was asked about."""
+
     blocked: int = 0
+    """Of the clean ones, those that it failed."""
+
     defective: int = 0
+    """Changes with the defect."""
+
     found: int = 0
+    """Of the defective ones, those that it failed."""
+
     wrong: int = 0
+    """Changes on which a person called its findings wrong."""
+
     flips: int = 0
+    """Cases whose repeats differ."""
+
     at_most: float | UnsetType = UNSET
+    """The largest share of clean changes blocked, at 95 %; absent without such changes."""
+
     recall: Interval | UnsetType = UNSET
+    """The share found; absent without defective changes."""
+
     needed: int | UnsetType = UNSET
+    """How many clean changes earn blocking, if its fail only advises and that can be earned."""
 
 
 class CriterionResult(Struct, frozen=True, kw_only=True):
-    """How one criterion came out.
-
-    `trust` of a judge's, where the repository has definitions. `would_block`: it
-    failed and only advised, and with its fail counted the rubric would have failed because of it.
-    """
+    """How one criterion came out."""
 
     id: Identifier
+
     kind: Literal["judge", "check"]
+
     must: bool
+
     weight: float
+
     outcome: Outcome
+
     decided_by: DecidedBy
+
     votes: tuple[Vote, ...] = ()
+
     reason: str = ""
+
     trust: TrustBadge | UnsetType = UNSET
+    """Of a judge's, if the repository has definitions."""
+
     would_block: bool | UnsetType = UNSET
+    """Whether it failed and only advised, and with its fail counted the rubric would have failed
+    because of it.
+    """
+
     cause: Cause | UnsetType = UNSET
     """Why it was not asked, has no answer or could not be checked; `reason` says it."""
 
@@ -382,18 +444,24 @@ def whole_change_finding(failed: CriterionResult, question: str | None = None) -
 
 
 class RubricResult(Struct, frozen=True, kw_only=True):
-    """How one rubric came out. `score`, `coverage` and `pass_threshold` are shares between 0 and 1.
-
-    `pass_threshold`: the least score that passes.
-    """
+    """How one rubric came out."""
 
     id: Identifier
+
     digest: str
+
     outcome: RunOutcome
+
     score: float
+    """Passed weight by decided weight, 0 to 1."""
+
     coverage: float
+    """Decided weight by applicable weight, 0 to 1."""
+
     criteria: tuple[CriterionResult, ...]
+
     pass_threshold: float | None = None
+    """The least score that passes, 0 to 1."""
 
 
 def short(text: str) -> str:

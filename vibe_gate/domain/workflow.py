@@ -143,16 +143,21 @@ class WorkflowFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class WorkflowDefinition(Struct, frozen=True):
-    """A workflow of the gate: `file` of one in TOML, `source` of one in Python (b"" else); `digest`
-    of its bytes.
-
-    `path` is where it stands below the repository's root, as read. `files`: the prompt files and
-    images that its stages name, each with its content there.
-    """
+    """A workflow of the gate."""
 
     id: str
+
     path: str
+    """Where it stands below the repository's root, as read."""
+
     digest: str
+    """Of its bytes."""
+
     file: WorkflowFile | None = None
+    """Of one in TOML."""
+
     source: bytes = b""
+    """Of one in Python; b"" else."""
+
     files: tuple[tuple[str, bytes], ...] = ()
+    """The prompt files and images that its stages name, each with its content there."""

@@ -20,7 +20,13 @@ from msgspec.structs import replace
 
 from vibe_gate.agent import sdk_version
 from vibe_gate.context.listeners import unheard
-from vibe_gate.domain.calibration import Baseline, CriterionBaseline, LabelledAnswers, count, mean
+from vibe_gate.domain.calibration import (
+    Baseline,
+    CriterionBaseline,
+    LabelledAnswers,
+    count_cases,
+    mean,
+)
 from vibe_gate.domain.document import iso, plain, read
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.model_wire import WireMode
@@ -406,8 +412,8 @@ def _measure_criterion(
     criterion_count = len(rubric.judge_criteria)
     return CriterionMeasure(
         criterion,
-        count(criterion.id, final_outcomes),
-        count(criterion.id, first_outcomes),
+        count_cases(criterion.id, final_outcomes),
+        count_cases(criterion.id, first_outcomes),
         mean([answer.tokens / criterion_count for answer in labelled_answers]),
         mean([answer.usd / criterion_count for answer in labelled_answers]),
     )
