@@ -191,10 +191,10 @@ async def run_workflow(
     request = RunRequest(review=review_request, workflow=workflow, model=_model(model), apply=apply)
     listener = progress or unheard
     with advising(words_of(review_request), start, environment, _INSTEAD):
-        done = await workflow_walk.run_workflow(
+        finished_run = await workflow_walk.run_workflow(
             request, start=start, environment=environment, clock=now, progress=listener
         )
-    return replace(done, review=await _review_for_script(done.review))
+    return replace(finished_run, review=await _review_for_script(finished_run.review))
 
 
 def run_agent(

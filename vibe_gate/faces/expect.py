@@ -106,7 +106,9 @@ class Expectation:
 
     def to_complete_all_todos(self) -> None:
         """Nothing is left on the agents' own lists. Without a list it is not known."""
-        todos = [f"{todo.status}: {todo.text}" for one in self._conduct() for todo in one.todos]
+        todos = [
+            f"{todo.status}: {todo.text}" for conduct in self._conduct() for todo in conduct.todos
+        ]
         self._conclude(self._answer("todos-completed"), "seal", _Listing("Todos", todos))
 
     def to_have_no_errors_in_logs(self, ignore: Sequence[str] = ()) -> None:
@@ -162,7 +164,7 @@ class Expectation:
         return (of_turn("the run", self._result),) if self._result.is_run else self._conduct()
 
     def _used(self) -> _Listing:
-        calls = Counter(call.name for one in self._conduct() for call in one.calls)
+        calls = Counter(call.name for conduct in self._conduct() for call in conduct.calls)
         return _Listing(
             "Called",
             [f"{name} {times} times" if times > 1 else name for name, times in calls.items()],
@@ -196,15 +198,20 @@ class Expectation:
                 if self._result.state == "running"
                 else "it was cut off"
             )
-        seen = [
-            f"{one.name}: {one.lacks or one.unread}"
-            for one in self._conduct()
-            if one.lacks or one.unread
+        gaps = [
+            f"{conduct.name}: {conduct.lacks or conduct.unread}"
+            for conduct in self._conduct()
+            if conduct.lacks or conduct.unread
         ]
-        return "; ".join(seen) if needed == "hooks" else ""
+        return "; ".join(gaps) if needed == "hooks" else ""
 
     def _conclude(
-        self, answer: CheckResult, needed: Needed, seen: _Listing | None = None, *, firm: str = ""
+        self,
+        answer: CheckResult,
+        needed: Needed,
+        listing: _Listing | None = None,
+        *,
+        firm: str = "",
     ) -> None:
         """Raise unless the outcome is the one that is wanted. `firm`: the outcome that more of a
         recording leaves.
@@ -217,23 +224,28 @@ class Expectation:
             )
         if answer.outcome == ("fail" if self._negated else "pass"):
             return
-        found = [
+        messages = [
             finding.message if not finding.path else f"{finding.path}: {finding.message}"
             for finding in answer.findings
         ]
-        shown = (
-            [*found] if len(found) > 1 or any(finding.path for finding in answer.findings) else []
+        details = (
+            [*messages]
+            if len(messages) > 1 or any(finding.path for finding in answer.findings)
+            else []
         )
-        if seen is not None and (things := listed(map(safe, seen.things), MOST_SHOWN)):
-            shown.append(f"{seen.title}: {things}")
+        if listing is not None and (things := listed(map(safe, listing.things), MOST_SHOWN)):
+            details.append(f"{listing.title}: {things}")
         turned = "not expected: " if self._negated and answer.outcome == "pass" else ""
-        raise AssertionError("\n  ".join([turned + answer.reason, *shown]))
+        raise AssertionError("\n  ".join([turned + answer.reason, *details]))
 
 
 def _as_diff(file: FileChange) -> FileDiff:
     """A stored change as checks of paths see it: without lines and contents."""
-    there = FileVersion("", REGULAR_MODE, 0)
-    before, after = (None if file.change_type == gone else there for gone in ("added", "deleted"))
+    present = FileVersion("", REGULAR_MODE, 0)
+    before, after = (
+        None if file.change_type == absent_after else present
+        for absent_after in ("added", "deleted")
+    )
     old = None if file.old_path is None else paths.unquote(file.old_path)
     return FileDiff(paths.unquote(file.path), old, file.change_type, before, after, False, 0, 0, ())
 

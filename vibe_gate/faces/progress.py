@@ -185,12 +185,14 @@ def spent_by(stages: Iterable[str], spent: Mapping[str, Spent], other: str) -> d
     """What stages spent, by nodes: a stage's own, and those whose names begin with its; `other`
     spent the rest.
     """
-    known, total = list(stages), dict[str, Spent]()
-    for node, own in spent.items():
+    stage_names, total = list(stages), dict[str, Spent]()
+    for node, node_spent in spent.items():
         stage = max(
-            (one for one in known if f"{node}-".startswith(f"{one}-")), key=len, default=other
+            (name for name in stage_names if f"{node}-".startswith(f"{name}-")),
+            key=len,
+            default=other,
         )
-        total[stage] = total.get(stage, Spent()).more(own.tokens, own.usd)
+        total[stage] = total.get(stage, Spent()).more(node_spent.tokens, node_spent.usd)
     return total
 
 

@@ -55,9 +55,9 @@ def page_of(
             render_run_page(result, who_wrote, conversations=has_conversations, earlier=earlier)
         )
     except ArithmeticError as error:  # a turn's tokens, say; the bundle may be anybody's
-        where = paths.quote(str(result.bundle_dir))
+        bundle_path = paths.quote(str(result.bundle_dir))
         raise IntegrityError(
-            f"{where} is corrupt: it has a figure that is too large to show."
+            f"{bundle_path} is corrupt: it has a figure that is too large to show."
         ) from error
 
 
@@ -72,15 +72,15 @@ def round_before(
 
     GateError: the run cannot be read.
     """
-    told = None if repository is None else rounds.round_before(result, entries, repository)
-    if told is None:
+    earlier_round = None if repository is None else rounds.round_before(result, entries, repository)
+    if earlier_round is None:
         return None
-    page = f"{told.after}.html"
+    page = f"{earlier_round.after}.html"
     is_it = (
-        sum(entry.run_id == told.after for entry in entries) == 1
+        sum(entry.run_id == earlier_round.after for entry in entries) == 1
     )  # a page is named by the id of its run
     return EarlierRound(
-        told, page if is_it and beside is not None and (beside / page).is_file() else ""
+        earlier_round, page if is_it and beside is not None and (beside / page).is_file() else ""
     )
 
 
@@ -164,16 +164,16 @@ def authors_of(origins: Iterable[tuple[str, LineOrigin]], roots: Sequence[Path])
     prompts: dict[str, dict[int, CapturedPrompt]] = {}
     lines: list[WrittenLines] = []
     for path, origin in origins:
-        own = (origin.source, origin.agent, origin.session, str(origin.turn))
-        if own not in numbers:
-            numbers[own] = len(turns)
+        turn_key = (origin.source, origin.agent, origin.session, str(origin.turn))
+        if turn_key not in numbers:
+            numbers[turn_key] = len(turns)
             if origin.session not in prompts:
-                known = prompts_of(roots, origin.session) if origin.source == "captured" else ()
-                prompts[origin.session] = {prompt.turn: prompt for prompt in known}
+                captured = prompts_of(roots, origin.session) if origin.source == "captured" else ()
+                prompts[origin.session] = {prompt.turn: prompt for prompt in captured}
             turns.append(_turn(origin, prompts[origin.session].get(origin.turn)))
         lines.append(
             WrittenLines(
-                path, origin.line, origin.line, numbers[own], origin.tool, origin.tool_use_id
+                path, origin.line, origin.line, numbers[turn_key], origin.tool, origin.tool_use_id
             )
         )
     return Authors(tuple(turns), tuple(_joined(lines)))

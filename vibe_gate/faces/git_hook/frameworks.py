@@ -242,11 +242,11 @@ def _read_hook(root: Path, folder: Path, name: str) -> HookFile:
 def _pre_commit_runs_gate(root: Path, hook: Path) -> bool:
     if owner(hook.with_name(f"{hook.name}.legacy")) == "vibe-gate":
         return True
-    named = _CONFIG_OPTION.findall(_read_text(hook))
+    configured_names = _CONFIG_OPTION.findall(_read_text(hook))
     identifier = re.compile(
         rf"""\bid["']?\s*[:=]\s*["']?{_HOOK_IDS.get(hook.name, "-")}(?![\w-])"""
     )
-    for text in _settings_texts(root, (*named, *_PRE_COMMIT_SETTINGS)):
+    for text in _settings_texts(root, (*configured_names, *_PRE_COMMIT_SETTINGS)):
         if identifier.search(text) or _calls_gate(text, hook.name):
             return True
     return False
@@ -278,8 +278,10 @@ _READERS: dict[Owner, Callable[[Path, Path], bool]] = {
 
 def _calls_gate(text: str, name: str = "") -> bool:
     """Whether a command of the text is `vibe-gate hook NAME`, of any hook if none is named."""
-    wanted = re.escape(name) if name else r"[a-z-]+"
-    return re.search(rf"vibe[-_]gate[\"']?\s+hook\s+[\"']?{wanted}(?![\w-])", text) is not None
+    name_pattern = re.escape(name) if name else r"[a-z-]+"
+    return (
+        re.search(rf"vibe[-_]gate[\"']?\s+hook\s+[\"']?{name_pattern}(?![\w-])", text) is not None
+    )
 
 
 def _settings_texts(root: Path, names: Iterable[str]) -> list[str]:

@@ -436,7 +436,8 @@ def _folder(repository: Repository) -> Path:
     folder = repository.hooks_folder()
     real = folder.resolve()
     if not any(
-        real.is_relative_to(own.resolve()) for own in (repository.common_dir, repository.root)
+        real.is_relative_to(own_folder.resolve())
+        for own_folder in (repository.common_dir, repository.root)
     ):
         raise UsageError(
             f"git takes its hooks from {safe(str(folder))} (core.hooksPath), outside of this repository: hooks there "
@@ -453,7 +454,7 @@ def put(folder: Path, name: str, script: bytes) -> bool:
 
     The file appears whole or not at all, and a kept one is never overwritten.
     """
-    hook, kept = folder / name, folder / (name + KEPT)
+    hook, kept_hook = folder / name, folder / (name + KEPT)
     part = folder / f".{name}.{secrets.token_hex(4)}"
     foreign = owner(hook) not in ("nobody", "vibe-gate")
     try:
@@ -461,7 +462,7 @@ def put(folder: Path, name: str, script: bytes) -> bool:
         part.write_bytes(script)
         part.chmod(0o755)
         if foreign:
-            hook.rename(kept)
+            hook.rename(kept_hook)
         part.replace(hook)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -481,13 +482,15 @@ def stands(folder: Path, name: str, script: bytes) -> bool:
 
 def check_room(folder: Path, name: str) -> None:
     """StorageError if another tool's hook could not be kept beside vibe-gate's."""
-    hook, kept = folder / name, folder / (name + KEPT)
+    hook, kept_hook = folder / name, folder / (name + KEPT)
     if owner(hook) == "edited":
         raise StorageError(
             f"{hook} is vibe-gate's with lines added or removed. Move your lines into another file."
         )
-    if owner(hook) not in ("nobody", "vibe-gate") and os.path.lexists(kept):
-        raise StorageError(f"{kept} exists, and {hook} is not vibe-gate's. Move one of them away.")
+    if owner(hook) not in ("nobody", "vibe-gate") and os.path.lexists(kept_hook):
+        raise StorageError(
+            f"{kept_hook} exists, and {hook} is not vibe-gate's. Move one of them away."
+        )
 
 
 def take_away(

@@ -63,15 +63,17 @@ def _message(hook: Hook, repository: Repository) -> str:
     )
 
 
-def _cleaned(text: str, how: str, comment: str) -> str:
+def _cleaned(text: str, cleanup: str, comment: str) -> str:
     """`how` is strip, whitespace, verbatim or scissors, as git's own setting."""
-    if how == "verbatim":
+    if cleanup == "verbatim":
         return text.strip()
-    kept: list[str] = []
+    lines: list[str] = []
     for line in text.split("\n"):
-        if how in ("strip", "scissors") and line == comment + _SCISSORS:
+        if cleanup in ("strip", "scissors") and line == comment + _SCISSORS:
             break
         bare = line.rstrip(" \t\r\v\f")
-        if not (how == "strip" and line.startswith(comment)) and (bare or (kept and kept[-1])):
-            kept.append(bare)
-    return "\n".join(kept).strip()
+        if not (cleanup == "strip" and line.startswith(comment)) and (
+            bare or (lines and lines[-1])
+        ):
+            lines.append(bare)
+    return "\n".join(lines).strip()

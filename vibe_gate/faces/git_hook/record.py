@@ -113,9 +113,11 @@ def after_rewrite(hook: Hook) -> int:
         records = replace(commit_records(hook, repository), sources=sources)
         # Our post-commit leaves a person's rebase to this hook. In a framework only a variable
         # tells one from the other, so that the work of post-commit may not be done yet.
-        made = repository.commits_of_rebase() or ([] if hook.words else [repository.head_commit()])
+        commits = repository.commits_of_rebase() or (
+            [] if hook.words else [repository.head_commit()]
+        )
         with _said(hook):
-            records.settle(records.unrecorded(made))
+            records.settle(records.unrecorded(commits))
             records.rewritten(pairs, _command(hook))
         _keep_traces(hook, repository, pairs)
     return PASS
@@ -133,8 +135,10 @@ def _keep_traces(hook: Hook, repository: Repository, pairs: Sequence[tuple[str, 
     try:
         from vibe_gate.run import trace  # what a review loads (60 ms), for those who want it
 
-        made = [new for old, new in pairs if not old or trace.has_own_trace_record(repository, old)]
-        commits = [repository.resolve(one) for one in dict.fromkeys(made)]
+        new_commits = [
+            new for old, new in pairs if not old or trace.has_own_trace_record(repository, old)
+        ]
+        commits = [repository.resolve(revision) for revision in dict.fromkeys(new_commits)]
         if len(commits) > MAX_TRACED:
             hook.say(
                 f"vibe-gate: Agent Trace records of the last {MAX_TRACED} of {len(commits)} commits are kept."
@@ -215,12 +219,14 @@ def _not_let_through(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
             "made by `git am`, which runs no other hook",
         )
         return []
-    left = _not_recorded(updates, new, records)
-    if left and hook.state(updates.common_dir).hook_records.marks():
+    unexplained = _not_recorded(updates, new, records)
+    if unexplained and hook.state(updates.common_dir).hook_records.marks():
         with suppress(GateError), hook.open_repository() as repository:  # not from inside .git
             commit_records(hook, repository).settle_marks(by_agent=True)
-            left = _not_recorded(updates, left, hook.state(updates.common_dir).hook_records.all())
-    return [commit for commit in left if not _is_reviewed(hook, commit)]
+            unexplained = _not_recorded(
+                updates, unexplained, hook.state(updates.common_dir).hook_records.all()
+            )
+    return [commit for commit in unexplained if not _is_reviewed(hook, commit)]
 
 
 def _not_recorded(
@@ -228,9 +234,9 @@ def _not_recorded(
 ) -> list[NewCommit]:
     """Those that no hook let through, by the records, and that git did not make by itself."""
     reviewed = partial(trees_before, changes_let_through(records))
-    left = [commit for commit in commits if commit.before not in reviewed(commit.tree)]
-    made = updates.by_itself(left, reviewed) if left else set()
-    return [commit for commit in left if commit.id not in made]
+    unreviewed = [commit for commit in commits if commit.before not in reviewed(commit.tree)]
+    made_by_git = updates.by_itself(unreviewed, reviewed) if unreviewed else set()
+    return [commit for commit in unreviewed if commit.id not in made_by_git]
 
 
 def _is_gated(updates: Updates, records: list[Record]) -> bool:
@@ -278,8 +284,8 @@ def _note_made(hook: Hook, updates: Updates, commits: Iterable[str], reason: str
 
 
 def _not_checked(hook: Hook, commits: list[str], error: Exception) -> int:
-    what = safe(str(error) or type(error).__name__)
-    hook.say(loud(f"NOT CHECKED whether a hook let the commit through: {what}"))
+    problem = safe(str(error) or type(error).__name__)
+    hook.say(loud(f"NOT CHECKED whether a hook let the commit through: {problem}"))
     try:
         _note_made(
             hook,

@@ -125,7 +125,7 @@ def review_change(
                 reported is _judged(review.summary)
                 and _adds_nothing(hook, review.summary, git_effect)
             ):
-                _report(hook, review, git_effect, again=bool(reported))
+                _report(hook, review, git_effect, is_repeated=bool(reported))
             _record(hook, _record_of(hook, review, git_effect), repository)
             for note in review.unshared.upload() if review.unshared else ():
                 hook.say(f"vibe-gate: note: {safe(note)}")
@@ -143,62 +143,68 @@ def _settle_marks(hook: Hook, repository: Repository) -> None:
         settle_marks(hook, repository)
 
 
-def _adds_nothing(hook: Hook, summary: Summary, what: Effect) -> bool:
+def _adds_nothing(hook: Hook, summary: Summary, git_effect: Effect) -> bool:
     """Whether the change passes and no judge had to be asked: a hook that reported it before said
     all of this.
     """
     silent = (
-        summary.exit_code == PASS and not what.warning and not _agent_lacks_a_key(hook, summary)
+        summary.exit_code == PASS
+        and not git_effect.warning
+        and not _agent_lacks_a_key(hook, summary)
     )
     return silent and not summary.cache.misses
 
 
-def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
+def _report(hook: Hook, review: Review, git_effect: Effect, *, is_repeated: bool) -> None:
     """Say nothing of a pass but its notes, and one screen of what git is stopped for.
 
     One line of a pass with warnings, or of an agent's commit that no judge was asked about for want
     of a key.
     """
-    summary = done.summary
+    summary = review.summary
     passed = summary.exit_code == PASS
-    keyless = _lacks_only_a_key(summary) and not what.blocks
-    notes = (*sentences.missing_key_note(summary), *done.notes)
-    if not passed and (what.blocks or what.warning) and not keyless:
+    keyless = _lacks_only_a_key(summary) and not git_effect.blocks
+    notes = (*sentences.missing_key_note(summary), *review.notes)
+    if not passed and (git_effect.blocks or git_effect.warning) and not keyless:
         # rich takes longer to load than most of a review takes.
         from vibe_gate.report.verdict_screen import render_screen
 
         hook.say(render_screen(summary, notes, PIPE_WIDTH, every=hook.environment.in_ci).plain)
     else:
         warned = [finding for finding in summary.findings if finding.level == "warning"]
-        more = "; `vibe-gate bundles show` lists the findings" if warned and summary.bundle else ""
+        hint = "; `vibe-gate bundles show` lists the findings" if warned and summary.bundle else ""
         if warned or not passed or _agent_lacks_a_key(hook, summary):
             hook.say(
-                f"vibe-gate: {safe(sentences.verdict_headline(summary) + _about(warned))}{more}"
+                f"vibe-gate: {safe(sentences.verdict_headline(summary) + _about(warned))}{hint}"
             )
         if (
-            summary.trusted.bootstrap and summary.policy_changes and not again
+            summary.trusted.bootstrap and summary.policy_changes and not is_repeated
         ):  # the commit that brings the gate
             hook.say(f"vibe-gate: gate: {safe(sentences.gate_words(summary))}")
-        for note in notes if not again else ():
+        for note in notes if not is_repeated else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
     signs = sentences.agent_signs(summary.agent_authored.hints)
     if signs and not passed:
         votes = (vote for criterion in summary.criteria for vote in criterion.votes)
         judged = "judged" if any(vote.said for vote in votes) else "not judged"
         hook.say(f"vibe-gate: written by an agent, {judged}. Signs: {safe(signs)}")
-    if what.warning:
-        hook.say(f"vibe-gate: {what.warning}" if keyless else loud(what.warning))
+    if git_effect.warning:
+        hook.say(f"vibe-gate: {git_effect.warning}" if keyless else loud(git_effect.warning))
 
 
 def _agent_lacks_a_key(hook: Hook, summary: Summary) -> bool:
     """Whether an agent's commit passes by checks alone for want of an API key."""
-    left = summary.unasked if summary.agent_authored.decision and hook.stage != "pre-push" else ()
-    return any(queries.has_cause(criterion, NoKey) for criterion in left)
+    unasked = (
+        summary.unasked if summary.agent_authored.decision and hook.stage != "pre-push" else ()
+    )
+    return any(queries.has_cause(criterion, NoKey) for criterion in unasked)
 
 
 def _about(warned: Sequence[Finding]) -> str:
     """Which criteria warn, and of which file if it is one."""
-    names, files = ({getattr(one, key): None for one in warned} for key in ("criterion", "path"))
+    names, files = (
+        {getattr(finding, key): None for finding in warned} for key in ("criterion", "path")
+    )
     place = f" in {next(iter(files))}" if len(files) == 1 and all(files) else ""
     return (
         f" ({sentences.join_words([*names][:3])}{' and more' if len(names) > 3 else ''}{place})"
@@ -226,9 +232,9 @@ def _judged(summary: Summary) -> bool:
     return summary.cache.hits + summary.cache.misses > 0
 
 
-def _record_of(hook: Hook, done: Review, what: Effect) -> Record:
-    summary = done.summary
-    later = done.gate.file.hooks.commit_msg if done.gate else None
+def _record_of(hook: Hook, review: Review, git_effect: Effect) -> Record:
+    summary = review.summary
+    later = review.gate.file.hooks.commit_msg if review.gate else None
     kind: RecordKind = "reviewed" if summary.outcome in ("pass", "fail") else "not-reviewed"
     judged = _judged(summary)
     return Record(
@@ -240,21 +246,21 @@ def _record_of(hook: Hook, done: Review, what: Effect) -> Record:
         before=summary.change.before,
         run=summary.run_id,
         exit_code=summary.exit_code,
-        blocked=what.blocks,
+        blocked=git_effect.blocks,
         judged=judged,
         hints=summary.agent_authored.hints,
         again=hook.stage in _BEFORE_COMMITS
-        and (_sees_message(done) if judged else _is_wanted(later, summary)),
+        and (_sees_message(review) if judged else _is_wanted(later, summary)),
     )
 
 
-def _sees_message(done: Review) -> bool:
+def _sees_message(review: Review) -> bool:
     """Whether a rubric of the review is asked about the commit message, too, which only commit-msg
     knows.
     """
-    asked = {rubric.id for rubric in done.summary.rubrics}
-    rubrics = done.gate.rubrics if done.gate else ()
-    return any("message" in rubric.sees for rubric in rubrics if rubric.id in asked)
+    asked_ids = {rubric.id for rubric in review.summary.rubrics}
+    rubrics = review.gate.rubrics if review.gate else ()
+    return any("message" in rubric.sees for rubric in rubrics if rubric.id in asked_ids)
 
 
 def _is_wanted(rule: HookRule | None, summary: Summary) -> bool:
@@ -287,33 +293,33 @@ def push(hook: Hook) -> int:
     Nothing is older once a remote has the gate: a push may bring another `.vibe-gate/`, on commits
     of today.
     """
-    wanted: dict[Selection, tuple[str, ...]] = {}
+    selections: dict[Selection, tuple[str, ...]] = {}
     older: set[str] = set()
     url = hook.words[1] if len(hook.words) > 1 else hook.framework.remote_url
     with hook.open_repository() as repository:
         _settle_marks(hook, repository)
         tips = repository.remote_tips(url)
         gated = repository.with_folder(tips, FOLDER)
-        for commit, known in _pushed(hook, repository):
-            pushed = repository.unpushed(commit, known, tips)
+        for commit, remote_tip in _pushed(hook, repository):
+            pushed = repository.unpushed(commit, remote_tip, tips)
             if not gated and (left_out := _older(hook, repository, pushed)):
                 older |= left_out
-                pushed = repository.unpushed(commit, known, [*tips, *left_out])
+                pushed = repository.unpushed(commit, remote_tip, [*tips, *left_out])
             if pushed.commits:
-                base, *others = pushed.bases or (EMPTY_TREE,)
+                base, *other_bases = pushed.bases or (EMPTY_TREE,)
                 commits = tuple(commit.id for commit in pushed.commits)
-                wanted[Selection("range", base, commit, *others[:1])] = commits
+                selections[Selection("range", base, commit, *other_bases[:1])] = commits
         if older:
             hook.say(
                 f"vibe-gate: {counted(len(older), 'commit')} older than the gate here: not reviewed."
             )
     codes = [
-        review_change(hook, one, find_reviews=partial(_one_by_one, hook, one)).code
-        for one in wanted
+        review_change(hook, selection, find_reviews=partial(_one_by_one, hook, selection)).code
+        for selection in selections
     ]
     worst = max(codes, key=lambda code: _GRAVITY.get(code, 2), default=PASS)
-    if worst == PASS and wanted:
-        share_prompts(hook, wanted, url)
+    if worst == PASS and selections:
+        share_prompts(hook, selections, url)
     return worst
 
 
@@ -337,7 +343,7 @@ def _older(hook: Hook, repository: Repository, pushed: Pushed) -> set[str]:
         record_or_say(hook, repository, record)
     # Of a tree without a commit the tree before it is compared, too: an old commit may have had the
     # same files.
-    seen = {
+    recorded = {
         record.commit or (record.before, record.tree)
         for record in records
         if record.stage != "pre-push"
@@ -349,7 +355,7 @@ def _older(hook: Hook, repository: Repository, pushed: Pushed) -> set[str]:
     new = set(gated)
     for commit in pushed.commits:
         change = repository.tree_of(next(iter(commit.parents), "")), commit.tree
-        is_seen = not seen.isdisjoint((commit.id, change))
+        is_seen = not recorded.isdisjoint((commit.id, change))
         if commit.id in younger or is_seen or not new.isdisjoint(commit.parents):
             new.add(commit.id)
     return {commit.id for commit in pushed.commits} - new
@@ -406,13 +412,13 @@ def _one_by_one(hook: Hook, selection: Selection) -> CommitsReviewed | None:
 
 def _pushed(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
     """The commits that are pushed, each with what the remote has there."""
-    found = []
-    for local, known in dict.fromkeys(_refs(hook)):  # hundreds of tags may name one commit
+    tips = []
+    for local, remote_tip in dict.fromkeys(_refs(hook)):  # hundreds of tags may name one commit
         try:
-            found.append((repository.resolve(local), known))
+            tips.append((repository.resolve(local), remote_tip))
         except RevisionError:
             hook.say(f"vibe-gate: {safe(local)} is not a commit; nothing to review.")
-    return found
+    return tips
 
 
 def _refs(hook: Hook) -> list[tuple[str, str]]:
@@ -425,17 +431,17 @@ def _refs(hook: Hook) -> list[tuple[str, str]]:
     lines = [line for line in hook.stdin().split("\n") if line]
     if not lines and hook.framework.is_running:
         return _framework_refs(hook.framework)
-    found = [(_LINE.fullmatch(line), line) for line in lines]
-    for match, line in found:
+    matches = [(_LINE.fullmatch(line), line) for line in lines]
+    for match, line in matches:
         if match is None:
             raise UsageError(
                 f"cannot be read as a line of git for pre-push: {line!r}. Nothing was pushed; run `git push` again."
             )
-    refs = [match.groups() for match, _ in found if match is not None]
+    refs = [match.groups() for match, _ in matches if match is not None]
     return [
         (new, "" if old == _NO_COMMIT else old)
-        for here, new, there, old in refs
-        if new != _NO_COMMIT and not (here == there and here in _NOTES)
+        for local_ref, new, remote_ref, old in refs
+        if new != _NO_COMMIT and not (local_ref == remote_ref and local_ref in _NOTES)
     ]
 
 

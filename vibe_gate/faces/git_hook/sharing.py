@@ -75,8 +75,10 @@ class _Leaving(Struct, frozen=True):
     @property
     def sessions(self) -> list[SharedSession]:
         """Each session once, as far as the latest commit goes."""
-        every = sorted(chain.from_iterable(self.by_commit.values()), key=lambda one: one.turns)
-        return list({(one.agent, one.session): one for one in every}.values())
+        every = sorted(
+            chain.from_iterable(self.by_commit.values()), key=lambda session: session.turns
+        )
+        return list({(session.agent, session.session): session for session in every}.values())
 
     @property
     def count(self) -> str:
@@ -126,11 +128,11 @@ def _share(
     mode: SharedPrompts = "digest" if "digest" in modes.values() else "redacted"
     person = f"{repository.config('user.name') or '?'} <{repository.config('user.email') or '?'}>"
     leaving = _Leaving(by_commit, mode, without_password(url), person)
-    if why := unknown_branch(repository) or _refusal(hook, repository, leaving):
-        hook.say(f"vibe-gate: {leaving.count} stay here: {safe(why)}")
+    if reason := unknown_branch(repository) or _refusal(hook, repository, leaving):
+        hook.say(f"vibe-gate: {leaving.count} stay here: {safe(reason)}")
         return
-    if why := repository.add_remote_notes(url, PROMPTS, leaving.lines):
-        hook.say(f"vibe-gate: {leaving.count} are not shared: {safe(why)}")
+    if reason := repository.add_remote_notes(url, PROMPTS, leaving.lines):
+        hook.say(f"vibe-gate: {leaving.count} are not shared: {safe(reason)}")
         return
     shared = f"{leaving.count} shared ({mode}) with {safe(leaving.url)}"
     hook.say(f"vibe-gate: {shared}: git notes --ref {PROMPTS} show {list(by_commit)[-1][:12]}")
@@ -153,15 +155,18 @@ def _asked_for(
     """
     earlier = RecordedHints(hook.state(repository.common_dir).hook_records.all()).earlier
     roots = repository.capture_roots()
-    names = {commit: [one for one in earlier(commit) if repository.has(one)] for commit in commits}
+    names = {
+        commit: [revision for revision in earlier(commit) if repository.has(revision)]
+        for commit in commits
+    }
     changes = repository.changes_of(list(dict.fromkeys(chain.from_iterable(names.values()))))
-    found = {
+    sessions_by_commit = {
         commit: sessions_behind(
-            chain.from_iterable(changes[one].files for one in every), writes, roots
+            chain.from_iterable(changes[revision].files for revision in every), writes, roots
         )
         for commit, every in names.items()
     }
-    return {commit: sessions for commit, sessions in found.items() if sessions}
+    return {commit: sessions for commit, sessions in sessions_by_commit.items() if sessions}
 
 
 def _refusal(hook: Hook, repository: Repository, leaving: _Leaving) -> str:
@@ -195,7 +200,7 @@ def _answer(terminal: Terminal, leaving: _Leaving) -> str:
 def screen(leaving: _Leaving) -> str:
     """What leaves: who, how many, how each prompt begins, and where it goes."""
     every = list(_beginnings(leaving))
-    more = [f"  ... and {len(every) - MAX_LISTED} more"] if len(every) > MAX_LISTED else []
+    overflow = [f"  ... and {len(every) - MAX_LISTED} more"] if len(every) > MAX_LISTED else []
     limits = (
         "Only these digests leave. The digest of a short prompt can be guessed."
         if leaving.mode == "digest"
@@ -208,7 +213,7 @@ def screen(leaving: _Leaving) -> str:
         person=safe(leaving.person),
         count=leaving.count,
         commits=counted(len(leaving.by_commit), "commit"),
-        listed="\n".join((*every[:MAX_LISTED], *more)),
+        listed="\n".join((*every[:MAX_LISTED], *overflow)),
         limits=limits,
     )
 
@@ -222,12 +227,12 @@ def _beginnings(leaving: _Leaving) -> Iterator[str]:
         yield f"  {title}"
         for prompt in session.prompts:
             line = show_text(" ".join(prompt.text.split()))
-            cut = (
+            beginning = (
                 f"{line[:BEGINNING]}... ({counted(len(prompt.text), 'character')})"
                 if len(line) > BEGINNING
                 else line
             )
-            yield f"    {prompt.turn}: {cut}"
+            yield f"    {prompt.turn}: {beginning}"
 
 
 def _whole(leaving: _Leaving) -> Iterator[str]:

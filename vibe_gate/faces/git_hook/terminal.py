@@ -25,9 +25,9 @@ class Terminal(Struct, frozen=True):
 
     def say(self, text: str) -> None:
         """Write lines."""
-        left = text.encode("utf-8", "replace")
-        while left:
-            left = left[os.write(self.descriptor, left) :]
+        remaining = text.encode("utf-8", "replace")
+        while remaining:
+            remaining = remaining[os.write(self.descriptor, remaining) :]
 
     def ask(self, question: str) -> str:
         """The line that is typed, without blanks around it; "" if none comes."""

@@ -98,8 +98,10 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     if usd is None:
         return None
     workers = len(config.getoption("tx", None) or ()) or 1
-    each = f", {_dollars(usd / workers)} for each of {workers} workers" if workers > 1 else ""
-    return f"vibe-gate: agents may cost {_dollars(usd)}{each}"
+    worker_share = (
+        f", {_dollars(usd / workers)} for each of {workers} workers" if workers > 1 else ""
+    )
+    return f"vibe-gate: agents may cost {_dollars(usd)}{worker_share}"
 
 
 def _dollars(usd: float) -> str:
@@ -149,13 +151,13 @@ def vibe_fixture(request: pytest.FixtureRequest) -> Iterator[Vibe]:
         if "vibe_repo" in request.fixturenames
         else request.config.rootpath
     )
-    made = Vibe(request.node, Path(workspace))
-    yield made
-    made.close()
+    vibe = Vibe(request.node, Path(workspace))
+    yield vibe
+    vibe.close()
     if request.config.getoption("--vibe-report"):
         from vibe_gate.faces.pytest_plugin import pages
 
-        pages.write(request.config.stash[pages.FOLDER], made.bundles())
+        pages.write(request.config.stash[pages.FOLDER], vibe.bundles())
 
 
 def _uses_agents(item: pytest.Item) -> bool:
@@ -206,7 +208,11 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """Show what agents cost, if any ran, and how the tests of agents ended, by kind."""
-    reports = [report for some in terminalreporter.stats.values() for report in some]
+    reports = [
+        report
+        for reports_of_outcome in terminalreporter.stats.values()
+        for report in reports_of_outcome
+    ]
     replayed, tests = config.getoption("--vibe-wire") == "replay", {}
     if any(
         name == "vibe" for report in reports for name, _ in getattr(report, "user_properties", ())

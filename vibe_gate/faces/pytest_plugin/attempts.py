@@ -76,12 +76,12 @@ def _rows(item: pytest.Item, result: TestResult) -> Iterator[Row]:
     model = next(
         (run["model"] for run in runs if not run["judges"]), runs[0]["model"] if runs else ""
     )
-    test, asked = named(item, model)
+    test, requested_model = named(item, model)
     first = Path(runs[0]["bundle"]).name if runs else f"{len(item.stash[_ROWS])}"
     for run in runs or [{}]:
         tested = TestedRun(
             test=redact(test),
-            model=redact(model or asked),
+            model=redact(model or requested_model),
             attempt=first,
             result=result,
             repetition=repetition,
@@ -117,7 +117,7 @@ def named(item: pytest.Item, model: str) -> tuple[str, str]:
     value is part of that model's name, or nothing answered.
     """
     names, callspec = [item.name], getattr(item, "callspec", None)
-    asked = ""
+    requested_model = ""
     if callspec is not None:
         # pytest joins a parameter's id with others' by "-", which ids have, too.
         ids, values = list(getattr(callspec, "_idlist", ())), callspec.params
@@ -126,14 +126,14 @@ def named(item: pytest.Item, model: str) -> tuple[str, str]:
             None,
         )
         if at is not None and len(ids) == len(values):
-            asked = str([*values.values()][at])
+            requested_model = str([*values.values()][at])
             del ids[at]
             names = [
                 getattr(item, "originalname", item.name),
                 f"[{'-'.join(map(str, ids))}]" if ids else "",
             ]
     parent = item.parent.nodeid if item.parent else ""
-    return "::".join(filter(None, (parent, "".join(names)))), asked
+    return "::".join(filter(None, (parent, "".join(names)))), requested_model
 
 
 def _names(name: str, value: object, model: str) -> bool:

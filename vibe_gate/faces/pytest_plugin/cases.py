@@ -38,14 +38,14 @@ def items(session: pytest.Session) -> list[CaseItem]:
         cases = reading.enter_context(read_case_set(project, read_test_environment(), nested=True))
     except UsageError as error:
         raise pytest.UsageError(f"--vibe-cases: {error}") from None
-    made = [
+    case_items = [
         CaseItem.from_parent(session, name=case.folder, cases=cases, case=case)
         for case in cases.cases
     ]
     session.ihook.pytest_collectreport(
-        report=pytest.CollectReport(CASES, "passed", None, [*made])
+        report=pytest.CollectReport(CASES, "passed", None, [*case_items])
     )  # it counts them
-    return made
+    return case_items
 
 
 class CaseItem(pytest.Item):

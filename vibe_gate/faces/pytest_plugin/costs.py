@@ -28,16 +28,19 @@ into JUnit XML.
 
 def ran(reports: Mapping[str, Sequence[Any]]) -> dict[str, list[Run]]:
     """The runs of each test, by its id; `reports` as of `TerminalReporter.stats`."""
-    found: dict[str, list[Run]] = {}
+    runs_by_test: dict[str, list[Run]] = {}
     for report in (
-        one for some in reports.values() for one in some if isinstance(one, pytest.TestReport)
+        candidate
+        for reports_of_outcome in reports.values()
+        for candidate in reports_of_outcome
+        if isinstance(candidate, pytest.TestReport)
     ):
         runs = [json.loads(str(value)) for name, value in report.user_properties if name == "vibe"]
         if len(runs) > len(
-            found.get(report.nodeid, ())
+            runs_by_test.get(report.nodeid, ())
         ):  # each phase reports those of the phases before it, too
-            found[report.nodeid] = runs
-    return found
+            runs_by_test[report.nodeid] = runs
+    return runs_by_test
 
 
 def write(
@@ -73,11 +76,14 @@ def _models(by_model: Mapping[str, Mapping[str, list[Run]]], passed: set[str]) -
     """The models beside each other; `by_model` has the runs of each test."""
     table = _table("model", "passed", "turns", "tokens", "USD", "USD a test")
     for model, tests in by_model.items():
-        runs = [run for some in tests.values() for run in some]
+        runs = [run for runs_of_test in tests.values() for run in runs_of_test]
         usd = [run["usd"] for run in runs]
-        each = "?" if None in usd else f"{sum(usd) / len(tests):.4f}"
+        usd_per_test = "?" if None in usd else f"{sum(usd) / len(tests):.4f}"
         table.add_row(
-            Text(safe(model)), f"{len(passed & tests.keys())} of {len(tests)}", *_sums(runs), each
+            Text(safe(model)),
+            f"{len(passed & tests.keys())} of {len(tests)}",
+            *_sums(runs),
+            usd_per_test,
         )
     return table
 

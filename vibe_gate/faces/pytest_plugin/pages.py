@@ -58,13 +58,16 @@ def write_index(terminal: pytest.TerminalReporter, folder: PagesFolder, *, repla
     """Write the index of this session, and say where it is."""
     attempts: dict[str, list[Row]] = {}
     for report in (
-        one for some in terminal.stats.values() for one in some if hasattr(one, "vibe_attempts")
+        candidate
+        for group in terminal.stats.values()
+        for candidate in group
+        if hasattr(candidate, "vibe_attempts")
     ):
         if len(report.vibe_attempts) > len(
             attempts.get(report.nodeid, ())
         ):  # a test that was run again has more
             attempts[report.nodeid] = report.vibe_attempts
-    rows = [row for some in attempts.values() for row in some]
+    rows = [row for group in attempts.values() for row in group]
     runs = list(_runs(rows, terminal.config.rootpath, folder))
     runs.sort(key=lambda run: (run.entry.place, run.page), reverse=True)
     runs.sort(key=lambda run: run.entry.run_id, reverse=True)

@@ -75,20 +75,24 @@ def _together(
     """Those of the first run that came out as all of them do: passed; else failed, error or
     skipped, if any was.
     """
-    found = dict(reversed(runs))
-    wanted: tuple[Outcome, ...] = (
+    reports_by_outcome = dict(reversed(runs))
+    preferred: tuple[Outcome, ...] = (
         ("passed",) if passed else ("failed", "error", "skipped", "passed")
     )
-    reports = next(found[outcome] for outcome in wanted if outcome in found)
+    reports = next(
+        reports_by_outcome[outcome] for outcome in preferred if outcome in reports_by_outcome
+    )
     times = sum(outcome == "passed" for outcome, _ in runs)
     carried = "" if len(runs) == of else f", {len(runs)} carried out"
-    said = f"{times} of {of} passed{carried}; {needed} must"
+    summary = f"{times} of {of} passed{carried}; {needed} must"
     for report in reports:
-        same = [one for _, others in runs for one in others if one.when == report.when]
-        report.duration = sum(one.duration for one in same)
+        phases = [
+            phase for _, run_reports in runs for phase in run_reports if phase.when == report.when
+        ]
+        report.duration = sum(phase.duration for phase in phases)
         report.user_properties = list(item.user_properties)
-        report.sections.append(("vibe repetition", said))
+        report.sections.append(("vibe repetition", summary))
         if report.skipped and isinstance(report.longrepr, tuple):
             path, line, reason = report.longrepr
-            report.longrepr = (path, line, f"{reason} ({said})")
+            report.longrepr = (path, line, f"{reason} ({summary})")
     return reports

@@ -36,7 +36,7 @@ def closing_line(
     if undecided:
         kinds = ", ".join(f"{count} {kind}" for kind, count in undecided.most_common())
         parts.append(f"{undecided.total()} undecided ({kinds})")
-    if parts and (runs := [run for some in tests.values() for run in some]):
+    if parts and (runs := [run for runs_of_test in tests.values() for run in runs_of_test]):
         unknown = " + ?" if any(run["usd"] is None for run in runs) else ""
         recorded = " as recorded" if replayed else ""
         parts.append(f"${sum(run['usd'] or 0 for run in runs):.4f}{unknown}{recorded}")

@@ -220,10 +220,10 @@ class Vibe:
         """
         self._named(chosen.workflow_named, id)
         run = self._begin(workspace, needed=False)
-        done = await self._carried_out(
+        finished_run = await self._carried_out(
             run, workflow=id, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd
         )
-        return read_bundle(done.bundle)
+        return read_bundle(finished_run.bundle)
 
     @overload
     async def judge(
@@ -259,12 +259,14 @@ class Vibe:
         `passed` that is False raises AssertionError with all fields. UsageError: nothing is asked,
         or the files are not those any more on which the run worked.
         """
-        found = self._named(chosen.rubric_named, rubric) if isinstance(rubric, str) else rubric
+        chosen_rubric = (
+            self._named(chosen.rubric_named, rubric) if isinstance(rubric, str) else rubric
+        )
         if answer is None:
-            if found is None or instructions is not None:
+            if chosen_rubric is None or instructions is not None:
                 raise UsageError("Without `answer`, vibe.judge takes a rubric and no instructions.")
-            return await self._judged(result, found, throw_on_fail=throw_on_fail)
-        filled = await self._answered(result, found, instructions or "", answer)
+            return await self._judged(result, chosen_rubric, throw_on_fail=throw_on_fail)
+        filled = await self._answered(result, chosen_rubric, instructions or "", answer)
         if throw_on_fail and getattr(filled, "passed", None) is False:
             raise AssertionError(
                 "\n".join(
@@ -353,8 +355,10 @@ class Vibe:
         of = self._run_of(result)
 
         def plan(gate: Gate) -> Plan:
-            asked = [f"- {one.question}" for one in rubric.judge_criteria] if rubric else []
-            prompt = "\n\n".join(filter(None, ["\n".join(asked), instructions]))
+            questions = (
+                [f"- {criterion.question}" for criterion in rubric.judge_criteria] if rubric else []
+            )
+            prompt = "\n\n".join(filter(None, ["\n".join(questions), instructions]))
             if not prompt:
                 raise UsageError(
                     "vibe.judge asks nothing: give it a rubric with questions, or instructions."
@@ -362,13 +366,13 @@ class Vibe:
             judge, schema = Agent(id="judge", system_prompt=JUDGE), answer.model_json_schema()
             return one_agent(judge, prompt, context=result, schema=schema, patch=of.patch)(gate)
 
-        done = await self._carried_out(self._begin(of.workspace, judges=True), plan=plan)
+        judge_run = await self._carried_out(self._begin(of.workspace, judges=True), plan=plan)
         with self._remembering():
             try:
-                return answer.model_validate(done.results[0].answer)
+                return answer.model_validate(judge_run.results[0].answer)
             except ValidationError as error:
-                why = f"the judge's answer does not fit {answer.__name__}: {error.error_count()} errors"
-                raise Inconclusive(why, UNDECIDED["no_answer"]) from None
+                reason = f"the judge's answer does not fit {answer.__name__}: {error.error_count()} errors"
+                raise Inconclusive(reason, UNDECIDED["no_answer"]) from None
 
     def _run_of(self, result: RunResult) -> _Run:
         folder = result.bundle_dir
@@ -417,7 +421,7 @@ class Vibe:
         timeout_s: float | None = None,
         max_cost_usd: float | None = None,
         ends: _Ends = "undecided",
-        **what: Any,  # noqa: ANN401
+        **request_fields: Any,  # noqa: ANN401
     ) -> WorkflowRun:
         """Carry out a run within its limits, and note what it was; `what` as of RunRequest.
         GateError.
@@ -434,7 +438,7 @@ class Vibe:
                     deadline_s=timeout_s or self._marked.timeout_s,
                     wire=Wire(self._wire.mode, run.cassette),
                 )
-                request = RunRequest(review=review, gate=gate, **what)
+                request = RunRequest(review=review, gate=gate, **request_fields)
                 environment = self._environment_of(run.workspace)
                 walk = run_workflow(
                     request,
@@ -519,18 +523,20 @@ class Vibe:
             end_kind(stage.status) == "stopped" for stage in undecided
         ):
             return
-        why = "; ".join(f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason)
+        reason = "; ".join(f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason)
         missed = dict.fromkeys(place.reason for place in summary.unreviewed)
         notes = (*sentences.missing_key_note(summary), *run.review.notes)
-        why = why or " ".join(notes) or ": ".join([sentences.verdict_headline(summary), *missed])
-        known = all(
+        reason = (
+            reason or " ".join(notes) or ": ".join([sentences.verdict_headline(summary), *missed])
+        )
+        is_known = all(
             stage.outcome == "inconclusive" or end_kind(stage.status) == "unanswered"
             for stage in undecided
         )
-        error = InfrastructureError(why)
-        if outcome == "inconclusive" or (undecided and known):
+        error = InfrastructureError(reason)
+        if outcome == "inconclusive" or (undecided and is_known):
             kinds = [UNDECIDED[stage.status] for stage in undecided if stage.status in UNDECIDED]
-            error = Inconclusive(why, *kinds[:1] or [LEFT_OPEN])
+            error = Inconclusive(reason, *kinds[:1] or [LEFT_OPEN])
         error.result = read_bundle(run.bundle)  # type: ignore[attr-defined]
         raise error
 

@@ -72,12 +72,18 @@ def caught(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
 
 
 def note(
-    item: pytest.Item, used: ModelUse, *, agent: str, outcome: str, duration_ms: int, **more: object
+    item: pytest.Item,
+    used: ModelUse,
+    *,
+    agent: str,
+    outcome: str,
+    duration_ms: int,
+    **details: object,
 ) -> None:
     """Write down for reports what a run was; `more`: its `bundle`, whether it `judges`, or went
     `over_budget`.
     """
-    about = {
+    figures = {
         "bundle": "",
         "agent": agent,
         "model": ", ".join(used.models),
@@ -89,7 +95,7 @@ def note(
         "turns": used.answers,
         "seconds": duration_ms / 1000,
     }
-    item.user_properties.append(("vibe", json.dumps(about | more)))
+    item.user_properties.append(("vibe", json.dumps(figures | details)))
 
 
 def read_test_environment() -> Environment:
@@ -115,16 +121,18 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, item: pytest.Item) -> Limits:
         """Those of an item; of each keyword the nearest marker counts. pytest.UsageError."""
-        given: dict[str, Any] = {}
+        keywords: dict[str, Any] = {}
         for marker in item.iter_markers("vibe"):
-            given = {**marker.kwargs, **{str(value): value for value in marker.args}, **given}
+            keywords = {**marker.kwargs, **{str(value): value for value in marker.args}, **keywords}
         if (times := item.config.getoption("--vibe-repeat")) is not None:
-            given["repeat"] = times
+            keywords["repeat"] = times
         wrong: list[WrongKey] = []
-        if limits := read_table(cls, given, wrong):
+        if limits := read_table(cls, keywords, wrong):
             return limits
-        told = "; ".join(map(sentence, wrong))
-        raise pytest.UsageError(f"{told}{'' if told.endswith('?') else '.'} The marker is {MARKER}")
+        mistakes = "; ".join(map(sentence, wrong))
+        raise pytest.UsageError(
+            f"{mistakes}{'' if mistakes.endswith('?') else '.'} The marker is {MARKER}"
+        )
 
 
 class Allowance(Struct):
@@ -143,15 +151,15 @@ def share_of(config: pytest.Config) -> Allowance | None:
         usd: float | None = config.getoption("--vibe-max-usd")
         worker = getattr(config, "workerinput", {"workercount": 1, "workerid": ""})
         workers, number = worker["workercount"], worker["workerid"].removeprefix("gw")
-        said = "the budget of --vibe-max-usd is spent" + (
+        reason = "the budget of --vibe-max-usd is spent" + (
             " (this worker's share)" if workers > 1 else ""
         )
         if usd and number.isdecimal() and int(number) >= workers:
-            usd, said = (
+            usd, reason = (
                 0.0,
                 "this worker replaces one that crashed, and has no share of --vibe-max-usd",
             )
-        config.stash[_SHARE] = None if usd is None else Allowance(usd / workers, said)
+        config.stash[_SHARE] = None if usd is None else Allowance(usd / workers, reason)
     return config.stash[_SHARE]
 
 
@@ -162,8 +170,14 @@ class TestWire:
 
     def __init__(self, item: pytest.Item, max_usd: float | None, repetition: int) -> None:
         self.mode: Literal["live", "record", "replay"] = item.config.getoption("--vibe-wire")
-        own = None if max_usd is None else Allowance(max_usd, "the test's max_usd is spent")
-        self._allowances = [one for one in (own, share_of(item.config)) if one is not None]
+        test_allowance = (
+            None if max_usd is None else Allowance(max_usd, "the test's max_usd is spent")
+        )
+        self._allowances = [
+            allowance
+            for allowance in (test_allowance, share_of(item.config))
+            if allowance is not None
+        ]
         self._folder = item.path.parent / "cassettes" / item.path.stem / _folder_name(item)
         self._repetition = repetition
         self._runs = 0
@@ -293,6 +307,6 @@ def classify(
 def _gate_error(error: BaseException) -> GateError | None:
     """The error, or the first of a group that holds nothing but such errors."""
     if isinstance(error, BaseExceptionGroup):
-        ours, others = error.split(GateError)
-        return _gate_error(ours.exceptions[0]) if ours and not others else None
+        ours, other_errors = error.split(GateError)
+        return _gate_error(ours.exceptions[0]) if ours and not other_errors else None
     return error if isinstance(error, GateError) else None
