@@ -102,7 +102,9 @@ def report(path: Path, *, with_ids: bool, show: bool) -> None:
             continue
         for text, start, end in texts(form):
             made[form.rule] += 1
-            if not any(match.start < end and start < match.end for match in secrets.find(text)):
+            if not any(
+                match.start < end and start < match.end for match in secrets.find_secrets(text)
+            ):
                 missed[form.rule] += 1
                 print(
                     *[f"    {form.rule}: {text!r}"[:230]] if show else [],
@@ -126,7 +128,12 @@ def report(path: Path, *, with_ids: bool, show: bool) -> None:
 def report_history(clone: Path, *, show: bool) -> None:
     blocks = list(added_blocks(clone))
     began = time.process_time()
-    found = [(text, match) for text in blocks for match in secrets.find(text) if not match.harmless]
+    found = [
+        (text, match)
+        for text in blocks
+        for match in secrets.find_secrets(text)
+        if not match.harmless
+    ]
     spent = time.process_time() - began
     lines = sum(text.count("\n") for text in blocks)
     share = 10_000 * len(found) / max(1, lines)

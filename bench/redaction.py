@@ -79,7 +79,7 @@ def false_lines(name: str, corpus: list[str], goal: float | None) -> None:
     share = len(false) / max(1, len(lines))
     aim = f"; goal {goal:.2%}" if goal is not None else ""
     print(
-        f"false lines {share:.3%} ({len(false)} of {len(lines):,}) in {name}{aim}  {dict(redactor.found)}"
+        f"false lines {share:.3%} ({len(false)} of {len(lines):,}) in {name}{aim}  {dict(redactor.counts)}"
     )
     for was, told in false[:SHOWN]:
         at = max(0, told.find("[redacted:") - 60)

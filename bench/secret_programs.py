@@ -174,7 +174,7 @@ def scan(root: Path) -> None:
         if not path.is_file():
             continue
         text = path.read_text("utf-8", "replace")
-        for match in secrets.find(text):
+        for match in secrets.find_secrets(text):
             is_by_name = match.kind in secrets.BY_NAME
             if is_by_name and secrets.is_package_digest(path.name, text, match.start, match.end):
                 continue

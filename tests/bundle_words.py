@@ -43,7 +43,7 @@ class Clock:
 class OneSecretRedactor:
     """Knows one secret, and does not count."""
 
-    found: ClassVar[dict[str, int]] = {}
+    counts: ClassVar[dict[str, int]] = {}
 
     def part(self) -> OneSecretRedactor:
         return self

@@ -13,7 +13,7 @@ from domain.changes import added
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.checks.check_contract import Conduct
-from vibe_gate.checks.conduct_checks import capture_note, of_stages
+from vibe_gate.checks.conduct_checks import conduct_of_stages, describe_capture_gaps
 from vibe_gate.domain.tables import WrongKey, read_table
 from vibe_gate.domain.turn import TurnTodo
 from vibe_gate.store.run_result import read_bundle
@@ -110,7 +110,9 @@ def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path
             turn.event({"type": "message", "role": "tool", "tool": tool, "result": said})
         turn.hook({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "toolu_1"})
         turn.seal(ends.get(node, Ended()))
-    read = of_stages(read_bundle(run.directory), {"fix": "fix", "fix-b": "fix", "gone": "gone"})
+    read = conduct_of_stages(
+        read_bundle(run.directory), {"fix": "fix", "fix-b": "fix", "gone": "gone"}
+    )
     assert [(one.name, len(one.calls), one.usd, one.superseded) for one in read] == [
         ("fix, cut off", 1, 0.0125, True), ("fix", 1, 0.0125, True), ("fix-b", 1, 0.0125, False),
         ("gone", 0, None, False),
@@ -120,7 +122,7 @@ def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path
     assert [(one.unread or one.lacks) for one in read[1:]] == [
         "no PreToolUse toolu_1, cut off: killed", "no PreToolUse toolu_1", "its turn was not recorded"
     ]  # fmt: skip
-    assert capture_note(read_bundle(run.directory)).startswith(
+    assert describe_capture_gaps(read_bundle(run.directory)).startswith(
         "Capture incomplete: fix: no PreToolUse toolu_1, cut off: killed; fix: "
     )
 

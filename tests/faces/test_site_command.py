@@ -51,7 +51,7 @@ def tested(repo: Path, runs: list[RunRecorder]) -> Bundles:
         told = TestedRun(
             test="t.py::test_a", attempt=run.run_id, model=model, result=result, usd=0.25
         )
-        note_tested_run(bundles, bundles.one(KEY, run.run_id), told, START)
+        note_tested_run(bundles, bundles.read_run(KEY, run.run_id), told, START)
     return bundles
 
 
@@ -96,7 +96,7 @@ def test_what_a_run_was_for_a_test_is_no_part_of_its_seal_and_anything_else_ther
     tested, runs
 ):
     assert verify_store(tested.root, tested.provenance).problems == ()
-    entry = tested.one(KEY, runs[1].run_id)
+    entry = tested.read_run(KEY, runs[1].run_id)
     said = read_tested_run(tested, entry)
     assert said and (said.model, said.result) == ("haiku", "failed")
     other_word = '{"test": {"test": "t", "model": "m", "attempt": "a", "result": "fine"}}\n'

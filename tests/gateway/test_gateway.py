@@ -39,11 +39,11 @@ from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway import Gateway, Upstream, find_upstream
-from vibe_gate.gateway.cassette import joined
+from vibe_gate.gateway.cassette import join_path
 from vibe_gate.gateway.ledger import Ledger
-from vibe_gate.gateway.normal_request import digest, normal_request
+from vibe_gate.gateway.normal_request import digest_request, normal_request
 from vibe_gate.gateway.token_usage import Usage as Tokens
-from vibe_gate.gateway.upstream import overload
+from vibe_gate.gateway.upstream import describe_overload
 
 LIVE = Wire("live")
 ASK = {
@@ -393,7 +393,7 @@ def test_an_address_that_is_no_models_api_is_asked_once(status):
     ],
 )
 def test_only_what_may_pass_is_tried_again(status, headers, passes):
-    assert (overload("host", status, headers) is not None) is passes
+    assert (describe_overload("host", status, headers) is not None) is passes
 
 
 @pytest.mark.slow
@@ -887,7 +887,9 @@ def test_what_changes_from_run_to_run_is_left_out():
         metadata={"user_id": "2"},
         max_tokens=9,
     )
-    assert digest(normal_request(request_with(), {})) == digest(normal_request(other, {}))
+    assert digest_request(normal_request(request_with(), {})) == digest_request(
+        normal_request(other, {})
+    )
 
 
 @pytest.mark.parametrize(
@@ -901,7 +903,7 @@ def test_what_changes_from_run_to_run_is_left_out():
     ],
 )  # fmt: skip
 def test_what_means_something_is_kept(change):
-    assert digest(normal_request(request_with(), {})) != digest(
+    assert digest_request(normal_request(request_with(), {})) != digest_request(
         normal_request(request_with(**change), {})
     )
 
@@ -930,7 +932,7 @@ def test_deltas_of_a_block_are_joined():
 
     events = [delta(0, "text_delta", "text", "a"), {"type": "ping"}, delta(0, "text_delta", "text", "b"),
               delta(1, "text_delta", "text", "c"), delta(1, "signature_delta", "signature", "s")]  # fmt: skip
-    assert joined(events) == [
+    assert join_path(events) == [
         delta(0, "text_delta", "text", "ab"),
         delta(1, "text_delta", "text", "c"),
     ]

@@ -8,7 +8,7 @@ import pytest
 import scripted_messages_api as scripted
 from wire import answer, answering, hold, session_in
 
-from vibe_gate.gateway.prices import DEAREST, PRICES, cost, price_of
+from vibe_gate.gateway.prices import DEAREST, PRICES, price_of, price_usage
 from vibe_gate.gateway.token_usage import Meter, Usage
 
 EVERY_KIND = Usage(
@@ -40,7 +40,7 @@ def test_our_prices_are_those_of_the_cli(tmp_path, environ, model):
     with answering(answer({"ok": True}, usage=Reported(EVERY_KIND))) as scripted_model:
         ending, _ = hold(session_in(tmp_path, scripted_model.base_url, environ, model=model))
     price, basis = price_of(model)
-    assert ending.cost.usd == pytest.approx(cost(EVERY_KIND, price))
+    assert ending.cost.usd == pytest.approx(price_usage(EVERY_KIND, price))
     assert ending.cost.basis == basis == "known"
 
 

@@ -17,8 +17,8 @@ from vibe_gate.receipts.commit_status import (
     CommitStatus,
     FoundReceipt,
     Requirements,
-    assess,
-    decide,
+    assess_receipt,
+    decide_commit,
     match_of,
 )
 from vibe_gate.receipts.signatures import SignatureCheck
@@ -139,13 +139,13 @@ def waiver(local: bool, expires: date | None = None) -> tuple[Waiver, ...]:
 )
 def test_what_a_paper_says_of_a_commit(changes, signature, demands, status):
     paper = FoundReceipt("run", "place", receipt(**changes), signature)
-    found = assess("commit", paper, COMMIT, replace(REQUIRED, **demands))
+    found = assess_receipt("commit", paper, COMMIT, replace(REQUIRED, **demands))
     assert (found.status, bool(found.why)) == (status, True)
 
 
 def test_a_pass_with_a_fail_that_only_advised_is_told_as_that():
     paper = FoundReceipt("run", "place", receipt(**ADVISED), BOB)
-    assert assess("commit", paper, COMMIT, REQUIRED).why.endswith(
+    assert assess_receipt("commit", paper, COMMIT, REQUIRED).why.endswith(
         "(CI ignores it); would have blocked: clear"
     )
 
@@ -173,7 +173,7 @@ def standing(status: str, by: str = "commit", run: str = "2026") -> CommitStatus
 )  # fmt: skip
 def test_why_a_paper_counts_or_not_is_one_clause(changes, signature, demands, why):
     paper = FoundReceipt("run", "place", receipt(**changes), signature)
-    assert assess("commit", paper, COMMIT, replace(REQUIRED, **demands)).why == why
+    assert assess_receipt("commit", paper, COMMIT, replace(REQUIRED, **demands)).why == why
 
 
 def test_where_no_paper_was_found_there_is_no_place():
@@ -191,20 +191,23 @@ def test_where_no_paper_was_found_there_is_no_place():
     ],
 )
 def test_a_failure_on_the_same_trees_is_told_beside_a_pass(others, notes):
-    found = decide([standing("reviewed", run="2026"), *others])
+    found = decide_commit([standing("reviewed", run="2026"), *others])
     assert found is not None
     assert (found.status, list(found.notes)) == ("reviewed", notes)
 
 
 def test_a_paper_from_a_note_counts_only_with_a_listed_signature():
     paper = FoundReceipt("run", "a note", RECEIPT, SignatureCheck("unsigned"), bundled=False)
-    assert assess("commit", paper, COMMIT, REQUIRED).status == "unsigned"
-    assert assess("commit", replace(paper, signature=BOB), COMMIT, REQUIRED).status == "reviewed"
+    assert assess_receipt("commit", paper, COMMIT, REQUIRED).status == "unsigned"
+    assert (
+        assess_receipt("commit", replace(paper, signature=BOB), COMMIT, REQUIRED).status
+        == "reviewed"
+    )
 
 
 def test_a_flaw_outweighs_all_that_a_paper_says():
     paper = FoundReceipt("run", "place", RECEIPT, BOB, problem="git tracks it")
-    assert assess("commit", paper, COMMIT, REQUIRED).status == "forged"
+    assert assess_receipt("commit", paper, COMMIT, REQUIRED).status == "forged"
 
 
 @pytest.mark.parametrize(
@@ -221,18 +224,18 @@ def test_a_flaw_outweighs_all_that_a_paper_says():
 )
 def test_the_closest_whole_verdict_decides_and_of_these_the_newest(standings, decisive):
     for order in (standings, standings[::-1]):
-        assert decide(order).status == decisive  # type: ignore[union-attr]
+        assert decide_commit(order).status == decisive  # type: ignore[union-attr]
 
 
 def test_a_forged_paper_beside_a_good_one_is_told():
-    found = decide([standing("reviewed"), standing("forged", run="2027")])
+    found = decide_commit([standing("reviewed"), standing("forged", run="2027")])
     assert found is not None
     assert found.status == "reviewed"
     assert "2027" in found.notes[0]
 
 
 def test_without_papers_nothing_decides():
-    assert decide([]) is None
+    assert decide_commit([]) is None
 
 
 def test_the_built_in_gate_requires_its_own_definitions_as_they_are_now() -> None:

@@ -14,7 +14,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.provenance import Record
 from vibe_gate.receipts.commit_status import CommitStatus
-from vibe_gate.receipts.verify_range import VerifyRequest, verify
+from vibe_gate.receipts.verify_range import VerifyRequest, verify_commits
 from vibe_gate.store.clone_state import open_state
 
 
@@ -38,7 +38,7 @@ class Place(Repo):
         self.git("reflog", "expire", "--expire=all", "--all")
 
     def status(self, span: str = "HEAD") -> CommitStatus:
-        found = verify(
+        found = verify_commits(
             VerifyRequest(span),
             start=self.path,
             environment=read_environment(self.environ),
@@ -156,7 +156,7 @@ def test_a_commit_that_another_branch_of_the_same_history_has_is_no_earlier_form
     place.git("commit", "-q", "-C", old)
     assert place.status().status == "stale"
     place.git("merge", "-q", "--no-edit", old)
-    found = verify(
+    found = verify_commits(
         VerifyRequest(f"{old}..HEAD"),
         start=place.path,
         environment=read_environment(place.environ),

@@ -20,7 +20,7 @@ from vibe_gate.domain.receipt import (
     statement,
 )  # fmt: skip
 from vibe_gate.receipts.commit_status import own_signer
-from vibe_gate.receipts.issue_receipt import exact
+from vibe_gate.receipts.issue_receipt import digest_exactly
 from vibe_gate.receipts.signatures import SignatureCheck
 
 RECEIPT = Receipt(
@@ -134,7 +134,7 @@ ONE = (("-", b"  x\n"), ("+", b"  y\n"))
 
 def digest(change: Change, before: bytes = b"  x\n") -> str:
     """`before`: what each file of the change was."""
-    return exact(change, lambda versions: (before for _ in versions))
+    return digest_exactly(change, lambda versions: (before for _ in versions))
 
 
 @pytest.mark.parametrize(

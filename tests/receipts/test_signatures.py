@@ -20,9 +20,9 @@ from vibe_gate.git import open_repository
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.signatures import (
     Signing,
-    allowed_signers,
-    check,
-    sign,
+    check_signature,
+    read_configured_signers,
+    sign_receipt,
     signing_of,
     ssh_environment,
 )
@@ -42,14 +42,14 @@ def allowed(*lines: str) -> bytes:
 
 
 def test_without_a_key_nothing_is_signed_and_nothing_said(environ):
-    assert sign(DATA, configured(environ)) == signatures.Signed()
+    assert sign_receipt(DATA, configured(environ)) == signatures.Signed()
 
 
 def test_a_key_file_signs_and_its_list_names_the_signer(tmp_path, environ):
     key = signing.key(tmp_path)
-    made = sign(DATA, configured(environ, key))
+    made = sign_receipt(DATA, configured(environ, key))
     assert made.note == ""
-    found = check(
+    found = check_signature(
         DATA, made.signature, allowed(f"ada@example.org {signing.public(key)}"), configured(environ)
     )
     assert (found.state, found.principals) == ("listed", ("ada@example.org",))
@@ -59,8 +59,8 @@ def test_a_key_file_signs_and_its_list_names_the_signer(tmp_path, environ):
 def test_a_path_may_be_relative_to_the_repository_or_begin_at_home(tmp_path, environ):
     signing.key(tmp_path, "here")
     signing.key(Path(environ["HOME"]), "at-home")
-    assert sign(DATA, configured(environ, "here", tmp_path)).signature
-    assert sign(DATA, configured(environ, "~/at-home")).signature
+    assert sign_receipt(DATA, configured(environ, "here", tmp_path)).signature
+    assert sign_receipt(DATA, configured(environ, "~/at-home")).signature
 
 
 @pytest.mark.parametrize("form", ["key::{}", "{}", "file"])
@@ -71,13 +71,13 @@ def test_a_public_key_literal_or_in_a_file_signs_by_the_agent_that_holds_it(
     given = f"{key}.pub" if form == "file" else form.format(signing.public(key))
     with signing.agent(environ, key) as with_agent:
         key.unlink()
-        assert sign(DATA, configured(with_agent, given)).signature
+        assert sign_receipt(DATA, configured(with_agent, given)).signature
 
 
 def test_a_key_that_no_agent_holds_is_a_note(tmp_path, environ):
     key = signing.key(tmp_path)
     key.unlink()
-    made = sign(DATA, configured(environ, f"{key}.pub"))
+    made = sign_receipt(DATA, configured(environ, f"{key}.pub"))
     assert (made.signature, made.note) == (
         b"",
         "The receipt is unsigned: its key is in no ssh-agent: `ssh-add` it",
@@ -104,40 +104,40 @@ def test_a_key_with_a_passphrase_is_a_note_and_asks_nobody_even_at_a_terminal(tm
 
 def test_a_missing_program_is_a_note_and_an_unchecked_signature(tmp_path, environ):
     key = signing.key(tmp_path)
-    signature = sign(DATA, configured(environ, key)).signature
+    signature = sign_receipt(DATA, configured(environ, key)).signature
     absent = configured(environ, key, program="no-such-ssh-keygen")
-    assert "could not be started: No such file" in sign(DATA, absent).note
-    assert check(DATA, signature, b"", absent).state == "unchecked"
+    assert "could not be started: No such file" in sign_receipt(DATA, absent).note
+    assert check_signature(DATA, signature, b"", absent).state == "unchecked"
 
 
 def test_a_bad_signature_is_bad_whoever_made_it(tmp_path, environ):
     key = signing.key(tmp_path)
-    signature = sign(DATA, configured(environ, key)).signature
+    signature = sign_receipt(DATA, configured(environ, key)).signature
     listed = allowed(f"ada@example.org {signing.public(key)}")
-    assert check(DATA + b"!", signature, listed, configured(environ)).state == "bad"
+    assert check_signature(DATA + b"!", signature, listed, configured(environ)).state == "bad"
     assert (
-        check(
+        check_signature(
             DATA, signature[:-60] + b"\n-----END SSH SIGNATURE-----\n", listed, configured(environ)
         ).state
         == "bad"
     )
-    assert check(DATA, b"not a signature", listed, configured(environ)).state == "bad"
+    assert check_signature(DATA, b"not a signature", listed, configured(environ)).state == "bad"
     command = ["ssh-keygen", "-Y", "sign", "-f", str(key), "-n", "git"]
     for_git = subprocess.run(command, input=DATA, capture_output=True, check=True).stdout
-    assert check(DATA, for_git, listed, configured(environ)).state == "bad"
+    assert check_signature(DATA, for_git, listed, configured(environ)).state == "bad"
 
 
 def test_a_key_that_is_not_listed_is_unlisted(tmp_path, environ):
-    signature = sign(DATA, configured(environ, signing.key(tmp_path))).signature
+    signature = sign_receipt(DATA, configured(environ, signing.key(tmp_path))).signature
     other = allowed(f"bob@example.org {signing.public(signing.key(tmp_path, 'other'))}")
-    found = check(DATA, signature, other, configured(environ))
+    found = check_signature(DATA, signature, other, configured(environ))
     assert (found.state, found.why) == (
         "unlisted",
         f"signed by {found.key}, which is not in allowed_signers",
     )
-    assert check(DATA, signature, b"", configured(environ)).state == "unlisted"
+    assert check_signature(DATA, signature, b"", configured(environ)).state == "unlisted"
     assert (
-        check(DATA, signature, None, configured(environ)).state == "valid"
+        check_signature(DATA, signature, None, configured(environ)).state == "valid"
     )  # there is no list at all
 
 
@@ -159,8 +159,8 @@ def both(*names: str) -> list[str]:
 )
 def test_everybody_whom_the_list_names_for_the_key_is_known(tmp_path, environ, lines):
     key = signing.key(tmp_path)
-    signature = sign(DATA, configured(environ, key)).signature
-    found = check(
+    signature = sign_receipt(DATA, configured(environ, key)).signature
+    found = check_signature(
         DATA, signature, lines.format(key=signing.public(key)).encode(), configured(environ)
     )
     assert (
@@ -173,13 +173,13 @@ def test_everybody_whom_the_list_names_for_the_key_is_known(tmp_path, environ, l
 
 def test_a_listed_key_that_may_not_sign_this_today_or_was_revoked_is_unlisted(tmp_path, environ):
     key = signing.key(tmp_path)
-    signature = sign(DATA, configured(environ, key)).signature
+    signature = sign_receipt(DATA, configured(environ, key)).signature
     for options in ('namespaces="git"', 'valid-before="20200101"', 'valid-after="20990101"'):
         listed = allowed(f"ada@example.org {options} {signing.public(key)}")
-        assert check(DATA, signature, listed, configured(environ)).state == "unlisted"
+        assert check_signature(DATA, signature, listed, configured(environ)).state == "unlisted"
     listed = allowed(f"ada@example.org {signing.public(key)}")
     revoked = configured(environ, revoked=f"{key}.pub")
-    assert check(DATA, signature, listed, revoked).state == "unlisted"
+    assert check_signature(DATA, signature, listed, revoked).state == "unlisted"
 
 
 def test_a_program_or_a_list_of_the_repositorys_own_configuration_is_never_used(tmp_path, environ):
@@ -195,7 +195,7 @@ def test_a_program_or_a_list_of_the_repositorys_own_configuration_is_never_used(
     with open_repository(repo.path, read_environment(environ)) as repository:
         found = signing_of(repository)
     assert (found.program, found.allowed) == ("ssh-keygen", "")
-    assert sign(DATA, found).signature
+    assert sign_receipt(DATA, found).signature
     assert not (tmp_path / "sprung").exists()
 
 
@@ -207,7 +207,7 @@ def test_the_users_own_program_and_list_are_used(tmp_path, environ):
     with open_repository(repo.path, read_environment(environ)) as repository:
         found = signing_of(repository)
     assert found.program == "ssh-keygen-of-mine"
-    assert allowed_signers(found) == b"ada@example.org ssh-ed25519 AAAA\n"
+    assert read_configured_signers(found) == b"ada@example.org ssh-ed25519 AAAA\n"
 
 
 def test_a_key_of_another_format_than_ssh_is_no_key(tmp_path, environ):

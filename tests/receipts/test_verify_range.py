@@ -19,8 +19,13 @@ from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.git import open_repository
 from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
-from vibe_gate.receipts.receipt_notes import share
-from vibe_gate.receipts.verify_range import COMMITS_AT_ONCE, Verification, VerifyRequest, verify
+from vibe_gate.receipts.receipt_notes import share_receipt
+from vibe_gate.receipts.verify_range import (
+    COMMITS_AT_ONCE,
+    Verification,
+    VerifyRequest,
+    verify_commits,
+)
 from vibe_gate.store.clone_state import open_state
 
 
@@ -54,7 +59,7 @@ class Place(Repo):
 
     def verified(self, span: str, **wanted: Any) -> Verification:
         request = VerifyRequest(span, **wanted)
-        return verify(
+        return verify_commits(
             request,
             start=self.path,
             environment=read_environment(self.environ),
@@ -357,7 +362,7 @@ def test_the_exit_code_is_5_for_a_forged_receipt_and_1_for_any_other_commit_that
 ])  # fmt: skip
 def test_in_ci_only_what_somebody_else_signed_counts(world, wanted, environ, strict):
     request = VerifyRequest("first..main~3", **wanted)
-    found = verify(
+    found = verify_commits(
         request,
         start=world.path,
         environment=read_environment(world.environ | environ),
@@ -388,7 +393,7 @@ def test_receipts_in_git_notes_count_where_they_are_asked_for(place):
     place.review(commit)
     (receipt,) = place.path.glob(".vibe-artifacts/*/2*/receipt.json")
     with open_repository(place.path, read_environment(place.environ)) as repository:
-        assert share(repository, commit, receipt.read_bytes()) == ""
+        assert share_receipt(repository, commit, receipt.read_bytes()) == ""
     shutil.rmtree(place.path / ".vibe-artifacts")
     noted = [
         [one.status for _, one in place.verified("HEAD", notes=notes).commits]

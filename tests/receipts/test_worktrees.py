@@ -12,7 +12,7 @@ from walks import walked
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import read_environment
-from vibe_gate.receipts.verify_range import Verification, VerifyRequest, verify
+from vibe_gate.receipts.verify_range import Verification, VerifyRequest, verify_commits
 from vibe_gate.report import verified
 
 
@@ -33,7 +33,7 @@ class Trees(Repo):
         shutil.move(self.store(path), self.store(self.feature))  # where earlier versions kept it
 
     def verify(self, span: str, at: Path | None = None) -> Verification:
-        return verify(
+        return verify_commits(
             VerifyRequest(span),
             start=at or self.path,
             environment=read_environment(self.environ),

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 import pytest
 from command import vibe_gate
 from typing_history import History, forty_commits
-from vibe_gate.store.captured import StoredWrite
 
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.report import blame_rows
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, find_writes_of_lines
+from vibe_gate.store.stored_writes import StoredWrite
 
 A, B = "aaaaaaaa-session", "bbbbbbbb-session"
 

@@ -20,7 +20,7 @@ from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
-from vibe_gate.receipts.verify_range import VerifyRequest, verify
+from vibe_gate.receipts.verify_range import VerifyRequest, verify_commits
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Lock
@@ -46,7 +46,7 @@ class Clone(Repo):
         return worktree
 
     def status(self, revision: str) -> str:
-        found = verify(
+        found = verify_commits(
             VerifyRequest(revision),
             start=self.path,
             environment=read_environment(self.environ),

@@ -13,7 +13,6 @@ from lxml import html
 from msgspec.structs import replace
 from repos import Repo
 from summaries import changed, criterion, finding, rubric, summary
-from vibe_gate.store.run_list import find_bundles
 from working import WorkingRepo
 
 from vibe_gate.domain.bundles import RunEntry
@@ -24,6 +23,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.faces import run_page
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.rounds import asks_the_same, record_since, round_before
+from vibe_gate.store.bundle_listing import find_bundles
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import open_store
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from vibe_gate.domain.change import Hunk, HunkLine
 from vibe_gate.judging import brief
-from vibe_gate.secrets import find
+from vibe_gate.secrets import find_secrets
 from vibe_gate.secrets.scan import find_seen
 
 TOKEN = "gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vX7zB9dF1hJ3lN5"
@@ -36,7 +36,7 @@ TOKEN = "gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vX7zB9dF1hJ3lN5"
     ],
 )  # fmt: skip
 def test_a_secret_is_found_in_what_carries_it(text: str, origin: str) -> None:
-    (match,) = find(text)
+    (match,) = find_secrets(text)
     if origin:
         assert match.value == TOKEN
         assert text[match.start : match.end].startswith(origin)
@@ -61,7 +61,7 @@ def test_a_secret_is_found_in_utf16(order: str) -> None:
 )  # fmt: skip
 def test_what_hides_a_secret_on_purpose_is_not_decoded(text: str) -> None:
     """The limit that docs/reference/redaction.md names."""
-    assert find(f"a {text} b") == []
+    assert find_secrets(f"a {text} b") == []
 
 
 @pytest.mark.parametrize("mark", ["+", "-", "++", " -", "+/a/b/", "--", "+//a.b/c/d/e/"])
@@ -71,7 +71,7 @@ def test_the_mark_of_a_hunk_hides_no_coded_text_at_any_alignment(
 ) -> None:
     for size in range(1, 30):
         coded = encode(("u" * size + f" {TOKEN} and more").encode()).decode()
-        assert find(f"@@ -1 +1 @@\n{mark}{coded}\n"), size
+        assert find_secrets(f"@@ -1 +1 @@\n{mark}{coded}\n"), size
 
 
 @pytest.mark.parametrize("width", [60, 64, 76])
@@ -81,7 +81,7 @@ def test_a_wrapped_text_is_one_at_every_alignment(mark: str, width: int) -> None
         text = "u" * size + " é " * (size % 3) + f" {TOKEN} " + "and more of it" * 3
         coded = base64.b64encode(text.encode()).decode()
         lines = [f"{mark}{coded[start : start + width]}\n" for start in range(0, len(coded), width)]
-        assert [match.value for match in find("@@\n" + "".join(lines))] == [TOKEN], size
+        assert [match.value for match in find_secrets("@@\n" + "".join(lines))] == [TOKEN], size
 
 
 @pytest.mark.parametrize("mark", " +-")
@@ -94,7 +94,7 @@ def test_what_a_judge_is_shown_in_two_rows_is_one_text(
         Hunk.of(1, 1, 1, 1, (HunkLine(mark, line.encode()),)), keep_cr=False
     )
     text = as_written("\n".join(row.text for row in rows))
-    (match,) = find(text)
+    (match,) = find_secrets(text)
     assert match.value == TOKEN
     assert text[match.start : match.end].startswith(TOKEN[:9]) and text[: match.end].endswith(
         TOKEN[20:]
@@ -113,13 +113,13 @@ _ENCODINGS = {
 @given(st.text('ab c\n"\\%é=', max_size=30), st.sampled_from(sorted(_ENCODINGS)))
 def test_each_encoding_is_undone_whatever_is_around_the_secret(around: str, encoding: str) -> None:
     text = _ENCODINGS[encoding](f"{around} {TOKEN} {around}")
-    assert TOKEN in [match.value for match in find(text)]
+    assert TOKEN in [match.value for match in find_secrets(text)]
 
 
 @given(st.text('\\u0061n%41&#;x1b[=\n"AbZ9 <\0', max_size=200))
 def test_what_stands_for_a_secret_is_in_the_text_whatever_is_around_it(text: str) -> None:
     whole = f"{text} \\u0067{TOKEN[1:]} {text}"
-    matches = find(whole)
+    matches = find_secrets(whole)
     assert [
         match
         for match in matches
@@ -141,4 +141,4 @@ HOSTILE_UNITS = [
 def test_hostile_text_is_read_in_linear_time(subtests: pytest.Subtests) -> None:
     for unit in HOSTILE_UNITS:
         with subtests.test(unit=unit):
-            assert_linear(find, repeated(unit), 40_000)
+            assert_linear(find_secrets, repeated(unit), 40_000)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from samples import RULES, filled, lines, planted
 
 from vibe_gate import secrets
-from vibe_gate.secrets import find
+from vibe_gate.secrets import find_secrets
 from vibe_gate.secrets.rules import Rule
 
 V = "Zk39dkQ0" + "fkqP2mX7Aa"
@@ -40,7 +40,7 @@ KNOWN_FORMS = [rule for rule in RULES if rule.positive.startswith("say ")]
 
 
 def kinds_in(text: str) -> list[str]:
-    return [match.kind for match in find(text)]
+    return [match.kind for match in find_secrets(text)]
 
 
 def surroundings_of(rule: Rule) -> list[str]:
@@ -59,7 +59,7 @@ def test_a_rule_finds_its_positive_sample_and_leaves_its_negative_alone(
     for rule in RULES:
         with subtests.test(rule=rule.kind, keyword=rule.keywords[0]):
             assert kinds_in(filled(rule.positive)) == [rule.kind]
-            assert find(rule.negative) == []
+            assert find_secrets(rule.negative) == []
 
 
 def test_a_known_form_is_found_whole_wherever_it_stands(subtests: pytest.Subtests) -> None:
@@ -68,14 +68,16 @@ def test_a_known_form_is_found_whole_wherever_it_stands(subtests: pytest.Subtest
         with subtests.test(rule=rule.kind, keyword=rule.keywords[0]):
             for form in surroundings_of(rule):
                 text = form.format(sample)
-                matches = [(match.kind, text[match.start : match.end]) for match in find(text)]
+                matches = [
+                    (match.kind, text[match.start : match.end]) for match in find_secrets(text)
+                ]
                 assert matches == [(rule.kind, sample)], form
 
 
 def test_a_secret_is_found_by_its_surroundings_without_them(subtests: pytest.Subtests) -> None:
     for sample in planted():
         with subtests.test(text=sample.text[:60]):
-            (match,) = find(sample.text)
+            (match,) = find_secrets(sample.text)
             assert (match.kind, sample.text[match.start : match.end]) == (
                 sample.kind,
                 sample.secret,
@@ -87,20 +89,20 @@ def test_a_secret_is_found_by_its_surroundings_without_them(subtests: pytest.Sub
 def test_what_only_looks_like_a_secret_is_left_alone(subtests: pytest.Subtests) -> None:
     for text in lines("harmless.txt"):
         with subtests.test(text=text):
-            assert find(text) == []
+            assert find_secrets(text) == []
 
 
 def test_what_is_made_to_be_published_is_no_secret(subtests: pytest.Subtests) -> None:
     for template in lines("published.txt"):
         with subtests.test(template=template):
-            assert find(filled(template)) == []
+            assert find_secrets(filled(template)) == []
 
 
 def test_what_opens_nothing_stays_a_notice_under_a_secrets_name(subtests: pytest.Subtests) -> None:
     for line in lines("notices.txt"):
         reason, template = line.split("\t", 1)
         with subtests.test(template=template):
-            assert [match.harmless for match in find(filled(template))] == [reason]
+            assert [match.harmless for match in find_secrets(filled(template))] == [reason]
 
 
 SECRET_NAMES = """
@@ -135,7 +137,7 @@ def assigned(name: str, value: str) -> list[str]:
 def test_a_secrets_name_is_a_word_or_part_of_one() -> None:
     for name in SECRET_NAMES.split():
         for text in assigned(name, V):
-            assert [match.value for match in find(text)] == [V], text
+            assert [match.value for match in find_secrets(text)] == [V], text
 
 
 def test_other_names_and_ordinary_values_name_no_secret() -> None:
@@ -144,7 +146,7 @@ def test_other_names_and_ordinary_values_name_no_secret() -> None:
     ]
     for name, value in pairs:
         for text in (*assigned(name, value), f"- name: {name}\n  value: {value}\n"):
-            assert find(text) == [], text
+            assert find_secrets(text) == [], text
 
 
 RANDOM_VALUES = """
@@ -159,31 +161,31 @@ SAYABLE_VALUES = """
 def test_letters_alone_and_with_slashes_are_random_or_words_and_paths() -> None:
     for value in RANDOM_VALUES.split():
         for text in assigned("password", value):
-            assert [match.value for match in find(text)] == [value], text
+            assert [match.value for match in find_secrets(text)] == [value], text
 
 
 def test_a_value_with_digits_is_random_unless_it_is_an_alphabet_or_made_of_names() -> None:
     for value in ("abcdefghi7x", "model-8x7b"):
         for text in assigned("password", value):
-            assert find(text) == [], text
+            assert find_secrets(text) == [], text
     for value in ("abcdefgh7x9", "aBcdef-8x7b-9x2b", "qpwo1kdqz2kdqpw3"):
-        assert [match.value for match in find(f'password = "{value}"')] == [value]
-    assert len(find("password = qpwo1kdqz2kdqpw3\n")) == 1  # five times to a digit and back
+        assert [match.value for match in find_secrets(f'password = "{value}"')] == [value]
+    assert len(find_secrets("password = qpwo1kdqz2kdqpw3\n")) == 1  # five times to a digit and back
 
 
 def test_words_and_paths_are_no_random_values() -> None:
     for value in SAYABLE_VALUES.split():
         for text in assigned("password", value):
-            assert find(text) == [], text
+            assert find_secrets(text) == [], text
 
 
 def test_keys_are_known_by_their_providers_and_by_values_that_are_no_digest() -> None:
     digest, random = filled("{hex:32}"), filled("{word:12}7{word:2}4q8z{word:14}")
     for name in ("mapquest_key", "MAPQUEST_KEY", "mapquestKey", "new-relic-license-key"):
-        assert [match.value for match in find(f'{name} = "{digest}"')] == [digest], name
+        assert [match.value for match in find_secrets(f'{name} = "{digest}"')] == [digest], name
     changing = "alpha1beta2gammadelta3x"  # six times from a letter to a digit or back
     for value in (random, changing):
-        assert [match.value for match in find(f'blue_key = "{value}"')] == [value]
+        assert [match.value for match in find_secrets(f'blue_key = "{value}"')] == [value]
     for name, value in (
         ("cache_key", digest),
         ("blue_key", digest),
@@ -191,7 +193,7 @@ def test_keys_are_known_by_their_providers_and_by_values_that_are_no_digest() ->
         ("key", digest),
         ("blue_key", changing[:-1]),
     ):
-        assert find(f'{name} = "{value}"') == [], name
+        assert find_secrets(f'{name} = "{value}"') == [], name
 
 
 def test_what_needs_no_revoking_is_told_apart() -> None:
@@ -199,8 +201,10 @@ def test_what_needs_no_revoking_is_told_apart() -> None:
         "AKIAIOSFODNN7EXAMPLE": "documented example", f"sk_test_{V}": "test key", f"sk_live_{V}": "",
         filled("AC{hex:32}"): "identifier",
     }  # fmt: skip
-    assert {text: match.harmless for text in shown for match in find(f"x {text}\n")} == shown
-    (both,) = find(f"https://u:{V}sk_test_{V}@h.io/")
+    assert {
+        text: match.harmless for text in shown for match in find_secrets(f"x {text}\n")
+    } == shown
+    (both,) = find_secrets(f"https://u:{V}sk_test_{V}@h.io/")
     assert not both.harmless
 
 
@@ -219,7 +223,7 @@ def test_a_test_key_under_a_secrets_name_is_harmless_unless_a_random_value_stand
     beside: str, harmless: str
 ) -> None:
     for value in (f"sk_test_{V};{beside}", f"{beside};sk_test_{V}"):
-        (match,) = find(f'api_secret = "{value}"')
+        (match,) = find_secrets(f'api_secret = "{value}"')
         assert match.harmless == harmless, value
 
 
@@ -242,7 +246,7 @@ def test_a_preview_has_what_all_secrets_of_a_form_begin_with() -> None:
 @pytest.mark.parametrize("mark", ["...", "…", "", "… and so on"])
 @pytest.mark.parametrize("begun", ["ghp_{word:21}7", "sk-ant-{word:18}7", "AIza{word:21}7"])
 def test_the_beginning_of_a_secret_that_a_limit_has_cut_is_found(begun: str, mark: str) -> None:
-    (match,) = find(f"no {filled(begun)}{mark}")
+    (match,) = find_secrets(f"no {filled(begun)}{mark}")
     assert (match.start, match.end) == (3, 3 + len(filled(begun)))
 
 
@@ -254,7 +258,7 @@ def test_matches_are_in_order_apart_and_inside_the_text(
     before: str, after: str, sample: str
 ) -> None:
     text = f"{before} {sample} {after}"
-    matches = find(text)
+    matches = find_secrets(text)
     ends = [0, *(match.end for match in matches)]
     assert matches
     assert all(
@@ -286,5 +290,5 @@ def as_password(unit: str) -> Callable[[int], str]:
 def test_hostile_text_takes_no_more_than_linear_time(part: int, subtests: pytest.Subtests) -> None:
     for unit in HOSTILE_UNITS[part::8]:
         with subtests.test(unit=unit):
-            assert_linear(find, repeated(unit), 16_000)
-            assert_linear(find, as_password(unit.strip() or "a"), 16_000)
+            assert_linear(find_secrets, repeated(unit), 16_000)
+            assert_linear(find_secrets, as_password(unit.strip() or "a"), 16_000)

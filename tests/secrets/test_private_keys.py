@@ -8,7 +8,7 @@ import pytest
 from growth import assert_linear, repeated
 from samples import filled
 
-from vibe_gate.secrets import find
+from vibe_gate.secrets import find_secrets
 
 BEGIN, END = "-----BEGIN RSA " + "PRIVATE KEY-----", "-----END RSA " + "PRIVATE KEY-----"
 BODY = filled("".join(f"{{base64:{63 - number}}}{'7' * number}a\n" for number in range(6))).split()
@@ -47,7 +47,9 @@ FORMS = {
 
 def left_of(text: str) -> str:
     """`text` without the private keys that are found in it."""
-    spans = [(match.start, match.end) for match in find(text) if match.kind == "private-key"]
+    spans = [
+        (match.start, match.end) for match in find_secrets(text) if match.kind == "private-key"
+    ]
     ends = zip([(0, 0), *spans], [*spans, (len(text), 0)], strict=True)
     return "".join(text[end:start] for (_, end), (start, _) in ends)
 
@@ -92,7 +94,7 @@ def test_a_key_has_one_value_in_every_form() -> None:
     texts = [
         "\n".join(FORMS[form](number, line) for number, line in enumerate(KEY, 1)) for form in FORMS
     ]
-    assert len({match.value for text in texts for match in find(text)}) == 1
+    assert len({match.value for text in texts for match in find_secrets(text)}) == 1
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_names_and_paths_near_the_marks_of_a_key_stay(between: str) -> None:
     ],
 )
 def test_what_only_speaks_of_a_key_stays(text: str) -> None:
-    assert find(text) == []
+    assert find_secrets(text) == []
 
 
 @pytest.mark.slow
@@ -159,4 +161,4 @@ def test_what_only_speaks_of_a_key_stays(text: str) -> None:
     ],
 )  # fmt: skip
 def test_hostile_text_takes_no_more_than_linear_time(unit: str) -> None:
-    assert_linear(find, repeated(unit), 300_000)
+    assert_linear(find_secrets, repeated(unit), 300_000)

@@ -54,7 +54,7 @@ def test_a_value_of_the_environment_goes_in_every_form(redactor: Redactor, form:
     told = redactor.text(f"say {form}, twice: {form}")
     assert form not in told
     assert told.count("[redacted:environment:") == 2
-    assert sum(redactor.found.values()) == 2
+    assert sum(redactor.counts.values()) == 2
 
 
 @pytest.mark.parametrize("after", ['">', "\n", '" c'])
@@ -93,21 +93,21 @@ def test_a_short_secret_cannot_be_guessed_from_its_placeholder() -> None:
 
 def test_redacting_twice_changes_nothing_more(redactor: Redactor) -> None:
     once = redactor.text(f'password = "{TOKEN}" {VALUE} api_key = "{RANDOM}"')
-    count = sum(redactor.found.values())
+    count = sum(redactor.counts.values())
     assert redactor.text(once) == once
-    assert sum(redactor.found.values()) == count == 3
+    assert sum(redactor.counts.values()) == count == 3
 
 
 @given(st.binary())
 def test_bytes_without_secrets_come_back_as_the_same_object(data: bytes) -> None:
     redactor = Redactor(ENVIRON)
-    assert redactor.data(data) is data or sum(redactor.found.values())
+    assert redactor.data(data) is data or sum(redactor.counts.values())
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=200))
 def test_text_without_secrets_is_unchanged_lone_surrogates_too(text: str) -> None:
     redactor = Redactor(ENVIRON)
-    assert redactor.text(text) == text or sum(redactor.found.values())
+    assert redactor.text(text) == text or sum(redactor.counts.values())
 
 
 @given(st.binary(max_size=50), st.binary(max_size=50))
@@ -254,9 +254,9 @@ def test_parts_count_for_themselves_and_for_the_whole() -> None:
     one, two = whole.part(), whole.part()
     one.text(f"{TOKEN} {VALUE}")
     two.text(TOKEN)
-    assert (one.found, two.found) == ({"github-token": 1, "environment": 1}, {"github-token": 1})
-    assert whole.found == {"github-token": 2, "environment": 1}
-    assert sum(whole.found.values()) == 3
+    assert (one.counts, two.counts) == ({"github-token": 1, "environment": 1}, {"github-token": 1})
+    assert whole.counts == {"github-token": 2, "environment": 1}
+    assert sum(whole.counts.values()) == 3
 
 
 def test_a_value_that_only_its_file_tells_is_known_afterwards() -> None:
@@ -279,7 +279,7 @@ def test_threads_lose_no_count() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert redactor.found == {"github-token": 1200}
+    assert redactor.counts == {"github-token": 1200}
 
 
 @pytest.mark.slow

@@ -66,7 +66,7 @@ def use(state: CloneState) -> None:
     state.spending.add(0.5, "run", NOW)
     state.spending.spent(NOW)
     state.run_index("/r").update({"k": (1, "data")}, [])
-    state.hook_records.about(TREE)
+    state.hook_records.find_records(TREE)
 
 
 def run(program: str, *arguments: object, **more: Any) -> subprocess.Popen[str]:
@@ -86,9 +86,11 @@ def test_what_is_written_is_read_by_the_next_process(tmp_path):
         use(state)
     with open_state(tmp_path) as state:
         assert [record.commit for record in state.hook_records.all()] == ["", COMMIT]
-        assert len(state.hook_records.about(TREE)) == 2
-        assert len(state.hook_records.about(COMMIT)) == 1
-        assert state.hook_records.about("u" * 40) == state.hook_records.about("") == []
+        assert len(state.hook_records.find_records(TREE)) == 2
+        assert len(state.hook_records.find_records(COMMIT)) == 1
+        assert (
+            state.hook_records.find_records("u" * 40) == state.hook_records.find_records("") == []
+        )
         assert state.overrides.all() == (ALLOWED,)
         assert state.answers.get(KEY, NOW) == {"outcome": "fail"}
         assert state.spending.spent(NOW) == 0.5
@@ -365,7 +367,7 @@ def test_a_file_that_another_process_has_begun_since_is_not_put_aside(folder):
     filled(path)
     late = open_state(folder.parent)
     assert (
-        len(late.hook_records.about(f"{0:040x}")) == 1
+        len(late.hook_records.find_records(f"{0:040x}")) == 1
     )  # it has the file open before it is damaged
     with path.open("r+b") as file:
         file.truncate(8192)

@@ -120,10 +120,10 @@ def test_records_of_hooks_are_found_by_each_object_that_they_name(state: CloneSt
     for entry in records:
         state.hook_records.append(entry)
     assert state.hook_records.all() == records
-    assert state.hook_records.about(TREE) == records[:1]
-    assert state.hook_records.about(COMMIT) == records[1:]
-    assert state.hook_records.about(OLD) == records[2:]
-    assert state.hook_records.about("") == []
+    assert state.hook_records.find_records(TREE) == records[:1]
+    assert state.hook_records.find_records(COMMIT) == records[1:]
+    assert state.hook_records.find_records(OLD) == records[2:]
+    assert state.hook_records.find_records("") == []
 
 
 def marked(state: CloneState, name: str, text: str, written_at: float) -> Path:

@@ -88,5 +88,5 @@ def test_white_space_does_not_count_and_what_a_formatter_breaks_up_is_found():
 def test_what_a_formatter_left_at_once_is_what_the_write_left():
     (line,) = kept(write("", "x=1\ny=2", b"y = 2\nx = 1\n"))
     read = WriteReader(LineDigests(KEY).id).write(line)
-    assert read.left == LineDigests(KEY).of(["y = 2", "x = 1"])
+    assert read.final_lines == LineDigests(KEY).of(["y = 2", "x = 1"])
     assert read.after == LineDigests(KEY).of(["x=1", "y=2"])

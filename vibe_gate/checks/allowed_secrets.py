@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from vibe_gate import secrets
-from vibe_gate.checks.check_contract import CheckInput, text_of
+from vibe_gate.checks.check_contract import CheckInput, read_side_text
 from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.domain.escape import counted
 
@@ -80,5 +80,5 @@ class Allowed:
             return []
         if version.blob not in self._lines:
             content = self._input.read(version)
-            self._lines[version.blob] = [text_of(line) for line in content.split(b"\n")]
+            self._lines[version.blob] = [read_side_text(line) for line in content.split(b"\n")]
         return self._lines[version.blob]

@@ -233,7 +233,7 @@ class Check(Struct, Generic[Options], frozen=True):
         unread_text = [file.shown_path for file in unread_files if _brings_unread_text(input, file)]
         if unread_text and result.outcome == "pass":
             too_long = TextTooLong(limit=LARGEST_READ)
-            reason = sentence(
+            reason = join_sentence(
                 f"{too_long.sentence}: {listed(unread_text, SHOWN_UNREAD)}.", input.redact
             )
             return replace(result, outcome="error", reason=reason, cause=too_long)
@@ -242,7 +242,7 @@ class Check(Struct, Generic[Options], frozen=True):
             unseen_files = [file for file in files if file.has_unseen_lines]
             limits += _files_note("Too large to read", unread_files, input.redact)
             limits += _files_note("Large binary, not searched", unseen_files, input.redact)
-        reason = sentence(result.reason, input.redact, MAX_REASON - len(limits)) + limits
+        reason = join_sentence(result.reason, input.redact, MAX_REASON - len(limits)) + limits
         return replace(result, reason=reason)
 
 
@@ -261,7 +261,9 @@ def _files_note(opening: str, files: Sequence[FileDiff], redact: Callable[[str],
     if not files:
         return ""
     shown_paths = [file.shown_path for file in files]
-    return f" {sentence(f'{opening}: {listed(shown_paths, SHOWN_UNREAD)}', redact, _FILES_NOTE)}."
+    return (
+        f" {join_sentence(f'{opening}: {listed(shown_paths, SHOWN_UNREAD)}', redact, _FILES_NOTE)}."
+    )
 
 
 def _brings_unread_text(input: CheckInput, file: FileDiff) -> bool:
@@ -332,7 +334,7 @@ class Excluding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ()
 
 
-def sentence(text: str, redact: Callable[[str], str] = str, most: int = MAX_REASON) -> str:
+def join_sentence(text: str, redact: Callable[[str], str] = str, most: int = MAX_REASON) -> str:
     """`text` on one line without secrets, safe to show, cut to the length of a reason."""
     line = " ".join(redact(text).split())
     shown_line = short(escape.show_text(line))
@@ -403,7 +405,7 @@ def _finding(input: CheckInput, hit: Hit) -> RawFinding:
         end_line=hit.line,
         level="notice" if hit.is_notice else level,
         criterion=input.criterion.id,
-        message=sentence(hit.message, input.redact),
+        message=join_sentence(hit.message, input.redact),
         evidence=evidence,
         # Only its digest: it may have more of a line than what is shown of it.
         distinction=sha256(distinction.encode("utf-8", "surrogatepass")).hexdigest(),
@@ -451,12 +453,12 @@ class AddedBlock(Struct, frozen=True):
         """The lines as text, joined by newlines; without line endings, undecodable bytes
         replaced.
         """
-        return text_of(self.content.replace(b"\r\n", b"\n"))
+        return read_side_text(self.content.replace(b"\r\n", b"\n"))
 
     def lines(self) -> Iterator[AddedLine]:
         """The lines one by one."""
         for number, content in enumerate(BytesIO(self.content), self.first):
-            yield AddedLine(self.file, number, text_of(content), content)
+            yield AddedLine(self.file, number, read_side_text(content), content)
 
 
 def added_blocks(
@@ -483,6 +485,6 @@ def added_lines(
         yield from block.lines()
 
 
-def text_of(content: bytes) -> str:
+def read_side_text(content: bytes) -> str:
     """A line's bytes as text, without its line ending."""
     return content.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")

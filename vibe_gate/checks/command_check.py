@@ -28,7 +28,7 @@ from vibe_gate.checks.check_contract import (
     Hit,
     added_lines,
     failed,
-    text_of,
+    read_side_text,
 )
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
@@ -171,7 +171,7 @@ def _rewritten_files(
         if file is not None and file.after is not None and content is not None:
             repaired = repairs.of_file(file, input.read(file.after), content)
         rows = [row for hunk in repaired.hunks for row in hunk.rows] if repaired else []
-        replaced = [text_of(row) for row in rows if row[:1] in (b"-", b"+")]
+        replaced = [read_side_text(row) for row in rows if row[:1] in (b"-", b"+")]
         yield Hit(message, paths.quote(path), fingerprint="\n".join([message, *replaced]))
 
 
@@ -301,7 +301,7 @@ def _lines_of(input: CheckInput, path: str, file: FileDiff | None) -> list[str]:
         content = input.read(file.after)
     else:
         content = None
-    return [] if content is None else [text_of(line) for line in content.split(b"\n")]
+    return [] if content is None else [read_side_text(line) for line in content.split(b"\n")]
 
 
 _POINTER = expression(

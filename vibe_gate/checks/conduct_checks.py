@@ -95,7 +95,7 @@ class LogOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ()
 
 
-def of_turn(name: str, turn: RunResult, *, superseded: bool = False) -> Conduct:
+def conduct_of_turn(name: str, turn: RunResult, *, superseded: bool = False) -> Conduct:
     """A recorded turn, or all turns of a run. StorageError, IntegrityError, from `log` too."""
     metrics = turn.metrics
     return Conduct(
@@ -110,7 +110,7 @@ def of_turn(name: str, turn: RunResult, *, superseded: bool = False) -> Conduct:
     )
 
 
-def of_stages(run: RunResult, agents: Mapping[str, str]) -> tuple[Conduct, ...]:
+def conduct_of_stages(run: RunResult, agents: Mapping[str, str]) -> tuple[Conduct, ...]:
     """The turns of agents, whose nodes are named oldest first, each with its stage. StorageError,
     IntegrityError.
 
@@ -124,15 +124,17 @@ def of_stages(run: RunResult, agents: Mapping[str, str]) -> tuple[Conduct, ...]:
     conducts: list[Conduct] = []
     for node, stage in agents.items():
         for earlier_turn in turns[node][:-1]:
-            conducts.append(of_turn(f"{node}, cut off", earlier_turn, superseded=True))
+            conducts.append(conduct_of_turn(f"{node}, cut off", earlier_turn, superseded=True))
         if not turns[node]:
             conducts.append(Conduct(name=node, unread="its turn was not recorded"))
         else:
-            conducts.append(of_turn(node, turns[node][-1], superseded=latest[stage] != node))
+            conducts.append(
+                conduct_of_turn(node, turns[node][-1], superseded=latest[stage] != node)
+            )
     return tuple(conducts)
 
 
-def of_session(session: str, captured: CapturedSession | None) -> Conduct:
+def conduct_of_session(session: str, captured: CapturedSession | None) -> Conduct:
     """A captured session by its id; None: its events are not in the store."""
     name = captures.session_title(session)
     if captured is None:
@@ -172,11 +174,11 @@ def _matches(tool: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(tool, pattern) for pattern in patterns)
 
 
-def capture_note(run: RunResult) -> str:
+def describe_capture_gaps(run: RunResult) -> str:
     """One line that names the turns of a run whose hooks missed something, judges' too; "" if none
     did.
     """
-    turns = [of_turn(turn.bundle_dir.parent.name, turn) for turn in run.turns()]
+    turns = [conduct_of_turn(turn.bundle_dir.parent.name, turn) for turn in run.turns()]
     gaps = _capture_gaps(turns)
     return f"Capture incomplete: {_first_of(gaps)}" if gaps else ""
 

@@ -25,7 +25,7 @@ from vibe_gate.checks.check_contract import (
     RegularExpression,
     added_lines,
     any_of,
-    text_of,
+    read_side_text,
 )
 from vibe_gate.checks.tests_kept import (
     SCRIPTS,
@@ -376,7 +376,7 @@ MAX_CASE_LINES = 50
 def _removed_text(file: FileDiff) -> str:
     """The removed lines without white space."""
     removed_rows = [row[1:] for hunk in file.hunks for row in hunk.rows if row.startswith(b"-")]
-    return "".join(text_of(b"".join(removed_rows)).split())
+    return "".join(read_side_text(b"".join(removed_rows)).split())
 
 
 def _is_old_case(marker: Marker, removed_text: str, added: dict[int, AddedLine]) -> bool:

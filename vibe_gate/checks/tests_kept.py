@@ -18,7 +18,7 @@ from vibe_gate.checks.check_contract import (
     Excluding,
     Files,
     Hit,
-    text_of,
+    read_side_text,
 )
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileDiff, Side
@@ -319,7 +319,7 @@ def read_test_lines(
     is_wanted = _is_test_file(path, options) or (with_conftest and is_pytest_conftest(path))
     if version.size > MAX_TEST_FILE or not is_wanted:
         return []
-    return [text_of(line) for line in input.read(version).split(b"\n")]
+    return [read_side_text(line) for line in input.read(version).split(b"\n")]
 
 
 def _names(tests: list[DeclaredTest]) -> Counter[str]:

@@ -106,7 +106,7 @@ def _secrets_of(block: AddedBlock, text: str) -> list[secrets.SecretMatch]:
     path = block.file.path
     return [
         match
-        for match in secrets.find(text)
+        for match in secrets.find_secrets(text)
         if match.kind not in secrets.BY_NAME
         or not secrets.is_package_digest(path, text, match.start, match.end)
     ]

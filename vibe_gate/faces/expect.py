@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from vibe_gate.checks import CHECKS, CheckInput, CheckResult
 from vibe_gate.checks.check_contract import Conduct
-from vibe_gate.checks.conduct_checks import of_stages, of_turn
+from vibe_gate.checks.conduct_checks import conduct_of_stages, conduct_of_turn
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, Change, FileDiff, FileVersion
 from vibe_gate.domain.escape import listed, safe
@@ -156,12 +156,14 @@ class Expectation:
 
     def _conduct(self) -> tuple[Conduct, ...]:
         if self._result.is_run:
-            return of_stages(self._result, self._stages())
-        return (of_turn(self._result.bundle_dir.parent.name, self._result),)
+            return conduct_of_stages(self._result, self._stages())
+        return (conduct_of_turn(self._result.bundle_dir.parent.name, self._result),)
 
     def _cost(self) -> tuple[Conduct, ...]:
         """The whole run as one, for judges cost as well."""
-        return (of_turn("the run", self._result),) if self._result.is_run else self._conduct()
+        return (
+            (conduct_of_turn("the run", self._result),) if self._result.is_run else self._conduct()
+        )
 
     def _used(self) -> _Listing:
         calls = Counter(call.name for conduct in self._conduct() for call in conduct.calls)

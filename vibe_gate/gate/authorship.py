@@ -97,7 +97,7 @@ class Authorship:
         self, change: Change, commits: Sequence[Commit], known_hints: tuple[str, ...]
     ) -> tuple[str, ...]:
         if not change.head_commit:
-            records = self._hook_records.about(change.after)
+            records = self._hook_records.find_records(change.after)
             return RecordedHints(records).of("", change.after, known_hints)
         hints: list[str] = []
         for commit in commits:

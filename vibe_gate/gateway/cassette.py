@@ -32,7 +32,13 @@ from msgspec.structs import replace
 from vibe_gate.domain.document import parse_object, plain, read
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import GatewayError
-from vibe_gate.gateway.normal_request import Json, digest, filled, loose_results, mapped
+from vibe_gate.gateway.normal_request import (
+    Json,
+    digest_request,
+    fill_template,
+    loose_results,
+    map_texts,
+)
 
 SCHEMA = 1
 LONGEST_MEMBER = 500
@@ -95,7 +101,7 @@ class Cassette:
 
     def next(self, request: Json, placeholders: Mapping[str, str]) -> RecordedResponse | None:
         """The next recorded response to this request with literals put back, or None."""
-        key = digest(request)
+        key = digest_request(request)
         with self._lock:
             number = self._numbers.get(key, 0)
             recorded = self._exchanges.get(key, [])
@@ -109,16 +115,16 @@ class Cassette:
         self, node_id: str, request: Json, response: Json, placeholders: Mapping[str, str]
     ) -> None:
         """Keep one exchange. GatewayError if it cannot be written."""
-        key = digest(request)
+        key = digest_request(request)
         with self._lock:
             number = self._numbers[key] = self._numbers.get(key, 0) + 1
-        fill = filled(placeholders)
+        fill = fill_template(placeholders)
         content = {
             "request": request,
-            "response": mapped(_with_own_ids(response, key, number), lambda text, _: fill(text)),
+            "response": map_texts(_with_own_ids(response, key, number), lambda text, _: fill(text)),
         }
         exchange = {"schema": SCHEMA, "digest": key, "number": number, "node": node_id}
-        exchange |= mapped(content, _redacted(self._redact))
+        exchange |= map_texts(content, _redacted(self._redact))
         text = json.dumps(exchange, indent=1, sort_keys=True, ensure_ascii=False)
         path = self._directory / f"{key[:16]}-{number}.json"
         try:
@@ -133,7 +139,7 @@ class Cassette:
 
     def _compare(self, recorded: RecordedExchange, request: Json) -> None:
         recorded_results = loose_results(recorded.request)
-        results = loose_results(mapped(request, _redacted(self._redact)))
+        results = loose_results(map_texts(request, _redacted(self._redact)))
         differing = [
             str(number)
             for number, result in results.items()
@@ -146,10 +152,10 @@ class Cassette:
 
     def difference(self, request: Json) -> str:
         """Why this request has no answer: how it differs from the nearest recorded one."""
-        key = digest(request)
+        key = digest_request(request)
         if key in self._exchanges:
             return f"recorded {len(self._exchanges[key])} times, asked once more"
-        request_lines = _lines(mapped(request, lambda text, _: self._redact(text)))
+        request_lines = _lines(map_texts(request, lambda text, _: self._redact(text)))
         nearest = max(
             (_lines(exchanges[0].request) for exchanges in self._exchanges.values()),
             key=lambda lines: difflib.SequenceMatcher(
@@ -170,7 +176,7 @@ class Cassette:
         return "\n".join(lines)
 
 
-def joined(events: list[Json]) -> list[Json]:
+def join_path(events: list[Json]) -> list[Json]:
     """The events of a stream with the deltas of each block joined, without pings and signatures."""
     result: list[Json] = []
     pieces: dict[
@@ -207,15 +213,17 @@ def _restored(response: RecordedResponse, placeholders: Mapping[str, str]) -> Re
     """The response with literals in place of what stands for them; inside JSON text, as JSON
     escapes them.
     """
-    fill = filled({name: literal for literal, name in placeholders.items()})
-    escaped = filled({name: json.dumps(literal)[1:-1] for literal, name in placeholders.items()})
+    fill = fill_template({name: literal for literal, name in placeholders.items()})
+    escaped = fill_template(
+        {name: json.dumps(literal)[1:-1] for literal, name in placeholders.items()}
+    )
 
     def restore(text: str, field: str) -> str:
         return (escaped if field == "partial_json" else fill)(text)
 
     return replace(
         response,
-        **mapped(
+        **map_texts(
             {name: value for name, value in plain(response).items() if name != "status"}, restore
         ),
     )
@@ -229,7 +237,7 @@ def _redacted(redact: Callable[[str], str]) -> Callable[[str, str], str]:
     def change(value: str, field: str) -> str:
         if field == "partial_json":
             with contextlib.suppress(ValueError):
-                return json.dumps(mapped(json.loads(value), change), ensure_ascii=False)
+                return json.dumps(map_texts(json.loads(value), change), ensure_ascii=False)
         if field and len(value) <= LONGEST_MEMBER:
             head, tail = f'"{field}": "', '"'
             member = redact(head + value + tail)
@@ -253,7 +261,7 @@ def _with_own_ids(response: Json, key: str, number: int) -> Json:
             return ids.setdefault(value, f"{kind}_{key[:12]}_{number}_{len(ids) + 1}")
         return "" if field == "signature" else value
 
-    renamed: Json = mapped(response, rename)
+    renamed: Json = map_texts(response, rename)
     return renamed
 
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from vibe_gate.domain import wire
 from vibe_gate.errors import GatewayError
-from vibe_gate.gateway.cassette import Cassette, joined
+from vibe_gate.gateway.cassette import Cassette, join_path
 from vibe_gate.gateway.ledger import Account, Ledger, Reservation
 from vibe_gate.gateway.normal_request import Json, normal_request
 from vibe_gate.gateway.token_usage import CHARACTERS_PER_TOKEN, MAX_EVENT_BYTES, Meter, Usage
-from vibe_gate.gateway.upstream import Cut, Oversized, Unavailable, overload
+from vibe_gate.gateway.upstream import Cut, Oversized, Unavailable, describe_overload
 
 if TYPE_CHECKING:
     from requests import Response
@@ -243,7 +243,7 @@ class Exchange:
                     if self._meter.complete:
                         self._require_stop_reason()
                         self._conclude(
-                            reservation, {"status": status, "events": joined(self._meter.events)}
+                            reservation, {"status": status, "events": join_path(self._meter.events)}
                         )
                     send(chunk)
                 if status < 300:
@@ -308,7 +308,7 @@ class Exchange:
         error = event.get("error")
         if not isinstance(error, dict):
             return
-        overloaded = overload(host, _STATUS.get(str(error.get("type")), 0), {})
+        overloaded = describe_overload(host, _STATUS.get(str(error.get("type")), 0), {})
         if overloaded:
             raise overloaded
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from vibe_gate.gateway.upstream import Cut, Oversized, Unavailable, Upstream, overload
+from vibe_gate.gateway.upstream import Cut, Oversized, Unavailable, Upstream, describe_overload
 
 CONNECT_S = 15.0
 
@@ -102,7 +102,7 @@ class Client:
             )
         except requests.RequestException as error:
             raise _unreachable(error, self.host) from error
-        overloaded = overload(
+        overloaded = describe_overload(
             self.host, response.status_code, response.headers, lambda: _message(response)
         )
         if overloaded:

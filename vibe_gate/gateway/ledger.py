@@ -17,7 +17,7 @@ from msgspec import Struct
 from vibe_gate.domain import wire
 from vibe_gate.domain.summary import Cost, CostBasis, least_certain
 from vibe_gate.domain.wire import ModelCost, SessionCost
-from vibe_gate.gateway.prices import cost, price_of
+from vibe_gate.gateway.prices import price_of, price_usage
 from vibe_gate.gateway.token_usage import CHARACTERS_PER_TOKEN, Usage
 
 FAIR_TOKENS = 16_000
@@ -308,4 +308,4 @@ class Ledger:
 
     def _cost(self, model: str, used: Usage) -> tuple[float, CostBasis]:
         price, basis = price_of(model)
-        return cost(used, price) * self._rates.get(model, 1.0), basis
+        return price_usage(used, price) * self._rates.get(model, 1.0), basis

@@ -58,12 +58,12 @@ def normal_request(body: Mapping[str, Any], placeholders: Mapping[str, str]) -> 
         "answer": form,
         "messages": [message for message in messages if message["content"]],
     }
-    fill = filled(placeholders)
-    result: Json = mapped(normal, lambda text, _: fill(text))
+    fill = fill_template(placeholders)
+    result: Json = map_texts(normal, lambda text, _: fill(text))
     return result
 
 
-def digest(normal: Mapping[str, Any]) -> str:
+def digest_request(normal: Mapping[str, Any]) -> str:
     """sha-256 of the normal form, without what is kept as `said`."""
     compared = {**normal, "messages": [_compared(message) for message in normal["messages"]]}
     text = json.dumps(compared, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -92,7 +92,7 @@ def _compared_block(block: Json) -> Json:
     return {name: item for name, item in block.items() if name != "said"}
 
 
-def filled(literals: Mapping[str, str]) -> Callable[[str], str]:
+def fill_template(literals: Mapping[str, str]) -> Callable[[str], str]:
     """What replaces every literal in a text, longer literals first."""
     pattern = re.compile(
         "|".join(re.escape(text) for text in sorted(literals, key=len, reverse=True)) or "(?!)"
@@ -100,16 +100,16 @@ def filled(literals: Mapping[str, str]) -> Callable[[str], str]:
     return lambda text: pattern.sub(lambda match: literals[match[0]], text)
 
 
-def mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> Any:  # noqa: ANN401 any JSON
+def map_texts(value: Any, change: Callable[[str, str], str], field: str = "") -> Any:  # noqa: ANN401 any JSON
     """`value` with `change(text, name of its member)` in place of every string in it; a name has no
     name itself.
     """
     if isinstance(value, str):
         return change(value, field)
     if isinstance(value, dict):
-        return {change(name, ""): mapped(item, change, name) for name, item in value.items()}
+        return {change(name, ""): map_texts(item, change, name) for name, item in value.items()}
     if isinstance(value, list):
-        return [mapped(item, change) for item in value]
+        return [map_texts(item, change) for item in value]
     return value
 
 

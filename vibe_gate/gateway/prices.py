@@ -68,7 +68,7 @@ def price_of(model: str) -> tuple[Price, CostBasis]:
     return (price, "known") if price else (DEAREST, "unknown")
 
 
-def cost(usage: Usage, price: Price) -> float:
+def price_usage(usage: Usage, price: Price) -> float:
     """USD."""
     millionths = (
         usage.input * price.input

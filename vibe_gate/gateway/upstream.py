@@ -89,7 +89,7 @@ def _may_pass(status: int, should_retry: str) -> bool:
     return status in _PASSING or (status >= 500 and status not in _LASTING)
 
 
-def overload(
+def describe_overload(
     host: str | None, status: int, headers: Mapping[str, str], message: Callable[[], str] = str
 ) -> Unavailable | None:
     """What a status means that may be another one soon, by the API's own word if it gives one; None

@@ -7,7 +7,7 @@ git does by itself (clean picks, rebases, the rewrite of an amended commit) sh o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import Record
+from vibe_gate.domain.provenance import Mark, Record
 from vibe_gate.errors import GateError
 from vibe_gate.git import HeadCommit, Repository, Updates
 from vibe_gate.receipts.let_through import let_through
@@ -26,70 +26,71 @@ if TYPE_CHECKING:
 
 
 class CommitRecords(Struct, frozen=True):
-    """The records of one repository's commits.
-
-    `hints`: signs in the environment that an agent made the commits; `say` prints a line. Of marks,
-    `times`: commit id -> when it was made, as ISO time; `sources`: commits that git made them of,
-    which no branch may have any more; `sourceless`: commits of which git has deleted the source, so
-    that nobody can say what it made by itself.
-    """
+    """The records of one repository's commits."""
 
     repository: Repository
     state: CloneState
     now: datetime
     hints: tuple[str, ...] = ()
+    """Signs in the environment that an agent made the commits."""
     say: Callable[[str], None] = lambda text: None
+    """Prints a line."""
     times: Mapping[str, str] = {}
+    """Of marks: commit id -> when it was made, as ISO time."""
     sources: tuple[str, ...] = ()
+    """Of marks: commits that git made them of, which no branch may have any more."""
     sourceless: frozenset[str] = frozenset()
+    """Of marks: commits of which git has deleted the source, so that nobody can say what it made by
+    itself.
+    """
 
     def settle(self, commits: Sequence[HeadCommit]) -> None:
         """Link each commit to the review of its tree, or record that it went past the hooks, and
         say so. GateError.
         """
-        records = self.state.hook_records
-        linked = {head_commit.commit: self._linked(head_commit) for head_commit in commits}
-        # An empty commit and an amended message leave nothing to review.
-        unlinked = [
-            head_commit
-            for head_commit in commits
-            if linked[head_commit.commit] is None and head_commit.tree != head_commit.before
-        ]
-        for record in filter(
-            None, [*linked.values(), *(self._bypasses(unlinked) if unlinked else ())]
-        ):
-            # The hook of the message may only have repeated what the one before it was answered.
-            matching = (
-                earlier
-                for earlier in records.about(record.tree)
-                if earlier.tree == record.tree and not earlier.blocked
+        linked_records = {commit.commit: self._link_to_review(commit) for commit in commits}
+        new_records = [record for record in linked_records.values() if record is not None]
+        unlinked_commits = []
+        for commit in commits:
+            # An empty commit and an amended message leave nothing to review.
+            leaves_nothing = commit.tree == commit.before
+            if linked_records[commit.commit] is None and not leaves_nothing:
+                unlinked_commits.append(commit)
+        if unlinked_commits:
+            new_records += self._bypasses(unlinked_commits)
+        for record in new_records:
+            self._append(record)
+
+    def _append(self, record: Record) -> None:
+        """Append a record, share the receipts of the runs that it links, and say what people must
+        know.
+        """
+        # The hook of the message may only have repeated what the one before it was answered.
+        runs: dict[str, None] = {}
+        for hook_record in self.state.hook_records.find_records(record.tree):
+            if hook_record.tree == record.tree and not hook_record.blocked:
+                runs[hook_record.run] = None
+        self.state.hook_records.append(record)
+        for run in runs if record.run else ():
+            problem = share_run(self.repository, run, record.tree, record.commit)
+            if problem:
+                self.say(f"vibe-gate: its receipt was not added to git notes: {safe(problem)}")
+        # Of git's own picks and reverts `verify` speaks, once.
+        if record.kind == "bypassed" and not record.during:
+            reason = record.reason or "no hook let its tree through"
+            self.say(
+                f"vibe-gate: commit {record.commit[:12]} went past the hooks ({reason}); "
+                "`vibe-gate verify` says whether its change was reviewed."
             )
-            runs = dict.fromkeys(earlier.run for earlier in matching)
-            records.append(record)
-            for run in runs if record.run else ():
-                if unshared := share_run(self.repository, run, record.tree, record.commit):
-                    self.say(f"vibe-gate: its receipt was not added to git notes: {safe(unshared)}")
-            if (
-                record.kind == "bypassed" and not record.during
-            ):  # of git's own picks and reverts `verify` speaks, once
-                reason = record.reason or "no hook let its tree through"
-                says = "`vibe-gate verify` says whether its change was reviewed"
-                self.say(
-                    f"vibe-gate: commit {record.commit[:12]} went past the hooks ({reason}); {says}."
-                )
 
     def unrecorded(self, commits: Sequence[HeadCommit]) -> list[HeadCommit]:
         """The commits of which no record says how they came through the hooks."""
-        records_about = self.state.hook_records.about
-        recorded_commits = {
-            record.commit
-            for head_commit in commits
-            for record in records_about(head_commit.commit)
-            if record.kind != "rewritten"
-        }
-        return [
-            head_commit for head_commit in commits if head_commit.commit not in recorded_commits
-        ]
+        recorded_ids: set[str] = set()
+        for commit in commits:
+            for record in self.state.hook_records.find_records(commit.commit):
+                if record.kind != "rewritten":
+                    recorded_ids.add(record.commit)
+        return [commit for commit in commits if commit.commit not in recorded_ids]
 
     def rewritten(self, pairs: Iterable[tuple[str, str]], command: str) -> None:
         """Record which commit became which, as (old, new), by `command`: amend or rebase.
@@ -97,7 +98,7 @@ class CommitRecords(Struct, frozen=True):
         """
         for old, new in pairs:
             record = Record(
-                ts=self._ts(new),
+                ts=self._time_of(new),
                 kind="rewritten",
                 stage="post-rewrite",
                 commit=new,
@@ -114,65 +115,65 @@ class CommitRecords(Struct, frozen=True):
         `by_agent`: for an agent, which can write a mark itself: commits that only a mark names
         count as unknown.
         """
-        if not (marks := self.state.hook_records.marks()):
+        marks = self.state.hook_records.marks()
+        if not marks:
             return
-        present_marks = [mark for mark in marks if self._is_there(mark.new)]
-        times, sources = (
-            {mark.new: mark.ts for mark in present_marks},
-            () if by_agent else tuple(mark.old for mark in present_marks),
-        )
-        known_commits = {mark.new for mark in present_marks if self.repository.has(mark.old)}
-        then = replace(
-            self, times=times, sources=sources, sourceless=frozenset(times) - known_commits
-        )
+        present_marks = [mark for mark in marks if self._is_present(mark.new)]
+        records = self._with_marks(present_marks, by_agent)
         hints: dict[str, tuple[str, ...]] = {}
+        made_commits: dict[str, HeadCommit] = {}
         for mark in present_marks:
             hints[mark.new] = tuple(dict.fromkeys((*hints.get(mark.new, ()), *mark.hints)))
-        head_commits = {
-            mark.new: self.repository.commit_of_operation(mark.during, mark.new)
-            for mark in present_marks
-            if mark.during
-        }
-        new = self.unrecorded([*head_commits.values()])
+            if mark.during:
+                made_commits[mark.new] = self.repository.commit_of_operation(mark.during, mark.new)
+        new_commits = self.unrecorded([*made_commits.values()])
         for signs in dict.fromkeys(hints.values()):
-            replace(then, hints=signs).settle(
-                [head_commit for head_commit in new if hints[head_commit.commit] == signs]
-            )
+            commits = [commit for commit in new_commits if hints[commit.commit] == signs]
+            replace(records, hints=signs).settle(commits)
         for command in ("amend", "rebase"):
-            then.rewritten(
-                [(mark.old, mark.new) for mark in present_marks if mark.command == command], command
-            )
+            pairs = [(mark.old, mark.new) for mark in present_marks if mark.command == command]
+            records.rewritten(pairs, command)
         self.state.hook_records.unmark(marks)
 
-    def _is_there(self, commit: str) -> bool:
+    def _with_marks(self, marks: Sequence[Mark], by_agent: bool) -> CommitRecords:
+        """The same, with what marks say of times and sources."""
+        times = {mark.new: mark.ts for mark in marks}
+        sources = () if by_agent else tuple(mark.old for mark in marks)
+        with_source = {mark.new for mark in marks if self.repository.has(mark.old)}
+        sourceless = frozenset(times) - with_source
+        return replace(self, times=times, sources=sources, sourceless=sourceless)
+
+    def _is_present(self, commit: str) -> bool:
         """Whether git still has the commit, its parents and their trees; no branch holds one
         without.
         """
         if not self.repository.has(commit):
             return False
         try:
-            for object_commit in (commit, *self.repository.parents(commit)):
-                self.repository.tree(self.repository.tree_of(object_commit))
+            for name in (commit, *self.repository.parents(commit)):
+                self.repository.tree(self.repository.tree_of(name))
         except GateError:
             return False
         return True
 
-    def _ts(self, commit: str) -> str:
+    def _time_of(self, commit: str) -> str:
         return self.times.get(commit) or self.now.isoformat(timespec="milliseconds")
 
-    def _linked(self, head_commit: HeadCommit) -> Record | None:
-        let_through_record = let_through(
-            self.state.hook_records.about(head_commit.tree), head_commit.tree
-        )
-        if let_through_record is None:
+    def _link_to_review(self, commit: HeadCommit) -> Record | None:
+        """A record that links the commit to the review of its tree; None if no hook let it
+        through.
+        """
+        hook_records = self.state.hook_records.find_records(commit.tree)
+        passing_record = let_through(hook_records, commit.tree)
+        if passing_record is None:
             return None
         # An agent can commit what a person had reviewed.
-        hints = tuple(dict.fromkeys((*let_through_record.hints, *self.hints)))
+        hints = tuple(dict.fromkeys((*passing_record.hints, *self.hints)))
         return replace(
-            let_through_record,
-            ts=self._ts(head_commit.commit),
-            commit=head_commit.commit,
-            during=head_commit.during,
+            passing_record,
+            ts=self._time_of(commit.commit),
+            commit=commit.commit,
+            during=commit.during,
             hints=hints,
         )
 
@@ -183,44 +184,48 @@ class CommitRecords(Struct, frozen=True):
         # Such a commit is rare, and its files are read for this.
         from vibe_gate.gate.authorship import Authorship
 
-        by_git = [head_commit.commit for head_commit in commits if head_commit.during]
-        alone = (
-            Updates(self.repository.root, self.repository.environment, self.sources).made_by_git(
-                by_git
-            )
-            if by_git
-            else set()
-        )
+        unaltered_ids = self._made_by_git_alone(commits)
         authorship = Authorship(self.repository, {}, self.state, self.now)
-        changes = self.repository.changes_of([head_commit.commit for head_commit in commits])
-        for head_commit in commits:
-            signed = authorship.of(
-                changes[head_commit.commit], (self.repository.commit(head_commit.commit),)
-            ).hints
-            by_hand = head_commit.during and head_commit.commit not in alone
-            hints = tuple(dict.fromkeys((*self.hints, *signed)))
-            if by_hand and head_commit.commit in self.sourceless:
-                reason = f"made in a {head_commit.during} of a commit that git has deleted since"
-                ts = self._ts(head_commit.commit)
-                yield Record(
-                    ts,
-                    "not-reviewed",
-                    "post-commit",
-                    head_commit.commit,
-                    hints=hints,
-                    reason=reason,
-                )
-                continue
-            yield Record(
-                ts=self._ts(head_commit.commit),
-                kind="bypassed",
-                stage="post-commit",
-                commit=head_commit.commit,
-                tree=head_commit.tree,
-                before=head_commit.before,
-                during="" if by_hand else head_commit.during,
+        changes = self.repository.changes_of([commit.commit for commit in commits])
+        for commit in commits:
+            message = self.repository.commit(commit.commit)
+            signs = authorship.of(changes[commit.commit], (message,)).hints
+            hints = tuple(dict.fromkeys((*self.hints, *signs)))
+            is_by_hand = bool(commit.during) and commit.commit not in unaltered_ids
+            yield self._bypass_of(commit, hints, is_by_hand)
+
+    def _made_by_git_alone(self, commits: Sequence[HeadCommit]) -> Set[str]:
+        """Of commits that git made in the course of a rebase or pick, those as it makes them by
+        itself.
+        """
+        commits_by_git = [commit.commit for commit in commits if commit.during]
+        if not commits_by_git:
+            return set()
+        updates = Updates(self.repository.root, self.repository.environment, self.sources)
+        return updates.made_by_git(commits_by_git)
+
+    def _bypass_of(self, commit: HeadCommit, hints: tuple[str, ...], is_by_hand: bool) -> Record:
+        ts = self._time_of(commit.commit)
+        if is_by_hand and commit.commit in self.sourceless:
+            return Record(
+                ts,
+                "not-reviewed",
+                "post-commit",
+                commit.commit,
                 hints=hints,
-                reason=f"in a {head_commit.during}, but not what git makes there by itself"
-                if by_hand
-                else "",
+                reason=f"made in a {commit.during} of a commit that git has deleted since",
             )
+        reason = ""
+        if is_by_hand:
+            reason = f"in a {commit.during}, but not what git makes there by itself"
+        return Record(
+            ts=ts,
+            kind="bypassed",
+            stage="post-commit",
+            commit=commit.commit,
+            tree=commit.tree,
+            before=commit.before,
+            during="" if is_by_hand else commit.during,
+            hints=hints,
+            reason=reason,
+        )

@@ -105,11 +105,11 @@ def identity_of(change: Change, commits: Iterable[Commit]) -> ChangeIdentity:
         before=change.before,
         after=change.after,
         patch_id=change.patch_id,
-        authors=authors_of(commits),
+        authors=author_addresses(commits),
     )
 
 
-def authors_of(commits: Iterable[Commit]) -> tuple[str, ...]:
+def author_addresses(commits: Iterable[Commit]) -> tuple[str, ...]:
     """The addresses of the authors and committers."""
     addresses: dict[str, None] = {}
     for commit in commits:
@@ -261,18 +261,18 @@ def match_of(identity: ChangeIdentity, receipt: Receipt) -> Match | None:
     return "range patch-id" if receipt.range_patch_id == identity.patch_id else None
 
 
-def assess(
-    match: Match, found_receipt: FoundReceipt, identity: ChangeIdentity, required: Requirements
+def assess_receipt(
+    match: Match, candidate: FoundReceipt, identity: ChangeIdentity, required: Requirements
 ) -> CommitStatus:
     """What one receipt, which is about the change by `match`, says of it."""
-    receipt = found_receipt.receipt
-    if found_receipt.problem or receipt is None:
-        return CommitStatus("forged", found_receipt.problem, match, found_receipt)
-    status, reason = _worth(found_receipt, receipt, identity, required)
-    return CommitStatus(status, reason, match, found_receipt)
+    receipt = candidate.receipt
+    if candidate.problem or receipt is None:
+        return CommitStatus("forged", candidate.problem, match, candidate)
+    status, reason = _weigh(candidate, receipt, identity, required)
+    return CommitStatus(status, reason, match, candidate)
 
 
-def decide(statuses: Sequence[CommitStatus]) -> CommitStatus | None:
+def decide_commit(statuses: Sequence[CommitStatus]) -> CommitStatus | None:
     """The status that counts, of all that receipts say: of complete verdicts the closest match,
     then the newest.
 
@@ -310,18 +310,20 @@ def _is_failure_of_same_trees(status: CommitStatus) -> bool:
     return status.status == "failed" and status.match in ("commit", "tree")
 
 
-def _worth(
-    found_receipt: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
+def _weigh(
+    candidate: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
 ) -> tuple[Status, str]:
     if receipt.head_commit == identity.commit and receipt.after != identity.after:
         return "forged", "the receipt names this commit with another tree"
-    if found_receipt.signature.state in ("bad", "unlisted"):
-        return "forged", found_receipt.signature.why
-    if outdated := required.outdated(receipt):
+    if candidate.signature.state in ("bad", "unlisted"):
+        return "forged", candidate.signature.why
+    outdated = required.outdated(receipt)
+    if outdated:
         return "stale", outdated
     reviewed_rubrics = {rubric.id for rubric in receipt.rubrics}
-    if absent := [name for name in required.rubrics if name not in reviewed_rubrics]:
-        return "incomplete", f"not reviewed against {', '.join(absent)}"
+    missing_rubrics = [name for name in required.rubrics if name not in reviewed_rubrics]
+    if missing_rubrics:
+        return "incomplete", f"not reviewed against {', '.join(missing_rubrics)}"
     if receipt.outcome == "fail":
         return "failed", "the review failed"
     if receipt.exit_code == 4:
@@ -331,31 +333,34 @@ def _worth(
     if required.judge_for(receipt) and receipt.unasked:
         hint = f"; but {required.hints[0]}" if required.hints else ""
         return "incomplete", f"no judge was asked: {receipt.unasked}{hint}"
-    return _passed(found_receipt, receipt, identity, required)
+    return _weigh_pass(candidate, receipt, identity, required)
 
 
-def _passed(
-    found_receipt: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
+def _weigh_pass(
+    candidate: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
 ) -> tuple[Status, str]:
-    signature = found_receipt.signature
+    """What a receipt is worth whose review passed."""
+    signature = candidate.signature
     weakness = _weakness(signature, receipt, identity, required)
     if required.strict and weakness:
         is_by_author = signature.state == "listed" and own_signer(signature, identity.authors)
         return ("forged" if is_by_author else "unsigned"), weakness
-    if not found_receipt.bundled and signature.state != "listed":
+    if not candidate.bundled and signature.state != "listed":
         return "unsigned", f"from a git note: {weakness}"
     for waiver in receipt.waivers:
         if waiver.expires is not None and waiver.expires < required.today:
             return "failed", f"what allowed it to pass expired on {waiver.expires}: {waiver.reason}"
-    if overrides := [waiver.sentence for waiver in receipt.waivers if waiver.local]:
+    overrides = [waiver.sentence for waiver in receipt.waivers if waiver.local]
+    if overrides:
         return "overridden", "; ".join(overrides)
     clauses = [f"signed by {', '.join(signature.principals)}"]
     if weakness:
         clauses = [f"{weakness} (CI ignores it)"]
     if receipt.unasked:
         clauses.append("no judge asked")
-    if advised := [criterion for _, criterion in _advice(receipt)]:
-        clauses.append(f"would have blocked: {', '.join(advised)}")
+    advising_criteria = [criterion for _, criterion in _advice(receipt)]
+    if advising_criteria:
+        clauses.append(f"would have blocked: {', '.join(advising_criteria)}")
     return "reviewed", "; ".join(clauses)
 
 

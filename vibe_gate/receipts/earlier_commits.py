@@ -27,9 +27,10 @@ MAX_RUNS = 1_000
 
 
 class EarlierReview(Struct, frozen=True):
-    """The review of what a commit was before: `commit` is its id then."""
+    """The review of what a commit was before."""
 
     commit: str
+    """Its id then."""
     found: FoundReceipt
 
     @property
@@ -79,9 +80,8 @@ class EarlierForms:
         return [*names][:MAX_EARLIER]
 
     def _note(self, commit: str) -> None:
-        with suppress(
-            GateError
-        ):  # a damaged object that the range does not have is no matter of its own
+        # A damaged object that the range does not have is no matter of its own.
+        with suppress(GateError):
             if not self._repository.has(commit):
                 return
             self._by_origin[self._repository.origin_of(commit)][commit] = None
@@ -106,17 +106,12 @@ def reviews_before(
         for form in earlier_forms:
             trees_by_form[form] = _trees(repository, form)
     newest: dict[str, FoundReceipt] = {}
-    for found_receipt in sorted(
-        find(set(trees_by_form.values())), key=lambda found_receipt: found_receipt.run_id
-    ):
-        receipt = found_receipt.receipt
-        if (
-            receipt is None
-            or found_receipt.problem
-            or found_receipt.signature.state in ("bad", "unlisted")
-        ):
-            continue
-        newest[f"{receipt.before}..{receipt.after}"] = found_receipt
+    candidates = find(set(trees_by_form.values()))
+    for candidate in sorted(candidates, key=lambda candidate: candidate.run_id):
+        receipt = candidate.receipt
+        is_forged = candidate.problem or candidate.signature.state in ("bad", "unlisted")
+        if receipt is not None and not is_forged:
+            newest[f"{receipt.before}..{receipt.after}"] = candidate
     reviews: dict[str, list[EarlierReview]] = {}
     for commit, earlier_forms in forms_by_commit.items():
         reviews[commit] = []
@@ -132,8 +127,7 @@ def _trees(repository: Repository, commit: str) -> str:
     cannot be read.
     """
     try:
-        return (
-            f"{repository.tree_of(repository.first_parent(commit))}..{repository.tree_of(commit)}"
-        )
+        before = repository.tree_of(repository.first_parent(commit))
+        return f"{before}..{repository.tree_of(commit)}"
     except GateError:
         return ""

@@ -43,7 +43,7 @@ class AllowedSigners(Struct, frozen=True):
     """Where it was read, or ""."""
 
 
-def allowed_signers(
+def read_allowed_signers(
     repository: Repository, change: Change, *, base: str | None, definitions: str | None
 ) -> AllowedSigners:
     """Read the list at the trusted revision, else the one that git's configuration names; never the
@@ -55,7 +55,7 @@ def allowed_signers(
         content = repository.tree(treeish).read(SIGNERS)
         if content is not None:
             return AllowedSigners(content, f"{SIGNERS} at {revision[:12]}")
-    configured = signatures.allowed_signers(signatures.signing_of(repository))
+    configured = signatures.read_configured_signers(signatures.signing_of(repository))
     return AllowedSigners(configured, "" if configured is None else "gpg.ssh.allowedSignersFile")
 
 
@@ -105,7 +105,10 @@ class ReceiptFinder:
     @property
     def entries(self) -> list[RunEntry]:
         """The runs, those of this working tree first, the newest of each first."""
-        return [entry for store in self._stores for entry in store.entries]
+        entries: list[RunEntry] = []
+        for store in self._stores:
+            entries += store.entries
+        return entries
 
     def bundled(self, ids: Set[str]) -> list[FoundReceipt]:
         """The receipts of sealed runs about any of these (`object_ids`)."""
@@ -180,7 +183,7 @@ class ReceiptFinder:
         if not keep(signed.receipt):
             return None
         data, signature = signed.signed_bytes, signed.signature
-        checked = signatures.check(data, signature, self._allowed.content, self._signing)
+        checked = signatures.check_signature(data, signature, self._allowed.content, self._signing)
         if checked.state == "unlisted":
             checked = replace(checked, why=f"{checked.why} ({self._allowed.source})")
         return FoundReceipt(

@@ -25,7 +25,7 @@ from vibe_gate.domain.receipt import (
 )
 from vibe_gate.domain.waiver import Waiver
 from vibe_gate.receipts import signatures
-from vibe_gate.receipts.receipt_notes import share
+from vibe_gate.receipts.receipt_notes import share_receipt
 from vibe_gate.version import __version__
 
 if TYPE_CHECKING:
@@ -66,14 +66,14 @@ class ReceiptIssuer(Struct, frozen=True):
         signature = self._signature(pre_authentication_encoding(payload))
         receipt = envelope(payload, signature)
         if self.change.head_commit and self.repository.config("vibe-gate.receipts"):
-            self.notes.append(share(self.repository, self.change.head_commit, receipt))
+            self.notes.append(share_receipt(self.repository, self.change.head_commit, receipt))
         return receipt
 
     def _signature(self, encoded: bytes) -> bytes:
         """The signature, empty if no key is configured or it cannot be used."""
         if not self.repository.config("user.signingkey"):
             return b""
-        signed = signatures.sign(encoded, signatures.signing_of(self.repository))
+        signed = signatures.sign_receipt(encoded, signatures.signing_of(self.repository))
         self.notes.append(signed.note)
         return signed.signature
 
@@ -84,7 +84,7 @@ class ReceiptIssuer(Struct, frozen=True):
             **{name: getattr(change, name) for name in CHANGE_IDS},
             **{name: getattr(summary, name) for name in _OF_SUMMARY},
             created_at=self.run.clock().isoformat(timespec="seconds"),
-            exact=exact(self.change, self.repository.read_all),
+            exact=digest_exactly(self.change, self.repository.read_all),
             trusted_revision=summary.trusted.revision,
             bootstrap=summary.trusted.bootstrap,
             definitions=dict(self.gate.digests),
@@ -135,7 +135,9 @@ def _claim(rubric: RubricResult) -> RubricClaim:
     )
 
 
-def exact(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[bytes]]) -> str:
+def digest_exactly(
+    change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[bytes]]
+) -> str:
     """sha-256 by which a change is known on another base: every line with its context and white
     space, modes, names.
 

@@ -19,14 +19,14 @@ _LARGEST = 4 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def is_wanted(repository: Repository) -> bool:
+def are_notes_wanted(repository: Repository) -> bool:
     """Whether `git config vibe-gate.receipts` says `notes`."""
     return repository.config("vibe-gate.receipts") == "notes"
 
 
-def share(repository: Repository, commit: str, raw: bytes) -> str:
+def share_receipt(repository: Repository, commit: str, raw: bytes) -> str:
     """Add a receipt to the commit's git note if that is wanted; return why that failed, or ""."""
-    if not is_wanted(repository):
+    if not are_notes_wanted(repository):
         return ""
     old = repository.note(NOTES, commit)
     try:
@@ -41,7 +41,7 @@ def share_run(repository: Repository, run_id: str, tree: str, commit: str) -> st
     """Add the receipt of a run about a tree that became this commit; return why that failed, or
     "".
     """
-    if not run_id or not is_wanted(repository):
+    if not run_id or not are_notes_wanted(repository):
         return ""
     place = repository.store_root / ".vibe-artifacts" / f"tree-{tree}" / run_id / "receipt.json"
     try:
@@ -49,4 +49,4 @@ def share_run(repository: Repository, run_id: str, tree: str, commit: str) -> st
             raw = opened.read(_LARGEST)
     except OSError as error:
         return f"Cannot read receipt.json of run {run_id}: {error.strerror}."
-    return share(repository, commit, raw)
+    return share_receipt(repository, commit, raw)

@@ -19,14 +19,14 @@ from vibe_gate.judging.questions import keys_by_rubric, questions_of
 from vibe_gate.receipts.commit_status import (
     FoundReceipt,
     Requirements,
-    assess,
+    assess_receipt,
     identity_of,
     match_of,
 )
-from vibe_gate.receipts.find_receipts import ReceiptFinder, allowed_signers
+from vibe_gate.receipts.find_receipts import ReceiptFinder, read_allowed_signers
 
 
-def reused(
+def reuse_answers(
     request: ReviewRequest, facts: Facts, repository: Repository, run: RunContext
 ) -> Answers | None:
     """The judges' part of a verdict from the newest receipt that answers everything that would be
@@ -38,7 +38,7 @@ def reused(
     change, gate = facts.change, facts.gate
     if not change.head_commit or gate.origin == "bootstrap":
         return None
-    allowed = allowed_signers(
+    allowed = read_allowed_signers(
         repository, change, base=request.base, definitions=request.definitions
     )
     if allowed.content is None:
@@ -59,7 +59,7 @@ def reused(
         match = match_of(identity, receipt)
         if match not in ("commit", "tree"):
             continue
-        if assess(match, candidate, identity, required).status == "reviewed":
+        if assess_receipt(match, candidate, identity, required).status == "reviewed":
             usable.append((receipt, candidate))
     if not usable:
         return None

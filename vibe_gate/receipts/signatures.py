@@ -108,7 +108,7 @@ class Signed(Struct, frozen=True):
     note: str = ""
 
 
-def sign(data: bytes, signing: Signing) -> Signed:
+def sign_receipt(data: bytes, signing: Signing) -> Signed:
     """Sign `data` with the configured key; without one the result is empty."""
     if not signing.key:
         return Signed()
@@ -121,7 +121,9 @@ def sign(data: bytes, signing: Signing) -> Signed:
     return Signed(result.out)
 
 
-def check(data: bytes, signature: bytes, allowed: bytes | None, signing: Signing) -> SignatureCheck:
+def check_signature(
+    data: bytes, signature: bytes, allowed: bytes | None, signing: Signing
+) -> SignatureCheck:
     """Check a signature over `data`, offline. `allowed` is a list of signers in ssh-keygen's
     format.
 
@@ -140,7 +142,7 @@ def check(data: bytes, signature: bytes, allowed: bytes | None, signing: Signing
         return _listed(tool, data, validity.key, revoked)
 
 
-def allowed_signers(signing: Signing) -> bytes | None:
+def read_configured_signers(signing: Signing) -> bytes | None:
     """The list that the user's git configuration names; None if it names none that can be read."""
     if not signing.allowed:
         return None

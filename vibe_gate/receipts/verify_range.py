@@ -39,16 +39,16 @@ from vibe_gate.receipts.commit_status import (
     FoundReceipt,
     Match,
     Requirements,
-    assess,
-    authors_of,
-    decide,
+    assess_receipt,
+    author_addresses,
+    decide_commit,
     identity_of,
     ids_of,
     match_of,
 )
 from vibe_gate.receipts.earlier_commits import EarlierForms, EarlierReview, reviews_before
-from vibe_gate.receipts.find_receipts import ReceiptFinder, allowed_signers
-from vibe_gate.receipts.issue_receipt import exact
+from vibe_gate.receipts.find_receipts import ReceiptFinder, read_allowed_signers
+from vibe_gate.receipts.issue_receipt import digest_exactly
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import open_state
 
@@ -98,51 +98,59 @@ class Verification(Struct, frozen=True):
         return PASS if statuses <= GOOD else FAIL
 
 
-def verify(
+def verify_commits(
     request: VerifyRequest, *, start: Path, environment: Environment, now: datetime
 ) -> Verification:
     """Verify every commit of the range. GateError if the range or the repository cannot be read."""
     with open_repository(start, environment) as repository:
         with suppress(StorageError):  # without their records commits are missing, and not bypassed
             CommitRecords(repository, open_state(repository.common_dir), now).settle_marks()
-        span = _span(repository, request.range)
-        if len(span.commits) > COMMITS_AT_ONCE:
-            or_more = " or more" if len(span.commits) == MAX_COMMITS else ""
+        span = _read_span(repository, request.range)
+        commit_count = len(span.commits)
+        if commit_count > COMMITS_AT_ONCE:
+            or_more = " or more" if commit_count == MAX_COMMITS else ""
             raise UsageError(
-                f"{len(span.commits):,} commits{or_more}; verify at most {COMMITS_AT_ONCE:,} at once."
+                f"{commit_count:,} commits{or_more}; verify at most {COMMITS_AT_ONCE:,} at once."
             )
         verifier = _Verifier(repository, now, request, span)
         commits = verifier.verified()
-        remark = " ".join(filter(None, (verifier.finder.remark, *repository.remarks)))
+        remarks = [verifier.finder.remark, *repository.remarks]
+        remark = " ".join(text for text in remarks if text)
         gate, signers = verifier.gate, verifier.signers
         blocks = gate.file.on.inconclusive == "block"
         return Verification(commits, gate.revision, signers.source, verifier.strict, remark, blocks)
 
 
 class _CommitSpan(Struct, frozen=True):
-    """The ends of a range (`base` "": it begins at nothing), and its commits, newest first."""
+    """A range of commits."""
 
     base: str
+    """ "": it begins at nothing."""
     head: str
     commits: tuple[str, ...]
+    """Newest first."""
 
 
-def _span(repository: Repository, text: str) -> _CommitSpan:
-    base_name, dots, right = text.partition("..." if "..." in text else "..")
-    if not text and (upstream := repository.upstream()):
+def _read_span(repository: Repository, text: str) -> _CommitSpan:
+    """The range that the user named; "" is what the upstream does not have, else the newest
+    commit.
+    """
+    base_name, dots, head_name = text.partition("..." if "..." in text else "..")
+    upstream = "" if text else repository.upstream()
+    if upstream:
         base, head = upstream, repository.resolve("HEAD")
     elif base_name == EMPTY_TREE and dots == "..":  # everything that the head has
-        base, head = "", repository.resolve(right or "HEAD")
+        base, head = "", repository.resolve(head_name or "HEAD")
     elif not dots:
         head = repository.resolve(text or "HEAD")
-        return _CommitSpan(
-            repository.change(Selection("commit", left=head)).base_commit, head, (head,)
-        )
+        change = repository.change(Selection("commit", left=head))
+        return _CommitSpan(change.base_commit, head, (head,))
     else:
-        base, head = repository.resolve(base_name or "HEAD"), repository.resolve(right or "HEAD")
-        base = repository.merge_base(base, head, text) if dots == "..." else base
-    commits = repository.span(base, head)
-    return _CommitSpan(base, head, commits)
+        base = repository.resolve(base_name or "HEAD")
+        head = repository.resolve(head_name or "HEAD")
+        if dots == "...":
+            base = repository.merge_base(base, head, text)
+    return _CommitSpan(base, head, repository.span(base, head))
 
 
 class Segment(Struct, frozen=True):
@@ -157,12 +165,12 @@ class Segment(Struct, frozen=True):
 
 
 class History(Struct, frozen=True):
-    """The commits of a range with their `parents`, parents first, by id; `base` is where it begins
-    ("": at nothing).
-    """
+    """The commits of a range with their parents."""
 
     parents: Mapping[str, Sequence[str]]
+    """By commit, parents first in the order of commits."""
     base: str
+    """Where it begins ("": at nothing)."""
 
     def segment(self, base: str, head: str) -> Segment | None:
         """The commits between two, if a review of one against the other is about all of them; else
@@ -260,7 +268,7 @@ class _Verifier:
         self.strict = request.strict or environment.in_ci
         revisions = {"base": request.base, "definitions": request.definitions}
         self.gate = gate_for(repository, self._whole, **revisions)
-        self.signers = allowed_signers(repository, self._whole, **revisions)
+        self.signers = read_allowed_signers(repository, self._whole, **revisions)
         self.finder = ReceiptFinder(repository, now, self.signers, other_worktrees=True)
         # Whoever runs this says nothing about who wrote what is committed: no environment.
         state = open_state(repository.common_dir)
@@ -319,12 +327,12 @@ class _Verifier:
                 for commit in segment.commits:
                     self._parts[commit].append((segment, receipt))
 
-    def _segments(self, found_receipt: FoundReceipt) -> set[Segment]:
+    def _segments(self, candidate: FoundReceipt) -> set[Segment]:
         """The segments whose ends have the receipt's trees, or that make the very change that it is
         about.
         """
-        receipt = found_receipt.receipt
-        if receipt is None or found_receipt.problem:
+        receipt = candidate.receipt
+        if receipt is None or candidate.problem:
             return set()
         base = self._end(receipt.base_commit, receipt.before)
         head = self._end(receipt.head_commit, receipt.after)
@@ -346,24 +354,25 @@ class _Verifier:
 
     def _is_whole(self, receipt: Receipt) -> bool:
         """Whether the whole range makes the change of the receipt, perhaps on another base."""
-        whole_range = self._whole
-        if (receipt.before, receipt.after) == (whole_range.before, whole_range.after):
+        range_change = self._whole
+        if (receipt.before, receipt.after) == (range_change.before, range_change.after):
             return True
-        if receipt.range_patch_id != whole_range.range_patch_id:
+        if receipt.range_patch_id != range_change.range_patch_id:
             return False
         return self._whole_identity.is_same_change(receipt)
 
     @cached_property
     def _whole_identity(self) -> ChangeIdentity:
         return replace(
-            identity_of(self._whole, ()), exact=exact(self._whole, self._repository.read_all)
+            identity_of(self._whole, ()),
+            exact=digest_exactly(self._whole, self._repository.read_all),
         )
 
     def _is_reviewed(self, name: str) -> bool:
         """Whether a receipt may be about the commit, or none need be because it changes nothing."""
         identity = self._identities[name]
         is_empty = identity.before == identity.after
-        return is_empty or name in self._parts or bool(self._about(identity))
+        return is_empty or name in self._parts or bool(self._receipts_about(identity))
 
     def _reviews(self, name: str, change: Change | None) -> _Reviews:
         """What receipts say of a commit; nothing without its `change`, which is read of those with
@@ -373,20 +382,19 @@ class _Verifier:
         first, *other_parents = self._history.parents[name] or [""]
         if change is None:
             return _Reviews(identity, {first: ()}, ())
-        if any(
-            _match(identity, found_receipt) is None
-            for found_receipt in self._by_id.get(identity.patch_id, ())
-        ):
-            identity = replace(identity, exact=exact(change, self._repository.read_all))
+        candidates = self._by_id.get(identity.patch_id, ())
+        if any(_match(identity, candidate) is None for candidate in candidates):
+            identity = replace(identity, exact=digest_exactly(change, self._repository.read_all))
         required = self._required(change)
         by_parent = {first: self._assess_change(identity, required)}
         if other_parents and not self._repository.is_clean_merge(name):
             for parent in other_parents:
                 by_parent[parent] = self._against(parent, identity, required)
         parts: list[tuple[Segment, CommitStatus]] = []
-        for segment, found_receipt in self._parts.get(name, ()):
-            if _match(identity, found_receipt) is None:
-                parts.append((segment, assess("range patch-id", found_receipt, identity, required)))
+        for segment, candidate in self._parts.get(name, ()):
+            if _match(identity, candidate) is None:
+                status = assess_receipt("range patch-id", candidate, identity, required)
+                parts.append((segment, status))
         return _Reviews(identity, by_parent, parts)
 
     def _against(
@@ -425,7 +433,7 @@ class _Verifier:
         commit = self._repository.commit(name)
         title = self._redact(commit.message.partition("\n")[0])
         return ChangeIdentity(
-            name, before, after, patch_id, authors=authors_of((commit,)), title=title
+            name, before, after, patch_id, authors=author_addresses((commit,)), title=title
         )
 
     def _assess_change(
@@ -435,13 +443,13 @@ class _Verifier:
         if identity.before == identity.after:
             return [CommitStatus("empty", "it changes no file")]
         statuses: list[CommitStatus] = []
-        for receipt in self._about(identity):
+        for receipt in self._receipts_about(identity):
             match = _match(identity, receipt)
             if match is not None:
-                statuses.append(assess(match, receipt, identity, required))
+                statuses.append(assess_receipt(match, receipt, identity, required))
         return statuses
 
-    def _about(self, identity: ChangeIdentity) -> list[FoundReceipt]:
+    def _receipts_about(self, identity: ChangeIdentity) -> list[FoundReceipt]:
         """The receipts that may be about the change, each once."""
         receipts: dict[int, FoundReceipt] = {}
         for name in identity.ids:
@@ -493,7 +501,7 @@ class _Verifier:
                 parts.append((segment, replace(part_status, segment=str(segment))))
         decided: dict[str, CommitStatus | None] = {}
         for parent, statuses in reviews.by_parent.items():
-            decided[parent] = decide([*statuses, *self._covering(reviews, parent, parts)])
+            decided[parent] = decide_commit([*statuses, *self._covering(reviews, parent, parts)])
         first = next(iter(decided.values()))
         if first is None:
             return self._without(reviews.identity)
@@ -520,7 +528,8 @@ class _Verifier:
             return CommitStatus(
                 "bypassed", f"committed without the hook on {record.ts} ({reason}): {remedy}"
             )
-        if earlier := self._review_before(identity.commit):
+        earlier = self._review_before(identity.commit)
+        if earlier is not None:
             return CommitStatus("stale", f"{earlier.sentence}: {remedy}", found=earlier.found)
         if record is not None:
             reason = f"made by git during a {record.during}, which runs no hook"
@@ -573,10 +582,10 @@ class _Verifier:
         return records[0] if records else None
 
 
-def _match(identity: ChangeIdentity, found_receipt: FoundReceipt) -> Match | None:
+def _match(identity: ChangeIdentity, candidate: FoundReceipt) -> Match | None:
     """How the receipt is about the change; one with a problem is taken at the word of what it was
     attached to.
     """
-    if found_receipt.receipt is None or found_receipt.problem:
+    if candidate.receipt is None or candidate.problem:
         return "commit"
-    return match_of(identity, found_receipt.receipt)
+    return match_of(identity, candidate.receipt)

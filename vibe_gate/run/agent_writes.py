@@ -121,7 +121,7 @@ class AgentWrites:
         most_shared = 0
         best_writes: list[AgentWrite] = []
         for writes in self._writes_of_others.values():
-            shared = len(digests.intersection(writes[-1].write.left or ()))
+            shared = len(digests.intersection(writes[-1].write.final_lines or ()))
             if shared > most_shared:
                 most_shared = shared
                 best_writes = writes
@@ -184,5 +184,5 @@ def chain_closeness(chain: Chain, version: Version) -> tuple[bool, int]:
     if not earlier_writes:
         return False, 0
     is_exact = any(version.blob in agent_write.write.blobs for agent_write in earlier_writes)
-    last_lines = earlier_writes[-1].write.left or ()
+    last_lines = earlier_writes[-1].write.final_lines or ()
     return is_exact, len(set(version.lines).intersection(last_lines))

@@ -110,7 +110,7 @@ class KeptSession:
         stays.
         """
         meta = self._mirror.hold(self._id)
-        if not self._sessions.kept(meta, name):
+        if not self._sessions.read_file(meta, name):
             self._mirror.keep(self._id, name, patch)
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ def restore_files_of_session(
     for turn in meta.turns:
         # A later turn has no patch of its own to a tree that was there before.
         if turn.before != turn.after and turn.after not in patches:
-            patches[turn.after] = (turn.before, sessions.kept(meta, f"{turn.after}.patch"))
+            patches[turn.after] = (turn.before, sessions.read_file(meta, f"{turn.after}.patch"))
     if tree.begin_with_patches(last_tree, patches, session_trees):
         return ""
     return (

@@ -90,13 +90,13 @@ def _state_after(last_state: TracedState | None, agent_write: AgentWrite) -> Tra
     typed in between.
     """
     write = agent_write.write
-    after = write.left
+    after = write.final_lines
     if after is None:
         if last_state is None:
             return TracedState(agent_write)
         return TracedState(agent_write, last_state.lines, last_state.owners)
     before = write.before
-    if before is None and last_state is not None and last_state.write.write.left is not None:
+    if before is None and last_state is not None and last_state.write.write.final_lines is not None:
         before = last_state.lines
     if before is None:
         return TracedState(agent_write, after, _owners_of(after, last_state), frozenset(after))
@@ -238,9 +238,9 @@ def has_unread_write(chain: Chain, since: float, until: float) -> bool:
     """
     for number in range(chain.count_before(since), chain.count_before(until)):
         write = chain.writes[number].write
-        if write.left is None:
+        if write.final_lines is None:
             return True
-        is_before_known = number > 0 and chain.writes[number - 1].write.left is not None
+        is_before_known = number > 0 and chain.writes[number - 1].write.final_lines is not None
         if write.before is None and not is_before_known:
             return True
     return False

@@ -302,11 +302,11 @@ def collect_conduct(facts: Facts, repository: Repository, run: RunContext) -> tu
         facts.change.files, run.state.captured_blobs.sessions_by_blob()
     ):
         session = read_captured_session(repository.store_root, session_id)
-        authors.append(conduct_checks.of_session(session_id, session))
+        authors.append(conduct_checks.conduct_of_session(session_id, session))
     if not facts.agents:
         return tuple(authors)
     try:
-        stages = tuple(conduct_checks.of_stages(run.record.read(), facts.agents))
+        stages = tuple(conduct_checks.conduct_of_stages(run.record.read(), facts.agents))
     except StorageError as error:
         stages = tuple(Conduct(name=node, unread=str(error)) for node in facts.agents)
     return (*stages, *authors)
@@ -324,9 +324,9 @@ def _reuse_answers(
         return None
     if not all(passes_by_checks(rubric, facts, checks) for rubric in facts.rubrics_with_judge):
         return None
-    from vibe_gate.receipts.reused_answers import reused  # few repositories share receipts
+    from vibe_gate.receipts.reused_answers import reuse_answers  # few repositories share receipts
 
-    return reused(request, facts, repository, run)
+    return reuse_answers(request, facts, repository, run)
 
 
 def paths_changed_since(repository: Repository, change: Change) -> tuple[str, ...]:

@@ -320,5 +320,5 @@ def incomplete_capture_note(run: RunContext) -> str:
     if run.record.lost or not run.record.has_turns:
         return ""
     with suppress(StorageError):
-        return conduct_checks.capture_note(run.record.read())
+        return conduct_checks.describe_capture_gaps(run.record.read())
     return ""

@@ -1,4 +1,4 @@
-"""The door to secrets: `find` names those in a text, a `Redactor` replaces them wherever a text
+"""The door to secrets: `find_secrets` names those in a text, a `Redactor` replaces them wherever a text
 enters.
 
 The rules are a table (`rules.py`); `decoding` undoes what hides a secret, `published` tells
@@ -10,7 +10,7 @@ from vibe_gate.secrets.allowlist import FILE as GITLEAKS_FILE
 from vibe_gate.secrets.allowlist import Allowlist, allowing_comment, read_allowlist
 from vibe_gate.secrets.published import is_package_digest
 from vibe_gate.secrets.redaction import Redactor
-from vibe_gate.secrets.scan import BY_NAME, SecretMatch, find, mask, preview
+from vibe_gate.secrets.scan import BY_NAME, SecretMatch, find_secrets, mask, preview
 
 __all__ = [
     "BY_NAME",
@@ -19,7 +19,7 @@ __all__ = [
     "Redactor",
     "SecretMatch",
     "allowing_comment",
-    "find",
+    "find_secrets",
     "is_package_digest",
     "mask",
     "preview",

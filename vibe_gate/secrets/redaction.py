@@ -67,7 +67,7 @@ class Redactor:
         self._whole: Redactor | None = None
 
     @property
-    def found(self) -> Mapping[str, int]:
+    def counts(self) -> Mapping[str, int]:
         """How many secrets it has replaced, by kind."""
         return dict(self._found)
 
@@ -467,7 +467,7 @@ def _settings(value: str) -> Iterator[str]:
             "pwd",
         ):
             yield setting["value"].strip("\"'")
-    for match in scan.find(value):
+    for match in scan.find_secrets(value):
         if match.kind != "url-password":  # of which `known_values` knows more
             yield match.value.strip()
 

@@ -57,7 +57,7 @@ SHORTEST = 11
 """Characters of the shortest text that holds a secret by its form: a password in an address."""
 
 
-def find(text: str) -> list[SecretMatch]:
+def find_secrets(text: str) -> list[SecretMatch]:
     """Every secret in `text`, in order and without overlaps; overlapping ones become one, under the
     named form.
 
@@ -73,7 +73,7 @@ def find(text: str) -> list[SecretMatch]:
 def find_seen(
     text: str, also: Callable[[str], Iterable[SecretMatch]] | None = None
 ) -> list[SecretMatch]:
-    """`find` for text that is UTF-8, or any bytes, seen as Latin-1.
+    """`find_secrets` for text that is UTF-8, or any bytes, seen as Latin-1.
 
     `also` looks for more in the same readings of the text; what it finds comes before every form.
     """

@@ -16,6 +16,8 @@ from vibe_gate.sessions.session_folder import SessionFolder
 from vibe_gate.sessions.session_meta import SessionMeta, shorten_title
 from vibe_gate.sessions.session_mirror import SessionMirror
 
+_COPIED_FIELDS = ("agent", "model", "run", "node", "cwd", "private")
+
 Copier = Callable[[SessionMirror, str, str], Awaitable[tuple[str, dict[str, str]]]]
 """Copies a session up to a message ("": all); gives the copy's id, and by message the uuid of its
 copy.
@@ -27,14 +29,14 @@ class Sessions(SessionFolder):
     processes at once.
     """
 
-    def open(self, workspace: Path, project_key: str = "", **about: Any) -> SessionMirror:  # noqa: ANN401
-        """The SDK's store of an agent that works in `workspace`; `about`: fields of SessionMeta of
+    def open(self, workspace: Path, project_key: str = "", **fields: Any) -> SessionMirror:  # noqa: ANN401
+        """The SDK's store of an agent that works in `workspace`; `fields`: those of SessionMeta of
         a new session.
 
         `project_key` is the SDK's for the workspace; "": whatever key it asks for means this
         repository.
         """
-        return SessionMirror(self, workspace, project_key, about)
+        return SessionMirror(self, workspace, project_key, fields)
 
     async def copy(
         self, source: SessionMeta, turns: int, copier: Copier, *, newest: bool
@@ -48,23 +50,20 @@ class Sessions(SessionFolder):
             raise UsageError(
                 f"{source.id} has {counted(len(source.turns), 'turn')}; there is no turn {turns}."
             )
-        kept = source.turns[:turns]
-        about = {
-            name: getattr(source, name)
-            for name in ("agent", "model", "run", "node", "cwd", "private")
-        }
-        with closing(
-            self.open(self.place(source.id), parent_session_id=source.session_id, **about)
-        ) as mirror:
-            session_id, uuids = await copier(
-                mirror, source.session_id, kept[-1].last if kept else ""
-            )
-            copied = tuple(replace(turn, last=uuids.get(turn.last, "")) for turn in kept)
-            for turn in copied:
-                if patch := self.kept(source, f"{turn.after}.patch"):
-                    mirror.keep(session_id, f"{turn.after}.patch", patch)
-            used = self.clock() if newest else source.updated_at
-            return mirror.change(session_id, turns=copied, updated_at=used)
+        source_turns = source.turns[:turns]
+        last_message = source_turns[-1].last if source_turns else ""
+        fields = {name: getattr(source, name) for name in _COPIED_FIELDS}
+        fields["parent_session_id"] = source.session_id
+        with closing(self.open(self.place(source.id), **fields)) as mirror:
+            session_id, uuids = await copier(mirror, source.session_id, last_message)
+            new_turns = [replace(turn, last=uuids.get(turn.last, "")) for turn in source_turns]
+            for turn in new_turns:
+                name = f"{turn.after}.patch"
+                patch = self.read_file(source, name)
+                if patch:
+                    mirror.keep(session_id, name, patch)
+            used_at = self.clock() if newest else source.updated_at
+            return mirror.change(session_id, turns=tuple(new_turns), updated_at=used_at)
 
     async def migrate(self, file: Path) -> tuple[SessionMeta, int, bool]:
         """Take over an older file; the session, its messages' number, and whether it is new. Twice
@@ -73,23 +72,25 @@ class Sessions(SessionFolder):
         UsageError: that is not an older session. StorageError.
         """
         try:
-            about, entries = read_older(file, self.clock())
+            fields, entries = read_older(file, self.clock())
         except (OSError, ValueError) as error:
-            raise UsageError(
-                f"{show_text(str(file))}: {getattr(error, 'strerror', None) or error}."
-            ) from error
-        own, cwd, wanted = about["session_id"], about["cwd"], {entry["uuid"] for entry in entries}
-        about["title"] = shorten_title(str(self.redact(about["title"])))
-        key = {"project_key": "", "session_id": own}
-        with closing(self.open(Path(cwd) if cwd else self.place(own), **about)) as mirror:
-            known = {entry.get("uuid") for entry in await mirror.load(key) or ()}
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(f"{show_text(str(file))}: {reason}.") from error
+        session_id = fields["session_id"]
+        fields["title"] = shorten_title(str(self.redact(fields["title"])))
+        workspace = Path(fields["cwd"]) if fields["cwd"] else self.place(session_id)
+        file_uuids = {entry["uuid"] for entry in entries}
+        with closing(self.open(workspace, **fields)) as mirror:
+            key = {"project_key": "", "session_id": session_id}
+            earlier_uuids = {entry.get("uuid") for entry in await mirror.load(key) or ()}
             await mirror.append(key, entries)
-            missing = wanted - {entry.get("uuid") for entry in await mirror.load(key) or ()}
-            if missing or len(wanted) != len(entries):
+            stored_uuids = {entry.get("uuid") for entry in await mirror.load(key) or ()}
+            missing_uuids = file_uuids - stored_uuids
+            if missing_uuids or len(file_uuids) != len(entries):
                 raise StorageError(
-                    f"{len(missing)} of {len(entries)} messages of {file} were not kept."
+                    f"{len(missing_uuids)} of {len(entries)} messages of {file} were not kept."
                 )
-            return mirror.hold(own), len(entries), not wanted <= known
+            return mirror.hold(session_id), len(entries), not file_uuids <= earlier_uuids
 
     @staticmethod
     def place(name: str) -> Path:

@@ -31,43 +31,49 @@ def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
     if len(data) > MAX_FILE_BYTES:
         raise ValueError(f"it is larger than {MAX_FILE_BYTES:,} bytes")
     document = parse_object(data)
-    about, messages = document.get("metadata"), document.get("messages")
-    if not isinstance(about, dict) or not isinstance(messages, list) or not messages:
+    metadata = document.get("metadata")
+    messages = document.get("messages")
+    if not isinstance(metadata, dict) or not isinstance(messages, list) or not messages:
         raise ValueError(
             'it is not {"metadata": {...}, "messages": [...]} with at least one message'
         )
-    named = _text(about, "session_id")
-    own = (
-        named
-        if is_uuid(named)
-        else str(uuid.uuid5(uuid.NAMESPACE_OID, named or hashlib.sha256(data).hexdigest()))
-    )
-    cwd, began = (
-        _text(about.get("environment"), "working_directory"),
-        _time(about.get("start_time"), now),
-    )
-    texts = {"parent_session_id": _text(about, "parent_session_id"), "title": _text(about, "title")}
-    place = {"session_id": own, "cwd": cwd if cwd.startswith("/") else ""}
-    if any(not _is_unicode(text) for text in (*place.values(), *texts.values())):
+    session_id = _read_session_id(metadata, data)
+    cwd = _text(metadata.get("environment"), "working_directory")
+    began_at = _parse_time(metadata.get("start_time"), now)
+    texts = {
+        "session_id": session_id,
+        "cwd": cwd if cwd.startswith("/") else "",
+        "parent_session_id": _text(metadata, "parent_session_id"),
+        "title": _text(metadata, "title"),
+    }
+    if not all(_is_unicode(text) for text in texts.values()):
         raise ValueError("its metadata is not Unicode text")
-    meta = {**place, **texts, "created_at": began, "updated_at": began}
     entries: list[Entry] = []
     for number, message in enumerate(messages):
-        entry: Entry = {
+        head: Entry = {
             "parentUuid": entries[-1]["uuid"] if entries else None,
             "isSidechain": False,
             "userType": "external",
             "cwd": cwd,
-            "sessionId": own,
+            "sessionId": session_id,
             "version": "0",
-            "uuid": str(uuid.uuid5(uuid.UUID(own), str(number))),
-            "timestamp": began.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "uuid": str(uuid.uuid5(uuid.UUID(session_id), str(number))),
+            "timestamp": began_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }
-        entries.append(entry | _said(message if isinstance(message, dict) else {}, number))
-    return meta, entries
+        body = _convert_message(message if isinstance(message, dict) else {}, number)
+        entries.append(head | body)
+    return {**texts, "created_at": began_at, "updated_at": began_at}, entries
 
 
-def _said(message: Mapping[str, Any], number: int) -> Entry:
+def _read_session_id(metadata: Mapping[str, Any], data: bytes) -> str:
+    """The UUID that the file names, else one made of the name that it has, or of its bytes."""
+    name = _text(metadata, "session_id")
+    if is_uuid(name):
+        return name
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, name or hashlib.sha256(data).hexdigest()))
+
+
+def _convert_message(message: Mapping[str, Any], number: int) -> Entry:
     """What the entry of a message says. ValueError."""
     text = "\n".join(_text(block, "text") for block in message_blocks({"message": message}))
     block = {"type": "text", "text": text or "(empty)"}
@@ -85,41 +91,48 @@ def _said(message: Mapping[str, Any], number: int) -> Entry:
             return {"type": "system", "subtype": "informational", "content": text, "isMeta": True}
         case "assistant":
             calls = message.get("tool_calls")
-            content = [_call(call) for call in calls] if isinstance(calls, list) else []
-            content = [block, *content] if text or not content else content
-            about = {
+            content = [_convert_call(call) for call in calls] if isinstance(calls, list) else []
+            if text or not content:
+                content = [block, *content]
+            reply = {
                 "id": f"msg_{number}",
                 "type": "message",
                 "role": "assistant",
                 "model": "unknown",
+                "content": content,
+                "usage": {"input_tokens": 0, "output_tokens": 0},
             }
-            usage = {"input_tokens": 0, "output_tokens": 0}
-            return {"type": "assistant", "message": {**about, "content": content, "usage": usage}}
+            return {"type": "assistant", "message": reply}
     raise ValueError(
         f"its message {number + 1} has none of the roles user, assistant, tool, system"
     )
 
 
-def _call(call: object) -> Entry:
+def _convert_call(call: object) -> Entry:
     function = call.get("function") if isinstance(call, dict) else None
-    given: object = function.get("arguments") if isinstance(function, dict) else None
-    if isinstance(given, str):
+    arguments: object = function.get("arguments") if isinstance(function, dict) else None
+    if isinstance(arguments, str):
         with contextlib.suppress(ValueError, RecursionError):
-            given = json.loads(given)
-    if _is_deeper(given, MAX_DEPTH):
+            arguments = json.loads(arguments)
+    if _is_deeper(arguments, MAX_DEPTH):
         raise ValueError(f"arguments of a tool call are nested more than {MAX_DEPTH} deep")
-    given = given if isinstance(given, dict) else {"arguments": given}
     return {
         "type": "tool_use",
         "id": _text(call, "id"),
         "name": _text(function, "name"),
-        "input": given,
+        "input": arguments if isinstance(arguments, dict) else {"arguments": arguments},
     }
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels < 0 or any(_is_deeper(each, levels - 1) for each in inner)
+    """Whether the value is nested in more levels."""
+    if levels < 0:
+        return True
+    if isinstance(value, dict):
+        return any(_is_deeper(item, levels - 1) for item in value.values())
+    if isinstance(value, list):
+        return any(_is_deeper(item, levels - 1) for item in value)
+    return False
 
 
 def _is_unicode(text: str) -> bool:
@@ -132,7 +145,7 @@ def _text(value: object, name: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _time(text: object, now: datetime) -> datetime:
+def _parse_time(text: object, now: datetime) -> datetime:
     try:
         at = datetime.fromisoformat(str(text))
     except ValueError:

@@ -33,7 +33,9 @@ class Index(Protocol):
     """
 
     def folders(self) -> Mapping[str, tuple[int, str]]: ...  # noqa: D102
-    def update(self, keys: Mapping[str, tuple[int, str]], gone: Iterable[str]) -> None: ...  # noqa: D102
+    def update(  # noqa: D102
+        self, keys: Mapping[str, tuple[int, str]], deleted_keys: Iterable[str]
+    ) -> None: ...
 
 
 class BegunSessions(Protocol):
@@ -66,33 +68,33 @@ class SessionFolder:
 
     def all(self) -> list[SessionMeta]:
         """Every session, that which was used last first. Opens no messages. StorageError."""
-        known = dict(self._index.folders()) if self._index else {}
-        found: list[tuple[float, SessionMeta]] = []
-        news: dict[str, tuple[int, str]] = {}
+        indexed = dict(self._index.folders()) if self._index else {}
+        sessions: list[tuple[float, SessionMeta]] = []
+        new_rows: dict[str, tuple[int, str]] = {}
         self.damaged = []
         with session_errors("folder"):
             for name in filter(NAME.fullmatch, self.folder.folders()):
-                row = known.pop(name, (0, ""))
+                indexed_ctime, text = indexed.pop(name, (0, ""))
                 try:
                     folder = self.folder.folder(name)
                     ctime = folder.status(META).st_ctime_ns
-                    text = row[1] if row[0] == ctime else folder.read(META, MAX_META_BYTES).decode()
+                    if indexed_ctime != ctime:
+                        text = folder.read(META, MAX_META_BYTES).decode()
                     meta = parse_meta(text.encode(), name)
-                    found.append(
-                        (min(meta.updated_at.timestamp(), ctime / 1e9), meta)
-                    )  # it may claim to be of 2099
-                    if row[0] != ctime:
-                        news[name] = ctime, text
+                    # It may claim to be of 2099.
+                    used_at = min(meta.updated_at.timestamp(), ctime / 1e9)
+                    sessions.append((used_at, meta))
+                    if indexed_ctime != ctime:
+                        new_rows[name] = ctime, text
                 except FileNotFoundError:  # it just begins, or is just deleted
                     continue
                 except (OSError, ValueError):
                     self.damaged.append(name)
-        if self._index and (news or known):
-            self._index.update(news, known)
-        return [
-            meta
-            for _, meta in sorted(found, key=lambda one: (-one[0], one[1].created_at, one[1].id))
-        ]
+        missing_names = indexed
+        if self._index and (new_rows or missing_names):
+            self._index.update(new_rows, missing_names)
+        sessions.sort(key=lambda session: (-session[0], session[1].created_at, session[1].id))
+        return [meta for _, meta in sessions]
 
     def newest(self) -> SessionMeta:
         """The session of this clone that was used last. UsageError if there is none.
@@ -138,14 +140,20 @@ class SessionFolder:
 
     def matching(self, text: str) -> list[SessionMeta]:
         """The sessions with this id, or those whose id begins so. StorageError."""
-        found = self.all() if _ID.fullmatch(text) else []
-        whole = [meta for meta in found if text in (meta.id, meta.session_id)]
-        begin = (text, f"vibe_{text}")
-        return whole or [
-            meta for meta in found if meta.id.startswith(begin) or meta.session_id.startswith(text)
+        if not _ID.fullmatch(text):
+            return []
+        sessions = self.all()
+        exact_matches = [meta for meta in sessions if text in (meta.id, meta.session_id)]
+        if exact_matches:
+            return exact_matches
+        beginnings = (text, f"vibe_{text}")
+        return [
+            meta
+            for meta in sessions
+            if meta.id.startswith(beginnings) or meta.session_id.startswith(text)
         ]
 
-    def kept(self, meta: SessionMeta, name: str) -> bytes:
+    def read_file(self, meta: SessionMeta, name: str) -> bytes:
         """A file that is kept beside the messages, b"" if there is none."""
         with suppress(OSError, ValueError):
             return self.folder.folder(meta.id).read(name, MAX_BYTES)
@@ -155,12 +163,12 @@ class SessionFolder:
         """Delete a session whole. StorageError if a process writes it."""
         with session_errors(name):
             folder = self.folder.folder(name)
-            locked = lock_session(name, folder)
+            lock = lock_session(name, folder)
             try:
                 folder.remove(META)  # nobody finds it any more, even if this ends half-way
                 self.folder.remove_folder(name)
             finally:
-                os.close(locked)
+                os.close(lock)
         self._names = {key: folder for key, folder in self._names.items() if folder != name}
 
     def folder_of(self, session_id: str, project: str = "") -> str:
@@ -179,10 +187,10 @@ class SessionFolder:
                 except FileExistsError:  # of another session whose id begins alike
                     meta = replace(meta, created_at=meta.created_at + timedelta(seconds=1))
                     continue
-                held = SessionWriter(meta.id, folder, redact_meta(meta, self.redact))
+                writer = SessionWriter(meta.id, folder, redact_meta(meta, self.redact))
                 self._names[meta.session_id, meta.project] = meta.id
                 self.take_over(meta)
-                return held
+                return writer
 
 
 def _key(meta: SessionMeta) -> str:

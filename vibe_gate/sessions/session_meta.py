@@ -43,21 +43,22 @@ def _require_years(*times: datetime) -> None:
 
 
 class SessionTurn(Struct, frozen=True, kw_only=True):
-    """One finished turn: `last` is the uuid of its last message, `before` and `after` are the
-    workspace's trees.
-
-    `run` and `node` say where it is recorded.
-    """
+    """One finished turn."""
 
     last: _Uuid
+    """The uuid of its last message."""
     before: _Tree = ""
+    """The workspace's tree before it."""
     after: _Tree = ""
+    """The workspace's tree after it."""
     usd: Annotated[float, Meta(ge=0)] = 0.0
     input_tokens: Annotated[int, Meta(ge=0)] = 0
     output_tokens: Annotated[int, Meta(ge=0)] = 0
     status: str = ""
     run: _Run = ""
+    """The run that recorded it."""
     node: str = ""
+    """The node of that run."""
     ended_at: Timestamp
 
     def __post_init__(self) -> None:
@@ -66,27 +67,26 @@ class SessionTurn(Struct, frozen=True, kw_only=True):
 
 
 class SessionMeta(Struct, frozen=True, kw_only=True):
-    """What is known of a session without its messages; `session_id` is the SDK's, `cwd` where its
-    user works.
-
-    `project` is "" for this repository's workspaces, else the project key under which the SDK wrote
-    it. `private`: the agent was shown sessions that stay in this clone, and so does what it says.
-    """
+    """What is known of a session without its messages."""
 
     schema: Literal[1] = 1
     session_id: str
+    """The SDK's."""
     parent_session_id: str = ""
     title: str = ""
     cwd: str = ""
+    """Where its user works."""
     agent: str = ""
     model: str = ""
     run: str = ""
     node: str = ""
     project: str = ""
+    """ "" for this repository's workspaces, else the project key under which the SDK wrote it."""
     created_at: Timestamp
     updated_at: Timestamp
     turns: tuple[SessionTurn, ...] = ()
     private: bool = False
+    """Whether the agent was shown sessions that stay in this clone: then so does what it says."""
 
     def __post_init__(self) -> None:
         """ValueError for a time out of any calendar."""
@@ -95,12 +95,11 @@ class SessionMeta(Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         """The name of its folder, `vibe_{YYYYMMDD_HHMMSS}_{8 hex}`, in UTC."""
-        own = self.session_id
-        if self.project or not is_uuid(own):
-            own = hashlib.sha256(
-                f"{self.project}/{own}".encode("utf-8", "backslashreplace")
-            ).hexdigest()
-        return f"vibe_{self.created_at.astimezone(UTC):%Y%m%d_%H%M%S}_{own[:8]}"
+        digits = self.session_id
+        if self.project or not is_uuid(self.session_id):
+            place = f"{self.project}/{self.session_id}".encode("utf-8", "backslashreplace")
+            digits = hashlib.sha256(place).hexdigest()
+        return f"vibe_{self.created_at.astimezone(UTC):%Y%m%d_%H%M%S}_{digits[:8]}"
 
     @property
     def usd(self) -> float:
@@ -128,5 +127,6 @@ def is_uuid(text: object) -> bool:
 
 def shorten_title(text: str) -> str:
     """The first line of a prompt as a title."""
-    line = " ".join(next((line for line in text.splitlines() if line.strip()), "").split())
+    first_line = next((line for line in text.splitlines() if line.strip()), "")
+    line = " ".join(first_line.split())
     return line if len(line) <= MAX_TITLE else line[: MAX_TITLE - 1] + "…"

@@ -62,12 +62,12 @@ def log_name(subpath: str) -> str:
 
 def list_subpaths(folder: SessionFiles) -> list[str]:
     """Whose transcripts there are besides the main one."""
-    parts = (
-        name.split(".", 1)[1].removesuffix(".jsonl")
-        for name in folder.files()
-        if name.startswith("messages.")
-    )
-    return [unquote(part) for part in parts if part != "jsonl"]
+    subagent_paths = []
+    for name in folder.files():
+        if name.startswith("messages.") and name != MESSAGES:
+            quoted_path = name.removeprefix("messages.").removesuffix(".jsonl")
+            subagent_paths.append(unquote(quoted_path))
+    return subagent_paths
 
 
 def read_entries(
@@ -78,7 +78,7 @@ def read_entries(
     """
     entries: list[Entry] = []
     try:
-        for line in _whole(folder.read(log_name(subpath), MAX_BYTES)).splitlines():
+        for line in _cut_torn_line(folder.read(log_name(subpath), MAX_BYTES)).splitlines():
             entries.append(workspace.decode(line))
     except FileNotFoundError:
         return None
@@ -87,7 +87,7 @@ def read_entries(
     return entries
 
 
-def _whole(data: bytes) -> bytes:
+def _cut_torn_line(data: bytes) -> bytes:
     if len(data) > MAX_BYTES:
         raise OSError(0, f"its messages are larger than {MAX_BYTES:,} bytes")
     return data[: data.rfind(b"\n") + 1]
@@ -118,11 +118,12 @@ class SessionWriter:
         if subpath not in self._logs:
             self._logs[subpath] = SessionLog(self.folder, log_name(subpath))
         log = self._logs[subpath]
-        new = [
-            entry for entry in entries if entry.get("uuid") is None or entry["uuid"] not in log.seen
-        ]
-        log.append(b"".join(workspace.encode(entry, redact) for entry in new))
-        log.seen.update(entry["uuid"] for entry in new if "uuid" in entry)
+        new_entries = []
+        for entry in entries:
+            if entry.get("uuid") is None or entry["uuid"] not in log.uuids:
+                new_entries.append(entry)
+        log.append(b"".join(workspace.encode(entry, redact) for entry in new_entries))
+        log.uuids.update(entry["uuid"] for entry in new_entries if "uuid" in entry)
 
     def save(self, meta: SessionMeta, redact: Redact) -> None:
         """Write meta.json, whole or not at all. OSError."""
@@ -155,14 +156,14 @@ class SessionLog:
 
     def __init__(self, folder: SessionFiles, name: str) -> None:
         self.descriptor = folder.appending(name)
-        whole = _whole(folder.read(name, MAX_BYTES))
-        self._size = len(whole)
+        data = _cut_torn_line(folder.read(name, MAX_BYTES))
+        self._size = len(data)
         os.ftruncate(self.descriptor, self._size)
-        self.seen: set[object] = set()
-        """The uuids of its entries; of a damaged line none."""
-        for line in whole.splitlines():
+        self.uuids: set[object] = set()
+        """Those of its entries; of a damaged line none."""
+        for line in data.splitlines():
             with contextlib.suppress(ValueError):
-                self.seen.add(parse_object(line).get("uuid"))
+                self.uuids.add(parse_object(line).get("uuid"))
 
     def append(self, data: bytes) -> None:
         """Append lines, whole or not at all. OSError."""
@@ -190,9 +191,9 @@ def lock_session(name: str, folder: SessionFiles) -> int:
     except BlockingIOError:
         holder = os.pread(descriptor, 32, 0).strip().decode("ascii", "replace")
         os.close(descriptor)
-        who = f"process {holder}" if holder.isdecimal() else "another process"
+        process = f"process {holder}" if holder.isdecimal() else "another process"
         raise StorageError(
-            f"The session {name} is in use by {who}; wait for it, or end it."
+            f"The session {name} is in use by {process}; wait for it, or end it."
         ) from None
     except BaseException:
         os.close(descriptor)

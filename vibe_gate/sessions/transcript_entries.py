@@ -23,7 +23,7 @@ IDS = ("uuid", "parentUuid", "logicalParentUuid", "sessionId", "leafUuid")
 secret.
 """
 
-_WRITTEN = expression(r"\{\{(\\*)workspace\}\}")
+_PLACEHOLDER = expression(r"\{\{(\\*)workspace\}\}")
 
 
 class WorkspacePath:
@@ -34,44 +34,55 @@ class WorkspacePath:
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
         names = sorted({self._folder, str(folder.resolve())}, key=len, reverse=True)
-        self._out = re.compile(
-            "|".join(rf"{re.escape(name)}(?![\w-])" for name in names) + rf"|{_WRITTEN.pattern}"
-        )
+        patterns = [rf"{re.escape(name)}(?![\w-])" for name in names]
+        self._replaced = re.compile("|".join([*patterns, _PLACEHOLDER.pattern]))
 
     def encode(self, entry: Entry, redact: Redact) -> bytes:
         """The entry's line."""
-        named = _mapped(entry, lambda text: self._out.sub(_named, text))
-        safe = redact(named) | {name: entry[name] for name in IDS if is_uuid(entry.get(name))}
-        for block, kept in zip(message_blocks(named), message_blocks(safe), strict=False):
-            if (
-                block != kept and block.get("type") == "thinking"
-            ):  # the API refuses what its signature is not about
-                text = kept.get("thinking", "")
-                kept.clear()
-                kept.update(type="text", text=text)
+        portable = _change_texts(entry, lambda text: self._replaced.sub(_hide_folder, text))
+        ids = {name: entry[name] for name in IDS if is_uuid(entry.get(name))}
+        safe = redact(portable) | ids
+        blocks = zip(message_blocks(portable), message_blocks(safe), strict=False)
+        for block, safe_block in blocks:
+            # Thinking that was changed becomes text: the API refuses what its signature is not
+            # about.
+            if block != safe_block and block.get("type") == "thinking":
+                text = safe_block.get("thinking", "")
+                safe_block.clear()
+                safe_block.update(type="text", text=text)
         return json.dumps(safe, separators=(",", ":")).encode() + b"\n"
 
     def decode(self, line: bytes) -> Entry:
         """The entry of a line, with this folder for the one that it had. ValueError with the
         reason.
         """
-        entry: Entry = _mapped(parse_object(line), lambda text: _WRITTEN.sub(self._found, text))
+        entry: Entry = _change_texts(
+            parse_object(line), lambda text: _PLACEHOLDER.sub(self._insert_folder, text)
+        )
         return entry
 
-    def _found(self, match: re.Match[str]) -> str:
-        return f"{{{{{match[1][1:]}workspace}}}}" if match[1] else self._folder
+    def _insert_folder(self, match: re.Match[str]) -> str:
+        backslashes = match[1]
+        if not backslashes:
+            return self._folder
+        return f"{{{{{backslashes[1:]}workspace}}}}"
 
 
-def _named(match: re.Match[str]) -> str:
-    return "{{workspace}}" if match[1] is None else f"{{{{{match[1]}\\workspace}}}}"
+def _hide_folder(match: re.Match[str]) -> str:
+    backslashes = match[1]
+    if backslashes is None:
+        return "{{workspace}}"
+    return f"{{{{{backslashes}\\workspace}}}}"
 
 
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401  any JSON
+def _change_texts(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401  any JSON
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {change(name): _mapped(item, change) for name, item in value.items()}
-    return [_mapped(item, change) for item in value] if isinstance(value, list) else value
+        return {change(name): _change_texts(item, change) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_change_texts(item, change) for item in value]
+    return value
 
 
 def message_blocks(entry: Entry) -> list[Entry]:
@@ -80,9 +91,9 @@ def message_blocks(entry: Entry) -> list[Entry]:
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return (
-        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    )
+    if not isinstance(content, list):
+        return []
+    return [block for block in content if isinstance(block, dict)]
 
 
 def read_prompt_text(entry: Entry) -> str:

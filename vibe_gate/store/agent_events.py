@@ -160,7 +160,10 @@ def paths_written(event: CapturedEvent) -> tuple[str, ...]:
 
 def written_blobs_of(event: CapturedEvent) -> set[str]:
     """Git's ids of what a call wrote; nothing for one that wrote nothing."""
-    return {blob for write in read_writes(event) for blob in write.blobs}
+    blobs: set[str] = set()
+    for write in read_writes(event):
+        blobs.update(write.blobs)
+    return blobs
 
 
 def blob_id(data: bytes) -> str:
@@ -355,8 +358,12 @@ def _patched_file(path: str, parts: list[list[str]], is_new: bool) -> _WrittenFi
     """A file of a patch, of the lines between its marks."""
     hunks = [_patched_lines(lines) for lines in parts]
     if is_new:
-        return _WrittenFile(path, "", "".join(f"{line}\n" for hunk in hunks for line in hunk.new))
-    return _WrittenFile(path, hunks=tuple(hunk for hunk in hunks if hunk.old or hunk.new))
+        lines: list[str] = []
+        for hunk in hunks:
+            lines += hunk.new
+        return _WrittenFile(path, "", "".join(f"{line}\n" for line in lines))
+    changed_hunks = [hunk for hunk in hunks if hunk.old or hunk.new]
+    return _WrittenFile(path, hunks=tuple(changed_hunks))
 
 
 def _at(

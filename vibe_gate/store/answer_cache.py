@@ -81,17 +81,17 @@ class AnswerCache:
         key: str,
         answer: Mapping[str, Any],
         now: datetime,
-        shown: Mapping[str, str] | None = None,
+        prompts: Mapping[str, str] | None = None,
     ) -> str:
         """Keep an answer, and share it if there is a shared store and it may leave.
 
-        `shown`: what the model was shown, as `leaving.may_leave` takes it. "", or why it could not
+        `prompts`: what the model was shown, as `leaving.may_leave` takes it. "", or why it could not
         be kept.
         """
         if key in self._recalled:
             return ""
         problem = self._table.put([(key, now.timestamp(), json.dumps(answer))])
-        if self.shared is not None and may_leave(shown):
+        if self.shared is not None and may_leave(prompts):
             is_shared = self.shared.put(key, answer, now.timestamp())
             if not is_shared:
                 self._table.mark_unshared(key)

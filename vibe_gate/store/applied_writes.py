@@ -19,16 +19,20 @@ from vibe_gate.store.stored_writes import LineDigests, WriteLog, WriteReader
 
 
 class AppliedWrite(Struct, frozen=True):
-    """A file as the turn of an agent found and left it: absolute path, texts, blob id. `session` is
-    the SDK's id.
-    """
+    """A file as the turn of an agent found and left it."""
 
     agent: str
+    """The id of an agent of the gate."""
     session: str
+    """The SDK's id."""
     path: str
+    """Absolute."""
     before: str
+    """The text that the turn found."""
     after: str
+    """The text that it left."""
     blob: str
+    """The id of the blob that it left."""
 
 
 def note_applied(

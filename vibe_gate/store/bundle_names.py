@@ -118,11 +118,11 @@ def to_milliseconds(now: datetime) -> int:
     return (now - _EPOCH) // timedelta(milliseconds=1)
 
 
-def require_folder_name(name: str, what: str) -> str:
+def require_folder_name(name: str, role: str) -> str:
     """`name`, which becomes a folder; ValueError if it could leave its place or be mistaken."""
     if _FOLDER_NAME.fullmatch(name) is None:
         raise ValueError(
-            f"{name!r} cannot be {what}: letters, digits, '.', '_' and '-' only, at most 128"
+            f"{name!r} cannot be {role}: letters, digits, '.', '_' and '-' only, at most 128"
         )
     return name
 
@@ -156,14 +156,16 @@ def part_of(name: str) -> Part | None:
 
 
 class Entry(Struct, frozen=True):
-    """One name below a bundle's folder. `folder` is open and holds it as `base`; `is_file`: it is a
-    regular file.
-    """
+    """One name below a bundle's folder."""
 
     name: str
+    """Relative to the run's folder."""
     folder: Folder
+    """The open folder that holds it."""
     base: str
+    """Its name in that folder."""
     is_file: bool
+    """Whether it is a regular file."""
 
     @property
     def is_temporary(self) -> bool:
@@ -174,8 +176,9 @@ class Entry(Struct, frozen=True):
     def is_vouched(self) -> bool:
         """Whether it is a file whose digest the run's summary has."""
         folder = self.name.rpartition("/")[0]
-        own = self.name in VOUCHED or folder == COUNTEREXAMPLES or is_turn(folder)
-        return own and self.is_file and not self.is_temporary
+        is_in_turn_or_tests = folder == COUNTEREXAMPLES or is_turn(folder)
+        is_of_seal = self.name in VOUCHED or is_in_turn_or_tests
+        return is_of_seal and self.is_file and not self.is_temporary
 
     @property
     def part(self) -> Part | None:

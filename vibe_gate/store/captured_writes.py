@@ -28,18 +28,20 @@ from vibe_gate.store.stored_writes import WRITES, LineDigests, StoredWrite, Writ
 
 
 class CapturedWrites(Struct, frozen=True):
-    """The writes of one captured session that one working tree keeps, oldest first.
-
-    `agent` is a key of `AGENTS`. `damaged`: lines that say nothing. `cwd`: the folder in which the
-    session began, in a working tree of the repository; "" if that is not known.
-    """
+    """The writes of one captured session that one working tree keeps."""
 
     agent: str
+    """A key of `AGENTS`."""
     session: str
     started_at: datetime
     writes: tuple[StoredWrite, ...]
+    """Oldest first."""
     damaged: int = 0
+    """Lines that say nothing."""
     cwd: str = ""
+    """The folder in which the session began, in a working tree of the repository; "" if that is not
+    known.
+    """
 
 
 def line_digests_of(state: CloneState) -> LineDigests:
@@ -56,15 +58,15 @@ def writes_in(
     Sessions that wrote none of them are there, too. What cannot be read is left out, or has no
     states.
     """
-    found = []
+    sessions = []
     for root in roots:
         with contextlib.suppress(OSError, ValueError):
             captures_folder = Folder.at(root).below(CAPTURES_FOLDER)
             for name in captures_folder.folders():
                 with contextlib.suppress(OSError, ValueError):
                     place = captures_folder.folder(name)
-                    found.append(_of_session(place, read_meta(place), digests, is_wanted))
-    return tuple(found)
+                    sessions.append(_of_session(place, read_meta(place), digests, is_wanted))
+    return tuple(sessions)
 
 
 def _of_session(

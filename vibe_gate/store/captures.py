@@ -77,24 +77,24 @@ _UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may ha
 
 
 class CaptureMeta(Struct, frozen=True, kw_only=True):
-    """meta.json of a captured session.
-
-    `session_id` is the session's name, as `agent_of` reads it; `bytes` is how far events.jsonl is
-    finished, `folded` the file of raw events that was folded last. `writes_bytes` is how far
-    writes.jsonl is finished.
-    """
+    """meta.json of a captured session."""
 
     schema: Literal[1] = 1
     agent: str = CLAUDE
     session_id: str
+    """The session's name, as `agent_of` reads it."""
     started_at: Timestamp
     updated_at: Timestamp
     events: Annotated[int, Meta(ge=0)] = 0
     bytes: Annotated[int, Meta(ge=0)] = 0
+    """How far events.jsonl is finished."""
     writes_bytes: Annotated[int, Meta(ge=0)] = 0
+    """How far writes.jsonl is finished."""
     damaged: Annotated[int, Meta(ge=0)] = 0
+    """Lines of raw events that are none."""
     ended: bool = False
     folded: str = ""
+    """The file of raw events that was folded last."""
 
     def with_event(self, event: CapturedEvent | None, size: int, damaged: int) -> CaptureMeta:
         """The same and an event whose line has `size` bytes; None: a line of the spool that is no

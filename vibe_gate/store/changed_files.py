@@ -37,14 +37,16 @@ _BINARY = re.compile(rb"^(?:GIT binary patch|Binary files .* differ)$", re.MULTI
 
 
 class StoredContent(Struct, frozen=True):
-    """`sha256` (hex) and `size` (bytes) of one side, and the way to its bytes.
+    """One side of a changed file, and the way to its bytes.
 
-    They are those of the stored, redacted bytes; of the file's own if it was larger
-    than 10,000,000 bytes, for then nothing else of it was kept (`kept` is false).
+    Hash and size are those of the stored, redacted bytes; of the file's own if it was larger than
+    10,000,000 bytes, for then nothing else of it was kept (`kept` is false).
     """
 
     sha256: str
+    """In hex."""
     size: int
+    """Bytes."""
     _bundle: BundleLocation
     _side: Side
 
@@ -94,7 +96,8 @@ def read_stored_content(bundle: BundleLocation, side: Side, sha256: str) -> byte
     path = bundle.path(f"files/{side}/{sha256}")
     try:
         folder = bundle.folder().below(f"files/{side}")
-        name = next((name for suffix in _SUFFIXES if folder.has(name := sha256 + suffix)), None)
+        names = [sha256 + suffix for suffix in _SUFFIXES]
+        name = next((name for name in names if folder.has(name)), None)
         if name is None:
             return None
         data = read_content(folder, name)
@@ -167,26 +170,29 @@ def _as_json(hunk: Hunk) -> dict[str, Any]:
 
 
 class LineStats(Struct, frozen=True):
-    """Lines added and deleted, and the number of hunks (`chunks`; 0 for a binary file)."""
+    """Lines added and deleted."""
 
     added: int
     deleted: int
     chunks: int
+    """How many hunks; 0 for a binary file."""
 
 
 class FileChange(Struct, frozen=True):
     """One changed file. Paths are as shown (`paths.quote`): safe to print, and themselves unless
     git would quote them.
 
-    `before` is None for an added file, `after` for a deleted one. `old_path` is None but for a
-    rename. Two files whose paths hold secrets may have one path here: they are two all the same.
+    Two files whose paths hold secrets may have one path here: they are two all the same.
     """
 
     path: str
     change_type: ChangeType
     old_path: str | None
+    """None but for a rename."""
     before: StoredContent | None
+    """None for an added file."""
     after: StoredContent | None
+    """None for a deleted file."""
     _patch: StoredPatch
     _number: int
     """Among the files of this path."""
@@ -249,7 +255,8 @@ class Files(Struct, frozen=True):
     _all: tuple[FileChange, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Files {listed((f'{file.change_type} {file.path}' for file in self._all), 10) or 'none changed'}>"
+        changes = listed((f"{file.change_type} {file.path}" for file in self._all), 10)
+        return f"<Files {changes or 'none changed'}>"
 
     def changed(self, *globs: str) -> list[FileChange]:
         """All of them, in the order of the patch; with globs, those that match one by their name

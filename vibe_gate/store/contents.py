@@ -48,7 +48,7 @@ class CountingRedactor(TextRedactor, Protocol):
     """A redactor that counts what it replaced: a bundle's summary says so."""
 
     @property
-    def found(self) -> Mapping[str, int]:
+    def counts(self) -> Mapping[str, int]:
         """How many secrets were replaced, by kind."""
 
     def part(self) -> CountingRedactor:
@@ -57,7 +57,7 @@ class CountingRedactor(TextRedactor, Protocol):
 
 def count_redactions(redact: CountingRedactor) -> dict[str, Any]:
     """`redacted` of a summary: how many placeholders were written, in all and by kind."""
-    kinds = dict(sorted(redact.found.items()))
+    kinds = dict(sorted(redact.counts.items()))
     return {"count": sum(kinds.values()), "kinds": kinds}
 
 
@@ -88,9 +88,8 @@ def unpack_content(name: str, raw: bytes) -> bytes | None:
         data = unpacker.decompress(raw, LARGEST_CONTENT + 1)
     except zlib.error:
         return None
-    return (
-        data if unpacker.eof and not unpacker.unused_data and len(data) <= LARGEST_CONTENT else None
-    )
+    is_whole = unpacker.eof and not unpacker.unused_data
+    return data if is_whole and len(data) <= LARGEST_CONTENT else None
 
 
 def read_content(folder: Folder, name: str) -> bytes | None:
@@ -125,17 +124,19 @@ def _is_text(data: bytes) -> bool:
 
 
 class StoredFile(Struct, frozen=True):
-    """A content of a bundle. `name` is its file relative to the bundle, "" if it was too large to
-    keep.
+    """A content of a bundle.
 
-    `sha256` and `size` are those of the redacted bytes; of the bytes themselves if they were too
-    large, for those are neither redacted nor written. What is too large only with its placeholders
-    is not written either.
+    Hash and size are those of the redacted bytes; of the bytes themselves if they were too large,
+    for those are neither redacted nor written. What is too large only with its placeholders is not
+    written either.
     """
 
     sha256: str
+    """In hex."""
     size: int
+    """Bytes."""
     name: str
+    """Its file relative to the bundle, "" if it was too large to keep."""
 
 
 class Contents:
@@ -155,15 +156,21 @@ class Contents:
         base = content_name(safe)
         name = f"files/{side}/{base}"
         if name not in self._written:
-            if side not in self._sides:
-                self._sides[side] = self._bundle.below(f"files/{side}", create=True)
-            stored = pack_content(base, safe)
-            try:  # under its own name at once: what a killed process leaves torn has another hash, and no seal
-                self._sides[side].write(base, stored)
-            except FileExistsError:  # the run is resumed
-                self._sides[side].place(base, stored)
+            self._write(side, base, pack_content(base, safe))
             self._written.add(name)
         return StoredFile(base[:64], len(safe), name)
+
+    def _write(self, side: Side, base: str, packed: bytes) -> None:
+        """Write a content under its own name at once: what a killed process leaves torn has another
+        hash, and no seal. OSError.
+        """
+        if side not in self._sides:
+            self._sides[side] = self._bundle.below(f"files/{side}", create=True)
+        folder = self._sides[side]
+        try:
+            folder.write(base, packed)
+        except FileExistsError:  # the run is resumed
+            folder.place(base, packed)
 
 
 # A patch's binary sections are deflated and in base85, so a redactor does not see what is in them.
@@ -184,13 +191,13 @@ def redact_patch(patch: bytes, redact: Callable[[bytes], bytes]) -> bytes:
     """
     if b"\nGIT binary patch\n" in patch:
         patch = _SECTION.sub(
-            lambda match: match["head"] + _kept_section(match["data"], redact), patch
+            lambda match: match["head"] + _redact_section(match["data"], redact), patch
         )
     return redact(patch)
 
 
-def _kept_section(data: bytes, redact: Callable[[bytes], bytes]) -> bytes:
-    unpacked = _unpacked(data)
+def _redact_section(data: bytes, redact: Callable[[bytes], bytes]) -> bytes:
+    unpacked = _unpack_section(data)
     if unpacked is None:
         return data  # not a section of git's: text, which is redacted as such
     if len(unpacked) > LARGEST_CONTENT:
@@ -198,18 +205,19 @@ def _kept_section(data: bytes, redact: Callable[[bytes], bytes]) -> bytes:
     return data if redact(unpacked) == unpacked else REDACTED_SECTION
 
 
-def _unpacked(data: bytes) -> bytes | None:
-    """What git packed: each line is a length (A-Z 1-26, a-z 27-52) and base85; at most one byte
-    above the limit.
+def _unpack_section(data: bytes) -> bytes | None:
+    """What git packed: each line is a letter for its length, and base85; at most one byte above the
+    limit. None if it is no such section.
     """
     try:
-        packed = b"".join(
-            base64.b85decode(line[1:])[: _length(line[0])] for line in data.splitlines()
-        )
-        return zlib.decompressobj().decompress(packed, LARGEST_CONTENT + 1)
+        lines = [base64.b85decode(line[1:])[: _line_length(line[0])] for line in data.splitlines()]
+        return zlib.decompressobj().decompress(b"".join(lines), LARGEST_CONTENT + 1)
     except (ValueError, zlib.error):
         return None
 
 
-def _length(letter: int) -> int:
-    return letter - 64 if letter <= 90 else letter - 70
+def _line_length(letter: int) -> int:
+    """The bytes that a line's first letter stands for: A to Z 1 to 26, a to z 27 to 52."""
+    if letter <= ord("Z"):
+        return letter - ord("A") + 1
+    return letter - ord("a") + 27

@@ -130,9 +130,8 @@ class Folder:
             finally:
                 os.close(descriptor)
         except BaseException as error:  # interrupted, too
-            if descriptor >= 0 or not isinstance(
-                error, (OSError, ValueError)
-            ):  # else what has the name is another's
+            was_interrupted = not isinstance(error, (OSError, ValueError))
+            if descriptor >= 0 or was_interrupted:  # else what has the name is another's
                 self.remove(name)
             raise
 
@@ -245,9 +244,8 @@ def make_durable(folder: Folder) -> None:
     files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     _sync_side_by_side(folder, [name for name in files if name != LOCK])
     for entry in entries:
-        if entry.is_dir(
-            follow_symlinks=False
-        ):  # a bundle may have more folders than a process may open at once
+        # One at a time: a bundle may have more folders than a process may open at once.
+        if entry.is_dir(follow_symlinks=False):
             make_durable(folder.folder(entry.name))
     folder.sync()
 
@@ -258,15 +256,16 @@ def _sync_side_by_side(folder: Folder, names: list[str]) -> None:
     """
     errors: list[OSError] = []
 
-    def sync(some: list[str]) -> None:
+    def sync(share: list[str]) -> None:
         try:
-            for name in some:
+            for name in share:
                 folder.sync(name)
         except OSError as error:
             errors.append(error)
 
-    shares = [names[at::_SYNCED_AT_ONCE] for at in range(min(len(names), _SYNCED_AT_ONCE))]
-    threads = [threading.Thread(target=sync, args=(some,)) for some in shares]
+    share_count = min(len(names), _SYNCED_AT_ONCE)
+    shares = [names[first::_SYNCED_AT_ONCE] for first in range(share_count)]
+    threads = [threading.Thread(target=sync, args=(share,)) for share in shares]
     for thread in threads:
         thread.start()
     for thread in threads:

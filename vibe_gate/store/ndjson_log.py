@@ -64,8 +64,8 @@ class Log:
     def __init__(self, folder: Folder, name: str, first: int) -> None:
         self._descriptor = folder.appending(name)
         self._lock = threading.Lock()
-        self._next = first
-        self._first = first
+        self._first_seq = first
+        self._next_seq = first
         self._size = 0
 
     def append(self, *lines: Callable[[int], dict[str, Any]]) -> int:
@@ -76,17 +76,19 @@ class Log:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             try:
                 self._catch_up()
-                whole = [encode_line(line(seq)) for seq, line in enumerate(lines, self._next)]
-                for data in whole:
-                    _require_readable(data)
-                data = b"".join(whole)
+                numbered_lines = enumerate(lines, self._next_seq)
+                encoded_lines = [encode_line(make_line(seq)) for seq, make_line in numbered_lines]
+                for encoded_line in encoded_lines:
+                    _require_readable_line(encoded_line)
+                data = b"".join(encoded_lines)
                 self._write(data)
-                self._next, self._size = self._next + len(whole), self._size + len(data)
-                return self._next - 1
+                self._next_seq += len(encoded_lines)
+                self._size += len(data)
+                return self._next_seq - 1
             finally:
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
-    def cut(self) -> None:
+    def cut_torn_line(self) -> None:
         """Take off a torn last line. OSError."""
         self.append()
 
@@ -108,10 +110,10 @@ class Log:
         self._size, last = measure_whole_lines(self._descriptor, size)
         if self._size < size:
             os.ftruncate(self._descriptor, self._size)
-        self._next = _seq(last) + 1 if last else self._first
+        self._next_seq = _seq_of(last) + 1 if last else self._first_seq
 
 
-def _require_readable(data: bytes) -> None:
+def _require_readable_line(data: bytes) -> None:
     """OSError for a line that readers would refuse."""
     try:
         require_few(data)
@@ -121,7 +123,7 @@ def _require_readable(data: bytes) -> None:
         raise OSError(errno.EFBIG, f"a line of the log is longer than {MAX_LINE_BYTES:,} bytes")
 
 
-def _seq(line: bytes) -> int:
+def _seq_of(line: bytes) -> int:
     try:
         return int(json.loads(line)["seq"])
     except (ValueError, KeyError, TypeError) as error:
@@ -143,15 +145,17 @@ def measure_whole_lines(descriptor: int, size: int) -> tuple[int, bytes]:
         window *= 2
 
 
-def read_lines(folder: Folder, name: str, seen: Callable[[bytes], object] = len) -> Iterator[bytes]:
+def read_lines(
+    folder: Folder, name: str, inspect: Callable[[bytes], object] = len
+) -> Iterator[bytes]:
     """The whole lines of a log, streamed; a torn last line is left out. OSError; ValueError for an
     endless line.
 
-    `seen` is called with every line, a torn one too: a digest's `update`, say.
+    `inspect` is called with every line, a torn one too: a digest's `update`, say.
     """
     with open(folder.reading(name), "rb") as file:
         while line := file.readline(MAX_LINE_BYTES):
-            seen(line)
+            inspect(line)
             if not line.endswith(b"\n"):
                 if len(line) == MAX_LINE_BYTES:
                     raise ValueError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 ALL = "all"
 """The folder of the pages of all runs, among the reports."""
 
-INDEX, RUNS, MARK = "index.html", "runs", ".vibe-gate-site"
+INDEX = "index.html"
+RUNS = "runs"
+MARK = ".vibe-gate-site"
 
 _DIGITS = 16
 """Hex digits of a run's place: whoever makes a bundle chooses its key, and of few digits finds one
@@ -37,21 +39,21 @@ that agrees.
 
 
 def open_pages(
-    bundles: Bundles, path: Path | None = None, known: Iterable[RunEntry] = ()
+    bundles: Bundles, path: Path | None = None, all_runs: Iterable[RunEntry] = ()
 ) -> PagesFolder:
     """A folder for the pages of many runs, made if it is missing; None: beside the runs,
     `reports/all`.
 
-    `known`: all runs, of which several may have one id. UsageError: it has files of others.
+    `all_runs`: several may have one id. UsageError: it has files of others.
     StorageError.
     """
     try:
         if path is not None:
             path.mkdir(exist_ok=True)
-            return PagesFolder(Folder.at(path), bundles.root, known)
+            return PagesFolder(Folder.at(path), bundles.root, all_runs)
         store = store_folder(bundles.root, lambda: bundles.provenance.tracked)
         reports = store.folder(bundle_names.REPORTS, create=True)
-        return PagesFolder(reports.folder(ALL, create=True), bundles.root, known)
+        return PagesFolder(reports.folder(ALL, create=True), bundles.root, all_runs)
     except OSError as error:
         raise unwritable_pages_error(path or bundles.root / STORE, error) from error
 
@@ -59,13 +61,13 @@ def open_pages(
 class PagesFolder:
     """The folder, open. Methods raise StorageError if it cannot be read or written."""
 
-    def __init__(self, folder: Folder, root: Path, known: Iterable[RunEntry] = ()) -> None:
-        """UsageError: there are files of others. `root`: the working tree with the store; `known`:
-        all runs, of which several may have one id: what is imported may have any.
+    def __init__(self, folder: Folder, root: Path, all_runs: Iterable[RunEntry] = ()) -> None:
+        """`root`: the working tree with the store; `all_runs`: several may have one id, for what is
+        imported may have any. UsageError: there are files of others.
         """
         self._folder = folder
         self._root = root
-        self._times = Counter(entry.run_id for entry in known)
+        self._count_by_run_id = Counter(entry.run_id for entry in all_runs)
         try:
             if not folder.has(MARK):
                 if any(not entry.name.startswith(TEMPORARY) for entry in folder.entries()):
@@ -102,13 +104,13 @@ class PagesFolder:
 
     def is_current(self, entry: RunEntry) -> bool:
         """Whether the run has a page, and nothing was added to the run since."""
-        written = self._pages.get(self._name(entry))
+        written_ns = self._pages.get(self._name(entry))
+        if written_ns is None:
+            return False
         try:
-            return (
-                written is not None and written >= os.lstat(self._root / entry.bundle).st_mtime_ns
-            )
+            return written_ns >= os.lstat(self._root / entry.bundle).st_mtime_ns
         except OSError:
-            return written is not None
+            return True
 
     def put_page(self, entry: RunEntry, text: str) -> None:
         """Write the run's page, whole or not at all."""
@@ -125,12 +127,10 @@ class PagesFolder:
         self._put(self._folder, INDEX, text)
 
     def _name(self, entry: RunEntry) -> str:
-        its_own = (
-            f"-{sha256(entry.place.encode()).hexdigest()[:_DIGITS]}"
-            if self._times[entry.run_id] > 1
-            else ""
-        )
-        return f"{entry.run_id}{its_own}.html"
+        if self._count_by_run_id[entry.run_id] <= 1:
+            return f"{entry.run_id}.html"
+        place_digest = sha256(entry.place.encode()).hexdigest()[:_DIGITS]
+        return f"{entry.run_id}-{place_digest}.html"
 
     def _put(self, folder: Folder, name: str, text: str) -> None:
         try:

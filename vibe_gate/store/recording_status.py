@@ -20,15 +20,15 @@ class RecordingStatus:
     """Whether a run can still be recorded: one failure ends the recording, never the review.
 
     A full disk or a read-only directory says nothing about the change, nor does a text that nobody
-    thought of.
-    `lost` is None, or the sentence that says why nothing more is recorded. Shared by the recorders
-    of one run; `lock` is held while any of them writes or closes.
+    thought of. Shared by the recorders of one run.
     """
 
     def __init__(self, lost: str | None = None) -> None:
         self.lost = lost
+        """The sentence that says why nothing more is recorded; None while it is."""
         self.closed = False
         self.lock = threading.RLock()
+        """Held while any of the recorders writes or closes."""
 
 
 class Recording(Protocol):
@@ -60,9 +60,8 @@ def never_fails(
                 return None
             try:
                 return write(self, self._parts, *args, **kwargs)
-            except (
-                Exception
-            ) as error:  # hostile texts may raise anything; a review must not fail by them
+            # Hostile texts may raise anything; a review must not fail by them.
+            except Exception as error:
                 if isinstance(error, GateError) and not isinstance(error, StorageError):
                     raise  # the run's deadline interrupts whatever is being done
                 status.lost = explain_recording_failure(error)
@@ -76,18 +75,24 @@ def explain_recording_failure(error: Exception) -> str:
     if isinstance(error, StorageError):
         return str(error)
     if not isinstance(error, OSError):
-        return _fault(error)
-    where = f"{paths.quote(str(error.filename))}: " if error.filename else ""
+        return _describe_bug(error)
+    place = f"{paths.quote(str(error.filename))}: " if error.filename else ""
     advice = "Free space or make .vibe-artifacts writable"
     if error.errno in {errno.EMFILE, errno.ENFILE}:
         advice = "Allow more open files (`ulimit -n`)"
-    return f"{where}{error.strerror or error}. {advice}, then review again to have a bundle."
+    return f"{place}{error.strerror or error}. {advice}, then review again to have a bundle."
 
 
-def _fault(error: Exception) -> str:
+def _describe_bug(error: Exception) -> str:
     """A bug in vibe-gate. Not its message: that may quote what is just being redacted."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    at = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else ""
-    return f"recording ended by {type(error).__name__}{at}. This is a bug in vibe-gate; please report this line."
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    place = ""
+    if traceback is not None:
+        file = Path(traceback.tb_frame.f_code.co_filename).name
+        place = f" at {file}:{traceback.tb_lineno}"
+    return (
+        f"recording ended by {type(error).__name__}{place}. "
+        "This is a bug in vibe-gate; please report this line."
+    )

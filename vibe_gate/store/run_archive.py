@@ -77,73 +77,78 @@ def export_runs(
     Equal runs give equal bytes. UsageError: a run is being written or never began, or `target`
     exists. IntegrityError: a run is corrupt or foreign. StorageError.
     """
-    shown = paths.quote(str(target))
-    chosen = sorted(runs, key=lambda run: (run.run_id, run.key))
+    target_name = paths.quote(str(target))
+    oldest_first = sorted(runs, key=lambda run: (run.run_id, run.key))
     store = open_store_folder(root)
-    if store is None or not chosen:
+    if store is None or not oldest_first:
         raise UsageError(
             "There is no run to export; `vibe-gate bundles list` shows those that there are."
         )
     if os.path.lexists(target):
-        raise UsageError(f"{shown} exists already; name another file.")
+        raise UsageError(f"{target_name} exists already; name another file.")
     try:
         if not target.parent.is_dir():
-            raise UsageError(
-                f"{shown} cannot be written: there is no folder {paths.quote(str(target.parent))}."
-            )
-        problems = verify_store(root, provenance, chosen).problems
-        if wrong := _first_wrong(problems):
-            raise IntegrityError(f"{wrong}. It was not exported; `bundles verify` has more.")
-        if running := next(
-            (problem.place for problem in problems if problem.state == "running"), None
-        ):
-            raise UsageError(
-                f"{paths.quote(running)} is still running; export it when it has ended."
-            )
-        unbegun = next(
-            (run.place for run in chosen if not _has_begun(store.below(run.place))), None
-        )
-        unsealed = next(
-            (run.place for run in chosen if not store.below(run.place).has(bundle_names.SUMMARY)),
-            None,
-        )
+            folder_name = paths.quote(str(target.parent))
+            raise UsageError(f"{target_name} cannot be written: there is no folder {folder_name}.")
+        _require_exportable(verify_store(root, provenance, oldest_first).problems)
+        _require_ended(store, oldest_first)
     except OSError as error:
-        raise StorageError(f"{shown} was not written: {error}.") from error
-    if unbegun is not None:
-        raise UsageError(f"{unbegun} never began: there is nothing of it to export.")
-    if unsealed is not None:
-        raise UsageError(
-            f"{unsealed} did not end, and only runs that ended are exported; tar packs its folder."
-        )
+        raise StorageError(f"{target_name} was not written: {error}.") from error
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
         with temporary.open("xb") as file:
-            _pack(store, chosen, file)
+            _pack(store, oldest_first, file)
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
         temporary.rename(target)
     except FileNotFoundError as error:
         raise StorageError(
-            f"{shown} was not written: a run was removed meanwhile; export again."
+            f"{target_name} was not written: a run was removed meanwhile; export again."
         ) from error
     except (OSError, ValueError) as error:
-        raise StorageError(f"{shown} was not written: {error}.") from error
+        raise StorageError(f"{target_name} was not written: {error}.") from error
     finally:
         temporary.unlink(missing_ok=True)
     return size
 
 
-def _first_wrong(problems: Collection[Problem]) -> str:
+def _require_exportable(problems: Collection[Problem]) -> None:
+    """IntegrityError: something is corrupt or foreign. UsageError: a run is being written.
+    StorageError.
+    """
+    corruption = _first_corruption(problems)
+    if corruption:
+        raise IntegrityError(f"{corruption}. It was not exported; `bundles verify` has more.")
+    for problem in problems:
+        if problem.state == "running":
+            place = paths.quote(problem.place)
+            raise UsageError(f"{place} is still running; export it when it has ended.")
+
+
+def _require_ended(store: Folder, runs: Collection[RunEntry]) -> None:
+    """UsageError: a run never began, or did not end. OSError."""
+    for run in runs:
+        if not _has_begun(store.below(run.place)):
+            raise UsageError(f"{run.place} never began: there is nothing of it to export.")
+    for run in runs:
+        if not store.below(run.place).has(bundle_names.SUMMARY):
+            raise UsageError(
+                f"{run.place} did not end, and only runs that ended are exported; "
+                "tar packs its folder."
+            )
+
+
+def _first_corruption(problems: Collection[Problem]) -> str:
     """The first place that is corrupt or foreign, and why; "" if none is. StorageError: one cannot
     be read.
     """
     for problem in sorted(problems, key=lambda problem: problem.what != "unreadable"):
-        why = f"{paths.quote(problem.place)}: {problem.why}"
+        description = f"{paths.quote(problem.place)}: {problem.why}"
         if problem.what == "unreadable":
-            raise StorageError(f"{why}. Nothing was done; try again.")
+            raise StorageError(f"{description}. Nothing was done; try again.")
         if problem.state in WRONG:
-            return why
+            return description
     return ""
 
 
@@ -221,56 +226,56 @@ def _unpack(file: BinaryIO, stage: Folder) -> list[RunEntry]:
     """Write the archive's files at `<key>/<run id>/<name>` in `stage`; returns the runs.
     IntegrityError, OSError.
     """
-    found: dict[tuple[str, str], set[str]] = {}
-    seen: set[str] = set()
+    files_by_run: dict[tuple[str, str], set[str]] = {}
+    folded_names: set[str] = set()
     try:
         stream = _Stream(file)
-        for info in _members(stream):
-            key, run_id, inside = _place_of(info)
-            if info.name.casefold() in seen:
-                raise _refused(
+        for info in _read_members(stream):
+            key, run_id, name = _parse_name(info)
+            if info.name.casefold() in folded_names:
+                raise _refusal(
                     f"{paths.quote(info.name)} is in it twice, or differs from another name only in case"
                 )
-            seen.add(info.name.casefold())
-            if inside != bundle_names.KEEP:  # what stays here is decided here
-                found.setdefault((key, run_id), set()).add(inside)
-                _write(stage, info, stream)
+            folded_names.add(info.name.casefold())
+            if name != bundle_names.KEEP:  # what stays here is decided here
+                files_by_run.setdefault((key, run_id), set()).add(name)
+                _write_member(stage, info, stream)
     except _NOT_AN_ARCHIVE:
-        raise _refused("it is not a whole tar.gz") from None
-    if not found:
-        raise _refused("it holds no runs")
-    for (key, run_id), held in found.items():
-        if not {bundle_names.RUN, bundle_names.EVENTS} <= held or not _has_begun(
+        raise _refusal("it is not a whole tar.gz") from None
+    if not files_by_run:
+        raise _refusal("it holds no runs")
+    for (key, run_id), files in files_by_run.items():
+        if not {bundle_names.RUN, bundle_names.EVENTS} <= files or not _has_begun(
             stage.below(f"{key}/{run_id}")
         ):
-            raise _refused(
+            raise _refusal(
                 f"the run {key}/{run_id} has no {bundle_names.RUN}, or no {bundle_names.EVENTS} that begins"
             )
-        if bundle_names.SUMMARY not in held:
-            raise _refused(
+        if bundle_names.SUMMARY not in files:
+            raise _refusal(
                 f"the run {key}/{run_id} did not end, and only runs that ended are imported"
             )
-    return [RunEntry(run_id, key, "incomplete") for key, run_id in sorted(found)]
+    return [RunEntry(run_id, key, "incomplete") for key, run_id in sorted(files_by_run)]
 
 
-def _place_of(info: tarfile.TarInfo) -> tuple[str, str, str]:
+def _parse_name(info: tarfile.TarInfo) -> tuple[str, str, str]:
     """Key, run id and name in the bundle. IntegrityError if it is not a file that a bundle may
     have.
     """
-    key, _, rest = info.name.partition("/")
-    run_id, _, inside = rest.partition("/")
-    part = part_of(inside)
-    if not bundle_names.is_key(key) or not is_run_id(run_id) or part is None or inside == LOCK:
-        raise _refused(f"{paths.quote(info.name)} is not a file of a bundle")
+    key, _, name_below_key = info.name.partition("/")
+    run_id, _, name = name_below_key.partition("/")
+    part = part_of(name)
+    if not bundle_names.is_key(key) or not is_run_id(run_id) or part is None or name == LOCK:
+        raise _refusal(f"{paths.quote(info.name)} is not a file of a bundle")
     if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.issparse():
-        raise _refused(f"{info.name} is not a regular file")
+        raise _refusal(f"{info.name} is not a regular file")
     limit = 0 if part == "mark" else _LIMITS.get(part, MAX_LOG_BYTES)
     if not 0 <= info.size <= limit:
-        raise _refused(f"{info.name} is larger than {limit:,} bytes")
-    return key, run_id, inside
+        raise _refusal(f"{info.name} is larger than {limit:,} bytes")
+    return key, run_id, name
 
 
-def _members(stream: _Stream) -> Iterator[tarfile.TarInfo]:
+def _read_members(stream: _Stream) -> Iterator[tarfile.TarInfo]:
     """Everything but folders; `stream` stands before its bytes. Nothing but zeros may follow the
     last.
     """
@@ -284,23 +289,23 @@ def _members(stream: _Stream) -> Iterator[tarfile.TarInfo]:
             if not info.isdir():
                 yield info
             elif info.size:  # bytes that only a search for the next header would unpack
-                raise _refused(f"{paths.quote(info.name)} is a folder with content")
+                raise _refusal(f"{paths.quote(info.name)} is a folder with content")
             stream.expect(MAX_HEADER)
         else:
-            raise _refused(f"it holds {MAX_MEMBERS:,} files and folders or more")
+            raise _refusal(f"it holds {MAX_MEMBERS:,} files and folders or more")
         stream.expect_rest()
-        while rest := stream.read(_CHUNK):
-            if any(rest):
-                raise _refused("it goes on after its end")
+        while data := stream.read(_CHUNK):
+            if any(data):
+                raise _refusal("it goes on after its end")
 
 
-def _write(stage: Folder, info: tarfile.TarInfo, stream: _Stream) -> None:
+def _write_member(stage: Folder, info: tarfile.TarInfo, stream: _Stream) -> None:
     parent, _, base = info.name.rpartition("/")
     descriptor = stage.below(parent, create=True).appending(base)
     stream.expect(info.size)
     try:
-        for left in range(info.size, 0, -_CHUNK):
-            size = min(left, _CHUNK)
+        for remaining_size in range(info.size, 0, -_CHUNK):
+            size = min(remaining_size, _CHUNK)
             chunk = stream.read(size)
             if len(chunk) < size:
                 raise EOFError
@@ -316,14 +321,15 @@ class _Stream(gzip.GzipFile):
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(fileobj=file, mode="rb")
-        self._most = min(MAX_BYTES, max(FREE_BYTES, MAX_RATIO * os.fstat(file.fileno()).st_size))
+        ratio_bytes = MAX_RATIO * os.fstat(file.fileno()).st_size
+        self._max_bytes = min(MAX_BYTES, max(FREE_BYTES, ratio_bytes))
         self._expected = 0
 
     def expect(self, size: int) -> None:
         """Allow so many bytes from here on. IntegrityError if that would be too many in all: none
         of them is read.
         """
-        if self.tell() + size > self._most:
+        if self.tell() + size > self._max_bytes:
             raise self._too_many()
         self._expected = size
 
@@ -332,16 +338,16 @@ class _Stream(gzip.GzipFile):
         self._expected = MAX_BYTES
 
     def _too_many(self) -> IntegrityError:
-        return _refused(
-            f"it unpacks to more than {self._most:,} bytes, which is too much for an archive of its size"
+        return _refusal(
+            f"it unpacks to more than {self._max_bytes:,} bytes, which is too much for an archive of its size"
         )
 
     def read(self, size: int | None = -1) -> bytes:
         if size is None or not 0 <= size <= self._expected:
-            raise _refused(f"it has a header of more than {MAX_HEADER:,} bytes")
+            raise _refusal(f"it has a header of more than {MAX_HEADER:,} bytes")
         self._expected -= size
         data = super().read(size)
-        if self.tell() > self._most:
+        if self.tell() > self._max_bytes:
             raise self._too_many()
         return data
 
@@ -349,60 +355,59 @@ class _Stream(gzip.GzipFile):
 def _verify(stage: Folder, runs: Collection[RunEntry], provenance: Provenance) -> None:
     for run in runs:
         if foreign := provenance.foreign(run.key, run.run_id):
-            raise _refused(f"{run.place}: {foreign}")
+            raise _refusal(f"{run.place}: {foreign}")
         audit = Audit(run.key, run.run_id)
         audit.check(stage.below(run.place))
-        if wrong := _first_wrong(audit.problems):
-            raise _refused(wrong)
+        corruption = _first_corruption(audit.problems)
+        if corruption:
+            raise _refusal(corruption)
 
 
 def _move_in(store: Folder, stage: Folder, runs: Collection[RunEntry]) -> Imported:
     keys = store.folders()
-    folded = {key.casefold() for key in keys}
+    folded_keys = {key.casefold() for key in keys}
     for run in runs:
-        if run.key.casefold() in folded and run.key not in keys:
-            raise _refused(f"its key {run.key} is here in other case")
-    already = [run for run in runs if _is_here(store, stage, run)]
-    new = [run for run in runs if run not in already]
-    for run in new:
+        if run.key.casefold() in folded_keys and run.key not in keys:
+            raise _refusal(f"its key {run.key} is here in other case")
+    present_runs = [run for run in runs if _is_here(store, stage, run)]
+    new_runs = [run for run in runs if run not in present_runs]
+    for run in new_runs:
         make_durable(stage.below(run.place))
-    for run in new:
+    for run in new_runs:
         key = store.folder(run.key, create=True)
         if key.has(run.run_id):
-            raise _other(run)  # it came meanwhile
+            raise _other_run_error(run)  # it came meanwhile
         stage.folder(run.key).move(run.run_id, key, run.run_id)
         key.sync()
     store.sync()
-    return Imported(tuple(run.place for run in new), tuple(run.place for run in already))
+    new_places = tuple(run.place for run in new_runs)
+    return Imported(new_places, tuple(run.place for run in present_runs))
 
 
 def _is_here(store: Folder, stage: Folder, run: RunEntry) -> bool:
     """Whether the same run is in the store; IntegrityError if another one has its id."""
     try:
-        here = store.folder(run.key).folder(run.run_id)
+        stored_bundle = store.folder(run.key).folder(run.run_id)
     except FileNotFoundError:
         return False
-    if _fingerprint(here) != _fingerprint(stage.below(run.place)):
-        raise _other(run)
+    if _digest_documents(stored_bundle) != _digest_documents(stage.below(run.place)):
+        raise _other_run_error(run)
     return True
 
 
-def _fingerprint(bundle: Folder) -> list[str]:
+def _digest_documents(bundle: Folder) -> list[str]:
     """sha-256 of the documents that say what the run is; the summary has the digests of all
     others.
     """
-    return [
-        digest_file(bundle, name)
-        for name in (bundle_names.RUN, bundle_names.EVENTS, bundle_names.SUMMARY)
-        if bundle.has(name)
-    ]
+    names = (bundle_names.RUN, bundle_names.EVENTS, bundle_names.SUMMARY)
+    return [digest_file(bundle, name) for name in names if bundle.has(name)]
 
 
-def _other(run: RunEntry) -> IntegrityError:
-    return _refused(
+def _other_run_error(run: RunEntry) -> IntegrityError:
+    return _refusal(
         f"another run is here as {run.place}, with other content; `bundles verify` looks at it"
     )
 
 
-def _refused(why: str) -> IntegrityError:
-    return IntegrityError(f"The archive is refused: {why}. Nothing was imported.")
+def _refusal(reason: str) -> IntegrityError:
+    return IntegrityError(f"The archive is refused: {reason}. Nothing was imported.")

@@ -67,7 +67,7 @@ def _continue_run(
     parts: RunParts, root: Path, key: str, run_id: str, spent_usd: float
 ) -> RunRecorder:
     """Remove what is torn, seal the turns that were cut off, and count on."""
-    parts.log.cut()
+    parts.log.cut_torn_line()
     events = _read_events(parts.folder, run_id)
     _remove_torn_files(parts.folder, events)
     run = RunRecorder(root, key, run_id, parts, RecordingStatus())

@@ -62,21 +62,20 @@ class Store:
         self._redact = redact
         self._clock = clock
 
-    def begin(self, key: str, now: datetime, about: Mapping[str, Any]) -> RunRecorder:
+    def begin(self, key: str, now: datetime, fields: Mapping[str, Any]) -> RunRecorder:
         """Start a run of the change `key` (commit, or `tree-<tree>`): its folder, run.json,
         run.created.
 
-        `about` is what run.json says besides schema, run_id, key and created_at. A run that cannot
+        `fields` are what run.json says besides schema, run_id, key and created_at. A run that cannot
         be recorded begins all the same, with `lost` set. What interrupts it, its deadline for one,
         is raised.
         """
         if not bundle_names.is_key(bundle_names.require_folder_name(key, "the key of a change")):
             raise ValueError(f"{key!r} is a name of the store itself")
         try:
-            recorder = self._begin(self._opened(), key, now, about)
-        except (
-            Exception
-        ) as error:  # as in RecordingStatus: a run that cannot be recorded is no failure
+            recorder = self._begin(self._opened(), key, now, fields)
+        # As in RecordingStatus: a run that cannot be recorded is no failure.
+        except Exception as error:
             if isinstance(error, GateError) and not isinstance(error, StorageError):
                 raise  # the run's deadline, say
             run_id = bundle_names.make_run_id(now, key.encode(), 0)
@@ -141,20 +140,20 @@ class Store:
     def _is_due(self, folder: Folder) -> bool:
         try:
             last = datetime.fromisoformat(folder.read(bundle_names.CLEANED, 64).decode().strip())
-            return (
-                not timedelta() <= self._clock() - last < CLEAN_EVERY
-            )  # a time to come is of another clock
+            age = self._clock() - last
         except (OSError, ValueError, TypeError):
             return True
+        # A time to come is of another clock.
+        return age < timedelta() or age >= CLEAN_EVERY
 
     def _begin(
-        self, store: Folder, key: str, now: datetime, about: Mapping[str, Any]
+        self, store: Folder, key: str, now: datetime, fields: Mapping[str, Any]
     ) -> RunRecorder:
         redact = self._redact.part()
-        safe = unredacted_fields.redacted(dict(about), unredacted_fields.ABOUT, redact.value)
+        safe = unredacted_fields.redacted(dict(fields), unredacted_fields.ABOUT, redact.value)
         run_id, folder, lock = _claim_run(store, key, now, encode_line(safe))
-        own = {"schema": 1, "run_id": run_id, "key": key, "created_at": iso(now)}
-        folder.place(bundle_names.RUN, encode_line(own | safe | own))
+        head = {"schema": 1, "run_id": run_id, "key": key, "created_at": iso(now)}
+        folder.place(bundle_names.RUN, encode_line(head | safe | head))
         parts = RunParts(folder, redact, self._clock, lock)
         return RunRecorder(self.root, key, run_id, parts, RecordingStatus())
 

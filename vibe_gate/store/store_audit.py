@@ -42,6 +42,10 @@ MAX_PROBLEMS = 20_000
 """Of one run; a small archive can name half a million contents that are not in it."""
 
 _UNFINISHED = "unfinished file of a writer that ended"
+_NO_VERDICT = "it ended before its verdict"
+_NO_SUMMARY = (
+    f"{bundle_names.SUMMARY} is missing: it was deleted, or the run ended right after its receipt"
+)
 
 
 def verify_store(
@@ -88,45 +92,36 @@ def _audit_run(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit 
     except FileNotFoundError:
         return None
     except OSError as error:
-        audit.problems = [
-            Problem(
-                "corrupt",
-                "unreadable",
-                entry.place,
-                f"cannot be read: {error.strerror}",
-                entry.place,
-            )
-        ]
-    foreign = provenance.foreign(entry.key, entry.run_id)
-    is_running = [problem.state for problem in audit.problems[:1]] == ["running"]
-    if foreign and not (is_running and not provenance.tracked):
-        audit.problems.append(Problem("foreign", "run", entry.place, foreign, entry.place))
+        fault = f"cannot be read: {error.strerror}"
+        audit.problems = [Problem("corrupt", "unreadable", entry.place, fault, entry.place)]
+    foreign_reason = provenance.foreign(entry.key, entry.run_id)
+    is_running = bool(audit.problems) and audit.problems[0].state == "running"
+    if foreign_reason and (provenance.tracked or not is_running):
+        audit.problems.append(Problem("foreign", "run", entry.place, foreign_reason, entry.place))
     return audit
 
 
 class Audit:
     """Everything that is wrong with one run: its files, its contents; of a sealed one its seal,
     receipt and references.
-
-    `problems` are in the order of the files, contents after others; `contents` counts the contents
-    that were hashed.
     """
 
     def __init__(self, key: str, run_id: str) -> None:
         self.problems: list[Problem] = []
+        """In the order of the files, contents after others."""
         self.contents = 0
+        """How many contents were hashed."""
         self._key = key
         self._run_id = run_id
         self._run = f"{key}/{run_id}"
         self._is_sealed = False
-        self._sealed_digests: dict[str, str] | None = None  # until the seal was read
+        self._sealed_digests: dict[str, str] | None = None
+        """None until the seal was read."""
         self._present_names: set[str] = set()
-        self._content_faults: dict[
-            str, str
-        ] = {}  # contents that are not what their names say, and why
-        self._referenced_contents: set[str] = (
-            set()
-        )  # contents without suffixes, that events and turns' summaries name
+        self._content_faults: dict[str, str] = {}
+        """Contents that are not what their names say, and why."""
+        self._referenced_contents: set[str] = set()
+        """Contents, without suffixes, that events and turns' summaries name."""
 
     def check(self, bundle: Folder) -> None:
         """Look at the run in `bundle`; a running one is left alone. OSError."""
@@ -136,89 +131,91 @@ class Audit:
             return
         self._is_sealed = state == "sealed"
         if not self._is_sealed:
-            receipted = f"{bundle_names.SUMMARY} is missing: it was deleted, or the run ended right after its receipt"
-            self._note_problem(
-                "incomplete",
-                "run",
-                "",
-                receipted if bundle.has(bundle_names.RECEIPT) else "it ended before its verdict",
-            )
+            fault = _NO_VERDICT
+            if bundle.has(bundle_names.RECEIPT):
+                fault = _NO_SUMMARY
+            self._note_problem("incomplete", "run", "", fault)
         elif bundle_names.SUMMARY in bundle.files():
-            with self._reading(bundle_names.SUMMARY):
+            with self._noting_unreadable(bundle_names.SUMMARY):
                 self._check_seal(bundle)
-        missing = set(self._sealed_digests or ())
-        with self._reading(""):
+        self._check_files(bundle)
+        self._note_content_faults()
+        if self._is_sealed:
+            self._check_references()
+
+    def _check_files(self, bundle: Folder) -> None:
+        """Check every file by itself, and compare it with the seal."""
+        missing_names = set(self._sealed_digests or ())
+        with self._noting_unreadable(""):
             for entry in walk_bundle(bundle):
                 self._present_names.add(entry.name)
-                with self._reading(entry.name, "log" if entry.part == "log" else "document"):
+                kind: ProblemKind = "log" if entry.part == "log" else "document"
+                with self._noting_unreadable(entry.name, kind):
                     self._check_entry(entry)
                 if self._sealed_digests is not None and entry.is_vouched:
-                    missing.discard(entry.name)
-                    with self._reading(entry.name):
+                    missing_names.discard(entry.name)
+                    with self._noting_unreadable(entry.name):
                         fault = find_seal_fault(entry, self._sealed_digests.get(entry.name))
                         if fault:
                             self._note_problem("corrupt", "digest", entry.name, fault)
-        for name in sorted(missing):
+        for name in sorted(missing_names):
             self._note_problem("corrupt", "digest", name, "it is missing")
+
+    def _note_content_faults(self) -> None:
+        """A content that nothing names is only untidy in a run that did not end."""
         for name, fault in self._content_faults.items():
             if self._is_sealed or _unsuffixed(name) in self._referenced_contents:
                 self._note_problem("corrupt", "content", name, fault)
             else:
                 self._note_problem("untidy", "temporary", name, _UNFINISHED)
-        if self._is_sealed:
-            self._check_references()
 
     @contextlib.contextmanager
-    def _reading(self, name: str, what: ProblemKind = "document") -> Iterator[None]:
+    def _noting_unreadable(self, name: str, kind: ProblemKind = "document") -> Iterator[None]:
         """What cannot be read is a problem like others, and the rest is still checked."""
         try:
             yield
         except OSError as error:
             self._note_problem("corrupt", "unreadable", name, f"cannot be read: {error.strerror}")
         except ValueError as error:
-            self._note_problem("corrupt", what, name, refusal_reason(error))
+            self._note_problem("corrupt", kind, name, refusal_reason(error))
 
-    def _note_problem(self, state: ProblemState, what: ProblemKind, name: str, fault: str) -> None:
+    def _note_problem(self, state: ProblemState, kind: ProblemKind, name: str, fault: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(
-                Problem(state, what, f"{self._run}/{name}" if name else self._run, fault, self._run)
-            )
+            place = f"{self._run}/{name}" if name else self._run
+            self.problems.append(Problem(state, kind, place, fault, self._run))
 
     def _check_seal(self, bundle: Folder) -> None:
         document = read_object(bundle, bundle_names.SUMMARY)
-        vouched = document.pop("digests", None)
-        if not isinstance(vouched, dict):
+        digests = document.pop("digests", None)
+        if not isinstance(digests, dict):
             raise ValueError("it vouches for no files")
-        self._sealed_digests = {name: str(sha256) for name, sha256 in vouched.items()}
-        files = {
-            name: sha256
-            for name, sha256 in self._sealed_digests.items()
-            if name != bundle_names.RECEIPT
-        }
+        self._sealed_digests = {name: str(sha256) for name, sha256 in digests.items()}
+        receipted_files = dict(self._sealed_digests)
+        receipted_files.pop(bundle_names.RECEIPT, None)
         summary = read_summary(document)
         if (summary.run_id, summary.key) != (self._run_id, self._key):
             raise ValueError("it belongs to another run")
         if bundle_names.RECEIPT in bundle.files():
             raw = bundle.read(bundle_names.RECEIPT, receipt.MAX_BYTES)
-            if why := find_receipt_fault(raw, document, files):
-                self._note_problem("corrupt", "document", bundle_names.RECEIPT, why)
+            fault = find_receipt_fault(raw, document, receipted_files)
+            if fault:
+                self._note_problem("corrupt", "document", bundle_names.RECEIPT, fault)
 
     def _check_entry(self, entry: Entry) -> None:
+        is_sealed_name = entry.name in (self._sealed_digests or ())
         if entry.is_temporary:
             self._note_problem("untidy", "temporary", entry.name, _UNFINISHED)
-        elif not entry.is_file or (
-            entry.part is None and entry.name not in (self._sealed_digests or ())
-        ):
+        elif not entry.is_file or (entry.part is None and not is_sealed_name):
             self._note_problem("corrupt", "entry", entry.name, "no bundle has such a file")
         elif entry.part == "content":
             self.contents += 1
-            if why := find_content_fault(entry.folder, entry.base):
-                self._content_faults[entry.name] = why
+            fault = find_content_fault(entry.folder, entry.base)
+            if fault:
+                self._content_faults[entry.name] = fault
         elif entry.part == "attached":
             if digest_file(entry.folder, entry.base) != entry.base:
-                self._note_problem(
-                    "corrupt", "entry", entry.name, "its bytes do not match the hash in its name"
-                )
+                fault = "its bytes do not match the hash in its name"
+                self._note_problem("corrupt", "entry", entry.name, fault)
         else:
             self._note_references(entry)
 
@@ -244,14 +241,16 @@ class Audit:
 
     def _check_references(self) -> None:
         """What the logs and the turns say was kept must be there."""
-        contents = {_unsuffixed(name) for name in self._present_names if part_of(name) == "content"}
+        contents: set[str] = set()
+        turns: set[str] = set()
+        for name in self._present_names:
+            if part_of(name) == "content":
+                contents.add(_unsuffixed(name))
+            folder = name.rpartition("/")[0]
+            if bundle_names.is_turn(folder):
+                turns.add(folder)
         for name in sorted(self._referenced_contents - contents):
             self._note_problem("corrupt", "missing", name, "it was kept, and is missing")
-        turns = {
-            name.rpartition("/")[0]
-            for name in self._present_names
-            if bundle_names.is_turn(name.rpartition("/")[0])
-        }
         for turn in sorted(turns):
             if f"{turn}/{bundle_names.SUMMARY}" not in self._present_names:
                 self._note_problem(

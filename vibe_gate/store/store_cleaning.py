@@ -92,42 +92,90 @@ def clean_store(
         with lock_store(store):
             if not dry_run:
                 _empty_trash(store)
-            return _cleaned(store, rules, now, provenance or Provenance(now), dry_run)
+            cleaning = _Cleaning(store, rules, now, provenance or Provenance(now), dry_run)
+            cleaning.clean_runs()
+            cleaning.clean_captures()
+            return cleaning.result()
     except OSError as error:
         raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
 
 
-def _cleaned(
-    store: Folder, rules: Retention, now: datetime, known: Provenance, dry_run: bool
-) -> Cleaned:
-    deleted: list[str] = []
-    gone: list[str] = []
-    errors: list[str] = []
-    freed = 0
-    oldest = timedelta(days=min(rules.max_age_days, _FOR_EVER))
-    disk = os.statvfs(store.fileno())
-    free = disk.f_bavail * disk.f_frsize
-    for entry in reversed(bare_entries(store)):
-        began = bundle_names.parse_run_time(entry.run_id)
-        if began is None:
-            errors.append(f"{entry.run_id}: its id holds no date, so its age is not known")
-            continue
-        pressed = free + freed < rules.min_free_disk_mb * MB and now - began > FRESH
-        if not (now - began > oldest or pressed) or known.foreign(entry.key, entry.run_id):
-            continue
-        with _noting(errors, entry.run_id):
-            size = _given_up(store, entry, dry_run)
-            if size is not None:
-                deleted.append(entry.run_id)
-                freed += size
-    # By then every run that may name the session is too old as well.
-    for name, size in _captured_before(store, now - oldest - MAX_AGE):
-        with _noting(errors, f"{bundle_names.CAPTURES}/{name}"):
-            if not dry_run:
-                _trash(store, store.folder(bundle_names.CAPTURES), name)
-            gone.append(name)
-            freed += size
-    return Cleaned(tuple(deleted), _mb(freed), tuple(errors), tuple(gone))
+class _Cleaning:
+    """One cleaning of a store: what was deleted until now."""
+
+    def __init__(
+        self, store: Folder, rules: Retention, now: datetime, provenance: Provenance, dry_run: bool
+    ) -> None:
+        self._store = store
+        self._provenance = provenance
+        self._now = now
+        self._dry_run = dry_run
+        self._max_age = timedelta(days=min(rules.max_age_days, _FOR_EVER))
+        self._min_free_bytes = rules.min_free_disk_mb * MB
+        disk = os.statvfs(store.fileno())
+        self._free_bytes = disk.f_bavail * disk.f_frsize
+        self._deleted_bytes = 0
+        self._run_ids: list[str] = []
+        self._captures: list[str] = []
+        self._errors: list[str] = []
+
+    def result(self) -> Cleaned:
+        """What was deleted, and what could not be."""
+        return Cleaned(
+            tuple(self._run_ids),
+            round(self._deleted_bytes / MB, 3),
+            tuple(self._errors),
+            tuple(self._captures),
+        )
+
+    def clean_runs(self) -> None:
+        """Delete runs, the oldest first. OSError."""
+        for entry in reversed(bare_entries(self._store)):
+            began_at = bundle_names.parse_run_time(entry.run_id)
+            if began_at is None:
+                reason = "its id holds no date, so its age is not known"
+                self._errors.append(f"{entry.run_id}: {reason}")
+                continue
+            if not self._is_due(self._now - began_at):
+                continue
+            if self._provenance.foreign(entry.key, entry.run_id):
+                continue
+            with self._noting_errors(entry.run_id):
+                size = _delete_run(self._store, entry, self._dry_run)
+                if size is not None:
+                    self._run_ids.append(entry.run_id)
+                    self._deleted_bytes += size
+
+    def _is_due(self, age: timedelta) -> bool:
+        """Whether a run of this age is too old, or the disk too full for it."""
+        if age > self._max_age:
+            return True
+        is_disk_full = self._free_bytes + self._deleted_bytes < self._min_free_bytes
+        return is_disk_full and age > FRESH
+
+    def clean_captures(self) -> None:
+        """Delete captured sessions when every run that may name them is too old as well.
+        OSError.
+        """
+        oldest = self._now - self._max_age - MAX_AGE
+        for name, size in _captured_before(self._store, oldest):
+            with self._noting_errors(f"{bundle_names.CAPTURES}/{name}"):
+                if not self._dry_run:
+                    _trash(self._store, self._store.folder(bundle_names.CAPTURES), name)
+                self._captures.append(name)
+                self._deleted_bytes += size
+
+    @contextlib.contextmanager
+    def _noting_errors(self, name: str) -> Iterator[None]:
+        """What cannot be deleted is said, and the rest is still cleaned; what is gone meanwhile is
+        no error.
+        """
+        try:
+            yield
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self._errors.append(f"{name}: {error.strerror}")
 
 
 def _captured_before(store: Folder, before: datetime) -> Iterator[tuple[str, int]]:
@@ -143,48 +191,36 @@ def _captured_before(store: Folder, before: datetime) -> Iterator[tuple[str, int
                     yield name, captures.size(name)
 
 
-@contextlib.contextmanager
-def _noting(errors: list[str], what: str) -> Iterator[None]:
-    """What cannot be deleted is said, and the rest is still cleaned; what is gone meanwhile is no
-    error.
-    """
-    try:
-        yield
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        errors.append(f"{what}: {error.strerror}")
-
-
-def _given_up(store: Folder, entry: RunEntry, dry_run: bool) -> int | None:
-    """Remove the run under its own lock and say how many bytes it had; None if somebody writes or
-    keeps it. OSError.
+def _delete_run(store: Folder, entry: RunEntry, dry_run: bool) -> int | None:
+    """Remove the run under its own lock; how many bytes it had, None if somebody writes or keeps
+    it. With `dry_run` it stays. OSError.
     """
     key = store.folder(entry.key)
     bundle = key.folder(entry.run_id)
     if is_kept(store, entry) or read_bundle_state(bundle) == "running":
         return None
     size = key.size(entry.run_id)
-    if not dry_run:
-        try:
-            lock = Lock(bundle)
-        except BlockingIOError:
-            return None
-        try:
-            _trash(store, key, entry.run_id)
-        finally:
-            lock.release()
-        with contextlib.suppress(OSError):  # other runs are in it
-            os.rmdir(entry.key, dir_fd=store.fileno())
+    if dry_run:
+        return size
+    try:
+        lock = Lock(bundle)
+    except BlockingIOError:
+        return None
+    try:
+        _trash(store, key, entry.run_id)
+    finally:
+        lock.release()
+    with contextlib.suppress(OSError):  # other runs are in it
+        os.rmdir(entry.key, dir_fd=store.fileno())
     return size
 
 
 def _trash(store: Folder, parent: Folder, name: str) -> None:
     """Take `parent/name` out of sight by one rename, then remove it. OSError."""
     trash = store.folder(bundle_names.TRASH, create=True)
-    there = f"{name}.{secrets.token_hex(4)}"
-    parent.move(name, trash, there)
-    trash.remove_folder(there)
+    name_in_trash = f"{name}.{secrets.token_hex(4)}"
+    parent.move(name, trash, name_in_trash)
+    trash.remove_folder(name_in_trash)
 
 
 def _empty_trash(store: Folder) -> None:
@@ -203,15 +239,15 @@ def measure_store(root: Path) -> StoreUsage:
     if store is None:
         return StoreUsage((), {}, 0)
     try:
-        runs = Counter(entry.key for entry in bare_entries(store))
-        keys = [KeyUsage(key, number, store.size(key)) for key, number in runs.items()]
-        own = [name for name in store.folders() if name in bundle_names.OWN_FOLDERS]
-        besides = {name: size for name in own if (size := store.size(name))}
+        run_counts = Counter(entry.key for entry in bare_entries(store))
+        keys = [KeyUsage(key, count, store.size(key)) for key, count in run_counts.items()]
+        size_by_folder = {}
+        for name in store.folders():
+            size = store.size(name) if name in bundle_names.OWN_FOLDERS else 0
+            if size:
+                size_by_folder[name] = size
     except OSError as error:
         raise StorageError(f"{STORE} cannot be read: {error.strerror}.") from error
     keys.sort(key=lambda key: (-key.size, key.key))
-    return StoreUsage(tuple(keys), besides, sum(key.size for key in keys) + sum(besides.values()))
-
-
-def _mb(size: int) -> float:
-    return round(size / MB, 3)
+    total_size = sum(key.size for key in keys) + sum(size_by_folder.values())
+    return StoreUsage(tuple(keys), size_by_folder, total_size)

@@ -42,9 +42,9 @@ def store_folder(root: Path, tracked: Callable[[], Collection[str]] = tuple) -> 
     try:
         folder = Folder.at(root).folder(STORE, create=True)
     except NotADirectoryError as error:
-        what = "a symbolic link" if (root / STORE).is_symlink() else "not a directory"
+        obstacle = "a symbolic link" if (root / STORE).is_symlink() else "not a directory"
         raise StorageError(
-            f"{STORE} is {what}, so nothing is written there. Remove it (`git rm {STORE}` if it is committed) "
+            f"{STORE} is {obstacle}, so nothing is written there. Remove it (`git rm {STORE}` if it is committed) "
             "and review again."
         ) from error
     if not folder.has(bundle_names.IGNORE):

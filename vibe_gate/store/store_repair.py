@@ -34,32 +34,28 @@ def repair_store(
         return Repaired((), audit)
     quarantine = f"{bundle_names.QUARANTINE}/{bundle_names.format_stamp(provenance.now)}"
     try:
-        mended = tuple(_with_graphs_again(store, audit.problems, quarantine))
+        mended = tuple(_rebuild_graphs(store, audit.problems, quarantine))
         if mended:
             audit = verify_store(root, provenance, runs)
-        moved = tuple(_moved(store, audit.problems, quarantine))
+        moved = tuple(_move_to_quarantine(store, audit.problems, quarantine))
     except OSError as error:
         raise StorageError(
             f"{error.filename or STORE}: {error.strerror}; the repair stopped there."
         ) from error
     has_moved = bool(moved) or (store.path / quarantine).is_dir()
-    return Repaired(
-        mended + moved, verify_store(root, provenance, runs), quarantine if has_moved else ""
-    )
+    new_audit = verify_store(root, provenance, runs)
+    return Repaired(mended + moved, new_audit, quarantine if has_moved else "")
 
 
-def _with_graphs_again(
+def _rebuild_graphs(
     store: Folder, problems: Sequence[Problem], quarantine: str
 ) -> Iterator[Mended]:
     """Write a lost or damaged graph.json again, if the run's events give the bytes that were
     sealed. OSError.
     """
     for problem in problems:
-        if (
-            problem.state not in WRONG
-            or not problem.run
-            or problem.place != f"{problem.run}/{bundle_names.GRAPH}"
-        ):
+        is_of_graph = bool(problem.run) and problem.place == f"{problem.run}/{bundle_names.GRAPH}"
+        if problem.state not in WRONG or not is_of_graph:
             continue
         run = store.below(problem.run)
         if Lock.is_held(run):
@@ -68,11 +64,8 @@ def _with_graphs_again(
         if data is None:
             continue
         if run.has(bundle_names.GRAPH):
-            run.move(
-                bundle_names.GRAPH,
-                store.below(f"{quarantine}/{problem.run}", create=True),
-                bundle_names.GRAPH,
-            )
+            folder = store.below(f"{quarantine}/{problem.run}", create=True)
+            run.move(bundle_names.GRAPH, folder, bundle_names.GRAPH)
         run.place(bundle_names.GRAPH, data)
         yield Mended(problem, f"made again from {bundle_names.EVENTS}")
 
@@ -88,31 +81,38 @@ def _sealed_graph(run: Folder) -> bytes | None:
     return rebuild_graph(run, digests) if isinstance(digests, dict) else None
 
 
-def _moved(store: Folder, problems: Sequence[Problem], quarantine: str) -> Iterator[Mended]:
+def _move_to_quarantine(
+    store: Folder, problems: Sequence[Problem], quarantine: str
+) -> Iterator[Mended]:
     """Move temporary files and what is wrong, a run as a whole, to the place in `quarantine` that
     it had. OSError.
 
     What cannot be read now may be read tomorrow, and stays.
     """
-    wrong = {
-        problem.run or problem.place: problem
-        for problem in problems[::-1]
-        if problem.state in WRONG
-    }
-    unreadable = {
+    unreadable_places = {
         problem.run or problem.place for problem in problems if problem.what == "unreadable"
     }
-    untidy = {problem.place: problem for problem in problems if problem.what == "temporary"}
-    untidy = {
-        place: problem for place, problem in untidy.items() if (problem.run or place) not in wrong
-    }
-    for place, problem in (wrong | untidy).items():
-        if (problem.run or place) in unreadable or (
-            problem.run and Lock.is_held(store.below(problem.run))
-        ):
+    for place, problem in _places_to_move(problems).items():
+        if (problem.run or place) in unreadable_places:
+            continue
+        if problem.run and Lock.is_held(store.below(problem.run)):
             continue
         parent, _, name = place.rpartition("/")
         store.below(parent).move(name, store.below(f"{quarantine}/{parent}", create=True), name)
-        yield Mended(
-            problem, "moved to quarantine" + (", the whole run" if place == problem.run else "")
-        )
+        extent = ", the whole run" if place == problem.run else ""
+        yield Mended(problem, f"moved to quarantine{extent}")
+
+
+def _places_to_move(problems: Sequence[Problem]) -> dict[str, Problem]:
+    """Runs and other places that are wrong, with the first problem of each, and temporary files of
+    what is not.
+    """
+    places: dict[str, Problem] = {}
+    for problem in reversed(problems):
+        if problem.state in WRONG:
+            places[problem.run or problem.place] = problem
+    wrong_places = frozenset(places)
+    for problem in problems:
+        if problem.what == "temporary" and (problem.run or problem.place) not in wrong_places:
+            places[problem.place] = problem
+    return places

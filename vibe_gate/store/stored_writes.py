@@ -66,7 +66,7 @@ class StoredWrite(Struct, frozen=True):
     """
 
     @property
-    def left(self) -> DigestedLines | None:
+    def final_lines(self) -> DigestedLines | None:
         """The file's lines as the write left them."""
         return self.after if self.settled is None else self.settled
 
@@ -177,18 +177,18 @@ class WriteLog:
         if call != self._last_call:  # one call may write many files
             self._last_call = call
             self._redacted_call = self._redact(call)
-        about = {
+        fields = {
             "ts": at,
             **self._redacted_call,
             **self._redact({"path": write.path}),
             "blobs": tuple(sorted(write.blobs)),
         }
         if self._digests is None:
-            return encode_line(plain(_Row(**about, key="")))
-        return encode_line(plain(self._row_with_states(about, write, self._digests)))
+            return encode_line(plain(_Row(**fields, key="")))
+        return encode_line(plain(self._row_with_states(fields, write, self._digests)))
 
     def _row_with_states(
-        self, about: Mapping[str, Any], write: FileWrite, digests: LineDigests
+        self, fields: Mapping[str, Any], write: FileWrite, digests: LineDigests
     ) -> _Row:
         settled_text = None if write.settled is None else write.settled.decode("utf-8", "replace")
         last_state = self._last_states.get(write.path)
@@ -202,17 +202,19 @@ class WriteLog:
             joined |= _new_loose_digests(digests, write.after, before or (), after)
         if settled is not None and settled_text is not None:
             joined |= _new_loose_digests(digests, settled_text, before or (), settled)
-        left, left_text = (after, write.after) if settled is None else (settled, settled_text)
-        self._remember(write.path, left)
+        final_state, final_text = after, write.after
+        if settled is not None:
+            final_state, final_text = settled, settled_text
+        self._remember(write.path, final_state)
         return _Row(
-            **about,
+            **fields,
             key=digests.id,
             fresh=last_state is None,
             before=_steps_to(before, last_state or ()),
             after=_steps_to(after, base_of_after),
             settled=_steps_to(settled, base_of_settled) if settled != after else None,
-            same=_moved_lines(before, left, write.before, left_text),
-            joined=_packed(sorted(joined)),
+            same=_moved_lines(before, final_state, write.before, final_text),
+            joined=_pack_digests(sorted(joined)),
         )
 
     def _remember(self, path: str, state: DigestedLines | None) -> None:
@@ -242,16 +244,18 @@ def _new_loose_digests(
 
 def _moved_lines(
     before: DigestedLines | None,
-    left: DigestedLines | None,
+    final_state: DigestedLines | None,
     old_text: str | None,
     new_text: str | None,
 ) -> tuple[tuple[int, int], ...]:
     """What `carried` finds and `matches` does not: numbers of lines after and before."""
-    if before is None or left is None or old_text is None or new_text is None:
+    if before is None or final_state is None or old_text is None or new_text is None:
         return ()
     sources = carried(split_git_lines(old_text), split_git_lines(new_text))
     moved_lines = []
-    for number, (source, match) in enumerate(zip(sources, matches(before, left), strict=True)):
+    for number, (source, match) in enumerate(
+        zip(sources, matches(before, final_state), strict=True)
+    ):
         if source >= 0 > match:
             moved_lines.append((number, source))
     return tuple(moved_lines)
@@ -274,17 +278,17 @@ def compute_steps(old: DigestedLines, new: DigestedLines) -> Steps:
         if sources[start] >= 0:
             parts.append((sources[start], number - start))
         else:
-            parts.append(_packed(new[start:number]))
+            parts.append(_pack_digests(new[start:number]))
         start = number
     return tuple(parts)
 
 
-def apply_steps(old: DigestedLines, how: Steps) -> DigestedLines:
+def apply_steps(old: DigestedLines, steps: Steps) -> DigestedLines:
     """What `steps` was given. ValueError: the steps are not of this state."""
     lines: list[int] = []
-    for step in how:
+    for step in steps:
         if isinstance(step, str):
-            lines += _unpacked(step)
+            lines += _unpack_digests(step)
         elif step[0] >= 0 and 0 < step[1] <= len(old) - step[0]:
             lines += old[step[0] : step[0] + step[1]]
         else:
@@ -294,11 +298,11 @@ def apply_steps(old: DigestedLines, how: Steps) -> DigestedLines:
     return tuple(lines)
 
 
-def _packed(digests: Sequence[int]) -> str:
+def _pack_digests(digests: Sequence[int]) -> str:
     return base64.b64encode(struct.pack(f">{len(digests)}Q", *digests)).decode()
 
 
-def _unpacked(text: str) -> DigestedLines:
+def _unpack_digests(text: str) -> DigestedLines:
     try:
         data = base64.b64decode(text, validate=True)
         return struct.unpack(f">{len(data) // _DIGEST_BYTES}Q", data)
@@ -320,7 +324,7 @@ class WriteReader:
         try:
             row = decode(_Row, line)
             before, after, settled = self._states(row)
-            joined = frozenset(_unpacked(row.joined))
+            joined = frozenset(_unpack_digests(row.joined))
         except ValueError:
             self._last_states.clear()
             return None
@@ -337,8 +341,8 @@ class WriteReader:
             joined=joined,
         )
         self._last_states.pop(row.path, None)
-        if write.left is not None:
-            self._last_states[row.path] = write.left
+        if write.final_lines is not None:
+            self._last_states[row.path] = write.final_lines
         return write
 
     def _states(self, row: _Row) -> list[DigestedLines | None]:
@@ -349,10 +353,10 @@ class WriteReader:
         if base is None or row.key != self._key_id:
             return [None, None, None]
         states: list[DigestedLines | None] = []
-        for how in (row.before, row.after, row.settled):
-            if how is None:
+        for steps in (row.before, row.after, row.settled):
+            if steps is None:
                 states.append(None)
             else:
-                base = apply_steps(base, how)
+                base = apply_steps(base, steps)
                 states.append(base)
         return states

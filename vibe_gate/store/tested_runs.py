@@ -31,12 +31,10 @@ def read_tested_run(bundles: Bundles, entry: RunEntry) -> TestedRun | None:
         return None  # most runs: ten thousand are asked at once
     try:
         bundle = Folder.at(bundles.root).folder(STORE).below(entry.place)
-        notes = [
-            record[TEST_ANNOTATION]
-            for record in map(parse_object, read_lines(bundle, bundle_names.ANNOTATIONS))
-            if TEST_ANNOTATION in record
-        ]
-        return read(TestedRun, notes[-1]) if notes else None
+        annotation = None
+        for line in read_lines(bundle, bundle_names.ANNOTATIONS):
+            annotation = parse_object(line).get(TEST_ANNOTATION, annotation)
+        return None if annotation is None else read(TestedRun, annotation)
     except (OSError, ValueError):
         return None
 
@@ -47,7 +45,7 @@ def note_tested_run(bundles: Bundles, entry: RunEntry, run: TestedRun, at: datet
     """
     times = f", repetition {run.repetition}" if run.repetition > 1 else ""
     message = f"{run.test}{times}: {run.result}"
-    about = {
+    record = {
         "ts": bundle_names.to_milliseconds(at),
         "type": TEST_ANNOTATION,
         "message": message,
@@ -59,7 +57,7 @@ def note_tested_run(bundles: Bundles, entry: RunEntry, run: TestedRun, at: datet
         bundle = Folder.at(bundles.root).folder(STORE).below(entry.place)
         log = Log(bundle, bundle_names.ANNOTATIONS, first=0)
         try:
-            log.append(lambda seq: {"seq": seq} | about)
+            log.append(lambda seq: {"seq": seq} | record)
         finally:
             log.close()
     except OSError as error:

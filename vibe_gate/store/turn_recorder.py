@@ -171,8 +171,8 @@ class TurnRecorder:
 
     @never_fails
     def _cut_torn_lines(self, parts: TurnParts) -> None:
-        parts.events.cut()
-        parts.hooks.cut()
+        parts.events.cut_torn_line()
+        parts.hooks.cut_torn_line()
 
     def seal(self, result: TurnResult) -> None:
         """Write turn.patch if anything changed, and the turn's summary last."""

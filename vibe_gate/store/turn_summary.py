@@ -21,15 +21,12 @@ from vibe_gate.domain.turn import TODO_STATUSES, SeedModel, TodoStatus, TurnFile
 
 
 class TurnMetrics(SeedModel, frozen=True, kw_only=True):
-    """What the turn used. Tokens, USD, milliseconds, counts; None is "not known" and left out of
-    the file.
-
-    `cost_basis` "unknown": the USD are the most that it may have cost.
-    """
+    """What the turn used. None is "not known" and left out of the file."""
 
     total_tokens: Count | None = None
     total_cost_usd: Usd | None = None
     cost_basis: CostBasis | None = None
+    """ "unknown": the USD are the most that it may have cost."""
     duration_ms: Count | None = None
     tool_calls: Count | None = None
     files_changed: Count | None = None
@@ -79,8 +76,11 @@ class HookCaptureStatus(SeedModel, frozen=True, kw_only=True):
     @property
     def lacks(self) -> str:
         """What was not seen, in a few words for people; "" of a complete capture."""
-        every = (*(f"no {event}" for event in self.missing_events), *self.warnings)
-        return "" if self.complete else escape.listed(every, MOST_LACKS) or "no reason recorded"
+        if self.complete:
+            return ""
+        reasons = [f"no {event}" for event in self.missing_events]
+        reasons += self.warnings
+        return escape.listed(reasons, MOST_LACKS) or "no reason recorded"
 
 
 class Redacted(SeedModel, frozen=True, kw_only=True):
@@ -91,12 +91,11 @@ class Redacted(SeedModel, frozen=True, kw_only=True):
 
 
 class TurnSummary(SeedModel, frozen=True, kw_only=True):
-    """The document. `test_id` is `<run id>/<node id>/<turn>`, `status` and `detail` say how the
-    session ended.
-    """
+    """The document."""
 
     schema: Literal[1] = 1
     test_id: str
+    """`<run id>/<node id>/<turn>`."""
     metrics: TurnMetrics = TurnMetrics()
     git: TurnGit | None = None
     file_stats: FileStats = FileStats()
@@ -106,7 +105,9 @@ class TurnSummary(SeedModel, frozen=True, kw_only=True):
     hook_capture_status: HookCaptureStatus = HookCaptureStatus()
     session_id: str = ""
     status: str = ""
+    """How the session ended."""
     detail: str = ""
+    """Why it ended so, as a sentence."""
     redacted: Redacted = Redacted()
 
 
@@ -188,19 +189,24 @@ def apply_todo_event(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> lis
 
     An update names a todo by its text; `set` adds what is not there; "deleted" takes it off.
     """
-    text, status = escape.show_text(str(event.get("text", ""))), str(event.get("status", ""))
-    after = list(todos)
-    place = next((index for index, todo in enumerate(after) if todo.text == text), None)
-    if event.get("action") == "add" or (event.get("action") == "set" and place is None):
-        return [*after, TurnTodo(text=text, status=_todo_status(status))]
-    if place is None:
-        return after
+    text = escape.show_text(str(event.get("text", "")))
+    status = str(event.get("status", ""))
+    action = event.get("action")
+    new_todos = list(todos)
+    index = next((index for index, todo in enumerate(new_todos) if todo.text == text), None)
+    if action == "add" or (action == "set" and index is None):
+        return [*new_todos, TurnTodo(text=text, status=_todo_status(status))]
+    if index is None:
+        return new_todos
     if status == "deleted":
-        del after[place]
+        del new_todos[index]
     else:
-        after[place] = replace(after[place], status=_todo_status(status))
-    return after
+        new_todos[index] = replace(new_todos[index], status=_todo_status(status))
+    return new_todos
 
 
-def _todo_status(status: str) -> TodoStatus:
-    return next((known for known in TODO_STATUSES if known == status), "pending")
+def _todo_status(text: str) -> TodoStatus:
+    for status in TODO_STATUSES:
+        if status == text:
+            return status
+    return "pending"

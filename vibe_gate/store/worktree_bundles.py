@@ -68,16 +68,15 @@ class Bundles:
         read any more.
         """
         store = open_store_folder(self.root)
+        if store is None:
+            return None
         try:
-            return (
-                None
-                if store is None
-                else read_summary(read_object(store.below(entry.place), bundle_names.SUMMARY))
-            )
+            document = read_object(store.below(entry.place), bundle_names.SUMMARY)
+            return read_summary(document)
         except (OSError, ValueError):
             return None
 
-    def one(self, key: str, run_id: str) -> RunEntry:
+    def read_run(self, key: str, run_id: str) -> RunEntry:
         """The run, without a look at others. UsageError: there is none."""
         store = open_store_folder(self.root)
         try:
@@ -96,21 +95,21 @@ class Bundles:
         Opens no other key's runs. Foreign ones are left out.
         """
         store = open_store_folder(self.root)
+        if store is None:
+            return
         try:
-            runs = None if store is None else store.folder(key)
+            runs = store.folder(key)
         except OSError:  # there is none of it
             return
-        for name in reversed(runs.folders() if runs else []):
-            if (
-                is_run_id(name)
-                and not self.provenance.foreign(key, name)
-                and runs
-                and _is_of_batch(runs, name, batch)
-            ):
-                try:
-                    yield BatchRun(self.receipted(RunEntry(name, key)))
-                except (IntegrityError, StorageError) as error:
-                    yield BatchRun(fault=str(error))
+        for name in reversed(runs.folders()):
+            if not is_run_id(name) or self.provenance.foreign(key, name):
+                continue
+            if not _is_of_batch(runs, name, batch):
+                continue
+            try:
+                yield BatchRun(self.receipted(RunEntry(name, key)))
+            except (IntegrityError, StorageError) as error:
+                yield BatchRun(fault=str(error))
 
     @contextmanager
     def alone(self, key: str) -> Iterator[None]:
@@ -169,11 +168,13 @@ class Bundles:
         here.
         """
         store = open_store_folder(self.root)
+        if store is None:
+            return may_leave(None)
         try:
-            about = {} if store is None else read_object(store.below(entry.place), bundle_names.RUN)
+            document = read_object(store.below(entry.place), bundle_names.RUN)
         except (OSError, ValueError):  # whoever verifies it says so
             return True
-        return may_leave(about.get("shown"))
+        return may_leave(document.get("shown"))
 
     def keep(self, entry: RunEntry, off: bool = False) -> None:
         """Protect one run from cleaning, or with `off` stop to."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from vibe_gate.checks.conduct_checks import capture_note
+from vibe_gate.checks.conduct_checks import describe_capture_gaps
 from vibe_gate.domain import paths
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import safe
@@ -77,7 +77,7 @@ def _run(arguments: PostArguments) -> int:
     summary = result.summary
     head, base = summary.change.head_commit, summary.change.base_commit
     links = runner.links(to.repository, head, base, server_url=to.server_url)
-    notes = tuple(filter(None, [capture_note(result)]))
+    notes = tuple(filter(None, [describe_capture_gaps(result)]))
     repeat = f"{base[:12]}..{head[:12]}" if base else ""
     begun, patch = first_round(summary.findings, head), stored_patch(result.bundle_dir)
     report = Report(summary, notes, begun, links, patch, review=repeat)

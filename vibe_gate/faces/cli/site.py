@@ -34,7 +34,7 @@ from vibe_gate.faces.run_page import page_of, round_before
 from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.git import Repository, commit_columns
 from vibe_gate.judging.trust import Badges, badges
-from vibe_gate.receipts.verify_range import Verification, VerifyRequest, verify
+from vibe_gate.receipts.verify_range import Verification, VerifyRequest, verify_commits
 from vibe_gate.report import run_list
 from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, render_index_page
@@ -356,7 +356,7 @@ def _coverage(repository: Repository, commits: str | None) -> tuple[Verification
         return None, ""
     request = VerifyRequest(range=span)
     try:
-        coverage = verify(
+        coverage = verify_commits(
             request, start=repository.root, environment=read_process_environment(), now=now()
         )
     except GateError as error:

@@ -22,7 +22,7 @@ from vibe_gate.faces.cli.label import (
 from vibe_gate.faces.cli.output import emit_lines, emit_result, now, open_repository_here
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.waive import WaiverAsked, override, suppress, take_back
-from vibe_gate.receipts.verify_range import VerifyRequest, verify
+from vibe_gate.receipts.verify_range import VerifyRequest, verify_commits
 from vibe_gate.report import verified
 from vibe_gate.store.clone_state import open_state
 
@@ -52,7 +52,7 @@ def _verify(arguments: VerifyArguments) -> int:
     revisions = (left, right, request.base, request.definitions)
     environment = read_process_environment()
     with advising(revisions, Path.cwd(), environment, {}):
-        verification = verify(request, start=Path.cwd(), environment=environment, now=now())
+        verification = verify_commits(request, start=Path.cwd(), environment=environment, now=now())
     return emit_result(
         verified.build_verify_document(verification),
         verified.render_verify_lines(verification),

@@ -21,7 +21,9 @@ def review_message(hook: Hook) -> int:
     with hook.open_repository() as repository:
         text = _message(hook, repository)
         tree = repository.index_tree()
-        before = let_through(hook.state(repository.common_dir).hook_records.about(tree), tree)
+        before = let_through(
+            hook.state(repository.common_dir).hook_records.find_records(tree), tree
+        )
         hinted = bool(agent_hints({}, (repository.pending_commit(text),)))
     if before is not None and _is_settled(before, hinted):
         return PASS

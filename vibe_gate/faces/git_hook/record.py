@@ -77,7 +77,7 @@ def _repeat_warning(hook: Hook, repository: Repository, tree: str) -> None:
     """
     if not hook.framework.is_running:
         return
-    records = hook.state(repository.common_dir).hook_records.about(tree)
+    records = hook.state(repository.common_dir).hook_records.find_records(tree)
     record = let_through(records, tree)
     if record is None or record.exit_code not in (INCONCLUSIVE, POLICY_CHANGED):
         return
@@ -254,11 +254,11 @@ def _is_reviewed(hook: Hook, commit: NewCommit) -> bool:
 
     Asked last, because it loads much.
     """
-    from vibe_gate.receipts.verify_range import VerifyRequest, verify
+    from vibe_gate.receipts.verify_range import VerifyRequest, verify_commits
 
     try:
         request = VerifyRequest(commit.id)
-        verification = verify(
+        verification = verify_commits(
             request, start=hook.start, environment=hook.environment, now=hook.clock()
         )
     except GateError:

@@ -40,8 +40,8 @@ from vibe_gate.gate import traces
 from vibe_gate.gate.loading import FOLDER
 from vibe_gate.gate.shared_prompts import PROMPTS
 from vibe_gate.git import Pushed, Repository
-from vibe_gate.receipts.receipt_notes import NOTES, is_wanted
-from vibe_gate.receipts.verify_range import VerifyRequest, verify
+from vibe_gate.receipts.receipt_notes import NOTES, are_notes_wanted
+from vibe_gate.receipts.verify_range import VerifyRequest, verify_commits
 from vibe_gate.report import queries, sentences
 from vibe_gate.run.review import review_in
 from vibe_gate.run.review_result import Review
@@ -275,7 +275,9 @@ def _is_wanted(rule: HookRule | None, summary: Summary) -> bool:
 def _record(hook: Hook, record: Record, repository: Repository) -> None:
     if not record_or_say(hook, repository, record):
         return
-    noted = is_wanted(repository)  # a note needs a commit: post-commit has more to do than sh can
+    noted = are_notes_wanted(
+        repository
+    )  # a note needs a commit: post-commit has more to do than sh can
     needs_more = record.exit_code or record.judged or record.hints or record.again or noted
     if hook.stage in _BEFORE_COMMITS and not needs_more:
         with suppress(
@@ -396,7 +398,7 @@ def _one_by_one(hook: Hook, selection: Selection) -> CommitsReviewed | None:
     """
     request = VerifyRequest(f"{selection.left}..{selection.right}", stage="pre-push")
     try:
-        verification = verify(
+        verification = verify_commits(
             request, start=hook.start, environment=hook.environment, now=hook.clock()
         )
     except GateError:  # for example too many commits

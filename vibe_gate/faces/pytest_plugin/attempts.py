@@ -101,7 +101,7 @@ def _noted(bundle: Path, tested: TestedRun) -> RunEntry | None:
     key, run_id = bundle.parts[-2:]
     bundles = Bundles(bundle.parents[2], Provenance(now()))
     try:
-        entry = bundles.one(key, run_id)
+        entry = bundles.read_run(key, run_id)
     except GateError:
         return None
     with suppress(GateError):

@@ -33,7 +33,7 @@ class HookRecords(StateTable):
         """Every record."""
         return self._select("SELECT line FROM hook_records ORDER BY id")
 
-    def about(self, name: str) -> list[Record]:
+    def find_records(self, name: str) -> list[Record]:
         """The records that name this tree or commit id."""
         if not name:
             return []
