@@ -14,13 +14,12 @@ from vibe_gate.forge import DiffSide
 class Anchors(Struct, frozen=True):
     """Lines of a change. Paths are asked for as shown (`paths.quote`); the fields have them as git
     does.
-
-    `places`: by path and side, line number -> number of its hunk. `added`: paths and lines that the
-    change added.
     """
 
     places: Mapping[tuple[str, DiffSide], Mapping[int, int]] = {}
+    """By path and side, line number -> number of its hunk."""
     added: Set[tuple[str, int]] = frozenset()
+    """Paths and lines that the change added."""
 
     def holds(self, path: str, start: int, end: int, side: DiffSide = "RIGHT") -> bool:
         """Whether a comment may stand at lines `start`..`end`: all within one hunk."""
@@ -32,13 +31,14 @@ class Anchors(Struct, frozen=True):
 
     def touches(self, path: str, start: int, end: int) -> bool:
         """Whether any of the lines `start`..`end` of the after side was added by the change."""
-        held = paths.unquote(path)
-        return any(name == held and start <= line <= end for name, line in self.added)
+        own_path = paths.unquote(path)
+        lines = (line for added_path, line in self.added if added_path == own_path)
+        return any(start <= line <= end for line in lines)
 
     def names(self, path: str) -> bool:
         """Whether the change has hunks of this file."""
-        held = paths.unquote(path)
-        return any((held, side) in self.places for side in ("LEFT", "RIGHT"))
+        own_path = paths.unquote(path)
+        return any((own_path, side) in self.places for side in ("LEFT", "RIGHT"))
 
 
 def read_anchors(patch: bytes) -> Anchors:
@@ -49,23 +49,20 @@ def read_anchors(patch: bytes) -> Anchors:
     """
     places: dict[tuple[str, DiffSide], dict[int, int]] = {}
     added: set[tuple[str, int]] = set()
-    for part in sections(patch):
-        for number, hunk in enumerate(hunks(patch[part.start : part.end])):
-            lines = hunk.lines
-            left = [line for line in lines if line.origin != "+"]
-            right = [line for line in lines if line.origin != "-"]
-            if (len(left), len(right)) != (hunk.old_lines, hunk.new_lines):
+    for section in sections(patch):
+        for number, hunk in enumerate(hunks(patch[section.start : section.end])):
+            before = [line for line in hunk.lines if line.origin != "+"]
+            after = [line for line in hunk.lines if line.origin != "-"]
+            if (len(before), len(after)) != (hunk.old_lines, hunk.new_lines):
                 continue
             sides: tuple[tuple[DiffSide, int, int], ...] = (
-                ("LEFT", hunk.old_start, len(left)),
-                ("RIGHT", hunk.new_start, len(right)),
+                ("LEFT", hunk.old_start, len(before)),
+                ("RIGHT", hunk.new_start, len(after)),
             )
             for side, first, count in sides:
-                held = places.setdefault((part.path, side), {})
-                held |= dict.fromkeys(range(first, first + count), number)
-            added.update(
-                (part.path, line)
-                for line, one in enumerate(right, hunk.new_start)
-                if one.origin == "+"
-            )
+                lines = range(first, first + count)
+                places.setdefault((section.path, side), {}).update(dict.fromkeys(lines, number))
+            for line_number, line in enumerate(after, hunk.new_start):
+                if line.origin == "+":
+                    added.add((section.path, line_number))
     return Anchors(places, added)

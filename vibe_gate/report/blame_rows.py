@@ -18,8 +18,8 @@ from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted, safe
 
 UNCAPTURED = (
-    "No captured session is here, so no line is told to be an agent's: `vibe-gate install claude|gemini|codex` "
-    "records them."
+    "No captured session is here, so no line is told to be an agent's: "
+    "`vibe-gate install claude|gemini|codex` records them."
 )
 
 MAX_TOOL = 24
@@ -47,25 +47,27 @@ def render_blame_row(
     """The lines of one origin as one row, in 80 columns. `authors`: by commit its author; `title`
     of a session.
     """
-    shown = Text()
-    where = f" at {safe(revision)}" if revision else ""
-    shown.append(f"{paths.quote(path)}{where}: {_counts(origins)}\n")
-    groups = [list(some) for _, some in groupby(origins, key=_origin)]
-    width = max((len(_span(some)) for some in groups), default=0)
-    for some in groups:
-        first = some[0]
-        shown.append(f"{_span(some):>{width}}  {first.commit[:8] or 'not yet':8}  ", style="dim")
-        head, *more = _words(first, authors, title)
-        shown.append(
-            f"{textwrap.shorten(head, 78 - width - 12, placeholder='…')}\n", style=_STYLES[first.by]
-        )
-        for line in more:
-            shown.append(
-                f"{'':{width + 12}}{textwrap.shorten(line, 78 - width - 12, placeholder='…')}\n"
-            )
+    text = Text()
+    version = f" at {safe(revision)}" if revision else ""
+    text.append(f"{paths.quote(path)}{version}: {_counts(origins)}\n")
+    groups = [list(group) for _, group in groupby(origins, key=_origin)]
+    span_columns = max((len(_span(group)) for group in groups), default=0)
+    indent = span_columns + 12
+    for group in groups:
+        first = group[0]
+        commit = first.commit[:8] or "not yet"
+        text.append(f"{_span(group):>{span_columns}}  {commit:8}  ", style="dim")
+        head, *further_lines = _words(first, authors, title)
+        text.append(f"{_shorten(head, 78 - indent)}\n", style=_STYLES[first.by])
+        for line in further_lines:
+            text.append(f"{'':{indent}}{_shorten(line, 78 - indent)}\n")
     if any(origin.by == "unknown" and not origin.why for origin in origins):
-        shown.append("unknown: no session was captured at that time\n")
-    return shown
+        text.append("unknown: no session was captured at that time\n")
+    return text
+
+
+def _shorten(text: str, columns: int) -> str:
+    return textwrap.shorten(text, columns, placeholder="…")
 
 
 def _origin(origin: LineOrigin) -> tuple[str, ...]:
@@ -76,45 +78,52 @@ def _origin(origin: LineOrigin) -> tuple[str, ...]:
     return (origin.commit, origin.by, *turn, origin.why, origin.agent, origin.source)
 
 
-def _span(some: Sequence[LineOrigin]) -> str:
-    first, last = some[0].line, some[-1].line
+def _span(group: Sequence[LineOrigin]) -> str:
+    first, last = group[0].line, group[-1].line
     return str(first) if first == last else f"{first}-{last}"
 
 
 def _counts(origins: Sequence[LineOrigin]) -> str:
-    by: Counter[str] = Counter(origin.by for origin in origins)
-    parts = [("agent", "by an agent", "by agents"), ("person", "by a person", "by people")]
-    told = [
-        f"{by[name]:,} {one if by[name] == 1 else many}" for name, one, many in parts if by[name]
-    ]
-    told += [f"{by['unknown']:,} unknown"] if by["unknown"] else []
-    return f"{counted(len(origins), 'line')}{', ' if told else ''}{', '.join(told)}"
+    """How many lines are by whom."""
+    by = Counter(origin.by for origin in origins)
+    counts = [counted(len(origins), "line")]
+    if by["agent"]:
+        counts.append(f"{by['agent']:,} {'by an agent' if by['agent'] == 1 else 'by agents'}")
+    if by["person"]:
+        counts.append(f"{by['person']:,} {'by a person' if by['person'] == 1 else 'by people'}")
+    if by["unknown"]:
+        counts.append(f"{by['unknown']:,} unknown")
+    return ", ".join(counts)
 
 
-def _named(origin: LineOrigin, title: Callable[[str], str]) -> str:
+def _agent_name(origin: LineOrigin, title: Callable[[str], str]) -> str:
     """The agent, and by what it is known."""
     if origin.source == "captured":
         return title(origin.session)
     if origin.source == "applied":
-        return safe(origin.agent + (f", session {origin.session[:8]}" if origin.session else ""))
+        session = f", session {origin.session[:8]}" if origin.session else ""
+        return safe(origin.agent + session)
     # First that it is a claim: both names are as long as their record likes.
-    return safe(
-        f"{textwrap.shorten(origin.source, MAX_TOOL, placeholder='…')} says: {origin.agent}"
-    )
+    return safe(f"{_shorten(origin.source, MAX_TOOL)} says: {origin.agent}")
 
 
 def _words(
     origin: LineOrigin, authors: Mapping[str, str], title: Callable[[str], str]
 ) -> Iterator[str]:
+    """What the row says of the origin, line by line."""
     author = safe(authors.get(origin.commit, ""))
     if origin.by == "agent":
-        turn = f", turn {origin.turn}" if origin.turn else ""
-        yield f"{_named(origin, title)}{turn}{f', {safe(origin.tool)}' if origin.tool else ''}"
+        words = _agent_name(origin, title)
+        if origin.turn:
+            words += f", turn {origin.turn}"
+        if origin.tool:
+            words += f", {safe(origin.tool)}"
+        yield words
         if origin.asked:
             yield f'"{safe(origin.asked)}"'
     elif origin.by == "person":
-        yield f"person{f' ({author})' if author else ''}"
+        yield f"person ({author})" if author else "person"
     else:
-        yield f"unknown{f' (commit by {author})' if author else ''}"
+        yield f"unknown (commit by {author})" if author else "unknown"
         if origin.why:
             yield safe(origin.why)

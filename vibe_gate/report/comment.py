@@ -69,13 +69,13 @@ def read_comment_state(body: str) -> RoundState | None:
     return load_state(match[1]) if match else None
 
 
-def _blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> list[Block]:
-    """All parts of a document in their order; `held`: findings too that are otherwise only
+def _blocks(report: Report, downgrades: Sequence[str], *, is_complete: bool = False) -> list[Block]:
+    """All parts of a document in their order; `is_complete`: findings too that are otherwise only
     counted.
     """
     summary = report.summary
     findings = [
-        *finding_blocks(report, held=held),
+        *finding_blocks(report, is_complete=is_complete),
         *earlier_finding_blocks(report),
         changed_files_block(summary),
     ]
@@ -120,4 +120,4 @@ MAX_SUMMARY = 1_000_000
 
 def render_job_summary(report: Report, downgrades: Sequence[str] = ()) -> str:
     """The comment's parts and the findings that it held back; `MAX_SUMMARY` bytes at most."""
-    return fit_blocks(_blocks(report, downgrades, held=True), MAX_SUMMARY, "the bundle")
+    return fit_blocks(_blocks(report, downgrades, is_complete=True), MAX_SUMMARY, "the bundle")

@@ -37,15 +37,15 @@ MAX_EQUAL = 5
 
 
 def finding_blocks(
-    report: Report, *, held: bool = False, without: Collection[str] = ()
+    report: Report, *, is_complete: bool = False, without: Collection[str] = ()
 ) -> Iterator[Block]:
     """The findings of this round, the gravest first, each with its place; equal ones as one item.
 
-    `held`: those too that are otherwise only counted; `without`: the identities of findings to
+    `is_complete`: those too that are otherwise only counted; `without`: the identities of findings to
     leave out.
     """
     shown_tests: set[str] = set()
-    for title, group in _titled_groups(report.round, held=held):
+    for title, group in _titled_groups(report.round, is_complete=is_complete):
         title_if_settled = title if title in (REFUTED, ACCEPTED) else ""
         findings = []
         for finding in group:
@@ -65,11 +65,11 @@ def finding_blocks(
             shown_tests.add(test)
 
 
-def _titled_groups(round: Round, *, held: bool) -> list[tuple[str, tuple[Finding, ...]]]:
+def _titled_groups(round: Round, *, is_complete: bool) -> list[tuple[str, tuple[Finding, ...]]]:
     """The findings by the title under which they may stand; what is settled stands in two of
     these.
     """
-    held_back = round.held if held else ()
+    held_back = round.held if is_complete else ()
     groups = [("New findings", round.new), ("Still open", round.open)]
     if round.number == 1:
         groups = [("Findings", round.shown)]

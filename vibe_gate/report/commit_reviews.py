@@ -22,10 +22,14 @@ def render_commit_line(row: CommitRow, width: int | None = None) -> str:
     """One commit: its id, its outcome, its title, and what is to be said of it; cut to the `width`
     of a terminal.
     """
-    only = "checks only" if row.unasked else ""
-    warned = counted(row.warnings, "warning") if row.warnings else ""
-    remarks = "".join(f" · {text}" for text in (only, warned, *row.why.splitlines()[:1]) if text)
-    return safe(f"{row.commit[:SHORT_ID]}  {_word(row):<{_WIDEST}}  {row.title}{remarks}")[:width]
+    parts = [row.title]
+    if row.unasked:
+        parts.append("checks only")
+    if row.warnings:
+        parts.append(counted(row.warnings, "warning"))
+    parts += filter(None, row.why.splitlines()[:1])
+    line = f"{row.commit[:SHORT_ID]}  {_word(row):<{_WIDEST}}  {' · '.join(parts)}"
+    return safe(line)[:width]
 
 
 def render_commit_table(rows: Sequence[CommitRow], seconds: float) -> Iterator[str]:
@@ -33,38 +37,43 @@ def render_commit_table(rows: Sequence[CommitRow], seconds: float) -> Iterator[s
     warnings, and a line of sums. `seconds` that it took.
     """
     for word in OUTCOMES[:-1]:
-        found = [row for row in rows if _word(row) == word]
-        if found:
-            yield f"{word}: {counted(len(found), 'commit')}"
-        for row in found:
+        commits = [row for row in rows if _word(row) == word]
+        if commits:
+            yield f"{word}: {counted(len(commits), 'commit')}"
+        for row in commits:
             yield f"  {row.commit[:SHORT_ID]}  {row.title}"
-            yield from (f"      {text}" for text in (row.headline, *row.why.splitlines()) if text)
-    for unasked, number in Counter(row.unasked for row in rows if row.unasked).items():
+            for text in filter(None, (row.headline, *row.why.splitlines())):
+                yield f"      {text}"
+    unasked_counts = Counter(row.unasked for row in rows if row.unasked)
+    for unasked, number in unasked_counts.items():
         yield f"checks only: {counted(number, 'commit')}, each with {unasked}"
-    if warned := [row.warnings for row in rows if row.warnings]:
-        yield f"{counted(sum(warned), 'warning')} in {counted(len(warned), 'commit')}"
+    warnings = [row.warnings for row in rows if row.warnings]
+    if warnings:
+        yield f"{counted(sum(warnings), 'warning')} in {counted(len(warnings), 'commit')}"
     yield _sums(rows, seconds)
 
 
 def _sums(rows: Sequence[CommitRow], seconds: float) -> str:
+    """Commits by outcome, those recorded before, cost and time."""
     counts = Counter(map(_word, rows))
-    each = ", ".join(f"{counts[word]:,} {word}" for word in OUTCOMES if counts[word])
-    before = sum(row.recorded for row in rows)
-    new = [row for row in rows if not row.recorded]
-    usd = sum(row.usd for row in new)
-    parts = [f"{counted(len(rows), 'commit')}: {each or 'nothing to review'}"]
-    parts += [f"{before:,} recorded before"] if before else []
-    parts += [f"${usd:.4f}"] if usd else []
-    parts += [f"{seconds:.1f} s"] if new else []
+    outcomes = ", ".join(f"{counts[word]:,} {word}" for word in OUTCOMES if counts[word])
+    parts = [f"{counted(len(rows), 'commit')}: {outcomes or 'nothing to review'}"]
+    new_rows = [row for row in rows if not row.recorded]
+    recorded = len(rows) - len(new_rows)
+    if recorded:
+        parts.append(f"{recorded:,} recorded before")
+    usd = sum(row.usd for row in new_rows)
+    if usd:
+        parts.append(f"${usd:.4f}")
+    if new_rows:
+        parts.append(f"{seconds:.1f} s")
     return "; ".join(parts)
 
 
 def _word(row: CommitRow) -> str:
-    return (
-        "approval"
-        if row.outcome == "pass" and row.exit_code == POLICY_CHANGED
-        else str(row.outcome)
-    )
+    if row.outcome == "pass" and row.exit_code == POLICY_CHANGED:
+        return "approval"
+    return str(row.outcome)
 
 
 def build_commit_document(row: CommitRow) -> dict[str, Any]:
@@ -78,16 +87,18 @@ def build_total_document(
     """The last document of the stream. `usd` is what this command paid, `usd_recorded` what earlier
     ones did.
     """
-    every = list(rows)
-    counts = Counter(map(_word, every))
+    rows = list(rows)
+    counts = Counter(map(_word, rows))
+    recorded = [row for row in rows if row.recorded]
+    new_rows = [row for row in rows if not row.recorded]
     return {
         "schema": 1,
         "kind": "total",
-        "commits": len(every),
+        "commits": len(rows),
         "outcomes": {word: counts[word] for word in OUTCOMES},
-        "recorded": sum(row.recorded for row in every),
-        "usd": sum(row.usd for row in every if not row.recorded),
-        "usd_recorded": sum(row.usd for row in every if row.recorded),
+        "recorded": len(recorded),
+        "usd": sum(row.usd for row in new_rows),
+        "usd_recorded": sum(row.usd for row in recorded),
         "seconds": round(seconds, 3),
         "batch": batch,
         "exit_code": exit_code,

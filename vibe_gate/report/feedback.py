@@ -15,32 +15,53 @@ from vibe_gate.domain.label import Label, newest
 COLUMNS, NAME_COLUMNS, COUNT_COLUMNS = 80, 32, 28
 """Of the table, of a criterion in it, whose id is cut if it is longer, and of the four counts."""
 
-Found = Mapping[tuple[str, str], set[str]]
+FingerprintsByCriterion = Mapping[tuple[str, str], set[str]]
 """By rubric and criterion, the fingerprints of its findings."""
 
 
 class CriterionFeedback(Struct, frozen=True):
-    """What people say of a criterion's findings; `found` counts them all. `precision`: of those
-    with a label, right.
-
-    Null without a label.
-    """
+    """What people say of a criterion's findings."""
 
     rubric: str
     criterion: str
     found: int
+    """All of its findings."""
     right: int
     wrong: int
     unanswered: int
     precision: Interval | None
+    """Of those with a label, right. Null without a label."""
 
 
-def count_feedback(found: Found, labels: Iterable[Label]) -> list[CriterionFeedback]:
-    """By rubric and criterion. A label whose finding is not among those found counts it, too."""
-    said: dict[tuple[str, str], dict[str, bool]] = {}
+def count_feedback(
+    findings: FingerprintsByCriterion, labels: Iterable[Label]
+) -> list[CriterionFeedback]:
+    """By rubric and criterion. A label whose finding is not among these counts it, too."""
+    answers: dict[tuple[str, str], dict[str, bool]] = {}
     for label in newest(labels):
-        said.setdefault((label.rubric, label.criterion), {})[label.finding] = label.right
-    return [_of(*key, found.get(key, set()), said.get(key, {})) for key in sorted({*found, *said})]
+        answers.setdefault((label.rubric, label.criterion), {})[label.finding] = label.right
+    feedback = []
+    for key in sorted({*findings, *answers}):
+        feedback.append(_criterion_feedback(key, findings.get(key, set()), answers.get(key, {})))
+    return feedback
+
+
+def _criterion_feedback(
+    key: tuple[str, str], fingerprints: set[str], answers: Mapping[str, bool]
+) -> CriterionFeedback:
+    """`answers`: by fingerprint, whether people call the finding right."""
+    rubric, criterion = key
+    number = len(fingerprints | answers.keys())
+    labelled, right = len(answers), sum(answers.values())
+    return CriterionFeedback(
+        rubric=rubric,
+        criterion=criterion,
+        found=number,
+        right=right,
+        wrong=labelled - right,
+        unanswered=number - labelled,
+        precision=share(right, labelled),
+    )
 
 
 WORDS = ("right", "accepted", "overridden", "wrong", "no word yet")
@@ -62,49 +83,41 @@ def feedback_words(
 
 
 def _word(state: str, label: Label | None) -> str:
-    if label is not None:
-        accepted = label.right and (
-            label.source == "override" or state in {"overridden", "suppressed"}
-        )
-        return "accepted" if accepted else "right" if label.right else "wrong"
-    return "overridden" if state in {"overridden", "suppressed"} else "no word yet"
-
-
-def _of(
-    rubric: str, criterion: str, found: set[str], said: Mapping[str, bool]
-) -> CriterionFeedback:
-    every, right = len(found | said.keys()), sum(said.values())
-    return CriterionFeedback(
-        rubric,
-        criterion,
-        every,
-        right,
-        len(said) - right,
-        every - len(said),
-        share(right, len(said)),
-    )
+    """One of WORDS."""
+    is_waived = state in {"overridden", "suppressed"}
+    if label is None:
+        return "overridden" if is_waived else "no word yet"
+    if not label.right:
+        return "wrong"
+    return "accepted" if is_waived or label.source == "override" else "right"
 
 
 def render_feedback_table(rows: Iterable[CriterionFeedback], width: int = COLUMNS) -> Iterator[str]:
     """A table for people; nothing without rows. Below 80 columns it has no intervals, and below 60
     shorter names.
     """
-    rubric, names, is_wide = "", min(NAME_COLUMNS, width - COUNT_COLUMNS), width >= COLUMNS
+    name_columns = min(NAME_COLUMNS, width - COUNT_COLUMNS)
+    is_wide = width >= COLUMNS
+    rubric = ""
     for row in rows:
         if not rubric:
+            head = f"{'findings of':<{name_columns}}  found  right  wrong   open"
             yield ""
-            yield f"{'findings of':<{names}}  found  right  wrong   open{'  right, 95 %' if is_wide else ''}"
+            yield f"{head}  right, 95 %" if is_wide else head
         if row.rubric != rubric:
-            yield (rubric := row.rubric)
+            rubric = row.rubric
+            yield rubric
         name = f"  {row.criterion}"
-        name = name if len(name) <= names else name[: names - 1] + "…"
-        counts = "".join(
-            f"{number:>7,}" for number in (row.found, row.right, row.wrong, row.unanswered)
-        )
-        yield f"{name:<{names}}{counts}  {_shown(row.precision) if is_wide else ''}".rstrip()
+        if len(name) > name_columns:
+            name = name[: name_columns - 1] + "…"
+        counts = f"{row.found:>7,}{row.right:>7,}{row.wrong:>7,}{row.unanswered:>7,}"
+        line = f"{name:<{name_columns}}{counts}"
+        if is_wide:
+            line += f"  {_precision_text(row.precision)}"
+        yield line.rstrip()
 
 
-def _shown(precision: Interval | None) -> str:
+def _precision_text(precision: Interval | None) -> str:
     if precision is None:
         return ""
     return f"{precision.value:.0%} ({precision.low:.0%} to {precision.high:.0%})"

@@ -169,10 +169,11 @@ def _alike(graph: Graph, loop_nodes: Collection[str]) -> list[Fold]:
 
 def _reached(roots: Collection[str], edges: Edges) -> set[str]:
     """The roots, and all that they lead to."""
-    seen = set(roots)
+    reached = set(roots)
     waiting = list(roots)
     while waiting:
-        fresh = [name for name in edges[waiting.pop()] if name not in seen]
-        seen.update(fresh)
-        waiting += fresh
-    return seen
+        for name in edges[waiting.pop()]:
+            if name not in reached:
+                reached.add(name)
+                waiting.append(name)
+    return reached

@@ -130,21 +130,20 @@ def spread_slots(rows: Sequence[Sequence[Slot]], width: float, gap: float) -> fl
     `width` is that of a group's box, `gap` lies between slots; an edge that passes needs nothing
     but the gap.
     """
-    widest = max(
-        range(len(rows)),
-        key=lambda number: sum(bool(slot.group) for slot in rows[number]),
-        default=0,
-    )
-    for row in rows[widest : widest + 1]:
+    group_counts = [sum(bool(slot.group) for slot in row) for row in rows]
+    fullest = max(range(len(rows)), key=group_counts.__getitem__, default=0)
+    for row in rows[fullest : fullest + 1]:
         _move_toward(row, [0.0] * len(row), width, gap)
-    for row in reversed(rows[:widest]):
+    for row in reversed(rows[:fullest]):
         _move_toward(row, [_middle_of(slot.after) for slot in row], width, gap)
-    for row in rows[widest + 1 :]:
+    for row in rows[fullest + 1 :]:
         _move_toward(row, [_middle_of(slot.before) for slot in row], width, gap)
-    slots = [slot for row in rows for slot in row]
-    left = min((slot.middle - _width(slot, width) / 2 for slot in slots), default=0.0)
+    slots: list[Slot] = []
+    for row in rows:
+        slots += row
+    start = min((slot.middle - _width(slot, width) / 2 for slot in slots), default=0.0)
     for slot in slots:
-        slot.middle -= left
+        slot.middle -= start
     return max((slot.middle + _width(slot, width) / 2 for slot in slots), default=0.0)
 
 
@@ -179,12 +178,13 @@ def _mean(slots: Sequence[Slot], default: float) -> float:
 
 def _move_toward(row: Sequence[Slot], targets: Sequence[float], width: float, gap: float) -> None:
     """Move the slots of a layer as near to their targets as their order and distance let them."""
-    right = float("-inf")
+    end = float("-inf")
+    moved = 0.0
     for slot, target in zip(row, targets, strict=True):
         half = _width(slot, width) / 2
-        slot.middle = max(target, right + half)
-        right = slot.middle + half + gap
-    moved = sum(slot.middle - target for slot, target in zip(row, targets, strict=True))
+        slot.middle = max(target, end + half)
+        end = slot.middle + half + gap
+        moved += slot.middle - target
     for slot in row:
         slot.middle -= moved / len(row)
 
@@ -201,30 +201,32 @@ def _groups(before: Mapping[str, Collection[str]]) -> dict[str, Group]:
     for target, sources in before.items():
         for source in sources:
             after[source].append(target)
-    seen: set[str] = set()
-    finished = [name for root in before for name in _walk(root, after, seen)]
-    seen = set()
+    reached: set[str] = set()
+    finished: list[str] = []
+    for root in before:
+        finished += _walk(root, after, reached)
+    reached = set()
     group_of: dict[str, Group] = {}
     for root in reversed(finished):
-        group = tuple(sorted(_walk(root, before, seen)))
+        group = tuple(sorted(_walk(root, before, reached)))
         group_of |= dict.fromkeys(group, group)
     return group_of
 
 
-def _walk(root: str, edges: Mapping[str, Collection[str]], seen: set[str]) -> Iterator[str]:
-    """What `root` leads to and nothing led to before (`seen`, which grows), each after what it
+def _walk(root: str, edges: Mapping[str, Collection[str]], reached: set[str]) -> Iterator[str]:
+    """What `root` leads to and nothing led to before (`reached`, which grows), each after what it
     leads to itself.
     """
-    if root in seen:
+    if root in reached:
         return
-    seen.add(root)
+    reached.add(root)
     stack = [(root, iter(edges[root]))]
     while stack:
         name, targets = stack[-1]
-        following = next((target for target in targets if target not in seen), None)
+        following = next((target for target in targets if target not in reached), None)
         if following is None:
             stack.pop()
             yield name
         else:
-            seen.add(following)
+            reached.add(following)
             stack.append((following, iter(edges[following])))

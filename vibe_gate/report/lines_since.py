@@ -20,7 +20,7 @@ class LinesSince(Protocol):
     def brings(self, finding: Finding) -> bool:
         """Whether the finding stands on lines that are new or changed."""
 
-    def replaces(self, seen: ReportedFinding) -> bool:
+    def replaces(self, finding: ReportedFinding) -> bool:
         """Whether any line of what was found at the earlier head is gone or changed."""
 
 
@@ -56,11 +56,11 @@ class LinesBetween(Struct, frozen=True):
         last = max(finding.line, finding.end_line)
         return self.after.touches(finding.path, finding.line, last)
 
-    def replaces(self, seen: ReportedFinding) -> bool:
+    def replaces(self, finding: ReportedFinding) -> bool:
         """Whether any line of what was found before is gone or changed."""
-        if not seen.path:
+        if not finding.path:
             return bool(self.before)
-        return any(self._replaces(*place) for place in seen.places)
+        return any(self._replaces(*place) for place in finding.places)
 
     def _replaces(self, path: str, first: int, last: int) -> bool:
         if path not in self.before:

@@ -12,18 +12,18 @@ from vibe_gate.domain import paths
 
 
 class Links(Struct, frozen=True):
-    """Where things are: `server` ("https://github.com"), `repository` ("owner/name"), head and base
-    commit ids.
-
-    `base` is for lines that the change removed, "" where they cannot be linked;
-    `run_url` is the job's page, "" outside of one.
-    """
+    """Where things are on the forge."""
 
     server: str
+    """As "https://github.com"."""
     repository: str
+    """As "owner/name"."""
     head: str
+    """A commit id."""
     run_url: str = ""
+    """The job's page, "" outside of one."""
     base: str = ""
+    """A commit id, for lines that the change removed; "" where they cannot be linked."""
 
     def permalink(
         self, path: str, line: int = 0, end_line: int = 0, *, before: bool = False
@@ -32,15 +32,18 @@ class Links(Struct, frozen=True):
         be.
         """
         commit = self.base if before else self.head
-        held = paths.unquote(path)
-        if not commit or {"", ".", ".."} & set(
-            held.split("/")
-        ):  # no path of git's; a browser would walk up with it
+        own_path = paths.unquote(path)
+        # Such a path is none of git's; a browser would walk up with it.
+        if not commit or {"", ".", ".."} & set(own_path.split("/")):
             return ""
-        lines = f"#L{line}" + (f"-L{end_line}" if end_line > line else "") if line else ""
+        address = f"{self._root}/blob/{commit}/{quote(paths.encode(own_path), safe='/')}"
+        if not line:
+            return address
         # Without plain=1 a rendered file (Markdown) has no lines to point at.
-        plain = "?plain=1" if line and held.lower().endswith((".md", ".markdown")) else ""
-        return f"{self._root}/blob/{commit}/{quote(paths.encode(held), safe='/')}{plain}{lines}"
+        if own_path.lower().endswith((".md", ".markdown")):
+            address += "?plain=1"
+        address += f"#L{line}"
+        return f"{address}-L{end_line}" if end_line > line else address
 
     def commit(self, id: str) -> str:
         """A commit's page."""

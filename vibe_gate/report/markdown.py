@@ -103,9 +103,11 @@ def escape_code(text: str, limit: int = MAX_CODE) -> str:
 
 
 def _span(text: str) -> str:
+    """The text in code, between as many backticks as it needs."""
     ticks = "`" * (_longest("`", text) + 1)
-    pad = " " if text[:1] in ("`", " ") or text[-1:] in ("`", " ") else ""
-    return f"{ticks}{pad}{text}{pad}{ticks}"
+    needs_padding = text.startswith(("`", " ")) or text.endswith(("`", " "))
+    padding = " " if needs_padding else ""
+    return f"{ticks}{padding}{text}{padding}{ticks}"
 
 
 def fence_code(text: str, language: str = "", *, whole: bool = False) -> str:
@@ -121,11 +123,12 @@ def fence_code(text: str, language: str = "", *, whole: bool = False) -> str:
 
 
 def _line(line: str, limit: int | None) -> str:
-    kept = line if limit is None or len(line) <= limit else line[:limit]
-    visible = "\t".join(safe(part) for part in kept.removesuffix("\r").split("\t"))
-    return visible + (
-        f" … {len(line) - len(kept):,} more characters" if len(kept) < len(line) else ""
-    )
+    """A line of a block, cut to the limit if there is one."""
+    beginning = line[:limit]
+    visible = "\t".join(map(safe, beginning.removesuffix("\r").split("\t")))
+    if len(beginning) < len(line):
+        visible += f" … {len(line) - len(beginning):,} more characters"
+    return visible
 
 
 def escape_html_code(text: str, limit: int = MAX_CODE) -> str:
@@ -182,52 +185,57 @@ def cut_lines(text: str, limit: int) -> tuple[str, int]:
 
 
 class Block(Struct, frozen=True):
-    """A part of a document that stands or is left out as a whole; its fences and folds are closed.
-
-    `rank`: how soon it is left out (0 last). `what`: what it is, in the plural, for the sentence
-    that counts what was left out; `number` of these it has.
+    """A part of a document that stands or is left out as a whole; its fences and folds are
+    closed.
     """
 
     text: str
     rank: int = 0
-    what: str = "parts"
+    """How soon it is left out; 0 last."""
+    kind: str = "parts"
+    """What it is, in the plural, for the sentence that counts what was left out."""
     number: int = 1
+    """How many of these it has."""
 
 
-def fit_blocks(blocks: Sequence[Block], limit: int, where: str) -> str:
+def fit_blocks(blocks: Sequence[Block], limit: int, place: str) -> str:
     """The blocks as one document of `limit` bytes (UTF-8) at most, in their order.
 
     Where not all fit, those of low rank go first, and of equals the last; where the first of a kind
-    is missing, a sentence counts them and says `where` they are.
+    is missing, a sentence counts them and says in which `place` they are.
     """
     blocks = [block for block in blocks if block.text]
     sizes = [len(block.text.encode("utf-8", "replace")) + 2 for block in blocks]
-    kept = set(range(len(blocks)))
+    fitting = set(range(len(blocks)))
     if sum(sizes) > limit:
-        kept = _kept(blocks, sizes, limit - _NOTE * len({block.what for block in blocks}))
+        kinds = {block.kind for block in blocks}
+        fitting = _choose_blocks(blocks, sizes, limit - _NOTE * len(kinds))
     missing: Counter[str] = Counter()
     for index, block in enumerate(blocks):
-        missing[block.what] += 0 if index in kept else block.number
+        if index not in fitting:
+            missing[block.kind] += block.number
     parts = []
     for index, block in enumerate(blocks):
-        if index in kept:
+        if index in fitting:
             parts.append(block.text)
-        elif number := missing.pop(block.what, 0):
-            parts.append(f"**{number:,} more {block.what}** did not fit: see {where}.")
+        elif number := missing.pop(block.kind, 0):
+            parts.append(f"**{number:,} more {block.kind}** did not fit: see {place}.")
     return "\n\n".join(parts) + "\n"
 
 
-def _kept(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> set[int]:
-    kept: set[int] = set()
-    full: set[tuple[int, str]] = set()
+def _choose_blocks(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> set[int]:
+    """The indexes of those that fit."""
+    fitting: set[int] = set()
+    full_kinds: set[tuple[int, str]] = set()
     for index in sorted(range(len(blocks)), key=lambda index: (blocks[index].rank, index)):
-        kind = (blocks[index].rank, blocks[index].what)
-        if kind in full or sizes[index] > room:
-            full.add(kind)  # no later one of its kind: a reader could not tell which are missing
+        kind = (blocks[index].rank, blocks[index].kind)
+        if kind in full_kinds or sizes[index] > room:
+            # No later one of its kind: a reader could not tell which are missing.
+            full_kinds.add(kind)
             continue
-        kept.add(index)
+        fitting.add(index)
         room -= sizes[index]
-    return kept
+    return fitting
 
 
 def _cut(text: str, limit: int) -> str:

@@ -23,13 +23,13 @@ from vibe_gate.report.markdown import Block, escape_prose, fit_blocks, link_code
 HEADLINE = "NOT REVIEWED"
 
 MAX_REASONS_TOLD = 20
-"""Mistakes of a gate that are told one by one; the job's log has all."""
+"""Mistakes of a gate that are named one by one; the job's log has all."""
 
 
 class NoVerdict(Struct, frozen=True):
     """Why a job has no verdict on `head`, a sentence each; `name` as a Report's.
 
-    `blocks`: the job fails. `quiet`: it is told only where a verdict stood.
+    `blocks`: the job fails. `quiet`: it is said only where a verdict stood.
     """
 
     head: str
@@ -41,39 +41,46 @@ class NoVerdict(Struct, frozen=True):
     quiet: bool = False
 
 
-def no_verdict_comment(told: NoVerdict, before: str) -> str:
+def no_verdict_comment(no_verdict: NoVerdict, before: str) -> str:
     """The comment in place of `before` (ours, or ""), whose round the next verdict goes on from."""
-    name = f" ({escape_prose(told.name, 100)})" if told.name else ""
+    name = f" ({escape_prose(no_verdict.name, 100)})" if no_verdict.name else ""
     state = read_comment_state(before)
-    head, tail = f"{comment_marker(told.name)}\n", render_state_line(state) if state else ""
-    opening = Block(f"### vibe-gate{name}: {HEADLINE} · {link_commit(told.head, told.links)}", 0)
+    head, tail = f"{comment_marker(no_verdict.name)}\n", render_state_line(state) if state else ""
+    opening = Block(
+        f"### vibe-gate{name}: {HEADLINE} · {link_commit(no_verdict.head, no_verdict.links)}", 0
+    )
     return (
         head
         + fit_blocks(
-            [opening, *_blocks(told)], MAX_COMMENT - len(head) - len(tail), "the job's log"
+            [opening, *_blocks(no_verdict)], MAX_COMMENT - len(head) - len(tail), "the job's log"
         )
         + tail
     )
 
 
-def no_verdict_check(told: NoVerdict) -> CheckRun:
+def no_verdict_check(no_verdict: NoVerdict) -> CheckRun:
     """The check run: as the comment."""
-    title = safe(f"{HEADLINE} · {queries.reason_in_words(told.reasons[0])}")
+    title = safe(f"{HEADLINE} · {queries.reason_in_words(no_verdict.reasons[0])}")
     return CheckRun(
         title=title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…",
-        summary=fit_blocks(_blocks(told), MAX_COMMENT, "the job's log"),
+        summary=fit_blocks(_blocks(no_verdict), MAX_COMMENT, "the job's log"),
         text="",
-        conclusion="failure" if told.blocks else "neutral",
+        conclusion="failure" if no_verdict.blocks else "neutral",
     )
 
 
-def _blocks(told: NoVerdict) -> list[Block]:
-    reasons = [f"- {escape_prose(reason)}" for reason in told.reasons[:MAX_REASONS_TOLD]]
-    if len(told.reasons) > MAX_REASONS_TOLD:
-        reasons.append(f"- and {len(told.reasons) - MAX_REASONS_TOLD:,} more.")
-    opening = f"vibe-gate did not review {link_commit(told.head, told.links)}:\n\n" + "\n".join(
-        reasons
+def _blocks(no_verdict: NoVerdict) -> list[Block]:
+    reasons = [f"- {escape_prose(reason)}" for reason in no_verdict.reasons[:MAX_REASONS_TOLD]]
+    if len(no_verdict.reasons) > MAX_REASONS_TOLD:
+        reasons.append(f"- and {len(no_verdict.reasons) - MAX_REASONS_TOLD:,} more.")
+    opening = (
+        f"vibe-gate did not review {link_commit(no_verdict.head, no_verdict.links)}:\n\n"
+        + "\n".join(reasons)
     )
-    page = f" ({link_code('the job', told.links.run_url)})" if told.links.run_url else ""
-    next_line = f"**Next:** {told.next}{page}. No verdict on an earlier commit counts for this one."
+    page = (
+        f" ({link_code('the job', no_verdict.links.run_url)})" if no_verdict.links.run_url else ""
+    )
+    next_line = (
+        f"**Next:** {no_verdict.next}{page}. No verdict on an earlier commit counts for this one."
+    )
     return [Block(opening, 0), Block(next_line, 0)]

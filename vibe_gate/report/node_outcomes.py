@@ -23,6 +23,17 @@ def add_outcomes(graph: Graph, summary: Summary) -> Graph:
     """The graph, with the worst answer of each node of checks or judges as its outcome if it has
     none.
     """
+    answers = _answers_by_node(graph, summary)
+    nodes = []
+    for node in graph.nodes:
+        if node.kind in OWNED and not node.outcome:
+            node = replace(node, outcome=_worst_answer(answers.get(node.id, [])))
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _answers_by_node(graph: Graph, summary: Summary) -> dict[str, list[str]]:
+    """What checks, votes and second looks came to."""
     answers: dict[str, list[str]] = defaultdict(list)
     checks = checks_node(graph)
     for rubric in summary.rubrics:
@@ -34,16 +45,7 @@ def add_outcomes(graph: Graph, summary: Summary) -> Graph:
             answers[node_of_turn(vote.turn)].append(vote.outcome)
             if vote.second_look is not UNSET:
                 answers[node_of_turn(vote.second_look.turn)].append(vote.second_look.outcome)
-    worst = {name: _worst_answer(words) for name, words in answers.items()}
-    return replace(
-        graph,
-        nodes=tuple(
-            replace(node, outcome=node.outcome or worst.get(node.id, ""))
-            if node.kind in OWNED
-            else node
-            for node in graph.nodes
-        ),
-    )
+    return answers
 
 
 def _worst_answer(words: Sequence[str]) -> str:

@@ -49,8 +49,8 @@ CHECK_NAME = "vibe-gate"
 """Of the check run; the thing to require is the job itself, which fails with it."""
 
 THREADS_REFUSED = (
-    "GitHub refused it; the permission `contents: write` would allow it. The comments say that their findings are "
-    "fixed, accepted or open again, and the next run tries again."
+    "GitHub refused it; the permission `contents: write` would allow it. The comments say that "
+    "their findings are fixed, accepted or open again, and the next run tries again."
 )
 """GitHub asks for the right to push, as public reports say; its answer names no permission."""
 
@@ -66,33 +66,36 @@ def check_name(name: str) -> str:
 
 
 class Posting(Struct, frozen=True):
-    """What is wanted at the commit `head` and, where there is one, the pull request `number`.
-
-    `suggestions` are suggested changes, posted once. `since` tells of an earlier head which lines
-    changed since then; None where that cannot be told any more. `limits` are sentences about what
-    is known beforehand to be missing. `begun` is the check run that the job began; None: a new one
-    is made. `record` is kept in the check run for later jobs.
-    """
+    """What is wanted at a commit and at its pull request."""
 
     head: str
+    """The commit."""
     number: int | None = None
+    """Of the pull request; None where there is none."""
     comment: bool = True
     check_run: bool = True
     review_comments: bool = False
     suggestions: tuple[LineComment, ...] = ()
+    """Suggested changes, posted once."""
     since: Callable[[str], LinesSince | None] = lambda head: None
+    """Tells of an earlier head which lines changed since then; None where that cannot be told any
+    more.
+    """
     limits: tuple[str, ...] = ()
+    """Sentences about what is known beforehand to be missing."""
     begun: BegunCheckRun | None = None
+    """The check run that the job began; None: a new one is made."""
     record: str = ""
+    """Kept in the check run for later jobs."""
 
 
 class Posted(Struct):
-    """What stands where now; "" for what does not. `downgrades`: sentences; `report`: with its
-    round.
-    """
+    """What stands where now; "" for what does not."""
 
     report: Report
+    """With its round."""
     downgrades: list[str] = []
+    """Sentences about what could not be posted."""
     remarks: list[str] = []
     """What is said in the job's summary alone: what was not done changes nothing that people read
     elsewhere.
@@ -119,34 +122,35 @@ def post_report(posting: Posting, forge: Forge | None, report: Report) -> Posted
     return posted
 
 
-def post_no_verdict(posting: Posting, forge: Forge, told: NoVerdict) -> list[str]:
+def post_no_verdict(posting: Posting, forge: Forge, no_verdict: NoVerdict) -> list[str]:
     """Say that this commit has no verdict where one would stand; sentences about what was
     refused.
     """
     refused = []
     if posting.check_run:
-        name, address = check_name(told.name), told.links.run_url
+        name, address = check_name(no_verdict.name), no_verdict.links.run_url
         try:
-            made = replace(no_verdict_check(told), record=posting.record)
-            forge.check_run(posting.head, name, made, details_url=address, begun=posting.begun)
+            check_run = replace(no_verdict_check(no_verdict), record=posting.record)
+            forge.check_run(posting.head, name, check_run, details_url=address, begun=posting.begun)
         except ForgeError as error:
             refused.append(f"The check run could not be written: {error}")
     if posting.number is not None and posting.comment:
         try:
-            _replace_verdict(forge, posting.number, told)
+            _replace_verdict(forge, posting.number, no_verdict)
         except ForgeError as error:
             refused.append(f"The comment could not be posted: {error}")
     return refused
 
 
-def _replace_verdict(forge: Forge, number: int, told: NoVerdict) -> None:
-    if forge.pull(number).head_sha != told.head:
+def _replace_verdict(forge: Forge, number: int, no_verdict: NoVerdict) -> None:
+    if forge.pull(number).head_sha != no_verdict.head:
         return  # the job of the newer commit writes the comment
-    before = forge.sticky(number, comment_marker(told.name))
-    if before is None and told.quiet:
+    marker = comment_marker(no_verdict.name)
+    before = forge.sticky(number, marker)
+    if before is None and no_verdict.quiet:
         return
-    body = no_verdict_comment(told, before.body if before else "")
-    forge.put_comment(number, body, marker=comment_marker(told.name))
+    body = no_verdict_comment(no_verdict, before.body if before else "")
+    forge.put_comment(number, body, marker=marker)
 
 
 class _Poster:
@@ -167,15 +171,19 @@ class _Poster:
             self._posted.downgrades.append(stale)
         elif number is not None:
             self._read_round(number)
-            told = self._posted.report.round
-            if self._posting.suggestions or (
-                self._posting.review_comments and (told.shown or told.fixed)
-            ):
-                self._lines(number)
+            if self._has_line_comments():
+                self._post_line_comments(number)
         if self._posting.check_run:
             self._check()
         if number is not None and self._posting.comment and not stale:
             self._comment(number)
+
+    def _has_line_comments(self) -> bool:
+        """Whether comments at lines may have to be written or brought up to date."""
+        if self._posting.suggestions:
+            return True
+        current_round = self._posted.report.round
+        return self._posting.review_comments and bool(current_round.shown or current_round.fixed)
 
     def _newer_head(self, number: int) -> str:
         """Why this run is not the newest word about the pull request any more; "" where it is."""
@@ -186,10 +194,10 @@ class _Poster:
             return ""
         if current == self._posting.head:
             return ""
-        now, then = current[: sentences.SHORT_ID], self._posting.head[: sentences.SHORT_ID]
+        newest_id, own_id = current[: sentences.SHORT_ID], self._posting.head[: sentences.SHORT_ID]
         return (
-            f"The pull request is at {now} by now and this run is about {then}, so the comment is left to the run of "
-            "the newer commit."
+            f"The pull request is at {newest_id} by now and this run is about {own_id}, "
+            "so the comment is left to the run of the newer commit."
         )
 
     def _read_round(self, number: int) -> None:
@@ -227,22 +235,22 @@ class _Poster:
             return lines.brings
         last = previous.head[: sentences.SHORT_ID]
         self._posted.downgrades.append(
-            f"The commit of the last round, {last}, cannot be seen any more, so every line counts as new, and nothing "
-            "is called fixed."
+            f"The commit of the last round, {last}, cannot be seen any more, "
+            "so every line counts as new, and nothing is called fixed."
         )
         return lambda finding: True
 
-    def _is_replaced(self, seen: ReportedFinding) -> bool:
+    def _is_replaced(self, finding: ReportedFinding) -> bool:
         """Whether lines of what was said before changed since it was found last."""
-        lines = self._posting.since(seen.last)
-        return lines is not None and lines.replaces(seen)
+        lines = self._posting.since(finding.last)
+        return lines is not None and lines.replaces(finding)
 
-    def _lines(self, number: int) -> None:
+    def _post_line_comments(self, number: int) -> None:
         """Comments at lines: new ones in one review; those whose finding is fixed or accepted say
         so.
         """
         try:
-            ours = [one for one in self._forge.review_comments(number) if one.ours]
+            ours = [comment for comment in self._forge.review_comments(number) if comment.ours]
         except ForgeError as error:
             self._downgrade("Comments at lines could not be read, so none were written", error)
             return
@@ -250,10 +258,25 @@ class _Poster:
         suggestions = self._posting.suggestions
         comments = [comment for comment in suggestions if comment.fingerprint not in suggested]
         if self._posting.review_comments:
-            about_findings = [comment for comment in ours if read_finding_marker(comment.body)]
-            comments = merge_comments(self._about_findings(number, about_findings), comments)
+            finding_comments = [comment for comment in ours if read_finding_marker(comment.body)]
+            comments = merge_comments(
+                self._new_finding_comments(number, finding_comments), comments
+            )
         standing = self._review_lines(number, comments)
         self._posted.at_lines |= {comment.fingerprint for comment in standing}
+
+    def _new_finding_comments(self, number: int, comments: list[Comment]) -> list[LineComment]:
+        """The new comments; `comments`, which stand, are brought up to date."""
+        self._settle(number, comments)
+        commented = set()
+        for comment in comments:
+            if not is_marked_fixed(comment.body):
+                commented.add(read_finding_marker(comment.body))
+        self._posted.at_lines |= commented
+        report = self._posted.report
+        candidates = make_review_comments(report, report.anchors)
+        new = [comment for comment in candidates if comment.fingerprint not in commented]
+        return new if len(new) <= MAX_COMMENTS else []
 
     def _review_lines(self, number: int, comments: list[LineComment]) -> list[LineComment]:
         """Post the comments, in one review if GitHub takes them all; those that stand.
@@ -288,38 +311,29 @@ class _Poster:
             self._downgrade(_refused_places(refused), reason)
         return standing
 
-    def _about_findings(self, number: int, own: list[Comment]) -> list[LineComment]:
-        """The new comments; those that stand are brought up to date."""
-        self._settle(number, own)
-        said = {read_finding_marker(one.body) for one in own if not is_marked_fixed(one.body)}
-        self._posted.at_lines |= said
-        report = self._posted.report
-        wanted = [
-            one
-            for one in make_review_comments(report, report.anchors)
-            if one.fingerprint not in said
-        ]
-        return wanted if len(wanted) <= MAX_COMMENTS else []
-
-    def _settle(self, number: int, own: list[Comment]) -> None:
+    def _settle(self, number: int, comments: list[Comment]) -> None:
         """Let each comment say what became of its finding, and resolve its thread or open it
         again.
         """
         report = self._posted.report
-        fixed = {seen.fingerprint: seen.fixed for seen in report.round.fixed}
-        here = {finding_identity(finding): finding for finding in report.round.shown}
-        texts = {one.id: _settled(one.body, fixed, here, report.links) for one in own}
-        moved = [one for one in own if texts[one.id] != one.body or is_thread_pending(one.body)]
-        if not moved:
+        fixed = {finding.fingerprint: finding.fixed for finding in report.round.fixed}
+        open_findings = {finding_identity(finding): finding for finding in report.round.shown}
+        texts = {}
+        changed = []
+        for comment in comments:
+            text = _settled_body(comment.body, fixed, open_findings, report.links)
+            texts[comment.id] = text
+            if text != comment.body or is_thread_pending(comment.body):
+                changed.append(comment)
+        if not changed:
             return
-        done = self._set_threads(
-            number, {one.id: is_marked_settled(texts[one.id]) for one in moved}
-        )
+        is_resolved = {comment.id: is_marked_settled(texts[comment.id]) for comment in changed}
+        is_set = self._set_threads(number, is_resolved)
         try:
-            for one in moved:
-                text = mark_thread_pending(texts[one.id], not done)
-                if text != one.body:
-                    self._forge.edit_review_comment(one.id, text)
+            for comment in changed:
+                text = mark_thread_pending(texts[comment.id], not is_set)
+                if text != comment.body:
+                    self._forge.edit_review_comment(comment.id, text)
         except ForgeError as error:
             self._downgrade("A comment at a line could not be brought up to date", error)
 
@@ -330,34 +344,34 @@ class _Poster:
         try:
             self._forge.set_threads(number, resolved)
         except ForgeError as error:
-            why = THREADS_REFUSED if error.status == HTTPStatus.FORBIDDEN else str(error)
+            reason = THREADS_REFUSED if error.status == HTTPStatus.FORBIDDEN else str(error)
             threads = counted(len(resolved), "thread")
             self._posted.remarks.append(
-                f"Not resolved, or not opened again: {threads} at lines of the diff. {why}"
+                f"Not resolved, or not opened again: {threads} at lines of the diff. {reason}"
             )
             return False
         return True
 
     def _check(self) -> None:
         report = self._posted.report
-        made = make_check_run(report, tuple(self._posted.downgrades), self._posted.at_lines)
-        made = replace(made, record=self._posting.record)
+        check_run = make_check_run(report, tuple(self._posted.downgrades), self._posted.at_lines)
+        check_run = replace(check_run, record=self._posting.record)
         address = report.links.run_url if report.links else ""
         try:
-            done = self._forge.check_run(
+            answer = self._forge.check_run(
                 self._posting.head,
                 check_name(report.name),
-                made,
+                check_run,
                 details_url=address,
                 begun=self._posting.begun,
             )
         except ForgeError as error:
             self._downgrade("The check run could not be written", error)
             return
-        self._posted.check_run_url = done.url
-        if done.missing:
+        self._posted.check_run_url = answer.url
+        if answer.missing:
             self._posted.downgrades.append(
-                f"The check run lacks {done.missing} of its annotations: {done.reason}"
+                f"The check run lacks {answer.missing} of its annotations: {answer.reason}"
             )
 
     def _comment(self, number: int) -> None:
@@ -371,18 +385,18 @@ class _Poster:
         except ForgeError as error:
             self._downgrade("The comment could not be posted", error)
 
-    def _downgrade(self, what: str, error: ForgeError) -> None:
+    def _downgrade(self, refusal: str, error: ForgeError) -> None:
         """Note a refusal. ForgeError if the token is not accepted: what is asked next would get the
         same answer.
         """
         if error.status == HTTPStatus.UNAUTHORIZED:
             raise error
-        why = str(error)
+        reason = str(error)
         if self._posted.report.fork and error.status == HTTPStatus.FORBIDDEN:
-            why = "the token of a pull request from a fork may only read."
+            reason = "the token of a pull request from a fork may only read."
         elif error.permission:
-            why = f"the token lacks `{error.permission}`; add it to the job's `permissions`."
-        self._posted.downgrades.append(f"{what}: {why}")
+            reason = f"the token lacks `{error.permission}`; add it to the job's `permissions`."
+        self._posted.downgrades.append(f"{refusal}: {reason}")
 
 
 def _refused_places(comments: Sequence[LineComment]) -> str:
@@ -390,21 +404,24 @@ def _refused_places(comments: Sequence[LineComment]) -> str:
     places = [f"{paths.quote(comment.path)}:{comment.line}" for comment in comments[:MAX_REFUSED]]
     if len(comments) == 1:
         return f"GitHub takes no comment at {places[0]}, so it stands here only"
-    rest = f" and {len(comments) - MAX_REFUSED} more" if len(comments) > MAX_REFUSED else ""
-    return f"GitHub takes no comments at {', '.join(places)}{rest}, so they stand here only"
+    text = ", ".join(places)
+    if len(comments) > MAX_REFUSED:
+        text += f" and {len(comments) - MAX_REFUSED} more"
+    return f"GitHub takes no comments at {text}, so they stand here only"
 
 
-def _settled(
-    body: str, fixed: Mapping[str, str], here: Mapping[str, Finding], links: Links | None
+def _settled_body(
+    body: str, fixed: Mapping[str, str], open_findings: Mapping[str, Finding], links: Links | None
 ) -> str:
-    """What the comment says now. `fixed`: commits, and `here`: what is still found, by the
+    """What the comment says now. `fixed`: commits, and `open_findings`: what is still found, by the
     finding's identity.
     """
     name = read_finding_marker(body)
     if name in fixed:
         return mark_fixed(body, fixed[name], links)
-    if (finding := here.get(name)) is None:
+    if name not in open_findings:
         return body
+    finding = open_findings[name]
     grounds = queries.waiver_grounds(finding)
     if finding.second_look is not UNSET and finding.is_refuted and not grounds:
         return mark_refuted(body, finding.second_look.reason)

@@ -19,22 +19,38 @@ def render_replay_lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
     """A line for each criterion that came out otherwise, its findings below, then what all come
     to.
     """
-    changed = [(row, one) for row in rows for one in row.shown]
-    cells = [HEADS, *(_cells(row, one) for row, one in changed)] if changed else []
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for at, each in enumerate(cells):
-        yield "  ".join(
-            cell.ljust(width) for cell, width in zip(each, widths, strict=True)
-        ).rstrip()
-        if at:
-            yield from (f"    {text}" for text in render_changed_findings(changed[at - 1][1]))
-    if waiting := sum(row.why == NOT_YET for row in rows):
+    yield from _change_table(rows)
+    waiting = sum(row.why == NOT_YET for row in rows)
+    if waiting:
         yield f"{NOT_YET}: {counted(waiting, 'run')}"
-    if lost := [row for row in rows if row.is_lost]:
+    lost = [row for row in rows if row.is_lost]
+    if lost:
         yield f"cannot be replayed: {counted(len(lost), 'run')}"
-        yield from (f"  {row.run_id}: {row.why.splitlines()[0]}" for row in lost)
+    for row in lost:
+        yield f"  {row.run_id}: {row.why.splitlines()[0]}"
     if rows:
         yield from replay_sentences(totals(rows))
+
+
+def _change_table(rows: Sequence[ReplayRow]) -> Iterator[str]:
+    """The criteria that came out otherwise; nothing without one."""
+    changes = []
+    for row in rows:
+        changes += [(row, change) for change in row.shown]
+    if not changes:
+        return
+    cells = [HEADS, *(_cells(row, change) for row, change in changes)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    yield _table_line(HEADS, widths)
+    for row, change in changes:
+        yield _table_line(_cells(row, change), widths)
+        for text in render_changed_findings(change):
+            yield f"    {text}"
+
+
+def _table_line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+    return "  ".join(padded).rstrip()
 
 
 def _cells(row: ReplayRow, change: CriterionChange) -> tuple[str, ...]:
@@ -48,9 +64,11 @@ def _cells(row: ReplayRow, change: CriterionChange) -> tuple[str, ...]:
 
 def render_changed_findings(change: CriterionChange) -> Iterator[str]:
     """The findings of a criterion that came out otherwise, a line each."""
-    for one in change.findings:
-        place = f"{one.path}:{one.line}" if one.line else one.path or "the change"
-        yield f"{place}: {one.message} [{one.fingerprint}]"
+    for finding in change.findings:
+        place = finding.path or "the change"
+        if finding.line:
+            place = f"{finding.path}:{finding.line}"
+        yield f"{place}: {finding.message} [{finding.fingerprint}]"
 
 
 def replay_sentences(
@@ -65,19 +83,29 @@ def replay_sentences(
         return
     if not total.judged:
         reason = _hindrance(total, budget_usd, show)
-        yield f"{total.judged:,} of {total.tried:,} could be judged again ({reason}); ${total.usd:.2f}."
+        yield (
+            f"{total.judged:,} of {total.tried:,} could be judged again ({reason}); "
+            f"${total.usd:.2f}."
+        )
         return
     yield (
-        f"Would have blocked {total.new:,} of {total.judged:,}, would no longer block {total.gone:,}; ${total.usd:.2f}."
+        f"Would have blocked {total.new:,} of {total.judged:,}, "
+        f"would no longer block {total.gone:,}; ${total.usd:.2f}."
     )
     if total.judged < total.tried:
         reason = _hindrance(total, budget_usd, show)
-        yield f"{total.tried - total.judged:,} of {total.tried:,} could not be judged again ({reason})."
+        missing = total.tried - total.judged
+        yield f"{missing:,} of {total.tried:,} could not be judged again ({reason})."
     if total.gone_wrong or total.gone_right:
         right = f", {total.gone_right:,} right" if total.gone_right else ""
-        yield f"Of {total.gone:,} that it would no longer block, {_were(total.gone_wrong)} labelled wrong{right}."
+        yield (
+            f"Of {total.gone:,} that it would no longer block, "
+            f"{_were(total.gone_wrong)} labelled wrong{right}."
+        )
     if total.new_wrong:
-        yield f"Of {total.new:,} that it would have blocked, {_were(total.new_wrong)} labelled wrong."
+        yield (
+            f"Of {total.new:,} that it would have blocked, {_were(total.new_wrong)} labelled wrong."
+        )
     if total.open:
         yield f"{counted(total.open, 'run is', 'runs are')} undecided now."
     if total.unasked:
@@ -100,10 +128,10 @@ def _were(count: int) -> str:
 
 def build_replay_document(rows: Iterable[ReplayRow], batch: str, exit_code: int) -> dict[str, Any]:
     """All of it as JSON."""
-    every = list(rows)
+    rows = list(rows)
     return {
         "exit_code": exit_code,
         "batch": batch,
-        "totals": plain(totals(every)),
-        "runs": [plain(row) for row in every],
+        "totals": plain(totals(rows)),
+        "runs": [plain(row) for row in rows],
     }

@@ -26,63 +26,82 @@ anew.
 
 
 class FoundFinding(Struct, frozen=True, array_like=True):
-    """A finding. `sources` and `advises`: RUBRIC/CRITERION that fail with it, and that would have
-    blocked by it.
-
-    `state`: "overridden", "suppressed", "refuted" or "kept"; `grounds`: as of
-    `queries.waiver_grounds`.
-    """
+    """A finding."""
 
     fingerprint: str
     criterion: str
     path: str
     sources: tuple[str, ...]
+    """RUBRIC/CRITERION that fail with it."""
     advises: tuple[str, ...]
+    """RUBRIC/CRITERION that would have blocked by it."""
     state: str
+    """One of "overridden", "suppressed", "refuted" or "kept"."""
     grounds: str = ""
+    """As of `queries.waiver_grounds`."""
 
 
 class RunFigures(Struct, frozen=True, array_like=True):
-    """Of one sealed run. `agents` by name; `judged`: RUBRIC/CRITERION that ask a judge; USD by
-    model, rubric and node.
-
-    `hits` and `misses` count criteria. `reused`: KEY/RUN/NODE of the conversations that answered
-    whole rubrics in its place.
-    """
+    """Of one sealed run."""
 
     agents: tuple[str, ...] = ()
+    """By name."""
     usd_by_model: dict[str, float] = {}
     usd_by_rubric: dict[str, float] = {}
     usd_by_node: dict[str, float] = {}
     hits: int = 0
+    """Criteria that earlier verdicts answered."""
     misses: int = 0
+    """Criteria that were asked."""
     reused: tuple[str, ...] = ()
+    """KEY/RUN/NODE of the conversations that answered whole rubrics in its place."""
     judged: tuple[str, ...] = ()
+    """RUBRIC/CRITERION that ask a judge."""
     findings: tuple[FoundFinding, ...] = ()
     labels: tuple[Label, ...] = ()
 
 
 def extract_figures(summary: Summary) -> RunFigures:
     """The extract of a run's summary."""
-    judged = [
-        f"{rubric.id}/{one.id}"
-        for rubric in summary.rubrics
-        for one in rubric.criteria
-        if one.kind == "judge"
-    ]
+    reused: set[str] = set()
+    judged = []
+    for rubric in summary.rubrics:
+        if summary.cache.hits:
+            reused |= _reused_conversations(rubric)
+        for criterion in rubric.criteria:
+            if criterion.kind == "judge":
+                judged.append(f"{rubric.id}/{criterion.id}")
     return RunFigures(
-        agents_named(summary.agent_authored.hints),
-        summary.cost.by_model,
-        _usd_by_rubric(summary),
-        summary.cost.by_node,
-        summary.cache.hits,
-        summary.cache.misses,
-        tuple(sorted({place for rubric in summary.rubrics for place in _reused(rubric)}))
-        if summary.cache.hits
-        else (),
-        tuple(judged),
-        _findings(summary),
-        summary.labels or (),
+        agents=agents_named(summary.agent_authored.hints),
+        usd_by_model=summary.cost.by_model,
+        usd_by_rubric=_usd_by_rubric(summary),
+        usd_by_node=summary.cost.by_node,
+        hits=summary.cache.hits,
+        misses=summary.cache.misses,
+        reused=tuple(sorted(reused)),
+        judged=tuple(judged),
+        findings=tuple(_extract_finding(finding, summary) for finding in summary.findings),
+        labels=summary.labels or (),
+    )
+
+
+def _extract_finding(finding: Finding, summary: Summary) -> FoundFinding:
+    sources: dict[str, None] = {}
+    for source in summary.sources(finding):
+        sources[f"{source.rubric}/{source.criterion}"] = None
+    advises: dict[str, None] = {}
+    if finding.level == "warning":
+        for rubric, criterion in queries.sources_of_finding(finding, summary):
+            if criterion.would_block is True:
+                advises[f"{rubric.id}/{criterion.id}"] = None
+    return FoundFinding(
+        fingerprint=finding.fingerprint,
+        criterion=finding.criterion,
+        path=finding.path,
+        sources=tuple(sources),
+        advises=tuple(advises),
+        state=_finding_state(finding),
+        grounds=queries.waiver_grounds(finding),
     )
 
 
@@ -105,32 +124,6 @@ def unpack_figures(text: str) -> RunFigures | None:
         return None
 
 
-def _findings(summary: Summary) -> tuple[FoundFinding, ...]:
-    found = []
-    for one in summary.findings:
-        sources = dict.fromkeys(
-            f"{source.rubric}/{source.criterion}" for source in summary.sources(one)
-        )
-        advises = dict.fromkeys(
-            f"{rubric.id}/{criterion.id}"
-            for rubric, criterion in queries.sources_of_finding(one, summary)
-            if criterion.would_block is True and one.level == "warning"
-        )
-        grounds = queries.waiver_grounds(one)
-        found.append(
-            FoundFinding(
-                one.fingerprint,
-                one.criterion,
-                one.path,
-                tuple(sources),
-                tuple(advises),
-                _finding_state(one),
-                grounds,
-            )
-        )
-    return tuple(found)
-
-
 def _finding_state(finding: Finding) -> str:
     """As `FoundFinding.state`."""
     if queries.waiver_sentence(finding):
@@ -139,44 +132,51 @@ def _finding_state(finding: Finding) -> str:
 
 
 def _turns(rubric: RubricResult) -> set[str]:
-    votes = [vote for criterion in rubric.criteria for vote in criterion.votes]
-    looks = (vote.second_look.turn for vote in votes if vote.second_look is not UNSET)
-    return {*filter(None, (*(vote.turn for vote in votes), *looks))}
+    """The folders of the turns of its votes and their second looks."""
+    turns = set()
+    for criterion in rubric.criteria:
+        for vote in criterion.votes:
+            turns.add(vote.turn)
+            if vote.second_look is not UNSET:
+                turns.add(vote.second_look.turn)
+    return turns - {""}
 
 
 def _usd_by_rubric(summary: Summary) -> dict[str, float]:
-    asked = {
-        turn.split("/")[1]: rubric.id
-        for rubric in summary.rubrics
-        for turn in _turns(rubric)
-        if turn.startswith("nodes/")
-    }
+    rubric_of_node = {}
+    for rubric in summary.rubrics:
+        for turn in _turns(rubric):
+            if turn.startswith("nodes/"):
+                rubric_of_node[turn.split("/")[1]] = rubric.id
     names = [rubric.id for rubric in summary.rubrics] if summary.workflow == "review" else []
     total: dict[str, float] = {}
     for node, usd in summary.cost.by_node.items():
-        name = asked.get(node) or _rubric_of(node, names)
+        name = rubric_of_node.get(node) or _rubric_by_name(node, names)
         total[name] = total.get(name, 0.0) + usd
     return total
 
 
-def _rubric_of(node: str, rubrics: Iterable[str]) -> str:
+def _rubric_by_name(node: str, rubrics: Iterable[str]) -> str:
     """The rubric of a review's judge that gave no answer, by its node's name (a budget was reached,
     say).
     """
-    own = [
-        one
-        for one in rubrics
-        if re.fullmatch(rf"(judge|second-look)-{re.escape(one)}(-[a-z]+)?", node)
-    ]
-    return max(own, key=len, default=OTHER)
+    matches = []
+    for rubric in rubrics:
+        if re.fullmatch(rf"(judge|second-look)-{re.escape(rubric)}(-[a-z]+)?", node):
+            matches.append(rubric)
+    return max(matches, key=len, default=OTHER)
 
 
-def _reused(rubric: RubricResult) -> set[str]:
+def _reused_conversations(rubric: RubricResult) -> set[str]:
     """The conversations of a rubric that were not held again; none if some were: then nothing is
     saved.
     """
     turns = _turns(rubric)
     if any(turn.startswith("nodes/") for turn in turns):
         return set()
-    places = [turn.split("/") for turn in turns if turn.startswith(STORE)]
-    return {"/".join((place[1], place[2], place[4])) for place in places if len(place) > 4}
+    conversations = set()
+    for turn in turns:
+        parts = turn.split("/")
+        if turn.startswith(STORE) and len(parts) > 4:
+            conversations.add("/".join((parts[1], parts[2], parts[4])))
+    return conversations

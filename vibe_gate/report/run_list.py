@@ -66,11 +66,12 @@ def render_run_legend(entries: Iterable[RunEntry], width: int) -> list[str]:
     """What columns and words of the list mean, as far as they stand in it: lines of a terminal."""
     words = {run_word(entry) for entry in entries}
     parts = ["by: who wrote the change", "found: findings", "run: names it as RUN"]
-    parts += [f"{word}: {OUTCOME_WORDS[word].meaning}" for word in EXPLAINED_WORDS if word in words]
-    whole = " · ".join(part.replace(" ", _UNBROKEN) for part in parts)
-    lines = textwrap.wrap(
-        whole, max(width, MIN_WIDTH), break_long_words=False, break_on_hyphens=False
-    )
+    for word in EXPLAINED_WORDS:
+        if word in words:
+            parts.append(f"{word}: {OUTCOME_WORDS[word].meaning}")
+    text = " · ".join(part.replace(" ", _UNBROKEN) for part in parts)
+    columns = max(width, MIN_WIDTH)
+    lines = textwrap.wrap(text, columns, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
@@ -116,9 +117,9 @@ def _age(run: str, now: datetime) -> str:
 def run_word(entry: RunEntry) -> str:
     """The word of the list: an outcome, or the state of an unsealed run.
 
-    Of a pass, as `sentences.verdict_words` tells them apart: "approval" if it needs one; "done" of agents
-    whose run had no rubrics; "nothing" if nothing was reviewed, "checks-only" if no judge was asked
-    what the gate asks.
+    Of a pass, as `sentences.verdict_words` tells them apart: "approval" if it needs one; "done" of
+    agents whose run had no rubrics; "nothing" if nothing was reviewed, "checks-only" if no judge
+    was asked what the gate asks.
     """
     if entry.outcome == "pass" and entry.exit_code == POLICY_CHANGED:
         return "approval"  # which nobody has given
@@ -134,13 +135,18 @@ _HEADS = ("ago", "outcome", "by", "change", "found", "run", "title")
 
 def build_run_document(entry: RunEntry) -> dict[str, object]:
     """One run as JSON. What only a verdict tells is null where the run is not sealed."""
-    about = {
-        name: getattr(entry, name) for name in ("run_id", "key", "created_at", "state", "bundle")
+    facts: dict[str, object] = {
+        "run_id": entry.run_id,
+        "key": entry.key,
+        "created_at": entry.created_at,
+        "state": entry.state,
+        "bundle": entry.bundle,
     }
     verdict: dict[str, object] = {
-        name: getattr(entry, name) for name in ("outcome", "exit_code", "author", "workflow")
-    }
-    verdict |= {
+        "outcome": entry.outcome,
+        "exit_code": entry.exit_code,
+        "author": entry.author,
+        "workflow": entry.workflow,
         "rubrics": [{"id": name, "outcome": outcome} for name, outcome in entry.rubrics],
         "change": {name: getattr(entry, name) for name in _IDS},
         "paths": list(entry.paths),
@@ -149,7 +155,9 @@ def build_run_document(entry: RunEntry) -> dict[str, object]:
         "cost": {"usd": entry.cost_usd, "basis": entry.cost_basis},
         "duration_ms": entry.duration_ms,
     }
-    return about | (verdict if entry.outcome else dict.fromkeys(verdict))
+    if not entry.outcome:
+        verdict = dict.fromkeys(verdict)
+    return facts | verdict
 
 
 _IDS = ("before", "after", "base_commit", "head_commit", "patch_id", "range_patch_id")

@@ -39,87 +39,107 @@ BY_CHECK = "A check would write this. Read it before you commit it."
 
 
 class Suggestions(Struct, frozen=True):
-    """Comments that suggest what agents changed, and a sentence about where the rest is; "" if
-    nothing changed.
-    """
+    """What is suggested of what agents changed."""
 
     comments: tuple[LineComment, ...] = ()
     note: str = ""
+    """A sentence about where all of it is; "" if nothing changed."""
 
 
 def make_suggestions(
-    files: tuple[FileDiff, ...], steering: Collection[str], anchors: Anchors, rest: str
+    files: tuple[FileDiff, ...], steering: Collection[str], anchors: Anchors, place: str
 ) -> Suggestions:
     """A comment for each hunk of text that lies in one hunk of the pull request, `MAX_SUGGESTIONS`
     at most.
 
     `files`: what agents changed in the reviewed files. None for a file of `steering` (shown paths),
-    which decides about a gate or steers agents: people write those. `rest` says where all of it is,
-    behind "all of it ".
+    which decides about a gate or steers agents: people write those. `place` says where all of it
+    is, behind "all of it ".
     """
     if not files:
         return Suggestions()
-    made = make_suggestion_comments(files, steering, anchors, BY_AGENT)
-    changes = max(sum(len(file.hunks) for file in files), len(files))
-    said = f"{len(made)} of {counted(changes, 'change')} by agents can be committed as suggested; all of it {rest}."
+    comments = make_suggestion_comments(files, steering, anchors, BY_AGENT)
+    hunks = max(sum(len(file.hunks) for file in files), len(files))
+    note = (
+        f"{len(comments)} of {counted(hunks, 'change')} by agents can be committed as suggested; "
+        f"all of it {place}."
+    )
     if steering:
-        said += f" Look at {', '.join(sorted(steering))} there: affects agents, tests or the gate, so not suggested."
-    return Suggestions(made, said)
+        note += (
+            f" Look at {', '.join(sorted(steering))} there: "
+            "affects agents, tests or the gate, so not suggested."
+        )
+    return Suggestions(comments, note)
 
 
 def make_suggestion_comments(
     files: Iterable[FileDiff], steering: Collection[str], anchors: Anchors, lead: str
 ) -> tuple[LineComment, ...]:
-    """A comment for each hunk that fits, each once; `lead` says whose it is. See `make_suggestions`."""
-    hunks = (
-        (file, hunk) for file in files for hunk in file.hunks if file.shown_path not in steering
-    )
-    made = (_comment(file, hunk, anchors, lead) for file, hunk in hunks)
-    once = {one.fingerprint: one for one in made if one is not None}
-    return tuple(once.values())[:MAX_SUGGESTIONS]
+    """A comment for each hunk that fits, each once; `lead` says whose it is. See
+    `make_suggestions`.
+    """
+    comments: dict[str, LineComment] = {}
+    for file in files:
+        if file.shown_path in steering:
+            continue
+        for hunk in file.hunks:
+            comment = _hunk_comment(file, hunk, anchors, lead)
+            if comment is not None:
+                comments[comment.fingerprint] = comment
+    return tuple(comments.values())[:MAX_SUGGESTIONS]
 
 
 def merge_comments(
-    about: Sequence[LineComment], suggested: Sequence[LineComment]
+    finding_comments: Sequence[LineComment], suggestions: Sequence[LineComment]
 ) -> list[LineComment]:
     """Comments about findings and suggestions, as one comment where a suggestion is about the lines
     of one finding.
     """
-    told = list(about)
-    for one in suggested:
-        first = one.start_line or one.line
-        near = (each for each in told if (each.path, each.side) == (one.path, one.side))
-        at = [each for each in near if first <= each.line <= one.line]
-        if len(at) != 1 or read_suggestion_marker(at[0].body):
-            told.append(one)
-            continue
-        head, _, said = at[0].body.partition("\n")
-        mark, _, offered = one.body.partition("\n")
-        body = f"{head}\n{mark}\n{said}\n{offered}"
-        told[told.index(at[0])] = replace(one, body=body, fingerprint=at[0].fingerprint)
-    return told
+    comments = list(finding_comments)
+    for suggestion in suggestions:
+        near = [comment for comment in comments if _is_at_lines_of(comment, suggestion)]
+        if len(near) != 1 or read_suggestion_marker(near[0].body):
+            comments.append(suggestion)
+        else:
+            comments[comments.index(near[0])] = _merge(near[0], suggestion)
+    return comments
+
+
+def _is_at_lines_of(comment: LineComment, suggestion: LineComment) -> bool:
+    """Whether the comment stands at one of the lines that are replaced."""
+    if (comment.path, comment.side) != (suggestion.path, suggestion.side):
+        return False
+    first = suggestion.start_line or suggestion.line
+    return first <= comment.line <= suggestion.line
+
+
+def _merge(comment: LineComment, suggestion: LineComment) -> LineComment:
+    """Both markers, then both texts."""
+    marker, _, text = comment.body.partition("\n")
+    suggestion_marker, _, suggestion_text = suggestion.body.partition("\n")
+    body = f"{marker}\n{suggestion_marker}\n{text}\n{suggestion_text}"
+    return replace(suggestion, body=body, fingerprint=comment.fingerprint)
 
 
 def read_suggestion_marker(body: str) -> str:
     """The fingerprint of a suggestion of ours, "" for any other comment."""
-    found = _MARKED.match(body)
-    return found[1] if found else ""
+    match = _MARKED.match(body)
+    return match[1] if match else ""
 
 
-def _comment(file: FileDiff, hunk: Hunk, anchors: Anchors, lead: str) -> LineComment | None:
+def _hunk_comment(file: FileDiff, hunk: Hunk, anchors: Anchors, lead: str) -> LineComment | None:
     """The hunk as a comment; None if it does not fit one."""
     before, after = file.before, file.after
     if before is None or after is None or before.mode != after.mode or file.old_name != file.path:
         return None
     start, end, text = _replacement(hunk)
-    block = _block(text)
+    block = _suggestion_block(text)
     if not block or end - start >= MAX_LINES or not anchors.holds(file.shown_path, start, end):
         return None
-    held = f"{file.path}\0{start}\0{end}\0{block}".encode("utf-8", "surrogateescape")
-    own = hashlib.sha256(held).hexdigest()[:16]
-    return LineComment(
-        file.path, f"{_MARKER}{own} -->\n{lead}\n\n{block}\n", end, "RIGHT", start, own
-    )
+    contents = f"{file.path}\0{start}\0{end}\0{block}".encode("utf-8", "surrogateescape")
+    fingerprint = hashlib.sha256(contents).hexdigest()[:16]
+    body = f"{_MARKER}{fingerprint} -->\n{lead}\n\n{block}\n"
+    return LineComment(file.path, body, end, "RIGHT", start, fingerprint)
 
 
 def _replacement(hunk: Hunk) -> tuple[int, int, bytes]:
@@ -132,14 +152,18 @@ def _replacement(hunk: Hunk) -> tuple[int, int, bytes]:
     changed = [index for index, line in enumerate(lines) if line.origin != " "]
     first, last = changed[0], changed[-1]
     if all(line.origin == "+" for line in lines[first : last + 1]):
-        first, last = (first - 1, last) if first else (first, min(last + 1, len(lines) - 1))
-    kept = lines[first : last + 1]
+        if first:
+            first -= 1
+        else:
+            last = min(last + 1, len(lines) - 1)
+    replaced = lines[first : last + 1]
     start = hunk.old_start + sum(line.origin != "+" for line in lines[:first])
-    text = b"".join(line.content for line in kept if line.origin != "-")
-    return start, start + sum(line.origin != "+" for line in kept) - 1, text
+    end = start + sum(line.origin != "+" for line in replaced) - 1
+    text = b"".join(line.content for line in replaced if line.origin != "-")
+    return start, end, text
 
 
-def _block(raw: bytes) -> str:
+def _suggestion_block(raw: bytes) -> str:
     """The block of Markdown from which GitHub takes exactly these lines; "" if there is none.
 
     None for other line endings than LF, no newline at the end, bytes that are no text, and
@@ -148,10 +172,8 @@ def _block(raw: bytes) -> str:
     text = raw.decode("utf-8", "surrogateescape")
     if not text:
         return "```suggestion\n```"
+    if len(text) > MAX_SUGGESTION:
+        return ""
     block = fence_code(text, "suggestion", whole=True)
-    return (
-        block
-        if len(text) <= MAX_SUGGESTION
-        and block[block.index("\n") + 1 : block.rindex("\n") + 1] == text
-        else ""
-    )
+    inside = block[block.index("\n") + 1 : block.rindex("\n") + 1]
+    return block if inside == text else ""

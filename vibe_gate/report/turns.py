@@ -14,30 +14,41 @@ KINDS = ("input", "output", "cache_read", "cache_write")
 """Of tokens; those of the cache are among the input."""
 
 
-def model_of(said: Iterable[SessionEvent]) -> str:
+def model_of(events: Iterable[SessionEvent]) -> str:
     """The first that is named; "" if none is."""
-    return next((model for item in said if (model := text_of(item, "model"))), "")
+    for event in events:
+        model = text_of(event, "model")
+        if model:
+            return model
+    return ""
 
 
-def turn_tokens(said: Iterable[SessionEvent]) -> dict[str, int]:
+def turn_tokens(events: Iterable[SessionEvent]) -> dict[str, int]:
     """The turn's tokens by kind, as far as they are known.
 
     A turn that ended has a total, which counts each kind that it names; of the others its answers
     tell.
     """
-    usages = [item for item in said if item.get("type") == "usage"]
-    totals = [usage for usage in usages if "cost" in usage]
-    return sum_tokens([usage for usage in usages if "cost" not in usage]) | sum_tokens(totals)
+    totals: list[SessionEvent] = []
+    answers: list[SessionEvent] = []
+    for event in events:
+        if event.get("type") == "usage":
+            usages = totals if "cost" in event else answers
+            usages.append(event)
+    return sum_tokens(answers) | sum_tokens(totals)
 
 
 def sum_tokens(usages: Sequence[SessionEvent]) -> dict[str, int]:
     """The sum of these by kind, without the kinds that none of them names."""
-    counts = [each for usage in usages if isinstance(each := usage.get("tokens"), dict)]
-    return {
-        name: sum(_count(each.get(name)) for each in counts)
-        for name in KINDS
-        if any(name in each for each in counts)
-    }
+    sums: dict[str, int] = {}
+    for usage in usages:
+        counts = usage.get("tokens")
+        if not isinstance(counts, dict):
+            continue
+        for kind in KINDS:
+            if kind in counts:
+                sums[kind] = sums.get(kind, 0) + _count(counts[kind])
+    return {kind: sums[kind] for kind in KINDS if kind in sums}
 
 
 def _count(value: object) -> int:

@@ -33,70 +33,82 @@ COLUMNS = 100
 _COMMAND = re.compile(r": (?P<run>run `[^`]+`)\Z")
 
 
-def render_verify_lines(found: Verification) -> list[str]:
+def render_verify_lines(verification: Verification) -> list[str]:
     """The table, then the totals and what could not be read."""
-    remarks = [found.remark] if found.remark else []
-    if not found.commits:
+    remarks = [verification.remark] if verification.remark else []
+    if not verification.commits:
         return ["Nothing to verify: the range has no commits.", *map(safe, remarks)]
-    table = [line for identity, status in found.commits for line in _row(identity, status)]
-    counts = Counter(status.status for _, status in found.commits)
+    lines = []
+    for identity, status in verification.commits:
+        lines += _commit_lines(identity, status)
+    counts = Counter(status.status for _, status in verification.commits)
     totals = ", ".join(f"{number} {status}" for status, number in counts.most_common())
-    gate = f"gate at {found.trusted[:SHORT_ID]}" if found.trusted else "built-in gate"
-    listed = (
-        f"signers: {found.signers}"
-        if found.signers
-        else "no allowed_signers file, so signatures are ignored"
-    )
-    strictly = "; strict: a pass counts only if someone else signed it" if found.strict else ""
-    below = [
-        f"{counted(len(found.commits), 'commit')}: {totals}",
-        f"{gate}; {listed}{strictly}",
+    lines += [
+        "",
+        f"{counted(len(verification.commits), 'commit')}: {totals}",
+        _rules_line(verification),
         *remarks,
     ]
-    return [*map(safe, table), "", *map(safe, below)]
+    return [safe(line) for line in lines]
 
 
-def build_verify_document(found: Verification) -> dict[str, Any]:
+def _rules_line(verification: Verification) -> str:
+    """Which gate and which signers count, and whether a pass needs somebody else's signature."""
+    gate = "built-in gate"
+    if verification.trusted:
+        gate = f"gate at {verification.trusted[:SHORT_ID]}"
+    signers = "no allowed_signers file, so signatures are ignored"
+    if verification.signers:
+        signers = f"signers: {verification.signers}"
+    line = f"{gate}; {signers}"
+    if verification.strict:
+        line += "; strict: a pass counts only if someone else signed it"
+    return line
+
+
+def build_verify_document(verification: Verification) -> dict[str, Any]:
     """The same as one JSON document."""
     return {
-        "exit_code": found.exit_code,
-        "trusted": found.trusted,
-        "signers": found.signers or None,
-        "strict": found.strict,
-        "remark": safe(found.remark) or None,
-        "commits": [_commit(identity, status) for identity, status in found.commits],
+        "exit_code": verification.exit_code,
+        "trusted": verification.trusted,
+        "signers": verification.signers or None,
+        "strict": verification.strict,
+        "remark": safe(verification.remark) or None,
+        "commits": [_commit(identity, status) for identity, status in verification.commits],
     }
 
 
-def _row(identity: ChangeIdentity, status: CommitStatus) -> list[str]:
+def _commit_lines(identity: ChangeIdentity, status: CommitStatus) -> list[str]:
+    """A commit, and what is to be said of its status below it."""
     mark = MARKS.get(status.status, "?")
     title = safe(identity.title)
-    title = title if len(title) <= TITLE else title[: TITLE - 1] + "…"
-    by = f"by {status.match}" if status.match and status.status in GOOD else ""
-    head = f"{mark} {identity.commit[:SHORT_ID]}  {status.status:<12} {by:<18} {title}".rstrip()
-    kept = (
-        f"kept in worktree {status.found.worktree}"
-        if status.found and status.found.worktree
-        else ""
-    )
-    below = [*_why(status), kept, *(f"note: {note}" for note in status.notes)]
+    if len(title) > TITLE:
+        title = title[: TITLE - 1] + "…"
+    match = ""
+    if status.match and status.status in GOOD:
+        match = f"by {status.match}"
+    head = f"{mark} {identity.commit[:SHORT_ID]}  {status.status:<12} {match:<18} {title}"
+    remarks = _reason_lines(status)
+    if status.found and status.found.worktree:
+        remarks.append(f"kept in worktree {status.found.worktree}")
+    remarks += [f"note: {note}" for note in status.notes]
     if status.status not in GOOD:
-        below.append(status.place)
-    return [head, *(f"    {text}" for text in below if text)]
+        remarks.append(status.place)
+    return [head.rstrip(), *(f"    {remark}" for remark in remarks if remark)]
 
 
-def _why(status: CommitStatus) -> list[str]:
+def _reason_lines(status: CommitStatus) -> list[str]:
     """The reason, if the status is not all of it; a long one in several lines, and its command in
     one, to be copied.
     """
     if status.why == status.status:
         return []
-    if len(status.why) <= COLUMNS or not (command := _COMMAND.search(status.why)):
+    command = _COMMAND.search(status.why)
+    if len(status.why) <= COLUMNS or command is None:
         return [status.why]
-    reason = textwrap.wrap(
-        status.why[: command.start() + 1], COLUMNS, break_long_words=False, break_on_hyphens=False
-    )
-    return [*reason, command["run"]]
+    reason = status.why[: command.start() + 1]
+    lines = textwrap.wrap(reason, COLUMNS, break_long_words=False, break_on_hyphens=False)
+    return [*lines, command["run"]]
 
 
 def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:
