@@ -10,8 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from command import vibe_gate
 from program import git
+from scripted_messages_api import ApiError, DropConnection, Text, Turn
 from stopping import CLEAN, SECRET, HookedAgentSession, started
+from wire import answering
 
 pytestmark = pytest.mark.slow
 
@@ -343,3 +346,39 @@ def test_what_the_agent_is_given_is_bounded_escaped_and_redacted(session):
     assert "a1B2c3D4" not in reason
     assert "more findings" in reason
     assert "--no-stop" in reason
+
+
+JUDGED = 'schema = 1\nid = "safe"\n[[criterion]]\nid = "clear"\nkind = "judge"\nmust = true\nquestion = "Is it clear?"\n'
+
+
+@pytest.mark.parametrize(
+    "step",
+    [ApiError(500), DropConnection(), Turn(Text("I would rather not"))],
+    ids=["down", "cut off", "no answer"],
+)
+def test_a_model_that_gives_no_answer_holds_nobody_and_the_person_is_told(session, step):
+    rule = '[hooks.stop]\nreview = "judge"\ndeadline_s = 8\n'
+    with_gate(session, GATE + rule, safe=JUDGED)
+    session.write("b.py", CLEAN)
+    with answering(step, repeat_last=True) as model:
+        session.environ |= model.environ
+        answer = session.stop()
+    assert not answer.holds
+    assert answer.message.startswith("vibe-gate: turn not reviewed: ")
+
+
+def test_hooks_that_everyone_shares_run_the_command(session, environ):
+    shared = vibe_gate("install", "claude", "--shared", "--stop", cwd=session.root, environ=environ)
+    assert shared.code == 0, shared.err
+    session.write("b.py", SECRET)
+    event = {"session_id": session.session, "cwd": str(session.root), "hook_event_name": "Stop"}
+    done = vibe_gate("stop", cwd=session.root, environ=environ, stdin=json.dumps(event).encode())
+    assert (done.code, json.loads(done.out)["decision"]) == (0, "block")
+
+
+def test_the_users_own_hook_leaves_the_turn_to_the_projects(session):
+    session.write("b.py", SECRET)
+    session.arguments = ("--user",)
+    assert session.hook("stop", {"hook_event_name": "Stop"}) == ""
+    session.arguments = ()
+    assert session.stop().holds
