@@ -25,9 +25,6 @@ MARKS = (
 GEMINI_TOOLS = {"run_shell_command": "Bash", "write_file": "Write", "replace": "Edit"}
 """Gemini CLI's tools by Claude Code's names: their arguments are called alike but for two."""
 
-FILES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
-"""How a line of a patch names a file."""
-
 EDITING = {
     "Edit": "file_path",
     "Write": "file_path",
@@ -136,10 +133,12 @@ def refusal(call: dict, project: str) -> str:  # type: ignore[type-arg]
 
 def patched(asked: dict) -> list[str]:  # type: ignore[type-arg]
     """The files that a patch of Codex adds, changes, deletes or moves."""
+    from vibe_gate.faces.agent_hook.spool import PATCH_LINES
+
     return [
         line.partition(": ")[2].strip()
         for line in str(asked["command"]).split("\n")
-        if line.startswith(FILES)
+        if line.startswith(PATCH_LINES)
     ]
 
 
