@@ -18,7 +18,7 @@ from vibe_gate.domain.model_wire import Wire
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command, parse_nothing
 from vibe_gate.faces.cli.output import emit, now
-from vibe_gate.faces.cli.screen import present
+from vibe_gate.faces.cli.screen import present_review
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.git import Draft, make_repository
 from vibe_gate.run.review import review
@@ -45,7 +45,7 @@ def _run(arguments: None) -> int:
     emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
     with progress.shown(read_process_environment()) as display:
         finished = progress.run(demo(folder, display.show))
-    present(finished, REQUEST, as_json=False)
+    present_review(finished, REQUEST, as_json=False)
     place = shlex.quote(str(folder))
     emit(f"\nThe whole run as a page:  cd {place} && vibe-gate report --open\n")
     emit(f"When you are done:        rm -rf {place}\n")

@@ -71,10 +71,11 @@ def takes_colour() -> bool:
     return terminal.forces_colour or (is_terminal() and terminal.can_redraw)
 
 
-def share(review: Review) -> None:
+def upload_run(review: Review) -> None:
     """Upload the run to the shared store, if there is one, after its verdict is shown."""
-    for note in review.unshared.upload() if review.unshared else ():
-        complain(f"note: {safe(note)}")
+    if review.unshared:
+        for note in review.unshared.upload():
+            complain(f"note: {safe(note)}")
 
 
 def emit(text: str) -> None:

@@ -20,7 +20,7 @@ from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command, whole_number
 from vibe_gate.faces.cli.lazy_arguments import EachArguments
-from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now, share
+from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now, upload_run
 from vibe_gate.faces.cli.request import (
     ChangeArguments,
     RubricArguments,
@@ -29,7 +29,7 @@ from vibe_gate.faces.cli.request import (
     request_of,
     require_single_revision,
 )
-from vibe_gate.faces.cli.screen import nothing, present
+from vibe_gate.faces.cli.screen import explain_no_change, present_review
 from vibe_gate.faces.cli.shared_options import (
     CLUSTER,
     SHARD,
@@ -291,7 +291,7 @@ def _run(arguments: ReviewArguments) -> int:
         complain(f"page: {paths.quote(str(page))}")
     if new_files and arguments.form != "quiet":
         formats.warn_of_next(new_files)
-    share(finished)
+    upload_run(finished)
     return _exit_code(finished, failures)
 
 
@@ -302,11 +302,11 @@ def _review(
     is_quiet = arguments.form == "quiet"
     if arguments.workflow is not None:
         # Its rubric stages give the verdict about the change, its agents a patch.
-        from vibe_gate.faces.cli import run  # a review loads nothing of workflows
+        from vibe_gate.faces.cli import run, workflow_screen  # a review loads nothing of workflows
 
         workflow_run = run.run_as_review(request, arguments.workflow, quiet=is_quiet)
         if arguments.form == "screen":
-            return workflow_run.review, partial(run.present, workflow_run)
+            return workflow_run.review, partial(workflow_screen.present_workflow_run, workflow_run)
         return workflow_run.review, partial(_present, arguments.form, workflow_run.review, request)
     environment = read_process_environment()
     with progress.shown(environment, quiet=is_quiet) as display:
@@ -337,12 +337,16 @@ def _exit_code(finished: Review, failures: list[str]) -> int:
 def _present(form: ReviewForm, finished: Review, request: ReviewRequest) -> None:
     summary = finished.summary
     if form == "concise":
-        lines = sentences.concise_lines(summary) if summary.run_id else [nothing(request.selection)]
+        lines = (
+            sentences.concise_lines(summary)
+            if summary.run_id
+            else [explain_no_change(request.selection)]
+        )
         emit("\n".join(lines) + "\n")
         return
     if form == "quiet" and sentences.verdict_words(summary) in _PLAIN_PASSES:
         return
-    present(finished, request, as_json=form == "json")
+    present_review(finished, request, as_json=form == "json")
 
 
 REVIEW = Command(

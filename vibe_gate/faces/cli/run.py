@@ -5,11 +5,8 @@ what they made.
 from __future__ import annotations
 
 import argparse
-import os
-import shlex
-import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import MappingProxyType
@@ -18,13 +15,13 @@ from msgspec import Struct
 
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.agent import Agent
-from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.model_wire import WireOptions
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command
-from vibe_gate.faces.cli.output import COLUMNS, complain, emit, now, share, wrapped
+from vibe_gate.faces.cli.output import complain, emit, now, upload_run, wrapped
 from vibe_gate.faces.cli.request import (
     ChangeArguments,
     RubricArguments,
@@ -33,7 +30,6 @@ from vibe_gate.faces.cli.request import (
     require_single_revision,
 )
 from vibe_gate.faces.cli.runs import RUN_HELP, StoredRuns
-from vibe_gate.faces.cli.screen import print_document, screen
 from vibe_gate.faces.cli.shared_options import (
     RunLimits,
     add_limits,
@@ -41,20 +37,17 @@ from vibe_gate.faces.cli.shared_options import (
     parse_limits,
     parse_wire,
 )
+from vibe_gate.faces.cli.workflow_screen import present_workflow_run
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.report.screen_rows import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.fix import approval_needed, nothing_to_fix
-from vibe_gate.run.run_documents import summarize_change
 from vibe_gate.run.run_request import RunRequest
 from vibe_gate.run.walk import run_workflow
 
 _NO_END = ("running", "incomplete", "foreign")
 """States of a run that has no verdict to fix."""
-
-SHOWN_FILES, SHOWN_ROWS = 8, 5
-"""Of what agents changed, and of what one said last."""
 
 
 class AgentOptions(Struct, frozen=True):
@@ -110,24 +103,24 @@ RunArguments = WorkflowArguments | AgentArguments | FixArguments
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_argument_group("what to run")
-    what.add_argument(
+    target = parser.add_argument_group("what to run")
+    target.add_argument(
         "words", nargs="*", metavar="WORKFLOW [REV | A..B]", help="a workflow's id, and the change"
     )
-    what.add_argument("--agent", metavar="ID", help="run one agent, as a workflow of one stage")
-    what.add_argument("--prompt", metavar="TEXT", help="what that agent is asked")
-    what.add_argument(
+    target.add_argument("--agent", metavar="ID", help="run one agent, as a workflow of one stage")
+    target.add_argument("--prompt", metavar="TEXT", help="what that agent is asked")
+    target.add_argument(
         "--fix",
         nargs="?",
         const="",
         metavar="RUN",
         help=f"repair what a run found: {RUN_HELP} (default: the newest)",
     )
-    what.add_argument("--staged", action="store_true", help="about the index against HEAD")
-    what.add_argument(
+    target.add_argument("--staged", action="store_true", help="about the index against HEAD")
+    target.add_argument(
         "--base", metavar="REV", help="the trusted base revision; definitions are read there"
     )
-    what.add_argument(
+    target.add_argument(
         "--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk"
     )
     add_agent_options(parser)
@@ -135,12 +128,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
     """Declare how agents work, for `run` and for `sessions continue` and `resume`."""
-    how = parser.add_argument_group("how")
-    how.add_argument(
+    options = parser.add_argument_group("how")
+    options.add_argument(
         "--apply", action="store_true", help="put what the agents changed into the working tree"
     )
-    how.add_argument("--interactive", action="store_true", help="ask before each agent")
-    how.add_argument("--model", type=_model, metavar="M", help="the model of all agents")
+    options.add_argument("--interactive", action="store_true", help="ask before each agent")
+    options.add_argument("--model", type=_model, metavar="M", help="the model of all agents")
     add_limits(parser)
     add_wire(parser)
     parser.add_argument(
@@ -165,7 +158,8 @@ def _parse(args: argparse.Namespace) -> RunArguments:
     if args.fix is not None:
         if args.words or args.staged or args.agent is not None or args.prompt is not None:
             raise UsageError(
-                "--fix RUN takes the change of that run: name no workflow, revision or agent beside it."
+                "--fix RUN takes the change of that run: name no workflow, revision or agent "
+                "beside it."
             )
         change = ChangeArguments(base=args.base, definitions=args.definitions)
         return FixArguments(args.fix, change, options)
@@ -200,7 +194,7 @@ def _model(text: str) -> str:
         raise argparse.ArgumentTypeError(f"'{text}' {error}") from None
 
 
-def run(arguments: RunArguments) -> int:
+def run_agents(arguments: RunArguments) -> int:
     """Run what the arguments name; the exit code. GateError."""
     if isinstance(arguments, FixArguments):
         return _repair(arguments)
@@ -217,17 +211,21 @@ def _repair(arguments: FixArguments) -> int:
     matched = named_run.matched if arguments.reference else "the newest that ended"
     complain(f"note: run {run_id} ({matched})")
     as_json = arguments.options.as_json
-    if not (stored_run := runs.read(named_run)).complete:
+    stored_run = runs.read(named_run)
+    if not stored_run.complete:
         raise UsageError(
             f"Run {run_id} did not end, so it has no verdict to fix; see `vibe-gate bundles list`."
         )
-    needs_approval = stored_run.summary.exit_code == POLICY_CHANGED
-    if why := nothing_to_fix(stored_run.summary):
-        emit(stored_run.summary.to_json() if as_json else f"{why}\n")
-        passed = POLICY_CHANGED if needs_approval else PASS
-        return passed if stored_run.summary.outcome == "pass" else INCONCLUSIVE
+    summary = stored_run.summary
+    needs_approval = summary.exit_code == POLICY_CHANGED
+    reason = nothing_to_fix(summary)
+    if reason:
+        emit(summary.to_json() if as_json else f"{reason}\n")
+        if summary.outcome != "pass":
+            return INCONCLUSIVE
+        return POLICY_CHANGED if needs_approval else PASS
     if needs_approval:
-        complain(f"note: {approval_needed(stored_run.summary)}; the repair needs it, too")
+        complain(f"note: {approval_needed(summary)}; the repair needs it, too")
     workflow_run = carry_out(_request(arguments, run_id), runs.top)
     present_and_share(workflow_run, as_json=as_json)
     return workflow_run.review.summary.exit_code
@@ -244,16 +242,17 @@ def _newest_ended(runs: StoredRuns) -> str:
         if has_verdict and entry.run_id in runs.begun:
             return entry.run_id
     raise UsageError(
-        "No run to fix began in this clone. Review first, or name the run: `vibe-gate run --fix RUN`."
+        "No run to fix began in this clone. Review first, or name the run: "
+        "`vibe-gate run --fix RUN`."
     )
 
 
 def present_and_share(workflow_run: WorkflowRun, *, as_json: bool) -> None:
-    """As `present`; then the run goes to the shared store, if there is one."""
+    """As `present_workflow_run`; then the run goes to the shared store, if there is one."""
     try:
-        present(workflow_run, as_json=as_json)
+        present_workflow_run(workflow_run, as_json=as_json)
     finally:
-        share(workflow_run.review)
+        upload_run(workflow_run.review)
 
 
 def run_as_review(request: ReviewRequest, workflow: str, *, quiet: bool) -> WorkflowRun:
@@ -316,9 +315,9 @@ def carry_out(
             if node in answers or sys.stdin is None or not sys.stdin.isatty():
                 return answers.get(node)
             with display.aside():
-                return _asked(node, agent, prompt, usd)
+                return _ask_person(node, agent, prompt, usd)
 
-        began: list[str] = []
+        run_ids: list[str] = []
         walk = run_workflow(
             request,
             start=start,
@@ -328,168 +327,55 @@ def carry_out(
             meter=display.meter,
             tick=display.tick,
             approve=approve,
-            began=began.append,
+            began=run_ids.append,
         )
         try:
             with advising_about(request.review):
                 return progress.looped(walk)
         except KeyboardInterrupt:
-            if not began:
+            if not run_ids:
                 raise
             raise KeyboardInterrupt(
-                f"interrupted; `vibe-gate resume {began[0]}` goes on."
+                f"interrupted; `vibe-gate resume {run_ids[0]}` goes on."
             ) from None
 
 
-def _asked(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
+def _ask_person(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
     """What a person answers at the terminal; None: the run is left waiting."""
-    first_line = next((line for line in prompt.splitlines() if line.strip()), "")
+    prompt_lines = [line for line in prompt.splitlines() if line.strip()]
+    first_line = prompt_lines[0] if prompt_lines else ""
+    is_whole_prompt = first_line == prompt.strip()
     facts = {
         "agent": f"{agent.id} (isolation {agent.level})",
         "tools": ", ".join((*agent.tools, *agent.mcp_servers)),
-        "prompt": first_line + (" …" if first_line != prompt.strip() else ""),
+        "prompt": first_line if is_whole_prompt else f"{first_line} …",
         "cost": f"${usd:.4f} until now",
     }
-    lines = [f"stage {node} waits for you", *(f"  {name:<8}{text}" for name, text in facts.items())]
-    sys.stderr.write("".join(f"{wrapped(safe(line), indent=' ' * LABEL)}\n" for line in lines))
+    lines = [f"stage {node} waits for you"]
+    lines += [f"  {name:<8}{text}" for name, text in facts.items()]
+    for line in lines:
+        sys.stderr.write(f"{wrapped(safe(line), indent=' ' * LABEL)}\n")
     while True:
         sys.stderr.write(
             "Begin? y: yes, n: leave it out, q: stop here (`vibe-gate resume` goes on) "
         )
         sys.stderr.flush()
         answer = sys.stdin.readline()
-        if (word := answer.strip().lower()[:1]) in _ANSWERS and (word or not answer):
+        if not answer:  # the end of stdin
+            return None
+        word = answer.strip().lower()[:1]
+        if word in _ANSWERS:
             return _ANSWERS[word]
 
 
-_ANSWERS = {"y": True, "n": False, "q": None, "": None}
-
-
-def present(workflow_run: WorkflowRun, *, as_json: bool = False) -> None:
-    """Print the outcome: the JSON document, or the verdict, the stages with their cost, and how to
-    apply the patch.
-
-    Raises, after that, the error for which the patch was not applied.
-    """
-    review = workflow_run.review
-    if as_json:
-        print_document(review)
-    else:
-        then = {
-            PASS: _after_pass(workflow_run),
-            INCONCLUSIVE: "vibe-gate bundles show --log, for what the agents did",
-        }.get(review.summary.exit_code, "")
-        columns = min(COLUMNS, shutil.get_terminal_size().columns)
-        parts = (
-            (_stages(workflow_run), LABEL),
-            (_said(workflow_run), 2),
-            (_made(workflow_run), LABEL),
-        )
-        below = "".join(
-            f"{wrapped(row, columns, ' ' * indent)}\n" for rows, indent in parts for row in rows
-        )
-        emit(f"{screen(review, then, workflow_run.problem)}\n\n{below}")
-    if workflow_run.unapplied is not None:
-        raise workflow_run.unapplied
-
-
-def _after_pass(workflow_run: WorkflowRun) -> str:
-    """What to do with the patch of a run that passed; "" if that is nothing."""
-    if workflow_run.patch is None:
-        return ""
-    if not workflow_run.applied:
-        return "apply the patch, as said below"
-    if workflow_run.change is None or not workflow_run.staged:
-        return ""
-    names = (
-        os.path.relpath(workflow_run.review.root / name)
-        for file in workflow_run.change.files
-        for name in file.names
-    )
-    return f"git add -- {' '.join(map(shlex.quote, dict.fromkeys(names)))}"
-
-
-def _stages(workflow_run: WorkflowRun) -> Iterator[str]:
-    """A line a stage, with what it and its judges cost."""
-    cost = workflow_run.review.summary.cost
-    nodes = [result.node for result in workflow_run.results]
-    for result in workflow_run.results:
-        own = [node for node in cost.by_node if _owner(node, nodes) == result.node]
-        price = f" · ${sum(cost.by_node[node] for node in own):.4f}" if own else ""
-        at_most = " at most" if price and cost.basis == "unknown" else ""
-        yield f"stage     {result.node}: {result.displayed_outcome}{price}{at_most}"
-
-
-def _owner(node: str, stages: list[str]) -> str:
-    """The stage that a node of the cost belongs to: itself, or the gate whose judge it is."""
-    return max(
-        (one for one in stages if node == one or node.startswith(f"{one}-")), key=len, default=""
-    )
-
-
-def _made(workflow_run: WorkflowRun) -> Iterator[str]:
-    if workflow_run.change is None:
-        yield "changed   nothing"
-        return
-    change = summarize_change(workflow_run.change)
-    files = f"{counted(len(change.files), 'file')} +{change.added} −{change.deleted}"
-    yield f"changed   {files} · {_first(workflow_run.names)}"
-    if workflow_run.steers:
-        yield f"look at   {_first(workflow_run.steers)}: affects agents, tests or the gate; --apply leaves all to you"
-    path = _patch_path(workflow_run)
-    if workflow_run.applied:
-        yield "applied   to the working tree"
-    elif not path:
-        yield "patch     not kept, because nothing can be written: free space or permissions, and run it again"
-    elif workflow_run.review.summary.exit_code == PASS:
-        yield f"apply     git apply {'-3 ' if workflow_run.unapplied else ''}{path}"
-    else:
-        yield f"patch     {path} (not applied: the run did not pass)"
-
-
-def _patch_path(workflow_run: WorkflowRun) -> str:
-    """The patch's file as a word for a shell; "" if it could not be written."""
-    if workflow_run.patch is None:
-        return ""
-    if workflow_run.patch.parent != workflow_run.bundle:
-        return shlex.quote(os.path.relpath(workflow_run.patch))
-    # The key of a run's folder makes a line too wide to copy, and the run's id is enough for a
-    # shell to find it.
-    return f"{shlex.quote(os.path.relpath(workflow_run.bundle.parent.parent))}/*/{workflow_run.bundle.name}/made.patch"
-
-
-def _first(names: Sequence[str]) -> str:
-    return ", ".join(
-        [*map(safe, names[:SHOWN_FILES]), *(["…"] if len(names) > SHOWN_FILES else [])]
-    )
-
-
-def _said(workflow_run: WorkflowRun) -> Iterator[str]:
-    """The last messages of the agents that nothing comes after: the whole of an only one that read,
-    else its start.
-    """
-    for node, text in workflow_run.said:
-        rows = [safe(row) for row in text.strip().splitlines()]
-        most = (
-            len(rows)
-            if len(workflow_run.results) == 1 and workflow_run.change is None
-            else SHOWN_ROWS
-        )
-        yield from [
-            "",
-            f"{node}:",
-            *(f"  {row}" for row in rows[:most]),
-            *(["  …"] if len(rows) > most else []),
-        ]
-    if workflow_run.said:
-        yield ""
+_ANSWERS = {"y": True, "n": False, "q": None}
 
 
 RUN = Command(
     "Run a workflow, or one agent, about a change. Agents write in a clone; your files change with --apply only.",
     (_add_arguments,),
     _parse,
-    run,
+    run_agents,
     "vibe-gate run [WORKFLOW [REV | A..B] | --fix [RUN] | --agent ID ...]",
     """\
 examples:

@@ -23,21 +23,18 @@ PIPE_WIDTH = 1000
 NO_GATE = "`vibe-gate init` writes a .vibe-gate/ of your own."
 
 
-def present(finished: Review, request: ReviewRequest, *, as_json: bool) -> None:
+def present_review(finished: Review, request: ReviewRequest, *, as_json: bool) -> None:
     """Print a review: the JSON document, one sentence if there was nothing to review, or the
     verdict screen.
     """
     if as_json:
         print_document(finished)
     elif finished.summary.run_id == "":
-        emit(
-            "\n".join(
-                [nothing(request.selection), *(f"note: {safe(note)}" for note in finished.notes)]
-            )
-            + "\n"
-        )
+        lines = [explain_no_change(request.selection)]
+        lines += [f"note: {safe(note)}" for note in finished.notes]
+        emit("\n".join(lines) + "\n")
     else:
-        emit(screen(finished) + "\n")
+        emit(render_verdict(finished) + "\n")
 
 
 def print_document(finished: Review) -> None:
@@ -47,33 +44,38 @@ def print_document(finished: Review) -> None:
     emit(finished.summary.to_json())
 
 
-def nothing(selected: Selection) -> str:
+def explain_no_change(selection: Selection) -> str:
     """The sentence for a change without files."""
-    left, right = safe(selected.left), safe(selected.right)
+    left, right = safe(selection.left), safe(selection.right)
     return {
         "staged": "Nothing to review: the index is the same as HEAD.",
         "worktree": f"Nothing to review: the working tree is the same as {left}.",
         "range": f"Nothing to review: {left} and {right} have the same files.",
         "merge_base": f"Nothing to review: {right} has no changes since its merge base with {left}.",
         "commit": f"Nothing to review: commit {left} changes no files.",
-    }[selected.kind]
+    }[selection.kind]
 
 
-def screen(finished: Review, then: str = "", why: str = "") -> str:
-    """The verdict screen, for the terminal or the pipe that stdout is; `then` and `why` as of
-    `verdict_screen.render_screen`.
+def render_verdict(finished: Review, next_command: str = "", decision: str = "") -> str:
+    """The verdict screen, for the terminal or the pipe that stdout is; `next_command` and
+    `decision` are `then` and `decision` of `verdict_screen.render_screen`.
     """
-    from vibe_gate.report import (
-        verdict_screen,
-    )  # rich takes longer to load than a review that finds nothing to do
+    # rich takes longer to load than a review that finds nothing to do.
+    from vibe_gate.report import verdict_screen
 
-    other_notes = [note for note in finished.notes if note != why]  # the headline says why
-    notes = (*sentences.missing_key_note(finished.summary), *other_notes, *_advice(finished))
+    notes = [*sentences.missing_key_note(finished.summary)]
+    notes += [note for note in finished.notes if note != decision]  # the headline says that one
+    notes += _advice(finished)
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
-    shown = verdict_screen.render_screen(
-        finished.summary, notes, columns, every=not is_terminal(), then=then, decision=why
+    text = verdict_screen.render_screen(
+        finished.summary,
+        tuple(notes),
+        columns,
+        every=not is_terminal(),
+        then=next_command,
+        decision=decision,
     )
-    return coloured(shown, columns)
+    return coloured(text, columns)
 
 
 def coloured(text: Text, columns: int) -> str:

@@ -336,7 +336,7 @@ def _go_on(arguments: GoOnArguments) -> int:
     turn = AgentArguments(
         agent, arguments.prompt, ChangeArguments(), arguments.options, session=meta.id
     )
-    return run.run(turn)
+    return run.run_agents(turn)
 
 
 ID = argument("id", metavar="ID", help="a session's id, or an unambiguous beginning of it")

@@ -113,10 +113,10 @@ def _apply_command(result: RunResult) -> str:
 
 def _emit_screen(summary: Summary, notes: tuple[str, ...], next_command: str) -> None:
     """Print the run's verdict as a review's."""
-    from vibe_gate.faces.cli.screen import screen
+    from vibe_gate.faces.cli.screen import render_verdict
     from vibe_gate.run.review_result import Review
 
-    emit(screen(Review(summary, notes), next_command) + "\n")
+    emit(render_verdict(Review(summary, notes), next_command) + "\n")
 
 
 def _run_document(
