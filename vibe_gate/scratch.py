@@ -95,13 +95,15 @@ def _identity(folder: os.stat_result) -> bytes:
     return b"%d:%d\n" % (folder.st_dev, folder.st_ino)
 
 
-def _is_own(about: os.stat_result, mode: int) -> bool:
-    return about.st_uid == os.geteuid() and about.st_mode == mode
+def _is_own(status: os.stat_result, mode: int) -> bool:
+    return status.st_uid == os.geteuid() and status.st_mode == mode
 
 
 def _empty(folder: Path) -> None:
     """Delete all but the lock; agents' tools leave folders without write permission."""
-    for entry in [each for each in folder.iterdir() if each.name != _LOCK]:
+    for entry in list(folder.iterdir()):
+        if entry.name == _LOCK:
+            continue
         if entry.is_dir() and not entry.is_symlink():
             _open_folders(entry)
             shutil.rmtree(entry)

@@ -119,8 +119,8 @@ def open_forge(
 class Forge:
     """One repository, seen and written to with one token. Every refusal is a ForgeError."""
 
-    def __init__(self, rest: RestClient, repository: str) -> None:
-        self._rest = rest
+    def __init__(self, client: RestClient, repository: str) -> None:
+        self._rest = client
         self._repository = repository
         self._root = f"/repos/{repository}"
         self._login: str | None = None

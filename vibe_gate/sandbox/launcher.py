@@ -414,7 +414,7 @@ class _Processes:
         while self.status is None:
             if self._reap() or self.status is not None:
                 continue
-            if _heard(WATCH_S if over else None) == signal.SIGTERM:
+            if _next_signal(WATCH_S if over else None) == signal.SIGTERM:
                 return False
             self.over = over() if over else ""
             if self.over:
@@ -457,9 +457,9 @@ class _Processes:
             _kill(-1)  # our domain, and nothing else; no fork slips through
         return self._reap()
 
-    def _wait(self, seconds: float, done: Callable[[], bool]) -> None:
-        until = time.monotonic() + seconds
-        while not done() and time.monotonic() < until:
+    def _wait(self, seconds: float, has_ended: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + seconds
+        while not has_ended() and time.monotonic() < deadline:
             time.sleep(_TICK_S)
 
     def _signal_group(self, number: int) -> bool:
@@ -471,7 +471,7 @@ class _Processes:
         return True
 
 
-def _heard(seconds: float | None) -> int:
+def _next_signal(seconds: float | None) -> int:
     """The next of the signals that are waited for; 0 if none came within the time."""
     if seconds is None or sys.platform == "darwin":
         return signal.sigwait(_WAITED)

@@ -65,17 +65,19 @@ class Destination(Struct, frozen=True):
 
 def remote_of(url: str) -> Remote | None:
     """What a remote's URL names, without its credentials; None for a path or another form."""
-    found = _URL.match(url) or (None if "://" in url else _SCP.match(url))
-    if found is None:
+    match = _URL.match(url)
+    if match is None and "://" not in url:
+        match = _SCP.match(url)
+    if match is None:
         return None
-    host = found["host"].lower()
-    groups = found.groupdict()
+    host = match["host"].lower()
+    groups = match.groupdict()
     port = (
         f":{groups['port']}"
         if groups.get("scheme") == "https" and groups["port"] not in (None, "443")
         else ""
     )
-    return Remote(_ALIASES.get(host, host) + port, found["repository"])
+    return Remote(_ALIASES.get(host, host) + port, match["repository"])
 
 
 def api_url(server_url: str) -> str:
@@ -96,25 +98,29 @@ def _host_of(server_url: str) -> str:
         raise UsageError(f"GITHUB_SERVER_URL is not the URL of a server: {error}.") from None
 
 
-def destination(asked: str | None, origins: Sequence[str], settings: ForgeSettings) -> Destination:
-    """Where to post. `asked`: a repository that the user named; `origins`: URLs of origin, as
+def destination(
+    requested: str | None, origins: Sequence[str], settings: ForgeSettings
+) -> Destination:
+    """Where to post. `requested`: a repository that the user named; `origins`: URLs of origin, as
     configured and as used.
 
     UsageError: no repository is known, or no token for its server.
     """
     remotes = [remote for remote in map(remote_of, origins) if remote]
-    names_repository = bool(settings.repository) and not asked
+    names_repository = bool(settings.repository) and not requested
     if settings.server_url or settings.api_url or names_repository:
-        return _by_environment(asked, remotes, settings)
-    origin = next(
-        (one for one in remotes if one.server == GITHUB), remotes[-1] if remotes else None
-    )
-    if origin is None and not asked:
+        return _by_environment(requested, remotes, settings)
+    origin = remotes[-1] if remotes else None
+    for remote in remotes:
+        if remote.server == GITHUB:
+            origin = remote
+            break
+    if origin is None and not requested:
         raise UsageError(
             f"Unknown repository: {_why_unknown(origins, settings)}. Use --repository OWNER/NAME."
         )
     host = origin.server if origin else GITHUB
-    repository = asked or (origin.repository if origin else "")
+    repository = requested or (origin.repository if origin else "")
     if not _NAME.match(repository):
         raise UsageError(f"Unknown repository: write --repository as OWNER/NAME (on {host}).")
     return Destination(
@@ -135,8 +141,16 @@ def _why_unknown(origins: Sequence[str], settings: ForgeSettings) -> str:
     return "this clone's origin is not on a GitHub server"
 
 
+def _repository_on(host: str, remotes: Sequence[Remote]) -> str:
+    """The repository of the first remote on this host; "" if none is."""
+    for remote in remotes:
+        if remote.server.partition(":")[0] == host:
+            return remote.repository
+    return ""
+
+
 def _by_environment(
-    asked: str | None, remotes: Sequence[Remote], settings: ForgeSettings
+    requested: str | None, remotes: Sequence[Remote], settings: ForgeSettings
 ) -> Destination:
     """The server that the environment names, github.com if it names only a repository.
     UsageError.
@@ -149,8 +163,7 @@ def _by_environment(
     if not token:
         raise UsageError(UNSET)
     host = _host_of(server)  # ports may differ: ssh has one of its own
-    here = next((one.repository for one in remotes if one.server.partition(":")[0] == host), "")
-    repository = asked or settings.repository or here
+    repository = requested or settings.repository or _repository_on(host, remotes)
     if not _NAME.match(repository):
         raise UsageError(
             f"Unknown repository: origin is not on {host}. Set GITHUB_REPOSITORY to OWNER/NAME."

@@ -222,9 +222,9 @@ class _Screen:
     @property
     def interrupted(self) -> str:
         """What is said at Ctrl-C."""
-        done = sum(bool(row.bundle) for row in self._rows.values())
-        of = f"{done:,} of {counted(len(self._commits), 'commit')}"
-        return f"interrupted; {of} recorded. The same command goes on from there."
+        recorded = sum(bool(row.bundle) for row in self._rows.values())
+        number = f"{recorded:,} of {counted(len(self._commits), 'commit')}"
+        return f"interrupted; {number} recorded. The same command goes on from there."
 
     def ended(self, batch: str, seconds: float) -> int:
         """Print what all come to; the exit code."""

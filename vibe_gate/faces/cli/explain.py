@@ -81,11 +81,11 @@ def _question(repository: Repository, finding: Finding, summary: Summary) -> str
                     rubric.id, criterion.id
                 )
                 if is_named and (not digests or rubric.digest in digests):
-                    return _asked(criterion)
+                    return _question_of(criterion)
     with suppress(GateError, OSError):
         for criterion in offered_rubric("asked").criterion:
             if criterion.id == finding.criterion:
-                return _asked(criterion)
+                return _question_of(criterion)
     return ""
 
 
@@ -100,7 +100,7 @@ def _gate_of(repository: Repository, summary: Summary) -> Gate:
     return gate or built_in_gate(tree)
 
 
-def _asked(criterion: Criterion) -> str:
+def _question_of(criterion: Criterion) -> str:
     if criterion.question:
         return criterion.question
     if criterion.command:

@@ -111,8 +111,8 @@ def _question(gate: Gate, rubrics: Sequence[str], criterion: str | None) -> _Ask
     if len(matching) == 1:
         return matching[0]
     choices = [question.as_words for question in matching or questions]
-    why = "several questions could be meant" if matching else "there is no such question"
-    raise UsageError(f"{why}; name the one that your labels answer: {', '.join(choices)}")
+    reason = "several questions could be meant" if matching else "there is no such question"
+    raise UsageError(f"{reason}; name the one that your labels answer: {', '.join(choices)}")
 
 
 def _ends(repository: Repository, written: str) -> tuple[str, str]:
@@ -120,10 +120,10 @@ def _ends(repository: Repository, written: str) -> tuple[str, str]:
     chosen = selection(written)
     if chosen.kind == "worktree":
         raise UsageError(f"'{written}' is not a range. Use A..B, such as v1.0..HEAD.")
-    left, right = repository.resolve(chosen.left), repository.resolve(chosen.right)
-    return repository.merge_base(
-        left, right, written
-    ) if chosen.kind == "merge_base" else left, right
+    start, end = repository.resolve(chosen.left), repository.resolve(chosen.right)
+    if chosen.kind == "merge_base":
+        start = repository.merge_base(start, end, written)
+    return start, end
 
 
 def _list_proposals(
@@ -162,7 +162,7 @@ class _Labelling:
 
     def run(self, proposed: Sequence[Proposal]) -> int:
         """Ask until all is answered, or the person quits."""
-        waiting = [one for one in proposed if not self._is_answered(one)]
+        waiting = [proposal for proposal in proposed if not self._is_answered(proposal)]
         counts: Counter[str] = Counter()
         for number, proposal in enumerate(waiting, 1):
             answer = self._ask(proposal, f"{number} of {len(waiting)}")
@@ -173,28 +173,32 @@ class _Labelling:
                 self._state.answers.put(self._key(proposal), {"skipped": True}, now())
             else:
                 self._write(proposal, ANSWERS[answer])
-        left = len(waiting) - counts.total()
-        rubric = self._question.rubric.id
-        emit_lines(
-            f"{counts['y']} labelled fail, {counts['n']} labelled pass, {counts['s']} skipped, {left} left"
-            + (": the same command goes on." if left else "."),
-            f"`vibe-gate calibrate {rubric}` measures the judge on them."
-            if counts["y"] + counts["n"]
-            else "",
+        open_count = len(waiting) - counts.total()
+        line = (
+            f"{counts['y']} labelled fail, {counts['n']} labelled pass, {counts['s']} skipped, "
+            f"{open_count} left"
         )
+        next_line = ""
+        if counts["y"] + counts["n"]:
+            rubric = self._question.rubric.id
+            next_line = f"`vibe-gate calibrate {rubric}` measures the judge on them."
+        emit_lines(f"{line}: the same command goes on." if open_count else f"{line}.", next_line)
         return PASS
 
     def _is_answered(self, proposal: Proposal) -> bool:
-        criterion, rubric = self._question.criterion.id, self._question.rubric.id
-        about = (case.file for case in self._cases.cases if case.file.head == proposal.commit)
-        labelled = any(file.rubric == rubric and criterion in file.expect for file in about)
-        return labelled or self._state.answers.get(self._key(proposal), now()) is not None
+        """Whether a case labels it, or a person skipped it."""
+        for case in self._cases.cases:
+            file = case.file
+            is_of_question = file.rubric == self._question.rubric.id
+            is_labelled = self._question.criterion.id in file.expect
+            if file.head == proposal.commit and is_of_question and is_labelled:
+                return True
+        return self._state.answers.get(self._key(proposal), now()) is not None
 
     def _key(self, proposal: Proposal) -> str:
-        about = (
-            f"skipped {self._question.rubric.id} {self._question.criterion.id} {proposal.commit}"
-        )
-        return hashlib.sha256(about.encode()).hexdigest()
+        rubric, criterion = self._question.rubric.id, self._question.criterion.id
+        text = f"skipped {rubric} {criterion} {proposal.commit}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def _ask(self, proposal: Proposal, number: str) -> str:
         """Show the proposal on one screen; what the person answers: y, n, s or q."""
@@ -205,7 +209,7 @@ class _Labelling:
             proposal.title,
             f"({proposal.reason})",
             "",
-            *_cut(_diff(change), room, proposal.commit),
+            *_first_lines(_diff(change), room, proposal.commit),
             "",
             f"{self._question.criterion.id}: {' '.join((self._question.criterion.question or '').split())}",
         )
@@ -239,7 +243,8 @@ def _diff(change: Change) -> Iterator[str]:
             yield from (row.decode("utf-8", "replace").rstrip("\n") for row in hunk.rows)
 
 
-def _cut(lines: Iterator[str], room: int, commit: str) -> Iterator[str]:
+def _first_lines(lines: Iterator[str], room: int, commit: str) -> Iterator[str]:
     yield from islice(lines, room)
-    if more := sum(1 for _ in lines):
-        yield f"… {counted(more, 'more line')}: git show {commit[:12]}"
+    omitted = sum(1 for _ in lines)
+    if omitted:
+        yield f"… {counted(omitted, 'more line')}: git show {commit[:12]}"

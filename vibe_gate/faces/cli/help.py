@@ -53,4 +53,4 @@ Exit codes
   2  usage, or definitions that    5  integrity: what was reviewed is not what
      do not parse                     is there, or a bundle is corrupt
                                  130  interrupted
-""".format(commands="\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items()))
+""".format(commands="\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items()))

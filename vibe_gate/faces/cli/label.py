@@ -148,14 +148,14 @@ def _add_label(ask: LabelAsked) -> None:
     with open_repository_here() as repository:
         recorded = open_state(repository.common_dir).labels.all()
         old_words = {old.finding: word_of(old) for old in recorded}
-        new_label, about = add_label(ask, repository, now())
+        new_label, description = add_label(ask, repository, now())
     word = word_of(new_label)
     old_word = old_words.get(new_label.finding, word)
     before = f" (was {old_word})" if old_word != word else ""
     reason = f": {new_label.reason}" if new_label.reason else ""
     emit_lines(
         f"{new_label.finding} is labelled {word}{before} by {new_label.by}{reason}",
-        f"  {about}",
+        f"  {description}",
         "No verdict changes; `vibe-gate stats` and `calibrate` count it.",
     )
 

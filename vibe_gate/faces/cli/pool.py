@@ -31,9 +31,9 @@ MB.
 """
 
 
-def jobs_for(tasks: int, asked: int | None) -> int:
+def jobs_for(tasks: int, requested: int | None) -> int:
     """How many of so many tasks are carried out side by side on this machine."""
-    return min(asked or min(MAX_JOBS, os.cpu_count() or 1), max(tasks, 1))
+    return min(requested or min(MAX_JOBS, os.cpu_count() or 1), max(tasks, 1))
 
 
 def within(budget: SharedLimit | None, most: float, task: T) -> T | None:

@@ -191,22 +191,22 @@ def _chosen(arguments: ReplayArguments, runs: StoredRuns, repository: Repository
         if not commits and (hint := describe_reversed_range(repository, span)):
             complain(hint)
         return replayable(entry for entry in runs.bundles.find() if entry.head_commit in commits)
-    return list(dict.fromkeys(_named(reference, runs) for reference in references))
+    return list(dict.fromkeys(_replayable_entry(reference, runs) for reference in references))
 
 
-def _named(reference: str, runs: StoredRuns) -> RunEntry:
+def _replayable_entry(reference: str, runs: StoredRuns) -> RunEntry:
     """The run; one whose bundle is not here has no key."""
     try:
-        found = runs.find_own_run(reference).entry
+        entry = runs.find_own_run(reference).entry
     except UsageError:
         if is_run_id(reference):
             return RunEntry(reference, "")
         raise
-    if found.replay_of:
+    if entry.replay_of:
         raise UsageError(
-            f"{paths.quote(reference)} is itself a replay; name the run {found.replay_of}."
+            f"{paths.quote(reference)} is itself a replay; name the run {entry.replay_of}."
         )
-    return found
+    return entry
 
 
 def _missing(plan: ReplayPlan) -> Iterable[ReplayRow]:

@@ -82,16 +82,19 @@ def _newest_unfinished(runs: StoredRuns) -> str:
         if run.request and run.worktree == worktree:
             resumable.append(run_id)
     if not resumable:
-        others = len(unfinished) - len(begun)
-        foreign = (
-            f" {counted(others, 'unfinished run')} did not begin in this clone." if others else ""
-        )
+        foreign = ""
+        foreign_count = len(unfinished) - len(begun)
+        if foreign_count:
+            number = counted(foreign_count, "unfinished run")
+            foreign = f" {number} did not begin in this clone."
         raise UsageError(
             f"No run to resume: every `vibe-gate run` of this working tree has ended.{foreign}"
         )
     newest, older = resumable[0], len(resumable) - 1
-    more = f"; {counted(older, 'older run')} did not end (vibe-gate bundles list)" if older else ""
-    complain(f"note: the newest run to resume, {newest}{more}")
+    note = f"note: the newest run to resume, {newest}"
+    if older:
+        note += f"; {counted(older, 'older run')} did not end (vibe-gate bundles list)"
+    complain(note)
     return newest
 
 

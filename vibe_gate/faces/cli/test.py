@@ -100,16 +100,20 @@ def _side_by_side(arguments: TestArguments, cases: CaseSet) -> Iterator[CaseResu
 
 
 def _row(result: CaseResult) -> dict[str, object]:
-    about = {"name": result.case.name, "rubric": result.case.file.rubric}
-    return about | {name: getattr(result, name) for name in ("status", "reasons", "usd")}
+    return {
+        "name": result.case.name,
+        "rubric": result.case.file.rubric,
+        "status": result.status,
+        "reasons": result.reasons,
+        "usd": result.usd,
+    }
 
 
 def _totals(counts: Counter[Status], results: list[CaseResult]) -> str:
     parts = [f"{counts[status]} {status}" for status in get_args(Status) if counts[status]]
+    line = f"{counted(len(results), 'case')}: {', '.join(parts) or 'none'}"
     usd = sum(result.usd for result in results)
-    return f"{counted(len(results), 'case')}: {', '.join(parts) or 'none'}" + (
-        f" · ${usd:.4f}" if usd else ""
-    )
+    return f"{line} · ${usd:.4f}" if usd else line
 
 
 TEST = Command(

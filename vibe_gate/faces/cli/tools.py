@@ -36,8 +36,8 @@ def proposals(root: Path) -> tuple[list[str], str]:
     for command in commands:
         names.append(command.title)
         criteria += f"\n{command.criterion()}"
-    own = OWN.replace('id = "lint"', 'id = "my-lint"') if has_lint_script else OWN
-    return names, f"{criteria}\n{own}"
+    example = OWN.replace('id = "lint"', 'id = "my-lint"') if has_lint_script else OWN
+    return names, f"{criteria}\n{example}"
 
 
 def _holds(root: Path, place: str) -> bool:

@@ -48,8 +48,8 @@ def _parse_verify(args: argparse.Namespace) -> VerifyArguments:
 def _verify(arguments: VerifyArguments) -> int:
     request = arguments.request
     dots = "..." if "..." in request.range else ".."
-    left, _, right = request.range.partition(dots)
-    revisions = (left, right, request.base, request.definitions)
+    start, _, end = request.range.partition(dots)
+    revisions = (start, end, request.base, request.definitions)
     environment = read_process_environment()
     with advising(revisions, Path.cwd(), environment, {}):
         verification = verify_commits(request, start=Path.cwd(), environment=environment, now=now())
@@ -176,11 +176,11 @@ def _override(arguments: OverrideArguments) -> int:
 def _add_override(arguments: AddWaiver) -> None:
     ask = arguments.ask
     with open_repository_here() as repository:
-        new_override, about = override(ask, repository, now())
+        new_override, description = override(ask, repository, now())
     terms = f"by {new_override.by} until {new_override.expires}: {new_override.reason}"
     emit_lines(
         f"{new_override.finding} is overridden {terms}",
-        f"  {about}",
+        f"  {description}",
         "This holds in this clone only. Review again to see the verdict with it.",
     )
     if ask.what != POLICY:

@@ -90,16 +90,16 @@ def _shower(*, as_json: bool) -> Iterator[Callable[..., None]]:
     changes.
     """
     if as_json or not is_terminal():
-        known: dict[str, str] = {}
+        statuses: dict[str, str] = {}
 
         def tell(graph: Graph, lines: object) -> None:
             now = {node.id: node.status for node in graph.nodes}
             changed = [
                 f"{safe(name)}: {status}\n"
                 for name, status in now.items()
-                if known.get(name) != status
+                if statuses.get(name) != status
             ]
-            known.update(now)
+            statuses.update(now)
             if changed and not as_json:
                 emit("".join(changed))
 
