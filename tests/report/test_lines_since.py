@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 from repos import Repo
 
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.verdict import CheckedEvidence, Finding
 from vibe_gate.faces.action.report_inputs import lines_since
 from vibe_gate.git import Credentials
@@ -44,7 +45,7 @@ def replaced(tmp_path: Path, environ: dict[str, str]):
             repo.git("rm", "-q", path)
         after = repo.commit("after", **({} if text is None else {path: text}))
         seen = first_round([of], before).state.findings[0]
-        lines = lines_since(repo.path, environ, after, Credentials())(before)
+        lines = lines_since(repo.path, read_environment(environ), after, Credentials())(before)
         assert lines is not None
         return lines.replaces(seen)
 
@@ -110,7 +111,9 @@ def test_a_mode_alone_changes_no_line(tmp_path, environ):
     before = repo.commit("before", **{"run.sh": TEN})
     repo.git("update-index", "--chmod=+x", "run.sh")
     repo.git("commit", "-q", "-m", "mode")
-    lines = lines_since(repo.path, environ, repo.git("rev-parse", "HEAD"), Credentials())(before)
+    lines = lines_since(
+        repo.path, read_environment(environ), repo.git("rev-parse", "HEAD"), Credentials()
+    )(before)
     assert lines is not None
     seen = first_round([finding(3, path="run.sh")], before).state.findings[0]
     assert not lines.replaces(seen)
@@ -119,7 +122,7 @@ def test_a_mode_alone_changes_no_line(tmp_path, environ):
 def test_a_head_that_is_gone_says_nothing(tmp_path, environ):
     repo = Repo(tmp_path / "r", environ)
     head = repo.commit("only", **{"a.py": TEN})
-    assert lines_since(repo.path, environ, head, Credentials())("1" * 40) is None
+    assert lines_since(repo.path, read_environment(environ), head, Credentials())("1" * 40) is None
 
 
 def test_a_state_of_an_earlier_version_says_where_its_findings_stood():

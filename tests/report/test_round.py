@@ -480,7 +480,7 @@ def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(
     more, waiver, grounds, is_overridden
 ):
     finding = found("1", **{"level": "notice"} | more)
-    assert (queries.waiver_sentence(finding), queries.waiver_grounds(finding)) == (waiver, grounds)
+    assert (queries.waiver_text(finding), queries.waiver_grounds(finding)) == (waiver, grounds)
     assert queries.is_overridden(finding) is is_overridden
 
 

@@ -96,7 +96,7 @@ def _people(of: Explanation) -> Iterator[str]:
         yield f"{'right' if label.right else 'wrong'}, says {label.by}{reason}"
     for override in of.overrides[-2:]:
         yield f"accepted by {override.by} until {override.expires}: {override.reason}"
-    waiver = queries.waiver_sentence(of.finding)
+    waiver = queries.waiver_text(of.finding)
     if waiver and not of.overrides:
         yield waiver
     if not (of.labels or of.overrides or waiver):

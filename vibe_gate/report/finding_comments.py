@@ -46,7 +46,7 @@ def make_review_comments(report: Report, anchors: Anchors) -> tuple[LineComment,
     """
     comments = []
     for finding in queries.worst_first(report.round.new, report.summary):
-        if queries.waiver_sentence(finding) or finding.is_refuted:
+        if queries.waiver_text(finding) or finding.is_refuted:
             continue
         comment = _line_comment(finding, report, anchors)
         if comment is not None:

@@ -202,7 +202,7 @@ def is_waived(rubric: str, criterion: str, findings: Sequence[Finding]) -> bool:
         # The name is compared first: a run can have thousands of findings.
         if finding.criterion != criterion or not finding.is_of(rubric, criterion):
             continue
-        if waiver_sentence(finding):
+        if waiver_text(finding):
             has_waiver = True
         elif finding.level != "notice":
             return False
@@ -218,7 +218,7 @@ def waived_ids(rubric: RubricResult, findings: Sequence[Finding]) -> tuple[str, 
     return tuple(names)
 
 
-def waiver_sentence(finding: Finding) -> str:
+def waiver_text(finding: Finding) -> str:
     """Who overrode or suppressed the finding, until when and why; "" if it is neither."""
     return "" if finding.waiver is UNSET else finding.waiver
 
@@ -230,7 +230,7 @@ def is_overridden(finding: Finding) -> bool:
     An older summary does not say which of the two it was, so there it counts as an override.
     """
     if finding.allowed_by is UNSET:
-        return bool(waiver_sentence(finding))
+        return bool(waiver_text(finding))
     return finding.allowed_by.kind == "overridden"
 
 
@@ -249,17 +249,17 @@ def waiver_grounds(finding: Finding) -> str:
 
     Of an older summary the whole sentence, which begins with how.
     """
-    if waiver_sentence(finding) and finding.allowed_by is not UNSET:
+    if waiver_text(finding) and finding.allowed_by is not UNSET:
         return short(finding.allowed_by.grounds)
-    return waiver_sentence(finding)
+    return waiver_text(finding)
 
 
-def waiver_sentences(rubric: str, criterion: str, findings: Sequence[Finding]) -> str:
+def waiver_texts(rubric: str, criterion: str, findings: Sequence[Finding]) -> str:
     """The waivers of the findings of a rubric's criterion, each once, as the criterion's reason
     begins with them.
     """
     waived = (finding for finding in findings if finding.is_of(rubric, criterion))
-    return "; ".join(dict.fromkeys(filter(None, map(waiver_sentence, waived))))
+    return "; ".join(dict.fromkeys(filter(None, map(waiver_text, waived))))
 
 
 def is_approval(finding: Finding) -> bool:

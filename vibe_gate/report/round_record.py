@@ -63,7 +63,7 @@ class RoundRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def settled_title(finding: Finding) -> str:
     """The title under which it stands if there is nothing to do about it; else ""."""
-    if queries.waiver_sentence(finding):
+    if queries.waiver_text(finding):
         return ACCEPTED
     return REFUTED if finding.is_refuted else ""
 

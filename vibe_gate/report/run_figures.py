@@ -126,7 +126,7 @@ def unpack_figures(text: str) -> RunFigures | None:
 
 def _finding_state(finding: Finding) -> str:
     """As `FoundFinding.state`."""
-    if queries.waiver_sentence(finding):
+    if queries.waiver_text(finding):
         return "overridden" if queries.is_overridden(finding) else "suppressed"
     return "refuted" if finding.is_refuted else "kept"
 

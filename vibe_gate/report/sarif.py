@@ -137,7 +137,7 @@ def _result(finding: Finding, rule_indexes: Mapping[str, int], summary: Summary)
     basis = queries.finding_basis(finding, summary)
     if basis:
         result["properties"] = {"basis": basis} | _proof_properties(finding.proof)
-    waiver = queries.waiver_sentence(finding)
+    waiver = queries.waiver_text(finding)
     if waiver:
         suppression = {"kind": "external", "status": "accepted"}
         result["suppressions"] = [suppression | {"justification": _plain_text(waiver)}]

@@ -496,7 +496,7 @@ def finding_sentence(finding: Finding) -> str:
     """What the finding says; if somebody accepted it, or a second look refuted it, that is a
     sentence of its own.
     """
-    waiver, look = queries.waiver_sentence(finding), finding.second_look
+    waiver, look = queries.waiver_text(finding), finding.second_look
     if look is UNSET or look.outcome != "refuted" or waiver:
         return _with_waiver(finding.message, waiver)
     return f"Raised: {ended(finding.message)} Refuted: {ended(look.reason)}"
@@ -510,7 +510,7 @@ def criterion_reason(rubric: str, criterion: CriterionResult, findings: Sequence
     """
     if criterion.outcome != "fail" or not queries.is_waived(rubric, criterion.id, findings):
         return criterion.reason
-    waivers = queries.waiver_sentences(rubric, criterion.id, findings)
+    waivers = queries.waiver_texts(rubric, criterion.id, findings)
     return _with_waiver(criterion.reason, waivers)
 
 

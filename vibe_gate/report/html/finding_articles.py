@@ -28,7 +28,7 @@ def render_finding(finding: Finding, number: int, view: View, summary: Summary, 
     """A finding; `number`: its index in the summary; `news`: "new" or "back" in this round, or
     "".
     """
-    is_waived = bool(queries.waiver_sentence(finding))
+    is_waived = bool(queries.waiver_text(finding))
     message = sentences.finding_sentence(finding) if is_waived else finding.message
     quotes = [evidence.quote for evidence in finding.evidence if evidence.quote]
     parts = [
