@@ -631,7 +631,7 @@ def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, ceil
             ledger.settle(
                 leave, account, Tokens(cache_write=tokens, output=int(leave.max_tokens * share))
             )
-    assert ledger.spent().usd <= budget + 1e-9 and accounts[0].left >= -1e-9
+    assert ledger.spent().usd <= budget + 1e-9 and accounts[0].remaining_usd >= -1e-9
 
 
 # Closing.

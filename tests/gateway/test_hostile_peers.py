@@ -196,7 +196,7 @@ def test_an_answer_without_a_stop_reason_is_no_answer(answer: bytes, content_typ
 )
 def test_counts_of_tokens_are_clamped(count: int, counted: int) -> None:
     meter = Meter()
-    meter.whole(
+    meter.read_body(
         {"usage": {"input_tokens": count, "output_tokens": count}, "stop_reason": "end_turn"}
     )
     assert meter.usage() == Usage(input=counted, output=counted)

@@ -102,7 +102,7 @@ def test_what_is_set_aside_for_one_session_is_not_left_for_another() -> None:
     ledger = Ledger(2 * CENT)
     first, second = ledger.account("fix", 0.015), ledger.account("judge")
     reservation = granted(ledger, first, 2_000)
-    assert (first.bound, first.left, second.bound, second.left) == (
+    assert (first.bound, first.remaining_usd, second.bound, second.remaining_usd) == (
         0.01,
         pytest.approx(0.005),
         0,
@@ -348,7 +348,7 @@ def test_what_was_not_cached_is_expected_to_be_charged_again() -> None:
 
 def test_a_new_account_goes_on_and_has_no_ceiling() -> None:
     account = Account("judge")
-    assert (account.ended, account.working, account.until, account.left) == (
+    assert (account.ended, account.working, account.until, account.remaining_usd) == (
         "",
         False,
         math.inf,

@@ -98,5 +98,5 @@ def test_usage_is_read_across_any_chunks():
 )
 def test_a_usage_that_makes_no_sense_counts_nothing(usage):
     meter = Meter()
-    meter.whole({"usage": usage})
+    meter.read_body({"usage": usage})
     assert meter.usage() == Usage()

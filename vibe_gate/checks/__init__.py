@@ -314,7 +314,7 @@ class _Commands:
             root = folder.resolve() / "tree"
             tree = self._change.after if side == "after" else self._change.before
             exported = self._repository.export(tree, root)
-            ended = run_command(
+            command_run = run_command(
                 argv,
                 cwd=root,
                 timeout_s=min(timeout_s, self._run.deadline.left()),
@@ -327,19 +327,19 @@ class _Commands:
                 content = exported.content(name) if self._change.file(name) else None
                 if content is not None:
                     contents[name] = content
-        output = self._run.redactor.text(ended.output.replace(f"{root}/", ""))
-        if ended.lacks:
-            self.lacks[ended.lacks] = None
-        self._keep(criterion, argv, output, ended.exit_code, side)
+        output = self._run.redactor.text(command_run.output.replace(f"{root}/", ""))
+        if command_run.lacks:
+            self.lacks[command_run.lacks] = None
+        self._keep(criterion, argv, output, command_run.exit_code, side)
         return CommandRun(
-            ended.exit_code,
+            command_run.exit_code,
             output,
-            ended.failure,
+            command_run.failure,
             changed,
             files,
-            ended.dropped,
+            command_run.dropped,
             contents,
-            ended.missing,
+            command_run.missing,
         )
 
     def _keep(

@@ -66,14 +66,14 @@ class Allowed:
     def _comment(self, file: FileDiff, number: int) -> tuple[str, ...]:
         return secrets.allowing_comment(self._of(file.after), number)
 
-    def _stood(self, file: FileDiff, wanted: tuple[str, ...]) -> bool:
+    def _stood(self, file: FileDiff, comment_lines: tuple[str, ...]) -> bool:
         """Whether these lines, one or two, stood in the file before, whatever their indentation."""
         if file.before is None:
             return False
         if file.before.blob not in self._before:
             lines = [line.strip() for line in self._of(file.before)]
             self._before[file.before.blob] = {*((line,) for line in lines), *pairwise(lines)}
-        return tuple(line.strip() for line in wanted) in self._before[file.before.blob]
+        return tuple(line.strip() for line in comment_lines) in self._before[file.before.blob]
 
     def _of(self, version: FileVersion | None) -> list[str]:
         if version is None:

@@ -109,48 +109,50 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
         return CheckResult(
             "error", 'The check "command" needs a command = ["program", "argument"].'
         )
-    ended = input.run_command(argv, options.timeout_s, "after")
+    command_run = input.run_command(argv, options.timeout_s, "after")
     command_line = shlex.join(argv)[:120]
-    if ended.exit_code is None:
+    if command_run.exit_code is None:
         return CheckResult(
-            "error", f"{command_line} gave no answer: {ended.failure}.", cause=ended.missing
+            "error",
+            f"{command_line} gave no answer: {command_run.failure}.",
+            cause=command_run.missing,
         )
-    if ended.exit_code == 0 and not ended.changed:
+    if command_run.exit_code == 0 and not command_run.changed:
         return CheckResult("pass", f"{command_line} exited with 0.")
     repair = f" To repair: {options.fix}" if options.fix else ""
-    rewritten = list(_rewritten_files(input, files, ended, command_line))
-    if ended.exit_code == 0:
-        reason = f"{command_line} changed {listed(ended.changed)}.{repair}"
+    rewritten = list(_rewritten_files(input, files, command_run, command_line))
+    if command_run.exit_code == 0:
+        reason = f"{command_line} changed {listed(command_run.changed)}.{repair}"
         return failed(input, reason, rewritten)
-    output_remarks = remarks(ended.output, options.output)
-    hits = list(_findings(input, files, output_remarks, ended))
+    output_remarks = remarks(command_run.output, options.output)
+    hits = list(_findings(input, files, output_remarks, command_run))
     comparison = ""
     # A program that says nothing of any line may be missing, before the change as well.
     if options.new_only and hits:
         added = {(line.file.shown_path, line.number) for line in added_lines(files)}
         hits = [hit for hit in hits if (hit.path, hit.line) in added]
         if not hits and not rewritten:
-            new, comparison = _what_is_new(input, options, ended)
+            new, comparison = _what_is_new(input, options, command_run)
             if not comparison:
                 reason = f"{command_line} fails in the same way without this change."
                 return CheckResult("pass", reason)
             new_remarks = [remark for remark in output_remarks if _key(remark) in new]
-            hits = list(_findings(input, files, new_remarks, ended))
-    ending = f"exited with {ended.exit_code}"
-    if ended.exit_code < 0:
-        ending = f"was ended by signal {-ended.exit_code}"
+            hits = list(_findings(input, files, new_remarks, command_run))
+    ending = f"exited with {command_run.exit_code}"
+    if command_run.exit_code < 0:
+        ending = f"was ended by signal {-command_run.exit_code}"
     hits += rewritten
     if not hits:
-        hits = [_whole_failure(f"{command_line} {ending}:", comparison, ended)]
-    also = f" and changed {listed(ended.changed)}" if rewritten else ""
+        hits = [_whole_failure(f"{command_line} {ending}:", comparison, command_run)]
+    also = f" and changed {listed(command_run.changed)}" if rewritten else ""
     return failed(input, f"{command_line} {ending}{also}.{comparison}{repair}", hits)
 
 
-def _whole_failure(beginning: str, comparison: str, ended: CommandRun) -> Hit:
+def _whole_failure(beginning: str, comparison: str, command_run: CommandRun) -> Hit:
     """The finding of a failed command that says nothing about a line; other output is another
     finding.
     """
-    lines = [line.strip() for line in ended.output.splitlines() if line.strip()]
+    lines = [line.strip() for line in command_run.output.splitlines() if line.strip()]
     last_line = lines[-1] if lines else "no output"
     output = "\n".join(_without_measures(line) for line in lines)
     ending = comparison or f" {last_line}"
@@ -158,19 +160,21 @@ def _whole_failure(beginning: str, comparison: str, ended: CommandRun) -> Hit:
 
 
 def _rewritten_files(
-    input: CheckInput, files: Files, ended: CommandRun, command_line: str
+    input: CheckInput, files: Files, command_run: CommandRun, command_line: str
 ) -> Iterator[Hit]:
     """A finding for each file that the command changed; another repair of a file is another
     finding.
     """
     changed_files = {file.path: file for file in files}
     message = f"{command_line} changed this file; run it and commit the result."
-    for path in ended.changed:
-        file, content = changed_files.get(path), ended.contents.get(path)
+    for path in command_run.changed:
+        file, content = changed_files.get(path), command_run.contents.get(path)
         repaired = None
         if file is not None and file.after is not None and content is not None:
             repaired = repairs.of_file(file, input.read(file.after), content)
-        rows = [row for hunk in repaired.hunks for row in hunk.rows] if repaired else []
+        rows: list[bytes] = []
+        for hunk in repaired.hunks if repaired else ():
+            rows += hunk.rows
         replaced = [read_side_text(row) for row in rows if row[:1] in (b"-", b"+")]
         yield Hit(message, paths.quote(path), fingerprint="\n".join([message, *replaced]))
 
@@ -185,13 +189,13 @@ _VARYING = expression(r"0x[0-9a-fA-F]+|[0-9]+|vibe-gate-command-\w+|={4,}|s\b")
 
 
 def _what_is_new(
-    input: CheckInput, options: CommandOptions, ended: CommandRun
+    input: CheckInput, options: CommandOptions, command_run: CommandRun
 ) -> tuple[Counter[_RemarkKey], str]:
     """What a failed command did not say in the tree before the change, and why it is no old failure
     ("": it is one).
     """
-    remarks_now = _count_remarks(ended.output, options.output)
-    if (ended.exit_code or 0) < 0 or ended.dropped:
+    remarks_now = _count_remarks(command_run.output, options.output)
+    if (command_run.exit_code or 0) < 0 or command_run.dropped:
         return (
             remarks_now,
             " Its output is not whole, so it cannot be compared with the one before the change.",
@@ -203,9 +207,9 @@ def _what_is_new(
             f" Before the change it gave no answer ({before.failure}), so this counts as new.",
         )
     new = remarks_now - _count_remarks(before.output, options.output)
-    if before.exit_code != ended.exit_code:
+    if before.exit_code != command_run.exit_code:
         return new, f" Before the change its exit code is {before.exit_code}."
-    lines = [line.strip() for line in ended.output.splitlines() if ("", _folded(line)) in new]
+    lines = [line.strip() for line in command_run.output.splitlines() if ("", _folded(line)) in new]
     # Of JSON many lines are but braces.
     longest = max(lines or [" ".join(remark) for remark in new], key=len, default="")
     return new, f" Before the change it does not say: {longest[:100]}" if new else ""
@@ -258,7 +262,7 @@ def _without_measures(text: str) -> str:
 
 
 def _findings(
-    input: CheckInput, changed: Files, all_remarks: Iterable[Remark], ended: CommandRun
+    input: CheckInput, changed: Files, all_remarks: Iterable[Remark], command_run: CommandRun
 ) -> Iterator[Hit]:
     """A finding for each remark about a line of the tree; the line is evidence if its file is part
     of the change.
@@ -271,11 +275,11 @@ def _findings(
     for remark in all_remarks:
         number = remark.line
         path = paths.decode(remark.path.encode("utf-8", "replace"))
-        if path not in ended.files or not 0 < number <= MAX_LINE:
+        if path not in command_run.files or not 0 < number <= MAX_LINE:
             continue
         if path not in contents:
             # In a file that the command changed, its lines are numbered as they are now.
-            is_rewritten = path in ended.changed
+            is_rewritten = path in command_run.changed
             contents[path] = [] if is_rewritten else _lines_of(input, path, changed_files.get(path))
         lines = contents[path]
         if lines and number > len(lines):

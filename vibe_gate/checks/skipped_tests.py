@@ -375,7 +375,9 @@ MAX_CASE_LINES = 50
 
 def _removed_text(file: FileDiff) -> str:
     """The removed lines without white space."""
-    removed_rows = [row[1:] for hunk in file.hunks for row in hunk.rows if row.startswith(b"-")]
+    removed_rows: list[bytes] = []
+    for hunk in file.hunks:
+        removed_rows += [row[1:] for row in hunk.rows if row.startswith(b"-")]
     return "".join(read_side_text(b"".join(removed_rows)).split())
 
 

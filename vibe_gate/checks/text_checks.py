@@ -74,7 +74,7 @@ def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> Check
 
 
 def _without(notices: list[Hit], hits: Iterable[Hit]) -> Iterator[Hit]:
-    """The hits that fail the check; the others are put into `notices`."""
+    """The hits that fail the check; the block_matches are put into `notices`."""
     for hit in hits:
         if not hit.is_notice:
             yield hit
@@ -153,7 +153,7 @@ _SPELLED = {
 }
 
 
-def _named(kind: str) -> str:
+def _spell_kind(kind: str) -> str:
     """A kind of secret for people: "GitHub token"."""
     first_word, *words = kind.split("-")
     spelled_words = [_SPELLED.get(word, word) for word in words]
@@ -165,9 +165,9 @@ def _secret(
     number: int,
     text: str,
     match: secrets.SecretMatch,
-    others: list[secrets.SecretMatch],
+    block_matches: list[secrets.SecretMatch],
 ) -> Hit:
-    """The finding of one secret; `others` are all of the block, which its quote must not show
+    """The finding of one secret; `block_matches` are all of the block, which its quote must not show
     either.
     """
     value = text[match.start : match.end]
@@ -176,8 +176,8 @@ def _secret(
         line_end = len(text)
     start = max(text.rfind("\n", 0, match.start) + 1, match.start - AROUND_SECRET)
     line = text[start : min(line_end, match.start + AROUND_SECRET)]
-    first = bisect_right(others, start, key=lambda other: other.end)
-    last = bisect_left(others, start + len(line), key=lambda other: other.start)
+    first = bisect_right(block_matches, start, key=lambda other: other.end)
+    last = bisect_left(block_matches, start + len(line), key=lambda other: other.start)
     # Another value is another finding, although both are shown masked. Fingerprints are published:
     # 16 bits do not help to guess a random value, of which 65,536 times fewer are still far too
     # many.
@@ -186,7 +186,7 @@ def _secret(
         _secret_message(match, value),
         block.file.shown_path,
         number,
-        _masked(line, start, others[first:last]),
+        _masked(line, start, block_matches[first:last]),
         fingerprint=fingerprint,
         is_notice=bool(match.harmless),
     )
@@ -199,7 +199,7 @@ def _secret_message(match: secrets.SecretMatch, value: str) -> str:
     advice = ". Revoke it and load it from the environment."
     if match.harmless:
         advice = f": {_HARMLESS[match.harmless]}"
-    return f"{_named(match.kind)}{shown_value}{advice}"
+    return f"{_spell_kind(match.kind)}{shown_value}{advice}"
 
 
 def _masked(line: str, start: int, matches: list[secrets.SecretMatch]) -> str:

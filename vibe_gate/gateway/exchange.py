@@ -135,7 +135,7 @@ class Exchange:
             return
         if response.events is None:
             if response.status < 400 and isinstance(response.body, dict):
-                self._meter.whole(response.body)
+                self._meter.read_body(response.body)
                 self._count_replayed()
             self._handler.send_whole(response.status, {}, json.dumps(response.body).encode())
             return
@@ -224,7 +224,7 @@ class Exchange:
         finally:
             self._settle(reservation, self._meter.usage() if self._meter.started else unmetered)
         if is_cut:
-            self._handler.cut()
+            self._handler.break_off()
         return None
 
     def _pass(self, answer: Response, reservation: Reservation, client: Client) -> None:
@@ -249,11 +249,11 @@ class Exchange:
                 if status < 300:
                     self._require_stop_reason()
             return
-        content = self._whole(client.chunks(answer))
+        content = self._collect(client.chunks(answer))
         body = _json(content)
         if body is not None:
             if status < 400:
-                self._meter.whole(body)
+                self._meter.read_body(body)
             self._conclude(reservation, {"status": status, "body": body})
         if status < 300:
             self._require_stop_reason()
@@ -266,7 +266,7 @@ class Exchange:
         if not self._meter.failed and not (self._meter.complete and self._meter.stop_reason):
             raise Cut
 
-    def _whole(self, chunks: Iterator[bytes]) -> bytes:
+    def _collect(self, chunks: Iterator[bytes]) -> bytes:
         """An answer in one piece. BrokenPipeError if the agent goes away before it is there."""
         content = bytearray()
         for chunk in chunks:
@@ -338,12 +338,16 @@ class Exchange:
         """
         if self._meter.stop_reason not in wire.FINAL_STOPS:
             return
-        cut = self._meter.stop_reason == "max_tokens"
-        if cut and self._granted and self._meter.usage().output >= self._granted * USED_UP:
+        reached_max_tokens = self._meter.stop_reason == "max_tokens"
+        if (
+            reached_max_tokens
+            and self._granted
+            and self._meter.usage().output >= self._granted * USED_UP
+        ):
             if self._limit == wire.BUDGET_REACHED:
                 self._relay.ledger.reached = True
             self._account.ended = self._limit
-        elif not (cut and self._account.working):
+        elif not (reached_max_tokens and self._account.working):
             self._account.ended = wire.CONVERSATION_ENDED
 
     def _refuse(self, mark: str, sentence: str) -> None:
@@ -480,7 +484,7 @@ class Handler(BaseHTTPRequestHandler):
             selector.register(self.connection, selectors.EVENT_READ)
             return not selector.select(seconds)
 
-    def cut(self) -> None:
+    def break_off(self) -> None:
         """Break the connection off, as the network would."""
         self.close_connection = True
         with contextlib.suppress(OSError):

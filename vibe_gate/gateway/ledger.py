@@ -88,7 +88,7 @@ class Account:
         )
 
     @property
-    def left(self) -> float:
+    def remaining_usd(self) -> float:
         """What its ceiling leaves, USD."""
         return math.inf if self.ceiling_usd is None else self.ceiling_usd - self.bound
 
@@ -194,11 +194,11 @@ class Ledger:
             while not self._closed:
                 base, _ = self._cost(model, expected)
                 a_token, _ = self._cost(model, Usage(output=1))
-                budget = self._left()
+                budget = self._remaining_usd()
                 account.limit = (
-                    wire.CEILING_REACHED if account.left < budget else wire.BUDGET_REACHED
+                    wire.CEILING_REACHED if account.remaining_usd < budget else wire.BUDGET_REACHED
                 )
-                affordable = int((min(budget, account.left) - base) / a_token)
+                affordable = int((min(budget, account.remaining_usd) - base) / a_token)
                 if affordable >= min(useful, max_tokens):
                     fair = max(FAIR_TOKENS, affordable // 2, useful)
                     granted = min(max_tokens, affordable, fair)
@@ -257,7 +257,7 @@ class Ledger:
                 counted.output_tokens,
             )
             account.cache_read_tokens = counted.cache_read_tokens
-            self.reached = self.reached or self._left() <= 0
+            self.reached = self.reached or self._remaining_usd() <= 0
         self._on_settled(counted.usd, node_id, counted.input_tokens + counted.output_tokens)
         return counted
 
@@ -266,25 +266,25 @@ class Ledger:
         earlier = self._earlier
         by_node: dict[str, float] = defaultdict(float, earlier.by_node)
         by_model: dict[str, float] = defaultdict(float, earlier.by_model)
+        bases = [earlier.basis]
+        input_tokens = earlier.input_tokens
+        output_tokens = earlier.output_tokens
+        cache_read_tokens = earlier.cache_read_tokens
         with self._changed:
             for account in self._accounts:
                 for model, used in account.by_model.items():
                     by_node[account.node_id] += used.usd
                     by_model[model] += used.usd
-            bases = {used.basis for account in self._accounts for used in account.by_model.values()}
-            read = earlier.input_tokens + sum(account.input_tokens for account in self._accounts)
-            written = earlier.output_tokens + sum(
-                account.output_tokens for account in self._accounts
-            )
-            cached = earlier.cache_read_tokens + sum(
-                account.cache_read_tokens for account in self._accounts
-            )
+                    bases.append(used.basis)
+                input_tokens += account.input_tokens
+                output_tokens += account.output_tokens
+                cache_read_tokens += account.cache_read_tokens
             return Cost(
                 usd=round(sum(by_node.values(), 0.0), 6),
-                basis=least_certain([earlier.basis, *bases]),
-                input_tokens=read,
-                output_tokens=written,
-                cache_read_tokens=cached,
+                basis=least_certain(bases),
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                cache_read_tokens=cache_read_tokens,
                 by_node=by_node,
                 by_model=by_model,
             )
@@ -298,7 +298,7 @@ class Ledger:
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._waited_for(), patience_s)
 
-    def _left(self) -> float:
+    def _remaining_usd(self) -> float:
         """What the run's budget leaves, USD."""
         return self._budget - self._earlier.usd - sum(account.bound for account in self._accounts)
 

@@ -66,7 +66,7 @@ class Meter:
             self._event(event)
         return events
 
-    def whole(self, body: Mapping[str, Any]) -> None:
+    def read_body(self, body: Mapping[str, Any]) -> None:
         """A response that came in one piece."""
         self._message(body)
         self.stop_reason = str(body.get("stop_reason") or "")

@@ -1885,8 +1885,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secret-assignment",
-        keywords=tuple(
-            f"{quote}{pipe}ConvertTo-SecureString" for quote in "'\"" for pipe in (" | ", "|")
+        keywords=(
+            "' | ConvertTo-SecureString",
+            "'|ConvertTo-SecureString",
+            '" | ConvertTo-SecureString',
+            '"|ConvertTo-SecureString',
         ),
         border="",
         before=r"""(?<=["'])[^\s"']{8,60}""",
