@@ -29,6 +29,7 @@ from vibe_gate.git import Repository
 from vibe_gate.run.kept_session import sessions_of
 from vibe_gate.run.replay import NOT_HERE, StoredRun, read_stored_run, stored_change
 from vibe_gate.run.stage_request import MAX_PATCH, Material
+from vibe_gate.sessions import SessionMeta
 from vibe_gate.store import captures
 from vibe_gate.store.captured_turns import CapturedToolCall, CapturedTurn, captured_turns_of
 from vibe_gate.store.run_result import read_bundle
@@ -49,17 +50,19 @@ SHOWN_POLICY_FILES = 3
 
 
 class Repair(Struct, frozen=True):
-    """What the repair of a stored run begins with. `remark`: a sentence if these are not the
-    reviewed files, or "".
-    """
+    """What the repair of a stored run begins with."""
 
     run: StoredRun
+
     change: Change
+
     remark: str
+    """A sentence if these are not the reviewed files, or ""."""
 
     def review(self, request: ReviewRequest) -> ReviewRequest:
         """The request, by the rubrics that reviewed the run."""
-        return replace(request, rubrics=tuple(one.id for one in self.run.summary.rubrics))
+        rubric_ids = tuple(rubric.id for rubric in self.run.summary.rubrics)
+        return replace(request, rubrics=rubric_ids)
 
 
 def nothing_to_fix(summary: Summary) -> str:
@@ -72,17 +75,19 @@ def nothing_to_fix(summary: Summary) -> str:
         return f"Nothing was reviewed in run {summary.run_id}, so there is nothing to fix."
     if summary.outcome == "pass":
         return f"Run {summary.run_id} passed; there is nothing to fix."
-    return f"Run {summary.run_id} has no verdict ({summary.outcome}), so there is nothing to fix; review again."
+    return (
+        f"Run {summary.run_id} has no verdict ({summary.outcome}), so there is nothing to fix; "
+        "review again."
+    )
 
 
 def approval_needed(summary: Summary) -> str:
     """What a run with exit code 4 waits for, as a clause for people."""
-    names = listed(
-        dict.fromkeys(change.path for change in summary.policy_changes), SHOWN_POLICY_FILES
-    )
+    policy_paths = dict.fromkeys(change.path for change in summary.policy_changes)
+    names = listed(policy_paths, SHOWN_POLICY_FILES)
     return (
-        f"run {summary.run_id} needs a person's approval, because the change edits the gate ({names}): ask a "
-        "maintainer, or run `vibe-gate override policy --reason TEXT`"
+        f"run {summary.run_id} needs a person's approval, because the change edits the gate "
+        f"({names}): ask a maintainer, or run `vibe-gate override policy --reason TEXT`"
     )
 
 
@@ -98,24 +103,46 @@ def repair_of(repository: Repository, run_id: str, now: datetime) -> Repair:
     if entry is None:
         raise StorageError(f"Run {run_id} cannot be fixed: {NOT_HERE}.")
     run = read_stored_run(repository, RunEntry(entry.run_id, entry.key), now)
-    known, today = run.summary.change, repository.snapshot()
-    if known.head_commit:
-        named = f"commit {known.head_commit[:12]}"
-        others = f"The patch is for the files of {named}, and your working tree has others: use git apply -3."
-        return Repair(run, stored_change(repository, run), "" if today == known.after else others)
-    kind: ChangeKind | None = "worktree" if today == known.after else None
-    if run.kind == "staged" and repository.index_tree() == known.after:
+    reviewed = run.summary.change
+    current_tree = repository.snapshot()
+    if reviewed.head_commit:
+        remark = ""
+        if current_tree != reviewed.after:
+            remark = (
+                f"The patch is for the files of commit {reviewed.head_commit[:12]}, and your "
+                "working tree has others: use git apply -3."
+            )
+        return Repair(run, stored_change(repository, run), remark)
+    kind: ChangeKind | None = "worktree" if current_tree == reviewed.after else None
+    if run.kind == "staged" and repository.index_tree() == reviewed.after:
         kind = "staged"
     if kind is not None:
-        change = replace(stored_change(repository, run), kind=kind, base_commit=known.base_commit)
-        return Repair(run, replace(change, patch_id=known.patch_id), "")
-    left = known.base_commit or ("HEAD" if known.before != EMPTY_TREE else EMPTY_TREE)
-    began = run.about.get("change")
-    if isinstance(began, dict) and began.get("after") == today:
-        moved = f"What the agents of run {run_id} changed is not in your files; the repair began without it."
-    else:
-        moved = f"Your files changed since run {run_id} reviewed them; the repair began with them as they are now."
-    return Repair(run, repository.change(Selection("worktree", left)), moved)
+        change = replace(
+            stored_change(repository, run),
+            kind=kind,
+            base_commit=reviewed.base_commit,
+            patch_id=reviewed.patch_id,
+        )
+        return Repair(run, change, "")
+    base = reviewed.base_commit or "HEAD"
+    if not reviewed.base_commit and reviewed.before == EMPTY_TREE:
+        base = EMPTY_TREE
+    change = repository.change(Selection("worktree", base))
+    return Repair(run, change, _remark_on_current_files(run_id, run, current_tree))
+
+
+def _remark_on_current_files(run_id: str, run: StoredRun, current_tree: str) -> str:
+    """Why the repair begins with the working tree as it is now."""
+    change = run.about.get("change")
+    if isinstance(change, dict) and change.get("after") == current_tree:
+        return (
+            f"What the agents of run {run_id} changed is not in your files; "
+            "the repair began without it."
+        )
+    return (
+        f"Your files changed since run {run_id} reviewed them; "
+        "the repair began with them as they are now."
+    )
 
 
 # What the fixer is shown besides the verdict
@@ -127,47 +154,55 @@ def patch_of(repository: Repository, change: Change) -> str:
 
 
 def how_it_was_made(
-    repository: Repository, change: Change, run: RunContext, of: str
+    repository: Repository, change: Change, run: RunContext, fixed_run: str
 ) -> Iterator[Material]:
-    """The sessions that made the change. `of`: the run that is fixed, "" if none is.
+    """The sessions that made the change. `fixed_run`: the id of the run that is fixed, "" if none
+    is.
 
     What cannot be read is left out. It may not leave the clone.
     """
-    yield from _captured(repository, change, run)
+    yield from _captured_sessions(repository, change, run)
     with suppress(GateError):
-        yield from _own(repository, change, run, of)
+        yield from _agent_sessions(repository, change, run, fixed_run)
 
 
-def _captured(repository: Repository, change: Change, run: RunContext) -> Iterator[Material]:
+def _captured_sessions(
+    repository: Repository, change: Change, run: RunContext
+) -> Iterator[Material]:
     """The captured sessions that wrote contents of the change, each until it last wrote one."""
-    until = sessions_until(change.files, run.state.captured_blobs.last_writes())
+    last_writes = sessions_until(change.files, run.state.captured_blobs.last_writes())
     roots = repository.capture_roots()
-    for session in sorted(until, key=lambda one: until[one])[-MAX_SESSIONS:]:
+    oldest_first = sorted(last_writes, key=lambda session: last_writes[session])
+    for session in oldest_first[-MAX_SESSIONS:]:
         turns = captured_turns_of(roots, session)
-        text = "\n".join(_turns(turns, until[session]))
-        if text:
-            name = f"{captures.agent_title(session)}, session {captures.own_id(session)[:8]}"
-            asked = tuple(turn.prompt for turn in turns)
-            yield Material(
-                f"How the change was made: {name}", without_middle(text, MAX_SESSION), asked
-            )
+        text = "\n".join(_describe_turns(turns, last_writes[session]))
+        if not text:
+            continue
+        name = f"{captures.agent_title(session)}, session {captures.own_id(session)[:8]}"
+        prompts = tuple(turn.prompt for turn in turns)
+        title = f"How the change was made: {name}"
+        yield Material(title, without_middle(text, MAX_SESSION), prompts)
 
 
-def _turns(turns: Iterable[CapturedTurn], until: int) -> Iterator[str]:
+def _describe_turns(turns: Iterable[CapturedTurn], until: int) -> Iterator[str]:
     """What was asked and which tools were called, until then: ms since the epoch, 0: always."""
     for turn in turns:
         if until and turn.at.timestamp() * 1000 > until:
             return
         if turn.prompt:
             yield f"Turn {turn.turn}. A person asked:\n{turn.prompt}\n"
-        yield from (_call(call) for call in turn.calls)
+        for call in turn.calls:
+            yield _describe_call(call)
 
 
-def _call(call: CapturedToolCall) -> str:
-    return f"- {call.tool} {call.subject[:MAX_CALL]}" + (" (failed)" if call.failed else "")
+def _describe_call(call: CapturedToolCall) -> str:
+    line = f"- {call.tool} {call.subject[:MAX_CALL]}"
+    return f"{line} (failed)" if call.failed else line
 
 
-def _own(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[Material]:
+def _agent_sessions(
+    repository: Repository, change: Change, run: RunContext, fixed_run: str
+) -> Iterator[Material]:
     """The sessions of our own agents whose turns left the reviewed files, or are part of the run
     that is fixed.
 
@@ -176,16 +211,21 @@ def _own(repository: Repository, change: Change, run: RunContext, of: str) -> It
     bundles = Bundles(repository.store_root, Provenance(run.clock(), repository.tracked_in_store()))
     sessions = sessions_of(run)
     for meta in filter(sessions.is_begun, sessions.all()):
-        last = [
-            at
-            for at, turn in enumerate(meta.turns, 1)
-            if turn.after == change.after or (of and turn.run == of)
-        ]
-        logs = []
-        for turn in meta.turns[: last[-1]] if last else ():
-            with suppress(GateError):
-                for entry in bundles.find(run=turn.run):
-                    logs.append(read_bundle(bundles.root / entry.bundle).log(turn.node))
-        if text := "\n".join(filter(None, logs)):
+        turn_count = 0
+        for number, turn in enumerate(meta.turns, 1):
+            if turn.after == change.after or (fixed_run and turn.run == fixed_run):
+                turn_count = number
+        text = "\n".join(filter(None, _read_logs(bundles, meta, turn_count)))
+        if text:
             title = f"How the change was made: {meta.agent}, session {meta.id}"
             yield Material(title, without_middle(text, MAX_SESSION))
+
+
+def _read_logs(bundles: Bundles, meta: SessionMeta, turn_count: int) -> list[str]:
+    """The logs of the first turns of a session, without those that cannot be read."""
+    logs = []
+    for turn in meta.turns[:turn_count]:
+        with suppress(GateError):
+            for entry in bundles.find(run=turn.run):
+                logs.append(read_bundle(bundles.root / entry.bundle).log(turn.node))
+    return logs
