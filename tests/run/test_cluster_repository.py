@@ -42,10 +42,10 @@ def now() -> datetime:
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Repo:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    made = Repo(tmp_path / "repo", environ)
-    made.commit("First", **{"a.txt": "one\n"})
-    made.commit("Second", **{"a.txt": "two\n"})
-    return made
+    repo = Repo(tmp_path / "repo", environ)
+    repo.commit("First", **{"a.txt": "one\n"})
+    repo.commit("Second", **{"a.txt": "two\n"})
+    return repo
 
 
 def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_when_the_last_lets_go(
@@ -63,8 +63,8 @@ def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_
             WorkerRepository(sent_repository, read_environment(repo.environ)),
         )
         assert first.root == second.root
-        with open_state(first.root / ".git") as there:
-            assert there.answers.get("ab" * 32, now()) == {"outcome": "pass"}
+        with open_state(first.root / ".git") as copied_state:
+            assert copied_state.answers.get("ab" * 32, now()) == {"outcome": "pass"}
         task = CommitTask(
             repo.path, head, "Second", ReviewRequest(Selection("range"), judge="never"), Batch("b")
         )
@@ -84,17 +84,17 @@ def test_workers_that_come_at_once_make_one_copy_and_none_waits_for_ever(repo):
     with open_repository(repo.path, read_environment(repo.environ)) as repository:
         sent_repository = pack_repository(repository, files=False)
     with ThreadPoolExecutor(6) as crew:
-        made = list(
+        repositories = list(
             crew.map(
                 lambda _: WorkerRepository(sent_repository, read_environment(repo.environ)),
                 range(6),
                 timeout=30,
             )
         )
-    assert len({one.root for one in made}) == 1
+    assert len({repository.root for repository in repositories}) == 1
     with ThreadPoolExecutor(6) as crew:
-        list(crew.map(lambda one: one.close(delete=True), made))
-    assert not made[0].root.exists()
+        list(crew.map(lambda repository: repository.close(delete=True), repositories))
+    assert not repositories[0].root.exists()
 
 
 def test_a_folder_that_others_may_write_into_is_not_used(repo, tmp_path):

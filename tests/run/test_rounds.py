@@ -34,13 +34,12 @@ ONE, TWO = (
 )
 
 
-def reviewed(tree: str, base: str, head: str = "", **more: object) -> Summary:
+def reviewed(tree: str, base: str, head: str = "", **fields: object) -> Summary:
     """A review of the tree `tree`, which failed."""
-    usual = {"rubrics": (FAILED,), "outcome": "fail", "exit_code": 1, "findings": (ONE,)}
-    made = summary(**usual | more)
-    return replace(
-        made, change=replace(made.change, after=tree * 40, base_commit=base, head_commit=head)
-    )
+    usual_fields = {"rubrics": (FAILED,), "outcome": "fail", "exit_code": 1, "findings": (ONE,)}
+    review = summary(**usual_fields | fields)
+    change = replace(review.change, after=tree * 40, base_commit=base, head_commit=head)
+    return replace(review, change=change)
 
 
 class Store:
@@ -49,22 +48,22 @@ class Store:
     def __init__(self, root: Path, repository: Repository) -> None:
         self.root, self.repository, self._at = root, repository, START
 
-    def keep(self, told: Summary, kind: str = "staged", **about: object) -> str:
+    def keep(self, review: Summary, kind: str = "staged", **fields: object) -> str:
         """Seal a run; its id."""
         self._at += timedelta(minutes=1)
         run = open_store(self.root, OneSecretRedactor(), Clock()).begin(
-            told.key, self._at, {"change": {"kind": kind}, **about}
+            review.key, self._at, {"change": {"kind": kind}, **fields}
         )
-        run.seal(replace(told, run_id=run.run_id, bundle=run.relative))
+        run.seal(replace(review, run_id=run.run_id, bundle=run.relative))
         assert run.lost is None, run.lost
         return run.run_id
 
     def before(self, run: str) -> str:
         """The round before this run; "" if there is none."""
         entries = find_bundles(self.root)
-        (entry,) = (one for one in entries if one.run_id == run)
-        told = round_before(read_bundle(self.root / entry.bundle), entries, self.repository)
-        return told.after if told else ""
+        (entry,) = (entry for entry in entries if entry.run_id == run)
+        record = round_before(read_bundle(self.root / entry.bundle), entries, self.repository)
+        return record.after if record else ""
 
 
 @pytest.fixture
@@ -95,7 +94,7 @@ def test_the_round_before_uncommitted_work_is_the_last_review_of_its_kind_upon_t
         "the last one is not about the same files"
     )
     clean = [reviewed(tree, base, outcome="pass", exit_code=0, findings=()) for tree in "67"]
-    assert [bool(store.before(store.keep(told))) for told in clean] == [True, False], (
+    assert [bool(store.before(store.keep(review))) for review in clean] == [True, False], (
         "nothing was found in either"
     )
     private = store.keep(reviewed("8", base), shown={"prompt": PRIVATE})
@@ -122,20 +121,22 @@ def test_the_page_of_the_round_before_is_linked_unless_another_run_has_its_id(st
     first, second = (store.keep(reviewed(tree, "d" * 40)) for tree in "12")
     (tmp_path / f"{first}.html").write_text("whose?")
     entries = find_bundles(store.root)
-    result = read_bundle(store.root / next(one.bundle for one in entries if one.run_id == second))
+    result = read_bundle(
+        store.root / next(entry.bundle for entry in entries if entry.run_id == second)
+    )
     other = RunEntry(first, "f" * 40)
-    for known, page in ((entries, f"{first}.html"), ([*entries, other], "")):
-        earlier = run_page.round_before(result, known, store.repository, tmp_path)
+    for runs, page in ((entries, f"{first}.html"), ([*entries, other], "")):
+        earlier = run_page.round_before(result, runs, store.repository, tmp_path)
         assert earlier and (earlier.record.after, earlier.page) == (first, page)
 
 
 def test_other_rubrics_or_questions_that_one_did_not_ask_make_no_round():
-    told = reviewed("1", "d" * 40)
+    review = reviewed("1", "d" * 40)
     unasked = criterion("y", "not_applicable", kind="judge", decided_by="none", cause=NoKey())
     for rubrics in ((replace(FAILED, digest="1" * 64),), (FAILED, replace(FAILED, id="more"))):
-        assert not asks_the_same(told, replace(told, rubrics=rubrics))
-    with_judges = replace(told, rubrics=(replace(FAILED, criteria=(*FAILED.criteria, unasked)),))
-    assert not asks_the_same(told, with_judges)
+        assert not asks_the_same(review, replace(review, rubrics=rubrics))
+    with_judges = replace(review, rubrics=(replace(FAILED, criteria=(*FAILED.criteria, unasked)),))
+    assert not asks_the_same(review, with_judges)
     assert asks_the_same(with_judges, with_judges)
 
 
@@ -144,9 +145,9 @@ def test_nothing_is_fixed_that_this_run_could_not_tell_or_that_is_not_staged_any
     now = reviewed(
         "2", "d" * 40, findings=(TWO, finding("three", criterion="x", fingerprint="3" * 16))
     )
-    told = record_since(before, now)
-    assert str(told.counts) == "1 new, 1 still open, 1 fixed"
-    assert [one.message for one in (*told.new, *told.fixed)] == ["three", "one"]
+    record = record_since(before, now)
+    assert str(record.counts) == "1 new, 1 still open, 1 fixed"
+    assert [finding.message for finding in (*record.new, *record.fixed)] == ["three", "one"]
     undecided = replace(now, rubrics=(rubric(criterion("x", "error"), outcome="error"),))
     elsewhere = replace(now, change=replace(now.change, files=(changed("src/b.py"),)))
     for unable in (undecided, elsewhere):
