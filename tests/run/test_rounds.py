@@ -22,7 +22,7 @@ from vibe_gate.domain.leaving import PRIVATE
 from vibe_gate.domain.summary import Summary
 from vibe_gate.faces import run_page
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.run.rounds import asks_the_same, record_since, round_before
+from vibe_gate.run.rounds import asks_the_same, find_round_before, record_since
 from vibe_gate.store.bundle_listing import find_bundles
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import open_store
@@ -62,7 +62,7 @@ class Store:
         """The round before this run; "" if there is none."""
         entries = find_bundles(self.root)
         (entry,) = (entry for entry in entries if entry.run_id == run)
-        record = round_before(read_bundle(self.root / entry.bundle), entries, self.repository)
+        record = find_round_before(read_bundle(self.root / entry.bundle), entries, self.repository)
         return record.after if record else ""
 
 

@@ -51,7 +51,7 @@ def open_repository(start: Path, environment: Environment) -> Repository:
     that vibe-gate cannot read. One sentence each.
     """
     git = Program(start, environment.variables)
-    return Repository(repository_place.find(git, environment))
+    return Repository(repository_place.find_repository(git, environment))
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)

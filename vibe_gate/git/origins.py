@@ -44,8 +44,8 @@ def blamed(
 
     White space is left aside, and the file is followed when it was renamed. Git is asked outside of
     the repository: `blame.ignoreRevsFile` of the user's configuration cannot be taken back by
-    another setting, and is an error in a repository without that file. `variables` say where history
-    ends. InfrastructureError.
+    another setting, and is an error in a repository without that file. `variables` say where
+    history ends. InfrastructureError.
     """
     ranges = [f"-L{first},{last}" for first, last in spans]
     command = ("blame", "-w", "--incremental", "--no-textconv", *ranges, commit, "--", path)

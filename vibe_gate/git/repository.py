@@ -137,7 +137,9 @@ class Repository(ChangeQueries):
         from vibe_gate.git import new_repository
 
         new_repository.commit_trees(folder, self._objects, trees)
-        return Repository(repository_place.find(self._git.elsewhere(folder), self.environment))
+        return Repository(
+            repository_place.find_repository(self._git.elsewhere(folder), self.environment)
+        )
 
     def patched(self, tree: str, patch: bytes, *, reverse: bool = False) -> str:
         """The tree that a patch makes of another, or with `reverse` was made of, to be read while
@@ -352,7 +354,9 @@ class Repository(ChangeQueries):
         """Another working tree of this repository. UsageError if another repository is there by
         now.
         """
-        worktree_place = repository_place.find(self._git.elsewhere(root), self.environment)
+        worktree_place = repository_place.find_repository(
+            self._git.elsewhere(root), self.environment
+        )
         if worktree_place.common_dir.resolve() != self.common_dir.resolve():
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
         return Repository(worktree_place)

@@ -105,7 +105,7 @@ class Place(Struct, frozen=True):
     """What was found in the environment of the process that looks for it."""
 
 
-def find(git: Program, environment: Environment) -> Place:
+def find_repository(git: Program, environment: Environment) -> Place:
     """The repository around the folder of `git`, as git finds it there.
 
     `environment`: of the process, which git may see a part of.
@@ -118,7 +118,7 @@ def find(git: Program, environment: Environment) -> Place:
     questions = git.start("rev-parse", "--path-format=absolute", *options)
     listing = git.start("config", "--list", "-z", "--show-scope")
     answers = finish(questions)
-    settings = read_settings(listing)
+    settings = read_git_settings(listing)
     lines = answers.out.decode("utf-8", "surrogateescape").split("\n")[:-1]
     start_name = paths.quote(os.fspath(start))
     if answers.code and len(lines) < len(_QUESTIONS) - 1:
@@ -159,7 +159,7 @@ def is_true(value: str) -> bool:
     return value.lower() not in {"false", "no", "off", "0", ""}
 
 
-def read_settings(listing: subprocess.Popen[bytes]) -> Settings:
+def read_git_settings(listing: subprocess.Popen[bytes]) -> Settings:
     """The configuration that a started `git config --list -z --show-scope` prints."""
     return Settings(_parse_settings(finish(listing).out))
 

@@ -188,8 +188,8 @@ class Revisions:
         parent = next(iter(self.parents(commit)), "")
         if parent and not self.has(parent):
             raise RevisionError(
-                f"the history ends at {commit[:12]} (a shallow clone), so its change cannot be seen: "
-                "run `git fetch --deepen=1`, or `git fetch --unshallow` for all of it."
+                f"the history ends at {commit[:12]} (a shallow clone), so its change cannot be "
+                "seen: run `git fetch --deepen=1`, or `git fetch --unshallow` for all of it."
             )
         return parent
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.git.program import PATTERNS, Program
-from vibe_gate.git.repository_place import Place, is_true, read_settings
+from vibe_gate.git.repository_place import Place, is_true, read_git_settings
 
 _REGISTRY = "worktrees"
 """Folder of the common git directory with one folder for each linked worktree."""
@@ -79,7 +79,7 @@ def main_working_tree(common_dir: Path, git: Program) -> Path | None:
 
     Git itself knows it only by the place of the git directory, or by `core.worktree`.
     """
-    settings = read_settings(
+    settings = read_git_settings(
         git.elsewhere(common_dir).start("--git-dir=.", "config", "--list", "-z", "--show-scope")
     )
     configured = settings.value("core.worktree")

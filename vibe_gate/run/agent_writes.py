@@ -21,7 +21,9 @@ _WORKTREE = expression(r"(?:^|/)worktrees/[^/]+/")
 """Where programs put linked worktrees: the rest of a path is one in the repository."""
 
 _TELLING_LETTERS = 9
-"""Letters of a line, white space aside, by which files are compared: shorter ones are everywhere."""
+"""Letters of a line, white space aside, by which files are compared: shorter ones are
+everywhere.
+"""
 
 
 class AgentWrites:

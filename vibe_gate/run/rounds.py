@@ -30,7 +30,7 @@ MAX_OPENED = 20
 """Earlier runs whose bundles are opened."""
 
 
-def round_before(
+def find_round_before(
     result: RunResult, entries: Sequence[RunEntry], repository: Repository
 ) -> RoundRecord | None:
     """What became of the findings of the round before; None if there was none, or neither found
@@ -41,14 +41,14 @@ def round_before(
     if not result.complete or result.summary.workflow != WORKFLOW:
         return None
     with suppress(GateError):  # of an earlier run that is damaged nothing is said
-        return _find_round_before(result, entries, repository)
+        return _find_candidate_round(result, entries, repository)
     return None
 
 
-def _find_round_before(
+def _find_candidate_round(
     result: RunResult, entries: Sequence[RunEntry], repository: Repository
 ) -> RoundRecord | None:
-    """As `round_before`, of a review that has ended. GateError: an earlier run is damaged."""
+    """As `find_round_before`, of a review that has ended. GateError: an earlier run is damaged."""
     summary = result.summary
     head = summary.change.head_commit
     store_root = result.bundle_dir.parents[2]

@@ -44,8 +44,8 @@ WORKFLOW = "review"
 
 
 def describe_run(facts: Facts, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What run.json says of a run before anything is asked; `fields` of a workflow's run, of one of a
-    batch, or of one in a linked worktree.
+    """What run.json says of a run before anything is asked; `fields` of a workflow's run, of one
+    of a batch, or of one in a linked worktree.
 
     The versions of SDK and CLI are added when a model is asked, questions when they were answered.
     """
