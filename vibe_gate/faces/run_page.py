@@ -72,7 +72,9 @@ def round_before(
 
     GateError: the run cannot be read.
     """
-    earlier_round = None if repository is None else rounds.find_round_before(result, entries, repository)
+    earlier_round = (
+        None if repository is None else rounds.find_round_before(result, entries, repository)
+    )
     if earlier_round is None:
         return None
     page = f"{earlier_round.after}.html"
