@@ -69,17 +69,27 @@ class HookedAgent(Struct, frozen=True):
         `user`: they do nothing where vibe-gate is not used. `stop_gate`: with the one that reviews
         at the end of a turn.
         """
-        more = (*self.argument, *((spool.USER,) if user else ()))
-        seen = self.hook("capture" if shared else capture.__file__, more, CAPTURE_TIMEOUT_S)
-        guarded = self.hook("guard" if shared else guard.__file__, more, GUARD_TIMEOUT_S)
+        arguments = (*self.argument, *((spool.USER,) if user else ()))
+        captured_hook = self.hook(
+            "capture" if shared else capture.__file__, arguments, CAPTURE_TIMEOUT_S
+        )
+        guard_hook = self.hook("guard" if shared else guard.__file__, arguments, GUARD_TIMEOUT_S)
         groups: dict[str, list[dict[str, Any]]] = {
-            event: [{"hooks": [seen | {"async": True} if event in self.background else seen]}]
+            event: [
+                {
+                    "hooks": [
+                        captured_hook | {"async": True}
+                        if event in self.background
+                        else captured_hook
+                    ]
+                }
+            ]
             for event in self.captured
         }
         if stop_gate:
-            reviewed = self.hook("stop" if shared else stop.__file__, more, STOP_TIMEOUT_S)
-            groups[self.stopping].append({"hooks": [reviewed]})
-        return groups | {self.guarding: [{"matcher": self.guarded, "hooks": [guarded]}]}
+            stop_hook = self.hook("stop" if shared else stop.__file__, arguments, STOP_TIMEOUT_S)
+            groups[self.stopping].append({"hooks": [stop_hook]})
+        return groups | {self.guarding: [{"matcher": self.guarded, "hooks": [guard_hook]}]}
 
     def user_settings(self, environ: Mapping[str, str]) -> Path:
         """The settings that are the user's own, with links resolved: they are the user's.
@@ -88,35 +98,38 @@ class HookedAgent(Struct, frozen=True):
         return Path(os.path.realpath(f"{self.user_folder(environ)}/{self.user_file}"))
 
 
-def _words(script: str, more: tuple[str, ...]) -> list[str]:
+def _words(script: str, arguments: tuple[str, ...]) -> list[str]:
     """`script`: a file for a bare interpreter, or a command of `vibe-gate`."""
     return (
-        [sys.executable, "-I", "-S", script, *more]
+        [sys.executable, "-I", "-S", script, *arguments]
         if script.endswith(".py")
-        else ["vibe-gate", script, *more]
+        else ["vibe-gate", script, *arguments]
     )
 
 
-def _claude_hook(script: str, more: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
+def _claude_hook(script: str, arguments: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
     """In exec form: no shell."""
-    words = _words(script, more)
+    words = _words(script, arguments)
     return {"type": "command", "command": words[0], "args": words[1:], "timeout": timeout_s}
 
 
-def _gemini_hook(script: str, more: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
+def _gemini_hook(script: str, arguments: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
     """Gemini CLI knows lines for a shell only, counts milliseconds, and shows the name.
 
     Exit code 2 would refuse the prompt or call; Python exits so if the script is gone.
     """
-    name, line = f"vibe-gate {Path(script).stem}", f"{shlex.join(_words(script, more))} || true"
+    name, line = (
+        f"vibe-gate {Path(script).stem}",
+        f"{shlex.join(_words(script, arguments))} || true",
+    )
     return {"name": name, "type": "command", "command": line, "timeout": timeout_s * 1000}
 
 
-def _codex_hook(script: str, more: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
+def _codex_hook(script: str, arguments: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
     """A line for a shell, as Gemini CLI's."""
     return {
         "type": "command",
-        "command": f"{shlex.join(_words(script, more))} || true",
+        "command": f"{shlex.join(_words(script, arguments))} || true",
         "timeout": timeout_s,
     }
 
@@ -148,8 +161,10 @@ def _absolute(variable: str, folder: str) -> str:
             f"neither HOME nor {variable} is set, so there is no place for settings of your own."
         )
     if not folder.startswith("/"):
-        shown = paths.quote(str(Path(folder)))
-        raise UsageError(f"{shown} is a relative path: set HOME or {variable} to an absolute one.")
+        quoted_folder = paths.quote(str(Path(folder)))
+        raise UsageError(
+            f"{quoted_folder} is a relative path: set HOME or {variable} to an absolute one."
+        )
     return folder
 
 

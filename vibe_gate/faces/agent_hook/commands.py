@@ -141,15 +141,15 @@ def refused(line: str, cwd: str, elsewhere: Elsewhere, depth: int = 0) -> str:
 
 def _without_documents(line: str) -> str:
     """The line without the text of its here-documents."""
-    kept: list[str] = []
+    lines: list[str] = []
     ends: list[str] = []
     for part in line.split("\n"):
         if not ends:
-            kept.append(part)
-            ends = [found[2] for found in _HERE_DOCUMENT.finditer(part)]
+            lines.append(part)
+            ends = [match[2] for match in _HERE_DOCUMENT.finditer(part)]
         elif part.strip(" \t") == ends[0]:
             ends.pop(0)
-    return "\n".join(kept)
+    return "\n".join(lines)
 
 
 def _segments(line: str) -> Iterator[list[str]]:
@@ -169,40 +169,40 @@ def _segments(line: str) -> Iterator[list[str]]:
 
 
 def _refused(words: list[str], cwd: str, elsewhere: Elsewhere, with_git: bool) -> str:
-    at, given = _program(words)
-    program, rest = os.path.basename("".join(words[at : at + 1])), words[at + 1 :]  # noqa: PTH119
+    at, assignments = _program(words)
+    program, arguments = os.path.basename("".join(words[at : at + 1])), words[at + 1 :]  # noqa: PTH119
     if program.startswith("git-"):
-        program, rest = "git", [program.removeprefix("git-"), *rest]
-    if with_git and (reason := _hides(words, program, given)):
+        program, arguments = "git", [program.removeprefix("git-"), *arguments]
+    if with_git and (reason := _hides(words, program, assignments)):
         return reason
     if program == "git":
         clears = "env" in words[:at] and any(
             word in ("-i", "-", "--ignore-environment") for word in words[:at]
         )
-        return _git(rest, given, cwd, elsewhere, clears)
+        return _git(arguments, assignments, cwd, elsewhere, clears)
     if program in ("export", "declare", "typeset", "readonly"):
-        changed = next((word for word in rest if _CONFIG.match(word.partition("=")[0])), "")
+        changed = next((word for word in arguments if _CONFIG.match(word.partition("=")[0])), "")
         return CONFIG.format(changed.partition("=")[0]) if changed else ""
-    if program in ("vibe-gate", "pre-commit", "prek", "husky", "lefthook") and rest == [
+    if program in ("vibe-gate", "pre-commit", "prek", "husky", "lefthook") and arguments == [
         "uninstall",
-        *rest[1:],
+        *arguments[1:],
     ]:
-        return "" if "--help" in rest else UNINSTALL.format(program)
-    if program == "vibe-gate" and rest[:1] == ["install"] and "--no-stop" in rest:
+        return "" if "--help" in arguments else UNINSTALL.format(program)
+    if program == "vibe-gate" and arguments[:1] == ["install"] and "--no-stop" in arguments:
         return NO_STOP
-    return _writes(words, program, rest, cwd, elsewhere)
+    return _writes(words, program, arguments, cwd, elsewhere)
 
 
 def _program(words: list[str]) -> tuple[int, dict[str, str]]:
     """Where the program's name stands, behind assignments and programs that only start others; the
     assignments.
     """
-    given = {}
+    assignments = {}
     for at, word in enumerate(words):
         if _ASSIGNMENT.match(word):
-            given[word.partition("=")[0].rstrip("+")] = word.partition("=")[2]
+            assignments[word.partition("=")[0].rstrip("+")] = word.partition("=")[2]
         elif os.path.basename(word) not in _WRAPPERS:  # noqa: PTH119
-            return at, given
+            return at, assignments
         else:  # options of a wrapper have values of their own: its program is the one that matters here
             started = (
                 place
@@ -210,24 +210,24 @@ def _program(words: list[str]) -> tuple[int, dict[str, str]]:
                 if os.path.basename(words[place]) in _STARTED  # noqa: PTH119
             )
             pairs = (word.partition("=") for word in words[at:] if _ASSIGNMENT.match(word))
-            given |= {name: value for name, _, value in pairs}
-            return next(started, len(words)), given
-    return len(words), given
+            assignments |= {name: value for name, _, value in pairs}
+            return next(started, len(words)), assignments
+    return len(words), assignments
 
 
-def _hides(words: list[str], program: str, given: dict[str, str]) -> str:
+def _hides(words: list[str], program: str, assignments: dict[str, str]) -> str:
     """Hiding the agent's variables from git, on a line that runs it."""
     for name in AGENT_VARIABLES:
-        named = any(word in (name, f"-u{name}", f"--unset={name}", f"{name}=") for word in words)
+        is_named = any(word in (name, f"-u{name}", f"--unset={name}", f"{name}=") for word in words)
         if (
-            named and program in ("unset", "export", "declare", "typeset", "readonly", "git")
-        ) or given.get(name) == "":
+            is_named and program in ("unset", "export", "declare", "typeset", "readonly", "git")
+        ) or assignments.get(name) == "":
             return HIDDEN.format(name)
     return ""
 
 
 def _git(
-    words: list[str], given: dict[str, str], cwd: str, elsewhere: Elsewhere, clears: bool
+    words: list[str], assignments: dict[str, str], cwd: str, elsewhere: Elsewhere, clears: bool
 ) -> str:
     """A call of git: its own options, then the subcommand. `clears`: it starts with an empty
     environment.
@@ -246,11 +246,11 @@ def _git(
             cwd = _folder_below(cwd, value)
         options[name] = value
         at += 2 if words[at] in _GLOBAL_WITH_VALUE else 1
-    command, rest = "".join(words[at : at + 1]), words[at + 1 :]
+    command, arguments = "".join(words[at : at + 1]), words[at + 1 :]
     if command == "config" and (
-        not _is_free(cwd, elsewhere) or any(word.startswith("--glo") for word in rest)
+        not _is_free(cwd, elsewhere) or any(word.startswith("--glo") for word in arguments)
     ):
-        return _config(rest)
+        return _config(arguments)
     if _is_free(cwd, elsewhere):
         return ""
     if changed := next(
@@ -261,21 +261,23 @@ def _git(
         return ""
     if clears:
         return HIDDEN.format("`env -i`")
-    if changed := next((name for name in given if _CONFIG.match(name)), ""):
+    if changed := next((name for name in assignments if _CONFIG.match(name)), ""):
         return CONFIG.format(changed)
-    if other := _other_folder(given | options, cwd, elsewhere):
+    if other := _other_folder(assignments | options, cwd, elsewhere):
         return OTHER_FOLDER.format(other)
-    flag = _no_verify(command, rest)
+    flag = _no_verify(command, arguments)
     return NO_VERIFY.format(command, flag) if flag else ""
 
 
-def _other_folder(given: dict[str, str], cwd: str, elsewhere: Elsewhere) -> str:
+def _other_folder(assignments: dict[str, str], cwd: str, elsewhere: Elsewhere) -> str:
     """The option or variable by which git would use another git folder for this working tree; "" if
     none does.
     """
-    tree = given.get("--work-tree", given.get("GIT_WORK_TREE", "."))
+    tree = assignments.get("--work-tree", assignments.get("GIT_WORK_TREE", "."))
     for name in ("--git-dir", "GIT_DIR", "GIT_COMMON_DIR", "--exec-path", "GIT_EXEC_PATH"):
-        if name in given and ("EXEC" in name.upper() or elsewhere(_joined(cwd, given[name]))):
+        if name in assignments and (
+            "EXEC" in name.upper() or elsewhere(_joined(cwd, assignments[name]))
+        ):
             return "" if elsewhere(_joined(cwd, tree)) else name
     return ""
 
@@ -324,19 +326,21 @@ def _no_verify(command: str, words: list[str]) -> str:
     return ""
 
 
-def _writes(words: list[str], program: str, rest: list[str], cwd: str, elsewhere: Elsewhere) -> str:
+def _writes(
+    words: list[str], program: str, arguments: list[str], cwd: str, elsewhere: Elsewhere
+) -> str:
     """A program or a redirection that changes git's hooks or configuration."""
     targets = [
         words[at + 1] for at, word in enumerate(words[:-1]) if word in (">", ">>", ">|", "&>")
     ]
     in_place = program not in ("sed", "perl") or any(
-        word[:1] == "-" and "i" in word for word in rest
+        word[:1] == "-" and "i" in word for word in arguments
     )
-    adds = program == "chmod" and "+" in "".join(rest[:2])
+    adds = program == "chmod" and "+" in "".join(arguments[:2])
     if program in _WRITERS and in_place and not adds:
-        targets += rest[-1:] if program in ("cp", "ln", "install", "rsync") else rest
-    elif program == "find" and {"-delete", "-exec", "-execdir"} & set(rest):
-        targets += rest[:1]
+        targets += arguments[-1:] if program in ("cp", "ln", "install", "rsync") else arguments
+    elif program == "find" and {"-delete", "-exec", "-execdir"} & set(arguments):
+        targets += arguments[:1]
     for target in targets:
         if _is_hook_file(target.removeprefix("of="), program, cwd, elsewhere):
             return HOOK_FILES.format(target)

@@ -44,8 +44,8 @@ def main(agent: str = "", *, user: bool = False) -> int:
     try:
         event = read_all()
         # A key stands in bare quotes, which no text inside can hold.
-        asked = event[max(event.find(b'"tool_input":'), 0) :]
-        if any(mark in asked for mark in MARKS) and (not user or is_used()):
+        input_bytes = event[max(event.find(b'"tool_input":'), 0) :]
+        if any(mark in input_bytes for mark in MARKS) and (not user or is_used()):
             judge(event, agent, user=user)
     except BaseException:  # noqa: BLE001, S110  the agent goes on whatever happens here
         pass
@@ -101,43 +101,49 @@ def refusal(call: dict, project: str) -> str:  # type: ignore[type-arg]
     """Why the call is refused; "" if it is not. `project` is the folder of the session."""
     from vibe_gate.faces.agent_hook import commands, edits, spool
 
-    own = os.path.realpath(os.fsdecode(spool.common_dir(os.fsencode(project)) or b"/"))
-    if own == "/":  # no repository: nothing is guarded
+    common_dir = os.path.realpath(os.fsdecode(spool.common_dir(os.fsencode(project)) or b"/"))
+    if common_dir == "/":  # no repository: nothing is guarded
         return ""
 
     def elsewhere(folder: str) -> bool:
         # A folder that cannot be known before the line runs is free: git's own hook looks at what
         # is committed there.
-        found = spool.common_dir(os.fsencode(os.path.realpath(folder)))
-        inside = os.path.realpath(os.fsdecode(found or b"/")) + "/"
-        return not inside.startswith(own + "/") and not (folder + "/").startswith(own + "/")
+        git_folder = spool.common_dir(os.fsencode(os.path.realpath(folder)))
+        inside = os.path.realpath(os.fsdecode(git_folder or b"/")) + "/"
+        return not inside.startswith(common_dir + "/") and not (folder + "/").startswith(
+            common_dir + "/"
+        )
 
-    tool, asked, cwd = call.get("tool_name"), call.get("tool_input", {}), call.get("cwd") or project
+    tool, tool_input, cwd = (
+        call.get("tool_name"),
+        call.get("tool_input", {}),
+        call.get("cwd") or project,
+    )
     if tool in GEMINI_TOOLS:
         tool = GEMINI_TOOLS[tool]
-        cwd = os.path.join(cwd, asked.get("dir_path") or "")  # noqa: PTH118
-        asked = {**asked, "replace_all": asked.get("allow_multiple")}
+        cwd = os.path.join(cwd, tool_input.get("dir_path") or "")  # noqa: PTH118
+        tool_input = {**tool_input, "replace_all": tool_input.get("allow_multiple")}
     if tool == "Bash":
-        return commands.refused(asked["command"], cwd, elsewhere)
+        return commands.refused(tool_input["command"], cwd, elsewhere)
     if tool == "apply_patch":
-        found = (
-            edits.refused(tool, asked, os.path.realpath(os.path.join(cwd, path)), own)  # noqa: PTH118
-            for path in patched(asked)
+        reasons = (
+            edits.refused(tool, tool_input, os.path.realpath(os.path.join(cwd, path)), common_dir)  # noqa: PTH118
+            for path in patched(tool_input)
         )
-        return next(filter(None, found), "")
+        return next(filter(None, reasons), "")
     if tool in EDITING:
-        path = os.path.realpath(os.path.join(cwd, os.path.expanduser(asked[EDITING[tool]])))  # noqa: PTH111, PTH118
-        return edits.refused(tool, asked, path, own)
+        path = os.path.realpath(os.path.join(cwd, os.path.expanduser(tool_input[EDITING[tool]])))  # noqa: PTH111, PTH118
+        return edits.refused(tool, tool_input, path, common_dir)
     return ""
 
 
-def patched(asked: dict) -> list[str]:  # type: ignore[type-arg]
+def patched(tool_input: dict) -> list[str]:  # type: ignore[type-arg]
     """The files that a patch of Codex adds, changes, deletes or moves."""
     from vibe_gate.faces.agent_hook.spool import PATCH_LINES
 
     return [
         line.partition(": ")[2].strip()
-        for line in str(asked["command"]).split("\n")
+        for line in str(tool_input["command"]).split("\n")
         if line.startswith(PATCH_LINES)
     ]
 

@@ -29,7 +29,9 @@ def read_settings(path: Path, below: Path) -> str | None:
     try:
         return None if content is None else content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{_shown(path)} cannot be read: {error}. Nothing was changed.") from error
+        raise UsageError(
+            f"{_quoted_path(path)} cannot be read: {error}. Nothing was changed."
+        ) from error
 
 
 def write_settings(path: Path, below: Path, text: str | None) -> None:
@@ -49,7 +51,9 @@ def read_file(path: Path, below: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"{_shown(path)} cannot be read: {error}. Nothing was changed.") from error
+        raise UsageError(
+            f"{_quoted_path(path)} cannot be read: {error}. Nothing was changed."
+        ) from error
 
 
 def write_file(path: Path, below: Path, content: bytes | None) -> None:
@@ -75,23 +79,23 @@ def write_file(path: Path, below: Path, content: bytes | None) -> None:
         temporary.replace(path)
     except OSError as error:
         raise StorageError(
-            f"{_shown(path)} cannot be written: {error.strerror or error}."
+            f"{_quoted_path(path)} cannot be written: {error.strerror or error}."
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def add_hooks(text: str | None, wanted: Groups, name: str) -> str:
+def add_hooks(text: str | None, hook_groups: Groups, name: str) -> str:
     """The settings with our hooks as `wanted` in place of those that are there. UsageError, naming
     the file `name`.
     """
     if text is None:
-        return json.dumps({"hooks": wanted}, indent=2) + "\n"
-    if hooks_of(text, name) == wanted:
+        return json.dumps({"hooks": hook_groups}, indent=2) + "\n"
+    if hooks_of(text, name) == hook_groups:
         return text
     document = _document(drop_hooks(text, name) or "{}", name)
     hooks = document.setdefault("hooks", {})
-    for event, groups in wanted.items():
+    for event, groups in hook_groups.items():
         hooks[event] = [*hooks.get(event, []), *groups]
     return _laid_out(document, text)
 
@@ -103,8 +107,8 @@ def drop_hooks(text: str, name: str) -> str | None:
     if not hooks_of(text, name):
         return text
     document = _document(text, name)
-    left = {event: _without_ours(groups) for event, groups in document["hooks"].items()}
-    document["hooks"] = {event: groups for event, groups in left.items() if groups}
+    remaining = {event: _without_ours(groups) for event, groups in document["hooks"].items()}
+    document["hooks"] = {event: groups for event, groups in remaining.items() if groups}
     if not document["hooks"]:
         del document["hooks"]
     return _laid_out(document, text) if document else None
@@ -144,14 +148,14 @@ def missing_scripts(hooks: Groups) -> bool:
 
 
 def _without_ours(groups: list[Any]) -> list[Any]:
-    left = []
+    remaining = []
     for group in groups:
-        others = [hook for hook in _hooks(group) if not _is_ours(hook)]
-        if len(others) == len(_hooks(group)):
-            left.append(group)
-        elif others:
-            left.append({**group, "hooks": others})
-    return left
+        other_hooks = [hook for hook in _hooks(group) if not _is_ours(hook)]
+        if len(other_hooks) == len(_hooks(group)):
+            remaining.append(group)
+        elif other_hooks:
+            remaining.append({**group, "hooks": other_hooks})
+    return remaining
 
 
 def _document(text: str, name: str) -> dict[str, Any]:
@@ -174,10 +178,10 @@ def _document(text: str, name: str) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a key stands twice in one object")
-    return found
+    return members
 
 
 def _laid_out(document: dict[str, Any], like: str) -> str:
@@ -209,9 +213,9 @@ def _no_links(path: Path, below: Path) -> None:
             return
         if place.is_symlink():
             raise UsageError(
-                f"{_shown(place)} is a symbolic link and may lead anywhere; nothing was changed."
+                f"{_quoted_path(place)} is a symbolic link and may lead anywhere; nothing was changed."
             )
 
 
-def _shown(path: Path) -> str:
+def _quoted_path(path: Path) -> str:
     return paths.quote(str(path))

@@ -190,15 +190,15 @@ def call_line(event: dict[str, object]) -> bytes:
     kind, tool = text_of(event, "hook_event_name"), text_of(event, "tool_name")
     call: dict[str, object] = {"ts": time.time_ns() // 1_000_000}
     if kind in ENDED_CALLS and tool not in READING_TOOLS:
-        asked = event.get("tool_input")
-        asked = asked if isinstance(asked, dict) else {}
-        if tool in COMMAND_TOOLS and only_reads(text_of(asked, "command")):
+        call_input = event.get("tool_input")
+        call_input = call_input if isinstance(call_input, dict) else {}
+        if tool in COMMAND_TOOLS and only_reads(text_of(call_input, "command")):
             return b""
         call |= {
-            "paths": written_paths(asked, text_of(event, "cwd")),
+            "paths": written_paths(call_input, text_of(event, "cwd")),
             "ms": event.get("duration_ms"),
         }
-        call["goes_on"] = asked.get("run_in_background") is True
+        call["goes_on"] = call_input.get("run_in_background") is True
     elif kind in PROMPTS and not text_of(event, "prompt").startswith(GIVEN_BACK):
         call["head"] = head_of(os.fsencode(text_of(event, "cwd") or "."))
     else:
@@ -247,10 +247,10 @@ def is_reading(words: list[str]) -> bool:
     return words[0] in READING_COMMANDS
 
 
-def written_paths(asked: dict[str, object], cwd: str) -> list[str]:
+def written_paths(call_input: dict[str, object], cwd: str) -> list[str]:
     """The files that a call with this input names as those that it writes, absolute."""
-    names = [name for key in PATHS if isinstance(name := asked.get(key), str)]
-    patch = asked.get("command")
+    names = [name for key in PATHS if isinstance(name := call_input.get(key), str)]
+    patch = call_input.get("command")
     if isinstance(patch, str) and "*** Begin Patch" in patch:
         lines = [line for line in patch.split("\n") if line.startswith(PATCH_LINES)]
         names += [line.partition(": ")[2].strip() for line in lines]
@@ -265,16 +265,16 @@ def append(spool: bytes, session: bytes, line: bytes, file: bytes = b"/events.nd
         descriptor = open_spool(folder, path)
         try:
             lock(descriptor)
-            held = os.fstat(descriptor)
-            if held.st_mode & 0o170000 != 0o100000:  # S_ISREG, without the import
+            status = os.fstat(descriptor)
+            if status.st_mode & 0o170000 != 0o100000:  # S_ISREG, without the import
                 raise OSError("no file lies in the place of the spool")
             if not same_file(
-                path, held
+                path, status
             ):  # a reader has taken it since it was opened: begin the next one
                 continue
-            if held.st_size + len(line) > MAX_SPOOL_BYTES:
+            if status.st_size + len(line) > MAX_SPOOL_BYTES:
                 raise ValueError("the session's spool is full")
-            write_whole(descriptor, line, held.st_size)
+            write_whole(descriptor, line, status.st_size)
             return
         finally:
             os.close(descriptor)
@@ -291,10 +291,10 @@ def open_spool(folder: bytes, path: bytes) -> int:
         return os.open(path, flags, 0o600)
 
 
-def same_file(path: bytes, held: os.stat_result) -> bool:
+def same_file(path: bytes, status: os.stat_result) -> bool:
     """Whether the path still names the open file."""
     try:
-        return os.path.samestat(os.stat(path), held)  # noqa: PTH116
+        return os.path.samestat(os.stat(path), status)  # noqa: PTH116
     except FileNotFoundError:
         return False
 
@@ -418,8 +418,12 @@ def starts(settings: bytes, event: str, script: str) -> bool:
     """Whether the hooks in these settings start the script for every tool."""
     try:
         groups = json.loads(settings)["hooks"][event]
-        whole = [group for group in groups if script == "guard" or not group.get("matcher")]
-        return any(is_there(words_of(hook), script) for group in whole for hook in group["hooks"])
+        matching_groups = [
+            group for group in groups if script == "guard" or not group.get("matcher")
+        ]
+        return any(
+            is_there(words_of(hook), script) for group in matching_groups for hook in group["hooks"]
+        )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return False  # the agent takes no hook from these
 
@@ -429,8 +433,8 @@ def hook_timeouts_s(project: bytes, event: str, agent: str) -> list[float]:
     if agent == "codex":
         project = root_of(project)
     files = [project + name for name in PROJECT_SETTINGS[agent]]
-    if own := user_settings(agent):
-        files.append(own)
+    if user_file := user_settings(agent):
+        files.append(user_file)
     unit = 0.001 if agent == "gemini" else 1.0
     timeouts = []
     for file in files:
@@ -524,11 +528,11 @@ def beginning(path: bytes, most: int = 4096) -> bytes:
 def wait_for_others() -> None:
     """Wait until no other capture of this program is at work, where the system tells (Linux)."""
     ends = time.monotonic() + PATIENCE_S
-    while time.monotonic() < ends and others():
+    while time.monotonic() < ends and has_other_capture():
         time.sleep(0.005)
 
 
-def others() -> bool:
+def has_other_capture() -> bool:
     """Whether the program that started this call has started another one that still runs."""
     try:
         tasks = b"/proc/%d/task/" % os.getppid()

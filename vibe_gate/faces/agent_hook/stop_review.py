@@ -229,8 +229,8 @@ def _decide(
     lines = _lines(own_fails, summary)
     answer, memory = _tell(turn, replace(memory, failing=(*lines, verdict)), aside)
     if turn.rounds >= rule.max_rounds:
-        why = f"after {rule.max_rounds} rounds"
-        message = stop_words.still_fails_text(lines, verdict, why)
+        stop_reason = f"after {rule.max_rounds} rounds"
+        message = stop_words.still_fails_text(lines, verdict, stop_reason)
         return TurnAnswer(message=_joined(message, answer.message)), memory
     number = turn.rounds + 1
     message = stop_words.handed_back_text(len(own_fails) or 1, number, rule.max_rounds)
@@ -252,7 +252,9 @@ def _unheld(summary: Summary, verdict: str) -> str:
         return f"vibe-gate: {verdict}"
     if summary.outcome == "fail":
         return ""
-    undecided = [one for one in summary.criteria if one.outcome in ("abstain", "error")]
+    undecided = [
+        criterion for criterion in summary.criteria if criterion.outcome in ("abstain", "error")
+    ]
     if all(isinstance(criterion.cause, StopAsksNoJudge) for criterion in undecided):
         return ""
     return stop_words.not_reviewed_text(next_step.why_undecided(summary) or verdict)
@@ -273,20 +275,20 @@ def _unchanged(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
     if not turn.memory.holds:
         return TurnAnswer(), memory
     *lines, verdict = turn.memory.failing or ("FAIL",)
-    why = "without changing anything more"
-    return TurnAnswer(message=stop_words.still_fails_text(lines, verdict, why)), memory
+    stop_reason = "without changing anything more"
+    return TurnAnswer(message=stop_words.still_fails_text(lines, verdict, stop_reason)), memory
 
 
 def _wait_for_end_of(operation: str, turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
     """Nothing is reviewed in the middle of a merge or rebase; the first stop after it is."""
-    why = f"a {operation} is under way; the turn that ends after it is reviewed"
+    problem = f"a {operation} is under way; the turn that ends after it is reviewed"
     memory = replace(turn.memory, holds=False)
-    return _tell(turn, memory, stop_words.not_reviewed_text(why))
+    return _tell(turn, memory, stop_words.not_reviewed_text(problem))
 
 
-def _not_reviewed(turn: EndedTurn, why: str) -> tuple[TurnAnswer, StopMemory]:
+def _not_reviewed(turn: EndedTurn, problem: str) -> tuple[TurnAnswer, StopMemory]:
     memory = replace(turn.memory, calls_bytes=turn.calls_bytes, holds=False, before="", after="")
-    lines = [line for line in why.splitlines() if line]
+    lines = [line for line in problem.splitlines() if line]
     message = stop_words.fitted(stop_words.not_reviewed_text(lines[0] if lines else ""), [], [])
     return TurnAnswer(message=message), memory
 

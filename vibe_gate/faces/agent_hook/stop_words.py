@@ -46,9 +46,11 @@ def block_text(lines: Sequence[str], verdict: str, round_number: int, max_rounds
     return fitted(head, lines, [line for line in advice if line])
 
 
-def still_fails_text(lines: Sequence[str], verdict: str, why: str) -> str:
-    """What the person is told if the agent stops although its files fail; `why` it may."""
-    head = f"vibe-gate: the agent stopped ({why}), and what it wrote does not pass the gate:"
+def still_fails_text(lines: Sequence[str], verdict: str, stop_reason: str) -> str:
+    """What the person is told if the agent stops although its files fail; `stop_reason`: why it may."""
+    head = (
+        f"vibe-gate: the agent stopped ({stop_reason}), and what it wrote does not pass the gate:"
+    )
     return fitted(head, lines, [verdict, "`vibe-gate review` shows it again."])
 
 
@@ -60,26 +62,28 @@ def other_files_text(lines: Sequence[str]) -> str:
 
 def handed_back_text(count: int, round_number: int, max_rounds: int) -> str:
     """What the person is told when the agent goes on."""
-    what = counted(count, "finding")
-    return f"vibe-gate: {what} given back to the agent (round {round_number} of {max_rounds})"
+    count_words = counted(count, "finding")
+    return (
+        f"vibe-gate: {count_words} given back to the agent (round {round_number} of {max_rounds})"
+    )
 
 
-def not_reviewed_text(why: str) -> str:
+def not_reviewed_text(problem: str) -> str:
     """What the person is told if there is no verdict."""
-    return _cut(f"vibe-gate: turn not reviewed: {safe(why)}")
+    return _shorten(f"vibe-gate: turn not reviewed: {safe(problem)}")
 
 
 def fitted(head: str, lines: Sequence[str], tail: Sequence[str]) -> str:
     """The text with as many of the lines as fit into `MAX_BYTES`, and how many do not."""
-    shown = [_cut(line) for line in lines]
-    for count in range(len(shown), -1, -1):
-        more = len(shown) - count
-        omitted = [MORE.format(counted(more, "more finding"))] if more else []
-        text = "\n".join([head, *shown[:count], *omitted, *(_cut(line) for line in tail)])
+    short_lines = [_shorten(line) for line in lines]
+    for count in range(len(short_lines), -1, -1):
+        omitted_count = len(short_lines) - count
+        omitted = [MORE.format(counted(omitted_count, "more finding"))] if omitted_count else []
+        text = "\n".join([head, *short_lines[:count], *omitted, *(_shorten(line) for line in tail)])
         if len(text.encode("utf-8", "replace")) <= MAX_BYTES:
             return text
     return head
 
 
-def _cut(line: str) -> str:
+def _shorten(line: str) -> str:
     return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"

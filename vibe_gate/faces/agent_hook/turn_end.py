@@ -65,8 +65,8 @@ def read_event() -> dict[str, object] | None:
     """The event on stdin, whether or not stdin ends after it; None if none came in time."""
     text = b""
     ends = time.monotonic() + STDIN_PATIENCE_S
-    while (left := ends - time.monotonic()) > 0 and len(text) <= spool.MAX_EVENT_BYTES:
-        if not select.select([0], [], [], left)[0]:
+    while (remaining_s := ends - time.monotonic()) > 0 and len(text) <= spool.MAX_EVENT_BYTES:
+        if not select.select([0], [], [], remaining_s)[0]:
             break
         part = os.read(0, 1 << 20)
         text += part
@@ -129,8 +129,8 @@ def reviewed(event: dict[str, object], agent: str, folder: bytes, limit_s: float
     ends = time.monotonic() + limit_s
     answer = b""
     while True:
-        left = ends - time.monotonic()
-        if left <= 0 or not select.select([answer_end], [], [], left)[0]:
+        remaining_s = ends - time.monotonic()
+        if remaining_s <= 0 or not select.select([answer_end], [], [], remaining_s)[0]:
             end_group(child)
             return said_to_person(NO_TIME.format(limit_s + LAST_WORDS_S))
         part = os.read(answer_end, 1 << 16)
