@@ -107,32 +107,54 @@ def test_a_folder_is_no_store_until_its_user_allows_it(
     assert [note for note in team.review(repo).notes if "shared store" in note] == []
 
 
-@pytest.mark.slow
-def test_a_run_whose_judge_was_shown_a_prompt_and_its_answers_stay_in_the_clone(tmp_path, environ):
-    team = Team(tmp_path, environ, ASKED)
-    repo = team.clone("one")
-    tool = {
-        "tool_name": "Write",
-        "tool_input": {"file_path": "/x/load.py", "content": SWALLOWS},
-        "tool_response": {},
-    }
-    told = [
-        {"hook_event_name": "UserPromptSubmit", "prompt": "make it robust"},
-        {"hook_event_name": "PostToolUse", **tool},
+def capture_prompt(repo: Repo, prompt: str) -> None:
+    """An agent's session that was asked this and wrote the change."""
+    written = {"file_path": "/x/load.py", "content": SWALLOWS}
+    call = {"tool_name": "Write", "tool_input": written, "tool_response": {}}
+    events = [
+        {"hook_event_name": "UserPromptSubmit", "prompt": prompt},
+        {"hook_event_name": "PostToolUse", **call},
     ]
     folder = repo.path / ".git/vibe-gate/captures/0f3c9a1e-1111"
     folder.mkdir(parents=True)
     ms = int(datetime.now(UTC).timestamp() * 1000)
-    (folder / "events.ndjson").write_text(
-        "".join(json.dumps({"ts": ms, "event": one}) + "\n" for one in told)
-    )
+    lines = [json.dumps({"ts": ms, "event": event}) + "\n" for event in events]
+    (folder / "events.ndjson").write_text("".join(lines))
+
+
+def evidence_of(team: Team) -> list[Path]:
+    """Runs and answers in the team's store."""
+    return [*team.objects("runs"), *team.objects("answers")]
+
+
+@pytest.mark.slow
+def test_a_run_whose_judge_was_shown_a_prompt_and_its_answers_stay_in_the_clone(tmp_path, environ):
+    team = Team(tmp_path, environ, ASKED)
+    repo = team.clone("one")
+    capture_prompt(repo, "make it robust")
     done = team.review(repo, passes("asked-for"))
     assert (done.exit_code, done.unshared, team.objects()) == (0, None, [])
     pushed = vibe_gate("bundles", "push", cwd=repo.path, environ=team.environ)
     assert "A model was shown what an agent was asked for" in pushed.err
-    assert [
-        path for path in team.objects() if "runs" in path.parts or "answers" in path.parts
-    ] == []
+    assert evidence_of(team) == []
+
+
+@pytest.mark.slow
+def test_a_second_look_at_a_fail_of_a_judge_who_saw_a_prompt_stays_in_the_clone(tmp_path, environ):
+    seeing = ASKED.replace('second_look = "never"\n', "").replace(
+        'needs = "prompt"\n', "must = true\n"
+    )
+    team = Team(tmp_path, environ, seeing)
+    repo = team.clone("one")
+    capture_prompt(repo, "make it robust")
+    failed = answers(fails(criterion="asked-for"))
+    look = {"trace": "main -> load", "outcome": "stands", "reason": "So it is.", "evidence": []}
+    done = team.review(repo, failed, failed, look)
+    assert done.exit_code == 1
+    looks = [vote.second_look for criterion in done.summary.criteria for vote in criterion.votes]
+    assert {look.outcome for look in looks if look} == {"stands"}
+    # The vote of the judge who was shown no prompt: as about the trees, and as about its brief.
+    assert len(evidence_of(team)) == 2
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@
 | `LiveMode` | what no earlier review answered | the change's |
 | `HookMode` | as `[hooks.STAGE]` of gate.toml says | the change's, before git goes on |
 | `StopMode` | as `[hooks.stop]` says | the change's, while the agent may still repair it |
-| `LookMode`, `DraftMode` | nothing: known answers count | the pull request's, for now |
-=======
 | `RecheckMode`, `DraftMode` | nothing: known answers count | the pull request's, for now |
 | `ReplayMode` | what no earlier review answered | nobody's: another rubric, or another model, on trial |
 | `CalibrationMode` | what no earlier review answered | nobody's: the judge itself on trial |

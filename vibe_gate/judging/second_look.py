@@ -26,6 +26,7 @@ from vibe_gate.domain.cause import Cause, Misfit, NoConversation
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import first_mistake, holds_all, plain, read
 from vibe_gate.domain.escape import counted, ended, show_text
+from vibe_gate.domain.leaving import may_leave
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.verdict import CheckedEvidence, LookOutcome, SecondLook, Vote, short
@@ -39,7 +40,7 @@ from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.claiming import claim_questions
 from vibe_gate.judging.decide import OpenFail
 from vibe_gate.judging.evidence import MIN_RELOCATED, NOT_THERE, quote_in_tree, visible_length
-from vibe_gate.judging.questions import TOOLS
+from vibe_gate.judging.questions import TOOLS, questions_of
 from vibe_gate.judging.second_look_brief import (
     LOOK_PROMPT,
     build_look_schema,
@@ -71,6 +72,11 @@ class LookQuestion(Struct, frozen=True):
 
     key: str
     """The digest of all that is shown."""
+
+    visibility: Mapping[str, str]
+    """Which prompts the votes on the fail may have been shown, as `leaving.may_leave` takes them:
+    the fail's words may repeat them.
+    """
 
 
 class _LookContext(Struct, frozen=True):
@@ -110,8 +116,12 @@ async def look_again(
     open_questions = _open_questions(questions, cache.looks)
     if not open_questions or request.mode.why_nothing_new or not model.can_answer:
         return _add_looks(answers, questions, cache.looks)
-    claimed_keys = [question.key for question in open_questions] if cache.reads else []
-    async with claim_questions(claimed_keys, run, tell):
+    claimed_questions = open_questions if cache.reads else []
+    claimed_keys = [question.key for question in claimed_questions]
+    private_keys = [
+        question.key for question in claimed_questions if not may_leave(question.visibility)
+    ]
+    async with claim_questions(claimed_keys, run, tell, private_keys):
         cache.find(open_questions)  # once more: another review may have been answered meanwhile
         open_questions = _open_questions(open_questions, cache.looks)
         if not open_questions:
@@ -123,7 +133,7 @@ async def look_again(
         if model.gateway.ledger.reached:
             _record_budget(run, model, open_questions, new_looks)
         notes = dict.fromkeys((*answers.notes, *model.notes()))
-        problem = cache.keep(new_looks) if is_intact else ""
+        problem = cache.keep(new_looks, open_questions) if is_intact else ""
     if problem:
         notes[f"A second look is kept nowhere, so the same is paid for again ({problem})."] = None
     return replace(
@@ -142,6 +152,10 @@ def look_questions(fails: Iterable[OpenFail], facts: Facts, run: RunContext) -> 
     trees = (facts.change.before, facts.change.after)
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
     prefix = f"{facts.stage}-" if facts.stage else ""
+    rubric_questions = questions_of(facts, default_model)
+    shown_prompts = {
+        question.rubric.id: question.shown for question in rubric_questions if question.shown
+    }
     fails_of_rubric: Counter[str] = Counter()
     questions = []
     for fail in fails:
@@ -152,7 +166,8 @@ def look_questions(fails: Iterable[OpenFail], facts: Facts, run: RunContext) -> 
         models = [model, rubric.fallback] if rubric.fallback else [model]
         prompt = write_look_prompt(fail.criterion, fail.votes, "")
         key = compute_look_key(prompt, trees=trees, models=models, tools=TOOLS, versions=versions)
-        questions.append(LookQuestion(fail, node, model, key))
+        visibility = shown_prompts.get(rubric.id, {})
+        questions.append(LookQuestion(fail, node, model, key, visibility))
     return questions
 
 
@@ -229,7 +244,8 @@ class LookCache:
         if not self.reads:
             return
         now = self._run.clock()
-        self._run.state.answers.fetch((question.key for question in questions), now)
+        shared_keys = [question.key for question in questions if may_leave(question.visibility)]
+        self._run.state.answers.fetch(shared_keys, now)
         for question in questions:
             look = self._kept_look(question.key, now)
             if look is not None:
@@ -245,21 +261,25 @@ class LookCache:
                 return check_refutation(look)
         return None
 
-    def keep(self, looks: Mapping[str, SecondLook]) -> str:
-        """Keep what the model answered. Returns why something could not be kept, as a clause, or
+    def keep(self, looks: Mapping[str, SecondLook], questions: Iterable[LookQuestion]) -> str:
+        """Keep what the model answered to these questions. Returns why something could not be kept, as a clause, or
         "".
         """
         if not self.writes:
             return ""
         run = self._run
         last_problem = ""
-        for key, look in looks.items():
+        for question in questions:
+            look = looks[question.key]
             if look.said is None:
                 continue
             is_recorded = run.record.relative and look.turn
             turn = f"{run.record.relative}/{look.turn}" if is_recorded else ""
             document = run.redactor.value(plain(replace(look, turn=turn)))
-            last_problem = run.state.answers.put(key, document, run.clock()) or last_problem
+            problem = run.state.answers.put(
+                question.key, document, run.clock(), question.visibility
+            )
+            last_problem = problem or last_problem
         return last_problem
 
 

@@ -41,8 +41,11 @@ class SessionWrites(Struct, frozen=True):
             except OSError:
                 continue
             moments = (status.st_mtime, status.st_ctime)
-            return any(start <= moment <= end for start, end in self.spans for moment in moments)
+            return any(self._is_within_a_command(moment) for moment in moments)
         return False
+
+    def _is_within_a_command(self, moment: float) -> bool:
+        return any(start <= moment <= end for start, end in self.spans)
 
 
 def writes_by_calls(calls: Iterable[Mapping[str, object]], root: Path, now: float) -> SessionWrites:

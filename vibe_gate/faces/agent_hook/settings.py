@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,25 +127,25 @@ def hooks_of(text: str, name: str) -> dict[str, list[Any]]:
 
 def has_script(hooks: Groups, script: str) -> bool:
     """Whether our hooks start this script."""
-    every = [hook for groups in hooks.values() for group in groups for hook in _hooks(group)]
-    return any(spool.runs(spool.words_of(hook), script) for hook in every)
+    return any(spool.runs(spool.words_of(hook), script) for hook in _all_hooks(hooks))
 
 
 def missing_scripts(hooks: Groups) -> bool:
     """Whether our hooks name a script that is not there any more: vibe-gate was moved."""
-    every = (
-        hook
-        for groups in hooks.values()
-        for group in groups
-        for hook in _hooks(group)
-        if _is_ours(hook)
-    )
-    return any(
-        not Path(word).is_file()
-        for hook in every
-        for word in spool.words_of(hook)
-        if word.endswith(".py")
-    )
+    for hook in _all_hooks(hooks):
+        if not _is_ours(hook):
+            continue
+        scripts = [word for word in spool.words_of(hook) if word.endswith(".py")]
+        if not all(Path(script).is_file() for script in scripts):
+            return True
+    return False
+
+
+def _all_hooks(hooks: Groups) -> Iterator[Any]:
+    """The hooks of all events."""
+    for groups in hooks.values():
+        for group in groups:
+            yield from _hooks(group)
 
 
 def _without_ours(groups: list[Any]) -> list[Any]:

@@ -421,11 +421,12 @@ def starts(settings: bytes, event: str, script: str) -> bool:
         matching_groups = [
             group for group in groups if script == "guard" or not group.get("matcher")
         ]
-        return any(
-            is_there(words_of(hook), script) for group in matching_groups for hook in group["hooks"]
-        )
+        for group in matching_groups:
+            if any(is_there(words_of(hook), script) for hook in group["hooks"]):
+                return True
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return False  # the agent takes no hook from these
+        pass  # the agent takes no hook from these
+    return False
 
 
 def hook_timeouts_s(project: bytes, event: str, agent: str) -> list[float]:
@@ -440,9 +441,9 @@ def hook_timeouts_s(project: bytes, event: str, agent: str) -> list[float]:
     for file in files:
         try:
             groups = json.loads(beginning(file, MAX_SETTINGS_BYTES))["hooks"][event]
-            hooks = [hook for group in groups for hook in group["hooks"]]
-            ours = [hook for hook in hooks if runs(words_of(hook), "stop")]
-            timeouts += [float(hook["timeout"]) * unit for hook in ours if "timeout" in hook]
+            for group in groups:
+                ours = [hook for hook in group["hooks"] if runs(words_of(hook), "stop")]
+                timeouts += [float(hook["timeout"]) * unit for hook in ours if "timeout" in hook]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             continue
     return [timeout for timeout in timeouts if timeout > 0]
