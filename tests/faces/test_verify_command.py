@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 import signing
@@ -140,11 +141,20 @@ def test_a_rubric_that_changed_since_makes_the_verdict_stale(gated):
     gated.reviewed(**{"src/pay.py": CHANGED})
     gated.write(".vibe-gate/rubrics/tidy.toml", TIDY.replace("TODO", "FIXME"))
     code, [row] = gated.verify("--definitions", "worktree")
-    assert (code, row["status"], row["why"]) == (
-        1,
-        "stale",
-        "rubric tidy has changed since the review",
-    )
+    command = f"vibe-gate review --commit {row['commit'][:12]} --definitions worktree"
+    reason = f"rubric tidy has changed since the review: run `{command}`"
+    assert (code, row["status"], row["why"]) == (1, "stale", reason)
+
+
+def test_the_command_in_a_stale_line_clears_it_where_the_range_began_with_another_gate(gated):
+    gated.commit("Stricter", **{".vibe-gate/rubrics/tidy.toml": TIDY.replace("TODO", "FIXME")})
+    gated.commit("Change", **{"src/pay.py": CHANGED})
+    gated.review("--commit", "HEAD")
+    _, [stale, _] = gated.verify("HEAD~2..HEAD")
+    assert stale["status"] == "stale"
+    gated.run(*shlex.split(stale["why"].partition("`vibe-gate ")[2].removesuffix("`")))
+    _, [cleared, _] = gated.verify("HEAD~2..HEAD")
+    assert cleared["status"] == "reviewed"
 
 
 def test_a_review_against_fewer_rubrics_than_the_gate_demands_is_incomplete(tmp_path, environ):

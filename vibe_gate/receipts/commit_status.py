@@ -176,6 +176,8 @@ class Requirements(Struct, frozen=True):
     """Whether, as in CI, only a listed signer who is not the author counts."""
     advising: frozenset[tuple[str, str]] = frozenset()
     """Criteria, by ids of rubric and criterion, whose fail does not block here either."""
+    review_options: tuple[str, ...] = ()
+    """The options by which `vibe-gate review` reads the same gate."""
 
     @classmethod
     def of(
@@ -205,6 +207,7 @@ class Requirements(Struct, frozen=True):
             judge=judge,
             strict=strict,
             advising=advising,
+            review_options=_options_for(gate),
         )
 
     def judge_for(self, receipt: Receipt) -> bool:
@@ -224,6 +227,15 @@ class Requirements(Struct, frozen=True):
             if self.rubrics.get(rubric.id, rubric.digest) != rubric.digest:
                 return f"rubric {rubric.id} has changed since the review"
         return ""
+
+
+def _options_for(gate: Gate) -> tuple[str, ...]:
+    """The options by which `vibe-gate review` reads this gate."""
+    if gate.revision == "worktree":
+        return ("--definitions", "worktree")
+    if gate.revision:
+        return ("--base", gate.revision[:12])
+    return ()
 
 
 class CommitStatus(Struct, frozen=True):
@@ -319,7 +331,8 @@ def _weigh(
         return "forged", candidate.signature.why
     outdated = required.outdated(receipt)
     if outdated:
-        return "stale", outdated
+        command = ("vibe-gate review --commit", identity.commit[:12], *required.review_options)
+        return "stale", f"{outdated}: run `{' '.join(command)}`"
     reviewed_rubrics = {rubric.id for rubric in receipt.rubrics}
     missing_rubrics = [name for name in required.rubrics if name not in reviewed_rubrics]
     if missing_rubrics:
