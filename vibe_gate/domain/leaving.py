@@ -22,6 +22,6 @@ WHY_NOT = "a model was shown what an agent was asked for here, which stays in th
 def may_leave(visibility: object) -> bool:
     """Whether what models made that were shown this may leave the clone.
 
-    `shown`: by kind, PRIVATE or SHARED, as in run.json, which somebody else may have written.
+    `visibility`: by kind, PRIVATE or SHARED, as in run.json, which somebody else may have written.
     """
     return not (isinstance(visibility, Mapping) and PRIVATE in visibility.values())

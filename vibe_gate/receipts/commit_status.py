@@ -263,7 +263,7 @@ def match_of(identity: ChangeIdentity, receipt: Receipt) -> Match | None:
     same_trees = (receipt.before, receipt.after) == (identity.before, identity.after)
     names_it = receipt.head_commit == identity.commit
     if names_it and (same_trees or receipt.after != identity.after):
-        return "commit"  # with another tree: that is false, and `assess` says so
+        return "commit"  # with another tree: that is false, and `assess_receipt` says so
     if same_trees:
         return "tree"
     if not identity.patch_id or not identity.is_same_change(receipt):
