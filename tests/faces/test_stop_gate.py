@@ -16,6 +16,8 @@ from scripted_messages_api import ApiError, DropConnection, Text, Turn
 from stopping import CLEAN, SECRET, HookedAgentSession, started
 from wire import answering
 
+from vibe_gate.faces.agent_hook import spool
+
 pytestmark = pytest.mark.slow
 
 
@@ -382,3 +384,111 @@ def test_the_users_own_hook_leaves_the_turn_to_the_projects(session):
     assert session.hook("stop", {"hook_event_name": "Stop"}) == ""
     session.arguments = ()
     assert session.stop().holds
+
+
+def spool_of(session: HookedAgentSession) -> Path:
+    """Where the hooks keep what they know of the session."""
+    return session.root / ".git/vibe-gate/captures" / session.session
+
+
+def remembered(session: HookedAgentSession) -> dict:
+    """What the last review left."""
+    return json.loads((spool_of(session) / "stop.json").read_text())
+
+
+def test_an_agent_whose_rounds_cannot_be_counted_is_not_held_and_the_person_is_told(session):
+    (spool_of(session) / "stop.json").mkdir()
+    for number in range(2):
+        session.write("b.py", SECRET * (number + 1))
+        answer = session.stop(again=number > 0)
+        assert not answer.holds
+        assert "its rounds cannot be counted: stop.json: Is a directory" in answer.message
+        assert "b.py:1: failure: GitHub token" in answer.message
+    assert [path.name for path in spool_of(session).glob("stop.*")] == ["stop.json"]
+
+
+def test_a_memory_of_many_long_paths_stays_small(session):
+    for number in range(12):
+        session.write(f"{'d' * 200}/{'e' * 200}/{'f' * 200}{number}.py", SECRET)
+    assert session.stop().holds
+    assert len(remembered(session)["failing"]) < 4096
+    message = session.stop(again=True).message
+    assert "without changing anything more" in message
+    assert "FAIL" in message
+    assert "more finding" in message
+    assert len(message.encode()) <= 4096
+
+
+def test_leftovers_of_killed_reviews_are_removed_and_a_pipe_hangs_none(session):
+    for name in ("stop.4711", "stop.json"):
+        os.mkfifo(spool_of(session) / name)
+    session.write("b.py", SECRET)
+    assert session.stop().holds
+    assert [path.name for path in spool_of(session).glob("stop.*")] == ["stop.json"]
+    assert session.stop(again=True).message
+
+
+def test_what_is_remembered_is_escaped_and_cut_before_the_person_sees_it(session):
+    session.write("b.py", SECRET)
+    assert session.stop().holds
+    memory = remembered(session)
+    memory["failing"] = "\x1b[2J\n" + "x" * 9000 + "\nFAIL\u202e"
+    (spool_of(session) / "stop.json").write_text(json.dumps(memory))
+    message = session.stop(again=True).message
+    assert not {"\x1b", "\u202e"} & set(message)
+    assert "\\x1b[2J" in message
+    assert len(message.encode()) <= 4096
+
+
+def test_gemini_is_held_three_times_even_if_no_prompt_is_known(tmp_path, environ):
+    session = started(tmp_path / "r", environ, "gemini")
+    (session.root / ".git/vibe-gate/captures/gemini.0f3c9a1e-aaaa/calls.ndjson").unlink()
+    answers = []
+    for number in range(5):
+        session.write("b.py", SECRET * (number + 1))
+        answers.append(session.stop())
+    assert [answer.holds for answer in answers] == [True] * 3 + [False] * 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'git log "--output=b.py"',
+        "git log '--output=b.py'",
+        "git log --outp\\ut=b.py",
+        "git log --out$X",
+        "git log `id`",
+        "ls\ntouch b.py",
+        "git diff --output=b.py",
+        "rg --pre ./run x",
+        "rg --pre=./run x",
+        "rg --hostname-bin=./run x",
+        "git grep -O./run x",
+        "git grep -nO./run x",
+        "git grep --open=./run x",
+        "git log -p --ext-diff",
+        "git log -p --ext",
+        "git log -p --textconv",
+        "cat x2>&1y",
+    ],
+)
+def test_a_command_that_may_write_is_none_that_reads(line):
+    assert not spool.only_reads(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ls | head -3 && git status",
+        "git log --oneline --pretty=short 2>&1 | head",
+        "grep -rn --only-matching x . 2>&1",
+    ],
+)
+def test_a_command_that_only_reads_is_no_edit(line):
+    assert spool.only_reads(line)
+
+
+def test_a_command_that_names_a_patch_is_still_a_command(session):
+    patch = "*** Begin Patch\n*** Add File: c.py\n*** End Patch"
+    session.run(f"printf '%s' '{SECRET}' > b.py; : '{patch}'", file_path="d.py")
+    assert "b.py:1: failure" in session.stop().reason

@@ -105,15 +105,18 @@ READING_COMMANDS = frozenset(
 READING_GIT = frozenset(["status", "diff", "log", "show", "blame", "ls-files", "rev-parse", "grep"])
 """Commands that write no file, however they are called, but for the options below."""
 
-WRITING_OPTIONS = ("-o", "--output", "--pre", "-O", "--open-files-in-pager", "--ext-diff")
+WRITING_OPTIONS = ("-o", "--ou", "--op", "--pre=", "--pre-", "--host", "--ext", "--textc")
+"""How options begin that write a file or start a program, however git lets them be shortened."""
 
-SHELL_SIGNS = frozenset("><$`(){}&;\\\n")
+SHELL_SIGNS = frozenset("><$`(){}&;\\\n\"'")
 """A line with one of them is not looked into: it may do anything."""
 
 COMMAND_TOOLS = ("Bash", "run_shell_command")
 
 PATHS = ("file_path", "notebook_path")
 """How the input of a tool names the file that it writes."""
+
+PATCH_TOOL = "apply_patch"
 
 PATCH_LINES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 """How a line of a patch names a file."""
@@ -195,7 +198,7 @@ def call_line(event: dict[str, object]) -> bytes:
         if tool in COMMAND_TOOLS and only_reads(text_of(call_input, "command")):
             return b""
         call |= {
-            "paths": written_paths(call_input, text_of(event, "cwd")),
+            "paths": written_paths(tool, call_input, text_of(event, "cwd")),
             "ms": event.get("duration_ms"),
         }
         call["goes_on"] = call_input.get("run_in_background") is True
@@ -232,7 +235,7 @@ def only_reads(line: str) -> bool:
     """Whether a command line obviously writes no file; most lines of which it is not known do
     not, either.
     """
-    commands = line.replace("2>&1", "").replace("&&", "|").replace("||", "|")
+    commands = f"{line} ".replace(" 2>&1 ", " ").replace("&&", "|").replace("||", "|")
     if SHELL_SIGNS & set(commands):
         return False
     return all(is_reading(words) for part in commands.split("|") if (words := part.split()))
@@ -240,18 +243,26 @@ def only_reads(line: str) -> bool:
 
 def is_reading(words: list[str]) -> bool:
     """Whether a simple command writes no file."""
-    if any(word.startswith(WRITING_OPTIONS) for word in words):
-        return False
+    for word in words:
+        if word == "--pre" or word.startswith(WRITING_OPTIONS):
+            return False
+        if word[:1] == "-" and word[:2] != "--" and "O" in word:  # git grep -nOPROGRAM
+            return False
     if words[0] == "git":
         return len(words) > 1 and words[1] in READING_GIT
     return words[0] in READING_COMMANDS
 
 
-def written_paths(call_input: dict[str, object], cwd: str) -> list[str]:
-    """The files that a call with this input names as those that it writes, absolute."""
+def written_paths(tool: str, call_input: dict[str, object], cwd: str) -> list[str]:
+    """The files that a call with this input names as those that it writes, absolute.
+
+    A command may write any, whatever it names.
+    """
+    if tool in COMMAND_TOOLS:
+        return []
     names = [name for key in PATHS if isinstance(name := call_input.get(key), str)]
     patch = call_input.get("command")
-    if isinstance(patch, str) and "*** Begin Patch" in patch:
+    if tool == PATCH_TOOL and isinstance(patch, str) and "*** Begin Patch" in patch:
         lines = [line for line in patch.split("\n") if line.startswith(PATCH_LINES)]
         names += [line.partition(": ")[2].strip() for line in lines]
     return [os.path.join(cwd, name) for name in names]  # noqa: PTH118

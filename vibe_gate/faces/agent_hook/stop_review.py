@@ -10,7 +10,6 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,7 +60,7 @@ class StopMemory(Struct, frozen=True):
     before: str = ""
     after: str = ""
     """The trees that were reviewed last."""
-    failing: tuple[str, ...] = ()
+    failing: str = ""
     """What failed then, and the verdict as the last line."""
     message: str = ""
     """What the person was told last of other files, or of the gate."""
@@ -114,8 +113,8 @@ class EndedTurn(Struct, frozen=True):
 
     @property
     def rounds(self) -> int:
-        """How often this prompt's turn was given back: none of a new prompt."""
-        is_same = bool(self.prompt) and self.prompt == self.memory.prompt
+        """How often this prompt's turn was given back: 0 of a new prompt."""
+        is_same = self.prompt == self.memory.prompt  # an unknown prompt never begins anew
         goes_on = self.event.get("stop_hook_active") is True
         return self.memory.rounds if goes_on or is_same else 0
 
@@ -131,8 +130,11 @@ def answer_turn(event: dict[str, object], agent: str, folder: bytes, limit_s: fl
         answer, memory = _not_reviewed(turn, str(error))
     except Exception as error:  # noqa: BLE001  a bug may not hold the agent
         answer, memory = _not_reviewed(turn, f"a bug in vibe-gate: {type(error).__name__}: {error}")
-    with suppress(OSError):
+    try:
         stop_state.write_state(folder, msgspec.to_builtins(memory))
+    except OSError as error:
+        if answer.reason:  # what cannot be counted could go on for ever
+            answer = _uncounted(memory, error)
     return _in_form(answer, agent)
 
 
@@ -227,10 +229,11 @@ def _decide(
     if summary.outcome != "fail" or not has_written or (fails and not own_fails):
         return _tell(turn, memory, _joined(aside, _unheld(summary, verdict)))
     lines = _lines(own_fails, summary)
-    answer, memory = _tell(turn, replace(memory, failing=(*lines, verdict)), aside)
+    failing = stop_words.findings_text(lines, verdict)
+    answer, memory = _tell(turn, replace(memory, failing=failing), aside)
     if turn.rounds >= rule.max_rounds:
         stop_reason = f"after {rule.max_rounds} rounds"
-        message = stop_words.still_fails_text(lines, verdict, stop_reason)
+        message = stop_words.still_fails_text(failing, stop_reason)
         return TurnAnswer(message=_joined(message, answer.message)), memory
     number = turn.rounds + 1
     message = stop_words.handed_back_text(len(own_fails) or 1, number, rule.max_rounds)
@@ -274,9 +277,15 @@ def _unchanged(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
     )
     if not turn.memory.holds:
         return TurnAnswer(), memory
-    *lines, verdict = turn.memory.failing or ("FAIL",)
+    failing = turn.memory.failing or "FAIL"
     stop_reason = "without changing anything more"
-    return TurnAnswer(message=stop_words.still_fails_text(lines, verdict, stop_reason)), memory
+    return TurnAnswer(message=stop_words.still_fails_text(failing, stop_reason)), memory
+
+
+def _uncounted(memory: StopMemory, error: OSError) -> TurnAnswer:
+    """The answer where the memory of the round cannot be written: the agent is not held."""
+    problem = f"its rounds cannot be counted: stop.json: {error.strerror or error}"
+    return TurnAnswer(message=stop_words.still_fails_text(memory.failing, problem))
 
 
 def _wait_for_end_of(operation: str, turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:

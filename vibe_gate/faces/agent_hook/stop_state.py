@@ -28,16 +28,36 @@ def read_state(folder: bytes) -> dict[str, object]:
 
 
 def write_state(folder: bytes, state: dict[str, object]) -> None:
-    """Keep what a review leaves, whole or not at all. OSError."""
+    """Keep what a review leaves, whole or not at all. OSError: it cannot be read back."""
+    text = json.dumps(state).encode()
+    if len(text) > MAX_STATE_BYTES:
+        raise OSError("it is too large")
     os.makedirs(folder, 0o700, exist_ok=True)  # noqa: PTH103
-    temporary = folder + b"/stop.%d" % os.getpid()
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    remove_leftovers(folder)
+    temporary = folder + b"/stop." + os.urandom(8).hex().encode()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(temporary, flags, 0o600)
     try:
-        os.write(descriptor, json.dumps(state).encode())
-    finally:
-        os.close(descriptor)
-    os.replace(temporary, folder + STATE)  # noqa: PTH105
+        try:
+            os.write(descriptor, text)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, folder + STATE)  # noqa: PTH105
+    except OSError:
+        os.unlink(temporary)  # noqa: PTH108
+        raise
+    if spool.beginning(folder + STATE, MAX_STATE_BYTES) != text:
+        raise OSError("it is not what was written")
+
+
+def remove_leftovers(folder: bytes) -> None:
+    """Remove what reviews left that were killed while they wrote."""
+    for name in os.listdir(folder):  # noqa: PTH208
+        if name.startswith(b"stop.") and folder + b"/" + name != folder + STATE:
+            try:
+                os.unlink(folder + b"/" + name)  # noqa: PTH108
+            except OSError:  # a folder, say: it is in nobody's way
+                continue
 
 
 def calls_size(folder: bytes) -> int:

@@ -46,12 +46,23 @@ def block_text(lines: Sequence[str], verdict: str, round_number: int, max_rounds
     return fitted(head, lines, [line for line in advice if line])
 
 
-def still_fails_text(lines: Sequence[str], verdict: str, stop_reason: str) -> str:
-    """What the person is told if the agent stops although its files fail; `stop_reason`: why it may."""
+def findings_text(lines: Sequence[str], verdict: str) -> str:
+    """The findings and the verdict as they are remembered: so short that a head fits before them."""
+    return fitted("", lines, [verdict], MAX_BYTES - MAX_LINE).removeprefix("\n")
+
+
+def still_fails_text(findings: str, stop_reason: str) -> str:
+    """What the person is told if the agent stops although its files fail.
+
+    Args:
+        findings: As `findings_text` made it, or whatever lies in its place by now.
+        stop_reason: Why the agent may stop.
+    """
     head = (
         f"vibe-gate: the agent stopped ({stop_reason}), and what it wrote does not pass the gate:"
     )
-    return fitted(head, lines, [verdict, "`vibe-gate review` shows it again."])
+    lines = [safe(line) for line in findings.split("\n")]
+    return fitted(_shorten(safe(head)), lines, ["`vibe-gate review` shows it again."])
 
 
 def other_files_text(lines: Sequence[str]) -> str:
@@ -73,14 +84,14 @@ def not_reviewed_text(problem: str) -> str:
     return _shorten(f"vibe-gate: turn not reviewed: {safe(problem)}")
 
 
-def fitted(head: str, lines: Sequence[str], tail: Sequence[str]) -> str:
-    """The text with as many of the lines as fit into `MAX_BYTES`, and how many do not."""
+def fitted(head: str, lines: Sequence[str], tail: Sequence[str], max_bytes: int = MAX_BYTES) -> str:
+    """The text with as many of the lines as fit into `max_bytes`, and how many do not."""
     short_lines = [_shorten(line) for line in lines]
     for count in range(len(short_lines), -1, -1):
         omitted_count = len(short_lines) - count
         omitted = [MORE.format(counted(omitted_count, "more finding"))] if omitted_count else []
         text = "\n".join([head, *short_lines[:count], *omitted, *(_shorten(line) for line in tail)])
-        if len(text.encode("utf-8", "replace")) <= MAX_BYTES:
+        if len(text.encode("utf-8", "replace")) <= max_bytes:
             return text
     return head
 
