@@ -18,6 +18,7 @@ from pathlib import Path
 UNRELEASED = "## Unreleased\n"
 PACKAGE, CHANGELOG = "vibe_gate/version.py", "CHANGELOG.md"
 PLUGIN = ".claude-plugin/vibe-gate/.claude-plugin/plugin.json"
+PLUGIN_HOOK = ".claude-plugin/vibe-gate/hooks/run.sh"
 _NAMED = re.compile(r"(\bvibe-gate==|/vibe-gate\b.*\n\s*rev: v)\d+\.\d+\.\d+")
 _PINNED = re.compile(r"(\bvibe-gate/vibe-gate@)[0-9a-f]{40} # v\S+")
 
@@ -106,6 +107,8 @@ def write_version(tree: Path, version: str, today: str) -> None:
     )
     plugin = tree / PLUGIN
     plugin.write_text(re.sub(r'(?m)^(  "version": )".*"', rf'\1"{version}"', plugin.read_text()))
+    hook = tree / PLUGIN_HOOK
+    hook.write_text(_NAMED.sub(rf"\g<1>{version}", hook.read_text()))
     heading = f"{UNRELEASED}\n## {version} ({today})\n"
     changelog.write_text(changelog.read_text().replace(UNRELEASED, heading, 1))
     _rewrite(tree, _NAMED, rf"\g<1>{version}")

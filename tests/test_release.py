@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 COPIED = (
     "vibe_gate/version.py", "README.md", ".gitignore", "docs/reference/github.md", "examples/workflows/simple.yml",
     "examples/hooks/.pre-commit-config.yaml", ".claude-plugin/vibe-gate/.claude-plugin/plugin.json",
+    ".claude-plugin/vibe-gate/hooks/run.sh",
 )  # fmt: skip
 NEWS = "# Changelog\n\n## Unreleased\n\n- New: a thing.\n\n## 0.1.0 (2026-01-02)\n\n- All.\n"
 
@@ -56,6 +57,7 @@ def test_a_release_is_a_tagged_commit_and_one_more_that_pins_it(clone):
     assert seen == [NEWS.replace("## Unreleased\n", "## Unreleased\n\n## 0.2.0 (2026-11-27)\n")]
     assert '__version__ = "0.2.0"' in clone.git("show", "v0.2.0:vibe_gate/version.py")
     assert '"version": "0.2.0"' in clone.git("show", f"v0.2.0:{COPIED[6]}")
+    assert " vibe-gate==0.2.0 " in clone.git("show", f"v0.2.0:{COPIED[7]}")
     versions = re.compile(
         r"(?:vibe-gate\n\s+rev: v|\bvibe-gate==|vibe-gate/vibe-gate@\w+ # v)([\d.]+)"
     )

@@ -17,6 +17,7 @@ from program import repository
 from scripted_messages_api import Text, ToolUse, Turn
 
 from vibe_gate.agent import find_cli
+from vibe_gate.faces.agent_hook import stop
 from vibe_gate.faces.agent_hook.agents import CLAUDE
 from vibe_gate.version import __version__
 
@@ -94,6 +95,83 @@ def test_the_plugins_hooks_are_those_that_install_writes():
 
 def test_the_plugin_has_the_programs_version():
     assert json.loads((PLUGIN / ".claude-plugin/plugin.json").read_text())["version"] == __version__
+
+
+def test_the_plugin_starts_the_programs_version():
+    assert f" vibe-gate=={__version__} " in (PLUGIN / "hooks/run.sh").read_text()
+
+
+def put_program(folder: Path, body: str, name: str = "vibe-gate") -> Path:
+    """A program of a shell script; its folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+    (folder / name).chmod(0o755)
+    return folder
+
+
+def run_hook(where: Path, script: str, *folders: object) -> subprocess.CompletedProcess[str]:
+    """Run a hook of the plugin in a project, with these folders first on PATH."""
+    path = ":".join(map(str, (*folders, "/usr/bin", "/bin")))
+    variables = {"HOME": str(where.parent), "PATH": path, "CLAUDE_PROJECT_DIR": str(where)}
+    return subprocess.run(
+        [PLUGIN / "hooks/run.sh", script],
+        input="{}",
+        cwd=where,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "answer"),
+    [
+        (
+            "stop",
+            '{"systemMessage": "vibe-gate: turn not reviewed: vibe-gate stop ended with exit code 2; '
+            'is it as new as the plugin?"}',
+        ),
+        ("guard", ""),
+        ("capture", ""),
+    ],
+)
+def test_a_program_that_refuses_its_arguments_blocks_nothing(tmp_path, gated, script, answer):
+    folder = put_program(tmp_path / "bin", "echo blocked; exit 2")
+    done = run_hook(gated, script, folder)
+    assert (done.returncode, done.stdout) == (0, answer)
+
+
+def test_the_programs_answer_is_passed_on_and_it_gets_the_event(tmp_path, gated):
+    folder = put_program(tmp_path / "bin", 'echo "$@: $(cat)"')
+    assert run_hook(gated, "stop", folder).stdout == "stop --user: {}"
+
+
+def test_without_vibe_gate_its_version_is_fetched(tmp_path, gated):
+    folder = put_program(tmp_path / "bin", 'echo "$@"', "uvx")
+    expected = f"--quiet vibe-gate=={__version__} stop --user"
+    assert run_hook(gated, "stop", folder).stdout == expected
+
+
+def test_a_program_that_the_project_brings_along_is_not_started(tmp_path, gated):
+    project_bin = put_program(gated / "bin", "echo decoy")
+    (tmp_path / "link").symlink_to(project_bin)
+    folder = put_program(tmp_path / "bin", "echo genuine")
+    places = (project_bin, tmp_path / "link", "bin", "", ".", folder)
+    (gated / "sub").mkdir()
+    assert run_hook(gated, "stop", *places).stdout == "genuine"
+    assert run_hook(gated / "sub", "stop", *places[:-1]).stdout == ""
+
+
+def test_only_a_hook_in_the_users_settings_takes_the_plugins_place(tmp_path, gated):
+    folder = put_program(tmp_path / "bin", "echo ran")
+    settings = tmp_path / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    script = str(stop.__file__)
+    settings.write_text(json.dumps({"permissions": {"deny": [f"Edit({script})", script]}}))
+    assert run_hook(gated, "stop", folder).stdout == "ran"
+    settings.write_text(json.dumps({"hooks": CLAUDE.hooks(user=True, stop_gate=True)}, indent=2))
+    assert run_hook(gated, "stop", folder).stdout == ""
 
 
 @pytest.mark.slow

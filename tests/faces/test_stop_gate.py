@@ -13,10 +13,11 @@ import pytest
 from command import vibe_gate
 from program import git
 from scripted_messages_api import ApiError, DropConnection, Text, Turn
-from stopping import CLEAN, SECRET, HookedAgentSession, started
+from stopping import CLEAN, SCRIPTS, SECRET, HookedAgentSession, started
 from wire import answering
 
 from vibe_gate.faces.agent_hook import spool
+from vibe_gate.faces.agent_hook.agents import AGENTS
 
 pytestmark = pytest.mark.slow
 
@@ -492,3 +493,34 @@ def test_a_command_that_names_a_patch_is_still_a_command(session):
     patch = "*** Begin Patch\n*** Add File: c.py\n*** End Patch"
     session.run(f"printf '%s' '{SECRET}' > b.py; : '{patch}'", file_path="d.py")
     assert "b.py:1: failure" in session.stop().reason
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"type": "prompt"},
+        {"async": True},
+        {"if": "false"},
+        {"once": True},
+        {"args": ["-c", "pass", str(SCRIPTS / "stop.py")]},
+    ],
+    ids=str,
+)
+def test_a_hook_of_the_project_that_runs_not_always_leaves_the_turn_to_the_users(session, other):
+    settings = session.root / ".claude" / "settings.local.json"
+    document = json.loads(settings.read_text())
+    document["hooks"]["Stop"][1]["hooks"][0].update(other)
+    settings.write_text(json.dumps(document))
+    session.write("b.py", SECRET)
+    session.arguments = ("--user",)
+    assert session.stop().holds
+
+
+def test_hooks_that_install_writes_are_the_projects_own():
+    for agent in AGENTS.values():
+        project_hooks = agent.hooks(stop_gate=True)
+        text = json.dumps({"hooks": project_hooks}).encode()
+        for event in agent.captured:
+            assert spool.starts(text, event, "capture")
+        assert spool.starts(text, agent.guarding, "guard")
+        assert spool.starts(text, agent.stopping, "stop")

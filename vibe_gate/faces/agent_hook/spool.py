@@ -45,6 +45,9 @@ SCRIPTS = "vibe_gate/faces/agent_hook/"
 SCRIPT_NAMES = ("capture", "guard", "stop")
 """The scripts that `install` puts into settings."""
 
+INSTALLED_KEYS = frozenset({"type", "command", "args", "timeout", "name"})
+"""Of a hook, as `install` writes it. With any other it may not run for every call."""
+
 MAX_SETTINGS_BYTES = 1 << 20
 
 CALLS = b"/calls.ndjson"
@@ -427,14 +430,20 @@ def has_own_hook(project: bytes, event: str, script: str, agent: str = "") -> bo
 
 def starts(settings: bytes, event: str, script: str) -> bool:
     """Whether the hooks in these settings start the script for every tool."""
+    keys = INSTALLED_KEYS
+    if script == "capture" and event not in LAST:
+        keys |= {"async"}
     try:
         groups = json.loads(settings)["hooks"][event]
         matching_groups = [
             group for group in groups if script == "guard" or not group.get("matcher")
         ]
         for group in matching_groups:
-            if any(is_there(words_of(hook), script) for hook in group["hooks"]):
-                return True
+            for hook in group["hooks"]:
+                if hook.get("type") != "command" or not keys.issuperset(hook):
+                    continue
+                if is_there(words_of(hook), script):
+                    return True
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         pass  # the agent takes no hook from these
     return False
@@ -498,8 +507,10 @@ def is_there(words: list[str], script: str) -> bool:
     """
     if USER in words or not runs(words, script):  # in the home directory both are the same file
         return False
-    files = [word for word in words if word.endswith(f"{script}.py")]
-    return all(map(os.path.isfile, files))
+    if words[0] == "vibe-gate":
+        return True
+    is_installed = words[1:3] == ["-I", "-S"] and words[3].endswith(f"{SCRIPTS}{script}.py")
+    return is_installed and os.path.isfile(words[3])  # noqa: PTH113
 
 
 def common_dir(start: bytes) -> bytes | None:
