@@ -82,7 +82,7 @@ def test_an_agent_that_repairs_nothing_in_forty_stops_is_held_three_times(sessio
     assert session.stop().holds
 
 
-def test_findings_in_files_of_others_are_told_to_the_person_once_and_hold_nobody(session):
+def test_findings_in_files_of_others_are_told_once_of_the_same_trees_and_hold_nobody(session):
     (session.root / "theirs.py").write_text(SECRET)
     time.sleep(0.01)
     session.write("b.py", CLEAN)
@@ -90,8 +90,9 @@ def test_findings_in_files_of_others_are_told_to_the_person_once_and_hold_nobody
     assert not answer.holds
     assert "did not write" in answer.message
     assert "theirs.py:1: failure" in answer.message
-    session.write("b.py", CLEAN + "\n")
     assert session.stop().document == {}
+    session.write("b.py", CLEAN + "\n")
+    assert "theirs.py:1: failure" in session.stop().message
 
 
 def test_what_a_command_writes_is_the_sessions_and_a_command_that_reads_is_no_edit(session):
@@ -105,6 +106,7 @@ def test_what_a_command_writes_is_the_sessions_and_a_command_that_reads_is_no_ed
     assert "made.py:1" in answer.reason
     assert "old.py" not in answer.reason
     (session.root / "made.py").unlink()
+    assert not session.stop(again=True).holds
     session.prompt()
     session.run("ls | head -3 && git status")
     assert session.stop().document == {}
@@ -233,6 +235,8 @@ def test_in_the_middle_of_a_merge_nothing_is_reviewed_and_the_turn_after_it_is(s
         "vibe-gate: turn not reviewed: a merge is under way; the turn that ends after it is reviewed"
     )
     assert session.stop().document == {}
+    session.prompt()
+    assert session.stop().message == answer.message
     git(session.root, "merge", "--abort")
     assert session.stop().holds
 
@@ -524,3 +528,77 @@ def test_hooks_that_install_writes_are_the_projects_own():
             assert spool.starts(text, event, "capture")
         assert spool.starts(text, agent.guarding, "guard")
         assert spool.starts(text, agent.stopping, "stop")
+
+
+@pytest.mark.parametrize("name", ["events.ndjson", "calls.ndjson"])
+def test_a_write_is_reviewed_or_the_person_is_told_that_it_was_not_recorded(session, name):
+    (spool_of(session) / name).unlink()
+    (spool_of(session) / name).mkdir()
+    session.write("b.py", SECRET)
+    answer = session.stop()
+    assert answer.holds == (name == "events.ndjson")
+    if not answer.holds:
+        assert answer.message == (
+            "vibe-gate: turn not reviewed: the agent's calls were not recorded "
+            "(calls.ndjson: Is a directory)."
+        )
+
+
+@pytest.mark.parametrize("is_cut", [True, False], ids=["cut", "gone"])
+def test_calls_that_are_gone_are_told_to_the_person_and_the_next_stop_reviews(session, is_cut):
+    session.write("b.py", CLEAN)
+    assert session.stop().document == {}
+    calls = spool_of(session) / "calls.ndjson"
+    calls.write_text("") if is_cut else calls.unlink()
+    session.write("b.py", SECRET)
+    assert "calls were not recorded (calls.ndjson is shorter than it was)" in session.stop().message
+    assert session.stop().holds
+
+
+@pytest.mark.parametrize("offset", [-5, "many", None, True, 1.5])
+def test_an_offset_that_is_none_is_the_beginning(session, offset):
+    session.write("b.py", SECRET)
+    (spool_of(session) / "stop.json").write_text(json.dumps({"calls_bytes": offset}))
+    assert session.stop().holds
+
+
+def linked_worktree(session: HookedAgentSession, folder: Path) -> Path:
+    """A worktree beside the session's."""
+    git(session.root, "worktree", "add", "-q", str(folder))
+    return folder
+
+
+def test_what_a_session_writes_in_another_worktree_is_reviewed_there(session, tmp_path):
+    linked = linked_worktree(session, tmp_path / "linked")
+    session.write(f"{linked}/b.py", SECRET)
+    answer = session.stop()
+    assert "b.py:1: failure" in answer.reason
+    assert f"These files are in the working tree {linked}." in answer.reason
+    again = session.stop(again=True)
+    assert "without changing anything more" in again.message
+    assert str(linked) in again.message
+    assert session.stop().document == {}
+
+
+def test_of_two_worktrees_one_is_reviewed_and_the_other_at_the_next_stop(session, tmp_path):
+    linked = linked_worktree(session, tmp_path / "linked")
+    session.write(f"{linked}/b.py", SECRET)
+    session.write("c.py", CLEAN)
+    answer = session.stop()
+    assert answer.message == (
+        f"vibe-gate: this session also wrote in {linked}: reviewed when its next turn ends"
+    )
+    session.prompt()
+    assert "b.py:1: failure" in session.stop().reason
+    session.write(f"{linked}/b.py", CLEAN)
+    assert session.stop(again=True).document == {}
+    assert session.stop().document == {}
+
+
+def test_a_worktree_that_is_gone_is_reviewed_no_more(session, tmp_path):
+    linked = linked_worktree(session, tmp_path / "linked")
+    session.write(f"{linked}/b.py", SECRET)
+    assert session.stop().holds
+    git(session.root, "worktree", "remove", "--force", str(linked))
+    assert session.stop(again=True).document == {}
+    assert session.stop().document == {}

@@ -170,12 +170,21 @@ def text_of(event: dict[str, object], name: str) -> str:
 
 
 def keep(spool: bytes, text: bytes, event: dict[str, object], agent: str = "") -> None:
-    """Append the event, as it came, to the spool of its session: `<agent>.<id>` or the id alone.
-    OSError.
+    """Keep the event in the folder of its session, `<agent>.<id>` or the id alone, and what the
+    stop hook has to know of it. OSError.
     """
+    session = (agent + "." if agent else "") + session_of(event)
+    try:  # first, and whatever becomes of the event: the stop hook needs no more
+        if call := call_line(event, spool):
+            append(spool, session.encode(), call, CALLS)
+    finally:
+        keep_event(spool, text, event, session)
+
+
+def keep_event(spool: bytes, text: bytes, event: dict[str, object], session: str) -> None:
+    """Append the event, as it came, to the session's spool. OSError."""
     # Within a JSON string a line feed is always escaped: these stand between tokens.
     line = text.strip().replace(b"\n", b" ").replace(b"\r", b" ")
-    session = (agent + "." if agent else "") + session_of(event)
     folder = os.fsencode(text_of(event, "cwd") or ".")
     top = linked_top(folder, spool)
     worktree = b'"worktree":"%b",' % top if top else b""
@@ -184,11 +193,9 @@ def keep(spool: bytes, text: bytes, event: dict[str, object], agent: str = "") -
         session.encode(),
         b'{"ts":%d,%b"event":%b}\n' % (time.time_ns() // 1_000_000, worktree, line),
     )
-    if call := call_line(event):
-        append(spool, session.encode(), call, CALLS)
 
 
-def call_line(event: dict[str, object]) -> bytes:
+def call_line(event: dict[str, object], spool: bytes) -> bytes:
     """What the stop hook has to know of the event, as a line; b"" if it is nothing.
 
     The path of a file that the call wrote, or, of a command, when it ran; never what it said.
@@ -200,10 +207,11 @@ def call_line(event: dict[str, object]) -> bytes:
         call_input = call_input if isinstance(call_input, dict) else {}
         if tool in COMMAND_TOOLS and only_reads(text_of(call_input, "command")):
             return b""
-        call |= {
-            "paths": written_paths(tool, call_input, text_of(event, "cwd")),
-            "ms": event.get("duration_ms"),
-        }
+        cwd = text_of(event, "cwd")
+        paths = written_paths(tool, call_input, cwd)
+        place = os.path.dirname(paths[0]) if paths else cwd or "."  # noqa: PTH120
+        tree = os.fsdecode(own_tree(os.fsencode(place), spool))
+        call |= {"paths": paths, "tree": tree, "ms": event.get("duration_ms")}
         call["goes_on"] = call_input.get("run_in_background") is True
     elif kind in PROMPTS and not text_of(event, "prompt").startswith(GIVEN_BACK):
         call["head"] = head_of(os.fsencode(text_of(event, "cwd") or "."))
@@ -400,11 +408,19 @@ def linked_top(folder: bytes, spool: bytes) -> bytes:
     git_dir = os.path.join(top, pointer.removeprefix(b"gitdir:").strip())  # noqa: PTH118
     if not pointer or not os.path.exists(git_dir + b"/commondir"):  # noqa: PTH110  (a submodule has none)
         return b""
+    return top if own_tree(top, spool) else b""
+
+
+def own_tree(folder: bytes, spool: bytes) -> bytes:
+    """The top of the working tree around a folder, with links resolved; b"" if the tree is none of
+    the repository that has the spool.
+    """
+    top = root_of(folder)
     common = common_dir(top)
-    is_own = common is not None and os.path.realpath(
-        common + b"/vibe-gate/captures"
-    ) == os.path.realpath(spool)
-    return top if is_own else b""
+    if common is None:
+        return b""
+    captures = os.path.realpath(common + b"/vibe-gate/captures")
+    return os.path.realpath(top) if captures == os.path.realpath(spool) else b""
 
 
 def is_utf8(path: bytes) -> bool:

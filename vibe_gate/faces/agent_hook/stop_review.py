@@ -49,6 +49,10 @@ class StopMemory(Struct, frozen=True):
 
     calls_bytes: int = 0
     """Up to where the session's calls were taken into account."""
+    unread: dict[str, int] = {}
+    """Working trees that were not reviewed since the session wrote there -> the first such call."""
+    tree: str = ""
+    """The working tree that was reviewed last."""
     prompt: str = ""
     """As of `EndedTurn`."""
     rounds: int = 0
@@ -63,7 +67,7 @@ class StopMemory(Struct, frozen=True):
     failing: str = ""
     """What failed then, and the verdict as the last line."""
     message: str = ""
-    """What the person was told last of other files, or of the gate."""
+    """What the person was told last of why there is no review yet."""
 
 
 class TurnAnswer(Struct, frozen=True):
@@ -90,6 +94,12 @@ class EndedTurn(Struct, frozen=True):
     """Bytes of the session's calls when the turn ended."""
     calls: Sequence[Mapping[str, object]]
     """These calls, and the session's prompts."""
+    tree: str
+    """The top of the working tree that is reviewed."""
+    is_elsewhere: bool
+    """Whether that is not the one in which the agent is."""
+    unread: Mapping[str, int]
+    """As of `StopMemory`, after this review."""
 
     @property
     def left_s(self) -> float:
@@ -121,9 +131,7 @@ class EndedTurn(Struct, frozen=True):
 
 def answer_turn(event: dict[str, object], agent: str, folder: bytes, limit_s: float) -> bytes:
     """The answer at the end of a turn, in the agent's form; never raises a GateError."""
-    size = stop_state.calls_size(folder)
-    calls = stop_state.read_calls(folder, 0, size)
-    turn = EndedTurn(event, folder, limit_s, time.monotonic(), _memory_in(folder), size, calls)
+    turn = _ended_turn(event, folder, limit_s)
     try:
         answer, memory = review_turn(turn)
     except GateError as error:
@@ -135,18 +143,70 @@ def answer_turn(event: dict[str, object], agent: str, folder: bytes, limit_s: fl
     except OSError as error:
         if answer.reason:  # what cannot be counted could go on for ever
             answer = _uncounted(memory, error)
+    if not answer.reason:
+        other_trees = map(stop_words.unread_tree_text, memory.unread)
+        answer = replace(answer, message=_joined(answer.message, *other_trees))
     return _in_form(answer, agent)
+
+
+def _ended_turn(event: dict[str, object], folder: bytes, limit_s: float) -> EndedTurn:
+    """The turn, and which working tree is reviewed."""
+    began_at = time.monotonic()
+    state = stop_state.read_state(folder)
+    memory = _memory_in(state)
+    size = stop_state.calls_size(folder)
+    agent_tree = _agent_tree(event)
+    unread = _unread_trees(folder, state, agent_tree)
+    tree = agent_tree
+    if memory.holds and _is_own_tree(memory.tree, folder):  # what was given back comes first
+        tree = memory.tree
+    elif unread and agent_tree not in unread:
+        tree = list(unread)[-1]
+    return EndedTurn(
+        event=event,
+        folder=folder,
+        limit_s=limit_s,
+        began_at=began_at,
+        memory=memory,
+        calls_bytes=size,
+        calls=stop_state.read_calls(folder, 0, size),
+        tree=tree,
+        is_elsewhere=tree != agent_tree,
+        unread={other: at for other, at in unread.items() if other != tree},
+    )
+
+
+def _unread_trees(folder: bytes, state: dict[str, object], agent_tree: str) -> dict[str, int]:
+    """The trees in which the session wrote since their last review -> the first such call.
+
+    What is in none of the repository, or not there any more, is taken for the agent's.
+    """
+    unread: dict[str, int] = {}
+    for call in stop_state.unread_calls(folder, state):
+        if "paths" not in call:
+            continue
+        tree = spool.text_of(call, "tree")
+        if not _is_own_tree(tree, folder):
+            tree = agent_tree
+        unread.setdefault(tree, stop_state.offset_of(call["at"]))
+    return unread
+
+
+def _is_own_tree(tree: str, folder: bytes) -> bool:
+    """Whether it is the top of a working tree of the repository that has the session's folder."""
+    top = os.fsencode(tree)
+    return bool(tree) and spool.own_tree(top, os.path.dirname(folder)) == top  # noqa: PTH120
 
 
 def review_turn(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
     """Review what the session left. GateError: there is no verdict."""
-    with open_repository(_working_tree(turn.event), read_process_environment()) as repository:
+    with open_repository(Path(turn.tree), read_process_environment()) as repository:
         if operation := repository.operation_under_way():
             return _wait_for_end_of(operation, turn)
         with Deadline(turn.began_at, turn.limit_s).interrupting(grace_s=0):
             selection = Selection("worktree", _commit_before(repository, turn))
             change = repository.change(selection)
-            if (change.before, change.after) == (turn.memory.before, turn.memory.after):
+            if _is_reviewed(change, turn):
                 return _unchanged(turn)
             gate = gate_for(repository, change, base=None, definitions=None)
         rule = _stop_rule(gate)
@@ -158,6 +218,13 @@ def review_turn(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
             summary = _summary(repository, change, gate, rule, turn)
         writes = writes_by_calls(turn.calls, repository.root, time.time())
     return _decide(summary, change, writes, rule, turn)
+
+
+def _is_reviewed(change: Change, turn: EndedTurn) -> bool:
+    """Whether the last review was of these trees, in this place."""
+    memory = turn.memory
+    trees = (change.before, change.after)
+    return turn.tree == memory.tree and trees == (memory.before, memory.after)
 
 
 def _commit_before(repository: Repository, turn: EndedTurn) -> str:
@@ -216,29 +283,31 @@ def _decide(
     memory = _memory_of(turn, change)
     verdict = sentences.concise_lines(summary)[-1]
     if summary.exit_code == INTEGRITY:
-        return _tell(turn, memory, stop_words.not_reviewed_text("files change all the time"))
+        problem = stop_words.not_reviewed_text("files change all the time")
+        return TurnAnswer(message=problem), memory
     fails = [finding for finding in summary.findings if finding.level == "failure"]
     has_written = any(_wrote(writes, file.shown_path) for file in change.files)
     own_fails = [fail for fail in fails if _wrote(writes, fail.path) or not fail.path]
     other_fails = [fail for fail in fails if fail not in own_fails]
     if not has_written:
         own_fails, other_fails = [], fails
+    place = _place_of(turn)
     aside = ""
     if other_fails:
-        aside = stop_words.other_files_text(_lines(other_fails, summary))
+        aside = _joined(stop_words.other_files_text(_lines(other_fails, summary)), place)
     if summary.outcome != "fail" or not has_written or (fails and not own_fails):
-        return _tell(turn, memory, _joined(aside, _unheld(summary, verdict)))
+        return TurnAnswer(message=_joined(aside, _unheld(summary, verdict))), memory
     lines = _lines(own_fails, summary)
     failing = stop_words.findings_text(lines, verdict)
-    answer, memory = _tell(turn, replace(memory, failing=failing), aside)
+    memory = replace(memory, failing=failing)
     if turn.rounds >= rule.max_rounds:
         stop_reason = f"after {rule.max_rounds} rounds"
         message = stop_words.still_fails_text(failing, stop_reason)
-        return TurnAnswer(message=_joined(message, answer.message)), memory
+        return TurnAnswer(message=_joined(message, place, aside)), memory
     number = turn.rounds + 1
     message = stop_words.handed_back_text(len(own_fails) or 1, number, rule.max_rounds)
-    reason = stop_words.block_text(lines, verdict, number, rule.max_rounds)
-    answer = TurnAnswer(reason, _joined(message, answer.message))
+    reason = stop_words.block_text(lines, verdict, number, rule.max_rounds, place)
+    answer = TurnAnswer(reason, _joined(message, aside))
     return answer, replace(memory, rounds=number, holds=True)
 
 
@@ -263,23 +332,26 @@ def _unheld(summary: Summary, verdict: str) -> str:
     return stop_words.not_reviewed_text(next_step.why_undecided(summary) or verdict)
 
 
-def _tell(turn: EndedTurn, memory: StopMemory, message: str) -> tuple[TurnAnswer, StopMemory]:
-    """Let the agent stop; the person is not told the same twice in a row."""
-    if message and message == turn.memory.message:
-        return TurnAnswer(), replace(memory, message=message)
-    return TurnAnswer(message=message), replace(memory, message=message)
-
-
 def _unchanged(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
     """Nothing changed since the last review: the agent may stop, whatever was found then."""
     memory = replace(
-        turn.memory, calls_bytes=turn.calls_bytes, holds=False, has_tasks=turn.has_tasks
+        turn.memory,
+        calls_bytes=turn.calls_bytes,
+        unread=dict(turn.unread),
+        holds=False,
+        has_tasks=turn.has_tasks,
     )
     if not turn.memory.holds:
         return TurnAnswer(), memory
     failing = turn.memory.failing or "FAIL"
     stop_reason = "without changing anything more"
-    return TurnAnswer(message=stop_words.still_fails_text(failing, stop_reason)), memory
+    message = stop_words.still_fails_text(failing, stop_reason)
+    return TurnAnswer(message=_joined(message, _place_of(turn))), memory
+
+
+def _place_of(turn: EndedTurn) -> str:
+    """Where the findings are; "" if that is where the agent is."""
+    return stop_words.tree_text(turn.tree) if turn.is_elsewhere else ""
 
 
 def _uncounted(memory: StopMemory, error: OSError) -> TurnAnswer:
@@ -289,22 +361,43 @@ def _uncounted(memory: StopMemory, error: OSError) -> TurnAnswer:
 
 
 def _wait_for_end_of(operation: str, turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
-    """Nothing is reviewed in the middle of a merge or rebase; the first stop after it is."""
+    """Nothing is reviewed in the middle of a merge or rebase; the first stop after it is.
+
+    The person is told once in a prompt and tree.
+    """
     problem = f"a {operation} is under way; the turn that ends after it is reviewed"
-    memory = replace(turn.memory, holds=False)
-    return _tell(turn, memory, stop_words.not_reviewed_text(problem))
+    message = stop_words.not_reviewed_text(problem)
+    memory = replace(
+        turn.memory,
+        prompt=turn.prompt,
+        rounds=turn.rounds,
+        holds=False,
+        tree=turn.tree,
+        message=message,
+    )
+    last = turn.memory
+    if (message, turn.prompt, turn.tree) == (last.message, last.prompt, last.tree):
+        return TurnAnswer(), memory
+    return TurnAnswer(message=message), memory
 
 
 def _not_reviewed(turn: EndedTurn, problem: str) -> tuple[TurnAnswer, StopMemory]:
-    memory = replace(turn.memory, calls_bytes=turn.calls_bytes, holds=False, before="", after="")
+    memory = replace(
+        turn.memory,
+        calls_bytes=turn.calls_bytes,
+        unread=dict(turn.unread),
+        holds=False,
+        before="",
+        after="",
+    )
     lines = [line for line in problem.splitlines() if line]
     message = stop_words.fitted(stop_words.not_reviewed_text(lines[0] if lines else ""), [], [])
     return TurnAnswer(message=message), memory
 
 
-def _memory_in(folder: bytes) -> StopMemory:
+def _memory_in(state: dict[str, object]) -> StopMemory:
     try:
-        return msgspec.convert(stop_state.read_state(folder), StopMemory)
+        return msgspec.convert(state, StopMemory)
     except msgspec.ValidationError:
         return StopMemory()
 
@@ -313,12 +406,13 @@ def _memory_of(turn: EndedTurn, change: Change) -> StopMemory:
     """What is remembered of a review of this change, if the agent may stop."""
     return StopMemory(
         calls_bytes=turn.calls_bytes,
+        unread=dict(turn.unread),
+        tree=turn.tree,
         prompt=turn.prompt,
         rounds=turn.rounds,
         has_tasks=turn.has_tasks,
         before=change.before,
         after=change.after,
-        message=turn.memory.message,
     )
 
 
@@ -327,14 +421,14 @@ def _stop_rule(gate: Gate) -> StopRule:
     return StopRule() if gate.origin == "bootstrap" else gate.file.hooks.stop
 
 
-def _working_tree(event: Mapping[str, Any]) -> Path:
-    """The folder whose working tree is reviewed: where the agent is, if that is in the repository of
-    its session.
+def _agent_tree(event: Mapping[str, Any]) -> str:
+    """The top of the working tree in which the agent is, or of its session if that is in another
+    repository; links are resolved.
     """
     project = spool.project_of(os.environ)
     folder = os.fsencode(str(event.get("cwd") or "."))
     is_own = spool.common_dir(folder) == spool.common_dir(project)
-    return Path(os.fsdecode(folder if is_own else project))
+    return os.path.realpath(os.fsdecode(spool.root_of(folder if is_own else project)))
 
 
 def _wrote(writes: SessionWrites, shown_path: str) -> bool:

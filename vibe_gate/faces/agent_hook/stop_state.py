@@ -3,11 +3,12 @@
     stop.json     the last review: up to where the calls were read, what it found, the round
     calls.ndjson  what `spool` wrote of calls that may have written files
 
-Both are hints: lost or damaged, a turn is reviewed once more.
+Both are hints: lost or damaged, a turn is reviewed once more, or the person is told that it was not.
 """
 
 import json
 import os
+import time
 
 from vibe_gate.faces.agent_hook import spool
 
@@ -68,17 +69,51 @@ def calls_size(folder: bytes) -> int:
         return 0
 
 
-def calls_since(folder: bytes, state: dict[str, object]) -> list[dict[str, object]]:
-    """The calls that the last review had not read."""
-    offset = state.get("calls_bytes")
-    size = calls_size(folder)
-    if not isinstance(offset, int) or offset > size:
-        offset = 0
-    return read_calls(folder, offset, size)
+def record_stop(folder: bytes, state: dict[str, object]) -> str:
+    """Note the end of a turn among the session's calls, where these have to be recorded, too.
+
+    Returns: why they cannot have been; "" if they can. What lies there then is due again.
+    """
+    if calls_size(folder) < offset_of(state.get("calls_bytes")):
+        try:  # noqa: SIM105  contextlib would cost its import
+            write_state(folder, {**state, "calls_bytes": 0, "unread": {}, "holds": False})
+        except OSError:  # then the person is told at the next stop, too
+            pass
+        return "calls.ndjson is shorter than it was"
+    captures, session = os.path.split(folder)
+    line = b'{"stop": %d}\n' % (time.time_ns() // 1_000_000)
+    try:
+        spool.append(captures, session, line, spool.CALLS)
+    except (OSError, ValueError) as error:
+        return f"calls.ndjson: {getattr(error, 'strerror', None) or error}"
+    return ""
+
+
+def offset_of(value: object) -> int:
+    """A place in the file that the state names; 0 if it is none."""
+    return value if type(value) is int and value > 0 else 0
+
+
+def unread_calls(folder: bytes, state: dict[str, object]) -> list[dict[str, object]]:
+    """The calls that no review has read: since the last one, and in trees that it did not see."""
+    start = offset_of(state.get("calls_bytes"))
+    trees = state.get("unread")
+    offsets = {}
+    if isinstance(trees, dict):
+        offsets = {tree: offset_of(offset) for tree, offset in trees.items()}
+    calls = read_calls(folder, min([start, *offsets.values()]), calls_size(folder))
+    unread = []
+    for call in calls:
+        if offset_of(call["at"]) >= offsets.get(spool.text_of(call, "tree"), start):
+            unread.append(call)
+    return unread
 
 
 def read_calls(folder: bytes, start: int, end: int) -> list[dict[str, object]]:
-    """The calls between two bytes of the file; a damaged line is left out."""
+    """The calls between two bytes of the file, each with the byte `at` which it stands.
+
+    A damaged line is left out.
+    """
     start = max(start, end - MAX_CALLS_BYTES)
     try:
         descriptor = os.open(
@@ -87,17 +122,20 @@ def read_calls(folder: bytes, start: int, end: int) -> list[dict[str, object]]:
     except OSError:
         return []
     try:
-        text = os.pread(descriptor, end - start, start)
+        text = os.pread(descriptor, max(end - start, 0), start)
     finally:
         os.close(descriptor)
     calls = []
+    position = start
     for line in text.split(b"\n"):
+        line_start = position
+        position += len(line) + 1
         try:
             call = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(call, dict):
-            calls.append(call)
+            calls.append({**call, "at": line_start})
     return calls
 
 

@@ -22,7 +22,9 @@ DISPUTE = ""
 MORE = "... and {0}: run `vibe-gate bundles show` for all of them."
 
 
-def block_text(lines: Sequence[str], verdict: str, round_number: int, max_rounds: int) -> str:
+def block_text(
+    lines: Sequence[str], verdict: str, round_number: int, max_rounds: int, place: str = ""
+) -> str:
     """What the agent is given: the findings, what to do about them, and the way out.
 
     Args:
@@ -30,11 +32,13 @@ def block_text(lines: Sequence[str], verdict: str, round_number: int, max_rounds
         verdict: The verdict line.
         round_number: Which round of this prompt it is, from 1.
         max_rounds: After which round the agent may stop whatever was found.
+        place: As of `tree_text`; "" if it is the tree in which the agent is.
     """
     round_words = f"round {round_number} of {max_rounds}"
     head = f"{spool.GIVEN_BACK} ({round_words}):"
     advice = [
         verdict,
+        place,
         "Repair these in the working tree, then end your turn: the gate looks again. "
         "`vibe-gate explain FINDING` shows the evidence of one (its id stands in the last brackets).",
         DISPUTE,
@@ -76,6 +80,18 @@ def handed_back_text(count: int, round_number: int, max_rounds: int) -> str:
     count_words = counted(count, "finding")
     return (
         f"vibe-gate: {count_words} given back to the agent (round {round_number} of {max_rounds})"
+    )
+
+
+def tree_text(tree: str) -> str:
+    """Where the files are, if not in the tree in which the agent is."""
+    return _shorten(f"These files are in the working tree {safe(tree)}.")
+
+
+def unread_tree_text(tree: str) -> str:
+    """What the person is told of a working tree that this stop did not review."""
+    return _shorten(
+        f"vibe-gate: this session also wrote in {safe(tree)}: reviewed when its next turn ends"
     )
 
 

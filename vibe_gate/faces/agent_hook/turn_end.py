@@ -29,6 +29,7 @@ LAST_WORDS_S = 2.0
 
 NO_TIME = "vibe-gate: turn not reviewed: no answer in {0:.0f} s, the time-out of the hook."
 BROKEN = "vibe-gate: turn not reviewed: the review ended without an answer; `vibe-gate doctor` may know why."
+UNRECORDED = "vibe-gate: turn not reviewed: the agent's calls were not recorded ({0})."
 NO_EVENT = "vibe-gate: turn not reviewed: no event came on stdin."
 
 
@@ -55,7 +56,10 @@ def answer_event(agent: str, *, user: bool) -> bytes:
     if folder is None:
         return b""
     spool.wait_for_others()
-    if not tasks and not is_due(folder):
+    state = stop_state.read_state(folder)
+    if problem := stop_state.record_stop(folder, state):
+        return said_to_person(UNRECORDED.format(problem))
+    if not tasks and not is_due(folder, state):
         return b""
     limit_s = time_limit_s(project, kind, agent) - (time.monotonic() - began_at)
     return reviewed(event, agent, folder, limit_s)
@@ -88,12 +92,11 @@ def session_folder(event: dict[str, object], agent: str) -> bytes | None:
     return captures + b"/" + session.encode()
 
 
-def is_due(folder: bytes) -> bool:
+def is_due(folder: bytes, state: dict[str, object]) -> bool:
     """Whether the session may have written since its last review, or was given findings by it."""
-    state = stop_state.read_state(folder)
     if state.get("holds") or state.get("has_tasks"):
         return True
-    return any("paths" in call for call in stop_state.calls_since(folder, state))
+    return any("paths" in call for call in stop_state.unread_calls(folder, state))
 
 
 def time_limit_s(project: bytes, event: str, agent: str) -> float:
