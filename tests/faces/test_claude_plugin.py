@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,7 @@ def run_hook(where: Path, script: str, *folders: object) -> subprocess.Completed
 def test_a_program_that_refuses_its_arguments_blocks_nothing(tmp_path, gated, script, answer):
     folder = put_program(tmp_path / "bin", "echo blocked; exit 2")
     done = run_hook(gated, script, folder)
-    assert (done.returncode, done.stdout) == (0, answer)
+    assert (done.returncode, done.stdout, done.stderr) == (0, answer, "")
 
 
 def test_the_programs_answer_is_passed_on_and_it_gets_the_event(tmp_path, gated):
@@ -172,6 +173,33 @@ def test_only_a_hook_in_the_users_settings_takes_the_plugins_place(tmp_path, gat
     assert run_hook(gated, "stop", folder).stdout == "ran"
     settings.write_text(json.dumps({"hooks": CLAUDE.hooks(user=True, stop_gate=True)}, indent=2))
     assert run_hook(gated, "stop", folder).stdout == ""
+
+
+@pytest.mark.slow
+def test_the_stop_waits_for_a_call_that_is_still_being_recorded(gated):
+    (gated / "b.py").write_text(SECRET)
+    about = {"session_id": "s", "cwd": str(gated)}
+    call = {"tool_name": "Write", "tool_input": {"file_path": str(gated / "b.py")}}
+    variables = {**os.environ, "CLAUDE_PROJECT_DIR": str(gated)}
+    variables["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    def begin(script: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [PLUGIN / "hooks/run.sh", script],
+            cwd=gated,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    capture, end = begin("capture"), begin("stop")
+    assert end.stdin is not None
+    end.stdin.write(json.dumps({**about, "hook_event_name": "Stop"}).encode())
+    end.stdin.flush()
+    time.sleep(0.7)
+    capture.communicate(json.dumps({**about, **call, "hook_event_name": "PostToolUse"}).encode())
+    answer, _ = end.communicate()
+    assert json.loads(answer)["decision"] == "block"
 
 
 @pytest.mark.slow

@@ -6,13 +6,13 @@ script=$1
 # Whether `vibe-gate install claude --user` has put the same hook into the user's settings, which then acts. The
 # program itself looks at the project's settings (--user).
 is_in_user_settings() {
-  tr -d ' \t\r\n' <"${CLAUDE_CONFIG_DIR:-$HOME/.claude}/settings.json" 2>/dev/null |
+  tr -d ' \t\r\n' 2>/dev/null <"${CLAUDE_CONFIG_DIR:-$HOME/.claude}/settings.json" |
     grep -q "\"type\":\"command\",\"command\":\"[^\"]*\",\"args\":\\[[^]]*vibe_gate/faces/agent_hook/$script[.]py\""
 }
 
 # The top of the repository in which the session is; that folder itself if there is none.
 find_project() {
-  start=$(cd "${CLAUDE_PROJECT_DIR:-.}" && pwd -P) || return
+  start=$(cd "${CLAUDE_PROJECT_DIR:-.}" 2>/dev/null && pwd -P) || return
   project=$start
   while [ -n "$project" ] && [ ! -e "$project/.git" ]; do
     project=${project%/*}

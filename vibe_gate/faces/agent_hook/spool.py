@@ -42,6 +42,9 @@ PROJECT_SETTINGS = {
 SCRIPTS = "vibe_gate/faces/agent_hook/"
 """Where the scripts are, wherever vibe-gate is installed."""
 
+PLUGIN_SCRIPT = b"/hooks/run.sh"
+"""What starts them where the plugin for Claude Code is installed."""
+
 SCRIPT_NAMES = ("capture", "guard", "stop")
 """The scripts that `install` puts into settings."""
 
@@ -208,6 +211,7 @@ def call_line(event: dict[str, object], spool: bytes) -> bytes:
         if tool in COMMAND_TOOLS and only_reads(text_of(call_input, "command")):
             return b""
         cwd = text_of(event, "cwd")
+        cwd = cwd if is_path(cwd) else ""
         paths = written_paths(tool, call_input, cwd)
         place = os.path.dirname(paths[0]) if paths else cwd or "."  # noqa: PTH120
         tree = os.fsdecode(own_tree(os.fsencode(place), spool))
@@ -267,7 +271,7 @@ def is_reading(words: list[str]) -> bool:
 def written_paths(tool: str, call_input: dict[str, object], cwd: str) -> list[str]:
     """The files that a call with this input names as those that it writes, absolute.
 
-    A command may write any, whatever it names.
+    A command may write any, whatever it names, and so may a call with a name that is no path.
     """
     if tool in COMMAND_TOOLS:
         return []
@@ -276,7 +280,17 @@ def written_paths(tool: str, call_input: dict[str, object], cwd: str) -> list[st
     if tool == PATCH_TOOL and isinstance(patch, str) and "*** Begin Patch" in patch:
         lines = [line for line in patch.split("\n") if line.startswith(PATCH_LINES)]
         names += [line.partition(": ")[2].strip() for line in lines]
+    if not all(map(is_path, names)):
+        return []
     return [os.path.join(cwd, name) for name in names]  # noqa: PTH118
+
+
+def is_path(name: str) -> bool:
+    """Whether a file can have the name; a program may have written another one instead."""
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:  # half a character
+        return False
 
 
 def append(spool: bytes, session: bytes, line: bytes, file: bytes = b"/events.ndjson") -> None:
@@ -574,12 +588,17 @@ def wait_for_others() -> None:
 def has_other_capture() -> bool:
     """Whether the program that started this call has started another one that still runs."""
     try:
-        tasks = b"/proc/%d/task/" % os.getppid()
+        program = os.getppid()
+        if PLUGIN_SCRIPT in first_line(b"/proc/%d/cmdline" % program):
+            status = first_line(b"/proc/%d/stat" % program)
+            program = int(status.rpartition(b")")[2].split()[1])
+        tasks = b"/proc/%d/task/" % program
         for task in os.listdir(tasks):  # noqa: PTH208
             for child in first_line(tasks + task + b"/children").split():
-                if int(child) != os.getpid() and b"_hook/capture.py" in first_line(
-                    b"/proc/%b/cmdline" % child
-                ):
+                if int(child) in (os.getpid(), os.getppid()):
+                    continue
+                command = first_line(b"/proc/%b/cmdline" % child)
+                if b"_hook/capture.py" in command or PLUGIN_SCRIPT + b"\0capture" in command:
                     return True
     except OSError:  # it is gone, or this is no Linux
         return False
