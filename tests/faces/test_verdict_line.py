@@ -73,7 +73,7 @@ def test_a_confirmed_fail_is_a_warning_or_a_failure_on_every_face(
     told = Report(summary, (), first_round(summary.findings, ""))
     verdict = expected.partition(" · ")[0]
     assert sentences.verdict_headline(summary) == expected
-    assert annotations.title(told).startswith(f"{verdict} · ")
+    assert annotations.check_title(told).startswith(f"{verdict} · ")
     screen = on_a_terminal(repo.path, {**environ, "TERM": "dumb"}, "review", "HEAD~1")[1]
     first = " ".join(line.strip() for line in screen.splitlines()[:2])
     assert first[2:].startswith(expected)

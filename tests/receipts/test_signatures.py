@@ -89,7 +89,7 @@ def test_a_key_with_a_passphrase_is_a_note_and_asks_nobody_even_at_a_terminal(tm
     key = signing.key(tmp_path, passphrase="secret")
     code = (
         "import os, sys; from pathlib import Path; from vibe_gate.receipts.signatures import *;"
-        f"made = sign(b'x', Signing({str(key)!r}, 'ssh-keygen', '', '', Path('/'), ssh_environment(os.environ)));"
+        f"made = sign_receipt(b'x', Signing({str(key)!r}, 'ssh-keygen', '', '', Path('/'), ssh_environment(os.environ)));"
         "sys.stdout.write(made.note)"
     )
     master, slave = pty.openpty()

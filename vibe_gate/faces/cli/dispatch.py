@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
+from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import (
     INCONCLUSIVE,
@@ -22,7 +23,6 @@ from vibe_gate.errors import (
 from vibe_gate.faces.cli.command import Command, did_you_mean, parser
 from vibe_gate.faces.cli.help import COMMANDS
 from vibe_gate.faces.cli.output import bug, complain, drop_stdout, emit
-from vibe_gate.faces.process_environment import read_process_environment
 
 MACHINE_COMMANDS = ("hook", "capture", "guard", "stop", "action")
 """Commands that git, Claude Code and the GitHub Action call."""
@@ -204,7 +204,8 @@ def run(argv: Sequence[str], find: Callable[[str], Command[Any]] = find_command)
             if _has_no_folder()
             else _report(bug(error), INCONCLUSIVE, as_json)
         )
-        if argv[0] != "hook" or "--strict" in argv or read_process_environment().in_ci:
+        # As little as possible is loaded here: what reads the environment may be what is broken.
+        if argv[0] != "hook" or "--strict" in argv or in_ci(os.environ):
             return code
         return _hook_without_modules(argv[1] if len(argv) > 1 else "", code)
 

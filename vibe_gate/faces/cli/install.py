@@ -362,7 +362,7 @@ examples:
   vibe-gate install git               hooks for commit, merge and push
   vibe-gate install git --trace       and records of who wrote which lines
   vibe-gate install claude            for you, in .claude/settings.local.json
-  vibe-gate install claude --stop     and review what it wrote when its turn ends
+  vibe-gate install claude --stop     and review at the end of each turn
   vibe-gate install claude --shared   for everyone, in .claude/settings.json
   vibe-gate install claude --user     in your own settings, for every repository
   vibe-gate install gemini            for you, in .gemini/settings.json

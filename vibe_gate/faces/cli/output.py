@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError
-from vibe_gate.faces.process_environment import read_process_environment
+from vibe_gate.faces.process_environment import is_in_actions_step, read_process_environment
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
@@ -84,7 +84,7 @@ def emit(text: str) -> None:
     A closed pipe is quiet: the exit code still tells the outcome. StorageError
     if the result cannot be written for another reason, such as a full disk.
     """
-    emit_to_runner(disarmed(text) if read_process_environment().forge.is_in_actions else text)
+    emit_to_runner(disarmed(text) if is_in_actions_step() else text)
 
 
 def emit_result(
