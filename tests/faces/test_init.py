@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -179,3 +180,9 @@ def test_init_offers_lines_for_agents_where_nothing_tells_them_of_the_gate(
     (repo / "AGENTS.md").write_text(agents_file)
     done = vibe_gate("init", cwd=repo, environ=environ)
     assert ("Lines for AGENTS.md" in done.stderr) is offered
+
+
+def test_init_waits_for_no_pipe_in_the_place_of_a_file_for_agents(repo, environ):
+    os.mkfifo(repo / "AGENTS.md")
+    done = vibe_gate("init", cwd=repo, environ=environ)
+    assert "Lines for AGENTS.md" in done.stderr

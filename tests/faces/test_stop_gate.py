@@ -258,16 +258,21 @@ def test_in_a_linked_worktree_that_tree_is_reviewed(session, tmp_path, environ):
     assert session.stop().document == {}
 
 
-def test_stdin_that_never_ends_holds_no_turn_up(session):
-    session.write("b.py", SECRET)
-    event = {"session_id": session.session, "cwd": str(session.root), "hook_event_name": "Stop"}
-    process = subprocess.Popen(
+def start_stop_hook(session: HookedAgentSession) -> subprocess.Popen[bytes]:
+    """The stop hook, waiting for its event on stdin."""
+    return subprocess.Popen(
         session.command("stop"),
         cwd=session.root,
         env=session.environ,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
+
+
+def test_stdin_that_never_ends_holds_no_turn_up(session):
+    session.write("b.py", SECRET)
+    event = {"session_id": session.session, "cwd": str(session.root), "hook_event_name": "Stop"}
+    process = start_stop_hook(session)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(event).encode())
@@ -279,13 +284,7 @@ def test_stdin_that_never_ends_holds_no_turn_up(session):
 
 
 def test_stdin_without_an_event_is_given_up(session):
-    process = subprocess.Popen(
-        session.command("stop"),
-        cwd=session.root,
-        env=session.environ,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    process = start_stop_hook(session)
     assert process.stdout is not None
     assert "no event came on stdin" in json.loads(process.stdout.read())["systemMessage"]
     assert process.stdin is not None
@@ -298,13 +297,7 @@ def test_a_killed_hook_leaves_no_process_and_the_next_stop_reviews(session, numb
     with_gate(session, GATE, safe=SLOW.replace("60", f"61.{number:d}"))
     session.write("b.py", CLEAN)
     event = {"session_id": session.session, "cwd": str(session.root), "hook_event_name": "Stop"}
-    process = subprocess.Popen(
-        session.command("stop"),
-        cwd=session.root,
-        env=session.environ,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    process = start_stop_hook(session)
     assert process.stdin is not None
     process.stdin.write(json.dumps(event).encode())
     process.stdin.close()

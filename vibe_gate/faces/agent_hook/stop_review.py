@@ -1,7 +1,7 @@
 """Review the working tree at the end of an agent's turn, and decide whether the agent goes on.
 
-An agent goes on for one reason alone: a fail, in a file that its session wrote, that it has not seen
-yet. Whatever else happens, it may stop, and the person is told.
+An agent goes on for one reason alone: a fail in a file that its session wrote, or in no file, of trees
+that were not reviewed yet. Whatever else happens, it may stop, and the person is told.
 """
 
 from __future__ import annotations

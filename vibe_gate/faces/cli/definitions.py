@@ -83,6 +83,8 @@ Lines for AGENTS.md (or CLAUDE.md), by which any agent asks the gate before it s
 - If you think a finding wrong, say why and quote what shows it; never override, suppress or label it yourself.
 - Do not edit .vibe-gate/ or .vibe-artifacts/, and do not commit with --no-verify."""
 _AGENTS_FILES = ("AGENTS.md", "CLAUDE.md")
+_MAX_AGENTS_BYTES = 1_000_000
+"""As much as an agent would read of such a file, and more."""
 
 _NO_KEY = """
 No API key: with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are not asked. Set
@@ -134,8 +136,11 @@ def _init(checks_only: bool) -> int:
 def _agents_are_told(root: Path) -> bool:
     """Whether a file that agents read names vibe-gate already."""
     for name in _AGENTS_FILES:
-        with suppress(OSError):
-            if b"vibe-gate" in (root / name).read_bytes():
+        place = root / name
+        if not place.is_file():  # a pipe, say, which would be waited for
+            continue
+        with suppress(OSError), place.open("rb") as file:
+            if b"vibe-gate" in file.read(_MAX_AGENTS_BYTES):
                 return True
     return False
 
