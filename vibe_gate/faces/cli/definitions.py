@@ -103,8 +103,8 @@ def _init(checks_only: bool) -> int:
     present = _present(root)
     starters = CHECKS_ONLY if checks_only else STARTERS
     # Where a gate of one's own has begun, a starter more would change what it demands.
-    wanted = [*starters, *SCHEMAS] if _are_starters(root, present) else []
-    missing = [path for path in wanted if path not in present]
+    starter_paths = [*starters, *SCHEMAS] if _are_starters(root, present) else []
+    missing = [path for path in starter_paths if path not in present]
     tools, commands = proposals(root)
     schemas = {path: json_schema(name) for path, name in SCHEMAS.items()}
     texts = starters | schemas | {CHECKS_PATH: starters[CHECKS_PATH] + commands}

@@ -69,10 +69,10 @@ def _require_no_revision(file: str) -> None:
     """
     if not file or file.endswith((".html", ".htm")) or os.path.lexists(file):
         return
-    named = ""
+    commit = ""
     with suppress(GateError), open_repository_here() as repository:
-        named = repository.resolve(file.partition("..")[0] or "HEAD")
-    if named:
+        commit = repository.resolve(file.partition("..")[0] or "HEAD")
+    if commit:
         raise UsageError(f"--html {paths.quote(file)}: that is a revision; write it before --html.")
 
 
@@ -135,18 +135,18 @@ def _page(report: Report, bundle: Path | None, file: str) -> str:
 
 def check(option: str, file: str) -> None:
     """UsageError if the file of an option cannot be written."""
-    path, shown = Path(file), f"--{option} {paths.quote(file)}"
+    path, option_text = Path(file), f"--{option} {paths.quote(file)}"
     try:
         if not file:
             raise UsageError(f"--{option} needs the name of a file, or - for stdout.")
         if path.is_dir():
-            raise UsageError(f"{shown}: is a folder; name a file in it.")
+            raise UsageError(f"{option_text}: is a folder; name a file in it.")
         if not path.parent.is_dir():
             raise UsageError(
-                f"{shown}: folder {paths.quote(str(path.parent))} does not exist; create it first."
+                f"{option_text}: folder {paths.quote(str(path.parent))} does not exist; create it first."
             )
     except OSError as error:
-        raise UsageError(f"{shown}: {error.strerror}.") from error
+        raise UsageError(f"{option_text}: {error.strerror}.") from error
 
 
 def put(option: str, file: str, text: str) -> None:

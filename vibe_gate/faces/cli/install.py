@@ -228,15 +228,15 @@ def _exclude(repository: Repository, agent: HookedAgent) -> None:
 
 def _add(path: Path, below: Path, hooks: Groups) -> bool:
     """Put our hooks into the settings at `path` and say so; whether that changed them."""
-    shown = paths.quote(str(path))
+    quoted_path = paths.quote(str(path))
     before = read_settings(path, below)
-    after = add_hooks(before, hooks, shown)
+    after = add_hooks(before, hooks, quoted_path)
     scripts = "capture, guard and stop" if has_script(hooks, "stop") else "capture and guard"
     if after == before:
-        emit(f"unchanged  {shown} ({scripts} are there already)\n")
+        emit(f"unchanged  {quoted_path} ({scripts} are there already)\n")
         return False
     write_settings(path, below, after)
-    emit(f"{'wrote' if before is None else 'merged'}  {scripts} into {shown}\n")
+    emit(f"{'wrote' if before is None else 'merged'}  {scripts} into {quoted_path}\n")
     return True
 
 
@@ -277,15 +277,15 @@ def _drop(path: Path, below: Path) -> None:
     """Take our hooks out of the settings at `path`; a file with nothing else goes, and its folder
     if it is empty.
     """
-    shown = paths.quote(str(path))
+    quoted_path = paths.quote(str(path))
     text = read_settings(path, below)
-    if text is None or (after := drop_hooks(text, shown)) == text:
+    if text is None or (after := drop_hooks(text, quoted_path)) == text:
         emit(
-            f"unchanged  {shown} (no hooks of vibe-gate there; --shared and --user mean other files)\n"
+            f"unchanged  {quoted_path} (no hooks of vibe-gate there; --shared and --user mean other files)\n"
         )
     else:
         write_settings(path, below, after)
-        emit(f"{'removed' if after is None else 'cleaned'}  {shown}\n")
+        emit(f"{'removed' if after is None else 'cleaned'}  {quoted_path}\n")
 
 
 def _settings(repository: Repository, agent: HookedAgent, *, is_shared: bool) -> Path:
@@ -327,8 +327,8 @@ def _uninstall(arguments: None) -> int:
         lines = [*git_hooks.uninstall(repository), *git_hooks.untrace(repository)]
         records = repository.common_dir / "vibe-gate"
     if records.is_dir() and any(records.iterdir()):
-        kept = "Review records, overrides, paid answers and spending"
-        lines.append(f"{kept} stay in {paths.quote(str(records))} (safe to delete).")
+        records_kept = "Review records, overrides, paid answers and spending"
+        lines.append(f"{records_kept} stay in {paths.quote(str(records))} (safe to delete).")
     emit("\n".join(lines) + "\n")
     return PASS
 

@@ -138,9 +138,9 @@ def _pull(forge: Forge, number: int | None, head: str) -> Pull:
         return forge.pull(number)
     pulls = [pull for pull in forge.pulls_of(head) if pull.state == "open"]
     if len(pulls) != 1:
-        some = ", ".join(f"#{pull.number}" for pull in pulls) or "none"
+        numbers = ", ".join(f"#{pull.number}" for pull in pulls) or "none"
         raise UsageError(
-            f"Open pull requests with commit {head[:12]}: {some}. Choose one with --pr."
+            f"Open pull requests with commit {head[:12]}: {numbers}. Choose one with --pr."
         )
     return pulls[0]
 

@@ -84,21 +84,23 @@ class ReviewArguments(Struct, frozen=True):
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_argument_group("what to review (default: HEAD to the working tree)")
-    what.add_argument(
+    change_options = parser.add_argument_group("what to review (default: HEAD to the working tree)")
+    change_options.add_argument(
         "revision",
         nargs="*",
         metavar="REV | A..B | A...B",
         help="from REV to the working tree, or a range as of git diff",
     )
-    what.add_argument("--staged", action="store_true", help="the index against HEAD")
-    what.add_argument("--commit", metavar="REV", help="one commit against its first parent")
-    what.add_argument(
+    change_options.add_argument("--staged", action="store_true", help="the index against HEAD")
+    change_options.add_argument(
+        "--commit", metavar="REV", help="one commit against its first parent"
+    )
+    change_options.add_argument(
         "--base", metavar="REV", help="the trusted base revision; definitions are read there"
     )
 
-    how = parser.add_argument_group("rubrics")
-    how.add_argument(
+    rubric_options = parser.add_argument_group("rubrics")
+    rubric_options.add_argument(
         "--rubric",
         nargs="+",
         action="extend",
@@ -106,14 +108,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="use only these rubrics",
     )
-    how.add_argument(
+    rubric_options.add_argument(
         "--workflow", metavar="ID", help="run this workflow; its rubrics give the verdict"
     )
-    how.add_argument("--no-judge", action="store_true", help="run checks only; do not ask a model")
-    how.add_argument(
+    rubric_options.add_argument(
+        "--no-judge", action="store_true", help="run checks only; do not ask a model"
+    )
+    rubric_options.add_argument(
         "--force", action="store_true", help="ask again even if an earlier review has the answer"
     )
-    how.add_argument(
+    rubric_options.add_argument(
         "--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk"
     )
 

@@ -231,9 +231,9 @@ def _show_captured(head: CapturedHead, *, as_json: bool) -> int:
 
 
 def _turn(number: int, turn: SessionTurn) -> list[str]:
-    made = f" · files {turn.after[:12]}" if turn.after else ""
+    files_text = f" · files {turn.after[:12]}" if turn.after else ""
     return [
-        f"-- turn {number} · {turn.ended_at:%Y-%m-%d %H:%M} · {turn.status or 'ended'} · ${turn.usd:.4f}{made}"
+        f"-- turn {number} · {turn.ended_at:%Y-%m-%d %H:%M} · {turn.status or 'ended'} · ${turn.usd:.4f}{files_text}"
     ]
 
 
@@ -252,8 +252,8 @@ def _lines(message: dict[str, Any], place: str) -> Iterator[str]:
             case _:
                 continue
         text = text.replace(f"{place}/", "").replace(place, ".")
-        cut = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
-        yield from cut.splitlines()
+        shortened = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+        yield from shortened.splitlines()
 
 
 def _copy(arguments: CopyArguments) -> int:
