@@ -24,8 +24,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "faces")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "faces"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from answers import passes
 from clean_environ import clean_environ

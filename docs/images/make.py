@@ -60,11 +60,12 @@ def picture() -> str:
 
 
 def drawing(command: str, printed: Text, width: int, name: str) -> str:
-    """A command and what it prints, as SVG."""
+    """A command ("" for none) and what it prints, as SVG."""
     console = Console(
         record=True, width=width, file=StringIO(), force_terminal=True, color_system="truecolor"
     )
-    console.print(Text(f"$ {command}\n", style="bold"))
+    if command:
+        console.print(Text(f"$ {command}\n", style="bold"))
     console.print(printed)
     return console.export_svg(title="vibe-gate", unique_id=f"vibe-gate-{name}")
 
