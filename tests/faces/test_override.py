@@ -333,7 +333,10 @@ NONSENSE = [
     (["list", "extra"], "'extra' belongs to nothing"),
     (["remove"], "name the finding: vibe-gate override remove FINDING"),
     (["lst"], "did you mean 'list'?"),
-    (["policy", "--reason", "x"], "No run found with a change of the gate itself."),
+    (
+        ["policy", "--reason", "x"],
+        "No review here is about such a change of the gate; run `vibe-gate review --commit REV` for its commit first.",
+    ),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from typing import Any
 
 import pytest
 import signing
@@ -37,7 +38,7 @@ def test_a_commit_is_missing_until_it_is_reviewed_keeps_that_with_another_messag
     gated.git("commit", "-q", "-a", "--amend", "-m", "More")
     _, [row] = gated.verify()
     assert (row["status"], row["match"], row["run_id"]) == ("stale", None, gated.bundles()[-1].name)
-    assert row["why"].endswith(f"run `vibe-gate review --commit {row['commit'][:12]}`")
+    assert row["next"] == [f"vibe-gate review --commit {row['commit'][:12]}"]
 
 
 def test_a_rebased_commit_keeps_the_verdict_by_its_patch_id_until_the_patch_changes(gated):
@@ -142,8 +143,15 @@ def test_a_rubric_that_changed_since_makes_the_verdict_stale(gated):
     gated.write(".vibe-gate/rubrics/tidy.toml", TIDY.replace("TODO", "FIXME"))
     code, [row] = gated.verify("--definitions", "worktree")
     command = f"vibe-gate review --commit {row['commit'][:12]} --definitions worktree"
-    reason = f"rubric tidy has changed since the review: run `{command}`"
-    assert (code, row["status"], row["why"]) == (1, "stale", reason)
+    reason = "rubric tidy has changed since the review"
+    assert (code, row["status"], row["why"], row["next"]) == (1, "stale", reason, [command])
+
+
+def run_next(gated: Gated, row: dict[str, Any]) -> None:
+    """Run the commands that a row of `verify` names."""
+    for command in row["next"]:
+        words = shlex.split(command.removeprefix("vibe-gate "))
+        gated.run(*words)
 
 
 def test_the_command_in_a_stale_line_clears_it_where_the_range_began_with_another_gate(gated):
@@ -152,9 +160,22 @@ def test_the_command_in_a_stale_line_clears_it_where_the_range_began_with_anothe
     gated.review("--commit", "HEAD")
     _, [stale, _] = gated.verify("HEAD~2..HEAD")
     assert stale["status"] == "stale"
-    gated.run(*shlex.split(stale["why"].partition("`vibe-gate ")[2].removesuffix("`")))
+    run_next(gated, stale)
     _, [cleared, _] = gated.verify("HEAD~2..HEAD")
     assert cleared["status"] == "reviewed"
+
+
+def test_the_commands_in_a_line_that_needs_approval_clear_it_though_another_such_change_is_newer(
+    gated,
+):
+    for pattern in ("FIXME", "XXX"):
+        rubric = TIDY.replace("TODO", pattern)
+        gated.commit(pattern, **{".vibe-gate/rubrics/tidy.toml": rubric})
+        gated.review("--commit", "HEAD")
+    _, [row] = gated.verify("HEAD~1")
+    assert (row["status"], len(row["next"])) == ("approval", 2)
+    run_next(gated, row)
+    assert gated.stand("HEAD~1") == (0, "overridden", "commit")
 
 
 def test_a_review_against_fewer_rubrics_than_the_gate_demands_is_incomplete(tmp_path, environ):
@@ -167,6 +188,8 @@ def test_a_review_against_fewer_rubrics_than_the_gate_demands_is_incomplete(tmp_
     gated.review("--commit", "HEAD", "--rubric", "tidy")
     code, [row] = gated.verify()
     assert (code, row["status"], row["why"]) == (1, "incomplete", "not reviewed against more")
+    run_next(gated, row)
+    assert gated.stand() == (0, "reviewed", "commit")
 
 
 def test_an_agents_commit_that_was_only_checked_is_incomplete_and_a_humans_is_not(

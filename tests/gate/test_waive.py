@@ -148,7 +148,7 @@ def test_without_a_change_of_the_gate_there_is_no_policy_to_override(
     repo.commit("Second", a="b\n")
     walked(repo.path, environ)
     with open_repository(repo.path, read_environment(environ)) as repository:
-        with pytest.raises(UsageError, match="No run found with a change of the gate itself"):
+        with pytest.raises(UsageError, match="No review here is about such a change of the gate"):
             override(WaiverAsked("policy", "meant"), repository, NOW)
         with pytest.raises(UsageError, match="there is none: run `vibe-gate init`"):
             suppress(WaiverAsked("no-todo:src/**", "meant"), repository, NOW)

@@ -176,6 +176,36 @@ def test_why_a_paper_counts_or_not_is_one_clause(changes, signature, demands, wh
     assert assess_receipt("commit", paper, COMMIT, replace(REQUIRED, **demands)).why == why
 
 
+REVIEW = "vibe-gate review --commit cccccccccccc --base 123"
+APPROVE = "vibe-gate override policy-0123456789abcdef --reason TEXT"
+POLICY_CHANGE = {"exit_code": 4, "policy": "0123456789abcdef"}
+
+
+@pytest.mark.parametrize(
+    ("match", "changes", "bundled", "commands"),
+    [
+        ("commit", {"definitions": {}}, True, (REVIEW,)),
+        ("commit", {"rubrics": ()}, True, (REVIEW,)),
+        ("commit", {"outcome": "inconclusive", "exit_code": 3}, True, (REVIEW,)),
+        ("tree", POLICY_CHANGE, True, (APPROVE, REVIEW)),
+        ("range patch-id", POLICY_CHANGE, True, (REVIEW,)),  # of the range, not of this commit
+        ("commit", POLICY_CHANGE, False, (REVIEW,)),  # no run here that an override could name
+        ("commit", POLICY_CHANGE | {"policy": ""}, True, (REVIEW,)),
+        ("commit", {"outcome": "fail", "exit_code": 1}, True, ()),
+        ("commit", {}, True, ()),
+    ],
+)
+def test_what_another_review_clears_names_the_command(match, changes, bundled, commands):
+    paper = FoundReceipt("run", "place", receipt(**changes), BOB, bundled=bundled)
+    required = replace(REQUIRED, review_options=("--base", "123"))
+    assert assess_receipt(match, paper, COMMIT, required).commands == commands
+
+
+def test_a_merge_is_reviewed_against_its_other_parent_by_a_range():
+    merge = replace(COMMIT, parent="f" * 40)
+    assert merge.review_command() == "vibe-gate review ffffffffffff..cccccccccccc"
+
+
 def test_where_no_paper_was_found_there_is_no_place():
     assert CommitStatus("missing", "why").place == ""
     assert standing("reviewed").place == "2026"

@@ -64,9 +64,9 @@ def test_an_amended_commit_names_the_commit_that_was_reviewed_its_run_and_what_t
     found = place.status()
     assert (found.status, found.match) == ("stale", None)
     assert found.why == (
-        f"{old[:12]} was reviewed (run {run}: pass), and an amend, rebase or cherry-pick changed it: "
-        f"run `vibe-gate review --commit {new[:12]}`"
+        f"{old[:12]} was reviewed (run {run}: pass), and an amend, rebase or cherry-pick changed it"
     )
+    assert found.commands == (f"vibe-gate review --commit {new[:12]}",)
     assert found.found.run_id == run
     place.review()
     assert place.status().status == "reviewed"

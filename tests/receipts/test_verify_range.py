@@ -206,9 +206,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return made
 
 
-MISSING = "run `vibe-gate review --commit "
-
-
 @pytest.mark.parametrize(
     ("span", "titles"),
     [
@@ -298,23 +295,23 @@ def test_each_commit_stands_by_the_reviews_about_it(world, span, code, statuses)
 
 
 @pytest.mark.parametrize(
-    ("span", "why"),
+    ("span", "why", "review"),
     [
-        ("first..bypassed", f"committed without the hook on 2026-01-02 (--no-verify, it said): {MISSING}{{commit}}`"),
-        ("first..bypassed-silently",
-            "committed without the hook on 2026-01-02 (--no-verify, or the hook was off): "
-            f"{MISSING}{{commit}}`"),
-        ("first..picked-by-git", f"made by git during a cherry-pick, which runs no hook: {MISSING}{{commit}}`"),
-        ("first..rewritten", f"committed without the hook on 2026-01-02 (--no-verify, it said): {MISSING}{{commit}}`"),
-        ("first..main~2", f"no receipt here is about this change: {MISSING}{{commit}}`"),
-        ("main~3..own-merge",
-            "a merge with changes of its own, reviewed against its first parent only: review {other}..{commit}, too"),
+        ("first..bypassed", "committed without the hook on 2026-01-02 (--no-verify, it said)", "--commit {commit}"),
+        ("first..bypassed-silently", "committed without the hook on 2026-01-02 (--no-verify, or the hook was off)",
+            "--commit {commit}"),
+        ("first..picked-by-git", "made by git during a cherry-pick, which runs no hook", "--commit {commit}"),
+        ("first..rewritten", "committed without the hook on 2026-01-02 (--no-verify, it said)", "--commit {commit}"),
+        ("first..main~2", "no receipt here is about this change", "--commit {commit} --base {first}"),
+        ("main~3..own-merge", "a merge with changes of its own, reviewed against its first parent only",
+            "{other}..{commit} --base {main}"),
     ],
 )  # fmt: skip
-def test_a_commit_without_a_verdict_says_why_and_what_to_do(world, span, why):
+def test_a_commit_without_a_verdict_says_why_and_what_to_do(world, span, why, review):
     identity, status = world.verified(span).commits[0]
-    other = world.git("rev-parse", "side")[:12]
-    assert status.why == why.format(commit=identity.commit[:12], other=other)
+    names = {"commit": identity.commit, "other": "side", "first": "first", "main": "main~3"}
+    ids = {name: world.git("rev-parse", revision)[:12] for name, revision in names.items()}
+    assert (status.why, status.commands) == (why, (f"vibe-gate review {review.format(**ids)}",))
 
 
 @pytest.mark.parametrize(

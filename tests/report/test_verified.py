@@ -9,7 +9,10 @@ from vibe_gate.receipts.verify_range import Verification
 from vibe_gate.report.verified import build_verify_document, render_verify_lines
 
 COMMIT = ChangeIdentity("c" * 40, "b" * 40, "a" * 40, "", title="Add")
-RUN = "run `vibe-gate review --commit cccccccccccc`"
+REVIEW = "vibe-gate review --commit cccccccccccc"
+RUN = f"run `{REVIEW}`"
+APPROVE = "vibe-gate override policy-0123456789abcdef --reason TEXT"
+APPROVAL = "it changes the gate, and nobody approved that"
 STALE = "dddddddddddd was reviewed (run 20260102T030405678Z-fde914e0: pass), and an amend, rebase or cherry-pick changed it"
 BYPASSED = "committed without the hook on 2026-01-02 (--no-verify, or the hook was off)"
 MISSING = "no receipt here is about this change"
@@ -27,18 +30,27 @@ def test_unsigned_is_said_once():
 
 
 @pytest.mark.parametrize(
-    ("status", "why", "below"),
+    ("status", "why", "commands", "below"),
     [
         (
             "stale",
             STALE,
+            (REVIEW,),
             [STALE.removesuffix(" cherry-pick changed it"), "cherry-pick changed it:", RUN],
         ),
-        ("bypassed", BYPASSED, [f"{BYPASSED}:", RUN]),
-        ("missing", MISSING, [f"{MISSING}: {RUN}"]),
+        ("bypassed", BYPASSED, (REVIEW,), [f"{BYPASSED}:", RUN]),
+        ("missing", MISSING, (REVIEW,), [f"{MISSING}: {RUN}"]),
+        (
+            "approval",
+            APPROVAL,
+            (APPROVE, REVIEW),
+            [f"{APPROVAL}:", f"run `{APPROVE}`", f"then `{REVIEW}`"],
+        ),
+        ("failed", "the review failed", (), ["the review failed"]),
     ],
 )
-def test_a_long_reason_has_several_lines_and_its_command_one(status, why, below):
-    found = verified(CommitStatus(status, f"{why}: {RUN}"))
+def test_a_long_reason_has_several_lines_and_each_command_one(status, why, commands, below):
+    found = verified(CommitStatus(status, why, commands=commands))
     assert render_verify_lines(found)[1 : 1 + len(below)] == [f"    {line}" for line in below]
-    assert build_verify_document(found)["commits"][0]["why"] == f"{why}: {RUN}"
+    document = build_verify_document(found)["commits"][0]
+    assert (document["why"], document["next"]) == (why, list(commands))

@@ -42,7 +42,9 @@ class WaiverAsked(Struct, frozen=True):
     """What a person asks to let pass."""
 
     what: str
-    """The beginning of a finding's fingerprint, "policy", or CRITERION:GLOB."""
+    """The beginning of a finding's fingerprint, "policy" (the newest change of the gate), its
+    fingerprint ("policy-" and hex digits), or CRITERION:GLOB.
+    """
 
     reason: str
 
@@ -57,8 +59,8 @@ def override(ask: WaiverAsked, repository: Repository, now: datetime) -> tuple[O
     """
     name, email = require_person(repository, "accept")
     _check_request(ask, now)
-    if ask.what == "policy":
-        finding = _policy_finding(repository, now)
+    if ask.what == "policy" or ask.what.startswith(POLICY):
+        finding = _policy_finding(repository, ask.what.removeprefix(POLICY), now)
     else:
         finding = stored_finding(repository, ask.what, now)
     new_override = Override(
@@ -166,13 +168,13 @@ def _check_request(ask: WaiverAsked, now: datetime) -> None:
         raise UsageError(f"{ask.expires} is in the past; use a future date.")
 
 
-def _policy_finding(repository: Repository, now: datetime) -> StoredFinding:
-    """The change of the gate itself that the newest run with such a change was about."""
+def _policy_finding(repository: Repository, name: str, now: datetime) -> StoredFinding:
+    """The change of the gate itself in the newest run that has one: this one, or any ("policy")."""
     for entry, documents in sealed_runs(repository, now):
         if documents.receipt is None:
             continue
         fingerprint = parse(documents.receipt).receipt.policy
-        if not fingerprint:
+        if not fingerprint or name not in ("policy", fingerprint):
             continue
         blocking_paths = []
         for change in documents.document["policy_changes"]:
@@ -180,7 +182,10 @@ def _policy_finding(repository: Repository, now: datetime) -> StoredFinding:
                 blocking_paths.append(change["path"])
         about = f"changes of {', '.join(blocking_paths)}"
         return StoredFinding(POLICY + fingerprint, about, entry)
-    raise UsageError("No run found with a change of the gate itself.")
+    raise UsageError(
+        "No review here is about such a change of the gate; "
+        "run `vibe-gate review --commit REV` for its commit first."
+    )
 
 
 _HEAD = """\

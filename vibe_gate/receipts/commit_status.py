@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.gate import Gate, JudgeWhen
+from vibe_gate.domain.gate import POLICY, Gate, JudgeWhen
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.receipts.signatures import SignatureCheck, SignatureState
 
@@ -55,6 +55,9 @@ required; `empty`: no file changed.
 
 GOOD: frozenset[Status] = frozenset({"reviewed", "overridden", "empty"})
 
+SHORT_ID = 12
+"""Digits of a commit's id in a command."""
+
 MAX_FAILS = 5
 """Earlier failures of one commit that notes name."""
 
@@ -62,6 +65,11 @@ _WHOLE: frozenset[Status] = frozenset(
     {"reviewed", "overridden", "failed", "inconclusive", "approval"}
 )
 """Statuses that only a complete and current verdict has."""
+
+_CLEARED_BY_REVIEW: frozenset[Status] = frozenset(
+    {"stale", "incomplete", "inconclusive", "approval"}
+)
+"""Statuses that another review clears; a change of the gate only once it was approved."""
 
 UNSIGNED = SignatureCheck("unsigned", why="unsigned")
 
@@ -85,6 +93,8 @@ class ChangeIdentity(Struct, frozen=True):
     exact: str = ""
     authors: tuple[str, ...] = ()
     title: str = ""
+    parent: str = ""
+    """The parent of a merge that `before` is the tree of; "" if that is the first one."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -96,6 +106,14 @@ class ChangeIdentity(Struct, frozen=True):
         trees.
         """
         return bool(self.exact) and receipt.exact == self.exact
+
+    def review_command(self, options: Sequence[str] = ()) -> str:
+        """The command that reviews the change."""
+        commit = self.commit[:SHORT_ID]
+        words = ["--commit", commit]
+        if self.parent:
+            words = [f"{self.parent[:SHORT_ID]}..{commit}"]
+        return " ".join(["vibe-gate review", *words, *options])
 
 
 def identity_of(change: Change, commits: Iterable[Commit]) -> ChangeIdentity:
@@ -207,7 +225,6 @@ class Requirements(Struct, frozen=True):
             judge=judge,
             strict=strict,
             advising=advising,
-            review_options=_options_for(gate),
         )
 
     def judge_for(self, receipt: Receipt) -> bool:
@@ -229,15 +246,6 @@ class Requirements(Struct, frozen=True):
         return ""
 
 
-def _options_for(gate: Gate) -> tuple[str, ...]:
-    """The options by which `vibe-gate review` reads this gate."""
-    if gate.revision == "worktree":
-        return ("--definitions", "worktree")
-    if gate.revision:
-        return ("--base", gate.revision[:12])
-    return ()
-
-
 class CommitStatus(Struct, frozen=True):
     """The status of a commit, by which match of which receipt."""
 
@@ -251,6 +259,8 @@ class CommitStatus(Struct, frozen=True):
     """The commits (A..B) that were reviewed as a whole with this one; "" if it was reviewed by
     itself.
     """
+    commands: tuple[str, ...] = ()
+    """What a person runs to clear it, in this order; () if no command does."""
 
     @property
     def place(self) -> str:
@@ -281,7 +291,13 @@ def assess_receipt(
     if candidate.problem or receipt is None:
         return CommitStatus("forged", candidate.problem, match, candidate)
     status, reason = _weigh(candidate, receipt, identity, required)
-    return CommitStatus(status, reason, match, candidate)
+    commands: tuple[str, ...] = ()
+    if status in _CLEARED_BY_REVIEW:
+        commands = (identity.review_command(required.review_options),)
+    if status == "approval" and match != "range patch-id" and candidate.bundled and receipt.policy:
+        approval = f"vibe-gate override {POLICY}{receipt.policy} --reason TEXT"
+        commands = (approval, *commands)
+    return CommitStatus(status, reason, match, candidate, commands=commands)
 
 
 def decide_commit(statuses: Sequence[CommitStatus]) -> CommitStatus | None:
@@ -331,8 +347,7 @@ def _weigh(
         return "forged", candidate.signature.why
     outdated = required.outdated(receipt)
     if outdated:
-        command = ("vibe-gate review --commit", identity.commit[:12], *required.review_options)
-        return "stale", f"{outdated}: run `{' '.join(command)}`"
+        return "stale", outdated
     reviewed_rubrics = {rubric.id for rubric in receipt.rubrics}
     missing_rubrics = [name for name in required.rubrics if name not in reviewed_rubrics]
     if missing_rubrics:

@@ -34,6 +34,7 @@ from vibe_gate.judging.trust import badges
 from vibe_gate.receipts.commit_records import CommitRecords
 from vibe_gate.receipts.commit_status import (
     GOOD,
+    SHORT_ID,
     ChangeIdentity,
     CommitStatus,
     FoundReceipt,
@@ -51,8 +52,6 @@ from vibe_gate.receipts.find_receipts import ReceiptFinder, read_allowed_signers
 from vibe_gate.receipts.issue_receipt import digest_exactly
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import open_state
-
-SHORT_ID = 12
 
 COMMITS_AT_ONCE = 1_000
 """Commits of one call: each costs a diff."""
@@ -295,6 +294,22 @@ class _Verifier:
         self._by_id: defaultdict[str, list[FoundReceipt]] = defaultdict(list)
         self._parts: defaultdict[str, list[tuple[Segment, FoundReceipt]]] = defaultdict(list)
         self._requirements: dict[tuple[str, ...], Requirements] = {}
+        self._review_options = self._options_of_reviews(span)
+
+    def _options_of_reviews(self, span: _CommitSpan) -> tuple[str, ...]:
+        """The options by which `vibe-gate review --commit` reads the gate that counts here.
+
+        A single commit with its parent as base is what such a review compares: it needs none.
+        """
+        revision = self.gate.revision
+        if revision == "worktree":
+            return ("--definitions", "worktree")
+        bases = [(self._history.parents[name] or [""])[0] for name in span.commits]
+        is_one_commit = bases == [span.base]
+        is_default_gate = self._request.base is None and self._request.definitions is None
+        if not revision or (is_one_commit and is_default_gate):
+            return ()
+        return ("--base", revision[:SHORT_ID])
 
     def verified(self) -> tuple[tuple[ChangeIdentity, CommitStatus], ...]:
         """Each commit with its status, newest first."""
@@ -405,7 +420,8 @@ class _Verifier:
         """
         if not self._repository.has(parent):
             return []
-        against_parent = replace(merge, before=self._repository.tree_of(parent), patch_id="")
+        before = self._repository.tree_of(parent)
+        against_parent = replace(merge, before=before, patch_id="", parent=parent)
         return self._assess_change(against_parent, required)
 
     def _required(self, change: Change) -> Requirements:
@@ -423,7 +439,9 @@ class _Verifier:
             )
         commit = self._repository.commit(change.head_commit)
         return replace(
-            self._requirements[names], hints=self._authorship.of(change, (commit,)).hints
+            self._requirements[names],
+            hints=self._authorship.of(change, (commit,)).hints,
+            review_options=self._review_options,
         )
 
     def _identity(self, name: str, patch_id: str) -> ChangeIdentity:
@@ -508,11 +526,12 @@ class _Verifier:
         if first.status in GOOD:
             for parent, status in decided.items():
                 if status is None:
-                    span = f"{parent[:SHORT_ID]}..{commit[:SHORT_ID]}"
                     reason = (
                         "a merge with changes of its own, reviewed against its first parent only"
                     )
-                    return CommitStatus("missing", f"{reason}: review {span}, too")
+                    against_parent = replace(reviews.identity, parent=parent)
+                    command = against_parent.review_command(self._review_options)
+                    return CommitStatus("missing", reason, commands=(command,))
                 if status.status not in GOOD:
                     return status
         return self._with_bypass(first, commit)
@@ -522,20 +541,20 @@ class _Verifier:
         before.
         """
         record = self._bypass(identity.commit)
-        remedy = f"run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`"
+        commands = (identity.review_command(self._review_options),)
         if record is not None and not record.during:
-            reason = record.reason or "--no-verify, or the hook was off"
-            return CommitStatus(
-                "bypassed", f"committed without the hook on {record.ts} ({reason}): {remedy}"
-            )
+            cause = record.reason or "--no-verify, or the hook was off"
+            reason = f"committed without the hook on {record.ts} ({cause})"
+            return CommitStatus("bypassed", reason, commands=commands)
         earlier = self._review_before(identity.commit)
         if earlier is not None:
-            return CommitStatus("stale", f"{earlier.sentence}: {remedy}", found=earlier.found)
+            reason = earlier.sentence
+            return CommitStatus("stale", reason, found=earlier.found, commands=commands)
         if record is not None:
             reason = f"made by git during a {record.during}, which runs no hook"
         else:
             reason = "no receipt here is about this change"
-        return CommitStatus("missing", f"{reason}: {remedy}")
+        return CommitStatus("missing", reason, commands=commands)
 
     def _review_before(self, commit: str) -> EarlierReview | None:
         """The review of what the commit was before; what the range's history still has is another

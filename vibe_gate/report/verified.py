@@ -4,9 +4,9 @@ is escaped.
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from vibe_gate.domain.document import plain
@@ -29,8 +29,6 @@ TITLE = 50
 
 COLUMNS = 100
 """Of a reason that names a command."""
-
-_COMMAND = re.compile(r": (?P<run>run `[^`]+`)\Z")
 
 
 def render_verify_lines(verification: Verification) -> list[str]:
@@ -98,17 +96,27 @@ def _commit_lines(identity: ChangeIdentity, status: CommitStatus) -> list[str]:
 
 
 def _reason_lines(status: CommitStatus) -> list[str]:
-    """The reason, if the status is not all of it; a long one in several lines, and its command in
-    one, to be copied.
+    """The reason, if the status is not all of it, and the commands that clear it: each in one line,
+    to be copied.
     """
+    steps = _command_lines(status.commands)
     if status.why == status.status:
-        return []
-    command = _COMMAND.search(status.why)
-    if len(status.why) <= COLUMNS or command is None:
+        return steps
+    if not steps:
         return [status.why]
-    reason = status.why[: command.start() + 1]
+    reason = f"{status.why}:"
+    if len(steps) == 1 and len(f"{reason} {steps[0]}") <= COLUMNS:
+        return [f"{reason} {steps[0]}"]
     lines = textwrap.wrap(reason, COLUMNS, break_long_words=False, break_on_hyphens=False)
-    return [*lines, command["run"]]
+    return [*lines, *steps]
+
+
+def _command_lines(commands: Sequence[str]) -> list[str]:
+    """The commands, the later ones as what follows."""
+    lines: list[str] = []
+    for command in commands:
+        lines.append(f"then `{command}`" if lines else f"run `{command}`")
+    return lines
 
 
 def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:
@@ -121,6 +129,7 @@ def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:
         "match": status.match,
         "segment": status.segment or None,
         "why": safe(status.why),
+        "next": list(status.commands),
         "notes": [safe(note) for note in status.notes],
         "run_id": safe(found.run_id) if found else None,
         "place": safe(found.place) if found else None,

@@ -144,7 +144,8 @@ def _parse_override(args: argparse.Namespace) -> OverrideArguments:
         return RemoveOverride(args.removed)
     if args.removed:
         raise UsageError(f"'{args.removed}' belongs to nothing: after FINDING comes --reason TEXT")
-    if finding != POLICY:
+    is_policy = finding == POLICY or finding.startswith(f"{POLICY}-")
+    if not is_policy:
         hint = did_you_mean(finding, ("list", "remove", POLICY))
         if hint:
             raise UsageError(f"'{finding}' is not a finding{hint}")
@@ -153,7 +154,7 @@ def _parse_override(args: argparse.Namespace) -> OverrideArguments:
             "say why the finding is acceptable: vibe-gate override FINDING --reason TEXT"
         )
     label = parse_waived_label(args)
-    label.require_one_finding(finding != POLICY)
+    label.require_one_finding(not is_policy)
     return AddWaiver(WaiverAsked(finding, args.reason, args.expires), label)
 
 
@@ -183,7 +184,7 @@ def _add_override(arguments: AddWaiver) -> None:
         f"  {description}",
         "This holds in this clone only. Review again to see the verdict with it.",
     )
-    if ask.what != POLICY:
+    if not ask.what.startswith(POLICY):
         label_waived(arguments.label, new_override.finding, ask.reason)
 
 
@@ -224,7 +225,7 @@ OVERRIDE = Command(
         argument(
             "finding",
             metavar="FINDING",
-            help="a fingerprint, its beginning, policy, or: list, remove",
+            help="a fingerprint, its beginning, policy (the newest change of the gate), or: list, remove",
         ),
         argument("removed", nargs="?", metavar="FINDING", help=argparse.SUPPRESS),
         argument("--reason", metavar="TEXT", help="why; shown with the verdict"),
