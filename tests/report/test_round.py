@@ -62,7 +62,13 @@ def names(findings) -> str:
 
 def test_in_the_first_round_everything_is_new():
     told = first_round([found("1"), found("2", "warning")], A)
-    assert (told.number, names(told.new), told.open, told.fixed, told.held) == (1, "12", (), (), ())
+    assert (told.number, names(told.new), told.open, told.fixed, told.withheld) == (
+        1,
+        "12",
+        (),
+        (),
+        (),
+    )
 
 
 def test_what_is_still_there_is_open_and_what_is_gone_is_fixed_at_this_commit():
@@ -93,12 +99,12 @@ def test_what_was_fixed_and_is_there_again_is_new_and_said_to_be_back():
 )
 def test_only_blockers_and_what_stands_on_touched_lines_is_said_later(level, touched, new, held):
     told = follow(first_round([found("1")], A), [found("1"), found("2", level)], touched=touched)
-    assert (names(told.new), names(told.held), names(told.open)) == (new, held, "1")
+    assert (names(told.new), names(told.withheld), names(told.open)) == (new, held, "1")
 
 
 def test_what_is_held_back_is_held_back_again_and_said_once_its_lines_change():
     held = follow(first_round([], A), [found("1", "warning")], touched=False)
-    assert names(follow(held, [found("1", "warning")], C, touched=False).held) == "1"
+    assert names(follow(held, [found("1", "warning")], C, touched=False).withheld) == "1"
     assert names(follow(held, [found("1", "warning")], C, touched=True).new) == "1"
 
 
@@ -391,7 +397,7 @@ def test_over_no_state_a_round_stumbles(document, seen, head):
     here = [found("1"), found("2", line=1 << 40, end_line=1 << 40)]
     told = next_round(state, here, head, lambda _: True, lambda _: True)
     assert load_state(dump_state(told.state)) is not None
-    assert {one.fingerprint for one in told.shown} == {"1" * 16, "2" * 16}
+    assert {one.fingerprint for one in told.reportable} == {"1" * 16, "2" * 16}
 
 
 def test_the_count_of_rounds_stays_at_its_end():
@@ -422,9 +428,9 @@ def test_over_any_rounds_each_finding_is_in_one_place_and_nothing_is_new_twice_i
         head = f"{index:040x}"
         findings = [found(name) for name in sorted(here)]
         told = first_round(findings, head) if told is None else follow(told, findings, head)
-        groups = [names(told.new), names(told.open), names(told.fixed), names(told.held)]
+        groups = [names(told.new), names(told.open), names(told.fixed), names(told.withheld)]
         assert sorted("".join(groups)) == sorted(set("".join(groups)))
-        assert set(names(told.shown)) == here
+        assert set(names(told.reportable)) == here
         assert not set(names(told.new)) & before
         assert set(names(told.open)) == before & here
         before = here

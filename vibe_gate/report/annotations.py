@@ -43,7 +43,7 @@ def make_check_run(
     findings = []
     annotations = []
     annotated = set(at_lines)
-    for finding in queries.worst_first(report.round.shown, report.summary):
+    for finding in queries.worst_first(report.round.reportable, report.summary):
         if finding_identity(finding) in at_lines:
             continue
         findings.append(finding)

@@ -4,12 +4,12 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.summary import Summary, Unreviewed
+from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
 from vibe_gate.errors import INCONCLUSIVE
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.comment_markup import join_first
@@ -41,47 +41,42 @@ def changed_files_block(summary: Summary) -> Block:
     description = queries.change_description(summary)
     if len(files) < 2 and not description:
         return Block("")
-    rows = [
-        (
-            escape_code(file.path),
-            f"+{file.added:,} −{file.deleted:,}" if not file.binary else "binary",
-            reason,
-        )
-        for file, reason in files[:MAX_CHANGED]
-    ]
-    omission = (
-        f"\n\nFurther files: {len(files) - MAX_CHANGED:,}." if len(files) > MAX_CHANGED else ""
-    )
-    text = "\n\n".join(
-        filter(
-            None,
-            [
-                escape_prose(description),
-                render_markdown_table(("File", "Lines", "Look at"), rows) + omission,
-            ],
-        )
-    )
+    rows = []
+    for file, reason in files[:MAX_CHANGED]:
+        lines = "binary" if file.binary else f"+{file.added:,} −{file.deleted:,}"
+        rows.append((escape_code(file.path), lines, reason))
+    table = render_markdown_table(("File", "Lines", "Look at"), rows)
+    if len(files) > MAX_CHANGED:
+        table += f"\n\nFurther files: {len(files) - MAX_CHANGED:,}."
+    text = "\n\n".join(filter(None, [escape_prose(description), table]))
     return Block(render_fold(f"What changed: {counted(len(files), 'file')}, by risk", text), 4)
 
 
 def policy_blocks(summary: Summary) -> Iterator[Block]:
     """Changes of the gate itself and of what steers agents, each with its diff."""
     for change in summary.policy_changes:
-        approver = queries.gate_approver(summary) if change.level == "block" else ""
-        meaning = sentences.policy_meaning(change, summary)
-        if approver:
-            meaning = f"approved by {escape_html_code(approver)}"
-        text, omitted_lines = cut_lines(_without_names(change.diff), MAX_POLICY_DIFF)
-        patch = fence_code(text, "diff") if text.strip() else "No text to show."
-        omission = (
-            f"\n\n{counted(omitted_lines, 'more line')} of this diff." if omitted_lines else ""
+        title = (
+            f"{escape_html_code(change.path)} ({_change_word(change.change_type)}): "
+            f"{_policy_meaning(change, summary)}"
         )
-        title = f"{escape_html_code(change.path)} ({_change_word(change.change_type)}): {meaning}"
-        yield Block(
-            render_fold(title, patch + omission),
-            3 if change.level == "block" else 5,
-            "policy changes",
-        )
+        rank = 3 if change.level == "block" else 5
+        yield Block(render_fold(title, _policy_diff(change)), rank, "policy changes")
+
+
+def _policy_meaning(change: PolicyChange, summary: Summary) -> str:
+    approver = queries.gate_approver(summary) if change.level == "block" else ""
+    if approver:
+        return f"approved by {escape_html_code(approver)}"
+    return sentences.policy_meaning(change, summary)
+
+
+def _policy_diff(change: PolicyChange) -> str:
+    """The change's diff, as much of it as there is room for."""
+    text, omitted_lines = cut_lines(_without_names(change.diff), MAX_POLICY_DIFF)
+    patch = fence_code(text, "diff") if text.strip() else "No text to show."
+    if omitted_lines:
+        patch += f"\n\n{counted(omitted_lines, 'more line')} of this diff."
+    return patch
 
 
 def _without_names(diff: str) -> str:
@@ -90,22 +85,20 @@ def _without_names(diff: str) -> str:
     """
     if not diff.startswith("diff --git "):
         return diff
-    head, hunks, rest = diff.partition("\n@@ ")
-    lines = [
-        line
-        for line in head.split("\n")
-        if not line.startswith(("diff --git ", "index ", "--- ", "+++ "))
-    ]
-    return "\n".join([*lines, hunks.removeprefix("\n") + rest])
+    header, hunk_start, hunks = diff.partition("\n@@ ")
+    lines = [line for line in header.split("\n") if not line.startswith(_NAMING_LINES)]
+    return "\n".join([*lines, hunk_start.removeprefix("\n") + hunks])
+
+
+_NAMING_LINES = ("diff --git ", "index ", "--- ", "+++ ")
+"""Beginnings of a diff's lines that name its file."""
 
 
 def _change_word(change_type: str) -> str:
     """A change's type as a word; what is none of ours is shown as code."""
-    return (
-        change_type.replace("_", " ")
-        if change_type in get_args(ChangeType)
-        else escape_html_code(change_type, 40)
-    )
+    if change_type in get_args(ChangeType):
+        return change_type.replace("_", " ")
+    return escape_html_code(change_type, 40)
 
 
 def unreviewed_blocks(summary: Summary) -> Iterator[Block]:
@@ -118,17 +111,19 @@ def unreviewed_blocks(summary: Summary) -> Iterator[Block]:
         by_reason.setdefault(place.reason, []).append(place)
     groups = sorted(by_reason.values(), key=lambda group: -len(group))
     opening = why_undecided(summary) if summary.exit_code == INCONCLUSIVE else ""
-    lines = []
-    for group in groups[:MAX_REASONS]:
-        is_told = queries.place_reason(group[0]) == opening
-        reason = (
-            "" if is_told else f"{escape_prose(queries.reason_in_words(group[0].reason), 280)}: "
-        )
-        lines.append(
-            f"- {reason}{join_first([escape_code(sentences.place_words_of(place)) for place in group])}"
-        )
+    lines = [_unreviewed_line(group, opening) for group in groups[:MAX_REASONS]]
     if len(groups) > MAX_REASONS:
         lines.append("- for other reasons: see summary.json.")
-    yield Block(
-        render_fold(f"Not judged: {counted(len(places), 'place')}", "\n".join(lines)), 1, "lists"
-    )
+    title = f"Not judged: {counted(len(places), 'place')}"
+    yield Block(render_fold(title, "\n".join(lines)), 1, "lists")
+
+
+def _unreviewed_line(group: Sequence[Unreviewed], opening: str) -> str:
+    """Places that were not judged for one reason; the reason, unless the comment's `opening` has
+    it.
+    """
+    reason = ""
+    if queries.place_reason(group[0]) != opening:
+        reason = f"{escape_prose(queries.reason_in_words(group[0].reason), 280)}: "
+    places = [escape_code(sentences.place_words_of(place)) for place in group]
+    return f"- {reason}{join_first(places)}"

@@ -27,24 +27,33 @@ def details_block(report: Report) -> Block:
     summary = report.summary
     if not summary.run_id:
         return Block("")
-    change, score = summary.change, queries.lowest_score(summary)
-    size = f"{counted(len(change.files), 'file')} (+{change.added:,} −{change.deleted:,})"
-    about = (
-        link_commit(change.head_commit, report.links)
-        if change.head_commit
-        else escape_code(sentences.short_change_id(summary))
-    )
     parts = [
-        f"Reviewed: {about} against {escape_prose(sentences.gate_words(summary))}.",
+        f"Reviewed: {_change_id(report)} against {escape_prose(sentences.gate_words(summary))}.",
         _cost(report),
         _provenance(report),
         list_first(report.notes, escape_prose),
         *_repeat_lines(report),
     ]
-    title = ", ".join(
-        filter(None, ["" if score is None else f"score {score:.2f}", _spent(report), size])
-    )
-    return Block(render_fold(f"Details: {title}", "\n\n".join(filter(None, parts))), 1)
+    figures = ", ".join(filter(None, [_lowest_score(summary), _spent(report), _size(summary)]))
+    return Block(render_fold(f"Details: {figures}", "\n\n".join(filter(None, parts))), 1)
+
+
+def _change_id(report: Report) -> str:
+    """The commit with its link, or a short id of a change that is none."""
+    head = report.summary.change.head_commit
+    if head:
+        return link_commit(head, report.links)
+    return escape_code(sentences.short_change_id(report.summary))
+
+
+def _lowest_score(summary: Summary) -> str:
+    score = queries.lowest_score(summary)
+    return "" if score is None else f"score {score:.2f}"
+
+
+def _size(summary: Summary) -> str:
+    change = summary.change
+    return f"{counted(len(change.files), 'file')} (+{change.added:,} −{change.deleted:,})"
 
 
 def _spent(report: Report) -> str:
@@ -93,7 +102,7 @@ def _repeat_lines(report: Report) -> Iterator[str]:
         revisions = f"{change.base_commit[: sentences.SHORT_ID]}..{change.head_commit[: sentences.SHORT_ID]}"
     yield "Run this review in a clone:"
     yield fence_code(f"vibe-gate review {revisions}".rstrip(), "")
-    if report.summary.exit_code == FAIL or report.round.shown:
+    if report.summary.exit_code == FAIL or report.round.reportable:
         yield (
             "Accept a finding: for everybody with `vibe-gate suppress FINDING --reason TEXT` (it writes "
             "`.vibe-gate/suppressions.toml`, whose change needs approval); temporarily, in one clone, with "

@@ -10,6 +10,7 @@ from textwrap import indent
 from msgspec import UNSET
 
 from vibe_gate.domain.escape import counted
+from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, Proof, SecondLook
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.comment_markup import join_first, link_commit, list_first
@@ -44,38 +45,36 @@ def finding_blocks(
     `is_complete`: those too that are otherwise only counted; `without`: the identities of findings to
     leave out.
     """
-    shown_tests: set[str] = set()
+    written_tests: set[str] = set()
     for title, group in _titled_groups(report.round, is_complete=is_complete):
         title_if_settled = title if title in (REFUTED, ACCEPTED) else ""
         findings = []
         for finding in group:
-            if (
-                finding_identity(finding) not in without
-                and settled_title(finding) == title_if_settled
-            ):
+            is_left_out = finding_identity(finding) in without
+            if not is_left_out and settled_title(finding) == title_if_settled:
                 findings.append(finding)
         heading = f"#### {title} ({len(findings):,})\n\n"
         for equal_findings in _equal_findings(findings, report):
             first = equal_findings[0]
             rank = 2 if first.level == "failure" else 3
             test = first.proof.test if first.proof else ""
-            item = _findings_item(equal_findings, report, with_test=test not in shown_tests)
+            item = _findings_item(equal_findings, report, with_test=test not in written_tests)
             yield Block(heading + item, rank, "findings", len(equal_findings))
             heading = ""
-            shown_tests.add(test)
+            written_tests.add(test)
 
 
 def _titled_groups(round: Round, *, is_complete: bool) -> list[tuple[str, tuple[Finding, ...]]]:
     """The findings by the title under which they may stand; what is settled stands in two of
     these.
     """
-    held_back = round.held if is_complete else ()
+    withheld = round.withheld if is_complete else ()
     groups = [("New findings", round.new), ("Still open", round.open)]
     if round.number == 1:
-        groups = [("Findings", round.shown)]
-    groups.append(("Held back", held_back))
+        groups = [("Findings", round.reportable)]
+    groups.append(("Held back", withheld))
     for title in (REFUTED, ACCEPTED):
-        groups.append((title, (*round.shown, *held_back)))
+        groups.append((title, (*round.reportable, *withheld)))
     return groups
 
 
@@ -100,36 +99,53 @@ def _equal_findings(findings: Sequence[Finding], report: Report) -> list[list[Fi
 def _findings_item(equal_findings: Sequence[Finding], report: Report, *, with_test: bool) -> str:
     """Equal findings as an item of a list: their places and fingerprints."""
     finding = equal_findings[0]
-    summary = report.summary
-    prefixes = [
-        item.fingerprint[: sentences.SHORT_FINGERPRINT]
-        for item in equal_findings
-        if item.fingerprint
-    ]
-    sources = [
-        join_first([escape_code(prefix) for prefix in prefixes], 3),
-        queries.finding_basis(finding, summary),
-    ]
-    if finding.criterion != "policy":
-        sources.insert(0, escape_code(finding.criterion, 64))
-    source = ", ".join(filter(None, sources))
-    places = join_first([_finding_place(item, report.links) for item in equal_findings], MAX_EQUAL)
-    advice = queries.advice_behind(finding, summary)
-    would = f" (would have blocked: {sentences.advice_cause(advice)})" if advice else ""
-    back = " (back)" if finding_identity(finding) in report.round.reappeared else ""
-    item = f"- **{finding.level}**{would}{back} {places}: {escape_prose(sentences.finding_sentence(finding))}"
+    places = [_finding_place(equal, report.links) for equal in equal_findings]
+    item = (
+        f"- **{finding.level}**{_remarks(finding, report)} {join_first(places, MAX_EQUAL)}: "
+        f"{escape_prose(sentences.finding_sentence(finding))}"
+    )
+    source = _finding_source(equal_findings, report.summary)
     if source:
         item += f" ({source})"
-    counterexample = queries.counterexample_of(finding, summary)
-    if counterexample:
-        item += f"\n  Counterexample: {escape_prose(counterexample, 500)}"
-    if finding.proof is not UNSET:
-        item += f"\n  {escape_prose(sentences.proof_sentence(finding.proof))}"
-    if finding.second_look is not UNSET:
-        item += "".join(f"\n  {line}" for line in _second_look(finding.second_look, report.links))
-    if finding.proof is not UNSET and finding.proof.test and with_test:
+    for line in _reason_lines(finding, report):
+        item += f"\n  {line}"
+    if with_test and finding.proof is not UNSET and finding.proof.test:
         item += f"\n\n{indent(test_fold(finding.proof), '  ')}"
     return item
+
+
+def _remarks(finding: Finding, report: Report) -> str:
+    """That it would have blocked, and that it is back after it was fixed; else ""."""
+    remarks = ""
+    advice = queries.advice_behind(finding, report.summary)
+    if advice:
+        remarks += f" (would have blocked: {sentences.advice_cause(advice)})"
+    if finding_identity(finding) in report.round.reappeared:
+        remarks += " (back)"
+    return remarks
+
+
+def _finding_source(equal_findings: Sequence[Finding], summary: Summary) -> str:
+    """The criterion, the fingerprints, and what the finding rests on."""
+    finding = equal_findings[0]
+    prefixes = []
+    for equal in equal_findings:
+        if equal.fingerprint:
+            prefixes.append(escape_code(equal.fingerprint[: sentences.SHORT_FINGERPRINT]))
+    criterion = "" if finding.criterion == "policy" else escape_code(finding.criterion, 64)
+    sources = [criterion, join_first(prefixes, 3), queries.finding_basis(finding, summary)]
+    return ", ".join(filter(None, sources))
+
+
+def _reason_lines(finding: Finding, report: Report) -> Iterator[str]:
+    """A counterexample, what a test came to, and what a second look came to."""
+    counterexample = queries.counterexample_of(finding, report.summary)
+    if counterexample:
+        yield f"Counterexample: {escape_prose(counterexample, 500)}"
+    if finding.proof is not UNSET:
+        yield escape_prose(sentences.proof_sentence(finding.proof))
+    if finding.second_look is not UNSET:
+        yield from _second_look(finding.second_look, report.links)
 
 
 def test_fold(proof: Proof) -> str:
@@ -137,16 +153,11 @@ def test_fold(proof: Proof) -> str:
     if not proof.test:
         return ""
     text, omitted_lines = cut_lines(proof.test, MAX_TEST)
-    omission = (
-        f"\n\n{counted(omitted_lines, 'more line')}; the bundle has all of it."
-        if omitted_lines
-        else ""
-    )
     test = fence_code(text, "python" if proof.path.endswith(".py") else "")
-    return render_fold(
-        f"Test {escape_html_code(proof.path)}",
-        f"{test}{omission}\n\nTo repeat it: {escape_code(proof.command)}",
-    )
+    if omitted_lines:
+        test += f"\n\n{counted(omitted_lines, 'more line')}; the bundle has all of it."
+    command = f"To repeat it: {escape_code(proof.command)}"
+    return render_fold(f"Test {escape_html_code(proof.path)}", f"{test}\n\n{command}")
 
 
 def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
@@ -157,22 +168,21 @@ def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
     for line in queries.refuting_lines(look):
         address = ""
         if links:
-            address = links.permalink(
-                line.path, line.line, line.end_line, before=line.side == "before"
-            )
-        yield f"{link_code(sentences.place_words_of(line), address)}: {escape_code(line.quote.strip(), 200)}"
+            is_before = line.side == "before"
+            address = links.permalink(line.path, line.line, line.end_line, before=is_before)
+        place = link_code(sentences.place_words_of(line), address)
+        yield f"{place}: {escape_code(line.quote.strip(), 200)}"
 
 
 def _finding_place(finding: Finding, links: Links | None) -> str:
     if not finding.path:
         return "the change"
-    before = queries.is_removed(finding)
-    address = (
-        links.permalink(finding.path, finding.line, finding.end_line, before=before)
-        if links
-        else ""
-    )
-    return link_code(sentences.place_words_of(finding), address) + (" (removed)" if before else "")
+    is_removed = queries.is_removed(finding)
+    address = ""
+    if links:
+        address = links.permalink(finding.path, finding.line, finding.end_line, before=is_removed)
+    place = link_code(sentences.place_words_of(finding), address)
+    return f"{place} (removed)" if is_removed else place
 
 
 def earlier_finding_blocks(report: Report) -> Iterator[Block]:
@@ -185,18 +195,21 @@ def earlier_finding_blocks(report: Report) -> Iterator[Block]:
         "Not found again, but this run could not tell whether it is gone": report.round.unanswered,
     }
     for title, group in groups.items():
-        rows = list_first(group, lambda reported: _earlier_finding(reported, report.links))
-        yield Block(
-            render_fold(f"{title} ({len(group):,})", rows) if group else "", 4, "earlier findings"
-        )
+        fold = ""
+        if group:
+            rows = list_first(group, lambda reported: _earlier_finding(reported, report.links))
+            fold = render_fold(f"{title} ({len(group):,})", rows)
+        yield Block(fold, 4, "earlier findings")
 
 
 def _earlier_finding(reported: ReportedFinding, links: Links | None) -> str:
     place = sentences.place_words(reported.path, reported.line)
     if reported.path:
-        links_then = Links(links.server, links.repository, reported.since) if links else None
-        place = link_code(
-            place, links_then.permalink(reported.path, reported.line) if links_then else ""
-        )
+        address = ""
+        if links:
+            links_then = Links(links.server, links.repository, reported.since)
+            address = links_then.permalink(reported.path, reported.line)
+        place = link_code(place, address)
     since = f"fixed at {link_commit(reported.fixed, links)}: " if reported.fixed else ""
-    return f"{since}{place}: {escape_prose(reported.message, 280)} ({escape_code(reported.criterion, 64)})"
+    message = escape_prose(reported.message, 280)
+    return f"{since}{place}: {message} ({escape_code(reported.criterion, 64)})"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from vibe_gate.domain.cause import NoKey, NotAsked
 from vibe_gate.domain.escape import counted, ended
 from vibe_gate.domain.replayed import totals
+from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, replays, sentences
 from vibe_gate.report.comment_markup import DOCS, GLOSSARY, join_first, link_commit
@@ -33,48 +34,51 @@ def opening_block(report: Report) -> Block:
 
 def _replayed_line(report: Report) -> str:
     """What the change's own rubrics would have said of earlier runs."""
-    rows, notes = report.replayed.rows, [escape_prose(note) for note in report.replayed.notes]
+    rows = report.replayed.rows
+    notes = " ".join(escape_prose(note) for note in report.replayed.notes)
     if not rows:
-        return " ".join(notes)
+        return notes
     figures = " ".join(
         replays.replay_sentences(totals(rows), report.replayed.budget_usd, escape_prose)
     )
     runs = counted(len(rows), "run")
-    return " ".join(
-        [f"**Under the rubrics of this change,** of the last {runs}: {figures}", *notes]
-    )
+    line = f"**Under the rubrics of this change,** of the last {runs}: {figures}"
+    return f"{line} {notes}" if notes else line
 
 
 def _headline(report: Report) -> str:
     """The verdict, whose word let it pass, and the commit that it is about."""
     summary = report.summary
     name = f" ({escape_prose(report.name, 100)})" if report.name else ""
-    refuted = sentences.refuted_words(summary) if summary.exit_code == PASS else ""
     head = summary.change.head_commit
     parts = [
         claimed_verdict(report),
         escape_prose(sentences.passed_by_words(summary)),
-        escape_prose(refuted),
+        escape_prose(_refuted_words(summary)),
         unblocked_note(report),
         link_commit(head, report.links) if head and report.links else "",
     ]
     return f"### vibe-gate{name}: {' · '.join(filter(None, parts))}"
 
 
+def _refuted_words(summary: Summary) -> str:
+    """How many findings were refuted, of a change that passes; else ""."""
+    return sentences.refuted_words(summary) if summary.exit_code == PASS else ""
+
+
 def claimed_verdict(report: Report) -> str:
     """The verdict; that it is only claimed, if a job that the change controls says so."""
     verdict = sentences.verdict_words(report.summary)
-    is_claim = (
-        report.claimed and report.summary.exit_code != INCONCLUSIVE
-    )  # that nothing is reviewed we say ourselves
-    return f"{verdict} (claimed)" if is_claim else verdict
+    if not report.claimed or report.summary.exit_code == INCONCLUSIVE:
+        return verdict  # that nothing is reviewed we say ourselves
+    return f"{verdict} (claimed)"
 
 
 def unblocked_note(report: Report) -> str:
     """That the verdict does not stop the change, where it would otherwise; else ""."""
-    return (
-        "" if report.blocks or report.summary.exit_code == PASS else "does not block (`mode: warn`)"
-    )
+    if report.blocks or report.summary.exit_code == PASS:
+        return ""
+    return "does not block (`mode: warn`)"
 
 
 def _why_line(report: Report) -> str:
@@ -89,11 +93,13 @@ def _why_line(report: Report) -> str:
 
 def deciding_facts(report: Report) -> list[str]:
     """Who let it pass, and why it ended so, as plain text for one line behind the verdict."""
-    reason = (
-        _what_decided(report).removeprefix("Passed the ").removesuffix(".").replace(" (must)", "")
-    )
-    refuted = sentences.refuted_words(report.summary) if report.summary.exit_code == PASS else ""
-    return list(filter(None, [sentences.passed_by_words(report.summary), refuted, reason]))
+    reason = _what_decided(report).removeprefix("Passed the ").removesuffix(".")
+    facts = [
+        sentences.passed_by_words(report.summary),
+        _refuted_words(report.summary),
+        reason.replace(" (must)", ""),
+    ]
+    return list(filter(None, facts))
 
 
 def _what_decided(report: Report) -> str:
@@ -101,19 +107,18 @@ def _what_decided(report: Report) -> str:
     there is no more.
     """
     summary = report.summary
-    facts = (
-        []
-        if summary.exit_code == INCONCLUSIVE
-        else [sentences.deciding_reason(summary, sentence=True)]
-    )
+    facts = []
+    if summary.exit_code != INCONCLUSIVE:
+        facts.append(sentences.deciding_reason(summary, sentence=True))
     if summary.exit_code == FAIL and queries.needs_approval(summary):
-        facts.append(
-            f"this change also edits {sentences.edited_gate_files(summary)}, which needs approval"
-        )
+        files = sentences.edited_gate_files(summary)
+        facts.append(f"this change also edits {files}, which needs approval")
     if summary.exit_code in (INCONCLUSIVE, POLICY_CHANGED) and summary.outcome != "pass":
         facts += _why_undecided(report)
     text = " ".join(ended(f"{fact[0].upper()}{fact[1:]}") for fact in facts if fact)
-    return text.replace("--no-judge", 'judge: "false"') if report.links else text  # a job's option
+    if not report.links:
+        return text
+    return text.replace("--no-judge", 'judge: "false"')  # a job's option
 
 
 def _why_undecided(report: Report) -> Iterator[str]:
@@ -121,20 +126,23 @@ def _why_undecided(report: Report) -> Iterator[str]:
     how many.
     """
     summary = report.summary
-    unanswered_count = sum(
-        result.kind == "judge" for result in queries.unanswered_criteria(summary)
-    )
-    if not unanswered_count or queries.judge_abstained(summary):
+    unanswered = queries.unanswered_criteria(summary)
+    question_count = sum(result.kind == "judge" for result in unanswered)
+    if not question_count or queries.judge_abstained(summary):
         yield sentences.reason_by_rubrics(summary)
-    if unanswered_count:
-        cause = remediable_cause(summary)
-        if report.fork and isinstance(cause, NoKey):
-            yield "a fork's job gets no API key"
-        elif isinstance(cause, NotAsked):
-            yield cause.because
-        else:
-            yield why_undecided(summary)
-        yield f"{counted(unanswered_count, 'judge question has', 'judge questions have')} no answer"
+    if question_count:
+        yield _why_unanswered(report)
+        yield f"{counted(question_count, 'judge question has', 'judge questions have')} no answer"
+
+
+def _why_unanswered(report: Report) -> str:
+    """Why judge questions have no answer."""
+    cause = remediable_cause(report.summary)
+    if report.fork and isinstance(cause, NoKey):
+        return "a fork's job gets no API key"
+    if isinstance(cause, NotAsked):
+        return cause.because
+    return why_undecided(report.summary)
 
 
 def _next_line(report: Report) -> str:
@@ -148,20 +156,20 @@ def _waiting(report: Report) -> str:
     if not waiting.questions:
         return ""
     names = join_first([escape_code(id, 64) for id in waiting.questions], 3)
-    how = (
-        ' `ask-anyway: "true"` asks all the same.'
-        if report.links and waiting.check != "no-secrets"
-        else ""
-    )
     number = counted(len(waiting.questions), "judge question")
-    return f"Not asked until {escape_code(waiting.check, 64)} passes: {number}, {names}.{how}"
+    line = f"Not asked until {escape_code(waiting.check, 64)} passes: {number}, {names}."
+    if report.links and waiting.check != "no-secrets":
+        line += ' `ask-anyway: "true"` asks all the same.'
+    return line
 
 
 def _round_line(round: Round) -> str:
     if not is_further(round):
         return ""
     line = f"Round {round.number}: {count_findings(round)}."
-    if round.held:
-        held_count = counted(len(round.held), "finding")
-        line += f" Held back: {held_count} on lines that did not change since the last round; none blocks."
+    if round.withheld:
+        number = counted(len(round.withheld), "finding")
+        line += (
+            f" Held back: {number} on lines that did not change since the last round; none blocks."
+        )
     return line

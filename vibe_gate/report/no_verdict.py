@@ -44,18 +44,14 @@ class NoVerdict(Struct, frozen=True):
 def no_verdict_comment(no_verdict: NoVerdict, before: str) -> str:
     """The comment in place of `before` (ours, or ""), whose round the next verdict goes on from."""
     name = f" ({escape_prose(no_verdict.name, 100)})" if no_verdict.name else ""
+    commit = link_commit(no_verdict.head, no_verdict.links)
+    headline = Block(f"### vibe-gate{name}: {HEADLINE} · {commit}", 0)
+    marker = f"{comment_marker(no_verdict.name)}\n"
     state = read_comment_state(before)
-    head, tail = f"{comment_marker(no_verdict.name)}\n", render_state_line(state) if state else ""
-    opening = Block(
-        f"### vibe-gate{name}: {HEADLINE} · {link_commit(no_verdict.head, no_verdict.links)}", 0
-    )
-    return (
-        head
-        + fit_blocks(
-            [opening, *_blocks(no_verdict)], MAX_COMMENT - len(head) - len(tail), "the job's log"
-        )
-        + tail
-    )
+    state_line = render_state_line(state) if state else ""
+    room = MAX_COMMENT - len(marker) - len(state_line)
+    text = fit_blocks([headline, *_blocks(no_verdict)], room, "the job's log")
+    return marker + text + state_line
 
 
 def no_verdict_check(no_verdict: NoVerdict) -> CheckRun:
@@ -70,17 +66,15 @@ def no_verdict_check(no_verdict: NoVerdict) -> CheckRun:
 
 
 def _blocks(no_verdict: NoVerdict) -> list[Block]:
-    reasons = [f"- {escape_prose(reason)}" for reason in no_verdict.reasons[:MAX_REASONS_TOLD]]
+    commit = link_commit(no_verdict.head, no_verdict.links)
+    lines = [f"vibe-gate did not review {commit}:\n"]
+    lines += [f"- {escape_prose(reason)}" for reason in no_verdict.reasons[:MAX_REASONS_TOLD]]
     if len(no_verdict.reasons) > MAX_REASONS_TOLD:
-        reasons.append(f"- and {len(no_verdict.reasons) - MAX_REASONS_TOLD:,} more.")
-    opening = (
-        f"vibe-gate did not review {link_commit(no_verdict.head, no_verdict.links)}:\n\n"
-        + "\n".join(reasons)
-    )
-    page = (
-        f" ({link_code('the job', no_verdict.links.run_url)})" if no_verdict.links.run_url else ""
-    )
+        lines.append(f"- and {len(no_verdict.reasons) - MAX_REASONS_TOLD:,} more.")
+    page = ""
+    if no_verdict.links.run_url:
+        page = f" ({link_code('the job', no_verdict.links.run_url)})"
     next_line = (
         f"**Next:** {no_verdict.next}{page}. No verdict on an earlier commit counts for this one."
     )
-    return [Block(opening, 0), Block(next_line, 0)]
+    return [Block("\n".join(lines), 0), Block(next_line, 0)]

@@ -183,7 +183,9 @@ class _Poster:
         if self._posting.suggestions:
             return True
         current_round = self._posted.report.round
-        return self._posting.review_comments and bool(current_round.shown or current_round.fixed)
+        return self._posting.review_comments and bool(
+            current_round.reportable or current_round.fixed
+        )
 
     def _newer_head(self, number: int) -> str:
         """Why this run is not the newest word about the pull request any more; "" where it is."""
@@ -317,7 +319,7 @@ class _Poster:
         """
         report = self._posted.report
         fixed = {finding.fingerprint: finding.fixed for finding in report.round.fixed}
-        open_findings = {finding_identity(finding): finding for finding in report.round.shown}
+        open_findings = {finding_identity(finding): finding for finding in report.round.reportable}
         texts = {}
         changed = []
         for comment in comments:

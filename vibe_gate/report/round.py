@@ -4,7 +4,7 @@
     open     said before, still there
     fixed    said before, gone, and its lines changed: at which commit
     unraised said before, not found again, and its lines did not change: nobody fixed it
-    held     new, but no blocker and on lines that did not change since the last round: counted, not said
+    withheld new, but no blocker and on lines that did not change since the last round: counted, not said
 
 `reported_finding` is a finding as it was said, `round_state` what travels to the next round,
 `round_record` the figures of a round and what a log holds of it.
@@ -39,7 +39,7 @@ class Round(Struct, frozen=True):
     new: tuple[Finding, ...] = ()
     open: tuple[Finding, ...] = ()
     fixed: tuple[ReportedFinding, ...] = ()
-    held: tuple[Finding, ...] = ()
+    withheld: tuple[Finding, ...] = ()
     reappeared: frozenset[str] = frozenset()
     """Fingerprints among `new` that were called fixed before."""
     unanswered: tuple[ReportedFinding, ...] = ()
@@ -72,14 +72,14 @@ class Round(Struct, frozen=True):
         )
 
     @property
-    def shown(self) -> tuple[Finding, ...]:
+    def reportable(self) -> tuple[Finding, ...]:
         """The findings of this run that are said, the new ones first."""
         return (*self.new, *self.open)
 
 
 def first_round(findings: Iterable[Finding], head: str) -> Round:
     """The round before which nothing was said."""
-    return next_round(None, findings, head, touched=lambda _: True, blocking=lambda _: True)
+    return Round(number=1, head=head, new=tuple(_findings_by_name(findings).values()))
 
 
 def next_round(
@@ -92,62 +92,110 @@ def next_round(
     answered: Callable[[ReportedFinding], bool] = lambda _: True,
     replaced: Callable[[ReportedFinding], bool] = lambda _: True,
 ) -> Round:
-    """What is new, open, fixed and held.
+    """What is new, open, fixed and withheld.
 
     `touched`: whether the finding's lines changed since `previous.head`; `blocking`:
     whether it stops the change; `answered`: whether this run could tell if what was
     said before is still there (`answered_by`); `replaced`: whether lines of what was said
     before changed since it was found last. `head` is the full commit id.
     """
-    reported_by_name = (
-        {finding.fingerprint: finding for finding in previous.findings} if previous else {}
+    if previous is None:
+        return first_round(findings, head)
+    reported_by_name = {finding.fingerprint: finding for finding in previous.findings}
+    findings_by_name = _findings_by_name(findings)
+    is_same_head = previous.head == head
+
+    def is_reportable(finding: Finding) -> bool:
+        return blocking(finding) or touched(finding)
+
+    def is_answered(reported: ReportedFinding) -> bool:
+        return not is_same_head and answered(reported)
+
+    current = _sort_current(findings_by_name, reported_by_name, is_reportable)
+    missing = _missing(reported_by_name, findings_by_name, previous.head)
+    earlier = _sort_missing(missing, head, is_answered, replaced)
+    for name, reported in reported_by_name.items():
+        if reported.fixed and name not in findings_by_name:
+            earlier.fixed.append(reported)
+    return Round(
+        number=previous.number if is_same_head else min(previous.number + 1, MAX_NUMBER),
+        head=head,
+        new=tuple(current.new.values()),
+        open=tuple(current.open),
+        fixed=tuple(earlier.fixed),
+        withheld=tuple(current.withheld),
+        reappeared=frozenset(current.new.keys() & reported_by_name.keys()),
+        unanswered=tuple(earlier.unanswered),
+        unraised=tuple(earlier.unraised),
+        open_before=tuple(current.open_before),
+        run=previous.run if is_same_head else 0,
+        usd_before=previous.usd,
+        runs_before=previous.runs,
     )
-    current = {}
+
+
+class _CurrentFindings(Struct):
+    """The findings of this run, as `Round` has them."""
+
+    new: dict[str, Finding] = {}
+    """By identity."""
+    open: list[Finding] = []
+    open_before: list[ReportedFinding] = []
+    withheld: list[Finding] = []
+
+
+class _EarlierFindings(Struct):
+    """What was said before and is not found any more, as `Round` has it."""
+
+    fixed: list[ReportedFinding] = []
+    unraised: list[ReportedFinding] = []
+    unanswered: list[ReportedFinding] = []
+
+
+def _findings_by_name(findings: Iterable[Finding]) -> dict[str, Finding]:
+    """The findings by identity, but for approvals, which can lapse."""
+    findings_by_name = {}
     for finding in findings:
-        if not queries.is_approval(finding):  # which can lapse
-            current[finding_identity(finding)] = finding
-    persisting = []
-    open_before = []
-    new = {}
-    held = []
-    for name, finding in current.items():
+        if not queries.is_approval(finding):
+            findings_by_name[finding_identity(finding)] = finding
+    return findings_by_name
+
+
+def _sort_current(
+    findings_by_name: Mapping[str, Finding],
+    reported_by_name: Mapping[str, ReportedFinding],
+    is_reportable: Callable[[Finding], bool],
+) -> _CurrentFindings:
+    """Which findings are open, which are new, and which of the new ones are not said."""
+    current = _CurrentFindings()
+    for name, finding in findings_by_name.items():
         reported = reported_by_name.get(name)
         if reported is not None and _persists(reported, finding):
-            persisting.append(finding)
-            open_before.append(report_finding_again(reported, finding))
-        elif previous is None or blocking(finding) or touched(finding):
-            new[name] = finding
+            current.open.append(finding)
+            current.open_before.append(report_finding_again(reported, finding))
+        elif is_reportable(finding):
+            current.new[name] = finding
         else:
-            held.append(finding)
-    is_same_head = previous is not None and previous.head == head
-    unanswered = []
-    unraised = []
-    fixed = []
-    for reported in _missing(reported_by_name, current, previous.head if previous else head):
-        if is_same_head or not answered(reported):
-            unanswered.append(reported)
-        elif not replaced(reported):
-            unraised.append(reported)
+            current.withheld.append(finding)
+    return current
+
+
+def _sort_missing(
+    missing: Iterable[ReportedFinding],
+    head: str,
+    is_answered: Callable[[ReportedFinding], bool],
+    is_replaced: Callable[[ReportedFinding], bool],
+) -> _EarlierFindings:
+    """What of it this run cannot tell about, what nobody fixed, and what was fixed at `head`."""
+    earlier = _EarlierFindings()
+    for reported in missing:
+        if not is_answered(reported):
+            earlier.unanswered.append(reported)
+        elif not is_replaced(reported):
+            earlier.unraised.append(reported)
         else:
-            fixed.append(replace(reported, fixed=head))
-    for name, reported in reported_by_name.items():
-        if reported.fixed and name not in current:
-            fixed.append(reported)
-    return Round(
-        number=min(previous.number + (not is_same_head), MAX_NUMBER) if previous else 1,
-        head=head,
-        new=tuple(new.values()),
-        open=tuple(persisting),
-        fixed=tuple(fixed),
-        held=tuple(held),
-        reappeared=frozenset(new.keys() & reported_by_name.keys()),
-        unanswered=tuple(unanswered),
-        unraised=tuple(unraised),
-        open_before=tuple(open_before),
-        run=previous.run if previous is not None and is_same_head else 0,
-        usd_before=previous.usd if previous else 0.0,
-        runs_before=previous.runs if previous else 0,
-    )
+            earlier.fixed.append(replace(reported, fixed=head))
+    return earlier
 
 
 def _persists(reported: ReportedFinding, finding: Finding) -> bool:
@@ -179,34 +227,66 @@ def answered_by(summary: Summary, previous: RoundState | None) -> Callable[[Repo
     now, is found again under another fingerprint: such a finding is gone if the criterion passes,
     or has no finding that is new.
     """
-    reported_names = {reported.fingerprint for reported in previous.findings} if previous else set()
-    finding_counts = Counter(finding.criterion for finding in summary.findings)
-    cut = {criterion for criterion, count in finding_counts.items() if count >= MAX_FINDINGS}
-    broken = {finding.criterion for finding in summary.findings if not finding.path} - {"policy"}
-    growing = {
-        finding.criterion
-        for finding in summary.findings
-        if finding_identity(finding) not in reported_names
-    }
-    outcomes: dict[str, set[Outcome]] = {"policy": {"pass"}}  # it is decided by paths alone
-    judges = set()
-    for rubric in summary.rubrics:
-        for criterion in rubric.criteria:
-            outcomes.setdefault(criterion.id, set()).add(criterion.outcome)
-            if criterion.kind == "judge":
-                judges.add(criterion.id)
-    present_paths = {file.path for file in summary.change.files if file.change_type != "deleted"}
-    unreviewed_paths = {place.path for place in summary.unreviewed}
+    reported_names: set[str] = set()
+    if previous is not None:
+        reported_names = {reported.fingerprint for reported in previous.findings}
+    new_findings = [
+        finding for finding in summary.findings if finding_identity(finding) not in reported_names
+    ]
+    answers = _RunAnswers(
+        outcomes=_outcomes_by_criterion(summary),
+        judged={criterion.id for criterion in summary.criteria if criterion.kind == "judge"},
+        unclear=_unclear_criteria(summary.findings),
+        growing={finding.criterion for finding in new_findings},
+        present_paths={file.path for file in summary.change.files if file.change_type != "deleted"},
+        unreviewed_paths={place.path for place in summary.unreviewed},
+    )
+    return answers.tell_about
 
-    def answered(reported: ReportedFinding) -> bool:
+
+class _RunAnswers(Struct, frozen=True):
+    """What a run decided, as far as it tells which earlier findings are gone."""
+
+    outcomes: Mapping[str, Collection[Outcome]]
+    """By criterion, the outcomes under all rubrics."""
+    judged: Collection[str]
+    """Criteria that a model decides."""
+    unclear: Collection[str]
+    """Criteria whose findings do not tell which others are gone."""
+    growing: Collection[str]
+    """Criteria with a finding that was not said before."""
+    present_paths: Collection[str]
+    """Of the change, without files that it deletes."""
+    unreviewed_paths: Collection[str]
+
+    def tell_about(self, reported: ReportedFinding) -> bool:
+        """Whether they say if the finding is still there."""
         name = reported.criterion
-        decided = outcomes.get(name, set())
-        if not decided or not decided <= {"pass", "fail"} or name in cut or name in broken:
+        outcomes = set(self.outcomes.get(name, ()))
+        if not outcomes or not outcomes <= {"pass", "fail"}:
             return False
-        if name in judges and reported.path in unreviewed_paths:
+        if name in self.unclear:
             return False
+        if name in self.judged and reported.path in self.unreviewed_paths:
+            return False
+        if outcomes == {"pass"}:
+            return True
         if not reported.path:
-            return decided == {"pass"}
-        return reported.path in present_paths or decided == {"pass"} or name not in growing
+            return False
+        return reported.path in self.present_paths or name not in self.growing
 
-    return answered
+
+def _outcomes_by_criterion(summary: Summary) -> dict[str, set[Outcome]]:
+    """The outcomes of each criterion; `policy` is decided by paths alone, so it passes."""
+    outcomes: dict[str, set[Outcome]] = {"policy": {"pass"}}
+    for criterion in summary.criteria:
+        outcomes.setdefault(criterion.id, set()).add(criterion.outcome)
+    return outcomes
+
+
+def _unclear_criteria(findings: Collection[Finding]) -> set[str]:
+    """Criteria with as many findings as are kept, or with one about the change as a whole."""
+    finding_counts = Counter(finding.criterion for finding in findings)
+    full = {criterion for criterion, count in finding_counts.items() if count >= MAX_FINDINGS}
+    without_place = {finding.criterion for finding in findings if not finding.path}
+    return full | (without_place - {"policy"})

@@ -70,7 +70,7 @@ def settled_title(finding: Finding) -> str:
 
 def count_findings(round: Round) -> RoundCounts:
     """What the round comes to, in figures."""
-    title_counts = Counter(settled_title(finding) for finding in round.shown)
+    title_counts = Counter(settled_title(finding) for finding in round.reportable)
     return RoundCounts(
         new=sum(not settled_title(finding) for finding in round.new),
         open=sum(not settled_title(finding) for finding in round.open),
@@ -85,7 +85,7 @@ def count_findings(round: Round) -> RoundCounts:
 def is_further(round: Round) -> bool:
     """Whether there is something to say of what became of what was said before."""
     is_later = round.number > 1 and bool(round.new or round.open or _fixed_now(round))
-    return is_later or bool(round.held or round.unanswered or round.unraised)
+    return is_later or bool(round.withheld or round.unanswered or round.unraised)
 
 
 def record_round(round: Round, after: str = "") -> RoundRecord:

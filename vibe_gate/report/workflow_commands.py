@@ -35,7 +35,7 @@ def render_workflow_commands(
     commands = [_command(verdict_command, check_title(report), {"title": "vibe-gate"})]
     room = Counter(dict.fromkeys(_COMMANDS.values(), OF_EACH))
     room[verdict_command] -= 1
-    for finding in queries.worst_first(report.round.shown, summary):
+    for finding in queries.worst_first(report.round.reportable, summary):
         name = _COMMANDS[finding.level]
         if not room[name] or not finding.path or finding_identity(finding) in at_lines:
             continue

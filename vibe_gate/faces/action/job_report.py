@@ -310,7 +310,7 @@ def _workflow_commands(posted: Posted) -> str:
         return ""
     visible_findings = posted.at_lines
     if posted.check_run_url:
-        visible_findings = frozenset(map(finding_identity, posted.report.round.shown))
+        visible_findings = frozenset(map(finding_identity, posted.report.round.reportable))
     return render_workflow_commands(
         posted.report, _random_token(), tuple(posted.downgrades), visible_findings
     )
