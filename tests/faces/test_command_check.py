@@ -40,3 +40,12 @@ def test_a_review_names_the_file_that_a_command_changed_and_keeps_the_output(tmp
     assert log.startswith("==== formatter: sh -c echo fixed")
     assert log.endswith("(exit code 3)\nfirst\na:1: wrong\na:1: again\nlast\n")
     assert vibe_gate("bundles", "verify", cwd=repo.path, environ=environ).returncode == 0
+
+
+def test_a_line_that_the_finding_has_is_no_note(tmp_path, environ):
+    rubric = RUBRIC[: RUBRIC.index("command")] + 'command = ["sh", "-c", "echo bad; exit 3"]\n'
+    repo = gated(tmp_path / "r", environ, rubric=rubric)
+    repo.commit(a="x\n")
+    screen = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ).stdout
+    assert screen.count("exited with 3: bad") == 1
+    assert "note " not in screen

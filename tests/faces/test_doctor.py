@@ -45,6 +45,7 @@ def test_the_lines_say_the_same_for_people_and_nothing_is_written(repo, environ)
     }
     assert marks["git"] == "✓"
     assert marks["key"] == "!"
+    assert marks["hooks"] == "·"
     assert sorted(repo.rglob("*")) == before
 
 

@@ -45,3 +45,22 @@ def test_what_is_no_finding_is_one_sentence(gated):
     for name in ("zz", "abcdef12"):
         done = gated.run("explain", name)
         assert (done.code, done.out, len(done.err.splitlines()) <= 2) == (2, "", True)
+
+
+def test_a_criterion_names_its_finding_if_the_newest_run_has_one_of_it(gated):
+    gated.write("src/pay.py", CODE + "# TODO\n")
+    gated.git("add", "-A")
+    [finding] = gated.review("--staged")["findings"]
+    document = json.loads(gated.run("explain", "no-todo", "--json").out)
+    assert document["finding"]["fingerprint"] == finding["fingerprint"]
+    choice = f"{finding['fingerprint'][:8]} (no-todo, src/pay.py:{finding['line']})"
+    assert f"name one of: {choice}." in " ".join(gated.run("explain", "no-tabs").err.split())
+
+
+def test_a_criterion_with_several_findings_names_them(gated):
+    gated.write("src/pay.py", CODE + "# TODO\n" + "# TODO: more\n")
+    gated.git("add", "-A")
+    findings = gated.review("--staged")["findings"]
+    sentence = " ".join(gated.run("explain", "no-todo").err.split())
+    assert "no-todo has 2 findings in the newest run (" in sentence
+    assert [finding["fingerprint"][:8] in sentence for finding in findings] == [True, True]

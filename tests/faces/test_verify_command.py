@@ -115,7 +115,10 @@ def test_the_default_range_is_what_the_upstream_does_not_have(gated, tmp_path):
     gated.git("remote", "add", "origin", str(tmp_path / "there"))
     gated.git("fetch", "-q")
     gated.git("branch", "-q", "-u", "origin/main")
-    assert gated.run("verify").out == "Nothing to verify: the range has no commits.\n"
+    nothing = gated.run("verify").out
+    assert nothing.startswith("Nothing to verify: the upstream has every commit of HEAD.\nName ")
+    nothing = gated.run("verify", "main..HEAD").out
+    assert nothing.startswith("Nothing to verify: no commit is in main..HEAD.\nName one commit (")
     gated.reviewed("One", **{"src/pay.py": CHANGED})
     gated.reviewed("Two " + "gh" + "p_" + 9 * "a1B2", **{"src/log.py": "log = print\n"})
     code, rows = gated.verify()

@@ -253,6 +253,15 @@ def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
     ) in text
 
 
+def test_a_commands_failure_is_told_once():
+    row = criterion("lint", "fail", kind="check", reason="make lint exited with 2.")
+    message = "make lint exited with 2: no rule"
+    run = failed(0, 0, found=(finding(message, criterion="lint"),))
+    text = screen(replace(run, rubrics=(rubric(row, outcome="fail"),)))
+    assert "lint  must  fail     1 finding below" in text
+    assert text.count("make lint exited with 2") == 1
+
+
 def test_a_rubric_whose_questions_all_wait_for_one_reason_is_one_line():
     waiting = rubric(*(open_question(f"q{n}", NoKey()) for n in range(3)), coverage=0)
     text = screen(summary(rubrics=(waiting,)))

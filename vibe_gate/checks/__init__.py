@@ -269,8 +269,7 @@ def run_checks(
         repairs += answer.repairs
     answered_findings = frozenset(findings)
     findings += [finding for finding in raised_by if finding not in answered_findings]
-    pointed_at = {finding.criterion for finding in findings if finding.path}
-    notes = tuple(commands.notes(results.values(), pointed_at))
+    notes = tuple(commands.notes(results.values(), findings))
     return CheckResults(results, tuple(findings), raised_by, notes, tuple(repairs))
 
 
@@ -356,15 +355,20 @@ class _Commands:
         )  # of the change's own run, which is the first
 
     def notes(
-        self, results: Iterable[CriterionResult], pointed_at: Collection[str]
+        self, results: Iterable[CriterionResult], findings: Collection[RawFinding]
     ) -> Iterator[str]:
-        """The end of what a command printed that did not pass and pointed at no file; what of the
-        wall is missing.
+        """The end of what a command printed that did not pass and pointed at no file, unless its
+        finding says all of that; what of the wall is missing.
         """
+        pointed_at = {finding.criterion for finding in findings if finding.path}
         for result in results:
             if result.outcome not in ("fail", "error") or result.id in pointed_at:
                 continue
-            for line in self.ends.pop(result.id, ()):
+            lines = self.ends.pop(result.id, [])
+            messages = [finding.message for finding in findings if finding.criterion == result.id]
+            if len(lines) == 1 and any(message.endswith(lines[0]) for message in messages):
+                continue
+            for line in lines:
                 yield f"{result.id} | {line}"
         for lack in self.lacks:
             yield f"{_NO_WALL}: {lack}. docs/guides/commands.md says what that means."

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from msgspec import UNSET, Struct
@@ -27,6 +27,12 @@ from vibe_gate.store.worktree_bundles import Bundles
 
 SHORTEST = 4
 """The least characters of a fingerprint's prefix."""
+
+SHORT_FINGERPRINT = 8
+"""Digits of a fingerprint in a list of findings."""
+
+MOST_CHOICES = 10
+"""Findings that a refusal lists."""
 
 _PREFIX = re.compile(r"[0-9a-f]{1,16}")
 
@@ -106,21 +112,55 @@ def finding_if_any(repository: Repository, name: str, now: datetime) -> StoredFi
             raise UsageError(
                 f'"{name}" is ambiguous: {len(fingerprints)} findings match ({listed}).'
             )
-        if not matches:
-            continue
-        finding = matches[0]
-        summary = read(Summary, documents.document)
-        return StoredFinding(
-            fingerprint=finding.fingerprint,
-            about=_describe_finding(finding),
-            entry=entry,
-            criterion=finding.criterion,
-            path=finding.path,
-            sources=summary.sources(finding),
-            summary=summary,
-            finding=finding,
-        )
+        if matches:
+            return _stored(matches[0], entry, read(Summary, documents.document))
     return None
+
+
+def finding_of_criterion(repository: Repository, name: str, now: datetime) -> StoredFinding:
+    """The one finding of a criterion in the newest run. UsageError if it has none or several, which
+    names what there is.
+    """
+    for entry, documents in sealed_runs(repository, now):
+        summary = read(Summary, documents.document)
+        matches = [finding for finding in summary.findings if finding.criterion == name]
+        if len(matches) == 1:
+            return _stored(matches[0], entry, summary)
+        raise UsageError(_describe_choice(name, summary, matches))
+    raise UsageError("No run found; run `vibe-gate review` first.")
+
+
+def _stored(finding: Finding, entry: RunEntry, summary: Summary) -> StoredFinding:
+    return StoredFinding(
+        fingerprint=finding.fingerprint,
+        about=_describe_finding(finding),
+        entry=entry,
+        criterion=finding.criterion,
+        path=finding.path,
+        sources=summary.sources(finding),
+        summary=summary,
+        finding=finding,
+    )
+
+
+def _describe_choice(name: str, summary: Summary, matches: Sequence[Finding]) -> str:
+    """Why a criterion names no finding of the run, and which findings there are."""
+    run = f"the newest run ({summary.run_id})"
+    if not summary.findings:
+        return f"No finding {paths.quote(name)}: {run} has no findings."
+    findings = matches or summary.findings
+    choices = []
+    for finding in findings[:MOST_CHOICES]:
+        place = finding.path or "the change"
+        if finding.line:
+            place += f":{finding.line}"
+        choices.append(f"{finding.fingerprint[:SHORT_FINGERPRINT]} ({finding.criterion}, {place})")
+    if len(findings) > MOST_CHOICES:
+        choices.append(f"and {len(findings) - MOST_CHOICES:,} more")
+    problem = f"{paths.quote(name)} is neither a fingerprint nor a criterion with a finding"
+    if matches:
+        problem = f"{paths.quote(name)} has {len(matches):,} findings"
+    return f"{problem} in {run}; name one of: {', '.join(choices)}."
 
 
 def _describe_finding(finding: Finding) -> str:

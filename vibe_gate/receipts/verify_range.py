@@ -87,6 +87,8 @@ class Verification(Struct, frozen=True):
     """What else people must know, or ""."""
     blocks_inconclusive: bool = False
     """Whether the gate's `[on] inconclusive` stops a commit."""
+    range: str = ""
+    """The range that was asked for, as of the request."""
 
     @property
     def exit_code(self) -> int:
@@ -117,7 +119,15 @@ def verify_commits(
         remark = " ".join(text for text in remarks if text)
         gate, signers = verifier.gate, verifier.signers
         blocks = gate.file.on.inconclusive == "block"
-        return Verification(commits, gate.revision, signers.source, verifier.strict, remark, blocks)
+        return Verification(
+            commits,
+            gate.revision,
+            signers.source,
+            verifier.strict,
+            remark,
+            blocks,
+            request.range,
+        )
 
 
 class _CommitSpan(Struct, frozen=True):

@@ -4,7 +4,6 @@ something. Pure.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
@@ -106,14 +105,13 @@ def _shared_badge(rubric: RubricResult) -> str:
 def _criterion_rows(rubric: RubricResult, findings: Sequence[Finding]) -> Iterator[ScreenRow]:
     widths = [cell_len(safe(criterion.id)) for criterion in rubric.criteria]
     name_columns = min(MOST_NAME_COLUMNS, max(widths, default=0))
-    finding_counts = Counter((finding.criterion, finding.message) for finding in findings)
     has_own_badges = not _shared_badge(rubric)
     previous_reason = ""
     for criterion in rubric.criteria:
         text = sentences.criterion_reason(rubric.id, criterion, findings)
         if criterion.reason and criterion.reason == previous_reason:
             text = "as above"
-        findings_below = finding_counts[criterion.id, criterion.reason]
+        findings_below = _count_findings_with_reason(criterion, findings)
         if findings_below:
             text = f"{counted(findings_below, 'finding')} below"
         badge = ""
@@ -126,6 +124,14 @@ def _criterion_rows(rubric: RubricResult, findings: Sequence[Finding]) -> Iterat
         yield row
         yield from _void_proof_rows(criterion, row.rank)
         previous_reason = criterion.reason
+
+
+def _count_findings_with_reason(criterion: CriterionResult, findings: Sequence[Finding]) -> int:
+    """How many findings say the reason, a command's with what it printed behind it."""
+    reason = criterion.reason
+    messages = [finding.message for finding in findings if finding.criterion == criterion.id]
+    beginning = f"{reason.removesuffix('.')}: "
+    return sum(message == reason or message.startswith(beginning) for message in messages)
 
 
 def _criterion_row(

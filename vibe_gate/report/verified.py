@@ -15,6 +15,11 @@ from vibe_gate.receipts.commit_status import GOOD, ChangeIdentity, CommitStatus,
 from vibe_gate.receipts.verify_range import Verification
 from vibe_gate.report.sentences import SHORT_ID
 
+RANGE_ADVICE = (
+    "Name one commit (`vibe-gate verify HEAD`), or a range that begins before it "
+    "(`vibe-gate verify HEAD~3..HEAD`)."
+)
+
 MARKS: dict[Status, str] = {
     "reviewed": "✓",
     "overridden": "!",
@@ -35,7 +40,11 @@ def render_verify_lines(verification: Verification) -> list[str]:
     """The table, then the totals and what could not be read."""
     remarks = [verification.remark] if verification.remark else []
     if not verification.commits:
-        return ["Nothing to verify: the range has no commits.", *map(safe, remarks)]
+        reason = "the upstream has every commit of HEAD"
+        if verification.range:
+            reason = f"no commit is in {verification.range}"
+        lines = [f"Nothing to verify: {reason}.", RANGE_ADVICE, *remarks]
+        return [safe(line) for line in lines]
     lines = []
     for identity, status in verification.commits:
         lines += _commit_lines(identity, status)

@@ -31,7 +31,7 @@ from vibe_gate.git import open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.version import __version__
 
-MARKS = {"ok": "✓", "warning": "!", "broken": "✗"}
+MARKS = {"ok": "✓", "absent": "·", "warning": "!", "broken": "✗"}
 
 INDENT = " " * 15
 """Before the lines of an advice."""

@@ -20,7 +20,12 @@ from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.label import known_labels
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, open_repository_here, wrapped
 from vibe_gate.gate.loading import built_in_gate, load_gate, offered_rubric
-from vibe_gate.gate.stored import stored_finding
+from vibe_gate.gate.stored import (
+    StoredFinding,
+    finding_if_any,
+    finding_of_criterion,
+    is_fingerprint,
+)
 from vibe_gate.git import Repository
 from vibe_gate.report.explanation import Explanation, Row, explanation_rows
 from vibe_gate.store.clone_state import open_state
@@ -32,7 +37,7 @@ class ExplainArguments(Struct, frozen=True):
     """The arguments of `vibe-gate explain`."""
 
     finding: str
-    """A fingerprint, or its beginning."""
+    """A fingerprint, its beginning, or a criterion."""
     as_json: bool
 
 
@@ -42,7 +47,7 @@ def _parse(args: argparse.Namespace) -> ExplainArguments:
 
 def _run(arguments: ExplainArguments) -> int:
     with open_repository_here() as repository:
-        stored = stored_finding(repository, arguments.finding, now())
+        stored = _find_finding(repository, arguments.finding)
         finding, summary = stored.finding, stored.summary
         if finding is None or summary is None:
             raise UsageError(f"No run found with a finding {safe(arguments.finding)}.")
@@ -63,6 +68,17 @@ def _run(arguments: ExplainArguments) -> int:
         "overrides": [plain(override) for override in overrides],
     }
     return emit_result(document, _lines(rows), as_json=arguments.as_json)
+
+
+def _find_finding(repository: Repository, name: str) -> StoredFinding:
+    """The finding with this fingerprint, or the one of this criterion in the newest run.
+    UsageError.
+    """
+    if is_fingerprint(name):
+        stored = finding_if_any(repository, name, now())
+        if stored is not None:
+            return stored
+    return finding_of_criterion(repository, name, now())
 
 
 def _lines(rows: list[Row]) -> Iterator[str]:
@@ -111,11 +127,19 @@ def _question_of(criterion: Criterion) -> str:
 EXPLAIN = Command(
     "Show one finding: what was asked, the quoted lines, a counterexample, the second look, what people said, and what "
     "to do next.",
-    (argument("finding", metavar="FINDING", help="a fingerprint, or its beginning"), JSON),
+    (
+        argument(
+            "finding",
+            metavar="FINDING",
+            help="a fingerprint, its beginning, or a criterion with one finding in the newest run",
+        ),
+        JSON,
+    ),
     _parse,
     _run,
     examples="""\
 examples:
   vibe-gate explain 3f9a1c
+  vibe-gate explain no-secrets          if the newest run has one finding of it
 """,
 )

@@ -35,7 +35,8 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import captures
 from vibe_gate.store.clone_state import open_state
 
-PointState = Literal["ok", "warning", "broken"]
+PointState = Literal["ok", "absent", "warning", "broken"]
+"""`absent`: not set up, which nothing requires."""
 
 
 class Point(Struct, frozen=True):
@@ -115,7 +116,7 @@ def _hooks(repository: Repository) -> Point:
     if old is None and hooks.running:
         return Point("hooks", "ok", f"your own hooks run vibe-gate at {', '.join(hooks.running)}")
     if old is None:
-        return Point("hooks", "ok", "not installed (`vibe-gate install git` adds them)")
+        return Point("hooks", "absent", "not installed (`vibe-gate install git` adds them)")
     if old:
         advice = "Run `vibe-gate install git` again."
         return Point("hooks", "warning", f"outdated: {', '.join(old)}", advice)
@@ -138,7 +139,7 @@ def _framework_hooks(repository: Repository, hooks: InstalledHooks, framework: F
     is_guarded = any(file.owner == "vibe-gate" for file in hooks.files if file.name == TRANSACTION)
     if not hooks.running:
         # A warning if our hook is there, which refuses nothing yet.
-        state: PointState = "warning" if is_guarded else "ok"
+        state: PointState = "warning" if is_guarded else "absent"
         text = f"{framework} manages them, and does not run vibe-gate"
         return Point("hooks", state, text, advice)
     missing = [*hooks.missing]
