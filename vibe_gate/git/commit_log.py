@@ -28,10 +28,14 @@ def commit_columns(
     options = LATEST
     if commits is not None:
         options = ("--no-walk=unsorted", "--ignore-missing", "--stdin")
+    row_format = "%x00".join(columns)
     ids = "".join(f"{commit}\n" for commit in sorted(commits or ()))
-    log = Program(folder, environment.variables).run(
-        "log", "-z", *options, f"--format={'%x00'.join(columns)}", "--", stdin=ids.encode()
-    )
+    git = Program(folder, environment.variables)
+    log = git.run("log", "-z", *options, f"--format={row_format}", "--", stdin=ids.encode())
     values = log.out.decode("utf-8", "replace").split("\0")[:-1]
-    rows = [values[start : start + len(columns)] for start in range(0, len(values), len(columns))]
-    return {key: other_columns for key, *other_columns in reversed(rows)}
+    width = len(columns)
+    rows: dict[str, list[str]] = {}
+    for start in reversed(range(0, len(values), width)):  # so that the newest stays
+        key, *other_columns = values[start : start + width]
+        rows[key] = other_columns
+    return rows

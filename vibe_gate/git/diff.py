@@ -16,7 +16,6 @@ from threading import Timer
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
@@ -107,9 +106,9 @@ def compare_trees(objects: Objects, pairs: Collection[Trees]) -> dict[Trees, Dif
     for pair in pairs:
         if pair not in sections_by_pair:
             sections_by_pair[pair] = diff_trees(objects.database, pair.before, pair.after)
-    texts = [
-        b"".join(section.text for section in sections) for sections in sections_by_pair.values()
-    ]
+    texts = []
+    for sections in sections_by_pair.values():
+        texts.append(b"".join(section.text for section in sections))
     patch_ids = patch_ids_of(objects, texts)
     diffs: dict[Trees, Diff] = {}
     for (pair, sections), patch_id in zip(sections_by_pair.items(), patch_ids, strict=True):
@@ -126,13 +125,15 @@ def patch_ids_of(objects: Objects, texts: Sequence[bytes]) -> list[str]:
     another way.
     """
     patch_ids = [""] * len(texts)
-    numbered = b"".join(
+    numbered_texts = [
         b"commit %040x\n%s" % (number, text) for number, text in enumerate(texts) if text
-    )
-    if numbered:
-        for line in objects.bare.run("patch-id", "--stable", stdin=numbered).line.split("\n"):
-            patch_id, number = line.split()
-            patch_ids[int(number, 16)] = patch_id
+    ]
+    if not numbered_texts:
+        return patch_ids
+    answer = objects.bare.run("patch-id", "--stable", stdin=b"".join(numbered_texts))
+    for line in answer.line.split("\n"):
+        patch_id, number = line.split()
+        patch_ids[int(number, 16)] = patch_id
     return patch_ids
 
 
@@ -362,43 +363,47 @@ class ChangeQueries(HookQueries):
         if selection.kind == "worktree":
             return self._worktree_ends(selection.left or "HEAD")
         if selection.kind == "staged":
-            head = self.head()
-            return _Ends(
-                "staged", Trees(self.tree_of(head), self.index_tree()), head, "", alone=True
-            )
+            return self._staged_ends()
         if selection.kind == "commit":
             return self._commit_ends(self.resolve(selection.left))
-        right = self.resolve(selection.right)
+        head = self.resolve(selection.right)
         if selection.left == EMPTY_TREE:  # from nothing: a first push
-            return self._range_ends("", right)
-        left = self.resolve(selection.left)
+            return self._range_ends("", head)
+        base = self.resolve(selection.left)
         if selection.kind == "merge_base":
             revisions = f"{selection.left or 'HEAD'}...{selection.right or 'HEAD'}"
-            left = self.merge_base(left, right, revisions)
-        ends = self._range_ends(left, right)
-        merged_tree = ""
-        if selection.also:
-            merged_tree = self._merging.merge_parents((left, selection.also), prefers_first=True)
-        return replace(ends, trees=Trees(merged_tree, ends.trees.after)) if merged_tree else ends
+            base = self.merge_base(base, head, revisions)
+        if not selection.also:
+            return self._range_ends(base, head)
+        merged_tree = self._merging.merge_parents((base, selection.also), prefers_first=True)
+        return self._range_ends(base, head, tree_before=merged_tree)
 
-    def _worktree_ends(self, left: str) -> _Ends:
+    def _worktree_ends(self, base_revision: str) -> _Ends:
         head = self.head()
         after = self.snapshot()
-        base = head if left == "HEAD" else self.resolve(left)
-        is_clean = bool(head) and after == self.tree_of(head)
-        alone = base == head or (is_clean and self.parents(head)[:1] == [base])
+        base = head if base_revision == "HEAD" else self.resolve(base_revision)
         trees = Trees(self.tree_of(base), after)
-        return _Ends("worktree", trees, base, head if is_clean else "", alone)
+        is_clean = bool(head) and after == self.tree_of(head)
+        if not is_clean:
+            return _Ends("worktree", trees, base, "", alone=base == head)
+        is_last_commit = self.parents(head)[:1] == [base]
+        return _Ends("worktree", trees, base, head, alone=base == head or is_last_commit)
+
+    def _staged_ends(self) -> _Ends:
+        head = self.head()
+        trees = Trees(self.tree_of(head), self.index_tree())
+        return _Ends("staged", trees, head, "", alone=True)
 
     def _commit_ends(self, commit: str) -> _Ends:
         parent = self.first_parent(commit)
         trees = Trees(self.tree_of(parent), self.tree_of(commit))
         return _Ends("commit", trees, parent, commit, alone=True)
 
-    def _range_ends(self, left: str, right: str) -> _Ends:
-        trees = Trees(self.tree_of(left), self.tree_of(right))
-        first_parent = next(iter(self.parents(right)), "")
-        return _Ends("range", trees, left, right, alone=first_parent == left)
+    def _range_ends(self, base: str, head: str, *, tree_before: str = "") -> _Ends:
+        """From one commit to another; `tree_before`, if given, stands for the first one's."""
+        trees = Trees(tree_before or self.tree_of(base), self.tree_of(head))
+        first_parent = next(iter(self.parents(head)), "")
+        return _Ends("range", trees, base, head, alone=first_parent == base)
 
 
 def _change(ends: _Ends, diff: Diff) -> Change:

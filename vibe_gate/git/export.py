@@ -117,7 +117,8 @@ class Export:
         ):
             start = folder[len(root) + 1 :] + b"/" if folder != root else b""
             visited.add(start[:-1])
-            for name in files + [name for name in folders if start + name not in self._folders]:
+            other_folders = [name for name in folders if start + name not in self._folders]
+            for name in files + other_folders:
                 yield start + name, name, descriptor
 
 
@@ -134,7 +135,7 @@ def export(
     UsageError, with the path, for a tree that no checkout may hold. InfrastructureError if the disk
     refuses.
     """
-    modes = _modes(tree, only)
+    entries = _entries_to_write(tree, only)
     try:
         destination.mkdir(mode=0o700, parents=True, exist_ok=True)
         destination.chmod(0o700)
@@ -142,17 +143,18 @@ def export(
             raise InfrastructureError(
                 f"the folder {destination} is not empty: an export needs one of its own."
             )
-        _check_out(objects, tree, destination, modes)
-        links = [path for path, written in modes.items() if written.mode == SYMLINK_MODE]
-        files = _make_links(os.fsencode(destination.resolve()), links)
+        _check_out(objects, tree, destination, entries)
+        links = [path for path, entry in entries.items() if entry.mode == SYMLINK_MODE]
+        plain_links = _make_links(os.fsencode(destination.resolve()), links)
     except OSError as error:
         raise InfrastructureError(
             f"the tree cannot be written to {destination}: {error.strerror}."
         ) from error
-    written = modes | {path: _Written(REGULAR_MODE, modes[path].id) for path in files}
+    for path in plain_links:
+        entries[path] = _Written(REGULAR_MODE, entries[path].id)
     folders: set[bytes] = set()
     files_and_links: dict[bytes, _Written] = {}
-    for path, entry in written.items():
+    for path, entry in entries.items():
         folders.update(_parents(path))
         if entry.mode == SUBMODULE_MODE:
             folders.add(path)
@@ -161,16 +163,16 @@ def export(
     return Export(destination, files_and_links, folders)
 
 
-def _modes(tree: Tree, only: Collection[str] | None) -> dict[bytes, _Written]:
+def _entries_to_write(tree: Tree, only: Collection[str] | None) -> dict[bytes, _Written]:
     """What will stand at each path."""
     if only is None:
         return {path: _written_entry(entry) for path, entry in tree.walk(tree.id)}
-    modes = {}
+    entries = {}
     for path in map(paths.encode, only):
         entry = tree.entry(path)
         if entry is not None:
-            modes[path] = _written_entry(entry)
-    return modes
+            entries[path] = _written_entry(entry)
+    return entries
 
 
 def _written_entry(entry: TreeEntry) -> _Written:

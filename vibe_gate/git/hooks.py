@@ -165,31 +165,38 @@ class HookQueries(Revisions):
                 ids.append(object_id)
         return [object_id for object_id in dict.fromkeys(ids) if object_id]
 
-    def unpushed(self, local: str, known: str, others: Iterable[str] = ()) -> Pushed:
-        """What commit `local` has and neither `known` nor one of `others` has ("", or gone:
-        nothing).
+    def unpushed(self, local: str, remote_tip: str, other_tips: Iterable[str] = ()) -> Pushed:
+        """What commit `local` has and neither `remote_tip` nor one of `other_tips` has ("", or
+        gone: nothing).
 
-        `known` is the first of the bases if it is one.
+        `remote_tip` is the first of the bases if it is one.
         """
-        limits = [f"^{name}" for name in (known, *others) if self.has(name)]
-        command = ("rev-list", "--stdin", "--topo-order", "--reverse", "--boundary", "--parents")
-        listing = self._git.run(*command, stdin="\n".join((local, *limits, "")).encode())
-        if listing.code:
-            raise IntegrityError(
-                f"The commits of {local[:12]} are not all here, or damaged: run `git fsck`. "
-                f"{listing.err}"
-            )
+        limits = [f"^{tip}" for tip in (remote_tip, *other_tips) if self.has(tip)]
         commit_rows: list[list[str]] = []
         bases: list[str] = []
-        for line in listing.line.split("\n"):
+        for line in self._commits_and_boundary(local, limits):
             if line.startswith("-"):
                 bases.append(line.split()[0][1:])
             elif line:
                 commit_rows.append(line.split())
         if len(bases) > 1:
             bases = self._git.run("merge-base", "--independent", *bases).line.split("\n")
-        commits = self._pushed_commits(commit_rows)
-        return Pushed(tuple(commits), tuple(sorted(bases, key=lambda base: base != known)))
+        bases.sort(key=lambda base: base != remote_tip)
+        return Pushed(tuple(self._pushed_commits(commit_rows)), tuple(bases))
+
+    def _commits_and_boundary(self, tip: str, limits: Sequence[str]) -> list[str]:
+        """A line for each commit behind `tip` up to the limits, oldest first, with its parents;
+        "-" begins those of the boundary. IntegrityError.
+        """
+        command = ("rev-list", "--stdin", "--topo-order", "--reverse", "--boundary", "--parents")
+        lines = "".join(f"{revision}\n" for revision in (tip, *limits))
+        listing = self._git.run(*command, stdin=lines.encode())
+        if listing.code:
+            raise IntegrityError(
+                f"The commits of {tip[:12]} are not all here, or damaged: run `git fsck`. "
+                f"{listing.err}"
+            )
+        return listing.line.split("\n")
 
     def _pushed_commits(self, rows: Sequence[Sequence[str]]) -> Iterator[PushedCommit]:
         """Of ids, each with those of its parents. Where a shallow clone ends, a commit has no

@@ -43,14 +43,20 @@ class Merging:
         """
 
         def merge() -> pygit2.Index:
-            commit = self._repository[source].peel(pygit2.Commit)
-            parent_tree = str(commit.parents[0].tree_id) if commit.parents else EMPTY_TREE
-            base, other = parent_tree, str(commit.tree_id)
+            old_tree, new_tree = self._trees_of(source)
             if back:
-                base, other = other, base
-            return self._repository.merge_trees(base, before, other, favor=_FAVORS[option])
+                old_tree, new_tree = new_tree, old_tree
+            favor = _FAVORS[option]
+            return self._repository.merge_trees(old_tree, before, new_tree, favor=favor)
 
         return self._write_tree(merge)
+
+    def _trees_of(self, commit_id: str) -> tuple[str, str]:
+        """The tree before a commit, the empty tree of a first one, and its own."""
+        commit = self._repository[commit_id].peel(pygit2.Commit)
+        if not commit.parents:
+            return EMPTY_TREE, str(commit.tree_id)
+        return str(commit.parents[0].tree_id), str(commit.tree_id)
 
     def _write_tree(self, merge: Callable[[], pygit2.Index]) -> str:
         """The tree that a merge leaves; "" if it has conflicts, or libgit2 cannot do it."""

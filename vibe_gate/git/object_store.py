@@ -37,6 +37,8 @@ _CONFIG = f"""\
 `bigFileThreshold` binary without reading it.
 """
 
+_ALTERNATES_VARIABLE = "GIT_ALTERNATE_OBJECT_DIRECTORIES"
+
 _ALTERNATE = "alternate: "
 """What `git count-objects -v` begins the line of a borrowed folder with."""
 
@@ -47,7 +49,8 @@ class Objects:
     """
 
     def __init__(self, git: Program, objects: Path) -> None:
-        parent = Path(git.child_environment.get("TMPDIR") or "/tmp").absolute()  # noqa: S108 (a random name below it)
+        variables = git.child_environment
+        parent = Path(variables.get("TMPDIR") or "/tmp").absolute()  # noqa: S108 (a random name below it)
         try:
             self.folder = Path(tempfile.mkdtemp(prefix="vibe-gate-", dir=parent))
             self._claim = scratch.claim(self.folder)
@@ -55,26 +58,30 @@ class Objects:
             raise InfrastructureError(
                 f"no folder can be made in {parent}: {error.strerror}."
             ) from error
+        self._write_bare_repository()
+        user_alternates = _alternates(variables.get(_ALTERNATES_VARIABLE, ""))
+        self.alternates = [os.fspath(objects), *user_alternates]
+        self.variables = {
+            "GIT_OBJECT_DIRECTORY": os.fspath(self.folder / "objects"),
+            _ALTERNATES_VARIABLE: self._alternates_entries(),
+        }
+        self.bare = git.bare(self.folder, self.variables)
+
+    def _write_bare_repository(self) -> None:
         for name in ("objects/info", "objects/pack", "refs"):
             (self.folder / name).mkdir(parents=True)
         (self.folder / "HEAD").write_text("ref: refs/heads/none\n")
         (self.folder / "config").write_text(_CONFIG)
-        self.alternates = [
-            os.fspath(objects),
-            *_alternates(git.child_environment.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")),
-        ]
-        self.variables = {
-            "GIT_OBJECT_DIRECTORY": os.fspath(self.folder / "objects"),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(alternates_entry, self.alternates)),
-        }
-        self.bare = git.bare(self.folder, self.variables)
+
+    def _alternates_entries(self) -> str:
+        """The borrowed folders as a value of GIT_ALTERNATE_OBJECT_DIRECTORIES."""
+        return ":".join(alternates_entry(folder) for folder in self.alternates)
 
     @cached_property
     def database(self) -> ObjectDatabase:
         """What libgit2 reads and writes, opened when the first object is wanted."""
-        from vibe_gate.git.database import (
-            ObjectDatabase,
-        )  # loading pygit2 takes longer than a command without objects
+        # Loading pygit2 takes longer than a command without objects.
+        from vibe_gate.git.database import ObjectDatabase
 
         return ObjectDatabase(self.folder, self._object_folders())
 
@@ -86,9 +93,9 @@ class Objects:
     def borrow(self, objects: Path) -> None:
         """Read from another folder of objects, too."""
         self.alternates.append(os.fspath(objects))
-        entries = ":".join(map(alternates_entry, self.alternates))
-        self.variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = entries
-        self.bare.child_environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = entries
+        entries = self._alternates_entries()
+        self.variables[_ALTERNATES_VARIABLE] = entries
+        self.bare.child_environment[_ALTERNATES_VARIABLE] = entries
         if "database" in self.__dict__:
             self.database.add_folder(os.fspath(objects))
 
@@ -99,7 +106,7 @@ class Objects:
         Git reads it, in pieces: libgit2 has it in memory as a whole.
         """
         process = self.bare.start("cat-file", "blob", blob)
-        assert process.stdout is not None
+        assert process.stdout is not None  # a pipe
         sha1 = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
         sha256 = hashlib.sha256()
         while piece := process.stdout.read(_PIECE):
@@ -130,9 +137,11 @@ class Objects:
         borrows = any(os.path.exists(f"{folder}/info/alternates") for folder in self.alternates)  # noqa: PTH110
         if not borrows:
             return self.alternates
-        lines = self.bare.run("count-objects", "-v").line.split("\n")
-        listed = [line.removeprefix(_ALTERNATE) for line in lines if line.startswith(_ALTERNATE)]
-        return [paths.unquote(folder) for folder in listed]
+        folders = []
+        for line in self.bare.run("count-objects", "-v").line.split("\n"):
+            if line.startswith(_ALTERNATE):
+                folders.append(paths.unquote(line.removeprefix(_ALTERNATE)))
+        return folders
 
 
 def _alternates(value: str) -> list[str]:
@@ -144,6 +153,8 @@ def _alternates(value: str) -> list[str]:
 
 def alternates_entry(path: str) -> str:
     """A path as an entry of GIT_ALTERNATE_OBJECT_DIRECTORIES or of info/alternates."""
-    if not any(char in path for char in ':"\n') and not path.startswith("#"):
+    needs_quotes = path.startswith("#") or any(char in path for char in ':"\n')
+    if not needs_quotes:
         return path
-    return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

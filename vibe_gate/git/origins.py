@@ -25,10 +25,11 @@ def commit_on(objects: Objects, tree: str, parent: str) -> str:
     """A commit of the tree on a parent ("": none), in the scratch folder; its id.
     InfrastructureError.
     """
-    command = ("commit-tree", tree, *(["-p", parent] if parent else []), "-m", "files")
+    parent_option = ("-p", parent) if parent else ()
+    command = ("commit-tree", tree, *parent_option, "-m", "files")
     commit = objects.bare.run(*command, stdin=b"", variables=_NOBODY)
     if commit.code:
-        raise InfrastructureError(f"git cannot make a commit of {tree}: {commit.said}")
+        raise InfrastructureError(f"git cannot make a commit of {tree}: {commit.complaint}")
     return commit.line
 
 
@@ -51,7 +52,7 @@ def blamed(
     command = ("blame", "-w", "--incremental", "--no-textconv", *ranges, commit, "--", path)
     blame = objects.bare.run(*command, variables=variables)
     if blame.code:
-        raise InfrastructureError(f"git cannot blame {paths.quote(path)}: {blame.said}")
+        raise InfrastructureError(f"git cannot blame {paths.quote(path)}: {blame.complaint}")
     return sorted(_parse_blame(blame.out), key=lambda row: row.line)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -48,24 +48,30 @@ Blame and file histories, which more of them change, are asked in a repository o
 (`objects.bare`).
 """
 
+_SAFE_WORK = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.splitIndex=false",  # a scratch index must not leave a shared index in the user's .git
+    "core.safecrlf=false",  # a warning at best; as an error it would stop a snapshot
+    "core.commitGraph=false",  # a file that anybody can write, and that can give a commit other parents
+    "gc.auto=0",
+)
+"""Settings by which git runs and writes nothing of its own."""
+
+
+def _as_options(settings: Iterable[str]) -> Iterator[str]:
+    for setting in settings:
+        yield "-c"
+        yield setting
+
+
 _PROGRAM = (
     "git",
     "--no-pager",
     "--no-optional-locks",
     "--no-replace-objects",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.splitIndex=false",  # a scratch index must not leave a shared index in the user's .git
-    "-c",
-    "core.safecrlf=false",  # a warning at best; as an error it would stop a snapshot
-    "-c",
-    "core.commitGraph=false",  # a file that anybody can write, and that can give a commit other parents
-    "-c",
-    "gc.auto=0",
-    *(word for setting in _PLAIN_OUTPUT for word in ("-c", setting)),
+    *_as_options(_SAFE_WORK),
+    *_as_options(_PLAIN_OUTPUT),
 )
 
 _FIXED = {
@@ -130,7 +136,7 @@ class Finished(Struct, frozen=True):
         return self.out.decode("utf-8", "surrogateescape").removesuffix("\n")
 
     @property
-    def said(self) -> str:
+    def complaint(self) -> str:
         """What git complained about, on one line that is safe to print."""
         return paths.quote(" ".join(self.err.split()))
 
@@ -140,15 +146,14 @@ class Program:
 
     def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
         self.folder = folder
-        self.child_environment = {
-            name: value
-            for name, value in variables.items()
-            if name not in _DROPPED and not name.startswith("GIT_TRACE")
-        }
+        self.child_environment: dict[str, str] = {}
+        for name, value in variables.items():
+            if name not in _DROPPED and not name.startswith("GIT_TRACE"):
+                self.child_environment[name] = value
         # A relative entry (".") would run a program called git that lies in the reviewed tree.
-        self.child_environment["PATH"] = ":".join(
-            entry for entry in variables.get("PATH", os.defpath).split(":") if entry[:1] == "/"
-        )
+        folders = variables.get("PATH", os.defpath).split(":")
+        absolute_folders = [folder for folder in folders if folder.startswith("/")]
+        self.child_environment["PATH"] = ":".join(absolute_folders)
         self.child_environment |= _FIXED
 
     def start(
@@ -188,14 +193,12 @@ class Program:
 
     def elsewhere(self, folder: Path) -> Program:
         """The program in a folder that may be of another repository."""
-        return Program(
-            folder,
-            {
-                name: value
-                for name, value in self.child_environment.items()
-                if name not in REPOSITORY_VARIABLES
-            },
-        )
+        variables = {
+            name: value
+            for name, value in self.child_environment.items()
+            if name not in REPOSITORY_VARIABLES
+        }
+        return Program(folder, variables)
 
     def bare(self, folder: Path, variables: Mapping[str, str]) -> Program:
         """The program in a bare repository of our own; of the user's environment only where
@@ -244,13 +247,13 @@ def _open(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-    except FileNotFoundError as error:
-        if not folder.is_dir():
-            raise InfrastructureError(f"the folder {folder} does not exist.") from error
-        raise InfrastructureError(
-            "git was not found on PATH: install git 2.31 or newer."
-        ) from error
     except OSError as error:
-        raise InfrastructureError(
-            f"git could not be started in {folder}: {error.strerror}."
-        ) from error
+        raise InfrastructureError(_why_not_started(folder, error)) from error
+
+
+def _why_not_started(folder: Path, error: OSError) -> str:
+    if not isinstance(error, FileNotFoundError):
+        return f"git could not be started in {folder}: {error.strerror}."
+    if not folder.is_dir():
+        return f"the folder {folder} does not exist."
+    return "git was not found on PATH: install git 2.31 or newer."

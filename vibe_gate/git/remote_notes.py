@@ -178,7 +178,7 @@ def _write_note(git: Program, commit: str, lines: Sequence[bytes]) -> None:
     addition = git.run(*arguments, variables=_WRITER)
     if blob.code or addition.code:
         failure = addition if addition.code else blob
-        raise StorageError(f"the note on {commit[:12]} cannot be made: {failure.said}")
+        raise StorageError(f"the note on {commit[:12]} cannot be made: {failure.complaint}")
 
 
 _WRITER = {

@@ -214,7 +214,7 @@ class Repository(ChangeQueries):
         )
         if patch and answer.code:
             raise InfrastructureError(
-                f"git cannot apply the change, and changed nothing ({answer.said}). "
+                f"git cannot apply the change, and changed nothing ({answer.complaint}). "
                 f"See {patch_name}."
             )
 
@@ -380,7 +380,7 @@ class Repository(ChangeQueries):
         """Set one value of the configuration of this clone. StorageError."""
         answer = self._git.run("config", "--local", "--replace-all", name, value)
         if answer.code:
-            raise StorageError(f"git config {name} cannot be written: {answer.said}")
+            raise StorageError(f"git config {name} cannot be written: {answer.complaint}")
 
     def trusted_config(self, name: str) -> str | None:
         """The same without what the repository's own configuration says: for what would be run or

@@ -142,5 +142,7 @@ def _make_bundle(objects: Objects, refs: list[tuple[str, str]]) -> bytes:
 def _check(answer: Finished) -> Finished:
     """What git answered. InfrastructureError: it could not do it."""
     if answer.code:
-        raise InfrastructureError(f"git could not copy the repository: {paths.quote(answer.said)}.")
+        raise InfrastructureError(
+            f"git could not copy the repository: {paths.quote(answer.complaint)}."
+        )
     return answer

@@ -35,14 +35,15 @@ _FILTER_COMMANDS = frozenset({"clean", "smudge", "process"})
 
 
 class Setting(Struct, frozen=True):
-    """One line of git's configuration. `value` None: a bare name, which git reads as true.
-
-    `scope` as git names it, or "disk": what holds here whatever the lines say.
-    """
+    """One line of git's configuration."""
 
     scope: str
+    """As git names it, or "disk": what holds here whatever the lines say."""
+
     name: str
+
     value: str | None
+    """None: a bare name, which git reads as true."""
 
 
 class Settings:
@@ -53,14 +54,16 @@ class Settings:
     """
 
     def __init__(self, lines: list[Setting]) -> None:
-        lines = [
-            line
-            for line in lines
-            if line.scope != "command" or not line.name.startswith("vibe-gate.")
-        ]
-        self.lines = lines
-        self._values = {line.name: line.value for line in lines}
-        self._trusted = {line.name: line.value for line in lines if line.scope not in _OWN_SCOPES}
+        self.lines: list[Setting] = []
+        self._values: dict[str, str | None] = {}
+        self._trusted: dict[str, str | None] = {}
+        for line in lines:
+            if line.scope == "command" and line.name.startswith("vibe-gate."):
+                continue
+            self.lines.append(line)
+            self._values[line.name] = line.value
+            if line.scope not in _OWN_SCOPES:
+                self._trusted[line.name] = line.value
 
     def value(self, name: str) -> str | None:
         """The value in force, or None. Section and key in any case; a bare name reads "true"."""
@@ -91,18 +94,43 @@ class Settings:
 
 
 class Place(Struct, frozen=True):
-    """A repository that was found: absolute folders, its configuration, git bound to it."""
+    """A repository that was found. All paths are absolute."""
 
     root: Path
+    """The top of the working tree."""
+
     git_dir: Path
+    """This working tree's own."""
+
     common_dir: Path
+    """Shared between linked worktrees."""
+
     objects: Path
     index_file: Path
+
     shallow: bool
+    """Whether the history ends early here."""
+
     settings: Settings
+
     git: Program
+    """Git, bound to this repository."""
+
     environment: Environment
     """What was found in the environment of the process that looks for it."""
+
+
+class _Answers(Struct, frozen=True):
+    """What git answers to _QUESTIONS, a field each, in their order."""
+
+    git_dir: str
+    common_dir: str
+    objects: str
+    index_file: str
+    is_bare: str
+    is_shallow: str
+    object_format: str
+    root: str
 
 
 def find_repository(git: Program, environment: Environment) -> Place:
@@ -113,45 +141,56 @@ def find_repository(git: Program, environment: Environment) -> Place:
     UsageError: none there, no working tree, or another owner's. UnsupportedRepository: a
     format that vibe-gate cannot read. Each with one sentence.
     """
-    start = git.folder
     options = " ".join(_QUESTIONS).split()
     questions = git.start("rev-parse", "--path-format=absolute", *options)
     listing = git.start("config", "--list", "-z", "--show-scope")
-    answers = finish(questions)
+    finished_questions = finish(questions)
     settings = read_git_settings(listing)
-    lines = answers.out.decode("utf-8", "surrogateescape").split("\n")[:-1]
+    answers = _parse_answers(git.folder, finished_questions)
+    _refuse_formats(answers.object_format, settings)
+    common_dir = Path(answers.common_dir)
+    if is_true(settings.value("core.ignoreCase") or "") and not _ignores_case(common_dir):
+        settings = Settings([*settings.lines, Setting("disk", "core.ignorecase", "false")])
+    variables = {
+        **git.child_environment,
+        "GIT_DIR": answers.git_dir,
+        "GIT_WORK_TREE": answers.root,
+        "GIT_INDEX_FILE": answers.index_file,
+        **_overrides(settings, git),
+    }
+    root = Path(answers.root)
+    return Place(
+        root=root,
+        git_dir=Path(answers.git_dir),
+        common_dir=common_dir,
+        objects=Path(answers.objects),
+        index_file=Path(answers.index_file),
+        shallow=answers.is_shallow == "true",
+        settings=settings,
+        git=Program(root, variables),
+        environment=environment,
+    )
+
+
+def _parse_answers(start: Path, finished_questions: Finished) -> _Answers:
+    """What git answered in the folder `start`. UsageError, UnsupportedRepository."""
+    lines = finished_questions.out.decode("utf-8", "surrogateescape").split("\n")[:-1]
     start_name = paths.quote(os.fspath(start))
-    if answers.code and len(lines) < len(_QUESTIONS) - 1:
-        raise _refusal(start, answers)
-    if not answers.code and len(lines) != len(_QUESTIONS):
+    if finished_questions.code and len(lines) < len(_QUESTIONS) - 1:
+        raise _refusal(start, finished_questions)
+    if not finished_questions.code and len(lines) != len(_QUESTIONS):
         raise UsageError(
             f"{start_name} has a newline in its path, so git's answers cannot be read."
         )
-    if lines[4] == "true":
+    git_dir, is_bare = lines[0], lines[4]
+    if is_bare == "true":
         raise UsageError(
-            f"{paths.quote(lines[0])} is a bare repository: "
+            f"{paths.quote(git_dir)} is a bare repository: "
             "run vibe-gate in a clone that has a working tree."
         )
-    if answers.code:
+    if finished_questions.code:
         raise UsageError(f"{start_name} is inside .git: run vibe-gate in the working tree.")
-    git_dir, common_dir, objects, index_file, root = (Path(lines[i]) for i in (0, 1, 2, 3, 7))
-    _refuse_formats(lines[6], settings)
-    if is_true(settings.value("core.ignoreCase") or "") and not _ignores_case(common_dir):
-        settings = Settings([*settings.lines, Setting("disk", "core.ignorecase", "false")])
-    ties = {"GIT_DIR": lines[0], "GIT_WORK_TREE": lines[7], "GIT_INDEX_FILE": lines[3]}
-    variables = {**git.child_environment, **ties, **_overrides(settings, git)}
-    bound = Program(root, variables)
-    return Place(
-        root,
-        git_dir,
-        common_dir,
-        objects,
-        index_file,
-        lines[5] == "true",
-        settings,
-        bound,
-        environment,
-    )
+    return _Answers(*lines)
 
 
 def is_true(value: str) -> bool:
@@ -213,18 +252,19 @@ def _refuse_formats(object_format: str, settings: Settings) -> None:
             f"this repository names its objects by {object_format}, which vibe-gate does not read yet: "
             "review it in a repository made with `git init --object-format=sha1`."
         )
-    promisors = [
-        line.name
-        for line in settings.lines
-        if line.name.startswith("remote.")
-        and line.name.endswith(".promisor")
-        and is_true(line.value or "true")
-    ]
-    if promisors or settings.value("extensions.partialclone"):
+    has_promisor = any(_is_promisor(setting) for setting in settings.lines)
+    if has_promisor or settings.value("extensions.partialclone"):
         raise UnsupportedRepository(
             "this repository is a partial clone (objects are missing until git fetches them), and vibe-gate "
             "fetches nothing: review a clone made without --filter."
         )
+
+
+def _is_promisor(setting: Setting) -> bool:
+    """Whether the setting says that a remote has objects that are missing here."""
+    if not setting.name.startswith("remote.") or not setting.name.endswith(".promisor"):
+        return False
+    return is_true(setting.value or "true")
 
 
 def _ignores_case(common_dir: Path) -> bool:
@@ -255,8 +295,8 @@ def _quiet_filters(settings: Settings) -> list[tuple[str, str]]:
         # A key that is not set stays so: to git, an empty `process` is one all the same, and hides
         # `clean`.
         for key in keys & _FILTER_COMMANDS:
-            pairs.append((f"filter.{name}.{key}", settings.trusted(f"filter.{name}.{key}") or ""))
-        pairs.append(
-            (f"filter.{name}.required", settings.trusted(f"filter.{name}.required") or "false")
-        )
+            command = f"filter.{name}.{key}"
+            pairs.append((command, settings.trusted(command) or ""))
+        required = f"filter.{name}.required"
+        pairs.append((required, settings.trusted(required) or "false"))
     return pairs

@@ -147,12 +147,13 @@ class Revisions:
             raise RevisionError(f"there is no object {name} in this repository.")
         if target.kind == "tag":
             target = self._objects.database.find(self._id_of(f"{name}^{{}}") or name)
-        if target is None or target.kind not in ("commit", "tree"):
-            kind = target.kind if target and target.kind != "tag" else "tag of a missing object"
-            raise RevisionError(f"{name} is a {kind}, not a commit or tree.")
+        if target is None or target.kind == "tag":
+            raise RevisionError(f"{name} is a tag of a missing object, not a commit or tree.")
         if target.kind == "tree":
             return Tree(self._objects, target.id)
-        return Tree(self._objects, parse_commit(name, target.data).tree)
+        if target.kind == "commit":
+            return Tree(self._objects, parse_commit(name, target.data).tree)
+        raise RevisionError(f"{name} is a {target.kind}, not a commit or tree.")
 
     def has(self, commit: str) -> bool:
         """Whether the commit with this full id is here."""
@@ -166,9 +167,13 @@ class Revisions:
         """The id of the object of this kind ("commit", "tree") that a full id leads to; "" if it
         leads to none.
         """
-        target = self._objects.database.find(name) if _FULL_ID.match(name) else None
-        if target is None or target.kind == kind:
-            return target.id if target else ""
+        if not _FULL_ID.match(name):
+            return ""
+        target = self._objects.database.find(name)
+        if target is None:
+            return ""
+        if target.kind == kind:
+            return target.id
         return self._id_of(f"{name}^{{{kind}}}")
 
     def _id_of(self, revision: str) -> str:
@@ -193,38 +198,38 @@ class Revisions:
             )
         return parent
 
-    def merge_base(self, left: str, right: str, revisions: str) -> str:
-        """Where `right` parted from `left`: their best common ancestor; `left` itself if there are
+    def merge_base(self, base: str, head: str, revisions: str) -> str:
+        """Where `head` parted from `base`: their best common ancestor; `base` itself if there are
         several.
 
         Of several (after criss-cross merges) none will do: held against one, what another
-        one brought and `right` takes back is no change, and merging takes it back all the
-        same. Against `left` nothing that a merge can bring is left out, and `remarks` says so.
+        one brought and `head` takes back is no change, and merging takes it back all the
+        same. Against `base` nothing that a merge can bring is left out, and `remarks` says so.
         RevisionError, naming `revisions`, where there is none, or where a shallow clone hides it.
         """
-        answer = self._git.run("merge-base", "--all", left, right)
+        answer = self._git.run("merge-base", "--all", base, head)
         name = paths.quote(revisions)
         if answer.code:
             advice = ""
             if self._place.shallow:
                 advice = " This clone is shallow: `git fetch --unshallow` may bring it."
             raise RevisionError(f"{name} has no merge base: the two share no history here.{advice}")
-        bases = answer.line.split("\n")
-        if self._is_cut_off(left, right, bases):
+        ancestors = answer.line.split("\n")
+        if self._is_cut_off(base, head, ancestors):
             raise RevisionError(
                 f"where the two of {name} parted cannot be told here, for this clone is shallow: "
                 "run `git fetch --unshallow`."
             )
-        if len(bases) == 1:
-            return bases[0]
+        if len(ancestors) == 1:
+            return ancestors[0]
         self.add_remark(
-            f"{name} has {len(bases)} merge bases (merges that cross), so the change was taken "
-            f"against {left[:12]} itself: merge that into the branch, and only what the branch "
+            f"{name} has {len(ancestors)} merge bases (merges that cross), so the change was taken "
+            f"against {base[:12]} itself: merge that into the branch, and only what the branch "
             "changes is shown."
         )
-        return left
+        return base
 
-    def _is_cut_off(self, left: str, right: str, bases: list[str]) -> bool:
+    def _is_cut_off(self, base: str, head: str, ancestors: list[str]) -> bool:
         """Whether history may have ended too early to know the merge bases: at a commit that is
         behind none of them.
         """
@@ -232,8 +237,8 @@ class Revisions:
             ends = set((self._place.common_dir / "shallow").read_text("ascii").split())
         except FileNotFoundError:
             return False
-        limits = [f"^{base}" for base in bases]
-        listing = self._git.run("rev-list", left, right, *limits)
+        limits = [f"^{ancestor}" for ancestor in ancestors]
+        listing = self._git.run("rev-list", base, head, *limits)
         return listing.code != 0 or not ends.isdisjoint(listing.line.split("\n"))
 
     def upstream(self) -> str | None:
@@ -260,8 +265,10 @@ class Revisions:
         if default is None:
             self._remark_lost_default()
             return None
-        bases = self._git.run("merge-base", "--all", "HEAD", default).line.split("\n")
-        return bases[0] if len(bases) == 1 and bases[0] else default
+        ancestors = self._git.run("merge-base", "--all", "HEAD", default).line.split("\n")
+        if len(ancestors) > 1 or not ancestors[0]:
+            return default
+        return ancestors[0]
 
     def remote_default(self) -> str | None:
         """The default branch's commit id at the remote that HEAD's branch follows; else at origin,
@@ -296,7 +303,9 @@ class Revisions:
         if default is None:
             return None, ""
         tip = self._git.run("rev-parse", "--verify", "--quiet", f"{default}^{{commit}}")
-        return (None, "") if tip.code else (tip.line, default)
+        if tip.code:
+            return None, ""
+        return tip.line, default
 
     @property
     def unknown_default(self) -> str:
@@ -477,13 +486,15 @@ class Revisions:
         command = ("log", "-g", "--all", f"--max-count={MAX_REFLOG}", "--format=%gD%x00%H%x00%gs")
         lines = self._git.run(*command).line.split("\n")
         rows = [line.split("\0", 2) for line in lines if line.count("\0") >= 2]
+        before_all = ["", "", ""]
         entries = []
-        for (name, commit, action), (older_name, older_commit, _) in pairwise(
-            [*rows, ["", "", ""]]
-        ):
-            is_of_same_ref = name.rpartition("@{")[0] == older_name.rpartition("@{")[0]
-            is_amend = is_of_same_ref and action.startswith("commit (amend)")
-            entries.append(ReflogEntry(commit, older_commit if is_amend else ""))
+        for row, older_row in pairwise([*rows, before_all]):
+            name, commit, action = row
+            older_name, older_commit, _ = older_row
+            amends = ""
+            if action.startswith("commit (amend)") and _ref_of(name) == _ref_of(older_name):
+                amends = older_commit
+            entries.append(ReflogEntry(commit, amends))
         return entries
 
     # Notes
@@ -535,6 +546,11 @@ class Revisions:
         if answer.code:
             reason = answer.err.splitlines()[-1] if answer.err else ""
             raise StorageError(f"The note on {object_id[:12]} was not written: {reason}")
+
+
+def _ref_of(entry: str) -> str:
+    """The ref of a reflog's entry, `ref@{number}`."""
+    return entry.rpartition("@{")[0]
 
 
 def _runs(lines: Sequence[int]) -> list[tuple[int, int]]:

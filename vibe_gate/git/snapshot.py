@@ -361,11 +361,13 @@ def _check(answer: Finished) -> None:
             f"{paths.quote(match[1])} is tracked, and no file or link any more: remove it."
         )
     if _CONVERSION.search(complaint):
-        raise UsageError(f"git could not convert a file as .gitattributes asks ({answer.said}).")
+        raise UsageError(
+            f"git could not convert a file as .gitattributes asks ({answer.complaint})."
+        )
     raise _unreadable(answer)
 
 
 def _unreadable(answer: Finished) -> InfrastructureError:
     return InfrastructureError(
-        f"git could not read the working tree or the index ({answer.said}): see `git status`."
+        f"git could not read the working tree or the index ({answer.complaint}): see `git status`."
     )

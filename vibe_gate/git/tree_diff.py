@@ -149,41 +149,59 @@ class _Comparison:
             self._before = database.write_canonical_tree(before)
             self._after = database.write_canonical_tree(after)
             changed_paths = self._changed_paths()
-        large_blobs = {blob for path in changed_paths for blob in path.large_blobs}
-        if large_blobs:
-            self._stand_ins = {blob: database.write_stand_in(blob) for blob in large_blobs}
-            self._large_blobs = {stand_in: blob for blob, stand_in in self._stand_ins.items()}
-            old_blobs = {paths.decode(path.old_path): path.before for path in changed_paths}
-            new_blobs = {paths.decode(path.path): path.after for path in changed_paths}
-            self._before = database.tree_with(self._before, self._small_contents(old_blobs))
-            self._after = database.tree_with(self._after, self._small_contents(new_blobs))
+        self._replace_large_contents(changed_paths)
+
+    def _replace_large_contents(self, changed_paths: Sequence[_ChangedPath]) -> None:
+        """Write stand-ins for contents that are too large, and trees that have these."""
+        for path in changed_paths:
+            for blob in path.large_blobs:
+                self._add_stand_in(blob)
+        if not self._stand_ins:
+            return
+        old_blobs = {}
+        new_blobs = {}
+        for path in changed_paths:
+            old_blobs[paths.decode(path.old_path)] = path.before
+            new_blobs[paths.decode(path.path)] = path.after
+        small_before = self._small_contents(old_blobs)
+        small_after = self._small_contents(new_blobs)
+        self._before = self._database.tree_with(self._before, small_before)
+        self._after = self._database.tree_with(self._after, small_after)
+
+    def _add_stand_in(self, blob: str) -> None:
+        if blob not in self._stand_ins:
+            stand_in = self._database.write_stand_in(blob)
+            self._stand_ins[blob] = stand_in
+            self._large_blobs[stand_in] = blob
 
     def texts(self, *, whole_binaries: bool = False) -> Iterator[tuple[_ChangedPath, bytes]]:
         """The paths that differ, in git's order, with their sections of the patch."""
-        named_only = self._with_renames(_TYPES)
-        whole = (
-            self._with_renames(_TYPES | DiffOption.SHOW_BINARY) if whole_binaries else named_only
-        )
-        changed = [
-            (self._changed_path(delta), position)
-            for position, delta in enumerate(named_only.deltas)
-        ]
-        moves = _moved_links([path for path, _ in changed])
+        diff = self._with_renames(_TYPES)
+        content_diff = diff
+        if whole_binaries:
+            content_diff = self._with_renames(_TYPES | DiffOption.SHOW_BINARY)
+        changed_paths = [self._changed_path(delta) for delta in diff.deltas]
+        moves = _moved_links(changed_paths)
         moved_away = {path.old_path for path in moves.values()}
-        for path, position in sorted(changed, key=lambda pair: pair[0].path):
+        in_order = sorted(enumerate(changed_paths), key=lambda row: row[1].path)
+        for position, path in in_order:
             if path.change_type == "deleted" and path.path in moved_away:
                 continue
-            if path.path in moves:
-                yield moves[path.path], self._move(moves[path.path])
-                continue
-            if path.change_type == "type_changed":
+            move = moves.get(path.path)
+            if move is not None:
+                yield move, self._move(move)
+            elif path.change_type == "type_changed":
                 text = self._type_change(path, whole_binaries=whole_binaries)
+                yield path, self._with_large_ids(path, text)
             else:
-                diff = named_only if path.large_blobs else whole
-                text = _as_git_writes(diff[position])
-            for blob in path.large_blobs:
-                text = text.replace(self._stand_ins[blob].encode(), blob.encode())
-            yield path, text
+                section = diff[position] if path.large_blobs else content_diff[position]
+                yield path, self._with_large_ids(path, _as_git_writes(section))
+
+    def _with_large_ids(self, path: _ChangedPath, text: bytes) -> bytes:
+        """The section with the ids of large contents in the place of their stand-ins'."""
+        for blob in path.large_blobs:
+            text = text.replace(self._stand_ins[blob].encode(), blob.encode())
+        return text
 
     def _diff(self, before: str, after: str, flags: DiffOption) -> pygit2.Diff:
         old_tree = self._database.tree(before)
@@ -203,15 +221,12 @@ class _Comparison:
 
     def _type_change(self, path: _ChangedPath, *, whole_binaries: bool) -> bytes:
         """The section of a deletion and that of an addition: `git apply` takes no other form."""
-        sides = [
-            EMPTY_TREE if side is None else self._tree_of(path.path, side)
-            for side in (path.before, path.after)
-        ]
-        shows_content = whole_binaries and not path.large_blobs
-        flags = DiffOption.SHOW_BINARY if shows_content else DiffOption.NORMAL
-        deletion = self._diff(sides[0], EMPTY_TREE, flags)
-        addition = self._diff(EMPTY_TREE, sides[1], flags)
-        return b"".join(_as_git_writes(patch) for diff in (deletion, addition) for patch in diff)
+        flags = DiffOption.NORMAL
+        if whole_binaries and not path.large_blobs:
+            flags = DiffOption.SHOW_BINARY
+        deletion = self._diff(self._tree_of(path.path, path.before), EMPTY_TREE, flags)
+        addition = self._diff(EMPTY_TREE, self._tree_of(path.path, path.after), flags)
+        return _join_sections(deletion) + _join_sections(addition)
 
     def _move(self, path: _ChangedPath) -> bytes:
         """The section of a link or submodule that moved, which libgit2 writes for a file that
@@ -222,25 +237,27 @@ class _Comparison:
         new_tree = self._database.write_tree_of(path.path, REGULAR_MODE, content)
         diff = self._diff(old_tree, new_tree, _TYPES)
         diff.find_similar(flags=_RENAMES)
-        return b"".join(_as_git_writes(patch) for patch in diff)
+        return _join_sections(diff)
 
-    def _tree_of(self, path: bytes, version: FileVersion) -> str:
+    def _tree_of(self, path: bytes, version: FileVersion | None) -> str:
+        """A tree that holds this version of a file alone; the empty tree of none."""
+        if version is None:
+            return EMPTY_TREE
         blob = self._stand_ins.get(version.blob, version.blob)
         return self._database.write_tree_of(path, version.mode, blob)
 
     def _small_contents(self, versions: Mapping[str, FileVersion | None]) -> dict[str, str]:
         """The stand-ins of the large contents, by path."""
-        large = {path: version.blob for path, version in versions.items() if version}
-        return {
-            path: self._stand_ins[blob] for path, blob in large.items() if blob in self._stand_ins
-        }
+        stand_ins = {}
+        for path, version in versions.items():
+            if version is not None and version.blob in self._stand_ins:
+                stand_ins[path] = self._stand_ins[version.blob]
+        return stand_ins
 
     def _changed_paths(self) -> list[_ChangedPath]:
         """The paths that differ, without renames."""
-        return [
-            self._changed_path(delta)
-            for delta in self._diff(self._before, self._after, _TYPES).deltas
-        ]
+        diff = self._diff(self._before, self._after, _TYPES)
+        return [self._changed_path(delta) for delta in diff.deltas]
 
     def _changed_path(self, delta: pygit2.DiffDelta) -> _ChangedPath:
         return _ChangedPath(
@@ -275,15 +292,23 @@ def _moved_links(changed_paths: Sequence[_ChangedPath]) -> dict[bytes, _ChangedP
         sources = [source for source in deleted if source.before == path.after]
         if not sources:
             continue
-        name = path.path.rpartition(b"/")[2]
-        source = next(
-            (source for source in sources if source.path.rpartition(b"/")[2] == name), sources[0]
-        )
+        namesakes = [
+            source for source in sources if _file_name(source.path) == _file_name(path.path)
+        ]
+        source = namesakes[0] if namesakes else sources[0]
         deleted.remove(source)
         moves[path.path] = _ChangedPath(
             "renamed", source.path, path.path, source.before, path.after
         )
     return moves
+
+
+def _file_name(path: bytes) -> bytes:
+    return path.rpartition(b"/")[2]
+
+
+def _join_sections(diff: pygit2.Diff) -> bytes:
+    return b"".join(_as_git_writes(patch) for patch in diff)
 
 
 def _as_git_writes(patch: pygit2.Patch | None) -> bytes:
@@ -297,20 +322,29 @@ def _as_git_writes(patch: pygit2.Patch | None) -> bytes:
     if hunks_start:
         return _SPACED_NAME.sub(rb"\1\t", section[:hunks_start]) + section[hunks_start:]
     if patch.delta.old_file.id == patch.delta.new_file.id:
-        return section.partition(b"\nBinary files ")[0].removesuffix(b"\n") + b"\n"
+        return _cut_before(b"\nBinary files ", section)
     if b"\nBinary files " in section or b"\nGIT binary patch\n" in section:
         return section
-    return (
-        section.partition(b"\n--- ")[0].removesuffix(b"\n") + b"\n"
-    )  # an empty file that appears or goes
+    return _cut_before(b"\n--- ", section)  # an empty file that appears or goes
+
+
+def _cut_before(mark: bytes, section: bytes) -> bytes:
+    """The section up to the mark, ended by a line feed."""
+    return section.partition(mark)[0].removesuffix(b"\n") + b"\n"
 
 
 def _file_section(database: ObjectDatabase, path: _ChangedPath, text: bytes) -> FileSection:
     binary = b"\nBinary files " in text  # no line of a hunk begins so
-    hunks = _hunks_as_text(database, path.before, path.after) if binary else patches.hunks(text)
+    if binary:
+        hunks = _hunks_as_text(database, path.before, path.after)
+    else:
+        hunks = patches.hunks(text)
+    old_path = None
+    if path.change_type == "renamed":
+        old_path = paths.decode(path.old_path)
     file = FileDiff(
         path=paths.decode(path.path),
-        old_path=paths.decode(path.old_path) if path.change_type == "renamed" else None,
+        old_path=old_path,
         change_type=path.change_type,
         before=path.before,
         after=path.after,

@@ -32,33 +32,37 @@ class Tree:
 
         `without`: a folder below which nothing is looked for, nor read.
         """
-        folder = paths.encode(prefix.strip("/"))
-        entry = self.entry(folder) if folder else TreeEntry(TREE_MODE, self.id)
-        if entry is None:
-            return []
-        if not entry.is_tree:
-            return [] if entry.is_regular else [prefix.strip("/")]
-        start = folder + b"/" if folder else b""
-        entries = self.walk(entry.id, start, paths.encode(without))
+        entries = self._entries_below(prefix, without)
         return sorted(paths.decode(path) for path, entry in entries if not entry.is_regular)
 
     def list(self, prefix: str, *, without: str = "") -> list[str]:
         """Paths of the regular files in the folder `prefix` and below ("" for all), sorted;
         `without` as in `links`.
         """
-        folder = paths.encode(prefix.strip("/"))
-        entry = TreeEntry(TREE_MODE, self.id) if not folder else self.entry(folder)
-        if entry is None or not entry.is_tree:
-            return []
-        start = folder + b"/" if folder else b""
-        entries = self.walk(entry.id, start, paths.encode(without))
-        return sorted(paths.decode(path) for path, entry in entries if entry.is_regular)
+        folder = prefix.strip("/")
+        entries = self._entries_below(prefix, without)
+        file_paths = [paths.decode(path) for path, entry in entries if entry.is_regular]
+        return sorted(path for path in file_paths if path != folder)
+
+    def _entries_below(self, prefix: str, without: str) -> Iterator[tuple[bytes, TreeEntry]]:
+        """The entries at `prefix` or below that are no folders."""
+        path = paths.encode(prefix.strip("/"))
+        if not path:
+            return self.walk(self.id, b"", paths.encode(without))
+        entry = self.entry(path)
+        if entry is None:
+            return iter(())
+        if not entry.is_tree:
+            return iter([(path, entry)])
+        return self.walk(entry.id, path + b"/", paths.encode(without))
 
     def entry(self, path: bytes) -> TreeEntry | None:
         """What the tree says at a path, whatever it is."""
         entry = TreeEntry(TREE_MODE, self.id)
         for name in path.split(b"/"):
-            inner_entry = self.entries(entry.id).get(name) if entry.is_tree else None
+            if not entry.is_tree:
+                return None
+            inner_entry = self.entries(entry.id).get(name)
             if inner_entry is None:
                 return None
             entry = inner_entry
@@ -86,9 +90,10 @@ class Tree:
             elif path == left_out:
                 continue
             elif entry.is_tree:
-                inner = self._database.entries(entry.id).items()
-                waiting.append(
-                    iter([(path + name + b"/" * below.is_tree, below) for name, below in inner])
-                )
+                rows = []
+                for name, inner_entry in self._database.entries(entry.id).items():
+                    slash = b"/" if inner_entry.is_tree else b""
+                    rows.append((path + name + slash, inner_entry))
+                waiting.append(iter(rows))
             else:
                 yield path, entry

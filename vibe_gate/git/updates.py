@@ -111,9 +111,9 @@ class Updates:
         parents = [tuple(row[2].split()) for row in rows]
         trees_before = self._trees_of_first_parents(parents)
         commits = []
-        for row, parents_of_row, tree_before in zip(rows, parents, trees_before, strict=True):
+        for row, parent_ids, tree_before in zip(rows, parents, trees_before, strict=True):
             commit_id, tree, _, author, message = row
-            commits.append(NewCommit(commit_id, tree, tree_before, parents_of_row, author, message))
+            commits.append(NewCommit(commit_id, tree, tree_before, parent_ids, author, message))
         return commits
 
     def _trees_of_first_parents(self, parents: Sequence[tuple[str, ...]]) -> list[str]:
@@ -122,7 +122,7 @@ class Updates:
         lines = "".join(f"{name}\n" for name in names)
         return self._read("cat-file", "--batch-check=%(objectname)", stdin=lines).splitlines()
 
-    def known(self) -> dict[str, KnownCommit]:
+    def known_commits(self) -> dict[str, KnownCommit]:
         """The newest known commits, by id."""
         log = self._log(f"--max-count={MAX_KNOWN}", "--format=%H %T %ae %at", *_REFS)
         commits = {}
@@ -198,48 +198,47 @@ class Updates:
         may be known, too.
         """
         new_ids = {commit.id for commit in new}
-        known = {
+        known_commits = {
             commit_id: commit
-            for commit_id, commit in self.known().items()
+            for commit_id, commit in self.known_commits().items()
             if commit_id not in new_ids
         }
         ids_by_author: dict[str, list[str]] = {}
-        for commit_id, known_commit in known.items():
+        for commit_id, known_commit in known_commits.items():
             ids_by_author.setdefault(known_commit.author, []).append(commit_id)
         from vibe_gate.git.merging import Merging  # pygit2, which most hooks do without
 
         git_made: set[str] = set()
         with closing(Objects(self._git, self._objects_folder)) as objects:
             merging = Merging(objects)
-            trees = {known_commit.tree for known_commit in known.values()}
-            trees.update(self._trees_of_rebase(merging, known))
+            trees = {known_commit.tree for known_commit in known_commits.values()}
+            trees.update(self._trees_of_rebase(merging, known_commits))
             for commit in reversed(new):
                 sources = ids_by_author.get(commit.author, [])
-                reverted = [
-                    commit_id
-                    for commit_id in _REVERTED.findall(commit.message)
-                    if commit_id in known
-                ]
+                named_ids = _REVERTED.findall(commit.message)
+                reverted = [commit_id for commit_id in named_ids if commit_id in known_commits]
                 has_known_tree = not trees.isdisjoint(trees_before(commit.tree))
                 if has_known_tree or _is_made_by_git(merging, commit, sources, reverted):
                     git_made.add(commit.id)
                     trees.add(commit.tree)
         return git_made
 
-    def _trees_of_rebase(self, merging: Merging, known: Mapping[str, KnownCommit]) -> Iterator[str]:
+    def _trees_of_rebase(
+        self, merging: Merging, known_commits: Mapping[str, KnownCommit]
+    ) -> Iterator[str]:
         """The trees of the current rebase's steps while all are of known commits; a squash keeps no
         author.
         """
         state_folder = self.git_dir / "rebase-merge"
         base = next(iter(_read_lines(state_folder / "onto")), "")
-        if base not in known:
+        if base not in known_commits:
             return
-        tree = known[base].tree
+        tree = known_commits[base].tree
         for line in _read_lines(state_folder / "done"):
             if line.startswith(_NO_STEP):
                 continue
             step = _ID.search(line)
-            if step is None or step[0] not in known:
+            if step is None or step[0] not in known_commits:
                 return
             tree = merging.replay(step[0], tree)
             if not tree:
@@ -263,11 +262,12 @@ def _is_made_by_git(
     """
     if merging.merge_parents(commit.parents) == commit.tree:
         return True
-    steps = [(source, False) for source in sources] + [(source, True) for source in reverted]
     for option in ("", "ours", "theirs"):
-        for source, back in steps:
-            tree = merging.replay(source, commit.before, back=back, option=option)
-            if tree == commit.tree:
+        for source in sources:
+            if merging.replay(source, commit.before, option=option) == commit.tree:
+                return True
+        for source in reverted:
+            if merging.replay(source, commit.before, back=True, option=option) == commit.tree:
                 return True
     return False
 

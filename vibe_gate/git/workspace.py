@@ -115,20 +115,20 @@ class Workspace:
         """
         self._write_settings(self._kept)
         entries = self._entries()
-        submodules: set[bytes] = set()
-        links: dict[bytes, tuple[bytes, bytes]] = {}
-        for path, (mode, object_id) in entries.items():
-            if mode == _SUBMODULE:
-                submodules.add(path)
-            elif mode == _LINK:
-                links[path] = (mode, object_id)
+        submodules = {path for path, (mode, _) in entries.items() if mode == _SUBMODULE}
         files, folders = _walk(self.root, submodules)
-        missing = entries.keys() - files - (submodules & folders)
-        new = {path for path in files - entries.keys() if path.partition(b"/")[0] != _ARTIFACTS}
-        tracked = files & entries.keys()
-        self._update(missing, "--force-remove")
-        self._update(tracked | (new - self._ignored(new)), "--add", "--remove", "--replace")
-        self._mark_links({path: entry for path, entry in links.items() if path in files})
+        tracked_files = files & entries.keys()
+        untracked_files = {path for path in files - entries.keys() if not _is_artifact(path)}
+        new_files = untracked_files - self._ignored(untracked_files)
+        missing_paths = entries.keys() - files - (submodules & folders)
+        links = {}
+        for path in tracked_files:
+            mode, object_id = entries[path]
+            if mode == _LINK:
+                links[path] = object_id
+        self._update(missing_paths, "--force-remove")
+        self._update(tracked_files | new_files, "--add", "--remove", "--replace")
+        self._mark_links(links)
         return _check(self._run("write-tree")).line
 
     def change(self, before: str, after: str) -> Change:
@@ -300,17 +300,24 @@ class Workspace:
             raise _unreadable(answer)
         return {name[2:] for name in answer.out.split(b"\0")[:-1]}
 
-    def _mark_links(self, links: dict[bytes, tuple[bytes, bytes]]) -> None:
-        """A plain file that holds a link's target stands for that link."""
+    def _mark_links(self, links: dict[bytes, bytes]) -> None:
+        """A plain file that holds a link's target stands for that link.
+
+        `links`: the ids of the targets by path.
+        """
         if not links:
             return
         entries = self._entries()
         lines = []
-        for path, (mode, target) in links.items():
+        for path, target in links.items():
             _, object_id = entries.get(path, (_LINK, b""))
             if object_id == target:
-                lines.append(b"%s %s\t%s\0" % (mode, target, path))
+                lines.append(b"%s %s\t%s\0" % (_LINK, target, path))
         _check(self._run("update-index", "-z", "--index-info", stdin=b"".join(lines)))
+
+
+def _is_artifact(path: bytes) -> bool:
+    return path.partition(b"/")[0] == _ARTIFACTS
 
 
 def workspaces_folder(place: Place) -> Path:
@@ -491,16 +498,7 @@ def _walk(root: Path, submodules: Collection[bytes]) -> tuple[set[bytes], set[by
     waiting = [b""]
     while waiting:  # no recursion: an agent may nest deeper than Python's stack
         start = waiting.pop()
-        try:
-            with os.scandir(top + start) as scan:
-                entries = list(scan)
-        except OSError as error:
-            if error.errno in (errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR):
-                continue  # too deep for git as well; or it went while we looked
-            raise UsageError(
-                f"{paths.quote(paths.decode(start))} cannot be read ({error.strerror})."
-            ) from error
-        for entry in entries:
+        for entry in _scan(top, start):
             path = start + entry.name
             if entry.name == b".git":
                 continue
@@ -514,6 +512,18 @@ def _walk(root: Path, submodules: Collection[bytes]) -> tuple[set[bytes], set[by
                 name = paths.quote(paths.decode(path))
                 raise UsageError(f"{name} is a pipe or device, which git would wait for.")
     return files, folders
+
+
+def _scan(top: bytes, folder: bytes) -> list[os.DirEntry[bytes]]:
+    """What is in a folder below `top`. UsageError if it cannot be read."""
+    try:
+        with os.scandir(top + folder) as entries:
+            return list(entries)
+    except OSError as error:
+        if error.errno in (errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR):
+            return []  # too deep for git as well; or it went while we looked
+        name = paths.quote(paths.decode(folder))
+        raise UsageError(f"{name} cannot be read ({error.strerror}).") from error
 
 
 def _ignore_rules(place: Place) -> bytes:
@@ -573,4 +583,4 @@ def _check(answer: Finished) -> Finished:
 
 
 def _unreadable(answer: Finished) -> InfrastructureError:
-    return InfrastructureError(f"git could not read the workspace ({answer.said}).")
+    return InfrastructureError(f"git could not read the workspace ({answer.complaint}).")
