@@ -17,7 +17,7 @@ from scripted_messages_api import Hang, ScriptedMessagesApi, ToolUse, Turn
 from wire import Notes, answering, conversing, hold, session_in
 
 from vibe_gate.agent import Image, find_cli
-from vibe_gate.agent.allowed import refusal
+from vibe_gate.agent.allowed import refusal_of_call
 from vibe_gate.gateway import find_upstream
 
 pytestmark = pytest.mark.slow
@@ -219,7 +219,7 @@ def test_the_guard_lets_through_what_stays_inside(tmp_path, tool, given, allowed
     tree = tmp_path / "tree"
     (tree / "d").mkdir(parents=True)
     (tree / "out").symlink_to("/etc")
-    assert (refusal(tool, given, ("Read", "Grep", "Glob"), tree) is None) is allowed
+    assert (refusal_of_call(tool, given, ("Read", "Grep", "Glob"), tree) is None) is allowed
 
 
 # What reaches the program, and what reaches the model.

@@ -15,7 +15,7 @@ from scripted_messages_api import Hang, ToolUse, Turn, Usage
 from wire import Notes, answering, conversing, hold, session_in
 
 from vibe_gate import agent
-from vibe_gate.agent.allowed import PROTECTED, refusal
+from vibe_gate.agent.allowed import PROTECTED, refusal_of_call
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.gateway import Gateway, find_upstream
@@ -121,7 +121,7 @@ def test_what_is_disallowed_stays_so_and_what_is_not_listed_is_not_there(tmp_pat
 )
 def test_tools_of_servers_are_listed_one_by_one_or_all(tmp_path, tool, allowed):
     listed = ("mcp__db", "mcp__web__get")
-    assert (refusal(tool, {"path": "/etc"}, listed, tmp_path, PROTECTED) is None) is allowed
+    assert (refusal_of_call(tool, {"path": "/etc"}, listed, tmp_path, PROTECTED) is None) is allowed
 
 
 def test_a_working_agent_goes_on_after_an_answer_that_was_cut_and_may_be_asked_for_a_form(

@@ -19,7 +19,7 @@ from vibe_gate.domain.document import (
     MAX_NAMES,
     Named,
     Timestamp,
-    decode,
+    decode_document,
     first_mistake,
     holds_all,
     plain,
@@ -74,7 +74,7 @@ WHOLE = Whole(
 def test_what_code_makes_is_written_as_it_is_read() -> None:
     assert plain(WHOLE) == DOCUMENT
     assert read(Whole, DOCUMENT) == WHOLE
-    assert decode(Whole, to_json(WHOLE)) == WHOLE
+    assert decode_document(Whole, to_json(WHOLE)) == WHOLE
     assert without_none(plain(WHOLE)) == {
         name: value for name, value in DOCUMENT.items() if name != "at"
     }
@@ -90,7 +90,7 @@ ANY_PART = st.tuples(st.text(max_size=5), st.floats(allow_nan=False, allow_infin
 @given(st.lists(ANY_PART, max_size=3))
 def test_any_value_comes_back_as_it_was(parts: list[tuple[str, float]]) -> None:
     whole = Whole(schema=1, parts=tuple(Part(name=name, weight=weight) for name, weight in parts))
-    assert decode(Whole, to_json(whole)) == whole
+    assert decode_document(Whole, to_json(whole)) == whole
 
 
 def test_times_are_written_in_utc_with_milliseconds() -> None:
@@ -145,7 +145,7 @@ def test_whether_something_was_left_out_is_known() -> None:
 
 def test_text_that_is_nested_too_deeply_is_no_document() -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
-        decode(Whole, b'{"schema": 1, "new": ' + b"[" * 100_000)
+        decode_document(Whole, b'{"schema": 1, "new": ' + b"[" * 100_000)
     deep: object = 1
     for _ in range(100_000):
         deep = [deep]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vibe_gate.domain.document import decode, to_json
-from vibe_gate.domain.event import NODE_STATUSES, Event, Graph, fold
+from vibe_gate.domain.document import decode_document, to_json
+from vibe_gate.domain.event import NODE_STATUSES, Event, Graph, fold_events
 
 TS = "2026-01-02T03:04:05.678Z"
 
@@ -22,11 +22,11 @@ def events(*said: tuple[str, str | None, dict[str, Any]]) -> list[Event]:
 
 
 def test_no_events_make_an_empty_graph() -> None:
-    assert fold([]) == Graph()
+    assert fold_events([]) == Graph()
 
 
 def test_nodes_keep_the_order_in_which_they_were_added() -> None:
-    graph = fold(
+    graph = fold_events(
         events(("node.added", "b", {"kind": "judge"}), ("node.added", "a", {"kind": "checks"}))
     )
     assert [(node.id, node.kind, node.status) for node in graph.nodes] == [
@@ -36,7 +36,7 @@ def test_nodes_keep_the_order_in_which_they_were_added() -> None:
 
 
 def test_the_last_status_stands_with_its_reason() -> None:
-    graph = fold(
+    graph = fold_events(
         events(
             ("node.added", "a", {"kind": "judge"}),
             ("node.status", "a", {"status": "BLOCKED", "reason": "budget"}),
@@ -58,16 +58,16 @@ def test_edges_stand_once_and_those_of_unknown_nodes_are_left_out() -> None:
         ("edge.added", None, {"from": "a", "to": "c"}),
         ("edge.added", None, {"from": "a", "to": "b"}),
     )
-    assert fold(said).edges == (("a", "b"),)
+    assert fold_events(said).edges == (("a", "b"),)
 
 
 def test_an_event_about_a_node_that_is_not_there_changes_nothing() -> None:
     said = events(("node.status", "a", {"status": "DONE"}), ("turn.started", "a", {"turn": "x"}))
-    assert fold(said) == Graph(run_id="run")
+    assert fold_events(said) == Graph(run_id="run")
 
 
 def test_a_node_names_its_agent_what_it_left_and_what_it_cost() -> None:
-    (node,) = fold(
+    (node,) = fold_events(
         events(
             ("node.added", "fix", {"kind": "stage", "agent": "fixer", "digest": "d" * 64}),
             ("turn.started", "fix", {"turn": "turn-001"}),
@@ -90,14 +90,14 @@ def test_a_cost_that_is_none_is_left_out(usd: object) -> None:
         ("node.added", "a", {"kind": "judge", "digest": "d"}),
         ("turn.completed", "a", {"turn": "t", "usd": usd}),
     )
-    assert "usd" not in fold(said).to_json()
+    assert "usd" not in fold_events(said).to_json()
 
 
 def test_events_of_a_later_version_change_nothing() -> None:
     known = ("node.added", "a", {"kind": "stage"})
-    assert fold(
+    assert fold_events(
         events(known, ("node.painted", "a", {"colour": "red"}), ("run.moved", None, {}))
-    ).nodes == (fold(events(known)).nodes)
+    ).nodes == (fold_events(events(known)).nodes)
 
 
 _NODE = st.sampled_from(["a", "b", "c", "d"])
@@ -120,9 +120,9 @@ _SAID = st.one_of(
 @given(st.lists(_SAID, max_size=40))
 def test_events_that_were_written_and_read_back_fold_to_the_same_bytes(said: list) -> None:
     written = events(*said)
-    read = [decode(Event, to_json(event)) for event in written]
-    graph = fold(written)
-    assert fold(read).to_json() == graph.to_json()
+    read = [decode_document(Event, to_json(event)) for event in written]
+    graph = fold_events(written)
+    assert fold_events(read).to_json() == graph.to_json()
     assert graph.to_json().isascii()
     assert all(
         edge[0] in {n.id for n in graph.nodes} and edge[1] in {n.id for n in graph.nodes}

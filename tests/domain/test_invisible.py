@@ -32,7 +32,7 @@ def test_what_hides_is_shown_by_its_number(text: str, shown: str) -> None:
 
 def test_a_sentence_ends_with_one_mark() -> None:
     given = ("it hides", "it hides.", "who calls? ", 'it says "no."', "call (it)", "cut…", " ")
-    assert [escape.ended(text) for text in given] == [
+    assert [escape.end_sentence(text) for text in given] == [
         "it hides.", "it hides.", "who calls?", 'it says "no."', "call (it).", "cut…", "",
     ]  # fmt: skip
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from vibe_gate.domain.matching import carried, matches
+from vibe_gate.domain.matching import carried, match_lines
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from vibe_gate.domain.matching import carried, matches
     ],
 )
 def test_lines_are_matched_in_order(old, new, expected):
-    assert matches(old, new) == expected
+    assert match_lines(old, new) == expected
 
 
 def test_matches_rise_and_are_equal_lines_however_the_text_was_changed():
@@ -37,7 +37,7 @@ def test_matches_rise_and_are_equal_lines_however_the_text_was_changed():
         new = [line for line in old if chance.random() > 0.2]
         for _ in range(5):
             new.insert(chance.randrange(len(new) + 1), chance.randrange(12))
-        found = [(at, to) for to, at in enumerate(matches(old, new)) if at >= 0]
+        found = [(at, to) for to, at in enumerate(match_lines(old, new)) if at >= 0]
         assert [at for at, _ in found] == sorted({at for at, _ in found})
         assert all(old[at] == new[to] for at, to in found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from command import vibe_gate
 from repos import gated
 
-from vibe_gate.domain.document import decode
+from vibe_gate.domain.document import decode_document
 from vibe_gate.domain.summary import Summary
 
 RUBRIC = """\
@@ -32,7 +32,7 @@ def test_a_review_names_the_file_that_a_command_changed_and_keeps_the_output(tmp
     assert "note    noise | first" in done.stdout
     assert "note    noise | a:1: again" in done.stdout
     assert "note    formatter" not in done.stdout
-    summary = decode(
+    summary = decode_document(
         Summary, vibe_gate("review", "HEAD~1", "--json", cwd=repo.path, environ=environ).stdout
     )
     assert [finding.path for finding in summary.findings] == ["", "a"]

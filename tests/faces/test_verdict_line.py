@@ -11,7 +11,7 @@ from command import on_a_terminal, vibe_gate
 from hooked import Hooked
 from repos import GATE, Repo, gated
 
-from vibe_gate.domain.document import decode
+from vibe_gate.domain.document import decode_document
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import annotations, comment, sentences
 from vibe_gate.report.report import Report
@@ -64,7 +64,7 @@ def test_a_confirmed_fail_is_a_warning_or_a_failure_on_every_face(
     repo = changed(tmp_path / "r", environ, threshold, lines)
     asked = ("--json", "--sarif", "../s", "--junit", "../j", "--markdown", "../m")
     done = vibe_gate("review", "HEAD~1", *asked, cwd=repo.path, environ=environ)
-    summary = decode(Summary, done.stdout)
+    summary = decode_document(Summary, done.stdout)
     blocks = expected.startswith("FAIL")
     assert {finding.level for finding in summary.findings} == {"failure" if blocks else "warning"}
     assert {finding.criterion for finding in summary.findings} == {

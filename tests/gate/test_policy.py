@@ -9,7 +9,7 @@ from command import vibe_gate
 from repos import GATE, Repo
 
 from vibe_gate.domain.gate import STEERING
-from vibe_gate.domain.paths import matches
+from vibe_gate.domain.paths import matches_any_glob
 
 CHECKED = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "no-secrets"\nkind = "check"\ncheck = "no-secrets"\n'
 WORKFLOW, HOOKS = ".github/workflows/ci.yml", ".pre-commit-config.yaml"
@@ -181,4 +181,4 @@ def test_a_change_of_definitions_that_bind_needs_approval_whatever_is_named(
      ".devcontainer/devcontainer.json", ".husky/pre-commit", "web/.envrc", "web/.claude/settings.json"],
 )  # fmt: skip
 def test_of_files_that_steer_agents_or_run_by_themselves_nothing_is_suggested(path):
-    assert matches(path, STEERING)
+    assert matches_any_glob(path, STEERING)

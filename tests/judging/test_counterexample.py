@@ -214,9 +214,11 @@ def test_a_test_has_a_path_of_ours_and_its_control_fails_in_every_runner() -> No
 def test_what_python_or_a_runner_loads_by_itself_decides_what_tests_say() -> None:
     own = ("a/conftest.py", "unittest.py", "src/pytest.py", "src/unittest/__main__.py", "_pytest/main.py", "x.pth",
            "src/sitecustomize.py", "e-1.dist-info/entry_points.txt", "src/e.egg-info/entry_points.txt")  # fmt: skip
-    assert [path for path in own if not paths.matches(path, STEERS_TESTS)] == []
+    assert [path for path in own if not paths.matches_any_glob(path, STEERS_TESTS)] == []
     assert [
-        path for path in ("src/things.py", "tests/test_it.py") if paths.matches(path, STEERS_TESTS)
+        path
+        for path in ("src/things.py", "tests/test_it.py")
+        if paths.matches_any_glob(path, STEERS_TESTS)
     ] == []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from vibe_gate.domain.event import Event, Graph, fold
+from vibe_gate.domain.event import Event, Graph, fold_events
 from vibe_gate.report.text_graph import draw_graph, list_nodes
 
 GOLDEN = Path(__file__).with_name("graphs")
@@ -45,7 +45,7 @@ def graph(nodes: dict[str, str], edges: str) -> Graph:
     for edge in edges.split():
         source, _, target = edge.partition(">")
         add("edge.added", None, **{"from": source, "to": target})
-    return fold(events)
+    return fold_events(events)
 
 
 FIX = {"review": "gate", "review-checks": "checks", "review-quality": "judge", "fix": "stage", "fix-until": "gate",

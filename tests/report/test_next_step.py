@@ -29,7 +29,7 @@ from vibe_gate.domain.cause import (
     TurnsUsedUp,
     Unreachable,
 )
-from vibe_gate.domain.document import decode
+from vibe_gate.domain.document import decode_document
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE
@@ -130,7 +130,7 @@ def test_a_summary_of_an_older_version_reads_and_has_no_special_next_step():
     plain = told(NoKey()).summary.to_json()
     document = json.loads(plain)
     assert document["rubrics"][0]["criteria"][0].pop("cause") == {"code": "no_key"}
-    summary = decode(Summary, json.dumps(document))
+    summary = decode_document(Summary, json.dumps(document))
     report = replace(told(NoKey()), summary=summary)
     assert "repair what failed" in next_step(report)
     assert at_a_terminal(summary) == AGAIN

@@ -25,7 +25,13 @@ from vibe_gate.domain.cause import BudgetReached, NoKey
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.label import Label
-from vibe_gate.domain.replayed import NOT_YET, ReplayRow, RubricChoice, compared, totals
+from vibe_gate.domain.replayed import (
+    NOT_YET,
+    ReplayRow,
+    RubricChoice,
+    compare_with_replay,
+    sum_rows,
+)
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.git import open_repository
@@ -256,23 +262,27 @@ def test_what_people_said_of_runs_that_are_blocked_no_longer_or_newly_is_counted
     a, b, c = (letter * 16 for letter in "abc")
     labels = [labelled(a, right=False), labelled(b, right=True), labelled(c, right=False)]
     rows = [
-        compared(summary_with("fail", a), summary_with("pass"), RubricChoice(), labels),
-        compared(summary_with("fail", b), summary_with("pass"), RubricChoice(), labels),
-        compared(summary_with("fail", "d" * 16), summary_with("pass"), RubricChoice(), labels),
-        compared(summary_with("pass"), summary_with("fail", c), RubricChoice(), labels),
-        compared(
+        compare_with_replay(summary_with("fail", a), summary_with("pass"), RubricChoice(), labels),
+        compare_with_replay(summary_with("fail", b), summary_with("pass"), RubricChoice(), labels),
+        compare_with_replay(
+            summary_with("fail", "d" * 16), summary_with("pass"), RubricChoice(), labels
+        ),
+        compare_with_replay(summary_with("pass"), summary_with("fail", c), RubricChoice(), labels),
+        compare_with_replay(
             summary_with("pass"),
             summary_with("fail", rubric="other"),
             RubricChoice(("quality",)),
             labels,
         ),
-        compared(summary_with("fail", a), summary_with("inconclusive"), RubricChoice(), labels),
+        compare_with_replay(
+            summary_with("fail", a), summary_with("inconclusive"), RubricChoice(), labels
+        ),
         ReplayRow(run_id="x", why="gone"),
     ]
     assert [row.said for row in rows] == ["wrong", "right", "", "wrong", "", "wrong", ""]
     assert [one.before for one in rows[0].changes] == ["fail"]
     assert [one.fingerprint for one in rows[0].changes[0].findings] == [a]
-    total = totals(rows)
+    total = sum_rows(rows)
     assert (total.runs, total.replayed, total.new, total.new_wrong, total.open) == (7, 6, 1, 1, 1)
     assert (total.gone, total.gone_wrong, total.gone_right) == (3, 1, 1)
 
@@ -316,19 +326,21 @@ def test_stored_runs_under_a_stricter_a_laxer_and_the_same_rubric(history):
         if forgotten:
             history.forget_answers()
         rows, asked = history.requests_of(*runs)
-        total = totals(rows)
+        total = sum_rows(rows)
         assert (asked, total.replayed, total.new, total.gone, total.usd) == (0, 6, 0, 0, 0.0)
     for kind, expected in {"strict": (4, 0), "lax": (0, 2)}.items():
         history.define(kind)
         rows, asked = history.requests_of(*runs)
-        total = totals(rows)
+        total = sum_rows(rows)
         assert (total.replayed, total.new, total.gone) == (6, *expected)
         assert asked
         assert history.requests_of(*runs)[1] == 0
 
 
 def test_a_rubric_that_came_or_went_without_a_fail_is_not_shown():
-    row = compared(summary_with("pass", rubric="old"), summary_with("pass"), RubricChoice(), ())
+    row = compare_with_replay(
+        summary_with("pass", rubric="old"), summary_with("pass"), RubricChoice(), ()
+    )
     assert [(one.rubric, one.before, one.after) for one in row.changes] == [
         ("quality", "not asked", "pass"),
         ("old", "pass", "not asked"),
@@ -336,7 +348,7 @@ def test_a_rubric_that_came_or_went_without_a_fail_is_not_shown():
     assert row.shown == ()
     assert (
         len(
-            compared(
+            compare_with_replay(
                 summary_with("fail", rubric="old"), summary_with("pass"), RubricChoice(), ()
             ).shown
         )
@@ -356,14 +368,14 @@ def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_an
 
     before = judged("pass")
     rows = [
-        compared(before, judged(how, cause=NoKey()), RubricChoice(), ())
+        compare_with_replay(before, judged(how, cause=NoKey()), RubricChoice(), ())
         for how in ("not_applicable", "abstain")
     ]
     assert [(row.open, row.unasked, row.shown) for row in rows] == [(True, 2, ())] * 2
     assert [*render_replay_lines(rows)] == [
         "0 of 2 could be judged again (no API key: set ANTHROPIC_API_KEY); $0.00.",
     ]
-    assert not compared(
+    assert not compare_with_replay(
         before, judged("not_applicable", cause=NoKey()), RubricChoice(("safety",)), ()
     ).open
 
@@ -402,7 +414,7 @@ BUDGET = BudgetReached(limit_usd=0.0004)
     ],
 )  # fmt: skip
 def test_runs_that_no_judge_answered_for_are_not_told_as_passed(rows, sentence):
-    assert " ".join(replay_sentences(totals(rows), 0.001)) == sentence
+    assert " ".join(replay_sentences(sum_rows(rows), 0.001)) == sentence
 
 
 def test_a_replay_whose_questions_have_no_answer_was_not_judged():
@@ -415,8 +427,8 @@ def test_a_replay_whose_questions_have_no_answer_was_not_judged():
         )
         return replace(NOTHING, outcome="inconclusive", rubrics=(rubric,))
 
-    row = compared(NOTHING, judged("abstain", cause=BUDGET), RubricChoice(), ())
+    row = compare_with_replay(NOTHING, judged("abstain", cause=BUDGET), RubricChoice(), ())
     assert (row.unjudged, row.cause, row.open) == (BUDGET.reason, BUDGET, True)
     failed = replace(judged("fail"), outcome="fail")
     failed = replace(failed, rubrics=(replace(failed.rubrics[0], outcome="fail"),))
-    assert compared(NOTHING, failed, RubricChoice(), ()).unjudged == ""
+    assert compare_with_replay(NOTHING, failed, RubricChoice(), ()).unjudged == ""

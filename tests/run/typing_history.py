@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from repos import Repo
 
 from vibe_gate.domain.environment import read_environment
-from vibe_gate.domain.matching import matches
+from vibe_gate.domain.matching import match_lines
 from vibe_gate.git import open_repository
 from vibe_gate.run.line_origins import line_origins
 from vibe_gate.secrets import Redactor
@@ -57,7 +57,7 @@ class History:
         old, before = self.lines(path), self._text(path)
         self.repo.write(path, text)
         new = self.lines(path)
-        came = matches(old, new)
+        came = match_lines(old, new)
         known = self.typed.get(path, [])
         self.typed[path] = [known[at] if at >= 0 else by for at in came]
         if by == PERSON:

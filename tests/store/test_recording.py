@@ -26,7 +26,7 @@ from bundle_words import (
 )
 
 from vibe_gate.domain.document import read
-from vibe_gate.domain.event import Event, fold
+from vibe_gate.domain.event import Event, fold_events
 from vibe_gate.errors import InfrastructureError, StorageError
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import read_lines
@@ -90,7 +90,7 @@ def test_events_are_numbered_timed_and_fold_to_the_graph_on_disk(store: Store) -
     assert lines[0]["ts"] == "2026-01-02T03:04:05.678Z"
     assert "node_id" not in lines[0]
     assert lines[-1]["data"] == {"status": "completed", "outcome": "pass", "exit_code": 0}
-    graph = fold(read(Event, line) for line in lines)
+    graph = fold_events(read(Event, line) for line in lines)
     assert (run.directory / "graph.json").read_text() == graph.to_json()
     assert [(node.id, node.status, node.turns) for node in graph.nodes] == [
         ("checks", "DONE", ()),

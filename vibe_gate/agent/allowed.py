@@ -19,7 +19,7 @@ _PATTERN_KEYS = {"Glob": ("pattern",), "Grep": ("glob",)}
 _WILDCARD = re.compile(r"[*?\[{]")
 
 
-def refusal(
+def refusal_of_call(
     name: str,
     tool_input: Mapping[str, Any],
     tools: tuple[str, ...],

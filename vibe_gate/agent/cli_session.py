@@ -31,7 +31,7 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput
 
 from vibe_gate.agent import mcp_servers, transcript
-from vibe_gate.agent.allowed import PROTECTED, built_in, refusal
+from vibe_gate.agent.allowed import PROTECTED, built_in, refusal_of_call
 from vibe_gate.agent.cli_process import CliProcess
 from vibe_gate.agent.protocols import SessionRecord
 from vibe_gate.agent.session_end import ObservedSession
@@ -374,7 +374,7 @@ class _Session:
         """Why this call must not run, or None if it may."""
         protected = PROTECTED if self.turn.working else frozenset()
         tool_input = call.get("tool_input") or {}
-        return refusal(
+        return refusal_of_call(
             str(call.get("tool_name")), tool_input, self._tools, self.turn.folder, protected
         )
 

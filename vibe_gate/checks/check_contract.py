@@ -24,7 +24,7 @@ from vibe_gate.domain.change import (
     FileVersion,
     Side,
 )
-from vibe_gate.domain.escape import counted, listed
+from vibe_gate.domain.escape import counted, list_names
 from vibe_gate.domain.rubric import Criterion, Glob
 from vibe_gate.domain.verdict import (
     MAX_FINDINGS,
@@ -142,7 +142,7 @@ class CheckInput(Struct, frozen=True):
         for file in self.change.files:
             if not self.criterion.concerns(file):
                 continue
-            is_excluded = all(paths.matches(name, excluded) for name in file.names)
+            is_excluded = all(paths.matches_any_glob(name, excluded) for name in file.names)
             if not excluded or not is_excluded:
                 selected.append(file)
         return tuple(selected)
@@ -169,9 +169,9 @@ class CheckInput(Struct, frozen=True):
     def _moves_in(self, file: FileDiff, excluded: tuple[str, ...]) -> bool:
         if file.old_path is None:
             return False
-        was_excluded = paths.matches(file.old_path, excluded) and not paths.matches(
-            file.path, excluded
-        )
+        was_excluded = paths.matches_any_glob(
+            file.old_path, excluded
+        ) and not paths.matches_any_glob(file.path, excluded)
         return was_excluded or file.moves_into(self.criterion.paths, self.reach)
 
 
@@ -234,7 +234,7 @@ class Check(Struct, Generic[Options], frozen=True):
         if unread_text and result.outcome == "pass":
             too_long = TextTooLong(limit=LARGEST_READ)
             reason = join_sentence(
-                f"{too_long.sentence}: {listed(unread_text, SHOWN_UNREAD)}.", input.redact
+                f"{too_long.sentence}: {list_names(unread_text, SHOWN_UNREAD)}.", input.redact
             )
             return replace(result, outcome="error", reason=reason, cause=too_long)
         limits = _CUT if len(result.findings) == MAX_FINDINGS else ""
@@ -261,9 +261,7 @@ def _files_note(opening: str, files: Sequence[FileDiff], redact: Callable[[str],
     if not files:
         return ""
     shown_paths = [file.shown_path for file in files]
-    return (
-        f" {join_sentence(f'{opening}: {listed(shown_paths, SHOWN_UNREAD)}', redact, _FILES_NOTE)}."
-    )
+    return f" {join_sentence(f'{opening}: {list_names(shown_paths, SHOWN_UNREAD)}', redact, _FILES_NOTE)}."
 
 
 def _brings_unread_text(input: CheckInput, file: FileDiff) -> bool:
@@ -297,7 +295,7 @@ def objections(
             first_hits.append(hit)
     if first_hits:
         total = counted(count_by_path.total(), noun, plural)
-        return failed(input, f"{total}: {listed(count_by_path)}.", first_hits)
+        return failed(input, f"{total}: {list_names(count_by_path)}.", first_hits)
     return CheckResult("pass", f"No {noun} in {counted(len(files), 'changed file')}.")
 
 
@@ -370,7 +368,7 @@ def noted(input: CheckInput, result: CheckResult, notices: Sequence[Hit]) -> Che
     findings = [*result.findings, *(_finding(input, hit) for hit in notices[:room])]
     count_by_path = Counter(hit.path for hit in notices)
     count = counted(len(notices), "notice")
-    reason = f"{result.reason} {count}: {listed(count_by_path)}."
+    reason = f"{result.reason} {count}: {list_names(count_by_path)}."
     return replace(result, reason=reason, findings=tuple(findings))
 
 

@@ -32,7 +32,7 @@ from vibe_gate.checks.check_contract import (
 )
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
-from vibe_gate.domain.escape import expression, listed
+from vibe_gate.domain.escape import expression, list_names
 
 DEFAULT_TIMEOUT_S = 300.0
 _SHELL = frozenset(("&&", "||", ";", "|", ">", ">>", "<", "&"))
@@ -122,7 +122,7 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
     repair = f" To repair: {options.fix}" if options.fix else ""
     rewritten = list(_rewritten_files(input, files, command_run, command_line))
     if command_run.exit_code == 0:
-        reason = f"{command_line} changed {listed(command_run.changed)}.{repair}"
+        reason = f"{command_line} changed {list_names(command_run.changed)}.{repair}"
         return failed(input, reason, rewritten)
     output_remarks = remarks(command_run.output, options.output)
     hits = list(_findings(input, files, output_remarks, command_run))
@@ -144,7 +144,7 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
     hits += rewritten
     if not hits:
         hits = [_whole_failure(f"{command_line} {ending}:", comparison, command_run)]
-    also = f" and changed {listed(command_run.changed)}" if rewritten else ""
+    also = f" and changed {list_names(command_run.changed)}" if rewritten else ""
     return failed(input, f"{command_line} {ending}{also}.{comparison}{repair}", hits)
 
 

@@ -20,7 +20,7 @@ from vibe_gate.checks.check_contract import (
 from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import NUL_WINDOW, SUBMODULE_MODE, SYMLINK_MODE, FileDiff
-from vibe_gate.domain.escape import counted, expression, listed
+from vibe_gate.domain.escape import counted, expression, list_names
 from vibe_gate.domain.rubric import Glob
 
 Globs = Annotated[tuple[Glob, ...], Meta(min_length=1)]
@@ -77,8 +77,8 @@ def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> Ite
             yield Hit("This file is deleted.", file.shown_path)
         elif (
             guarded
-            and paths.matches(file.old_name, guarded)
-            and not paths.matches(file.path, guarded)
+            and paths.matches_any_glob(file.old_name, guarded)
+            and not paths.matches_any_glob(file.path, guarded)
         ):
             message = f"This file is moved out of the guarded paths, to {file.shown_path}."
             yield Hit(message, paths.quote(file.old_name))
@@ -86,10 +86,10 @@ def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> Ite
 
 def only_paths(input: CheckInput, options: OnlyPathsOptions, files: Files) -> Iterator[Hit]:
     """Every changed name, old and new, matches one of the globs."""
-    message = f"Only {listed(options.paths)} may change here."
+    message = f"Only {list_names(options.paths)} may change here."
     for file in files:
         for name in file.names:
-            if not paths.matches(name, options.paths):
+            if not paths.matches_any_glob(name, options.paths):
                 yield Hit(message, paths.quote(name))
 
 
@@ -97,7 +97,7 @@ def forbidden_paths(
     input: CheckInput, options: ForbiddenPathsOptions, files: Files
 ) -> Iterator[Hit]:
     """No changed name, old or new, matches one of the globs."""
-    message = options.message or f"This path must not change ({listed(options.paths)})."
+    message = options.message or f"This path must not change ({list_names(options.paths)})."
     return _touched(files, options.paths, message)
 
 
@@ -109,7 +109,7 @@ def no_policy_change(input: CheckInput, options: NoOptions, files: Files) -> Ite
 def _touched(files: Files, globs: tuple[str, ...], message: str) -> Iterator[Hit]:
     for file in files:
         for name in file.names:
-            if paths.matches(name, globs):
+            if paths.matches_any_glob(name, globs):
                 yield Hit(message, paths.quote(name))
 
 
@@ -118,20 +118,22 @@ def required_companion(input: CheckInput, options: CompanionOptions, files: File
     companion.
     """
     companions = [
-        file for file in input.change.files if paths.matches(file.path, options.companion)
+        file for file in input.change.files if paths.matches_any_glob(file.path, options.companion)
     ]
     changed = [file for file in files if file not in companions and file.touches(options.changed)]
     if not changed:
-        return CheckResult("not_applicable", f"No changed file matches {listed(options.changed)}.")
+        return CheckResult(
+            "not_applicable", f"No changed file matches {list_names(options.changed)}."
+        )
     grown: list[str] = []
     for file in companions:
         if file.after is not None and (file.added or file.binary):
             grown.append(file.shown_path)
     if grown:
         return CheckResult(
-            "pass", f"{counted(len(changed), 'file')} changed together with {listed(grown)}."
+            "pass", f"{counted(len(changed), 'file')} changed together with {list_names(grown)}."
         )
-    missing = listed(options.companion, 3)
+    missing = list_names(options.companion, 3)
     message = options.message or f"Changed without a change in {missing}"
     reason = f"{counted(len(changed), 'file')} changed without an addition in {missing}."
     return failed(input, reason, [Hit(message, file.shown_path) for file in changed])
@@ -147,7 +149,9 @@ def max_changed_lines(input: CheckInput, options: MaxLinesOptions, files: Files)
     if added + deleted <= options.max:
         return CheckResult("pass", f"{size}, at most {options.max:,} allowed.")
     largest = sorted(texts, key=_changed_lines, reverse=True)
-    largest_names = listed((f"{file.shown_path} ({_changed_lines(file):,})" for file in largest), 3)
+    largest_names = list_names(
+        (f"{file.shown_path} ({_changed_lines(file):,})" for file in largest), 3
+    )
     message = f"{size}, {options.max:,} allowed; split the change. Most: {largest_names}."
     return failed(input, f"{size}; at most {options.max:,} allowed.", [Hit(message)])
 

@@ -264,9 +264,9 @@ def holds_tests(file: FileDiff, options: TestOptions) -> bool:
 
 
 def _is_test_file(path: str, options: TestOptions) -> bool:
-    if paths.matches(path, options.tests):
+    if paths.matches_any_glob(path, options.tests):
         return True
-    return options.tests == TEST_FILES and paths.matches(path, INLINE_TESTS)
+    return options.tests == TEST_FILES and paths.matches_any_glob(path, INLINE_TESTS)
 
 
 def can_skip_tests(file: FileDiff, options: TestOptions) -> bool:
@@ -284,7 +284,7 @@ def _left_the_tests(file: FileDiff, options: TestOptions) -> bool:
     """Whether the file is no longer where a runner looks. A file with tests beside code counts by
     its tests alone.
     """
-    if not paths.matches(file.old_name, options.tests):
+    if not paths.matches_any_glob(file.old_name, options.tests):
         return False
     if file.after is None or not _is_test_file(file.path, options):
         return True

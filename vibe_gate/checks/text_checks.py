@@ -34,7 +34,7 @@ from vibe_gate.checks.check_contract import (
 )
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
-from vibe_gate.domain.escape import counted, expression, listed
+from vibe_gate.domain.escape import counted, expression, list_names
 from vibe_gate.domain.verdict import MAX_FINDINGS
 
 AROUND_SECRET = 200
@@ -281,7 +281,7 @@ def no_invisible_unicode(input: CheckInput, options: Excluding, files: Files) ->
         if not characters:
             continue
         counts = Counter(f"{character.kind} {character.name}" for character in characters)
-        kinds = listed((f"{name} ({count})" for name, count in counts.most_common()), most=2)
+        kinds = list_names((f"{name} ({count})" for name, count in counts.most_common()), most=2)
         beginning = "Contains" if line.number else "The name contains"
         positions = {character.position for character in characters}
         plain = "".join(char for at, char in enumerate(line.text) if at not in positions)

@@ -15,9 +15,8 @@ def in_ci(environ: Mapping[str, str]) -> bool:
 def nearest(word: str, candidates: Iterable[str]) -> str:
     """The known word that is most like `word`, in whatever case; "" if none is near."""
     by_case = {candidate.lower(): candidate for candidate in candidates}
-    return next(
-        (by_case[match] for match in difflib.get_close_matches(word[:64].lower(), by_case, n=1)), ""
-    )
+    matches = difflib.get_close_matches(word[:64].lower(), by_case, n=1)
+    return by_case[matches[0]] if matches else ""
 
 
 REPOSITORY_VARIABLES = frozenset(

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from vibe_gate.domain import nearest
-from vibe_gate.domain.document import digest_of
+from vibe_gate.domain.document import digest_of_definition
 from vibe_gate.domain.rubric import Identifier, ModelName, Schema
 from vibe_gate.domain.tables import require_right
 
@@ -138,11 +138,9 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         which is never given.
         """
         require_right(self)
-        tools = (
-            tool
-            for name in self.tools
-            for tool in (_TODO_TOOLS if name == "TodoWrite" else (name,))
-        )
+        tools: list[str] = []
+        for name in self.tools:
+            tools += _TODO_TOOLS if name == "TodoWrite" else (name,)
         force_setattr(self, "tools", tuple(dict.fromkeys(tools)))
 
     @property
@@ -163,4 +161,4 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def digest(self) -> str:
         """sha-256 of what it demands."""
-        return digest_of(self)
+        return digest_of_definition(self)

@@ -258,5 +258,9 @@ def model_id(name: str) -> str:
     bare = name.partition("[")[0]  # "[1m]": a longer context of the same model
     if not _MODEL.match(bare) or len(bare) > MAX_MODEL_LETTERS - 10:
         return ""
+    if "/" in bare:
+        return bare
     family = _FAMILY.match(bare)
-    return bare if "/" in bare else f"{_PROVIDERS[family[1]]}/{bare}" if family else ""
+    if family is None:
+        return ""
+    return f"{_PROVIDERS[family[1]]}/{bare}"

@@ -133,7 +133,9 @@ class NoQuestion(Coded, frozen=True, kw_only=True, tag="no_question"):
     @property
     def sentence(self) -> str:
         """Whether there is no question, or none that applies."""
-        return "no question to a judge applies" if self.is_any else "no criterion asks a judge"
+        if self.is_any:
+            return "no question to a judge applies"
+        return "no criterion asks a judge"
 
 
 class NoFile(Coded, frozen=True, kw_only=True, tag="no_file"):
@@ -170,10 +172,9 @@ class CommitsReviewed(Coded, frozen=True, kw_only=True, tag="commits_reviewed"):
     @property
     def sentence(self) -> str:
         """How many."""
-        commits = (
-            "its one commit was" if self.count == 1 else f"each of its {self.count} commits was"
-        )
-        return f"not asked again: {commits} reviewed and passed"
+        if self.count == 1:
+            return "not asked again: its one commit was reviewed and passed"
+        return f"not asked again: each of its {self.count} commits was reviewed and passed"
 
 
 class VerdictReused(Coded, frozen=True, kw_only=True, tag="verdict_reused"):
@@ -232,11 +233,9 @@ class TooLarge(Coded, frozen=True, kw_only=True, tag="too_large"):
     @property
     def sentence(self) -> str:
         """What it is too large for."""
-        return (
-            "moved here, and too large to be shown whole"
-            if self.is_moved
-            else "too large to be read"
-        )
+        if self.is_moved:
+            return "moved here, and too large to be shown whole"
+        return "too large to be read"
 
 
 # A limit of the run
@@ -250,8 +249,11 @@ class BudgetReached(Coded, frozen=True, kw_only=True, tag="budget"):
     @property
     def limit(self) -> str:
         """The budget, in cents if it is a whole number of them: "0.50", "1", "0.0004"."""
-        has_cents = round(self.limit_usd, 2) == self.limit_usd != round(self.limit_usd)
-        return f"{self.limit_usd:.2f}" if has_cents else f"{self.limit_usd:g}"
+        is_whole_dollars = self.limit_usd == round(self.limit_usd)
+        is_whole_cents = self.limit_usd == round(self.limit_usd, 2)
+        if is_whole_cents and not is_whole_dollars:
+            return f"{self.limit_usd:.2f}"
+        return f"{self.limit_usd:g}"
 
     @property
     def sentence(self) -> str:
@@ -284,7 +286,9 @@ class Unanswered(Coded, frozen=True, kw_only=True):
     @property
     def reason(self) -> str:
         """The sentence, and what the other program said."""
-        return f"{self.sentence}{DETAILS}{self.details}" if self.details else self.sentence
+        if not self.details:
+            return self.sentence
+        return f"{self.sentence}{DETAILS}{self.details}"
 
 
 class ModelRefused(Unanswered, frozen=True, kw_only=True, tag="refused"):
@@ -380,7 +384,9 @@ class ApiStatus(Unanswered, frozen=True, kw_only=True, tag="http_status"):
     def sentence(self) -> str:
         """The fact, and what helps."""
         _, advice = _STATUSES.get(self.status, ("", ""))
-        return f"{self.fact}; {advice}." if advice else f"{self.fact}."
+        if not advice:
+            return f"{self.fact}."
+        return f"{self.fact}; {advice}."
 
 
 class ApiUnavailable(Unanswered, frozen=True, kw_only=True, tag="unavailable"):

@@ -260,7 +260,7 @@ class FileDiff(Struct, frozen=True):
 
     def touches(self, globs: tuple[str, ...]) -> bool:
         """Whether either name matches: a move out of the way takes a file out of no check."""
-        return any(paths.matches(name, globs) for name in self.names)
+        return any(paths.matches_any_glob(name, globs) for name in self.names)
 
     def moves_into(self, *all_globs: tuple[str, ...]) -> bool:
         """Whether it moves to where some of these globs look alone, or out of a labelled case.
@@ -273,7 +273,7 @@ class FileDiff(Struct, frozen=True):
         if is_case(old) and not is_case(new):
             return True
         return any(
-            globs and paths.matches(new, globs) and not paths.matches(old, globs)
+            globs and paths.matches_any_glob(new, globs) and not paths.matches_any_glob(old, globs)
             for globs in all_globs
         )
 

@@ -68,7 +68,7 @@ def _require_plain_text(document: object) -> None:
     text.encode()
 
 
-def decode(kind: type[D], text: str | bytes) -> D:
+def decode_document(kind: type[D], text: str | bytes) -> D:
     """The value of a document in JSON text. ValueError as of `read`."""
     try:
         return msgspec.json.decode(text, type=kind)
@@ -99,17 +99,21 @@ def plain(value: Any) -> Any:
     if isinstance(value, Struct):
         value = msgspec.to_builtins(value, builtin_types=(datetime,))
     if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
+        return {name: plain(member) for name, member in value.items()}
     if isinstance(value, (tuple, list)):
-        return [plain(item) for item in value]
-    return iso(value) if isinstance(value, datetime) else value
+        return [plain(member) for member in value]
+    if isinstance(value, datetime):
+        return iso(value)
+    return value
 
 
 def without_none(value: Any) -> Any:
     """What `plain` gives, without members that have no value."""
     if isinstance(value, dict):
-        return {name: without_none(item) for name, item in value.items() if item is not None}
-    return [without_none(item) for item in value] if isinstance(value, list) else value
+        return {name: without_none(member) for name, member in value.items() if member is not None}
+    if isinstance(value, list):
+        return [without_none(member) for member in value]
+    return value
 
 
 def to_json(document: Struct, *, indent: int | None = None) -> str:
@@ -122,7 +126,9 @@ def schema_of(kind: type[Struct]) -> dict[str, Any]:
     """The document's JSON Schema, with those of the documents within it as `$defs`."""
     defs: dict[str, Any] = plain(msgspec.json.schema(kind)["$defs"])
     schema: dict[str, Any] = defs.pop(kind.__name__)
-    return schema | ({"$defs": dict(sorted(defs.items()))} if defs else {})
+    if defs:
+        schema["$defs"] = dict(sorted(defs.items()))
+    return schema
 
 
 def iso(at: datetime) -> str:
@@ -144,10 +150,11 @@ def require_few(data: bytes) -> None:
     """ValueError if the JSON in `data` has more than MAX_VALUES values, counted before any of them
     is made.
     """
-    if (
-        len(data) > MAX_VALUES
-        and sum(1 for _ in islice(_ONE_MORE.finditer(data), MAX_VALUES + 1)) > MAX_VALUES
-    ):
+    if len(data) <= MAX_VALUES:
+        return
+    matches = islice(_ONE_MORE.finditer(data), MAX_VALUES + 1)
+    count = sum(1 for _ in matches)
+    if count > MAX_VALUES:
         raise ValueError(f"it has more than {MAX_VALUES:,} values")
 
 
@@ -198,27 +205,32 @@ def first_mistake(error: ValueError) -> str:
     message = str(error)
     if isinstance(error, UnicodeEncodeError):
         return "it has half a surrogate pair"
+    if not isinstance(error, msgspec.DecodeError):
+        return message
     if not isinstance(error, msgspec.ValidationError):
-        return "it is not JSON" if isinstance(error, msgspec.DecodeError) else message
+        return "it is not JSON"
     place = _PLACE.search(message)
     mistake = _PLACE.sub("", message)
     mistake = mistake[:1].lower() + mistake[1:]
-    return f"{place[2]}: {mistake}" if place and place[2] else mistake
+    if place is None or not place[2]:
+        return mistake
+    return f"{place[2]}: {mistake}"
 
 
-def text_of(document: Mapping[str, Any], name: str) -> str:
+def read_text_of(document: Mapping[str, Any], name: str) -> str:
     """The text of that name; "" if it is missing or anything else."""
     value = document.get(name)
     return value if isinstance(value, str) else ""
 
 
-def digest_of(definition: Struct) -> str:
+def digest_of_definition(definition: Struct) -> str:
     """sha-256 of its canonical JSON: the same demands, the same digest.
 
     A class may name in `LATER` the keys that later versions brought: at its default, such a key is
     left out.
     """
-    return hashlib.sha256(json.dumps(_demands(definition), sort_keys=True).encode()).hexdigest()
+    text = json.dumps(_demands(definition), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @functools.cache  # msgspec reads the annotations of a class anew each time
@@ -227,12 +239,14 @@ def _keys(form: type[Struct]) -> tuple[FieldInfo, ...]:
 
 
 def _demands(value: Any) -> Any:
-    if isinstance(value, Struct):
-        later: frozenset[str] = getattr(value, "LATER", frozenset())
-        used = [
-            key
-            for key in _keys(type(value))
-            if key.name not in later or getattr(value, key.name) != key.default
-        ]
-        return {key.encode_name: _demands(getattr(value, key.name)) for key in used}
-    return [_demands(item) for item in value] if isinstance(value, tuple) else plain(value)
+    if isinstance(value, tuple):
+        return [_demands(member) for member in value]
+    if not isinstance(value, Struct):
+        return plain(value)
+    later_keys: frozenset[str] = getattr(value, "LATER", frozenset())
+    demands = {}
+    for key in _keys(type(value)):
+        member = getattr(value, key.name)
+        if key.name not in later_keys or member != key.default:
+            demands[key.encode_name] = _demands(member)
+    return demands

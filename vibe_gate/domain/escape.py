@@ -8,19 +8,21 @@ from collections.abc import Iterable
 from typing import Any, AnyStr, cast
 
 
-class _Later:
+class _LazyPattern:
     """Stands for a `re.Pattern`; its methods are the pattern's own from the first use of each
     on.
     """
 
-    def __init__(self, pattern: str | bytes, flags: int) -> None:
-        self._wanted = pattern, flags
-        self._made: re.Pattern[Any] | None = None
+    def __init__(self, source: str | bytes, flags: int) -> None:
+        self._source = source
+        self._flags = flags
+        self._compiled: re.Pattern[Any] | None = None
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever a pattern has)
-        if self._made is None:
-            self._made = re.compile(*self._wanted)
-        attribute = self.__dict__[name] = getattr(self._made, name)
+        if self._compiled is None:
+            self._compiled = re.compile(self._source, self._flags)
+        attribute = getattr(self._compiled, name)
+        self.__dict__[name] = attribute
         return attribute
 
 
@@ -28,7 +30,7 @@ def expression(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """`re.compile`, later: a mistake in the pattern shows at its first use, so it needs a test that
     uses it.
     """
-    return cast("re.Pattern[AnyStr]", _Later(pattern, flags))
+    return cast("re.Pattern[AnyStr]", _LazyPattern(pattern, flags))
 
 
 _UNUSUAL = expression(r"[^\t\x20-\x7e\xa1-\xac\xae-\u02ff]")
@@ -43,13 +45,13 @@ def is_hidden(char: str) -> bool:
     """
     if char in "\t ":
         return False
-    code = ord(char)
-    return (
-        unicodedata.category(char) in _HIDDEN_CATEGORIES
-        or char in _HIDDEN_LETTERS
-        or 0xFE00 <= code <= 0xFE0F
-        or 0xE0100 <= code <= 0xE01EF
-    )
+    if unicodedata.category(char) in _HIDDEN_CATEGORIES or char in _HIDDEN_LETTERS:
+        return True
+    return _is_variation_selector(char)
+
+
+def _is_variation_selector(char: str) -> bool:
+    return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
 
 
 def show(raw: bytes) -> str:
@@ -68,9 +70,12 @@ def show_block(text: str) -> str:
 
 
 def _write_out(char: str) -> str:
-    if 0xDC80 <= ord(char) <= 0xDCFF:
-        return f"⟦0x{ord(char) - 0xDC00:02X}⟧"
-    return f"⟦U+{ord(char):04X}⟧" if is_hidden(char) else char
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
+        return f"⟦0x{code - 0xDC00:02X}⟧"
+    if is_hidden(char):
+        return f"⟦U+{code:04X}⟧"
+    return char
 
 
 def lines(content: bytes) -> list[bytes]:
@@ -80,34 +85,47 @@ def lines(content: bytes) -> list[bytes]:
     parts = content.split(b"\n")
     if parts[-1] == b"":
         parts.pop()
-    return [part[:-1] if part.endswith(b"\r") else part for part in parts]
+    return [part.removesuffix(b"\r") for part in parts]
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """ "1 file", "2 files"."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {plural or noun + 's'}"
 
 
 def without_middle(text: str, most: int) -> str:
     """The text; if it has more than `most` characters, its beginning, how many were left out, and
     its end.
     """
-    if (left_out := len(text) - most) <= 0:
+    surplus = len(text) - most
+    if surplus <= 0:
         return text
-    return f"{text[: most // 2]}\n[{counted(left_out, 'character')} left out here]\n{text[-(most - most // 2) :]}"
+    start_length = most // 2
+    end_length = most - start_length
+    start = text[:start_length]
+    end = text[-end_length:]
+    return f"{start}\n[{counted(surplus, 'character')} left out here]\n{end}"
 
 
-def ended(sentence: str) -> str:
+def end_sentence(sentence: str) -> str:
     """The sentence with a full stop, unless it ends with a mark already; "" stays ""."""
     bare = sentence.rstrip()
-    return bare if not bare or bare.rstrip("\"'`)")[-1:] in (*".!?…:;", "") else f"{bare}."
+    last_char = bare.rstrip("\"'`)")[-1:]
+    if last_char in (*".!?…:;", ""):
+        return bare
+    return f"{bare}."
 
 
-def listed(names: Iterable[str], most: int = 5) -> str:
+def list_names(names: Iterable[str], most: int = 5) -> str:
     """The first names, and how many more there are."""
-    everything = list(names)
-    more_count = len(everything) - most
-    return ", ".join(everything[:most]) + (f" and {more_count:,} more" if more_count > 0 else "")
+    all_names = list(names)
+    first_names = ", ".join(all_names[:most])
+    surplus = len(all_names) - most
+    if surplus <= 0:
+        return first_names
+    return f"{first_names} and {surplus:,} more"
 
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -120,19 +138,19 @@ def safe(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        _SHORT.get(char) or (_escape(char) if _is_unsafe(char) else char) for char in text
-    )
+    return "".join(_make_safe(char) for char in text)
 
 
-def _is_unsafe(char: str) -> bool:
-    return (
-        is_hidden(char) and char != "\u27e6" and unicodedata.category(char) != "Zs"
-    )  # spaces of any width are fine
-
-
-def _escape(char: str) -> str:
+def _make_safe(char: str) -> str:
+    if char in _SHORT:
+        return _SHORT[char]
+    if not is_hidden(char) or char == "⟦":
+        return char
+    if unicodedata.category(char) == "Zs":  # spaces of any width are fine
+        return char
     code = ord(char)
     if code < 0x100:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\U{code:08x}"

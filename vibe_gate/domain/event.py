@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
-from vibe_gate.domain.document import text_of
+from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.summary import Cost
 
 EventType = Literal[
@@ -136,87 +136,108 @@ class Graph(Struct, frozen=True):
         """The bytes of graph.json: ASCII, indented, with a final newline; equal graphs give equal
         text.
         """
-        nodes = [
-            {
-                name: value
-                for name, value in asdict(node).items()
-                if name in _ALWAYS or value not in ("", None)
-            }
-            for node in self.nodes
-        ]
-        return json.dumps({"schema": 1} | asdict(self) | {"nodes": nodes}, indent=2) + "\n"
+        document = {"schema": 1, **asdict(self)}
+        document["nodes"] = [_node_document(node) for node in self.nodes]
+        return json.dumps(document, indent=2) + "\n"
 
-    def left(self) -> Graph:
+    def broken_off(self) -> Graph:
         """The graph of a run whose process has ended without a seal: what was running then is
         "incomplete".
         """
-        nodes = (
-            replace(node, status="incomplete") if node.status == "RUNNING" else node
-            for node in self.nodes
-        )
+        nodes = []
+        for node in self.nodes:
+            if node.status == "RUNNING":
+                nodes.append(replace(node, status="incomplete"))
+            else:
+                nodes.append(node)
         return replace(self, nodes=tuple(nodes))
+
+
+def _node_document(node: Node) -> dict[str, Any]:
+    """A node as graph.json has it."""
+    document = {}
+    for name, value in asdict(node).items():
+        if name in _ALWAYS or value not in ("", None):
+            document[name] = value
+    return document
 
 
 _COUNTED = frozenset({"node.added", "edge.added", "turn.started", "turn.completed"})
 
 
-def fold(events: Iterable[Event]) -> Graph:
+def fold_events(events: Iterable[Event]) -> Graph:
     """The graph after all `events`. An event about a node that is not there, or of a later version,
     changes nothing.
 
     ValueError: they add more than MAX_PARTS.
     """
     run_id = ""
-    nodes: dict[str, _Growing] = {}
+    growing_nodes: dict[str, _GrowingNode] = {}
     edges: dict[tuple[str, str], None] = {}
     parts = 0
     for event in events:
         run_id = event.run_id
-        parts += event.type in _COUNTED
+        if event.type in _COUNTED:
+            parts += 1
         if parts > MAX_PARTS:
             raise ValueError(f"its graph has more than {MAX_PARTS:,} parts")
         if event.type == "edge.added":
-            edges[(str(event.data["from"]), str(event.data["to"]))] = None
+            edge = (str(event.data["from"]), str(event.data["to"]))
+            edges[edge] = None
         elif event.node_id is None:
             continue
         elif event.type == "node.added":
-            nodes[event.node_id] = _Growing(event)
-        elif event.node_id in nodes:
-            nodes[event.node_id].step(event)
-    known_edges = tuple(edge for edge in edges if edge[0] in nodes and edge[1] in nodes)
-    return Graph(
-        run_id=run_id, nodes=tuple(node.grown() for node in nodes.values()), edges=known_edges
-    )
+            growing_nodes[event.node_id] = _GrowingNode(event)
+        elif event.node_id in growing_nodes:
+            growing_nodes[event.node_id].add(event)
+    nodes = tuple(growing_node.node() for growing_node in growing_nodes.values())
+    known_edges = tuple(edge for edge in edges if growing_nodes.keys() >= set(edge))
+    return Graph(run_id, nodes, known_edges)
 
 
 _TOO_MUCH_USD = 1e12  # no turn's cost, and sums of it stay numbers
 
 
-class _Growing:
+class _GrowingNode:
     """A node while its events come."""
 
     def __init__(self, event: Event) -> None:
-        self._about: dict[str, Any] = {"id": event.node_id, "kind": event.data["kind"]}
-        self._about |= {name: text_of(event.data, name) for name in ("agent", "digest")}
+        self._fields: dict[str, Any] = {
+            "id": event.node_id,
+            "kind": event.data["kind"],
+            "agent": read_text_of(event.data, "agent"),
+            "digest": read_text_of(event.data, "digest"),
+        }
         self._turns: dict[str, None] = {}
 
-    def step(self, event: Event) -> None:
-        fields = self._about
+    def add(self, event: Event) -> None:
         if event.type == "node.status":
-            fields |= {"status": event.data["status"], "reason": str(event.data.get("reason", ""))}
-            fields |= {
-                name: value for name in ("outcome", "after") if (value := text_of(event.data, name))
-            }
+            self._add_status(event.data)
         elif event.type == "turn.started":
             self._turns[event.data["turn"]] = None
         elif event.type == "turn.completed":
-            fields["after"] = text_of(event.data, "after") or fields.get("after", "")
-            usd = event.data.get("usd")
-            if isinstance(usd, (int, float)) and 0 <= usd < _TOO_MUCH_USD:
-                fields["usd"] = fields.get("usd", 0.0) + usd
+            self._add_end_of_turn(event.data)
 
-    def grown(self) -> Node:
-        return Node(**self._about, turns=tuple(self._turns))
+    def _add_status(self, fields: Mapping[str, Any]) -> None:
+        self._fields["status"] = fields["status"]
+        self._fields["reason"] = str(fields.get("reason", ""))
+        self._set_text("outcome", fields)
+        self._set_text("after", fields)
+
+    def _add_end_of_turn(self, fields: Mapping[str, Any]) -> None:
+        self._set_text("after", fields)
+        usd = fields.get("usd")
+        if isinstance(usd, (int, float)) and 0 <= usd < _TOO_MUCH_USD:
+            self._fields["usd"] = self._fields.get("usd", 0.0) + usd
+
+    def _set_text(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Take over a field of an event, if it has it."""
+        text = read_text_of(fields, name)
+        if text:
+            self._fields[name] = text
+
+    def node(self) -> Node:
+        return Node(**self._fields, turns=tuple(self._turns))
 
 
 class EndedStage(Struct, frozen=True):
@@ -253,7 +274,7 @@ class Earlier(Struct, frozen=True):
     cost: Cost = Cost()
 
 
-def earlier(events: Iterable[Event], cost: Cost) -> Earlier:
+def collect_ended_stages(events: Iterable[Event], cost: Cost) -> Earlier:
     """What the events of a run say that a walk needs which goes on with it."""
     stages: dict[str, EndedStage] = {}
     prompt_events: dict[str, Event] = {}
@@ -261,24 +282,33 @@ def earlier(events: Iterable[Event], cost: Cost) -> Earlier:
     for event in events:
         node = event.node_id or ""
         if event.type == "node.added":
-            digests[node] = text_of(event.data, "digest")
-        elif event.type == "node.status" and text_of(event.data, "prompt"):
+            digests[node] = read_text_of(event.data, "digest")
+        elif event.type == "node.status" and read_text_of(event.data, "prompt"):
             prompt_events[node] = event
         elif event.type == "node.status" and node in stages and not stages[node].reason:
-            stages[node] = replace(stages[node], reason=text_of(event.data, "reason"))
-        elif (
-            event.type == "turn.completed"
-            and node in prompt_events
-            and event.data.get("status") != "interrupted"
-        ):
-            before = text_of(prompt_events[node].data, "before")
-            stages[node] = EndedStage(
-                digest=digests.get(node, ""),
-                prompt=text_of(prompt_events[node].data, "prompt"),
-                before=before,
-                after=text_of(event.data, "after") or before,
-                status=text_of(event.data, "status"),
-                session_id=text_of(event.data, "session_id"),
-                turn=f"nodes/{node}/{text_of(event.data, 'turn')}",
-            )
+            stages[node] = replace(stages[node], reason=read_text_of(event.data, "reason"))
+        elif event.type == "turn.completed" and node in prompt_events:
+            if event.data.get("status") == "interrupted":
+                continue
+            prompt = prompt_events[node].data
+            stages[node] = _ended_stage(node, digests.get(node, ""), prompt, event.data)
     return Earlier(stages, cost)
+
+
+def _ended_stage(
+    node: str, digest: str, prompt: Mapping[str, Any], end: Mapping[str, Any]
+) -> EndedStage:
+    """The stage of a node, by what the events say that begin and end its turn.
+
+    `digest`: that of its agent.
+    """
+    before = read_text_of(prompt, "before")
+    return EndedStage(
+        digest=digest,
+        prompt=read_text_of(prompt, "prompt"),
+        before=before,
+        after=read_text_of(end, "after") or before,
+        status=read_text_of(end, "status"),
+        session_id=read_text_of(end, "session_id"),
+        turn=f"nodes/{node}/{read_text_of(end, 'turn')}",
+    )

@@ -85,7 +85,12 @@ class Suppression(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     @property
     def name(self) -> str:
         """What it is about, for people."""
-        return self.finding or ":".join(filter(None, (self.criterion or "*", ",".join(self.paths))))
+        if self.finding is not None:
+            return self.finding
+        criterion = self.criterion or "*"
+        if not self.paths:
+            return criterion
+        return f"{criterion}:{','.join(self.paths)}"
 
     def covers(self, finding: Waivable) -> bool:
         """Whether it is about this finding."""
@@ -93,8 +98,10 @@ class Suppression(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             return self.finding == finding.fingerprint
         if self.criterion is not None and self.criterion != finding.criterion:
             return False
-        return not self.paths or (
-            finding.path != "" and paths.matches(paths.unquote(finding.path), self.paths)
+        if not self.paths:
+            return True
+        return finding.path != "" and paths.matches_any_glob(
+            paths.unquote(finding.path), self.paths
         )
 
 
@@ -475,7 +482,10 @@ class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def named_rubrics(self) -> frozenset[str]:
         """The rubrics that it names, for every change or for some."""
-        return frozenset((*self.rubrics, *(name for scope in self.scope for name in scope.rubrics)))
+        names = set(self.rubrics)
+        for scope in self.scope:
+            names.update(scope.rubrics)
+        return frozenset(names)
 
 
 Origin = Literal["trusted", "bootstrap", "built-in"]
@@ -572,16 +582,20 @@ class Gate(Struct, frozen=True):
         """Whether one of the rubrics with these ids, or without ids any rubric, has a question for
         a model.
         """
-        return any(
-            rubric.judge_criteria for rubric in self.rubrics if not rubrics or rubric.id in rubrics
-        )
+        chosen_rubrics = [rubric for rubric in self.rubrics if not rubrics or rubric.id in rubrics]
+        return any(rubric.judge_criteria for rubric in chosen_rubrics)
 
     def reach(self, rubric: str) -> tuple[str, ...]:
         """The globs of the scopes that bring the rubric of this id; none if it is for every
         change.
         """
-        scopes = () if rubric in self.file.rubrics else self.file.scope
-        return tuple(glob for scope in scopes if rubric in scope.rubrics for glob in scope.paths)
+        if rubric in self.file.rubrics:
+            return ()
+        globs: list[str] = []
+        for scope in self.file.scope:
+            if rubric in scope.rubrics:
+                globs += scope.paths
+        return tuple(globs)
 
 
 POLICY = "policy-"
@@ -671,7 +685,9 @@ class Waivers(Struct, frozen=True):
                     f"The suppression of {rule.name} expired on {rule.expires} and has no effect."
                 )
             elif (
-                not hits and rule.paths and any(paths.matches(path, rule.paths) for path in paths_)
+                not hits
+                and rule.paths
+                and any(paths.matches_any_glob(path, rule.paths) for path in paths_)
             ):
                 remarks.append(
                     f"The suppression of {rule.name} suppressed nothing here: is it needed any more?"

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
+from typing import NamedTuple
 
 from vibe_gate.domain.escape import expression
 
@@ -30,108 +31,148 @@ _BRACKET = expression(r"[(\[{)\]}]")
 _COMMA = expression(r",(?=[)\]}])|,\Z")
 
 
-def matches(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[int]:
+class _Gap(NamedTuple):
+    """Lines of both texts that may be matched with each other; the last ones are not in it."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+    @property
+    def size(self) -> int:
+        """How many lines of it can be matched at most."""
+        return min(self.old_end - self.old_start, self.new_end - self.new_start)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it may be matched block by block."""
+        return max(self.old_end - self.old_start, self.new_end - self.new_start) <= MAX_GAP
+
+
+def match_lines(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[int]:
     """For each line of `new` the index of its line in `old`, or -1. Indices rise."""
-    old, new = tuple(old), tuple(new)
-    old_indices = [-1] * len(new)
-    waiting = [(0, len(old), 0, len(new))]
-    while waiting:  # no recursion: the parts of a long file nest deeply
-        waiting += _match(old, new, *waiting.pop(), old_indices)
-    return old_indices
+    matching = _Matching(old, new)
+    gaps = [_Gap(0, len(old), 0, len(new))]
+    while gaps:  # no recursion: the parts of a long file nest deeply
+        gaps += matching.match_gap(gaps.pop())
+    return matching.old_indices
 
 
-def _match(
-    old: tuple[Hashable, ...],
-    new: tuple[Hashable, ...],
-    low: int,
-    high: int,
-    start: int,
-    end: int,
-    old_indices: list[int],
-) -> list[tuple[int, int, int, int]]:
-    """Match what begins and ends alike, then the lines that are unique; returns the gaps between
-    them.
-    """
-    alike = _alike(old, new, low, start, min(high - low, end - start))
-    old_indices[start : start + alike] = range(low, low + alike)
-    low, start = low + alike, start + alike
-    while low < high and start < end and old[high - 1] == new[end - 1]:
-        size = _alike_at_end(old, new, high, end, min(high - low, end - start))
-        old_indices[end - size : end] = range(high - size, high)
-        high, end = high - size, end - size
-    if low == high or start == end:
+class _Matching:
+    """Two texts, and which of their lines are matched until now."""
+
+    def __init__(self, old: Sequence[Hashable], new: Sequence[Hashable]) -> None:
+        self._old = tuple(old)
+        self._new = tuple(new)
+        self.old_indices = [-1] * len(new)
+        """For each new line the index of the old one, or -1."""
+
+    def match_gap(self, gap: _Gap) -> list[_Gap]:
+        """Match what begins and ends alike, then the lines that are unique; returns the gaps
+        between them.
+        """
+        gap = self._match_ends(gap)
+        if not gap.size:
+            return []
+        anchors = self._anchors(gap)
+        if anchors:
+            return self._match_anchors(anchors, gap)
+        if gap.is_small:
+            self._match_blocks(gap)
         return []
-    anchors = _anchors(old, new, low, high, start, end)
-    if not anchors:
-        if high - low <= MAX_GAP and end - start <= MAX_GAP:
-            matcher = SequenceMatcher(None, old[low:high], new[start:end], autojunk=False)
-            for old_offset, new_offset, size in matcher.get_matching_blocks():
-                first_old, first_new = low + old_offset, start + new_offset
-                old_indices[first_new : first_new + size] = range(first_old, first_old + size)
-        return []
-    gaps = []
-    for old_index, new_index in [*anchors, (high, end)]:
-        if old_index < low:
-            continue  # it is matched with the lines above it
-        if low < old_index and start < new_index:
-            gaps.append((low, old_index, start, new_index))
-        alike = _alike(old, new, old_index, new_index, min(high - old_index, end - new_index))
-        old_indices[new_index : new_index + alike] = range(old_index, old_index + alike)
-        low, start = old_index + alike, new_index + alike
-    return gaps
 
+    def _match_ends(self, gap: _Gap) -> _Gap:
+        """Match the first and last lines that are equal; returns what is between them."""
+        old_start, old_end, new_start, new_end = gap
+        count = self._count_equal(old_start, new_start, gap.size)
+        self._pair(old_start, new_start, count)
+        gap = _Gap(old_start + count, old_end, new_start + count, new_end)
+        while gap.size and self._old[gap.old_end - 1] == self._new[gap.new_end - 1]:
+            count = self._count_equal_before(gap.old_end, gap.new_end, gap.size)
+            old_end = gap.old_end - count
+            new_end = gap.new_end - count
+            self._pair(old_end, new_end, count)
+            gap = gap._replace(old_end=old_end, new_end=new_end)
+        return gap
 
-def _alike(
-    old: tuple[Hashable, ...], new: tuple[Hashable, ...], low: int, start: int, most: int
-) -> int:
-    """How many lines are equal from there on."""
-    size = 0
-    while size < most and old[low + size] == new[start + size]:
-        size += _alike_step(old, new, low + size, start + size, most - size)
-    return size
+    def _match_blocks(self, gap: _Gap) -> None:
+        """Match the longest equal blocks, as difflib finds them."""
+        old_lines = self._old[gap.old_start : gap.old_end]
+        new_lines = self._new[gap.new_start : gap.new_end]
+        matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
+        for old_offset, new_offset, count in matcher.get_matching_blocks():
+            self._pair(gap.old_start + old_offset, gap.new_start + new_offset, count)
 
+    def _match_anchors(self, anchors: Sequence[tuple[int, int]], gap: _Gap) -> list[_Gap]:
+        """Match these lines and what follows them alike; returns the gaps between them."""
+        old_start, old_end, new_start, new_end = gap
+        gaps = []
+        for old_index, new_index in [*anchors, (old_end, new_end)]:
+            if old_index < old_start:
+                continue  # it is matched with the lines above it
+            if old_start < old_index and new_start < new_index:
+                gaps.append(_Gap(old_start, old_index, new_start, new_index))
+            most = min(old_end - old_index, new_end - new_index)
+            count = self._count_equal(old_index, new_index, most)
+            self._pair(old_index, new_index, count)
+            old_start = old_index + count
+            new_start = new_index + count
+        return gaps
 
-def _alike_step(
-    old: tuple[Hashable, ...], new: tuple[Hashable, ...], low: int, start: int, most: int
-) -> int:
-    """How many lines are equal from there on at least: twice as many each time."""
-    step = 1
-    while 2 * step <= most and old[low : low + 2 * step] == new[start : start + 2 * step]:
-        step *= 2
-    return step
+    def _pair(self, old_index: int, new_index: int, count: int) -> None:
+        """Match so many lines from there on."""
+        self.old_indices[new_index : new_index + count] = range(old_index, old_index + count)
 
+    def _count_equal(self, old_index: int, new_index: int, most: int) -> int:
+        """How many lines are equal from there on."""
+        count = 0
+        while count < most and self._old[old_index + count] == self._new[new_index + count]:
+            count += self._equal_step(old_index + count, new_index + count, most - count)
+        return count
 
-def _alike_at_end(
-    old: tuple[Hashable, ...], new: tuple[Hashable, ...], high: int, end: int, most: int
-) -> int:
-    """The same before these lines."""
-    step = 1
-    while 2 * step <= most and old[high - 2 * step : high] == new[end - 2 * step : end]:
-        step *= 2
-    return step
+    def _equal_step(self, old_index: int, new_index: int, most: int) -> int:
+        """How many lines are equal from there on at least: twice as many each time."""
+        step = 1
+        while 2 * step <= most:
+            old_lines = self._old[old_index : old_index + 2 * step]
+            new_lines = self._new[new_index : new_index + 2 * step]
+            if old_lines != new_lines:
+                break
+            step *= 2
+        return step
 
+    def _count_equal_before(self, old_end: int, new_end: int, most: int) -> int:
+        """How many lines before these are equal at least, the last of which are."""
+        step = 1
+        while 2 * step <= most:
+            old_lines = self._old[old_end - 2 * step : old_end]
+            new_lines = self._new[new_end - 2 * step : new_end]
+            if old_lines != new_lines:
+                break
+            step *= 2
+        return step
 
-def _anchors(
-    old: Sequence[Hashable], new: Sequence[Hashable], low: int, high: int, start: int, end: int
-) -> list[tuple[int, int]]:
-    """The longest rising sequence of lines that are there once on both sides, each as (old,
-    new).
-    """
-    old_unique = _unique_indices(old, low, high)
-    new_unique = _unique_indices(new, start, end)
-    pairs = []
-    for line, new_index in new_unique.items():
-        if line in old_unique:
-            pairs.append((old_unique[line], new_index))
-    if pairs == sorted(pairs):
-        return pairs
-    return _longest_rising(pairs)
+    def _anchors(self, gap: _Gap) -> list[tuple[int, int]]:
+        """The longest rising sequence of lines that are there once on both sides, each as (old,
+        new).
+        """
+        old_unique = _unique_indices(self._old, gap.old_start, gap.old_end)
+        new_unique = _unique_indices(self._new, gap.new_start, gap.new_end)
+        pairs = []
+        for line, new_index in new_unique.items():
+            if line in old_unique:
+                pairs.append((old_unique[line], new_index))
+        if pairs == sorted(pairs):
+            return pairs
+        return _longest_rising(pairs)
 
 
 def _unique_indices(lines: Sequence[Hashable], start: int, end: int) -> dict[Hashable, int]:
     """The lines that are there once, each with its index, in order."""
-    counts = Counter(lines[start:end])
-    return {line: index for index, line in enumerate(lines[start:end], start) if counts[line] == 1}
+    part = lines[start:end]
+    counts = Counter(part)
+    return {line: index for index, line in enumerate(part, start) if counts[line] == 1}
 
 
 def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -153,10 +194,10 @@ def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def carried(old: Sequence[str], new: Sequence[str]) -> list[int]:
-    """As `matches`, of lines of text, white space aside, and with what `reshaped` finds. Indices
+    """As `match_lines`, of lines of text, white space aside, and with what `reshaped` finds. Indices
     need not rise.
     """
-    old_indices = matches(bare(old), bare(new))
+    old_indices = match_lines(bare(old), bare(new))
     for new_index, old_index in reshaped(old, new, old_indices).items():
         old_indices[new_index] = old_index
     return old_indices
@@ -168,16 +209,17 @@ def bare(lines: Sequence[str]) -> list[str]:
 
 
 def reshaped(old: Sequence[str], new: Sequence[str], old_indices: Sequence[int]) -> dict[int, int]:
-    """Of lines that `matches` left alone, white space aside, the old line that each was: it was
+    """Of lines that `match_lines` left alone, white space aside, the old line that each was: it was
     moved, or a formatter broke it up or joined it.
     """
     if -1 not in old_indices or len(set(old_indices) - {-1}) == len(old):
         return {}
     old_by_new = {}
-    for low, high, start, end in _gaps(old_indices, len(old)):
-        pairs = _reformatted(bare(old[low:high]), bare(new[start:end]))
-        for new_offset, old_offset in pairs:
-            old_by_new[start + new_offset] = low + old_offset
+    for gap in _replaced_lines(old_indices, len(old)):
+        old_lines = bare(old[gap.old_start : gap.old_end])
+        new_lines = bare(new[gap.new_start : gap.new_end])
+        for new_offset, old_offset in _reformatted(old_lines, new_lines):
+            old_by_new[gap.new_start + new_offset] = gap.old_start + old_offset
     return old_by_new | dict(_moved(old, new, old_indices))
 
 
@@ -231,13 +273,13 @@ def new_runs(old_indices: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _gaps(old_indices: Sequence[int], length: int) -> Iterator[tuple[int, int, int, int]]:
-    """Where lines were replaced by others: from and to in the old text, and in the new one."""
+def _replaced_lines(old_indices: Sequence[int], old_length: int) -> Iterator[_Gap]:
+    """Where lines were replaced by others."""
     for start, end in new_runs(old_indices):
-        low = old_indices[start - 1] + 1 if start else 0
-        high = old_indices[end] if end < len(old_indices) else length
-        if low < high:
-            yield low, high, start, end
+        old_start = old_indices[start - 1] + 1 if start else 0
+        old_end = old_indices[end] if end < len(old_indices) else old_length
+        if old_start < old_end:
+            yield _Gap(old_start, old_end, start, end)
 
 
 def _reformatted(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:

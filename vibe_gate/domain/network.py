@@ -28,7 +28,9 @@ class NetworkSettings(Struct, frozen=True):
     def proxies_for(self, url: str) -> dict[str, str]:
         """Scheme -> proxy for requests to `url`; {} if it is reached without a proxy."""
         host = urlsplit(url).hostname or ""
-        return {} if self._is_direct(host) else dict(self.proxies)
+        if self._is_direct(host):
+            return {}
+        return dict(self.proxies)
 
     def _is_direct(self, host: str) -> bool:
         """Whether the host, or a domain that it is in, is named in NO_PROXY; ports there do not
@@ -36,8 +38,11 @@ class NetworkSettings(Struct, frozen=True):
         """
         if host in LOOPBACK or "*" in self.unproxied:
             return True
-        names = [name.strip().lstrip("*.").partition(":")[0] for name in self.unproxied]
-        return any(host == name or host.endswith("." + name) for name in names if name)
+        for entry in self.unproxied:
+            domain = entry.strip().lstrip("*.").partition(":")[0]
+            if domain and (host == domain or host.endswith(f".{domain}")):
+                return True
+        return False
 
 
 def read_network(environ: Mapping[str, str]) -> NetworkSettings:
@@ -52,5 +57,11 @@ def read_network(environ: Mapping[str, str]) -> NetworkSettings:
         if address:
             proxies[scheme] = address
     unproxied = tuple(variables.get("no_proxy", "").split(","))
-    files = [environ[name] for name in CERTIFICATES if environ.get(name)]
-    return NetworkSettings(proxies, unproxied, files[0] if files else True)
+    return NetworkSettings(proxies, unproxied, _certificates(environ))
+
+
+def _certificates(environ: Mapping[str, str]) -> str | bool:
+    for name in CERTIFICATES:
+        if environ.get(name):
+            return environ[name]
+    return True

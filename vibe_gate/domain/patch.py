@@ -37,14 +37,16 @@ def sections(patch: bytes) -> Iterator[Section]:
     ends = [*(head.start() for head in heads[1:]), len(patch) - 1]
     for head, end in zip(heads, ends, strict=False):
         hunks_begin = patch.find(b"\n@@ ", head.end(), end)
-        renamed = _RENAMED_TO.search(patch, head.end(), end if hunks_begin < 0 else hunks_begin)
-        # But for a rename, both names are the same behind "a/" and "b/".
-        path = (
-            _path(renamed[1])
-            if renamed
-            else _path(head[1][len(head[1]) // 2 + 1 :]).removeprefix("b/")
-        )
+        head_end = end if hunks_begin < 0 else hunks_begin
+        new_name = _RENAMED_TO.search(patch, head.end(), head_end)
+        path = _parse_path(new_name[1]) if new_name else _second_name(head[1])
         yield Section(path, head.start(), end)
+
+
+def _second_name(names: bytes) -> str:
+    """The path in "a/PATH b/PATH", which is the same in both but for a rename."""
+    second_half = names[len(names) // 2 + 1 :]
+    return _parse_path(second_half).removeprefix("b/")
 
 
 def by_path(patch: bytes) -> dict[str, bytes]:
@@ -61,10 +63,9 @@ def hunks(section: bytes) -> tuple[Hunk, ...]:
 
 
 def _hunk(match: re.Match[bytes]) -> Hunk:
-    *ranges, body = match.groups()
-    old_start, old, new_start, new = (1 if group is None else int(group) for group in ranges)
-    return Hunk(old_start, old, new_start, new, body)
+    old_start, old_length, new_start, new_length, body = match.groups(b"1")
+    return Hunk(int(old_start), int(old_length), int(new_start), int(new_length), body)
 
 
-def _path(written: bytes) -> str:
+def _parse_path(written: bytes) -> str:
     return paths.unquote(paths.decode(written))

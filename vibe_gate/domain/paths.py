@@ -97,7 +97,7 @@ def _quote_char(char: str) -> str:
     return "".join(f"\\{byte:03o}" for byte in encode(char))
 
 
-def matches(path: str, patterns: tuple[str, ...]) -> bool:
+def matches_any_glob(path: str, patterns: tuple[str, ...]) -> bool:
     """Whether any glob matches the whole path.
 
     `*` and `?` stop at `/`; `**` as a whole segment crosses it; a pattern without `/` matches the

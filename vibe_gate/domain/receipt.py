@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from vibe_gate.domain.document import decode, first_mistake, holds_all, plain
+from vibe_gate.domain.document import decode_document, first_mistake, holds_all, plain
 from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.domain.waiver import Waiver
@@ -141,11 +141,10 @@ def digests_of(document: Mapping[str, Any]) -> tuple[str, str, str]:
     """sha-256 of the votes, the findings and the whole of a summary as it is stored (without
     `digests`).
     """
-    votes = [
-        [rubric["id"], criterion["id"], criterion["votes"]]
-        for rubric in document["rubrics"]
-        for criterion in rubric["criteria"]
-    ]
+    votes = []
+    for rubric in document["rubrics"]:
+        for criterion in rubric["criteria"]:
+            votes.append([rubric["id"], criterion["id"], criterion["votes"]])
     return _sha256(votes), _sha256(document["findings"]), _sha256(document)
 
 
@@ -205,12 +204,12 @@ def parse(raw: bytes) -> SignedReceipt:
     if len(raw) > MAX_BYTES:
         raise ValueError(f"larger than {MAX_BYTES:,} bytes")
     try:
-        read = decode(_Envelope, raw)
+        read = decode_document(_Envelope, raw)
         payload = base64.b64decode(read.payload, validate=True)
         signature = (
             base64.b64decode(read.signatures[0].sig, validate=True) if read.signatures else b""
         )
-        stated = decode(_Statement, payload)
+        stated = decode_document(_Statement, payload)
         document = json.loads(payload)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -22,20 +22,27 @@ answer.
 NOT_YET = "not replayed yet"
 """Why a run has no verdict that can be replayed."""
 
-Said = Literal["right", "wrong", ""]
+PeopleSaid = Literal["right", "wrong", ""]
 """What people said of the findings by which a run was blocked."""
 
 
 class CriterionChange(Struct, frozen=True):
-    """A criterion that came out otherwise: how before, how now, and the findings of whichever of
-    them failed it.
-    """
+    """A criterion that came out otherwise."""
 
     rubric: str
+    """Its id."""
+
     criterion: str
+    """Its id."""
+
     before: str
+    """How it came out then, in a word or two."""
+
     after: str
+    """How it comes out now."""
+
     findings: tuple[Finding, ...] = ()
+    """Those of the run that failed it; of the replay if both did."""
 
     @property
     def is_shown(self) -> bool:
@@ -66,7 +73,7 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
 
     changes: tuple[CriterionChange, ...] = ()
 
-    said: Said = ""
+    said: PeopleSaid = ""
     """What people said of the findings that blocked it."""
 
     usd: float = 0.0
@@ -95,6 +102,16 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
         return tuple(change for change in self.changes if change.is_shown)
 
     @property
+    def is_newly_blocked(self) -> bool:
+        """Whether it would be blocked now, and was not."""
+        return self.blocks and not self.blocked
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it was blocked, and would not be now."""
+        return self.blocked and not self.blocks and not self.open
+
+    @property
     def is_replayed(self) -> bool:
         """Whether there is a verdict to compare."""
         return not self.why
@@ -106,10 +123,13 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
 
 
 class Replayed(Struct, frozen=True):
-    """The replays of a pull request's job; `notes` are sentences about what was not replayed."""
+    """The replays of a pull request's job."""
 
     rows: tuple[ReplayRow, ...] = ()
+
     notes: tuple[str, ...] = ()
+    """Sentences about what was not replayed."""
+
     budget_usd: float = 0.0
     """What all of them might cost; 0: no limit."""
 
@@ -164,30 +184,44 @@ class ReplayTotals(Struct, frozen=True, kw_only=True):
     usd: float
 
 
-def totals(rows: Sequence[ReplayRow]) -> ReplayTotals:
+def sum_rows(rows: Sequence[ReplayRow]) -> ReplayTotals:
     """Add the rows up."""
     replayed = [row for row in rows if row.is_replayed]
     judged = [row for row in replayed if not row.unjudged]
-    new = [row for row in judged if row.blocks and not row.blocked]
-    released = [row for row in judged if row.blocked and not (row.blocks or row.open)]
-    hindered = [row for row in rows if row.unjudged or row.is_lost]
+    newly_blocked = [row for row in judged if row.is_newly_blocked]
+    released = [row for row in judged if row.is_released]
+    lost_count = sum(row.is_lost for row in rows)
+    hindrance, cause = _first_hindrance(rows)
     return ReplayTotals(
         runs=len(rows),
-        tried=len(replayed) + sum(row.is_lost for row in rows),
+        tried=len(replayed) + lost_count,
         replayed=len(replayed),
         judged=len(judged),
-        hindrance=(hindered[0].unjudged or hindered[0].why) if hindered else "",
-        cause=hindered[0].cause if hindered else None,
-        new=len(new),
-        new_wrong=sum(row.said == "wrong" for row in new),
+        hindrance=hindrance,
+        cause=cause,
+        new=len(newly_blocked),
+        new_wrong=_count_said("wrong", newly_blocked),
         gone=len(released),
-        gone_wrong=sum(row.said == "wrong" for row in released),
-        gone_right=sum(row.said == "right" for row in released),
+        gone_wrong=_count_said("wrong", released),
+        gone_right=_count_said("right", released),
         changed=sum(bool(row.changes) for row in replayed),
         open=sum(row.open for row in replayed),
         unasked=sum(row.unasked for row in replayed),
         usd=sum(row.usd for row in rows),
     )
+
+
+def _first_hindrance(rows: Sequence[ReplayRow]) -> tuple[str, Cause | None]:
+    """Why the first of the rows that were not judged was not, and the code of that."""
+    for row in rows:
+        if row.unjudged or row.is_lost:
+            return row.unjudged or row.why, row.cause
+    return "", None
+
+
+def _count_said(word: PeopleSaid, rows: Sequence[ReplayRow]) -> int:
+    """Of how many of these runs people said that their findings are right, or wrong."""
+    return sum(row.said == word for row in rows)
 
 
 # What came out otherwise
@@ -209,20 +243,24 @@ class RubricChoice(Struct, frozen=True):
         return not self.named or rubric_id in self.named
 
 
-def compared(
+def compare_with_replay(
     before: Summary, after: Summary, choice: RubricChoice, labels: Iterable[Label]
 ) -> ReplayRow:
     """A stored run against its replay."""
     results_before = _by_criterion(before, choice)
     results_after = _by_criterion(after, choice)
-    blocked, blocks = _blocks(before, choice), _blocks(after, choice)
+    blocked = _blocks(before, choice)
+    blocks = _blocks(after, choice)
+    judgement: PeopleSaid = ""
+    if blocked != blocks:
+        blocking_run = before if blocked else after
+        judgement = _what_people_said(blocking_run, choice, labels)
     unasked = sum(isinstance(result.cause, NoKey) for result in results_after.values())
-    unanswered = []
-    for result in results_after.values():
-        if result.cause is not UNSET and (result.unanswered or isinstance(result.cause, NoKey)):
-            unanswered.append(result.cause)
-    hindrance = unanswered[0] if unanswered and not blocks else None
-    blocking = before if blocked and not blocks else after
+    is_open = False
+    hindrance = None
+    if not blocks:
+        is_open = bool(unasked) or not _outcomes(after, choice) <= {"pass"}
+        hindrance = _first_unanswered(results_after.values())
     return ReplayRow(
         run_id=before.run_id,
         about=before.change.head_commit or before.key,
@@ -231,13 +269,23 @@ def compared(
         blocked=blocked,
         blocks=blocks,
         changes=tuple(_changes(results_before, results_after, before, after)),
-        said=_said(blocking, choice, labels) if blocked != blocks else "",
+        said=judgement,
         usd=after.cost.usd,
-        open=not blocks and (bool(unasked) or not _outcomes(after, choice) <= {"pass"}),
+        open=is_open,
         unasked=unasked,
         unjudged=hindrance.reason if hindrance else "",
         cause=hindrance,
     )
+
+
+def _first_unanswered(results: Iterable[CriterionResult]) -> Cause | None:
+    """Why the first question without an answer has none."""
+    for result in results:
+        if result.cause is UNSET:
+            continue
+        if result.unanswered or isinstance(result.cause, NoKey):
+            return result.cause
+    return None
 
 
 def _by_criterion(summary: Summary, choice: RubricChoice) -> dict[tuple[str, str], CriterionResult]:
@@ -257,29 +305,26 @@ def _outcomes(summary: Summary, choice: RubricChoice) -> set[RunOutcome]:
 
 
 def _changes(
-    was: Mapping[tuple[str, str], CriterionResult],
-    now: Mapping[tuple[str, str], CriterionResult],
+    results_before: Mapping[tuple[str, str], CriterionResult],
+    results_after: Mapping[tuple[str, str], CriterionResult],
     before: Summary,
     after: Summary,
 ) -> Iterator[CriterionChange]:
-    for name in dict.fromkeys((*now, *was)):
-        outcomes = _outcome(was.get(name)), _outcome(now.get(name))
-        if outcomes[0] == outcomes[1]:
+    for rubric, criterion in dict.fromkeys((*results_after, *results_before)):
+        outcome_before = _outcome(results_before.get((rubric, criterion)))
+        outcome_after = _outcome(results_after.get((rubric, criterion)))
+        if outcome_before == outcome_after:
             continue
-        failing = next(
-            (
-                summary
-                for summary, outcome in ((after, outcomes[1]), (before, outcomes[0]))
-                if outcome.startswith("fail")
-            ),
-            None,
-        )
-        findings = (
-            tuple(finding for finding in failing.findings if finding.is_of(*name))
-            if failing
-            else ()
-        )
-        yield CriterionChange(*name, *outcomes, findings)
+        findings: list[Finding] = []
+        if outcome_after.startswith("fail"):
+            findings = _findings_of(rubric, criterion, after)
+        elif outcome_before.startswith("fail"):
+            findings = _findings_of(rubric, criterion, before)
+        yield CriterionChange(rubric, criterion, outcome_before, outcome_after, tuple(findings))
+
+
+def _findings_of(rubric: str, criterion: str, summary: Summary) -> list[Finding]:
+    return [finding for finding in summary.findings if finding.is_of(rubric, criterion)]
 
 
 def _outcome(result: CriterionResult | None) -> str:
@@ -290,24 +335,30 @@ def _outcome(result: CriterionResult | None) -> str:
         return NO_ANSWER
     if result.kind == "judge" and not result.votes and result.decided_by == "none":
         return NOT_ASKED
-    return "fail, advises only" if result.outcome == "fail" and result.is_advice else result.outcome
+    if result.outcome == "fail" and result.is_advice:
+        return "fail, advises only"
+    return result.outcome
 
 
-def _said(summary: Summary, choice: RubricChoice, labels: Iterable[Label]) -> Said:
+def _what_people_said(
+    summary: Summary, choice: RubricChoice, labels: Iterable[Label]
+) -> PeopleSaid:
     """What people said of the findings that fail the summary's rubrics; "right" if one of them
     is.
     """
-    failed = {rubric.id for rubric in summary.rubrics if rubric.outcome == "fail"}
-    words = {(label.finding, label.rubric, label.criterion): label.right for label in labels}
-    sources = [
-        (finding.fingerprint, source)
-        for finding in summary.findings
-        for source in summary.sources(finding)
-    ]
-    names = [
-        (name, source.rubric, source.criterion)
-        for name, source in sources
-        if source.rubric in failed
-    ]
-    words_said = {words[name] for name in names if name in words and choice.has(name[1])}
-    return "right" if True in words_said else "wrong" if words_said else ""
+    is_right_by_name = {
+        (label.finding, label.rubric, label.criterion): label.right for label in labels
+    }
+    failed_rubrics = {rubric.id for rubric in summary.rubrics if rubric.outcome == "fail"}
+    judgement: PeopleSaid = ""
+    for finding in summary.findings:
+        for source in summary.sources(finding):
+            if source.rubric not in failed_rubrics or not choice.has(source.rubric):
+                continue
+            name = (finding.fingerprint, source.rubric, source.criterion)
+            if name not in is_right_by_name:
+                continue
+            if is_right_by_name[name]:
+                return "right"
+            judgement = "wrong"
+    return judgement

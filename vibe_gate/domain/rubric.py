@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.document import digest_of
+from vibe_gate.domain.document import digest_of_definition
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.paths import is_plain
 
@@ -267,7 +267,7 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
     @cached_property
     def digest(self) -> str:
         """sha-256, in hex, of what it demands: the same demands, the same digest."""
-        return digest_of(self)
+        return digest_of_definition(self)
 
     def judged_by(self, default: str) -> str:
         """The model that is asked, or models; `default` if it names none."""

@@ -112,25 +112,32 @@ class AgentAuthored(Struct, frozen=True, kw_only=True):
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What the run's models cost. USD and tokens; by node id and by model name, USD.
-
-    `cache_read_tokens`: those of `input_tokens` that the model's API read from its prompt cache, at
-    a lower price.
-    """
+    """What the run's models cost."""
 
     usd: Usd = 0.0
+
     basis: CostBasis = "none"
+
     input_tokens: Count = 0
+
     output_tokens: Count = 0
+
     cache_read_tokens: Count = 0
+    """Those of `input_tokens` that the model's API read from its prompt cache, at a lower price."""
+
     by_node: Named[Usd] = {}
+    """US dollars by the node's id."""
+
     by_model: Named[Usd] = {}
+    """US dollars by the model's name."""
 
 
 def least_certain(bases: Iterable[CostBasis]) -> CostBasis:
     """The basis of a sum: "none" of nothing."""
-    distinct = set(bases)
-    return "unknown" if "unknown" in distinct else "known" if "known" in distinct else "none"
+    distinct_bases = set(bases)
+    if "unknown" in distinct_bases:
+        return "unknown"
+    return "known" if "known" in distinct_bases else "none"
 
 
 class CacheUse(Struct, frozen=True, kw_only=True):
@@ -141,11 +148,7 @@ class CacheUse(Struct, frozen=True, kw_only=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """The document. `bundle` is relative to the repository's root, "" if nothing was recorded.
-
-    `labels`: what people have said on the forge of findings of this pull request; no verdict
-    depends on it.
-    """
+    """The document."""
 
     schema: Literal[1] = 1
     run_id: str
@@ -153,7 +156,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     workflow: str
     outcome: RunOutcome
     exit_code: int
+
     bundle: str
+    """Relative to the repository's root; "" if nothing was recorded."""
+
     trusted: Trusted
     change: ChangeSummary
     rubrics: tuple[RubricResult, ...] = ()
@@ -164,12 +170,19 @@ class Summary(Struct, frozen=True, kw_only=True):
     cost: Cost = Cost()
     cache: CacheUse = CacheUse()
     duration_ms: Count = 0
+
     labels: tuple[Label, ...] | UnsetType = UNSET
+    """What people have said on the forge of findings of this pull request; no verdict depends on
+    it.
+    """
 
     @property
     def criteria(self) -> list[CriterionResult]:
         """The criteria of all rubrics, in their order."""
-        return [criterion for rubric in self.rubrics for criterion in rubric.criteria]
+        criteria: list[CriterionResult] = []
+        for rubric in self.rubrics:
+            criteria += rubric.criteria
+        return criteria
 
     @property
     def unasked(self) -> list[CriterionResult]:
@@ -210,7 +223,9 @@ class Summary(Struct, frozen=True, kw_only=True):
         """What a pass lacks; "" of any other run."""
         if self.exit_code != PASS:
             return ""
-        return "nothing" if not self.is_examined else "checks" if self.unasked else ""
+        if not self.is_examined:
+            return "nothing"
+        return "checks" if self.unasked else ""
 
     def sources(self, finding: Finding) -> tuple[FindingSource, ...]:
         """The rubrics that fail a criterion with it, each with its judge.
@@ -239,7 +254,9 @@ class Summary(Struct, frozen=True, kw_only=True):
         if criterion.kind == "check":
             return ""
         models = dict.fromkeys(vote.model for vote in criterion.votes if vote.model)
-        return ", ".join(models or (self.cost.by_model if len(self.cost.by_model) == 1 else ()))
+        if not models and len(self.cost.by_model) == 1:
+            return next(iter(self.cost.by_model))
+        return ", ".join(models)
 
     def to_json(self) -> str:
         """The document as indented JSON with a final newline."""

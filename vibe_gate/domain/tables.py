@@ -256,7 +256,7 @@ def _refused_word(words: Sequence[str], value: object) -> str:
     if len(words) > 1:
         expected = f"{', '.join(quoted_words[:-1])} or {expected}"
     mistake = f"must be {expected}, not {_shown(value)}"
-    advice = did_you_mean(value, words)
+    advice = advise_nearest(value, words)
     return f"{mistake}\n{advice}" if advice else mistake
 
 
@@ -265,10 +265,10 @@ def _refused_word(words: Sequence[str], value: object) -> str:
 
 def suggestion(word: str, candidates: Sequence[str], kind: str) -> str:
     """`did you mean ...?`, or what could stand there."""
-    return did_you_mean(word, candidates) or f"{kind}: {', '.join(sorted(candidates))}"
+    return advise_nearest(word, candidates) or f"{kind}: {', '.join(sorted(candidates))}"
 
 
-def did_you_mean(value: object, candidates: Sequence[str]) -> str:
+def advise_nearest(value: object, candidates: Sequence[str]) -> str:
     """`did you mean ...?`, or "" if nothing is near."""
     near = nearest(value, candidates) if isinstance(value, str) else ""
     return f"did you mean {quoted(near)}?" if near else ""

@@ -20,10 +20,13 @@ class SeedModel(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class GitState(SeedModel, frozen=True, kw_only=True):
-    """HEAD's commit id ("" while unborn) and whether the working tree differed from it."""
+    """The repository at one moment."""
 
     head: str
+    """HEAD's commit id; "" while it is unborn."""
+
     dirty: bool
+    """Whether the working tree differed from it."""
 
 
 class TurnGit(SeedModel, frozen=True, kw_only=True):
@@ -34,18 +37,21 @@ class TurnGit(SeedModel, frozen=True, kw_only=True):
 
 
 class Content(SeedModel, frozen=True, kw_only=True):
-    """One side of a file: sha-256 of the stored bytes (of the bytes themselves above the limit),
-    and its size.
-    """
+    """One side of a file."""
 
     sha256: str
+    """Of the stored bytes; of the bytes themselves above the limit."""
+
     size: int
+    """In bytes."""
 
 
 class TurnFile(SeedModel, frozen=True, kw_only=True):
-    """A file that the agent changed; `path` as shown (`paths.quote`)."""
+    """A file that the agent changed."""
 
     path: str
+    """As shown (`paths.quote`)."""
+
     old_path: str | None = None
     change_type: ChangeType
     before: Content | None = None
@@ -92,12 +98,15 @@ class TodoChanges:
     def of(self, tool: str, call_input: object, result: object) -> Iterator[dict[str, str]]:
         """The todo events of a call that succeeded, given its input and what it answered."""
         inputs = call_input if isinstance(call_input, dict) else {}
-        self._note_subjects(result if isinstance(result, dict) else {})
+        if isinstance(result, dict):
+            self._note_subjects(result)
         if tool == "TaskCreate":
-            yield _todo_event("add", str(inputs.get("subject") or ""), inputs.get("status"))
+            subject = str(inputs.get("subject") or "")
+            yield _todo_event("add", subject, inputs.get("status"))
         elif tool == "TaskUpdate" and inputs.get("status"):
             task_id = str(inputs.get("taskId") or "")
-            yield _todo_event("update", self._subjects.get(task_id, task_id), inputs["status"])
+            subject = self._subjects.get(task_id, task_id)
+            yield _todo_event("update", subject, inputs["status"])
         elif tool == "TodoWrite":
             yield from self._replace_list(inputs.get("todos"))
 

@@ -17,7 +17,7 @@ from vibe_gate.checks.check_contract import Conduct
 from vibe_gate.checks.conduct_checks import conduct_of_stages, conduct_of_turn
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, Change, FileDiff, FileVersion
-from vibe_gate.domain.escape import listed, safe
+from vibe_gate.domain.escape import list_names, safe
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.tables import WrongKey, read_table, sentence
@@ -78,9 +78,9 @@ class Expectation:
         files, globs = self._files(), globs or ("**",)
         idle = [glob for glob in globs if not any(file.touches((glob,)) for file in files)]
         if idle and not (self._negated and len(idle) < len(globs)):
-            answer = CheckResult("fail", f"No changed file matches {listed(idle)}.")
+            answer = CheckResult("fail", f"No changed file matches {list_names(idle)}.")
         else:
-            answer = CheckResult("pass", f"Files that match {listed(globs)} changed.")
+            answer = CheckResult("pass", f"Files that match {list_names(globs)} changed.")
         self._conclude(answer, "seal", _changed(files))
 
     def to_modify_only(self, *globs: str) -> None:
@@ -235,7 +235,7 @@ class Expectation:
             if len(messages) > 1 or any(finding.path for finding in answer.findings)
             else []
         )
-        if listing is not None and (things := listed(map(safe, listing.things), MOST_SHOWN)):
+        if listing is not None and (things := list_names(map(safe, listing.things), MOST_SHOWN)):
             details.append(f"{listing.title}: {things}")
         turned = "not expected: " if self._negated and answer.outcome == "pass" else ""
         raise AssertionError("\n  ".join([turned + answer.reason, *details]))

@@ -19,7 +19,7 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.tables import did_you_mean
+from vibe_gate.domain.tables import advise_nearest
 from vibe_gate.domain.verdict import Outcome
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.gate.cases import PATCH
@@ -174,7 +174,7 @@ def _choose_rubric(rubric_ids: Sequence[str], wanted_id: str, title: str) -> str
     if wanted_id in rubric_ids:
         return wanted_id
     if wanted_id:
-        hint = did_you_mean(wanted_id, rubric_ids)
+        hint = advise_nearest(wanted_id, rubric_ids)
         raise UsageError(f"{title} has no rubric '{paths.quote(wanted_id)}'{_add_hint(hint)}")
     if len(rubric_ids) == 1:
         return rubric_ids[0]
@@ -198,7 +198,7 @@ def _read_expected(ask: CaseAsked, subject: _CaseSubject) -> dict[str, str]:
         criterion = name if equals else subject.criterion
         outcomes = OUTCOMES if criterion else RUBRIC_OUTCOMES
         if outcome not in outcomes:
-            hint = did_you_mean(outcome, outcomes)
+            hint = advise_nearest(outcome, outcomes)
             word = paths.quote(outcome)
             raise UsageError(f"'{word}' is not one of {', '.join(outcomes)}{_add_hint(hint)}")
         expected[criterion] = outcome
@@ -264,7 +264,7 @@ def _require_known(
     ids = [criterion.id for criterion in rubric.criterion]
     for name in filter(None, expected):
         if name not in ids:
-            hint = _add_hint(did_you_mean(name, ids))
+            hint = _add_hint(advise_nearest(name, ids))
             raise UsageError(f"rubric '{rubric.id}' has no criterion '{paths.quote(name)}'{hint}")
     for criterion in rubric.criterion:
         is_expected = criterion.id in expected or "" in expected

@@ -129,7 +129,7 @@ def _unmatched(source: Source, files: Sequence[str]) -> Iterator[Mistake]:
     for location, glob in globs:
         if not isinstance(glob, str) or glob in POLICY_BLOCK + POLICY_WARN:
             continue
-        if not any(paths.matches(file, (glob,)) for file in files):
+        if not any(paths.matches_any_glob(file, (glob,)) for file in files):
             yield source.mistake(location, f"{quoted(glob)} matches no file of this tree")
 
 

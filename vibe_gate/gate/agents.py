@@ -13,7 +13,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.agent import HARMLESS_TOOLS, Agent
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.rubric import WRITE_SCHEMA
-from vibe_gate.domain.tables import MISTAKES_SHOWN, did_you_mean, quoted
+from vibe_gate.domain.tables import MISTAKES_SHOWN, advise_nearest, quoted
 from vibe_gate.gate.source import (
     Mistake,
     Source,
@@ -64,7 +64,7 @@ def read_agent(source: Source, servers: Sequence[str], mistakes: list[Mistake]) 
     for location, name in source.values("mcp_servers", None):
         if is_identifier(name) and name not in servers:
             write_advice = f"write [mcp.{name}] there, or take the name out"
-            advice = did_you_mean(name, servers) or write_advice
+            advice = advise_nearest(name, servers) or write_advice
             problem = f"gate.toml has no MCP server {quoted(name)}\n{advice}"
             mistakes.append(source.mistake(location, problem))
     if agent and agent.writes and agent.isolation == "none":

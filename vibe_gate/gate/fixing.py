@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vibe_gate.domain.agent import READ_ONLY_TOOLS, Agent
-from vibe_gate.domain.document import digest_of
+from vibe_gate.domain.document import digest_of_definition
 from vibe_gate.domain.workflow import StageRule, UntilRule, WorkflowDefinition, WorkflowFile
 
 FIX = "fix"
@@ -54,4 +54,4 @@ def fix_workflow(rubrics: Sequence[str]) -> WorkflowDefinition:
         )
         stages.append(fix)
     file = WorkflowFile(schema=1, id=FIX, timeout_s=TIMEOUT_S, stage=tuple(stages))
-    return WorkflowDefinition(FIX, "", digest_of(file), file)
+    return WorkflowDefinition(FIX, "", digest_of_definition(file), file)

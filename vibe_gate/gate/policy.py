@@ -168,7 +168,7 @@ def _diverts(file: FileDiff, gate: Gate) -> bool:
 def is_listed(file: FileDiff, globs: Iterable[str]) -> bool:
     """Whether either name matches in any case: on macOS and Windows `.Claude/` is `.claude/`."""
     folded_globs = tuple(glob.casefold() for glob in globs)
-    return any(paths.matches(name.casefold(), folded_globs) for name in file.names)
+    return any(paths.matches_any_glob(name.casefold(), folded_globs) for name in file.names)
 
 
 def is_source(file: FileDiff, gate: Gate) -> bool:

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.change import FileDiff
-from vibe_gate.domain.document import Timestamp, decode, to_json
+from vibe_gate.domain.document import Timestamp, decode_document, to_json
 from vibe_gate.domain.escape import without_middle
 from vibe_gate.gate.prompts import asked_until, prompt_order, sessions_until
 from vibe_gate.git import Repository
@@ -151,6 +151,6 @@ def _read_note(note: bytes) -> Iterator[SharedSession]:
     """The lines that can be read: a colleague's version may write others."""
     for line in note.split(b"\n")[:MAX_LINES]:
         try:
-            yield decode(SharedSession, line)
+            yield decode_document(SharedSession, line)
         except ValueError:
             continue

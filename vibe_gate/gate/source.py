@@ -25,7 +25,7 @@ from vibe_gate.domain.tables import (
     MISTAKES_SHOWN,
     Location,
     WrongKey,
-    did_you_mean,
+    advise_nearest,
     dotted,
     quoted,
     read_table,
@@ -270,5 +270,5 @@ def no_definition(kind: str, name: str, names: Sequence[str]) -> str:
     """That no file defines the agent or rubric that is named; `names`: those that there are."""
     path = paths.quote(f".vibe-gate/{kind}s/{name}.toml")
     message = f"no {kind} {quoted(name)}: there is no file {path} (symbolic links are not followed)"
-    advice = did_you_mean(name, names) or "write it, or take the name out"
+    advice = advise_nearest(name, names) or "write it, or take the name out"
     return f"{message}\n{advice}"

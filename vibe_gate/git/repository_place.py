@@ -120,7 +120,7 @@ class Place(Struct, frozen=True):
     """What was found in the environment of the process that looks for it."""
 
 
-class _Answers(Struct, frozen=True):
+class _PlaceAnswers(Struct, frozen=True):
     """What git answers to _QUESTIONS, a field each, in their order."""
 
     git_dir: str
@@ -172,7 +172,7 @@ def find_repository(git: Program, environment: Environment) -> Place:
     )
 
 
-def _parse_answers(start: Path, finished_questions: Finished) -> _Answers:
+def _parse_answers(start: Path, finished_questions: Finished) -> _PlaceAnswers:
     """What git answered in the folder `start`. UsageError, UnsupportedRepository."""
     lines = finished_questions.out.decode("utf-8", "surrogateescape").split("\n")[:-1]
     start_name = paths.quote(os.fspath(start))
@@ -190,7 +190,7 @@ def _parse_answers(start: Path, finished_questions: Finished) -> _Answers:
         )
     if finished_questions.code:
         raise UsageError(f"{start_name} is inside .git: run vibe-gate in the working tree.")
-    return _Answers(*lines)
+    return _PlaceAnswers(*lines)
 
 
 def is_true(value: str) -> bool:

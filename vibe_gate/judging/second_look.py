@@ -25,7 +25,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.cause import Cause, Misfit, NoConversation
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import first_mistake, holds_all, plain, read
-from vibe_gate.domain.escape import counted, ended, show_text
+from vibe_gate.domain.escape import counted, end_sentence, show_text
 from vibe_gate.domain.leaving import may_leave
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.node_names import repeat_suffix
@@ -410,7 +410,7 @@ def _read_look(document: object, turn: str, context: _LookContext) -> SecondLook
     outcome: LookOutcome = convert(answer.outcome, LookOutcome)
     reason = answer.reason
     if outcome == "undecided" and answer.missing.strip():
-        reason = f"{ended(reason)} Missing: {ended(answer.missing)}"
+        reason = f"{end_sentence(reason)} Missing: {end_sentence(answer.missing)}"
     quoted_lines = answer.evidence if outcome == "refuted" else ()
     look = SecondLook(
         outcome=outcome,
@@ -449,7 +449,7 @@ def _refutation_problem(evidence: Sequence[CheckedEvidence]) -> str:
         return "the quotes are too short to prevent anything"
     if all(line.side == "before" for line in evidence):
         return "no quoted line stands after the change"
-    if all(paths.matches(paths.unquote(line.path), PROSE) for line in evidence):
+    if all(paths.matches_any_glob(paths.unquote(line.path), PROSE) for line in evidence):
         return "documentation and the gate's own files prevent nothing"
     return ""
 

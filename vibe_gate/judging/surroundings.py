@@ -139,7 +139,7 @@ class Surroundings(Struct, frozen=True):
         other_count = _count_lines(len(other_lines))
         yield f"{name}: {test_count} of tests and {other_count} elsewhere name it"
         # Callers come before prose.
-        other_lines.sort(key=lambda mention: not paths.matches(mention.path, CODE))
+        other_lines.sort(key=lambda mention: not paths.matches_any_glob(mention.path, CODE))
         for mention in (*test_lines[:MAX_TESTS], *other_lines[:MAX_OTHERS]):
             text = escape.show(mention.text.strip())[:_MAX_TEXT]
             # No line number: it moves with every line above.
@@ -161,7 +161,7 @@ def find_surroundings(repository: Repository, change: Change) -> Surroundings:
             wide_hunks[path] = hunks
     names_by_path = {}
     for path, hunks in wide_hunks.items():
-        if paths.matches(path, CODE):
+        if paths.matches_any_glob(path, CODE):
             names_by_path[path] = _changed_names(hunks)
     mentions = _find_mentions(repository, change, names_by_path)
     listed_names = {}
@@ -202,7 +202,7 @@ def _has_tests(repository: Repository, change: Change) -> bool:
 
 def is_test(path: str) -> bool:
     """Whether a test runner would look for tests in a file of that name."""
-    return paths.matches(path, TEST_FILES)
+    return paths.matches_any_glob(path, TEST_FILES)
 
 
 def _shown_hunks(file: FileDiff, wide_hunks: tuple[Hunk, ...]) -> tuple[Hunk, ...]:

@@ -32,7 +32,7 @@ from vibe_gate.domain.cause import (
     Unanswered,
 )
 from vibe_gate.domain.change import Change, FileVersion
-from vibe_gate.domain.escape import ended, show_text
+from vibe_gate.domain.escape import end_sentence, show_text
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
@@ -494,7 +494,7 @@ def _read_vote(
     outcome: Outcome = convert(answer.outcome, Outcome)
     reason = answer.reason
     if outcome == "abstain" and answer.missing.strip():
-        reason = f"{ended(answer.reason)} Missing: {ended(answer.missing)}"
+        reason = f"{end_sentence(answer.reason)} Missing: {end_sentence(answer.missing)}"
     counterexample: str | None = None
     evidence: list[CheckedEvidence] = []
     if outcome == "fail":

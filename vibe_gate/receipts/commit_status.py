@@ -438,7 +438,7 @@ def own_signer(signature: SignatureCheck, authors: Sequence[str]) -> str:
     """
     holders = tuple(_flat(name) for name in (*signature.principals, *signature.holders))
     for author in authors:
-        if paths.matches(_flat(author), holders):
+        if paths.matches_any_glob(_flat(author), holders):
             return author
     return ""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vibe_gate.domain.cause import NoKey, NotAsked
-from vibe_gate.domain.escape import counted, ended
-from vibe_gate.domain.replayed import totals
+from vibe_gate.domain.escape import counted, end_sentence
+from vibe_gate.domain.replayed import sum_rows
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, replays, sentences
@@ -39,7 +39,7 @@ def _replayed_line(report: Report) -> str:
     if not rows:
         return notes
     figures = " ".join(
-        replays.replay_sentences(totals(rows), report.replayed.budget_usd, escape_prose)
+        replays.replay_sentences(sum_rows(rows), report.replayed.budget_usd, escape_prose)
     )
     runs = counted(len(rows), "run")
     line = f"**Under the rubrics of this change,** of the last {runs}: {figures}"
@@ -115,7 +115,7 @@ def _what_decided(report: Report) -> str:
         facts.append(f"this change also edits {files}, which needs approval")
     if summary.exit_code in (INCONCLUSIVE, POLICY_CHANGED) and summary.outcome != "pass":
         facts += _why_undecided(report)
-    text = " ".join(ended(f"{fact[0].upper()}{fact[1:]}") for fact in facts if fact)
+    text = " ".join(end_sentence(f"{fact[0].upper()}{fact[1:]}") for fact in facts if fact)
     if not report.links:
         return text
     return text.replace("--no-judge", 'judge: "false"')  # a job's option

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from vibe_gate.domain.document import text_of
+from vibe_gate.domain.document import read_text_of
 
 if TYPE_CHECKING:
     from vibe_gate.store.bundle_events import TimelineEvent
@@ -33,13 +33,13 @@ def read_stays(events: Iterable[tuple[TimelineEvent, Mapping[str, Any]]]) -> dic
     within: dict[str, str] = {}
     for event, data in events:
         if event.type == "edge.added":
-            source = _running_source(text_of(data, "from"), stays, within)
-            target = text_of(data, "to")
+            source = _running_source(read_text_of(data, "from"), stays, within)
+            target = read_text_of(data, "to")
             if source is not None and _comes_later(target, source, stays):
                 within.setdefault(target, source)
         elif event.type != "verdict.decided":
             stay = stays.setdefault(event.node_id, NodeStay(len(stays), event.ts, event.ts))
-            status = text_of(data, "status") if event.type == "node.status" else ""
+            status = read_text_of(data, "status") if event.type == "node.status" else ""
             if status == "RUNNING" and stay.status in ("", "IDLE", "READY", "BLOCKED"):
                 stay.start = event.ts
             stay.status = status or stay.status

@@ -8,7 +8,7 @@ from typing import Any
 from vibe_gate.domain.cause import BudgetReached, NoKey
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.replayed import NOT_YET, CriterionChange, ReplayRow, ReplayTotals, totals
+from vibe_gate.domain.replayed import NOT_YET, CriterionChange, ReplayRow, ReplayTotals, sum_rows
 from vibe_gate.report import queries
 from vibe_gate.report.sentences import SHORT_RUN
 
@@ -29,7 +29,7 @@ def render_replay_lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
     for row in lost:
         yield f"  {row.run_id}: {row.why.splitlines()[0]}"
     if rows:
-        yield from replay_sentences(totals(rows))
+        yield from replay_sentences(sum_rows(rows))
 
 
 def _change_table(rows: Sequence[ReplayRow]) -> Iterator[str]:
@@ -132,6 +132,6 @@ def build_replay_document(rows: Iterable[ReplayRow], batch: str, exit_code: int)
     return {
         "exit_code": exit_code,
         "batch": batch,
-        "totals": plain(totals(rows)),
+        "totals": plain(sum_rows(rows)),
         "runs": [plain(row) for row in rows],
     }

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from msgspec import UNSET, UnsetType
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.escape import ended, safe
+from vibe_gate.domain.escape import end_sentence, safe
 from vibe_gate.domain.summary import Summary, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, Proof
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
@@ -100,7 +100,7 @@ def _rule(criterion: CriterionResult, rubric: str) -> dict[str, Any]:
         effect, level = "it blocks whatever the score", "error"
     text = f"Criterion {name} of the rubric {safe(rubric)}. {decider}; {effect}."
     if criterion.trust is not UNSET:
-        text += f" {_plain_text(ended(sentences.criterion_badge(criterion)))}"
+        text += f" {_plain_text(end_sentence(sentences.criterion_badge(criterion)))}"
     return _described_rule(name, text, level, criterion.kind)
 
 
@@ -125,7 +125,7 @@ def _result(finding: Finding, rule_indexes: Mapping[str, int], summary: Summary)
     message = _plain_text(sentences.located_message(finding))
     counterexample = queries.counterexample_of(finding, summary)
     if counterexample:
-        message = f"{ended(message)} Counterexample: {_plain_text(counterexample)}"
+        message = f"{end_sentence(message)} Counterexample: {_plain_text(counterexample)}"
     result: dict[str, Any] = {
         "ruleId": rule,
         "level": _SARIF_LEVELS[finding.level],

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from vibe_gate.domain.bundles import REPLAY
 from vibe_gate.domain.cause import NoKey
-from vibe_gate.domain.escape import counted, ended, safe
+from vibe_gate.domain.escape import counted, end_sentence, safe
 from vibe_gate.domain.summary import PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import (
     CheckedEvidence,
@@ -499,7 +499,7 @@ def finding_sentence(finding: Finding) -> str:
     waiver, look = queries.waiver_text(finding), finding.second_look
     if look is UNSET or look.outcome != "refuted" or waiver:
         return _with_waiver(finding.message, waiver)
-    return f"Raised: {ended(finding.message)} Refuted: {ended(look.reason)}"
+    return f"Raised: {end_sentence(finding.message)} Refuted: {end_sentence(look.reason)}"
 
 
 def criterion_reason(rubric: str, criterion: CriterionResult, findings: Sequence[Finding]) -> str:
@@ -522,7 +522,7 @@ def _with_waiver(text: str, waiver: str) -> str:
     if not waiver:
         return text
     message = text[len(waiver) :].removeprefix(" | ") or text
-    return f"{ended(message)} Accepted: {ended(waiver)}"
+    return f"{end_sentence(message)} Accepted: {end_sentence(waiver)}"
 
 
 def finding_line(finding: Finding) -> str:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vibe_gate.domain.document import text_of
+from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
 
@@ -66,14 +66,14 @@ def verdict_attributes(summary: Summary) -> dict[str, Any]:
 
 def message_parts(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The parts of a message, as the conventions have them."""
-    if text := text_of(data, "thinking"):
+    if text := read_text_of(data, "thinking"):
         yield {"type": "reasoning", "content": cut_content(text)}
-    if text := text_of(data, "content"):
+    if text := read_text_of(data, "content"):
         yield text_part(text)
-    if tool := text_of(data, "tool"):
+    if tool := read_text_of(data, "tool"):
         yield {
             "type": "tool_call",
-            "id": safe(text_of(data, "tool_use_id"))[:MAX_NAME],
+            "id": safe(read_text_of(data, "tool_use_id"))[:MAX_NAME],
             "name": safe(tool)[:MAX_NAME],
             "arguments": content_text(data.get("input")),
         }

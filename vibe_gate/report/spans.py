@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from vibe_gate.domain.document import text_of
+from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.event import Node
 from vibe_gate.domain.span import SpanEvent, Trace, TraceSpan
@@ -65,7 +65,7 @@ async def trace_of(result: RunResult, *, contents: bool = False) -> Trace:
     summary = result.summary if result.complete else None
     graph = graph_of(result, summary)
     events = await _read_events(result)
-    spans = _Spans(text_of(result.about, "run_id"), contents)
+    spans = _Spans(read_text_of(result.about, "run_id"), contents)
     spans.add_run(result, summary, events)
     nodes = {node.id: node for node in graph.nodes}
     spans.add_nodes(nodes, graph.edges, read_stays(events.run))
@@ -214,14 +214,14 @@ class _Spans:
 
     def add_run(self, result: RunResult, summary: Summary | None, events: _RunEvents) -> None:
         """The run itself, with its verdict's criteria as events."""
-        workflow = summary.workflow if summary else text_of(result.about, "workflow")
+        workflow = summary.workflow if summary else read_text_of(result.about, "workflow")
         attributes = {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": workflow,
             # What the conventions say of workflows since 0.1.0 of their own repository.
             "gen_ai.agent.name": workflow,
             "vibe_gate.run.id": self.run_id,
-            "vibe_gate.run.key": text_of(result.about, "key"),
+            "vibe_gate.run.key": read_text_of(result.about, "key"),
             "vibe_gate.run.state": result.state,
         }
         error: str = result.state
@@ -239,7 +239,7 @@ class _Spans:
             attributes=attributes,
             error=error,
             events=evaluations,
-            contents={"vibe_gate.prompt": text_of(result.about, "prompt")},
+            contents={"vibe_gate.prompt": read_text_of(result.about, "prompt")},
         )
 
     def _evaluations(self, summary: Summary, decided_at: int) -> Iterator[SpanEvent]:
@@ -310,7 +310,7 @@ class _Spans:
         """A turn of an agent or a judge, with its requests and its calls of tools."""
         events = [(event.ts, event.load()) for event in timeline]
         agent = times.node.agent or times.node.id
-        status = text_of(times.completed, "status") or turn.state
+        status = read_text_of(times.completed, "status") or turn.state
         has_failed = end_kind(status) not in ("finished", "stopped")
         messages = [
             build_message("user", [text_part(text)]) for text in _prompts(events)[:MAX_PARTS]
@@ -398,7 +398,7 @@ def _turn_attributes(
     return token_attributes(turn_tokens(session_events)) | {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": agent,
-        "gen_ai.conversation.id": text_of(times.completed, "session_id"),
+        "gen_ai.conversation.id": read_text_of(times.completed, "session_id"),
         "gen_ai.provider.name": provider_of_model(model),
         "gen_ai.request.model": model,
         "vibe_gate.turn": times.place,
@@ -415,7 +415,7 @@ def _prompts(events: Iterable[tuple[int, Data]]) -> list[str]:
     """What the user's side of the conversation said."""
     prompts = []
     for _, data in events:
-        text = text_of(data, "content")
+        text = read_text_of(data, "content")
         if text and data.get("role") == "user":
             prompts.append(text)
     return prompts
@@ -427,11 +427,11 @@ def _answers_by_message(events: Iterable[tuple[int, Data]], start: int) -> dict[
     """
     answers: dict[str, _ModelAnswer] = {}
     for number, (ts, data) in enumerate(events):
-        message_id = text_of(data, "message_id")
+        message_id = read_text_of(data, "message_id")
         if message_id:
             answer = answers.setdefault(message_id, _ModelAnswer(number, start, ts, parts=[]))
             answer.end = ts
-            answer.model = answer.model or text_of(data, "model")
+            answer.model = answer.model or read_text_of(data, "model")
             if data.get("type") == "usage":
                 answer.usage = data
             else:

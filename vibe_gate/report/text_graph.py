@@ -51,7 +51,9 @@ def graph_of(result: RunResult, summary: Summary | None) -> Graph:
 
     If its process has ended without a seal, nothing in it runs any more.
     """
-    graph = result.graph().left() if result.state == "incomplete" else result.graph()
+    graph = result.graph()
+    if result.state == "incomplete":
+        graph = graph.broken_off()
     return add_outcomes(graph, summary) if summary else graph
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from vibe_gate.domain.document import text_of
+from vibe_gate.domain.document import read_text_of
 
 SessionEvent = Mapping[str, Any]
 """An event of the turn's session."""
@@ -17,7 +17,7 @@ KINDS = ("input", "output", "cache_read", "cache_write")
 def model_of(events: Iterable[SessionEvent]) -> str:
     """The first that is named; "" if none is."""
     for event in events:
-        model = text_of(event, "model")
+        model = read_text_of(event, "model")
         if model:
             return model
     return ""

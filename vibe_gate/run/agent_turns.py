@@ -16,7 +16,7 @@ from vibe_gate.context.listeners import Progress
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import Agent, Isolation
-from vibe_gate.domain.escape import counted, listed
+from vibe_gate.domain.escape import counted, list_names
 from vibe_gate.domain.gate import Gate, McpServer
 from vibe_gate.domain.wire import TurnResult
 from vibe_gate.errors import UsageError
@@ -365,7 +365,7 @@ def _refused_calls(
         calls.append(f"{denial.get('tool_name')} {target}".rstrip())
     if not calls:
         return []
-    first_calls = listed(dict.fromkeys(calls), SHOWN_REFUSALS)
+    first_calls = list_names(dict.fromkeys(calls), SHOWN_REFUSALS)
     return [f"{node}: {counted(len(calls), 'tool call')} refused: {first_calls}."]
 
 

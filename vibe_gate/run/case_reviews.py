@@ -27,7 +27,7 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.model_wire import Wire, WireMode
 from vibe_gate.domain.rubric import Claim
 from vibe_gate.domain.summary import AgentAuthored, Summary
-from vibe_gate.domain.tables import did_you_mean
+from vibe_gate.domain.tables import advise_nearest
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.errors import DefinitionError, GatewayError, StorageError, UsageError
 from vibe_gate.gate.cases import PATCH, SIDES, Case, read_cases
@@ -301,7 +301,7 @@ def _require_cases_of(rubrics: Sequence[str], cases: Sequence[Case]) -> None:
     known_rubrics = {case.file.rubric for case in cases}
     for rubric in rubrics:
         if rubric not in known_rubrics:
-            advice = did_you_mean(rubric, sorted(known_rubrics))
+            advice = advise_nearest(rubric, sorted(known_rubrics))
             raise UsageError(f"no case is about a rubric '{rubric}'{advice and f'; {advice}'}")
 
 

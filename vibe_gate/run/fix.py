@@ -21,7 +21,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import EMPTY_TREE, Change, ChangeKind, Selection
-from vibe_gate.domain.escape import listed, without_middle
+from vibe_gate.domain.escape import list_names, without_middle
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import POLICY_CHANGED, GateError, StorageError
 from vibe_gate.gate.prompts import sessions_until
@@ -84,7 +84,7 @@ def nothing_to_fix(summary: Summary) -> str:
 def approval_needed(summary: Summary) -> str:
     """What a run with exit code 4 waits for, as a clause for people."""
     policy_paths = dict.fromkeys(change.path for change in summary.policy_changes)
-    names = listed(policy_paths, SHOWN_POLICY_FILES)
+    names = list_names(policy_paths, SHOWN_POLICY_FILES)
     return (
         f"run {summary.run_id} needs a person's approval, because the change edits the gate "
         f"({names}): ask a maintainer, or run `vibe-gate override policy --reason TEXT`"

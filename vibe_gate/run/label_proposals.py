@@ -290,9 +290,9 @@ def _code_files(change: Change) -> list[FileDiff]:
 
 
 def _is_code(path: str) -> bool:
-    if not paths.matches(path, CODE):
+    if not paths.matches_any_glob(path, CODE):
         return False
-    return not is_test(path) and not paths.matches(path, _TESTS_AND_EXAMPLES)
+    return not is_test(path) and not paths.matches_any_glob(path, _TESTS_AND_EXAMPLES)
 
 
 def _removed_statements(file: FileDiff) -> list[int]:

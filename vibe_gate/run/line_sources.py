@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.blame import BlamedLine, FileAt
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.matching import matches, reshaped
+from vibe_gate.domain.matching import match_lines, reshaped
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import Repository
 from vibe_gate.run.agent_writes import AgentWrites, chain_closeness
@@ -187,7 +187,7 @@ class LineSources:
         if new is None:
             return {}
         state = self._texts.state(row.commit, row.path)
-        old_number_by_new = matches(self._texts.state(commit, path), state)
+        old_number_by_new = match_lines(self._texts.state(commit, path), state)
         reshaped_numbers = reshaped(old.lines, new.lines, old_number_by_new)
         if commit == row.before:
             return reshaped_numbers
@@ -268,7 +268,7 @@ class LineSources:
             old_state = self._texts.state(version.commit, version.path)
             if not old_state:
                 continue
-            old_numbers = matches(old_state, state)
+            old_numbers = match_lines(old_state, state)
             until = version.committed + SAME_SECOND
             retyped_numbers: set[int] = set()
             for run in _runs_of_write(writes):

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from vibe_gate.domain.matching import as_kept, as_new, matches, new_runs
+from vibe_gate.domain.matching import as_kept, as_new, match_lines, new_runs
 from vibe_gate.store.stored_writes import DigestedLines, StoredWrite
 
 LooseDigests: TypeAlias = Callable[[Iterable[int]], Mapping[int, tuple[int, int]]]
@@ -100,7 +100,7 @@ def _state_after(last_state: TracedState | None, agent_write: AgentWrite) -> Tra
         before = last_state.lines
     if before is None:
         return TracedState(agent_write, after, _owners_of(after, last_state), frozenset(after))
-    old_numbers = matches(before, after)
+    old_numbers = match_lines(before, after)
     origins = as_kept(after, old_numbers)
     for number, old_number in write.same.items():
         if 0 <= number < len(after) and origins[number] < 0 <= old_number:
@@ -118,7 +118,7 @@ def _owners_of(lines: DigestedLines, state: TracedState | None) -> tuple[AgentWr
         return (None,) * len(lines)
     if state.lines == lines:
         return state.owners
-    return _carry_owners(state.owners, None, as_new(lines, matches(state.lines, lines)))
+    return _carry_owners(state.owners, None, as_new(lines, match_lines(state.lines, lines)))
 
 
 def _carry_owners(
@@ -173,7 +173,7 @@ def find_writes_of_lines(
         if next_write < len(chain.times) and chain.times[next_write] < version.latest:
             # What the next write found there, and no write until then has left, was typed in
             # between.
-            old_numbers = matches(chain.writes[next_write].write.before or (), version.lines)
+            old_numbers = match_lines(chain.writes[next_write].write.before or (), version.lines)
             open_numbers = {number for number in open_numbers if old_numbers[number] < 0}
     return writes | _writes_of_reformatted(chain, version, open_numbers, spans)
 

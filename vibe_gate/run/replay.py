@@ -34,7 +34,7 @@ from vibe_gate.domain.change import Change
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import parse
-from vibe_gate.domain.replayed import ReplayRow, RubricChoice, compared
+from vibe_gate.domain.replayed import ReplayRow, RubricChoice, compare_with_replay
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
@@ -130,7 +130,9 @@ def plan_replays(
             continue
         try:
             stored_summary = bundles.receipted(entry)
-            row = compared(stored_summary, summary, RubricChoice(request.rubrics), labels)
+            row = compare_with_replay(
+                stored_summary, summary, RubricChoice(request.rubrics), labels
+            )
             rows.append(replace(row, recorded=True))
         except GateError as error:  # nothing that is asked would make it what it was
             rows.append(unreplayed_row(task, str(error)))
@@ -205,7 +207,7 @@ async def replay_run_in(
                 stored=StoredChange(change, gate, recall),
             )
             choice = RubricChoice(task.request.rubrics, _rubrics_not_run(rubrics, task.trial))
-            return compared(stored.summary, review.summary, choice, state.labels.all())
+            return compare_with_replay(stored.summary, review.summary, choice, state.labels.all())
     except GateError as error:
         return unreplayed_row(task, str(error))
 

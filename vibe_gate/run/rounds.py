@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from vibe_gate.domain.bundles import RunEntry
-from vibe_gate.domain.document import text_of
+from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
@@ -117,7 +117,7 @@ def _last_of_snapshots(
 def _kind(result: RunResult) -> str:
     """Whether of the index or the working tree, as the run says; "" if it does not."""
     change = result.about.get("change")
-    return text_of(change, "kind") if isinstance(change, dict) else ""
+    return read_text_of(change, "kind") if isinstance(change, dict) else ""
 
 
 def _paths(summary: Summary) -> set[str]:

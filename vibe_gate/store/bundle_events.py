@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from vibe_gate.domain import escape
-from vibe_gate.domain.document import text_of
+from vibe_gate.domain.document import read_text_of
 from vibe_gate.store import bundle_names
 from vibe_gate.store.bundle_location import BundleLocation, Record, Reload, corrupt_bundle_error
 from vibe_gate.store.turn_summary import HookMark, HookRef, ToolCall, correlate_hooks
@@ -128,7 +128,7 @@ class CapturedCall(Struct, frozen=True):
         IntegrityError.
         """
         reload = self._reload_start or self._reload_end
-        return text_of(reload(), "cwd") if reload else ""
+        return read_text_of(reload(), "cwd") if reload else ""
 
     def response(self) -> Any:  # noqa: ANN401 - any JSON
         """The tool's response, or its error as text; None without an end. StorageError,
@@ -249,21 +249,23 @@ def _read_denied_calls(turn: BundleLocation) -> frozenset[str]:
 
 def _read_hooks(turn: BundleLocation) -> Iterator[_HookLine]:
     for number, (event, reload) in enumerate(turn.records(bundle_names.HOOKS)):
-        tool = text_of(event, "tool_name")
+        tool = read_text_of(event, "tool_name")
         mark = HookMark(
             seq=number,
             ts=_integer(event, "ts"),
-            hook=text_of(event, "hook"),
-            tool_use_id=text_of(event, "tool_use_id"),
+            hook=read_text_of(event, "hook"),
+            tool_use_id=read_text_of(event, "tool_use_id"),
             tool_name=tool,
         )
         response = event.get("tool_response") if tool in _SUBAGENT_TOOLS else None
         yield _HookLine(
             mark=mark,
             reload=reload,
-            agent_id=text_of(event, "agent_id"),
-            parent_tool_use_id=text_of(event, "parent_tool_use_id"),
-            started_agent_id=text_of(response, "agentId") if isinstance(response, dict) else "",
+            agent_id=read_text_of(event, "agent_id"),
+            parent_tool_use_id=read_text_of(event, "parent_tool_use_id"),
+            started_agent_id=read_text_of(response, "agentId")
+            if isinstance(response, dict)
+            else "",
         )
 
 
@@ -336,18 +338,18 @@ def _read_run_events(run: BundleLocation) -> Iterator[TimelineEvent]:
     for event, reload in run.records(bundle_names.EVENTS):
         seq = _integer(event, "seq")
         try:
-            ts = bundle_names.to_milliseconds(datetime.fromisoformat(text_of(event, "ts")))
+            ts = bundle_names.to_milliseconds(datetime.fromisoformat(read_text_of(event, "ts")))
         except (ValueError, TypeError) as error:
             reason = f"the event {seq} has no time with a time zone"
             raise corrupt_bundle_error(run.path(bundle_names.EVENTS), reason) from error
-        node_id = text_of(event, "node_id")
+        node_id = read_text_of(event, "node_id")
         data = event.get("data")
-        turn = text_of(data, "turn") if isinstance(data, dict) else ""
+        turn = read_text_of(data, "turn") if isinstance(data, dict) else ""
         yield TimelineEvent(
             source="run",
             seq=seq,
             ts=ts,
-            type=text_of(event, "type"),
+            type=read_text_of(event, "type"),
             turn=f"nodes/{node_id}/{turn}" if turn else "",
             _reload=reload,
             node_id=node_id,
@@ -370,13 +372,13 @@ def _read_turn_events(
             source=source,
             seq=seq,
             ts=ts,
-            type=text_of(event, type_field),
+            type=read_text_of(event, type_field),
             turn=turn.inside,
             _reload=reload,
-            tool=text_of(event, tool_field),
-            tool_use_id=text_of(event, "tool_use_id"),
-            role=text_of(event, "role"),
-            agent_id=text_of(event, "agent_id"),
+            tool=read_text_of(event, tool_field),
+            tool_use_id=read_text_of(event, "tool_use_id"),
+            role=read_text_of(event, "role"),
+            agent_id=read_text_of(event, "agent_id"),
             text=_summarize(event) if event.get("type") == "message" else "",
         )
 

@@ -150,7 +150,7 @@ def meets_conditions(run: RunEntry, conditions: Wanted) -> bool:
 
 
 def _touches(run: RunEntry, glob: str) -> bool:
-    return any(paths.matches(paths.unquote(path), (glob,)) for path in run.paths)
+    return any(paths.matches_any_glob(paths.unquote(path), (glob,)) for path in run.paths)
 
 
 def is_kept(store: Folder, entry: RunEntry) -> bool:

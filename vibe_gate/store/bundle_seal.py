@@ -14,7 +14,7 @@ from typing import Any
 from vibe_gate.domain import paths, receipt
 from vibe_gate.domain.bundles import impossible
 from vibe_gate.domain.document import parse_object, read
-from vibe_gate.domain.event import fold
+from vibe_gate.domain.event import fold_events
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import StorageError
@@ -140,7 +140,7 @@ def rebuild_graph(run: Folder, digests: Mapping[str, str]) -> bytes | None:
         return None
     try:
         events = parse_events(read_lines(run, bundle_names.EVENTS))
-        data = fold(events).to_json().encode()
+        data = fold_events(events).to_json().encode()
     except ValueError:
         return None
     is_as_sealed = hashlib.sha256(data).hexdigest() == digests.get(bundle_names.GRAPH)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from vibe_gate.domain.document import Timestamp, decode, to_json
+from vibe_gate.domain.document import Timestamp, decode_document, to_json
 from vibe_gate.store.agent_events import AGENTS
 from vibe_gate.store.captured_turns import (
     PromptText,
@@ -79,7 +79,7 @@ def list_captured_heads(root: Path, index: RunIndex | None = None) -> list[Captu
                 place = captures_folder.folder(name)
                 ctime = place.status(META).st_ctime_ns
                 if indexed_ctime == ctime:
-                    heads.append(decode(CapturedHead, text))
+                    heads.append(decode_document(CapturedHead, text))
                     continue
                 head = _read_head(name, place)
                 heads.append(head)

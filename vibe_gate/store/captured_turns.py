@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from vibe_gate.domain.document import parse_object, read, text_of
+from vibe_gate.domain.document import parse_object, read, read_text_of
 from vibe_gate.store.agent_events import AGENTS, CapturedEvent, paths_written, read_prompt
 from vibe_gate.store.captures import (
     CAPTURES_FOLDER,
@@ -194,16 +194,16 @@ def prompt_in(event: StoredEvent, agent: str) -> PromptText | None:
 
 def call_in(event: StoredEvent, agent: str) -> CapturedToolCall | None:
     """The tool call that ended or was refused, if the event says so."""
-    kind = text_of(event.data, "hook_event_name")
-    refused = text_of(event.data, "refused")
+    kind = read_text_of(event.data, "hook_event_name")
+    refused = read_text_of(event.data, "refused")
     if kind == AGENTS[agent].started and not refused:
         return None
     tool_input = event.data.get("tool_input")
     with contextlib.suppress(ValueError):
         return CapturedToolCall(
             at=event.ts,
-            tool=text_of(event.data, "tool_name"),
-            tool_use_id=text_of(event.data, "tool_use_id"),
+            tool=read_text_of(event.data, "tool_name"),
+            tool_use_id=read_text_of(event.data, "tool_use_id"),
             input=tool_input if isinstance(tool_input, dict) else {},
             paths=paths_written(CapturedEvent(event.ts, event.data, agent)),
             failed=not refused and kind != AGENTS[agent].ended,

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.document import parse_object, read, text_of
+from vibe_gate.domain.document import parse_object, read, read_text_of
 from vibe_gate.store.agent_events import SETTLING_S
 from vibe_gate.store.captures import (
     CAPTURES_FOLDER,
@@ -88,7 +88,7 @@ def _of_session(
 def _began_in(place: Folder, meta: CaptureMeta) -> str:
     with contextlib.suppress(OSError, ValueError):
         for line in read_finished_lines(place, EVENTS, meta.bytes):
-            return text_of(read(StoredEvent, parse_object(line)).data, "cwd")
+            return read_text_of(read(StoredEvent, parse_object(line)).data, "cwd")
     return ""
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType, Hunk, Side
-from vibe_gate.domain.escape import listed
+from vibe_gate.domain.escape import list_names
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import Content, TurnFile
 from vibe_gate.errors import StorageError, UsageError
@@ -204,7 +204,7 @@ class FileChange(Struct, frozen=True):
     def matches(self, globs: tuple[str, ...]) -> bool:
         """Whether a glob matches its name before or after, as a criterion's `paths`."""
         names = (self.path, self.old_path or self.path)
-        return any(paths.matches(paths.unquote(name), globs) for name in names)
+        return any(paths.matches_any_glob(paths.unquote(name), globs) for name in names)
 
     @property
     def stats(self) -> LineStats:
@@ -255,7 +255,7 @@ class Files(Struct, frozen=True):
     _all: tuple[FileChange, ...] = ()
 
     def __repr__(self) -> str:
-        changes = listed((f"{file.change_type} {file.path}" for file in self._all), 10)
+        changes = list_names((f"{file.change_type} {file.path}" for file in self._all), 10)
         return f"<Files {changes or 'none changed'}>"
 
     def changed(self, *globs: str) -> list[FileChange]:

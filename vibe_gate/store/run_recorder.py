@@ -15,7 +15,7 @@ from vibe_gate.domain import receipt, unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import iso, parse_object, plain, require_few
-from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold
+from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold_events
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.store import bundle_names
@@ -337,7 +337,7 @@ class RunRecorder:
         require_possible_exit_code(written_summary)
         document = plain(written_summary)
         events = list(parse_events(read_lines(parts.folder, bundle_names.EVENTS)))
-        parts.folder.place(bundle_names.GRAPH, fold(events).to_json().encode())
+        parts.folder.place(bundle_names.GRAPH, fold_events(events).to_json().encode())
         sessions = unredacted_fields.redacted(
             _list_sessions(events), unredacted_fields.SESSIONS, parts.redact.value
         )

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from vibe_gate.domain.document import parse_object
-from vibe_gate.domain.event import Event, earlier
+from vibe_gate.domain.event import Event, collect_ended_stages
 from vibe_gate.domain.summary import Cost, CostBasis
 from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
@@ -79,7 +79,7 @@ def _continue_run(
     for turn in turns:
         turn_counts[turn.node_id] = max(turn_counts[turn.node_id], turn.number)
     all_events = _read_events(parts.folder, run_id)
-    run.go_on(earlier(all_events, _cost_of(turns)), nodes, turn_counts)
+    run.go_on(collect_ended_stages(all_events, _cost_of(turns)), nodes, turn_counts)
     if run.lost:
         raise StorageError(run.lost)
     return run

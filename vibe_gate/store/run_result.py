@@ -20,7 +20,7 @@ from msgspec import Struct
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType
 from vibe_gate.domain.document import parse_object, read
-from vibe_gate.domain.event import Graph, fold
+from vibe_gate.domain.event import Graph, fold_events
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import GitState, TurnGit, TurnTodo
 from vibe_gate.domain.wire import end_kind
@@ -238,7 +238,7 @@ class RunResult:
         run's.
         """
         try:
-            return fold(self._bundle.bare().events())
+            return fold_events(self._bundle.bare().events())
         except ValueError as error:
             raise corrupt_bundle_error(
                 self._bundle.path(bundle_names.EVENTS), str(error)

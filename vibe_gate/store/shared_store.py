@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from vibe_gate.domain.bundles import Provenance, RunEntry
-from vibe_gate.domain.document import Timestamp, decode, to_json
+from vibe_gate.domain.document import Timestamp, decode_document, to_json
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.label import Label, newest
 from vibe_gate.domain.store_access import STORE_KEY, StoreAccess
@@ -200,7 +200,7 @@ class SharedStore:
         """
         body = self._codes.body(name, data)
         try:
-            answer = None if body is None else decode(SharedAnswer, body)
+            answer = None if body is None else decode_document(SharedAnswer, body)
         except ValueError:  # of a later version
             return None
         if answer is None or answer.key != key:
@@ -273,7 +273,7 @@ class SharedStore:
         if data is not None and body is None:
             self._altered_names.add(name)
         try:
-            return None if body is None else decode(QuestionClaim, body)
+            return None if body is None else decode_document(QuestionClaim, body)
         except ValueError:
             return None
 
@@ -341,7 +341,7 @@ class SharedStore:
         if body is None:
             self._altered_names.add(name)
         try:
-            return None if body is None else decode(Label, body)
+            return None if body is None else decode_document(Label, body)
         except ValueError:  # of a later version
             return None
 

@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from vibe_gate.domain.document import Timestamp, decode, plain
-from vibe_gate.domain.matching import MAX_SPAN, SHORTEST, brackets, carried, loosened, matches
+from vibe_gate.domain.document import Timestamp, decode_document, plain
+from vibe_gate.domain.matching import MAX_SPAN, SHORTEST, brackets, carried, loosened, match_lines
 from vibe_gate.store.agent_events import FileWrite
 from vibe_gate.store.ndjson_log import encode_line
 
@@ -237,7 +237,7 @@ def _new_loose_digests(
     """Loose digests of what is in `after` and was not before, but for those that its lines have
     anyway.
     """
-    new_numbers = [number for number, match in enumerate(matches(before, after)) if match < 0]
+    new_numbers = [number for number, match in enumerate(match_lines(before, after)) if match < 0]
     line_digests = {after[number] for number in new_numbers}
     return digests.loose(split_git_lines(text), new_numbers).keys() - line_digests
 
@@ -254,7 +254,7 @@ def _moved_lines(
     sources = carried(split_git_lines(old_text), split_git_lines(new_text))
     moved_lines = []
     for number, (source, match) in enumerate(
-        zip(sources, matches(before, final_state), strict=True)
+        zip(sources, match_lines(before, final_state), strict=True)
     ):
         if source >= 0 > match:
             moved_lines.append((number, source))
@@ -270,7 +270,7 @@ def compute_steps(old: DigestedLines, new: DigestedLines) -> Steps:
     parts: list[tuple[int, int] | str] = []
     start = 0
     expected = -1
-    sources = matches(old, new)
+    sources = match_lines(old, new)
     for number in range(1, len(new) + 1):
         expected = sources[start] + number - start if sources[start] >= 0 else -1
         if number < len(new) and sources[number] == expected:
@@ -322,7 +322,7 @@ class WriteReader:
         before it are lost to those after it.
         """
         try:
-            row = decode(_Row, line)
+            row = decode_document(_Row, line)
             before, after, settled = self._states(row)
             joined = frozenset(_unpack_digests(row.joined))
         except ValueError:

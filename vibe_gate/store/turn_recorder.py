@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain import escape, unredacted_fields
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.document import plain, read, require_few, text_of, without_none
+from vibe_gate.domain.document import plain, read, read_text_of, require_few, without_none
 from vibe_gate.domain.turn import Content, TurnTodo
 from vibe_gate.store import bundle_names
 from vibe_gate.store.contents import (
@@ -131,9 +131,9 @@ class TurnRecorder:
         """Append one hook's input as the CLI gave it, `tool_use_id` included."""
         safe = _redact_event(parts.redact, data, unredacted_fields.of_hook(data))
         ts = _event_time(safe, parts.clock)
-        hook = escape.show_text(text_of(safe, "hook_event_name") or text_of(safe, "hook"))
-        tool_use_id = escape.show_text(text_of(safe, "tool_use_id"))
-        tool_name = escape.show_text(text_of(safe, "tool_name"))
+        hook = escape.show_text(read_text_of(safe, "hook_event_name") or read_text_of(safe, "hook"))
+        tool_use_id = escape.show_text(read_text_of(safe, "tool_use_id"))
+        tool_name = escape.show_text(read_text_of(safe, "tool_name"))
 
         def number_hook(seq: int) -> dict[str, Any]:
             head = {"seq": seq, "ts": ts, "hook": hook, "tool_use_id": tool_use_id}
@@ -160,9 +160,9 @@ class TurnRecorder:
             mark = HookMark(
                 seq=seq,
                 ts=ts if isinstance(ts, int) else 0,
-                hook=text_of(hook, "hook"),
-                tool_use_id=text_of(hook, "tool_use_id"),
-                tool_name=text_of(hook, "tool_name"),
+                hook=read_text_of(hook, "hook"),
+                tool_use_id=read_text_of(hook, "tool_use_id"),
+                tool_name=read_text_of(hook, "tool_name"),
             )
             self._marks.append(mark)
         for event in events:
@@ -284,7 +284,9 @@ def render_transcript_entry(event: Mapping[str, Any], ts: int) -> str:
     """
     if event.get("type") in ("system", "usage"):
         return ""
-    speaker = " ".join(text_of(event, name) for name in _SPEAKER_NAMES if text_of(event, name))
+    speaker = " ".join(
+        read_text_of(event, name) for name in _SPEAKER_NAMES if read_text_of(event, name)
+    )
     text = _transcript_text(event)
     return f"{_clock_time(ts)} {escape.show_text(speaker)}: {escape.show_block(text)}\n"
 
@@ -306,7 +308,7 @@ def _transcript_text(event: Mapping[str, Any]) -> str:
 
 
 def _is_text_block(block: object) -> bool:
-    return isinstance(block, dict) and bool(text_of(block, "text"))
+    return isinstance(block, dict) and bool(read_text_of(block, "text"))
 
 
 def _clock_time(ts: int) -> str:

@@ -80,7 +80,7 @@ class HookCaptureStatus(SeedModel, frozen=True, kw_only=True):
             return ""
         reasons = [f"no {event}" for event in self.missing_events]
         reasons += self.warnings
-        return escape.listed(reasons, MOST_LACKS) or "no reason recorded"
+        return escape.list_names(reasons, MOST_LACKS) or "no reason recorded"
 
 
 class Redacted(SeedModel, frozen=True, kw_only=True):

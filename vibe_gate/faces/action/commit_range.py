@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.cause import DETAILS
-from vibe_gate.domain.escape import ended
+from vibe_gate.domain.escape import end_sentence
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.trigger import Trigger
@@ -167,7 +167,7 @@ class _Checkout:
             name = (missing or commits)[0][:SHORT]
             raise UsageError(
                 f"The commit {name} is not in this checkout, and fetching it failed. {DEEPER}"
-                f"{DETAILS}{ended(paths.quote(reason))}"
+                f"{DETAILS}{end_sentence(paths.quote(reason))}"
             )
 
     def since_parting(self, commit: str) -> CommitRange:
@@ -179,7 +179,7 @@ class _Checkout:
             raise UsageError(
                 f"Where {commit[:SHORT]} and {head[:SHORT]} parted cannot be told in this "
                 f"checkout, and fetching more did not help. {DEEPER}"
-                f"{DETAILS}{ended(paths.quote(reason))}"
+                f"{DETAILS}{end_sentence(paths.quote(reason))}"
             )
         commits = f"{commit[:SHORT]}...{head[:SHORT]}"
         return CommitRange(before, head, commit, commits, self.repository.remarks)
@@ -236,7 +236,7 @@ class _Checkout:
         if tracked and not failure:
             return BaseTip(tracked)
         tip = self._newer(tracked, self._merged_into())
-        name, reason = paths.quote(branch or "?"), ended(paths.quote(failure))
+        name, reason = paths.quote(branch or "?"), end_sentence(paths.quote(failure))
         if tip:
             note = (
                 f"The base branch {name} could not be fetched, so this is against {tip[:SHORT]}: "

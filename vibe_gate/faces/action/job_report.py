@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.replayed import Replayed, totals
+from vibe_gate.domain.replayed import Replayed, sum_rows
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.action.commit_range import CommitRange
@@ -208,7 +208,7 @@ def _replay_sentences(replayed: Replayed) -> tuple[str, ...]:
     """What the log says of replays."""
     if not replayed.rows:
         return replayed.notes
-    counts = totals(replayed.rows)
+    counts = sum_rows(replayed.rows)
     return (*replays.replay_sentences(counts, replayed.budget_usd), *replayed.notes)
 
 

@@ -24,7 +24,7 @@ from vibe_gate.domain.change import RULE_FILES, Selection
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.model_wire import read_wire
-from vibe_gate.domain.paths import matches, unquote
+from vibe_gate.domain.paths import matches_any_glob, unquote
 from vibe_gate.domain.replayed import Replayed, ReplayRow
 from vibe_gate.domain.store_access import StoreAccess
 from vibe_gate.domain.summary import Summary
@@ -50,7 +50,7 @@ def edits_rubrics(summary: Summary) -> bool:
     """Whether the change edits what the gate refuses."""
     for file in summary.change.files:
         for path in (file.path, file.old_path):
-            if path and matches(unquote(path), RULE_FILES):
+            if path and matches_any_glob(unquote(path), RULE_FILES):
                 return True
     return False
 

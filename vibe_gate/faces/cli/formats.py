@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance
-from vibe_gate.domain.escape import listed
+from vibe_gate.domain.escape import list_names
 from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.report_inputs import stored_patch
 from vibe_gate.faces.action.runner import Runner
@@ -89,7 +89,7 @@ def warn_of_next(files: Iterable[Path]) -> None:
         )
     if counted:
         complain(
-            f"note: git does not ignore {listed(counted)}, so the next review or run counts it as changed. Name a path "
+            f"note: git does not ignore {list_names(counted)}, so the next review or run counts it as changed. Name a path "
             "outside of the repository, or none for a page: it is kept below .vibe-artifacts/reports then."
         )
 

@@ -17,7 +17,7 @@ from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.begun_run import BegunRun
 from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry, is_run_id
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.escape import listed, safe
+from vibe_gate.domain.escape import list_names, safe
 from vibe_gate.errors import IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.command import JSON, argument
 from vibe_gate.faces.cli.output import complain, now, open_repository_here
@@ -206,7 +206,7 @@ class StoredRuns:
         if exact_matches:
             matches, matched = exact_matches, "run id"
         if len(matches) > 1:
-            names = listed((entry.run_id for entry in matches), MAX_CANDIDATES)
+            names = list_names((entry.run_id for entry in matches), MAX_CANDIDATES)
             raise UsageError(
                 f'"{paths.quote(reference)}" is ambiguous: {len(matches)} runs match ({names}).'
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
-from vibe_gate.domain.document import text_of
+from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import CriterionResult, RubricResult, Vote
 from vibe_gate.report import queries, sentences
@@ -83,7 +83,7 @@ def _criterion_facts(criterion: CriterionResult) -> str:
 def _render_question(name: str, view: View) -> Html | None:
     """What the judge was asked, as a text that opens."""
     questions = view.about.get("questions")
-    question = text_of(questions, name) if isinstance(questions, dict) else ""
+    question = read_text_of(questions, name) if isinstance(questions, dict) else ""
     if not question:
         return None
     return tag("details", tag("summary", "Question"), tag("p", question, class_="question"))

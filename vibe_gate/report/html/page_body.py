@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from vibe_gate.domain.document import text_of
+from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import PolicyChange, Summary
 from vibe_gate.errors import POLICY_CHANGED
@@ -266,7 +266,7 @@ _MEANINGS = {
 def _run_facts(view: View) -> Iterator[tuple[str, str | None]]:
     yield "run", view.graph.run_id
     for name in ("created_at", "workflow", "mode", "isolation", "prompt", "replay_of"):
-        value = text_of(view.about, name)
+        value = read_text_of(view.about, name)
         label = name.replace("created_at", "started").replace("_", " ")
         yield label, _MEANINGS.get((name, value), value)
     if view.summary is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.document import read, text_of
+from vibe_gate.domain.document import read, read_text_of
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.errors import StorageError
 from vibe_gate.report.html.authors import WhoWrote
@@ -111,7 +111,7 @@ class _ShownEvents(Struct):
             data = contents.get("data")
             if event.type == "turn.completed" and isinstance(data, dict):
                 folder = f"nodes/{event.node_id}/{data.get('turn')}"
-                ends[folder] = (event.ts, text_of(data, "status"))
+                ends[folder] = (event.ts, read_text_of(data, "status"))
         return ends
 
 
@@ -250,7 +250,7 @@ def _node_times(
         data = contents.get("data")
         status = ""
         if isinstance(data, dict) and event.type == "node.status":
-            status = text_of(data, "status")
+            status = read_text_of(data, "status")
         name = event.node_id
         is_work = event.type in _WORK
         if event.type == "node.added":
@@ -385,14 +385,14 @@ def _event_text(event: TimelineEvent, contents: Mapping[str, Any]) -> str:
         tokens = dict.fromkeys(KINDS, 0) | sum_tokens([contents])
         return f"{tokens['input']:,} in, {tokens['output']:,} out"
     if event.type == "system":
-        return text_of(contents, "subtype")
+        return read_text_of(contents, "subtype")
     if event.type == "todo":
         return _joined_texts(contents, "status", "text")
     return event.text
 
 
 def _joined_texts(data: Mapping[str, Any], *names: str) -> str:
-    return " ".join(filter(None, (text_of(data, name) for name in names)))
+    return " ".join(filter(None, (read_text_of(data, name) for name in names)))
 
 
 _MODES = re.compile(r"^old mode (\d+)\nnew mode (\d+)$", re.MULTILINE)

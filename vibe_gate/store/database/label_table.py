@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from vibe_gate.domain.document import decode, to_json
+from vibe_gate.domain.document import decode_document, to_json
 from vibe_gate.domain.label import ON_FORGE, Label, newest
 from vibe_gate.errors import StorageError
 from vibe_gate.store.database.state_table import StateTable, parse_rows
@@ -46,7 +46,7 @@ class LabelTable(StateTable):
 
     def _read_all(self) -> Iterator[Label]:
         rows = self._file.read("SELECT line FROM labels ORDER BY id")
-        return parse_rows(lambda line: decode(Label, line), rows)
+        return parse_rows(lambda line: decode_document(Label, line), rows)
 
     def _change_rows(self, delete: tuple[str, ...], labels: Sequence[Label]) -> None:
         """Execute `delete`, a statement and its values, if there is one, and add the labels.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vibe_gate.domain.document import decode, to_json
+from vibe_gate.domain.document import decode_document, to_json
 from vibe_gate.domain.gate import Override
 from vibe_gate.store.database.state_table import StateTable, parse_rows
 
@@ -22,4 +22,4 @@ class OverrideTable(StateTable):
     def all(self) -> tuple[Override, ...]:
         """Every override; damaged ones are skipped: nothing passes by them."""
         rows = self._file.read("SELECT line FROM overrides ORDER BY id")
-        return tuple(parse_rows(lambda line: decode(Override, line), rows))
+        return tuple(parse_rows(lambda line: decode_document(Override, line), rows))
