@@ -27,7 +27,7 @@ from vibe_gate.version import __version__
 pytest.importorskip("distributed", reason="distributed is not installed here")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.usefixtures("quick_agents"),
 ]  # a scheduler, workers, reviews
 
@@ -48,6 +48,9 @@ ONE_QUESTION = RUBRIC.partition('[[criterion]]\nid = "names')[0]
 
 COMMITS = 8
 """Each asks in a process of its own, which loads the SDK."""
+
+BUSY_S = 800
+"""Seconds that all may take where many others use the machine."""
 
 
 class DaskCluster:
@@ -80,13 +83,13 @@ class DaskCluster:
     def restart(self) -> None:
         """Kill the scheduler, which ends the workers; begin new ones at the same address."""
         self.scheduler.kill()
-        self.scheduler.wait(30)
+        self.scheduler.wait(BUSY_S)
         for worker in self.workers:
             try:
-                worker.wait(10)
+                worker.wait(3)
             except subprocess.TimeoutExpired:  # a nanny of Dask's that waits for its killed worker
                 worker.kill()
-                worker.wait(30)
+                worker.wait(BUSY_S)
         self.scheduler = self._started("dask_scheduler", *self._at)
         number, self.workers = len(self.workers), []
         self.work(number, nanny=self._nanny, **self._workers_environ)
@@ -95,7 +98,7 @@ class DaskCluster:
         for process in (*self.workers, self.scheduler):
             process.kill()  # a worker's own process ends with it, and at once
         for process in (*self.workers, self.scheduler):
-            process.wait(30)
+            process.wait(BUSY_S)
 
     def log(self, program: str) -> str:
         return (self._place / f"{program}.log").read_text()
@@ -134,13 +137,11 @@ def cluster(tmp_path: Path, environ: dict[str, str]) -> Iterator[DaskCluster]:
 def each(repo: Repo, *options: str) -> Done:
     environ = repo.environ | {"ANTHROPIC_API_KEY": OWN_KEY}
     argv = ("review", "start..HEAD", "--each", *options)
-    return vibe_gate(
-        *argv, cwd=repo.path, environ=environ, timeout=280
-    )  # where others use the machine, too
+    return vibe_gate(*argv, cwd=repo.path, environ=environ, timeout=BUSY_S)
 
 
 def until(happened: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + BUSY_S
     while not happened():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -161,11 +162,11 @@ def test_a_worker_that_is_killed_and_a_scheduler_that_restarts_cost_no_run_and_n
         os.kill(a_working_child(cluster), signal.SIGKILL)
         until(lambda: len(asked) >= 5)
         cluster.restart()
-        command.join(280)
+        command.join(BUSY_S)
         assert len(asked) == COMMITS
         assert {request.headers["x-api-key"] for request in asked} == {KEY}
     *rows, total = map(json.loads, done[0].out.splitlines())
-    assert (done[0].code, total["exit_code"]) == (0, 0), done[0].err
+    assert (done[0].code, total["exit_code"]) == (0, 0), (done[0].err, rows)
     assert sorted(row["commit"] for row in rows) == sorted(
         history.git("rev-list", "start..HEAD").split()
     )
@@ -212,7 +213,7 @@ def test_ctrl_c_ends_the_tasks_and_what_is_done_stays(history):
         )
         until(lambda: len(model.script.requests) >= 5)
         process.send_signal(signal.SIGINT)
-        err = process.communicate(timeout=60)[1]
+        err = process.communicate(timeout=BUSY_S)[1]
     assert process.returncode == 130
     assert f"3 of {COMMITS} commits recorded. The same command goes on from there." in err
     assert len(list(history.path.glob(".vibe-artifacts/*/*/summary.json"))) == 3

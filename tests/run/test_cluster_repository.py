@@ -88,13 +88,33 @@ def test_workers_that_come_at_once_make_one_copy_and_none_waits_for_ever(repo):
             crew.map(
                 lambda _: WorkerRepository(sent_repository, read_environment(repo.environ)),
                 range(6),
-                timeout=30,
+                timeout=250,
             )
         )
     assert len({repository.root for repository in repositories}) == 1
     with ThreadPoolExecutor(6) as crew:
         list(crew.map(lambda repository: repository.close(delete=True), repositories))
     assert not repositories[0].root.exists()
+
+
+def test_a_process_that_is_still_at_a_task_is_waited_for_by_the_next_one(repo):
+    """Its worker was killed, and the task was handed out again: it removes its run at the end."""
+    with open_repository(repo.path, read_environment(repo.environ)) as repository:
+        copy = WorkerRepository(
+            pack_repository(repository, files=False), read_environment(repo.environ)
+        )
+    task = CommitTask(repo.path, "head", "Second", ReviewRequest(Selection("range")), Batch("b"))
+    steps = []
+
+    def work(task: CommitTask) -> None:
+        steps.append("begins")
+        time.sleep(0.1)
+        steps.append("ends")
+
+    with ThreadPoolExecutor(2) as crew:
+        list(crew.map(lambda _: carry_out_in_copy(work, copy.root, task, b""), range(2)))
+    copy.close(delete=True)
+    assert steps == ["begins", "ends", "begins", "ends"]
 
 
 def test_a_folder_that_others_may_write_into_is_not_used(repo, tmp_path):

@@ -23,7 +23,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import distributed
-from distributed.comm import CommClosedError
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
@@ -55,6 +54,9 @@ _POLL_S = 0.1
 """Seconds between two looks whether the scheduler is back."""
 
 _PACKAGE = "vibe-gate"
+
+_CONNECTED, _CONNECTING = "running", "connecting"
+"""What Dask calls the states of a client."""
 
 
 @contextmanager
@@ -197,12 +199,14 @@ class _DaskExecutor(Executor):
     def _require_fit(self) -> None:
         """UsageError with a sentence for each worker that cannot be used."""
         versions = self._client.run(importlib.metadata.version, _PACKAGE, on_error="return")
+        versions = _without_lost(versions)
         reasons = {worker: _reason_of_version(version) for worker, version in versions.items()}
         workers_of_version = [worker for worker, reason in reasons.items() if not reason]
         if workers_of_version:  # others may not know what this is
-            reasons |= self._client.run(
+            unfitness = self._client.run(
                 self._setup.unfit, workers=workers_of_version, on_error="return"
             )
+            reasons |= _without_lost(unfitness)
         sentences = []
         for worker, reason in reasons.items():
             if reason:
@@ -211,7 +215,7 @@ class _DaskExecutor(Executor):
             raise UsageError("\n".join(sorted(sentences)))
 
     def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:  # noqa: ANN401 (as an Executor has it)
-        if self._is_disconnected:
+        if self._is_disconnected or self._client.status != _CONNECTED:
             self._reconnect()
         future: Future[R] = Future()
         future.set_running_or_notify_cancel()
@@ -237,12 +241,20 @@ class _DaskExecutor(Executor):
         """
         self._sent.discard(sent)
         try:
-            future.set_result(self._command_repository.store_result(sent.result()))
-        except (distributed.CancelledError, CommClosedError):
-            self._is_disconnected = True
-            future.set_exception(BrokenExecutor("the scheduler is gone"))
+            task_result = sent.result()
         except distributed.KilledWorker as error:
             future.set_exception(BrokenExecutor(str(error)))
+            return
+        except Exception as error:  # noqa: BLE001  as every executor does
+            if sent.status == "error":
+                future.set_exception(error)
+                return
+            # It was cancelled with its scheduler, or has ended and cannot be fetched any more.
+            self._is_disconnected = True
+            future.set_exception(BrokenExecutor("the scheduler is gone"))
+            return
+        try:
+            future.set_result(self._command_repository.store_result(task_result))
         except Exception as error:  # noqa: BLE001  as every executor does
             future.set_exception(error)
 
@@ -252,14 +264,17 @@ class _DaskExecutor(Executor):
         """
         self._tell("The scheduler is gone; waiting for it and its workers.")
         latest = time.monotonic() + self._patience_s
-        while self._client.status == "connecting" and time.monotonic() < latest:
+        while time.monotonic() < latest and self._client.status in (_CONNECTED, _CONNECTING):
+            if self._client.status == _CONNECTED:
+                # A connection that is lost is noticed late, a worker that is gone as well.
+                with suppress(OSError, distributed.CancelledError):
+                    self._is_disconnected = False
+                    self.prepare_workers()
+                    return
             time.sleep(_POLL_S)
-        if self._client.status != "running":
-            raise InfrastructureError(
-                "The scheduler did not come back. The same command goes on from there."
-            )
-        self._is_disconnected = False
-        self.prepare_workers()
+        raise InfrastructureError(
+            "The scheduler did not come back. The same command goes on from there."
+        )
 
     def release_workers(self) -> None:
         """Cancel what runs, and take back what the workers were given."""
@@ -267,6 +282,13 @@ class _DaskExecutor(Executor):
             self._client.cancel(list(self._sent), force=True)
             self._client.run(_mark_ended, self._setup.name)
             self._client.unregister_worker_plugin(self._setup.name)
+
+
+def _without_lost(answers: dict[str, Any]) -> dict[str, Any]:
+    """The answers of workers without those that could not be reached: they are gone, or will be
+    checked when they are back.
+    """
+    return {worker: answer for worker, answer in answers.items() if not isinstance(answer, OSError)}
 
 
 def _reason_of_version(version: object) -> str:
@@ -317,12 +339,17 @@ class WorkerSetup(distributed.WorkerPlugin):  # type: ignore[misc]
         """By the key of the task."""
         self._processes: list[TaskProcess] = []
         self._repository: WorkerRepository | None = None
+        self._failure: GateError | None = None
+        """Why the worker cannot be used."""
+        self._is_ready = False
         reason = self.unfit()
         if reason:
-            raise UsageError(f"This worker cannot be used: {reason}.")
+            self._failure = UsageError(f"This worker cannot be used: {reason}.")
+            raise self._failure
         if self._sent_repository:
             self._repository = await asyncio.to_thread(self._open_repository, self._sent_repository)
             self._sent_repository = None  # it may be large
+        self._is_ready = True
 
     async def teardown(self, worker: distributed.Worker) -> None:
         """End the processes: one that has a task ends it first."""
@@ -343,6 +370,10 @@ class WorkerSetup(distributed.WorkerPlugin):  # type: ignore[misc]
         self, do: Callable[[Any], R], task: RepositoryTask, stored: bytes
     ) -> TaskResult[R]:
         """Carry out a task in the process of this thread."""
+        if self._failure is not None:
+            raise self._failure
+        if not self._is_ready:
+            raise BrokenExecutor("the worker is not prepared yet")
         process = self._process_of_thread()
         key = distributed.get_worker().get_current_task()
         self._processes_at_work[key] = process
@@ -371,5 +402,8 @@ def _mark_ended(setup: str, dask_worker: distributed.Worker) -> None:
 def _carry_out(
     setup: str, do: Callable[[Any], R], task: RepositoryTask, stored: bytes
 ) -> TaskResult[R]:
-    """The task of Dask."""
-    return distributed.get_worker().plugins[setup].carry_out(do, task, stored)  # type: ignore[no-any-return]
+    """The task of Dask. BrokenExecutor: the scheduler is a new one, and has not heard of `setup`."""
+    worker_setup: WorkerSetup | None = distributed.get_worker().plugins.get(setup)
+    if worker_setup is None:
+        raise BrokenExecutor("the worker is not prepared yet")
+    return worker_setup.carry_out(do, task, stored)

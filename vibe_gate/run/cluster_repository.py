@@ -16,8 +16,8 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -203,17 +203,29 @@ def carry_out_in_copy(do: Callable[[T], R], root: Path, task: T, stored: bytes) 
 
     `stored`: the archive of the stored run that it is about; b"" for none.
     """
-    if stored:
-        _import_run(root, Provenance(_LATER), stored)
-    result = do(replace(task, root=root))  # type: ignore[type-var]  # tasks are Structs
-    match result:
-        case object(bundle=str(bundle)) if bundle:
-            archive = _export_run(root, Provenance(_LATER), bundle)
-            # Ten thousand runs do not fill the disk.
-            shutil.rmtree(root / bundle, ignore_errors=True)
-            return TaskResult(result, archive)
-        case _:
-            return TaskResult(result)
+    with _alone_with_task(root.parent, task):
+        if stored:
+            _import_run(root, Provenance(_LATER), stored)
+        result = do(replace(task, root=root))  # type: ignore[type-var]  # tasks are Structs
+        match result:
+            case object(bundle=str(bundle)) if bundle:
+                archive = _export_run(root, Provenance(_LATER), bundle)
+                # Ten thousand runs do not fill the disk.
+                shutil.rmtree(root / bundle, ignore_errors=True)
+                return TaskResult(result, archive)
+            case _:
+                return TaskResult(result)
+
+
+@contextmanager
+def _alone_with_task(folder: Path, task: object) -> Iterator[None]:
+    """Wait for a process that is at the same task, because its worker was killed: it removes its
+    run when it has packed it, which this one would take for its own.
+    """
+    name = hashlib.sha256(repr(task).encode()).hexdigest()[:16]
+    with (folder / f"{name}.task").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 # At the command
