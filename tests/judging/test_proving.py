@@ -255,7 +255,7 @@ HOSTILE = {
     "names": ("socket.getaddrinfo('example.org', 443)", "network"),
     "forks": ("fork_without_end()", "processes|memory"),
     "memory": ("self.assertEqual(len(bytearray(900 << 20)), 1)", "memory"),
-    "disk": ("fill_the_disk()", "wrote|writes"),
+    "disk": ("fill_the_disk()", "wrote|writes|written"),
     "loops": ("loop()", "timed out after 2 s"),
     "outside": ("print('\\x1b[2J\\u202e::error::owned'); write_outside()", ""),
 }

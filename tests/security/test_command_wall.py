@@ -11,7 +11,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -375,11 +375,44 @@ def test_a_command_with_limits_has_no_network_no_socket_and_no_shared_memory(tre
         "for made in (libc.shmget(0, 4096, 0o1600), libc.msgget(0, 0o1600), libc.semget(0, 1, 0o1600)):\n"
         "    print('outlives' if made >= 0 else 'no', ctypes.get_errno())\n"
     )
-    limits = CommandLimits(memory_mb=300, disk_mb=10, processes=20)
-    environ = {"PATH": os.environ["PATH"]}
-    environment = command_environment_from(environ)
-    done = run_command(
-        [sys.executable, "-c", code], cwd=tree, timeout_s=30, environment=environment, limits=limits
-    )
+    done = run_limited(tree, code)
     refused = [*["Network is down"] * 3, "Permission denied", *[f"no {errno.ENOSYS}"] * 3]
-    assert done.output.splitlines() == ["300", *refused]
+    assert done.output.splitlines() == ["300", *refused], done
+
+
+DISK_MB = 10
+
+
+def run_limited(
+    tree: Path, code: str, cancelled: Callable[[], bool] = lambda: False
+) -> CommandResult:
+    environment = command_environment_from({"PATH": os.environ["PATH"]})
+    return run_command(
+        [sys.executable, "-c", code],
+        cwd=tree,
+        timeout_s=100,
+        environment=environment,
+        limits=CommandLimits(memory_mb=300, disk_mb=DISK_MB, processes=20),
+        cancelled=cancelled,
+    )
+
+
+@pytest.mark.slow
+def test_what_others_write_on_its_disk_ends_no_command(tree: Path, tmp_path: Path):
+    def write_beside() -> bool:
+        (tmp_path / "others").write_bytes(b"x" * (2 * DISK_MB << 20))
+        (tree / "written").touch()
+        return False
+
+    code = "import os, time\nwhile not os.path.exists('written'): time.sleep(0.02)\ntime.sleep(0.3)"
+    assert run_limited(tree, code, write_beside).exit_code == 0
+
+
+@pytest.mark.slow
+def test_a_command_that_writes_more_than_its_disk_is_ended(tree: Path):
+    code = (
+        "import time\n"
+        "for number in range(2): open(str(number), 'wb').write(b'x' * (9 << 20))\n"
+        "time.sleep(90)"
+    )
+    assert run_limited(tree, code).failure == f"it wrote more than {DISK_MB} MB"

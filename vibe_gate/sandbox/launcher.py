@@ -59,6 +59,14 @@ WATCH_S = 0.05
 dozens of processes.
 """
 
+DISKS = 4
+"""How many times a command's disk may go from the file system while it runs: others write there,
+too, but not all that a command writes is seen in its folders (a file that is open and removed).
+"""
+
+_BLOCK = 512
+"""Bytes of a block in stat(2)."""
+
 _TICK_S = 0.02
 _NO_REPORT = -1
 
@@ -369,7 +377,10 @@ class _Watch:
 
     def __init__(self, folders: list[str], memory: int, disk: int, processes: int) -> None:
         self._memory, self._disk, self._processes = memory, disk, processes
-        self._folders = {folder: _free(folder) for folder in folders}
+        self._free_at_start = {folder: _free(folder) for folder in folders}
+        self._used_at_start = sum(map(_used, folders))
+        self._unsuspicious_loss = disk
+        """Bytes that may go from a file system before its folders are looked through."""
 
     def over(self) -> str:
         """The limit that they are over, as a sentence about the command; "" if none."""
@@ -378,8 +389,22 @@ class _Watch:
             return f"it had more than {self._processes} processes"
         if sum(map(_own_memory, processes)) > self._memory:
             return f"it used more than {self._memory >> 20} MB of memory"
-        if any(before - _free(folder) > self._disk for folder, before in self._folders.items()):
+        return self._over_disk()
+
+    def _over_disk(self) -> str:
+        """The free space is asked for always; what is in the folders, which may be many files, when
+        enough of it has gone that the command could be over its limit.
+        """
+        losses = [free - _free(folder) for folder, free in self._free_at_start.items()]
+        loss = max(losses)
+        if loss > DISKS * self._disk:
+            return f"more than {DISKS * self._disk >> 20} MB of disk were written while it ran"
+        if loss <= self._unsuspicious_loss:
+            return ""
+        written = sum(map(_used, self._free_at_start)) - self._used_at_start
+        if written > self._disk:
             return f"it wrote more than {self._disk >> 20} MB"
+        self._unsuspicious_loss = loss + self._disk - max(written, 0)
         return ""
 
 
@@ -387,6 +412,16 @@ def _free(folder: str) -> int:
     """Bytes that are free where the folder is; what others write there meanwhile counts as well."""
     file_system = os.statvfs(folder)
     return file_system.f_bavail * file_system.f_frsize
+
+
+def _used(folder: str) -> int:
+    """Bytes of disk that the files in the folder take."""
+    used = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):  # it may be removed meanwhile
+                used += os.lstat(f"{place}/{name}").st_blocks * _BLOCK
+    return used
 
 
 def _own_memory(pid: int) -> int:
