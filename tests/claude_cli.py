@@ -62,7 +62,7 @@ def claude(
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            timeout=90,
+            timeout=250,
         )
     assert done.returncode == 0, done.stderr + done.stdout[-2000:]
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -39,7 +39,7 @@ class Done(subprocess.CompletedProcess[str]):
 
 
 def vibe_gate(
-    *argv: str, cwd: Path, environ: Mapping[str, str], stdin: bytes = b"", timeout: float = 100
+    *argv: str, cwd: Path, environ: Mapping[str, str], stdin: bytes = b"", timeout: float = 250
 ) -> Done:
     """Run `vibe-gate ARGV` in `cwd`."""
     with (
@@ -72,7 +72,7 @@ def started(
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=100,
+        timeout=250,
     )
     return Done(argv, done.returncode, done.stdout, done.stderr)
 

@@ -11,6 +11,8 @@ import pytest
 
 _IN_CI = os.environ.get("CI") == "true"
 _MISSING = "is not installed here"
+MISSING_CODE = 9
+"""The exit code of a run without all tools: tests that failed as well are of no interest then."""
 
 
 def _missing_tools(config: pytest.Config) -> dict[str, int]:
@@ -31,5 +33,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A run of CI without all tools has failed."""
-    if _IN_CI and session.exitstatus == pytest.ExitCode.OK and _missing_tools(session.config):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    finished = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    if _IN_CI and finished and _missing_tools(session.config):
+        session.exitstatus = MISSING_CODE

@@ -10,7 +10,7 @@ def pid_in(folder: Path) -> int:
     """The number that a process writes into the file `pid` there, which it may still be about
     to.
     """
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while not (folder / "pid").exists() or not (folder / "pid").read_text().strip():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -18,10 +18,10 @@ def pid_in(folder: Path) -> int:
 
 
 def gone(pid: int) -> bool:
-    """Whether the process ends within half a minute; one that nobody waited for yet has ended,
+    """Whether the process ends within minutes; one that nobody waited for yet has ended,
     too.
     """
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()

@@ -41,7 +41,7 @@ def test_a_connection_that_is_not_loopback_is_an_error() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("ci", "code"), [({}, 0), ({"CI": "true"}, 1)])
+@pytest.mark.parametrize(("ci", "code"), [({}, 0), ({"CI": "true"}, missing_tools.MISSING_CODE)])
 def test_a_missing_tool_is_said_at_the_end_and_fails_in_ci(tmp_path, environ, ci, code) -> None:
     (tmp_path / "test_it.py").write_text(_TEST)
     command = [

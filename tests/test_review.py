@@ -511,7 +511,7 @@ def test_votes_that_are_needed_are_asked_at_once_and_stop_when_the_outcome_canno
     )
     first = answers(fails(), said("names-are-clear"))
     second = answers(said("errors-not-swallowed"), said("names-are-clear"))
-    both_asked = Barrier(2, timeout=60)
+    both_asked = Barrier(2, timeout=250)
 
     def side_by_side(given: dict[str, Any]) -> Callable[[Any], Turn]:
         def wait(_: Any) -> Turn:

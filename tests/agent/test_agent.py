@@ -329,7 +329,7 @@ def test_the_hostile_tree_is_one_for_a_careless_start(tmp_path, environ):
         values = environ | model.environ | {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
         line = [find_cli(environ["PATH"]), "-p", "@CLAUDE.md", "--model", "claude-sonnet-5"]
         subprocess.run(
-            line, cwd=tree, env=values, stdin=subprocess.DEVNULL, capture_output=True, timeout=30
+            line, cwd=tree, env=values, stdin=subprocess.DEVNULL, capture_output=True, timeout=250
         )
     assert mark.exists()
     assert "hostile-instructions" in model.script.requests[0].all_text

@@ -66,7 +66,7 @@ class Hooked:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=100,
+            timeout=250,
         )
         return Done(done.returncode, done.stdout)
 

@@ -386,7 +386,7 @@ def _ran(
         time.sleep(0.02)
     if state.sent:
         os.killpg(process.pid, state.sent)
-    text, _ = process.communicate(timeout=60)
+    text, _ = process.communicate(timeout=250)
     return process.returncode, text
 
 

@@ -65,7 +65,7 @@ class HookedAgentSession:
             cwd=self.root,
             env=self.environ,
             capture_output=True,
-            timeout=90,
+            timeout=250,
         )
         assert (done.returncode, done.stderr) == (0, b"")
         return done.stdout.decode()

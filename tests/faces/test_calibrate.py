@@ -228,7 +228,7 @@ def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(
         while len(model.script.requests) < 2 and running.poll() is None:
             time.sleep(0.02)
         running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=60)
+        _, err = running.communicate(timeout=200)
     assert running.returncode == 130
     assert err.splitlines() == [
         "Asking: 3 reviews of cases: at most 3 conversations, at most $1.50 ($0.5000 each: max_cost_usd in gate.toml).",

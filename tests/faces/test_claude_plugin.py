@@ -34,7 +34,7 @@ def run_cli(home: Path, *arguments: str) -> str:
         env=cli_environ(home),
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=250,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -121,7 +121,7 @@ def run_hook(where: Path, script: str, *folders: object) -> subprocess.Completed
         env=variables,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=250,
     )
 
 

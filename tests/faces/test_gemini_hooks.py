@@ -126,7 +126,7 @@ def gemini(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=250,
         )
     assert done.returncode == 0, done.stderr
     return api

@@ -232,7 +232,7 @@ def test_two_reviews_of_one_question_at_a_time_pay_once_and_the_second_says_that
                 )
                 for file in (one, other)
             ]
-        codes = [review.wait(timeout=100) for review in both]
+        codes = [review.wait(timeout=250) for review in both]
     assert codes == [0, 0]
     assert len(model.script.requests) == 1
     assert sum(WAITING in one.read_text() for one in told) == 1
@@ -250,7 +250,7 @@ def test_a_review_that_was_killed_while_it_asked_keeps_nobody_waiting(judging):
         environ = {**judging.environ, **judging.more, **model.environ}
         argv = [sys.executable, "-I", "-m", "vibe_gate", "review", "--staged"]
         first = subprocess.Popen(argv, cwd=judging.path, env=environ)
-        first.wait(timeout=100)
+        first.wait(timeout=250)
         done = judging.run(*argv, **model.environ)
     assert done.code == 0, done.text
     assert "another review" not in done.text

@@ -24,7 +24,7 @@ def run(script, given, where, **more):
         input=given,
         cwd=where,
         capture_output=True,
-        timeout=100,
+        timeout=250,
         **more,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -148,7 +148,7 @@ def test_a_closed_stdin_or_stdout_is_no_fault(where):
             ["sh", "-c", f"{sys.executable} -I -S {script} <&- >&-"],
             cwd=where,
             capture_output=True,
-            timeout=30,
+            timeout=250,
         )
         assert (done.returncode, done.stderr) == (0, b"")
 

@@ -65,7 +65,7 @@ def start(
 
 
 def ended(process: subprocess.Popen[str]) -> list[dict]:
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=250)
     assert process.returncode in (0, 3), err
     return [json.loads(line) for line in out.splitlines()]
 
@@ -104,7 +104,7 @@ def test_killed_at_three_points_every_commit_is_reviewed_once_and_no_process_is_
         (os.killpg if name == signal.SIGINT else os.kill)(
             process.pid, name
         )  # Ctrl-C reaches the whole group
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=250)
         if name != signal.SIGKILL:
             assert process.returncode == 130
             assert json.loads(out.splitlines()[-1])["error"]["message"].endswith(
@@ -153,7 +153,7 @@ def test_judges_are_asked_once_a_commit_however_often_it_is_interrupted(history,
         process = start(history, environ, *asked, commits="HEAD~4..HEAD")
         until(lambda: len(sealed(history)) >= 1)
         os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=250)
         *rows, total = ended(start(history, environ, *asked, commits="HEAD~4..HEAD"))
         again = ended(start(history, environ, *asked, commits="HEAD~4..HEAD"))
     assert total["outcomes"]["pass"] == 4, rows[0]

@@ -95,7 +95,7 @@ def test_a_key_with_a_passphrase_is_a_note_and_asks_nobody_even_at_a_terminal(tm
     master, slave = pty.openpty()
     done = subprocess.run(
         [sys.executable, "-c", code], env=environ | {"PYTHONPATH": str(Path.cwd())}, stdin=slave, stderr=slave,
-        stdout=subprocess.PIPE, start_new_session=True, timeout=60,
+        stdout=subprocess.PIPE, start_new_session=True, timeout=250,
     )  # fmt: skip
     os.close(master)
     os.close(slave)

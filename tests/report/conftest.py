@@ -10,11 +10,18 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+PATIENCE_MS = 100_000
+"""For what a page is to become, where others use the machine."""
+
 
 @pytest.fixture
 def tab(browser: Browser) -> Iterator[Page]:
     """A tab in which nothing may go wrong, and nothing may be asked of a network."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=PATIENCE_MS)
     context = browser.new_context(viewport={"width": 1300, "height": 800}, color_scheme="light")
+    context.set_default_timeout(PATIENCE_MS)
     opened = context.new_page()
     faults: list[str] = []
     opened.on("console", lambda message: faults.append(message.text))

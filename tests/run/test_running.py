@@ -122,7 +122,7 @@ def test_ctrl_c_leaves_no_process_and_a_run_without_a_verdict(repo):
                 break
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=250)
     assert (process.returncode, b"interrupted" in err) == (130, True), err
     assert subprocess.run(["pgrep", "-f", str(repo.path)], capture_output=True).stdout == b""
     (bundle,) = (repo.path / ".vibe-artifacts").glob("tree-*/*")

@@ -110,7 +110,7 @@ def test_an_agent_whose_session_breaks_ends_its_loop_with_an_error(start):
 def test_readers_wait_for_the_writer_before_run_at_the_same_time_and_the_next_writer_waits_for_both(
     start,
 ):
-    met = threading.Barrier(2, timeout=60)
+    met = threading.Barrier(2, timeout=250)
     order: list[str] = []
 
     def meets(request: MessagesRequest) -> Turn:

@@ -97,16 +97,28 @@ def test_a_name_with_a_slash_is_a_file_of_the_tree_and_one_without_never_is(tmp_
 
 @pytest.mark.slow
 def test_a_command_over_its_time_is_ended_with_its_children(tmp_path: Path) -> None:
-    result = run(tmp_path, "sh", "-c", "sleep 600 & echo $!; sleep 600", timeout_s=1.5)
+    for timeout_s in (1.5, 20, 200):  # where others use the machine, it has begun by then
+        result = run(tmp_path, "sh", "-c", "sleep 600 & echo $!; sleep 600", timeout_s=timeout_s)
+        if result.output:
+            break
     assert result.exit_code is None
-    assert result.failure == "timed out after 1.5 s"
+    assert result.failure == f"timed out after {timeout_s} s"
     assert gone(int(result.output))
 
 
 @pytest.mark.slow
 def test_a_command_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
-    code = "import signal, time, os; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(os.getpid(), flush=True)"
-    result = python(tmp_path, code + "; time.sleep(600)", timeout_s=3)
+    code = (
+        "import signal, time, os; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "print(os.getpid(), flush=True); open('deaf', 'w'); time.sleep(600)"
+    )
+    result = run_command(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        timeout_s=200,
+        environment=command_environment_from(USER),
+        cancelled=(tmp_path / "deaf").exists,
+    )
     assert result.exit_code is None
     assert gone(int(result.output))
 

@@ -140,7 +140,7 @@ def test_a_summary_of_many_wrong_values_takes_little_memory(store: Store) -> Non
         [sys.executable, "-c", code, str(run.directory.parents[2])],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
         capture_output=True,
-        timeout=60,
+        timeout=250,
     )
     assert done.returncode == 0, done.stderr.decode()
 

@@ -354,7 +354,7 @@ def test_of_processes_that_find_a_damaged_file_at_once_one_puts_it_aside(folder)
             assert process.stdin is not None
             process.stdin.write("\n")
             process.stdin.flush()
-        ended = [process.communicate(timeout=30) for process in processes]
+        ended = [process.communicate(timeout=250) for process in processes]
         assert [out for out, _ in ended] == ["\n"] * 4
         assert sum("was damaged" in err for _, err in ended) == 1
         assert len(list(folder.glob("state.db.damaged-*Z"))) == round + 1
@@ -411,7 +411,7 @@ def test_a_damaged_file_in_a_folder_that_cannot_be_written_is_named_and_blocks_n
         garbage(path)
         for place, mode in ((path, 0o644), (path.parent, 0o555), (Path(made), 0o755)):
             place.chmod(mode)
-        out, _ = run(WITHOUT_RIGHTS, made).communicate(timeout=30)
+        out, _ = run(WITHOUT_RIGHTS, made).communicate(timeout=250)
         path.parent.chmod(0o755)
         assert out == (
             f"0.0 {path} cannot be used (file is not a database; Permission denied when it was to be renamed: delete "
