@@ -238,6 +238,14 @@ def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
     ).findings
     assert finding.message.startswith("GitHub token (ghp_...).")
     assert finding.line == 1_201
+
+
+def test_many_notices_are_counted_and_a_secret_behind_them_keeps_its_line() -> None:
+    example = b"AKIAIOSFODNN7EXAMPLE\n"
+    result = ask("no-secrets", added("a", example * 1_200 + TOKEN))
+    assert result.reason.startswith("1 secret: a. 1,200 notices: a.")
+    assert len(result.findings) == 1_000
+    assert (result.findings[0].line, bool(result.findings[0].message)) == (1_201, True)
     whole = ask("no-secrets", added("a", (KEY + b"\n") * 60))
     assert len(whole.findings) == 60
     assert "Only" not in whole.reason

@@ -226,6 +226,13 @@ def test_characters_that_xml_cannot_hold_are_written_out():
     assert "a\\x00b\\x0bc\\ufffe]]&gt;" in text
 
 
+def test_findings_of_one_fingerprint_are_entries_of_their_own():
+    found = (finding("here", 1), finding("there", 2), finding("there", 2))
+    equal = tuple(replace(one, fingerprint="0123456789abcdef") for one in found)
+    lines = [entry["location"]["lines"]["begin"] for entry in entries(failed(0, 0, found=equal))]
+    assert lines[1:] == [1, 2, 2]
+
+
 def test_a_code_quality_path_is_the_repositorys_own():
     found = (
         finding(path='"a\\303\\251\\t.py"'),

@@ -287,15 +287,12 @@ def objections(
     input: CheckInput, hits: Iterable[Hit], files: Files, noun: str, plural: str | None = None
 ) -> CheckResult:
     """Pass without hits; else fail, with their number and the paths that they are in."""
-    first_hits: list[Hit] = []
-    count_by_path: Counter[str] = Counter()
+    counted_hits = Hits()
     for hit in hits:
-        count_by_path[hit.path] += 1
-        if len(first_hits) < MAX_FINDINGS:
-            first_hits.append(hit)
-    if first_hits:
-        total = counted(count_by_path.total(), noun, plural)
-        return failed(input, f"{total}: {list_names(count_by_path)}.", first_hits)
+        counted_hits.add(hit)
+    if counted_hits.first:
+        reason = counted_hits.describe(noun, plural)
+        return failed(input, reason, counted_hits.first)
     return CheckResult("pass", f"No {noun} in {counted(len(files), 'changed file')}.")
 
 
@@ -360,15 +357,33 @@ class Hit(Struct, frozen=True):
     """Whether it is only reported, and fails nothing."""
 
 
-def noted(input: CheckInput, result: CheckResult, notices: Sequence[Hit]) -> CheckResult:
+class Hits:
+    """Hits that are counted one by one: all of them, and the first ones themselves."""
+
+    def __init__(self) -> None:
+        self.first: list[Hit] = []
+        """As many as are kept as findings."""
+        self.count_by_path: Counter[str] = Counter()
+
+    def add(self, hit: Hit) -> None:
+        """Count a hit."""
+        self.count_by_path[hit.path] += 1
+        if len(self.first) < MAX_FINDINGS:
+            self.first.append(hit)
+
+    def describe(self, noun: str, plural: str | None = None) -> str:
+        """Their number and the paths that they are in, as a sentence."""
+        total = counted(self.count_by_path.total(), noun, plural)
+        return f"{total}: {list_names(self.count_by_path)}."
+
+
+def noted(input: CheckInput, result: CheckResult, notices: Hits) -> CheckResult:
     """The result with notices beside its findings, as far as there is room."""
-    if not notices:
+    if not notices.first:
         return result
     room = MAX_FINDINGS - len(result.findings)
-    findings = [*result.findings, *(_finding(input, hit) for hit in notices[:room])]
-    count_by_path = Counter(hit.path for hit in notices)
-    count = counted(len(notices), "notice")
-    reason = f"{result.reason} {count}: {list_names(count_by_path)}."
+    findings = [*result.findings, *(_finding(input, hit) for hit in notices.first[:room])]
+    reason = f"{result.reason} {notices.describe('notice')}"
     return replace(result, reason=reason, findings=tuple(findings))
 
 

@@ -25,6 +25,7 @@ from vibe_gate.checks.check_contract import (
     Excluding,
     Files,
     Hit,
+    Hits,
     RegularExpression,
     added_blocks,
     added_lines,
@@ -65,25 +66,25 @@ class PatternOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields
 
 def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> CheckResult:
     """No known secret format and no random-looking assignment among the added lines."""
-    notices: list[Hit] = []
+    notices = Hits()
     allowed = Allowed(input)
     hits = _secrets(files, any_of(options.allow), allowed)
-    result = objections(input, _without(notices, hits), files, "secret")
+    result = objections(input, _without_notices(hits, notices), files, "secret")
     result = noted(input, result, notices)
     return replace(result, reason=result.reason + allowed.sentences())
 
 
-def _without(notices: list[Hit], hits: Iterable[Hit]) -> Iterator[Hit]:
-    """The hits that fail the check; the block_matches are put into `notices`."""
+def _without_notices(hits: Iterable[Hit], notices: Hits) -> Iterator[Hit]:
+    """The hits that fail the check; the others are added to `notices`."""
     for hit in hits:
-        if not hit.is_notice:
+        if hit.is_notice:
+            notices.add(hit)
+        else:
             yield hit
-        elif len(notices) < MAX_FINDINGS:
-            notices.append(hit)
 
 
 def _secrets(files: Files, is_allowed: Callable[[str], bool], allowed: Allowed) -> Iterator[Hit]:
-    hits = 0
+    hit_counts: Counter[bool] = Counter()
     for block in added_blocks(files):
         text = block.text
         matches = _secrets_of(block, text)
@@ -92,9 +93,11 @@ def _secrets(files: Files, is_allowed: Callable[[str], bool], allowed: Allowed) 
                 continue
             if allowed.allows(block.file, number, match.value, line):
                 continue
-            hits += 1
-            if hits > MAX_FINDINGS:  # its quote would cost more than finding it did
-                yield Hit("", block.file.shown_path, is_notice=bool(match.harmless))
+            is_notice = bool(match.harmless)
+            hit_counts[is_notice] += 1
+            # Its quote would cost more than finding it did.
+            if hit_counts[is_notice] > MAX_FINDINGS:
+                yield Hit("", block.file.shown_path, is_notice=is_notice)
                 continue
             hit = _secret(block, number, text, match, matches)
             is_brought = allowed.brought(block.file, number)

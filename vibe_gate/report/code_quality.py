@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from typing import Any
 
 from vibe_gate.domain.escape import safe
@@ -25,22 +26,30 @@ def render_code_quality(summary: Summary) -> str:
     """The report as indented JSON with a final newline.
 
     A run that did not pass has an entry of its own: without one, a run that could not
-    be carried out would look like one that found nothing.
+    be carried out would look like one that found nothing. GitLab drops entries of one fingerprint
+    but one: such a finding gets a number into its own.
     """
     entries = []
     if summary.exit_code != PASS:
         entries.append(_verdict_entry(summary))
     entries += map(_finding_entry, summary.findings)
-    unique = {}
-    for entry in reversed(entries):
-        unique[entry["fingerprint"]] = entry
-    return json.dumps(list(unique.values())[::-1], indent=1) + "\n"
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        name = entry["fingerprint"]
+        counts[name] += 1
+        if counts[name] > 1:
+            entry["fingerprint"] = _digest(f"{name}\0{counts[name]}")
+    return json.dumps(entries, indent=1) + "\n"
 
 
 def _verdict_entry(summary: Summary) -> dict[str, Any]:
-    fingerprint = hashlib.sha256(f"verdict\0{summary.exit_code}".encode()).hexdigest()[:16]
+    fingerprint = _digest(f"verdict\0{summary.exit_code}")
     text = safe(sentences.verdict_headline(summary))
     return _entry(text, "verdict", fingerprint, "blocker")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _finding_entry(finding: Finding) -> dict[str, Any]:
