@@ -98,6 +98,7 @@ def ask(talk: Callable[[socket.socket], None]) -> tuple[ModelReply, bytes]:
         (answering(429, error("slow down")), "limit", "limits the rate of this key (HTTP 429)"),
         (answering(529, error("overloaded")), "limit", "is overloaded (HTTP 529)"),
         (answering(500, error("oops")), "address", "failed (HTTP 500: oops)"),
+        (answering(500, error("HTTP 429 behind it")), "address", "failed (HTTP 500: HTTP 429 behind it)"),
         (answering(302, b"", "Location: http://127.0.0.1:1/\r\n"), "request", "(HTTP 302)"),
         (answering(200, b"<html>welcome"), "address", "answered, but not as the Messages API does"),
         (answering(200, b"["), "address", "answered, but not as the Messages API does"),

@@ -61,7 +61,7 @@ def ask_model(upstream: Upstream, model: str, answer_s: float = ANSWER_S) -> Mod
                 return ModelReply(f"{client.host} sent an answer without an end", "address")
         status = response.status_code
     except Unavailable as error:
-        is_limited = any(f"HTTP {code}" in str(error) for code in (429, 529))
+        is_limited = _REFUSALS.get(error.status) == "limit"
         return ModelReply(str(error), "limit" if is_limited else "address")
     except Cut as error:
         return ModelReply(f"the answer of {client.host} broke off ({error})", "address")

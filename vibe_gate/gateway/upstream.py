@@ -57,7 +57,8 @@ class Unavailable(Exception):
     names its host.
 
     `after_s` is what it asked to wait, None if it did not say. After `patience_s` of waiting in
-    all, more is no use. `is_reached`: whether it was connected to.
+    all, more is no use. `is_reached`: whether it was connected to. `status`: of its HTTP answer, 0
+    without one.
     """
 
     def __init__(
@@ -67,9 +68,11 @@ class Unavailable(Exception):
         after_s: float | None = None,
         patience_s: float = math.inf,
         is_reached: bool = True,
+        status: int = 0,
     ) -> None:
         super().__init__(clause)
         self.is_reached = is_reached
+        self.status = status
         self.after_s = after_s
         self.patience_s = patience_s
 
@@ -103,7 +106,8 @@ def describe_overload(
         float(after[:MAX_WAIT_DIGITS]) if after.isdecimal() else None
     )  # a date: our own pace is as good
     details = f": {message()}" if clause == "failed" else ""  # an overload has nothing to add
-    return Unavailable(f"{host} {clause} (HTTP {status}{details.rstrip(': ')})", after_s=after_s)
+    text = f"{host} {clause} (HTTP {status}{details.rstrip(': ')})"
+    return Unavailable(text, after_s=after_s, status=status)
 
 
 class Cut(Exception):
