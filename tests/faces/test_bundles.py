@@ -24,6 +24,7 @@ from vibe_gate.domain.cause import NoJudge
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.report import run_list
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.run_result import read_bundle
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
@@ -91,6 +92,14 @@ def test_a_line_a_run_the_newest_first(bundles, repo):
         f"pass human 2 files +4 -2 0 {second}",
         f"fail agent 1 file +2 -1 0 {first}",
     ]
+
+
+def test_a_secret_in_a_commits_title_is_not_listed(bundles, repo):
+    secret = "gh" + "p_" + 9 * "a1B2"
+    edited(repo, "more\n", f"Use {secret}")
+    recorded(repo, START, Kind(key=head(repo)))
+    listed = bundles(repo, "list").stdout
+    assert ("Use [redacted" in listed, secret in listed) == (True, False)
 
 
 @pytest.mark.slow
@@ -619,6 +628,23 @@ def test_a_cleaning_takes_old_workspaces_of_dead_runs(bundles, repo, environ):
     )
     assert bundles(repo, "clean", "--json").json["workspaces"] == [workspace.folder.name]
     assert not workspace.folder.exists()
+
+
+def test_a_cleaning_takes_old_patches_and_what_is_noted_of_runs_that_it_deletes(
+    bundles, repo, environ
+):
+    run_id = recorded(repo, datetime.now(UTC) - timedelta(days=40))
+    with open_repository(repo, read_environment(environ)) as repository:
+        old = repository.keep_patch("old", b"diff")
+        repository.keep_patch("new", b"diff")
+        begun_runs = open_state(repository.common_dir).begun
+    begun_runs.note_run(run_id)
+    begun_runs.note_run("other")
+    os.utime(old, (time.time() - 31 * 86_400,) * 2)
+    assert "made-old.patch would be deleted" in bundles(repo, "clean", "--dry-run").stdout
+    assert (old.exists(), [*begun_runs.runs()]) == (True, [run_id, "other"])
+    assert bundles(repo, "clean", "--json").json["patches"] == ["made-old.patch"]
+    assert (old.exists(), [*begun_runs.runs()]) == (False, ["other"])
 
 
 def gate(repo: Path, days: int) -> None:

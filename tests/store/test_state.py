@@ -139,6 +139,16 @@ def test_a_copy_is_the_whole_file_as_it_is_and_without_one_nothing(tmp_path, sta
     assert state.answers.get(OTHER, NOW) is None
 
 
+def test_answers_of_who_was_shown_a_private_prompt_do_not_travel(tmp_path, state):
+    state.answers.put(KEY, {"outcome": "pass"}, NOW, {"prompt": "private"})
+    assert state.answers.pack("secret") == b""
+    state.answers.put(OTHER, {"outcome": "fail"}, NOW, {"prompt": "shared"})
+    with open_state(tmp_path / "other") as elsewhere:
+        assert elsewhere.answers.unpack(state.answers.pack("secret"), "secret")
+        answers = [elsewhere.answers.get(key, NOW) for key in (KEY, OTHER)]
+    assert answers == [None, {"outcome": "fail"}]
+
+
 def test_an_answer_is_found_until_it_is_too_old(state):
     state.answers.put(KEY, {"outcome": "pass"}, NOW)
     assert state.answers.get(KEY, NOW + timedelta(days=90)) == {"outcome": "pass"}

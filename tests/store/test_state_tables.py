@@ -69,6 +69,9 @@ def test_which_runs_and_sessions_began_here(state: CloneState) -> None:
     state.begun.note_session("abc")
     assert state.begun.runs() == {"run-1": BegunRun("other", ""), "run-2": BegunRun("linked", "{}")}
     assert state.begun.has_session("abc")
+    state.begun.forget_runs(["run-1", "run-9"])
+    state.begun.forget_runs([])
+    assert [*state.begun.runs()] == ["run-2"]
     assert not state.begun.has_session("run-1")
     assert not state.begun.has_session("abcd")
 
@@ -237,13 +240,25 @@ def test_an_answer_counts_as_long_as_it_is_not_too_old(answers: AnswerTable) -> 
 
 def test_answers_are_listed_and_deleted_by_age_and_number(answers: AnswerTable) -> None:
     answers.put(ROWS)
-    assert [key for key, _, _ in answers.newest(2)] == ["b", "c"]
+    assert [key for key, _, _ in answers.newest_public(2)] == ["b", "c"]
     answers.delete_old(20.0, limit=9)
-    assert [key for key, _, _ in answers.newest(9)] == ["b", "c"]
+    assert [key for key, _, _ in answers.newest_public(9)] == ["b", "c"]
     answers.delete_old(0.0, limit=1)
-    assert answers.newest(9) == [ROWS[1]]
+    assert answers.newest_public(9) == [ROWS[1]]
     answers.replace_all(ROWS[:1])
-    assert answers.newest(9) == [ROWS[0]]
+    assert answers.newest_public(9) == [ROWS[0]]
+
+
+def test_what_must_not_leave_is_no_public_answer_and_is_forgotten_with_it(
+    answers: AnswerTable,
+) -> None:
+    assert answers.mark_private("b") == ""
+    answers.put(ROWS)
+    assert [key for key, _, _ in answers.newest_public(9)] == ["c", "a"]
+    assert answers.get("b", 0) == '"third"'
+    answers.delete_old(0.0, limit=0)
+    answers.put(ROWS)
+    assert [key for key, _, _ in answers.newest_public(9)] == ["b", "c", "a"]
 
 
 def test_what_the_teams_store_lacks_is_known_until_it_has_it(answers: AnswerTable) -> None:

@@ -36,6 +36,9 @@ WORKSPACE_DAYS = 7
 from its trees.
 """
 
+PATCH_DAYS = 30
+"""How long the patch of a run that could not be recorded stays in the git directory."""
+
 WRONG: frozenset[ProblemState] = frozenset({"corrupt", "foreign"})
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -234,6 +235,19 @@ class Repository(ChangeQueries):
         except OSError:
             return None
         return file
+
+    def remove_old_patches(self, before: datetime, *, dry_run: bool = False) -> list[str]:
+        """Delete the patches of `keep_patch` that were written before that time; their names. With
+        `dry_run` only say which.
+        """
+        names = []
+        for file in sorted((self.common_dir / "vibe-gate").glob("made-*.patch")):
+            with suppress(OSError):
+                if file.lstat().st_mtime < before.timestamp():
+                    if not dry_run:
+                        file.unlink()
+                    names.append(file.name)
+        return names
 
     # Remotes, in CI
 

@@ -90,7 +90,9 @@ def record_run(run: RunContext, facts: Facts, *, cleans: bool = True) -> Iterato
         return
     # A store that cannot be cleaned is no reason to lose a verdict.
     with suppress(InfrastructureError):
-        if run.store.clean_if_due(facts.gate.file.retention) is not None:
+        cleaning = run.store.clean_if_due(facts.gate.file.retention)
+        if cleaning is not None:
+            run.state.begun.forget_runs(cleaning.deleted)
             scratch.remove_abandoned()
 
 

@@ -27,7 +27,7 @@ from vibe_gate.context.world import RunContext, World
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.leaving import PRIVATE
-from vibe_gate.domain.upkeep import WORKSPACE_DAYS
+from vibe_gate.domain.upkeep import PATCH_DAYS, WORKSPACE_DAYS
 from vibe_gate.domain.verdict import CriterionResult, RunOutcome
 from vibe_gate.errors import GateError, GatewayError, StorageError, UsageError
 from vibe_gate.gate.fixing import FIX
@@ -104,6 +104,7 @@ async def run_workflow(
                 writes = list(collect_agent_writes(stages))
                 note_applied(run.state, writes, clock(), run.redactor.value)
         repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
+        repository.remove_old_patches(clock() - timedelta(days=PATCH_DAYS))
         return workflow_run
 
 

@@ -90,8 +90,12 @@ class AnswerCache:
         """
         if key in self._recalled:
             return ""
+        is_private = not may_leave(prompts)
+        problem = self._table.mark_private(key) if is_private else ""
+        if problem:
+            return problem
         problem = self._table.put([(key, now.timestamp(), json.dumps(answer))])
-        if self.shared is not None and may_leave(prompts):
+        if self.shared is not None and not is_private:
             is_shared = self.shared.put(key, answer, now.timestamp())
             if not is_shared:
                 self._table.mark_unshared(key)
@@ -107,10 +111,10 @@ class AnswerCache:
         return len(shared_keys), len(rows) - len(shared_keys)
 
     def pack(self, secret: str) -> bytes:
-        """The newest answers for another machine, behind a code that nobody makes without `secret`;
-        b"" if none.
+        """The newest answers that may leave the clone, for another machine, behind a code that
+        nobody makes without `secret`; b"" if none.
         """
-        rows = self._table.newest(MAX_PACKED)
+        rows = self._table.newest_public(MAX_PACKED)
         body = json.dumps(rows).encode()
         return _code(body, secret) + body if rows else b""
 

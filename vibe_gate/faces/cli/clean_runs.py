@@ -10,13 +10,14 @@ from msgspec import Struct, to_builtins
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
-from vibe_gate.domain.upkeep import WORKSPACE_DAYS, Cleaned, StoreUsage
+from vibe_gate.domain.upkeep import PATCH_DAYS, WORKSPACE_DAYS, Cleaned, StoreUsage
 from vibe_gate.errors import INCONCLUSIVE, PASS
 from vibe_gate.faces.cli.command import JSON, Command, argument, parse_json
 from vibe_gate.faces.cli.output import complain, emit, emit_result, now
 from vibe_gate.faces.cli.runs import RUN_HELP, STORE_OPTION, StoredRuns
 from vibe_gate.faces.cli.team import TeamRuns, runs_of
 from vibe_gate.git import Repository
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store_cleaning import clean_store, measure_store
 
 
@@ -77,17 +78,26 @@ def _parse_clean(args: argparse.Namespace) -> CleanArguments:
 
 
 def _clean(arguments: CleanArguments) -> int:
-    """Delete runs by [retention], and with them the workspaces of runs that died."""
+    """Delete runs by [retention], and with them what runs left elsewhere: workspaces of those that
+    died, patches of those that could not be recorded.
+    """
     dry_run = arguments.dry_run
     workspaces: list[str] = []
+    patches: list[str] = []
     with runs_of(in_store=arguments.store) as runs, runs.repository() as repository:
         retention = Retention() if repository is None else _retention(repository)
         cleaning = _clean_runs(runs, retention, dry_run=dry_run)
         if repository is not None and not arguments.store:
             age = timedelta(days=min(retention.max_age_days, WORKSPACE_DAYS))
             workspaces = repository.remove_old_workspaces(now() - age, dry_run=dry_run)
-    cleaning_document = {"dry_run": dry_run, **to_builtins(cleaning), "workspaces": workspaces}
-    lines = _cleaning_lines(cleaning, workspaces, dry_run=dry_run)
+            age = timedelta(days=min(retention.max_age_days, PATCH_DAYS))
+            patches = repository.remove_old_patches(now() - age, dry_run=dry_run)
+            if not dry_run:
+                open_state(repository.common_dir).begun.forget_runs(cleaning.deleted)
+    cleaning_document = {"dry_run": dry_run, **to_builtins(cleaning)}
+    cleaning_document |= {"workspaces": workspaces, "patches": patches}
+    names = [f"workspace {name}" for name in workspaces] + patches
+    lines = _cleaning_lines(cleaning, names, dry_run=dry_run)
     emit_result(cleaning_document, lines, as_json=arguments.as_json)
     if not arguments.as_json:
         for error in cleaning.errors:
@@ -109,9 +119,10 @@ def _clean_runs(runs: StoredRuns, retention: Retention, *, dry_run: bool) -> Cle
     return clean_store(runs.root, retention, now(), dry_run, runs.bundles.provenance)
 
 
-def _cleaning_lines(cleaning: Cleaned, workspaces: Sequence[str], *, dry_run: bool) -> list[str]:
+def _cleaning_lines(cleaning: Cleaned, names: Sequence[str], *, dry_run: bool) -> list[str]:
+    """What was deleted; `names` of what was outside of the store."""
     verb = "would be deleted" if dry_run else "deleted"
-    lines = [f"workspace {name} {verb}" for name in workspaces]
+    lines = [f"{name} {verb}" for name in names]
     lines += [f"{run_id} {verb}" for run_id in cleaning.deleted]
     lines += [f"session {name} {verb}" for name in cleaning.sessions]
     numbers = [counted(len(cleaning.deleted), "run")]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.git import commit_columns
+from vibe_gate.secrets import Redactor
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 
 
 def titles_by_key(runs: Sequence[RunEntry]) -> dict[str, str]:
-    """The titles of the runs' commits, by key.
+    """The titles of the runs' commits, by key, without secrets.
 
     A commit that is not in the clone is left out. A tree has the title of the commit that it
     became, if that was not long ago.
@@ -45,6 +46,11 @@ def _columns_by_key(runs: Sequence[RunEntry], *columns: str) -> dict[str, list[s
         Path.cwd(), read_process_environment(), ("%H", *columns), commits
     )
     if commits == keys:
-        return rows_by_commit
+        return _redact_columns(rows_by_commit)
     rows_by_tree = commit_columns(Path.cwd(), read_process_environment(), ("tree-%T", *columns))
-    return rows_by_commit | rows_by_tree
+    return _redact_columns(rows_by_commit | rows_by_tree)
+
+
+def _redact_columns(rows: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    redact = Redactor(read_process_environment().variables).text
+    return {key: [redact(text) for text in row] for key, row in rows.items()}

@@ -12,7 +12,9 @@ AnswerRow = tuple[str, float, str]
 
 
 class AnswerTable(StateTable):
-    """The answers of this clone, and the keys of those that the team's store does not have yet."""
+    """The answers of this clone, the keys of those that the team's store does not have yet, and of
+    those that must not leave the clone.
+    """
 
     def get(self, key: str, oldest: float) -> str:
         """The answer kept under `key`, as JSON; "" if there is none that was given since
@@ -37,9 +39,12 @@ class AnswerTable(StateTable):
 
         self._file.change(action)
 
-    def newest(self, limit: int) -> list[AnswerRow]:
-        """At most so many answers, newest first."""
-        sql = "SELECT key, created_at, answer FROM answers ORDER BY created_at DESC, key LIMIT ?"
+    def newest_public(self, limit: int) -> list[AnswerRow]:
+        """At most so many answers, newest first, without the private ones."""
+        sql = (
+            "SELECT key, created_at, answer FROM answers WHERE key NOT IN (SELECT key FROM private)"
+            " ORDER BY created_at DESC, key LIMIT ?"
+        )
         return self._file.read(sql, limit)
 
     def delete_old(self, oldest: float, limit: int) -> None:
@@ -49,8 +54,17 @@ class AnswerTable(StateTable):
         def action(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM answers WHERE created_at < ?", (oldest,))
             connection.execute(f"DELETE FROM answers WHERE key NOT IN ({newest_keys})", (limit,))  # noqa: S608
+            connection.execute("DELETE FROM private WHERE key NOT IN (SELECT key FROM answers)")
 
         self._file.change(action)
+
+    def mark_private(self, key: str) -> str:
+        """Note that the answer with this key must not leave the clone. "", or why it could not be
+        noted.
+        """
+        sql = "INSERT OR IGNORE INTO private VALUES (?)"
+        is_written = self._file.change(lambda connection: connection.execute(sql, (key,)))
+        return "" if is_written else self._file.problem
 
     def mark_unshared(self, key: str) -> None:
         """Note that the team's store does not have this answer."""

@@ -6,6 +6,8 @@ table is in the git directory, where none of that reaches.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from vibe_gate.domain.begun_run import BegunRun
 from vibe_gate.store.database.state_table import StateTable
 
@@ -22,6 +24,13 @@ class BegunRuns(StateTable):
     def note_session(self, session: str) -> None:
         """Note that the session began, or was taken over, here."""
         self._put(_SESSION + session, "", "")
+
+    def forget_runs(self, run_ids: Collection[str]) -> None:
+        """Delete what is noted of runs that were deleted."""
+        rows = [(run_id,) for run_id in run_ids]
+        sql = "DELETE FROM begun WHERE name = ?"
+        if rows:
+            self._file.change(lambda connection: connection.executemany(sql, rows))
 
     def runs(self) -> dict[str, BegunRun]:
         """The runs that began here, by id."""

@@ -34,6 +34,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, created_at REAL, answer TEXT) WITHOUT ROWID",
     ),
     "unshared": ("CREATE TABLE IF NOT EXISTS unshared (key TEXT PRIMARY KEY)",),
+    "private": ("CREATE TABLE IF NOT EXISTS private (key TEXT PRIMARY KEY) WITHOUT ROWID",),
     "spending": (
         "CREATE TABLE IF NOT EXISTS spending"
         " (day TEXT, run_id TEXT, usd REAL, PRIMARY KEY (day, run_id)) WITHOUT ROWID",
