@@ -32,22 +32,30 @@ class _AllowTable(Struct, frozen=True):
     """
 
     paths: tuple[Callable[[str], bool], ...]
+
     regexes: tuple[Callable[[str], bool], ...]
+
     of_line: bool
+    """Whether the expressions are about the secret's line, not about the secret."""
+
     stopwords: tuple[str, ...]
+
     needs_all: bool
+    """Whether each kind must match."""
 
     def allows(self, path: str, secret: str, line: str) -> bool:
         decisions: list[bool] = []
         if self.paths:
             decisions.append(any(matches(path) for matches in self.paths))
         if self.regexes:
-            decisions.append(
-                any(matches(line if self.of_line else secret) for matches in self.regexes)
-            )
+            text = line if self.of_line else secret
+            decisions.append(any(matches(text) for matches in self.regexes))
         if self.stopwords:
-            decisions.append(any(word in secret.lower() for word in self.stopwords))
-        return bool(decisions) and (all(decisions) if self.needs_all else any(decisions))
+            lowered = secret.lower()
+            decisions.append(any(word in lowered for word in self.stopwords))
+        if self.needs_all:
+            return bool(decisions) and all(decisions)
+        return any(decisions)
 
 
 class Allowlist(Struct, frozen=True):
@@ -70,23 +78,24 @@ def read_allowlist(content: bytes) -> Allowlist:
     if len(content) > MAX_BYTES or max(map(len, content.split(b"\n"))) > MAX_LINE:
         return Allowlist(ignored=f"{FILE} is too large; it is not honoured.")
     try:
-        document = tomllib.loads(content.decode())
-        tables = [*_tables(document.get("allowlists")), *_tables([document.get("allowlist", {})])]
-        everywhere = [table for table in tables if not table.get("targetRules")]
-        if (
-            sum(len(table.get(key, ())) for table in everywhere for key in ("paths", "regexes"))
-            > MAX_EXPRESSIONS
-        ):
+        tables = _tables_for_all_rules(tomllib.loads(content.decode()))
+        expression_count = 0
+        for table in tables:
+            expression_count += len(table.get("paths", ()))
+            expression_count += len(table.get("regexes", ()))
+        if expression_count > MAX_EXPRESSIONS:
             return Allowlist(
                 ignored=f"{FILE} has more than {MAX_EXPRESSIONS:,} expressions; it is not honoured."
             )
-        return Allowlist(tuple(map(_allow_table, everywhere)))
+        return Allowlist(tuple(_allow_table(table) for table in tables))
     except (ValueError, TypeError, AttributeError, RecursionError):
         return Allowlist(ignored=f"{FILE} cannot be read; it is not honoured.")
 
 
-def _tables(value: Any) -> list[dict[str, Any]]:  # noqa: ANN401 (whatever TOML holds)
-    return [table for table in value or () if table]
+def _tables_for_all_rules(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """What `allowlists`, and `allowlist` of earlier versions, allow everywhere."""
+    tables = [*(document.get("allowlists") or ()), document.get("allowlist")]
+    return [table for table in tables if table and not table.get("targetRules")]
 
 
 def linear_search(pattern: str) -> Callable[[str], bool]:
@@ -118,5 +127,7 @@ def allowing_comment(lines: Sequence[str], number: int) -> tuple[str, ...]:
     line = lines[number - 1] if number <= len(lines) else ""
     if _HERE.search(line):
         return (line,)
-    above = lines[number - 2] if 1 < number <= len(lines) + 1 else ""
-    return (above, line) if _NEXT_LINE.search(above) else ()
+    line_above = lines[number - 2] if 1 < number <= len(lines) + 1 else ""
+    if _NEXT_LINE.search(line_above):
+        return (line_above, line)
+    return ()

@@ -52,30 +52,37 @@ class Redactor:
     """Replaces secrets; keeps every other character and byte as it is. Safe for several threads."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        secrets = known_values(environ)
-        self._forms = {form: secret for secret in secrets for form in _forms(secret)}
-        # What a limit has cut: half of a value and more, at the end or before the dots that say so.
-        # A value that is not text may be too short, or empty, once bytes at its ends are stripped.
-        plain = [_plain(secret) for secret in secrets]
-        self._beginnings = {
-            text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE
-        }
+        self._secrets_by_form: dict[str, str] = {}
+        self._secrets_by_beginning: dict[str, str] = {}
+        """By half of a secret: what a limit has cut has this or more of it."""
+
+        for secret in known_values(environ):
+            for form in _forms(secret):
+                self._secrets_by_form[form] = secret
+            # What is not text may be too short, or empty, once bytes at its ends are stripped.
+            text = _plain(secret)
+            if len(text) >= MIN_VALUE:
+                half = max(MIN_VALUE, len(text) // 2)
+                self._secrets_by_beginning[text[:half]] = text
         self._learned: dict[str, SecretMatch] = {}
         self._clean: set[tuple[str, bool, int]] = set()
-        self._found: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._whole: Redactor | None = None
+        self._parent: Redactor | None = None
 
     @property
     def counts(self) -> Mapping[str, int]:
         """How many secrets it has replaced, by kind."""
-        return dict(self._found)
+        return dict(self._counts)
 
     def part(self) -> Redactor:
         """A redactor of the same secrets with a count of its own; what it finds counts here too."""
         part = Redactor({})
-        part._forms, part._beginnings = self._forms, self._beginnings
-        part._learned, part._clean, part._whole = self._learned, self._clean, self
+        part._secrets_by_form = self._secrets_by_form
+        part._secrets_by_beginning = self._secrets_by_beginning
+        part._learned = self._learned
+        part._clean = self._clean
+        part._parent = self
         return part
 
     def text(self, text: str) -> str:
@@ -84,7 +91,9 @@ class Redactor:
         It is searched as UTF-8 seen as Latin-1, as bytes are, so that a value has one placeholder
         in both.
         """
-        return self._redact(text) if text.isascii() else as_characters(self._redact(as_bytes(text)))
+        if text.isascii():
+            return self._redact(text)
+        return as_characters(self._redact(as_bytes(text)))
 
     def data(self, data: bytes) -> bytes:
         """`data`, in any encoding, with placeholders for its secrets; the same object if it holds
@@ -94,7 +103,9 @@ class Redactor:
         """
         text = data.decode("latin-1")
         redacted = self._redact(text, learns=True)
-        return data if redacted is text else redacted.encode("latin-1")
+        if redacted is text:
+            return data
+        return redacted.encode("latin-1")
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 - JSON, as json.loads gives it
         """A JSON-like structure with every text in it redacted, keys too.
@@ -108,12 +119,14 @@ class Redactor:
         if isinstance(value, Mapping):
             return self._members(value)
         if isinstance(value, (list, tuple)):
-            return [self.value(item) for item in value]
+            return [self.value(member) for member in value]
         if value is None or isinstance(value, (bool, int, float)):
             return value
-        written = repr(value)
-        redacted = self.text(written)
-        return value if redacted == written else redacted
+        text = repr(value)
+        redacted_text = self.text(text)
+        if redacted_text == text:
+            return value
+        return redacted_text
 
     def _members(self, value: Mapping[Any, Any]) -> dict[object, object]:
         """The object with redacted keys and values; keys that become equal are numbered: ` (2)`, `
@@ -123,30 +136,34 @@ class Redactor:
         value_names = {"value": value.get("name", value.get("key"))}
         numbers: Counter[object] = Counter()
         redacted: dict[object, object] = {}
-        for key, item in value.items():
+        for key, member in value.items():
             is_plain = key is None or isinstance(key, (bool, int, float))
-            name = written = key if is_plain else self.text(str(key))
+            redacted_key = key if is_plain else self.text(str(key))
+            name = redacted_key
             while name != key and (name in redacted or name in value):
-                numbers[written] += 1
-                name = f"{written} ({numbers[written] + 1})"
-            redacted[name] = self._member(value_names.get(key) or key, item)
+                numbers[redacted_key] += 1
+                name = f"{redacted_key} ({numbers[redacted_key] + 1})"
+            redacted[name] = self._member(value_names.get(key) or key, member)
         return redacted
 
-    def _member(self, key: object, item: object) -> object:
+    def _member(self, key: object, value: object) -> object:
         """The value of a key; a random-looking text under a secret's name is a secret by its
         name.
         """
-        if not (isinstance(key, str) and isinstance(item, str)) or len(item) > MAX_NAMED:
-            return self.value(item)
-        head, item_bytes = as_bytes(f'"{key}": "'), as_bytes(item)
-        for match in self._find(head + item_bytes + '"', None):
-            if match.start == len(head) and match.end == len(head) + len(item_bytes):
+        if not isinstance(key, str) or not isinstance(value, str) or len(value) > MAX_NAMED:
+            return self.value(value)
+        head = as_bytes(f'"{key}": "')
+        value_bytes = as_bytes(value)
+        value_end = len(head) + len(value_bytes)
+        for match in self._find(f'{head}{value_bytes}"', None):
+            if match.start == len(head) and match.end == value_end:
                 self._count(match.kind)
-                return placeholder(match.kind, item_bytes)
-        return self.text(item)
+                return placeholder(match.kind, value_bytes)
+        return self.text(value)
 
     def _redact(self, text: str, *, learns: bool = False) -> str:
-        matches = self._find(text, self._known if self._forms or self._learned else None)
+        has_known_values = self._secrets_by_form or self._learned
+        matches = self._find(text, self._find_known_values if has_known_values else None)
         for match in matches:
             self._count(match.kind)
             if learns:
@@ -169,34 +186,34 @@ class Redactor:
         return matches
 
     def _learn(self, text: str, match: SecretMatch) -> None:
-        written = text[match.start : match.end]
-        lead = text[max(0, match.start - MAX_LEAD) : match.start].rpartition("\n")
-        if (
-            match.kind not in scan.BY_NAME
-            or scan.has_name(lead[2])
-            or "\n" in written
-            or len(written) < MIN_VALUE
-        ):
+        """Remember the value if only a name on a line above it tells that it is one."""
+        if match.kind not in scan.BY_NAME:
+            return
+        form = text[match.start : match.end]
+        if "\n" in form or len(form) < MIN_VALUE:
+            return
+        lead = text[max(0, match.start - MAX_LEAD) : match.start]
+        if scan.has_name(lead.rpartition("\n")[2]):
             return
         with self._lock:
             if len(self._learned) < MAX_LEARNED:
-                self._learned[written] = match
+                self._learned[form] = match
 
-    def _known(self, text: str) -> Iterator[SecretMatch]:
+    def _find_known_values(self, text: str) -> Iterator[SecretMatch]:
         """Where a known value stands, in whatever form."""
         yield from self._environment_values(text)
-        for written, match in tuple(self._learned.items()):
-            for start in _places(text, written):
-                yield SecretMatch(match.kind, start, start + len(written), match.value)
+        for form, match in tuple(self._learned.items()):
+            for start in _places(text, form):
+                yield SecretMatch(match.kind, start, start + len(form), match.value)
 
     def _environment_values(self, text: str) -> Iterator[SecretMatch]:
         """Where a value of the environment stands, or the beginning of one that was truncated."""
-        for form, secret in self._forms.items():
+        for form, secret in self._secrets_by_form.items():
             for start in _places(text, form):
                 yield SecretMatch("environment", start, start + len(form), secret)
-        for begin, secret in self._beginnings.items():
-            for start in _places(text, begin):
-                end = start + len(begin)
+        for beginning, secret in self._secrets_by_beginning.items():
+            for start in _places(text, beginning):
+                end = start + len(beginning)
                 while end - start < len(secret) and text[end : end + 1] == secret[end - start]:
                     end += 1
                 if scan.CUTS.match(text, end):
@@ -204,18 +221,17 @@ class Redactor:
 
     def _count(self, kind: str) -> None:
         with self._lock:
-            self._found[kind] += 1
-        if self._whole is not None:
-            self._whole._count(kind)
+            self._counts[kind] += 1
+        if self._parent is not None:
+            self._parent._count(kind)
 
 
 def placeholder(kind: str, secret: str) -> str:
     """What is written for a secret of that kind."""
-    hashed = secret if len(secret) >= MIN_TAGGED else ""
-    tag = hashlib.sha256(
-        f"vibe-gate redaction\0{kind}\0{hashed}".encode("utf-8", "surrogatepass")
-    ).hexdigest()[:8]
-    return f"[redacted:{kind}:{tag}]"
+    distinction = secret if len(secret) >= MIN_TAGGED else ""
+    text = f"vibe-gate redaction\0{kind}\0{distinction}"
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    return f"[redacted:{kind}:{digest.hexdigest()[:8]}]"
 
 
 def as_bytes(text: str) -> str:
@@ -235,16 +251,22 @@ def as_characters(latin_text: str) -> str:
 
 
 def _replaced(text: str, matches: Iterable[SecretMatch]) -> str:
-    out: list[str] = []
+    """The same object if there are no matches."""
+    parts: list[str] = []
     position = 0
     for match in matches:
-        written = placeholder(match.kind, match.value)
-        if not text[match.start + 1 : match.end : 2].strip("\0"):
-            # UTF-16 stays UTF-16.
-            written = "\0".join(written) + "\0" * ((match.end - match.start) % 2 == 0)
-        out += [text[position : match.start], written]
+        mark = placeholder(match.kind, match.value)
+        is_utf_16 = not text[match.start + 1 : match.end : 2].strip("\0")
+        if is_utf_16:
+            mark = "\0".join(mark)
+            if (match.end - match.start) % 2 == 0:
+                mark += "\0"
+        parts += (text[position : match.start], mark)
         position = match.end
-    return "".join([*out, text[position:]]) if out else text
+    if not parts:
+        return text
+    parts.append(text[position:])
+    return "".join(parts)
 
 
 def _places(text: str, form: str) -> Iterator[int]:
@@ -274,18 +296,20 @@ def _plain(secret: str) -> str:
 
 def _forms(secret: str) -> set[str]:
     """How a secret may be written, but for what `decoding` undoes."""
-    raw, plain = _raw(secret), _plain(secret)
+    raw = _raw(secret)
+    plain = _plain(secret)
+    forms = {plain, html.escape(plain, quote=False), html.escape(plain)}
+    for text in (json.dumps(plain, ensure_ascii=False), json.dumps(secret, ensure_ascii=True)):
+        unquoted = text[1:-1]
+        forms.update((unquoted, unquoted.replace("/", "\\/")))
     percent = quote(raw, safe="")
-    escaped = {
-        json.dumps(plain, ensure_ascii=False)[1:-1],
-        json.dumps(secret, ensure_ascii=True)[1:-1],
-    }
-    forms = {plain, *escaped, *(text.replace("/", "\\/") for text in escaped)}
-    forms |= {percent, percent.replace("%20", "+"), quote(raw, safe="/")}
-    forms |= {raw.hex(), raw.hex().upper(), base64.b32encode(raw).decode("ascii").rstrip("=")}
-    forms |= {html.escape(plain, quote=False), html.escape(plain)}
-    forms |= {plain.encode(wide).decode("latin-1") for wide in ("utf-16-le", "utf-16-be")}
-    forms = forms.union(*(_base64_core(raw, shift) for shift in range(3)))
+    forms.update((percent, percent.replace("%20", "+"), quote(raw, safe="/")))
+    forms.update((raw.hex(), raw.hex().upper()))
+    forms.add(base64.b32encode(raw).decode("ascii").rstrip("="))
+    for encoding in ("utf-16-le", "utf-16-be"):
+        forms.add(plain.encode(encoding).decode("latin-1"))
+    for shift in range(3):
+        forms |= _base64_core(raw, shift)
     return {form for form in forms if len(form) >= MIN_VALUE}
 
 
@@ -359,44 +383,49 @@ _SETTING = expression(
 
 def known_values(environ: Mapping[str, str]) -> list[str]:
     """The secrets of an environment, each once."""
-    values = [
-        part for name, value in environ.items() if _is_secret(name, value) for part in _parts(value)
-    ]
-    # The password in an address is a secret of its own, as a client's error names it, whatever the
-    # variable's name.
-    passwords = [
-        address_match["password"]
-        for value in environ.values()
-        if (address_match := _ADDRESS.search(value))
-        and not _is_word(address_match["password"], value)
-    ]
-    values += [text for password in passwords for text in (password, unquote(password))]
-    return [part for part in dict.fromkeys(values) if _is_rare(part)]
+    values: list[str] = []
+    for name, value in environ.items():
+        if _is_secret(name, value):
+            values += _parts(value)
+    for value in environ.values():
+        password = _password_in_address(value)
+        values += (password, unquote(password))
+    return [value for value in dict.fromkeys(values) if _is_rare(value)]
+
+
+def _password_in_address(value: str) -> str:
+    """A secret of its own, whatever the variable's name: a client's error names it. "" if there is
+    none, or a word.
+    """
+    address = _ADDRESS.search(value)
+    if address is None or _is_word(address["password"], value):
+        return ""
+    return address["password"]
 
 
 def _is_secret(name: str, value: str) -> bool:
     if _NOT_SECRET_NAME.match(name):
         return False
-    near = _NEAR_SECRET_NAME.search(name) and "://" not in value and scan.looks_random(value)
-    return bool(near or _SECRET_NAME.search(name))
+    if _SECRET_NAME.search(name):
+        return True
+    if not _NEAR_SECRET_NAME.search(name) or "://" in value:
+        return False
+    return scan.looks_random(value)
 
 
 def _is_rare(value: str) -> bool:
-    return (
-        len(value) >= MIN_VALUE
-        and value.lower() not in _TRIVIAL
-        and len(set(value)) > 2
-        and not _PLAIN_PATH.fullmatch(value)
-    )
+    if len(value) < MIN_VALUE or len(set(value)) <= 2:
+        return False
+    return value.lower() not in _TRIVIAL and not _PLAIN_PATH.fullmatch(value)
 
 
 def _is_word(password: str, address: str) -> bool:
     """Whether the password is too common to be searched for: `postgres://postgres:postgres@db/`, or
     one plain word.
     """
-    return address.lower().count(password.lower()) > 1 or (
-        password.isalpha() and password.islower() and len(password) < 12
-    )
+    if address.lower().count(password.lower()) > 1:
+        return True
+    return password.isalpha() and password.islower() and len(password) < 12
 
 
 def _parts(value: str) -> list[str]:
@@ -406,10 +435,8 @@ def _parts(value: str) -> list[str]:
         plain = plain[1:-1].strip()
     if scheme := _SCHEME.fullmatch(plain):
         plain = scheme["rest"].strip()
-    parts = dict.fromkeys(
-        [plain, *_coded(plain), *_leaves(plain), *_settings(plain), *_lines(plain)]
-    )
-    return list(parts)[:MAX_PARTS]
+    parts = [plain, *_coded(plain), *_leaves(plain), *_settings(plain), *_lines(plain)]
+    return list(dict.fromkeys(parts))[:MAX_PARTS]
 
 
 def _coded(value: str) -> Iterator[str]:
@@ -419,9 +446,11 @@ def _coded(value: str) -> Iterator[str]:
     if not re.fullmatch(r"[A-Za-z0-9+/_-]{12,100000}={0,2}", value):
         return
     with contextlib.suppress(ValueError):
-        padded = value.rstrip("=").replace("-", "+").replace("_", "/")
-        decoded = base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True).decode("utf-8")
-        if decoded.isprintable() and (password := decoded.partition(":")[2]):
+        digits = value.rstrip("=").replace("-", "+").replace("_", "/")
+        padding = "=" * (-len(digits) % 4)
+        decoded = base64.b64decode(digits + padding, validate=True).decode("utf-8")
+        password = decoded.partition(":")[2]
+        if password and decoded.isprintable():
             yield password
         yield from _leaves(decoded.strip())
 
@@ -435,37 +464,36 @@ def _leaves(value: str) -> Iterator[str]:
     except (ValueError, RecursionError):
         return
     while waiting:
-        name, item = waiting.pop()
-        if isinstance(item, dict):
-            waiting += item.items()
-        elif isinstance(item, list):
-            waiting += [(name, child) for child in item]
-        elif isinstance(item, str):
-            is_random = (
-                len(item) >= MIN_LEAF
-                and "://" not in item
-                and "@" not in item
-                and scan.looks_random(item)
-            )
-            if is_random or (
-                _SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name) and "://" not in item
-            ):
-                yield item.strip()
-            yield from _lines(item)
+        name, member = waiting.pop()
+        if isinstance(member, dict):
+            waiting += member.items()
+        elif isinstance(member, list):
+            waiting += [(name, child) for child in member]
+        elif isinstance(member, str):
+            if _is_secret_leaf(name, member):
+                yield member.strip()
+            yield from _lines(member)
+
+
+def _is_secret_leaf(name: str, text: str) -> bool:
+    """Whether a text of a document is secret by its name, or looks random."""
+    if "://" in text:
+        return False
+    if _SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name):
+        return True
+    return len(text) >= MIN_LEAF and "@" not in text and scan.looks_random(text)
 
 
 def _settings(value: str) -> Iterator[str]:
     """What a connection string or a file of settings gives to secrets' names, and secrets of known
     formats.
     """
-    if value[:1] in ("{", "[") or not ({*value} & {*"=:"}):
+    is_json = value[:1] in ("{", "[")
+    if is_json or not ("=" in value or ":" in value):
         return
     for setting in _SETTING.finditer(value):
-        if _SECRET_NAME.search(setting["name"]) or setting["name"].lower() in (
-            "sig",
-            "password",
-            "pwd",
-        ):
+        name = setting["name"]
+        if _SECRET_NAME.search(name) or name.lower() in ("sig", "password", "pwd"):
             yield setting["value"].strip("\"'")
     for match in scan.find_secrets(value):
         if match.kind != "url-password":  # of which `known_values` knows more

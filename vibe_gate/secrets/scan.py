@@ -39,18 +39,19 @@ from vibe_gate.secrets.rules import RULES, Rule
 
 
 class SecretMatch(Struct, frozen=True):
-    """One secret: `text[start:end]` is the value itself, without its name or quotes.
-
-    `value` is how it reads: without the escapes, or out of the base64, in which it was found.
-    `harmless` says why it needs no revoking: its provider gives it out as a "test key", or as a
-    "documented example", or it is an "identifier" that opens nothing alone.
-    """
+    """One secret: `text[start:end]` is the value itself, without its name or quotes."""
 
     kind: str
     start: int
     end: int
+
     value: str = ""
+    """How it reads: without the escapes, or out of the base64, in which it was found."""
+
     harmless: Literal["", "test key", "documented example", "identifier"] = ""
+    """Why it needs no revoking: its provider gives it out as a "test key", or as a "documented
+    example", or it is an "identifier" that opens nothing alone.
+    """
 
 
 SHORTEST = 11
@@ -85,10 +86,9 @@ def find_seen(
             start, end = view.origin(match.start, match.end)
             matches.append(replace(match, start=start, end=end))
     matches = _without_sealed(text, matches)
-    return _apart(
-        text,
-        matches if text.isascii() else [_with_whole_characters(text, match) for match in matches],
-    )
+    if not text.isascii():
+        matches = [_with_whole_characters(text, match) for match in matches]
+    return _unite_overlapping(text, matches)
 
 
 def _without_sealed(text: str, matches: list[SecretMatch]) -> list[SecretMatch]:
@@ -96,44 +96,55 @@ def _without_sealed(text: str, matches: list[SecretMatch]) -> list[SecretMatch]:
     spans = sealed_spans(text)
     if not spans:
         return matches
-    return [
-        match
-        for match in matches
-        if match.kind not in BY_NAME or not is_sealed(spans, text, match.start, match.end)
-    ]
+    other_matches = []
+    for match in matches:
+        if match.kind in BY_NAME and is_sealed(spans, text, match.start, match.end):
+            continue
+        other_matches.append(match)
+    return other_matches
 
 
 def mask(value: str) -> str:
     """What may be shown of a secret: at most a quarter of it, to recognise it by; of a private key
     its first line.
     """
-    begin = _PEM_MARK.match(value)
-    return (begin[0] if begin else value[: min(4, len(value) // 4)]) + "..."
+    first_line = _PEM_MARK.match(value)
+    if first_line:
+        return f"{first_line[0]}..."
+    length = min(4, len(value) // 4)
+    return f"{value[:length]}..."
 
 
 def preview(kind: str, value: str) -> str:
     """How a secret of this kind begins: what all of its form do, such as `sk_live_...`; else what
     `mask` shows.
     """
-    rules = [rule for rule in RULES if rule.kind == kind]
-    begins = [keyword for rule in rules for keyword in rule.keywords if value.startswith(keyword)]
-    begins += [begin[0] for rule in rules if rule.cut and (begin := re.match(rule.cut, value))]
-    longest = max(begins, key=len, default="")
-    return longest + "..." if 4 < len(longest) <= len(value) // 2 else mask(value)
+    beginnings = []
+    for rule in RULES:
+        if rule.kind != kind:
+            continue
+        beginnings += [keyword for keyword in rule.keywords if value.startswith(keyword)]
+        cut_match = re.match(rule.cut, value) if rule.cut else None
+        if cut_match:
+            beginnings.append(cut_match[0])
+    longest = max(beginnings, key=len, default="")
+    if 4 < len(longest) <= len(value) // 2:
+        return f"{longest}..."
+    return mask(value)
 
 
 def looks_random(value: str) -> bool:
     """Whether a value without its name may be a secret: letters and digits as no word, name or
     sentence has them.
     """
-    return (
-        any(map(str.isdigit, value))
-        and any(map(str.isalpha, value))
-        and not any(map(str.isspace, value))
-        and not (_WORDS.match(value) or _is_placeholder(value))
-        and (not _CAMEL.search(value) or len(_SWITCH.findall(value)) >= _MIXED_SWITCHES)
-        and _bits(value) >= _QUOTED_BITS
-    )
+    has_letters_and_digits = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    if not has_letters_and_digits or any(map(str.isspace, value)):
+        return False
+    if _WORDS.match(value) or _is_placeholder(value):
+        return False
+    if _CAMEL.search(value) and len(_SWITCH.findall(value)) < _MIXED_SWITCHES:
+        return False
+    return _bits(value) >= _QUOTED_BITS
 
 
 # The readings of a text, and what is found in one
@@ -147,7 +158,8 @@ def _ranks() -> dict[str, int]:
     match.
     """
     by_form = [rule.kind for rule in RULES if rule.kind not in _LAST]
-    return {kind: rank for rank, kind in enumerate(dict.fromkeys([*_PREFERRED, *by_form, *_LAST]))}
+    kinds = dict.fromkeys([*_PREFERRED, *by_form, *_LAST])
+    return {kind: rank for rank, kind in enumerate(kinds)}
 
 
 def _matches(
@@ -156,20 +168,20 @@ def _matches(
     if also is not None:
         yield from also(text)
     yield from _private_keys(text)
-    for match in itertools.chain(_known(text), _cut_short(text), _assigned(text)):
+    for match in itertools.chain(_by_rules(text), _cut_short(text), _by_name(text)):
         value = text[match.start : match.end]
         harmless = "documented example" if is_documented_value(value) else match.harmless
         yield SecretMatch(match.kind, match.start, match.end, value, harmless)
 
 
-def _apart(text: str, matches: list[SecretMatch]) -> list[SecretMatch]:
+def _unite_overlapping(text: str, matches: list[SecretMatch]) -> list[SecretMatch]:
     """The matches in order. Matches that overlap become one over all of them."""
-    separate: list[SecretMatch] = []
+    separate_matches: list[SecretMatch] = []
     for match in sorted(matches, key=lambda match: (match.start, match.end)):
-        if separate and match.start < separate[-1].end:
-            match = _united(text, separate.pop(), match)
-        separate.append(match)
-    return separate
+        if separate_matches and match.start < separate_matches[-1].end:
+            match = _united(text, separate_matches.pop(), match)
+        separate_matches.append(match)
+    return separate_matches
 
 
 def _united(text: str, first: SecretMatch, second: SecretMatch) -> SecretMatch:
@@ -179,13 +191,14 @@ def _united(text: str, first: SecretMatch, second: SecretMatch) -> SecretMatch:
         return replace(first, start=start, end=end)
     if second.harmless and not first.harmless and _adds_nothing(text, second, first):
         return replace(second, start=start, end=end)
-    best = min(
-        first,
-        second,
-        key=lambda match: (_ranks().get(match.kind, -1), -len(match.value), match.value),
-    )
+    best = min(first, second, key=_precedence)
     harmless = best.harmless if first.harmless and second.harmless else ""
     return replace(best, start=start, end=end, harmless=harmless)
+
+
+def _precedence(match: SecretMatch) -> tuple[int, int, str]:
+    """The least of matches in one place names it: by its rank, then its length."""
+    return _ranks().get(match.kind, -1), -len(match.value), match.value
 
 
 _BY_SURROUNDINGS = frozenset(
@@ -226,22 +239,27 @@ def _with_whole_escapes(text: str, match: SecretMatch) -> SecretMatch:
     """The match with the whole of an escape that it would cut: what is left of JSON must stay
     JSON.
     """
-    start, end = match.start, match.end
+    start = match.start
     head = _CUT_ESCAPE.search(text, max(0, start - 6), min(len(text), start + 1))
-    if (
-        head
-        and head.end() > start
-        and not _backslashes(text[max(0, head.start() - 64) : head.start()]) % 2
-    ):
-        start = head.start()
-    if _backslashes(text[start:end]) % 2:
-        end = min(len(text), end + (5 if text[end : end + 1] == "u" else 1))
-    return (
-        match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
-    )
+    if head and head.end() > start:
+        before = text[max(0, head.start() - 64) : head.start()]
+        if _count_last_backslashes(before) % 2 == 0:
+            start = head.start()
+    end = match.end
+    if _count_last_backslashes(text[start:end]) % 2:
+        escape_length = 5 if text[end : end + 1] == "u" else 1
+        end = min(len(text), end + escape_length)
+    return _at(match, start, end)
 
 
-def _backslashes(text: str) -> int:
+def _at(match: SecretMatch, start: int, end: int) -> SecretMatch:
+    """The match in another place; the same object if it is there already."""
+    if (start, end) == (match.start, match.end):
+        return match
+    return replace(match, start=start, end=end)
+
+
+def _count_last_backslashes(text: str) -> int:
     return len(text) - len(text.rstrip("\\"))
 
 
@@ -249,20 +267,15 @@ def _with_whole_characters(text: str, match: SecretMatch) -> SecretMatch:
     """The match with the whole of a UTF-8 character that it would cut: text that is UTF-8 stays
     UTF-8.
     """
-    start, end = _border(text, match.start, -1), _border(text, match.end, 1)
-    return (
-        match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
-    )
+    return _at(match, _border(text, match.start, -1), _border(text, match.end, 1))
 
 
 def _border(text: str, position: int, step: int) -> int:
     """`position`, or where the UTF-8 character that it is inside of begins (-1) or ends (1)."""
     for _ in range(3):
-        if (
-            not position
-            or text[position - 1] < "\x80"
-            or not "\x80" <= text[position : position + 1] <= "\xbf"
-        ):
+        is_after_part = position > 0 and text[position - 1] >= "\x80"
+        is_at_part = "\x80" <= text[position : position + 1] <= "\xbf"
+        if not is_after_part or not is_at_part:
             break
         position += step
     return position
@@ -270,14 +283,19 @@ def _border(text: str, position: int, step: int) -> int:
 
 def _in_characters(raw: bytes, matches: list[SecretMatch]) -> list[SecretMatch]:
     """Matches in bytes as matches in the text that these are."""
-    placed: list[SecretMatch] = []
-    at = count = 0
+    matches_in_text: list[SecretMatch] = []
+    position = 0
+    end = 0
     for match in matches:
-        start = count + len(raw[at : match.start].decode("utf-8", "surrogatepass"))
-        count = start + len(raw[match.start : match.end].decode("utf-8", "surrogatepass"))
-        at = match.end
-        placed.append(replace(match, start=start, end=count))
-    return placed
+        start = end + _count_characters(raw[position : match.start])
+        end = start + _count_characters(raw[match.start : match.end])
+        position = match.end
+        matches_in_text.append(replace(match, start=start, end=end))
+    return matches_in_text
+
+
+def _count_characters(raw: bytes) -> int:
+    return len(raw.decode("utf-8", "surrogatepass"))
 
 
 # The table of rules
@@ -300,7 +318,7 @@ _BEFORE = 64
 """Characters before a keyword in which the rule's `before` is looked for."""
 
 
-def _known(text: str) -> Iterator[SecretMatch]:
+def _by_rules(text: str) -> Iterator[SecretMatch]:
     for rule in RULES:
         for keyword in rule.keywords:
             if keyword in text:
@@ -314,13 +332,14 @@ def _of_rule(text: str, rule: Rule, regex: re.Pattern[str]) -> Iterator[SecretMa
             head = _ending(rule.before).search(text, max(0, start - _BEFORE), start)
             if head is None:
                 continue
-            start, end = head.start(), match.start() if rule.ends_before else end
+            start = head.start()
+            if rule.ends_before:
+                end = match.start()
         value = text[start:end]
         if rule.harmless == "documented example" or _is_proved(rule, match, value):
             is_test = rule.test and re.search(rule.test, value)
-            yield SecretMatch(
-                rule.kind, start, end, harmless="test key" if is_test else rule.harmless
-            )
+            harmless = "test key" if is_test else rule.harmless
+            yield SecretMatch(rule.kind, start, end, harmless=harmless)
 
 
 def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
@@ -336,11 +355,13 @@ def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
         return False
     if rule.proof == "mixed" and len(_SWITCH.findall(value)) < _MIXED_SWITCHES:
         return False
+    if not rule.proof:
+        return True
     groups = match.groupdict()
-    return not rule.proof or not (
-        _is_sample(groups.get("user") or "", value)
-        or ("host" in groups and _is_nowhere(groups["host"].lower()) and not _is_real(value))
-    )
+    if _is_sample(groups.get("user") or "", value):
+        return False
+    is_sample_host = "host" in groups and _is_nowhere(groups["host"].lower())
+    return not is_sample_host or _is_real(value)
 
 
 def _is_placeholder(value: str) -> bool:
@@ -348,9 +369,11 @@ def _is_placeholder(value: str) -> bool:
     word.
     """
     lowered = value.lower()
-    return bool(_BLANK.search(lowered)) or (
-        bool(_PLACEHOLDER.search(lowered)) and not _hides_secret(value)
-    )
+    if _BLANK.search(lowered):
+        return True
+    if not _PLACEHOLDER.search(lowered):
+        return False
+    return not _hides_secret(value)
 
 
 def _hides_secret(value: str) -> bool:
@@ -412,15 +435,16 @@ def _is_real(password: str) -> bool:
 def _is_sample(user: str, password: str) -> bool:
     """Whether the password is a sample, as documentation has it, or a reference to a variable."""
     lowered = password.lower()
-    parts = {part for part in _PASSWORD_PARTS.split(lowered) if len(part) > 1}
-    return (
-        lowered in (user.lower(), "x-oauth-basic")
-        or len(set(lowered)) == 1
-        or lowered.startswith(("$", "{", "%s", "%("))
-        or _is_placeholder(password)
-        or _is_spelled_password(lowered)
-        or (parts <= _SAFE_PASSWORDS | _SAMPLE_WORDS and not (parts and parts <= _SAMPLE_WORDS))
-    )
+    if lowered in (user.lower(), "x-oauth-basic") or len(set(lowered)) == 1:
+        return True
+    if lowered.startswith(("$", "{", "%s", "%(")):
+        return True
+    if _is_placeholder(password) or _is_spelled_password(lowered):
+        return True
+    words = {part for part in _PASSWORD_PARTS.split(lowered) if len(part) > 1}
+    if not words:
+        return True
+    return words <= _SAFE_PASSWORDS | _SAMPLE_WORDS and not words <= _SAMPLE_WORDS
 
 
 _SPELLINGS = str.maketrans("01345@$!", "oleasasi")
@@ -459,17 +483,18 @@ def _cut_rules() -> tuple[re.Pattern[str], dict[str, str]]:
 
 def _cut_short(text: str) -> Iterator[SecretMatch]:
     """Truncated secrets: the beginning of one at the text's end, or before an ellipsis."""
-    for end in (*(ellipsis.start() for ellipsis in _CUT_MARK.finditer(text)), len(text)):
+    ends = [ellipsis.start() for ellipsis in _CUT_MARK.finditer(text)]
+    ends.append(len(text))
+    for end in ends:
         if end < 14 or not _TOKEN_BEFORE.match(text, end - 10, end):
             continue
-        regex, kinds_of = _cut_rules()
+        regex, kinds_by_group = _cut_rules()
         match = regex.search(text, max(0, end - 320), end)
         if match is None or _WORDS.match(match[0]) or _is_placeholder(match[0]):
             continue
         if any(map(str.isdigit, match["rest"])):
-            yield SecretMatch(
-                next(kinds_of[name] for name in kinds_of if match[name]), match.start(), end
-            )
+            kinds = [kind for group, kind in kinds_by_group.items() if match[group]]
+            yield SecretMatch(kinds[0], match.start(), end)
 
 
 # Private keys in PEM, whatever stands before or behind each of their lines: a log, a blame, a hunk,
@@ -493,58 +518,78 @@ one.
 
 
 def _private_keys(text: str) -> Iterator[SecretMatch]:
-    marks = list(_PEM_MARK.finditer(text)) if "PRIVATE KEY" in text else []
-    for number, mark in enumerate(marks):
+    if "PRIVATE KEY" not in text:
+        return
+    mark_above: re.Match[str] | None = None
+    marks = list(_PEM_MARK.finditer(text))
+    for mark, mark_below in itertools.zip_longest(marks, marks[1:]):
         if mark["side"] == "BEGIN":
-            yield from _key_below(
-                text, mark, marks[number + 1] if number + 1 < len(marks) else None
-            )
-        elif not number or marks[number - 1]["side"] == "END":
-            yield from _key_above(text, mark, marks[number - 1].end() if number else 0)
+            yield from _key_below(text, mark, mark_below)
+        elif mark_above is None or mark_above["side"] == "END":
+            yield from _key_above(text, mark, mark_above.end() if mark_above else 0)
+        mark_above = mark
 
 
 def _key_below(
-    text: str, begin: re.Match[str], after: re.Match[str] | None
+    text: str, begin: re.Match[str], next_mark: re.Match[str] | None
 ) -> Iterator[SecretMatch]:
     """The key from its first line on, to its end line or as far as it is shown."""
-    limit = after.start() if after is not None else len(text)
-    lines: list[re.Match[str]] = []
-    reached = begin.end()
-    for run in _PEM_RUN.finditer(text, begin.end(), min(limit, begin.end() + _PEM_LINES * GAP)):
-        if run.start() - reached > GAP or len(lines) == _PEM_LINES:
-            break
-        if len(run[0]) == len(lines[0][0]) if lines else _is_whole_line(run[0]):
-            lines.append(run)
-            reached = run.end()
+    limit = len(text) if next_mark is None else next_mark.start()
+    lines = _lines_below(text, begin.end(), limit)
     if not lines:
         return
-    stop = reached
-    if (
-        after is not None and after["side"] == "END" and limit - reached <= 2 * GAP
-    ):  # the last line is between
-        stop = after.end()
+    end = lines[-1].end()
+    # The last line is shorter, and stands between.
+    if next_mark is not None and next_mark["side"] == "END" and limit - end <= 2 * GAP:
+        end = next_mark.end()
     elif len(lines) == 1 and lines[0].start() - begin.end() > _PEM_WIDTH:
         return  # one line alone, and not right below
-    yield SecretMatch("private-key", begin.start(), stop, _value_of(lines))
+    yield SecretMatch("private-key", begin.start(), end, _value_of(lines))
+
+
+def _lines_below(text: str, start: int, limit: int) -> list[re.Match[str]]:
+    """The whole lines of a key from there on."""
+    lines: list[re.Match[str]] = []
+    position = start
+    for run in _PEM_RUN.finditer(text, start, min(limit, start + _PEM_LINES * GAP)):
+        if run.start() - position > GAP or len(lines) == _PEM_LINES:
+            break
+        is_line = _has_width_of(lines[0], run) if lines else _is_whole_line(run[0])
+        if is_line:
+            lines.append(run)
+            position = run.end()
+    return lines
 
 
 def _key_above(text: str, end: re.Match[str], limit: int) -> Iterator[SecretMatch]:
     """The rest of a key whose beginning is not shown, as in a hunk: upwards from its end line."""
-    runs = list(_PEM_RUN.finditer(text, max(limit, end.start() - _PEM_WINDOW), end.start()))
+    window_start = max(limit, end.start() - _PEM_WINDOW)
+    runs = list(_PEM_RUN.finditer(text, window_start, end.start()))
     while runs and not _is_whole_line(runs[-1][0]):
         runs.pop()
-    lines: list[re.Match[str]] = []
-    reached = end.start()
+    lines_upwards: list[re.Match[str]] = []
+    position = end.start()
     for run in reversed(runs):
-        if reached - run.end() > (GAP if lines else 2 * GAP) or len(lines) == _PEM_LINES:
+        largest_gap = GAP if lines_upwards else 2 * GAP
+        if position - run.end() > largest_gap or len(lines_upwards) == _PEM_LINES:
             break
-        if len(lines) == 1 and len(lines[0][0]) < len(run[0]) and _is_whole_line(run[0]):
-            lines.pop()  # that was the last line, which is shorter
-        if not lines or len(run[0]) == len(lines[0][0]):
-            lines.append(run)
-            reached = run.start()
-    if lines:
-        yield SecretMatch("private-key", lines[-1].start(), end.end(), _value_of(lines[::-1]))
+        if len(lines_upwards) == 1 and _is_last_line(lines_upwards[0], run):
+            lines_upwards.pop()
+        if not lines_upwards or _has_width_of(lines_upwards[0], run):
+            lines_upwards.append(run)
+            position = run.start()
+    if lines_upwards:
+        start = lines_upwards[-1].start()
+        yield SecretMatch("private-key", start, end.end(), _value_of(lines_upwards[::-1]))
+
+
+def _has_width_of(line: re.Match[str], run: re.Match[str]) -> bool:
+    return len(run[0]) == len(line[0])
+
+
+def _is_last_line(line: re.Match[str], run_above: re.Match[str]) -> bool:
+    """Whether the line is the last one of a key, which is shorter than those above it."""
+    return len(line[0]) < len(run_above[0]) and _is_whole_line(run_above[0])
 
 
 def _value_of(lines: list[re.Match[str]]) -> str:
@@ -556,12 +601,12 @@ def _value_of(lines: list[re.Match[str]]) -> str:
 
 def _is_whole_line(run: str) -> bool:
     """Whether a run may be a whole line of a key: neither a word nor a path."""
-    upper, lower, digits = (
-        sum(map(kind, run[:200])) for kind in (str.isupper, str.islower, str.isdigit)
-    )
-    return (
-        len(run) >= _PEM_WIDTH and digits > 1 and min(upper, lower) > 3 and run[:200].count("/") < 8
-    )
+    if len(run) < _PEM_WIDTH:
+        return False
+    start = run[:200]
+    if start.count("/") >= 8 or sum(map(str.isdigit, start)) < 2:
+        return False
+    return sum(map(str.isupper, start)) > 3 and sum(map(str.islower, start)) > 3
 
 
 # Values under a secret's name: `NAME = value` in whatever language, and what says the same in other
@@ -747,40 +792,52 @@ def has_name(text: str) -> bool:
     return _NAME.search(text.lower()) is not None
 
 
-def _assigned(text: str) -> Iterator[SecretMatch]:
+def _by_name(text: str) -> Iterator[SecretMatch]:
     """Values that look random under a secret's name."""
     # U+0130 is the one character whose lower case is longer; offsets must stay the same.
     lowered = text.replace("\u0130", "i").lower()
-    for name, assignment in _ASSIGNMENTS.items():
-        match = assignment.search(lowered) if name in lowered else None
-        while match:
-            start, end = match.span("quoted" if match["quoted"] else "bare")
-            before = text[max(0, match.start() - _NAME_REACH) : match.start() + len(name)].rsplit(
-                "\n", 1
-            )[-1]
-            tail = text[slice(*match.span("tail"))]
-            kind = _kind(before, tail, text[start:end], is_quoted=bool(match["quoted"]))
-            if (
-                kind
-                and match["two"]
-                and not (_CALL.search(before.lower()) and _MIXED.search(text, start, end))
-            ):
-                kind = None
-            if kind:
-                yield SecretMatch(
-                    kind, start, end, harmless=_harmless_by_name(before, text[start:end])
-                )
-            match = assignment.search(lowered, match.end() if kind else match.start() + len(name))
-    for lead, form in _OTHER_FORMS.items():
-        for match in form.finditer(lowered) if lead in lowered else ():
-            group = "quoted" if match["quoted"] else "bare"
-            name = text[slice(*_span_of_name(lowered, match))]
-            start, end = match.span(group)
-            kind = _kind_of_name(name, text[start:end], is_quoted=group == "quoted")
-            if kind:
-                yield SecretMatch(
-                    kind, start, end, harmless=_harmless_by_name(name, text[start:end])
-                )
+    for name in _ASSIGNMENTS:
+        if name in lowered:
+            yield from _assigned_values(text, lowered, name)
+    for lead in _OTHER_FORMS:
+        if lead in lowered:
+            yield from _values_of_other_form(text, lowered, lead)
+
+
+def _assigned_values(text: str, lowered: str, name: str) -> Iterator[SecretMatch]:
+    """`NAME = value`, or the strings "NAME" and "value" in one call."""
+    assignment = _ASSIGNMENTS[name]
+    match = assignment.search(lowered)
+    while match:
+        name_end = match.start() + len(name)
+        start, end = match.span("quoted" if match["quoted"] else "bare")
+        value = text[start:end]
+        before = text[max(0, match.start() - _NAME_REACH) : name_end].rpartition("\n")[2]
+        tail = text[match.start("tail") : match.end("tail")]
+        kind = _kind(before, tail, value, is_quoted=bool(match["quoted"]))
+        if match["two"] and not _is_in_call(before, value):
+            kind = None
+        if kind:
+            yield SecretMatch(kind, start, end, harmless=_harmless_by_name(before, value))
+        match = assignment.search(lowered, match.end() if kind else name_end)
+
+
+def _is_in_call(before: str, value: str) -> bool:
+    """Whether two strings are a name and its value in a call, not two of a list, or constants."""
+    return bool(_CALL.search(before.lower()) and _MIXED.search(value))
+
+
+def _values_of_other_form(text: str, lowered: str, lead: str) -> Iterator[SecretMatch]:
+    """Values that stand with a secret's name in other words than an assignment."""
+    for match in _OTHER_FORMS[lead].finditer(lowered):
+        is_quoted = bool(match["quoted"])
+        name_start, name_end = _span_of_name(lowered, match)
+        name = text[name_start:name_end]
+        start, end = match.span("quoted" if is_quoted else "bare")
+        value = text[start:end]
+        kind = _kind_of_name(name, value, is_quoted=is_quoted)
+        if kind:
+            yield SecretMatch(kind, start, end, harmless=_harmless_by_name(name, value))
 
 
 def _span_of_name(lowered: str, match: re.Match[str]) -> tuple[int, int]:
@@ -791,11 +848,12 @@ def _span_of_name(lowered: str, match: re.Match[str]) -> tuple[int, int]:
 
 
 def _kind_of_name(name: str, value: str, *, is_quoted: bool) -> str | None:
-    parts = _NAME.finditer(name.lower())
-    kinds = (
-        _kind(name[: part.end()], name[part.end() :], value, is_quoted=is_quoted) for part in parts
-    )
-    return next(filter(None, kinds), None)
+    for part in _NAME.finditer(name.lower()):
+        before, tail = name[: part.end()], name[part.end() :]
+        kind = _kind(before, tail, value, is_quoted=is_quoted)
+        if kind:
+            return kind
+    return None
 
 
 def _kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
@@ -804,68 +862,86 @@ def _kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
     """
     if not _is_word(before, tail):
         return None
-    name, before, name_tail, tail = before, before.lower(), tail, tail.lower()
-    if names_published_value(name, name_tail, value) or is_published_value(value):
+    if names_published_value(before, tail, value) or is_published_value(value):
         return None
     value = without_prefix(value)
-    lowered = value.lower()
-    if _HARMLESS_TAIL.search(tail) or _is_placeholder(value) or _REFERENCE.search(lowered):
+    if _HARMLESS_TAIL.search(tail.lower()) or _is_assigned_sample(value):
         return None
-    if _SAMPLE.search(lowered) and not _hides_secret(value):
-        return None
-    if _is_spelled_password(lowered):
-        return None
-    if "heroku" in before and _UUID.fullmatch(lowered):
+    lowered_name = before.lower()
+    if "heroku" in lowered_name and _UUID.fullmatch(value.lower()):
         return "heroku-key"
-    is_random = _is_random(value, is_quoted=is_quoted) or (
-        not is_quoted and _is_short_password(value)
-    )
+    is_random = _is_random(value, is_quoted=is_quoted)
+    if not is_quoted:
+        is_random = is_random or _is_short_password(value)
     if not is_random and (tail or not _is_unsayable(value)):
         return None
-    is_named = not before.endswith("key") or _KEY_OF.search(before) or _is_unnamed_key(name, value)
-    if not ((is_random and is_named) or _is_providers(name)):
+    is_named_secret = is_random and _names_secret(before, value)
+    if not is_named_secret and not _is_providers(before):
         return None
-    return "aws-secret-key" if "aws" in before and len(value) == 40 else "secret-assignment"
+    if "aws" in lowered_name and len(value) == 40:
+        return "aws-secret-key"
+    return "secret-assignment"
+
+
+def _is_assigned_sample(value: str) -> bool:
+    """Whether an assigned value refers to another one, or is a sample."""
+    lowered = value.lower()
+    if _is_placeholder(value) or _REFERENCE.search(lowered) or _is_spelled_password(lowered):
+        return True
+    return bool(_SAMPLE.search(lowered)) and not _hides_secret(value)
+
+
+def _names_secret(name: str, value: str) -> bool:
+    """Whether a name says that a random value is secret: of a key it must say which, or the value
+    must.
+    """
+    lowered_name = name.lower()
+    if not lowered_name.endswith("key") or _KEY_OF.search(lowered_name):
+        return True
+    return _is_unnamed_key(name, value)
 
 
 def _is_random(value: str, *, is_quoted: bool) -> bool:
     """Whether an assigned value is as random as a secret, and no word, name, type, call or chain of
     names.
     """
-    switches = len(_SWITCH.findall(value))
-    if switches < _MIXED_SWITCHES and (
-        _CAMEL.search(value) or (not is_quoted and _CHAIN.match(value))
-    ):
+    if not is_quoted and len(value) < _LONG_BARE:
+        return False
+    is_mixed = len(_SWITCH.findall(value)) >= _MIXED_SWITCHES
+    if not is_mixed and (_CAMEL.search(value) or (not is_quoted and _CHAIN.match(value))):
         return False
     is_call_or_index = value.endswith((")", "]")) and _NAME_THEN_BRACKET.search(value)
-    if _BRACKETS.search(value) and (switches < _MIXED_SWITCHES or is_call_or_index):
+    if _BRACKETS.search(value) and (not is_mixed or is_call_or_index):
         return False
     letters = _JOINTS.sub("", value)
     is_letters = letters.isalpha() and (value.isalpha() or _is_mixed_case(letters))
-    if not (is_quoted or len(value) >= _LONG_BARE) or not (
-        _is_no_word(letters) if is_letters else _is_no_name(value)
-    ):
+    is_unlike_names = _is_no_word(letters) if is_letters else _is_no_name(value)
+    if not is_unlike_names:
         return False
-    is_mixed = is_letters or switches >= _MIXED_SWITCHES
-    return _bits(value) >= (_QUOTED_BITS if is_quoted else _MIXED_BITS if is_mixed else _BARE_BITS)
+    least_bits = _MIXED_BITS if is_mixed or is_letters else _BARE_BITS
+    if is_quoted:
+        least_bits = _QUOTED_BITS
+    return _bits(value) >= least_bits
 
 
 def _is_short_password(value: str) -> bool:
     """Whether a value without quotes has both cases and digits as no name does, although it is
     short.
     """
-    if (
-        not _SHORTEST_BARE <= len(value) < _LONG_BARE
-        or not _has_all(value)
-        or not _TOKEN_OR_MARKS.match(value)
-    ):
+    if not _SHORTEST_BARE <= len(value) < _LONG_BARE:
+        return False
+    if not _has_all(value) or not _TOKEN_OR_MARKS.match(value):
         return False
     if _PLAIN_VALUE.match(value) or _is_path(value) or _URL_ESCAPE.search(value):
         return False
-    return (
-        3 * len(_PART_OF_NAME.findall(value)) >= len(value)
-        and _letters_in_words(value) <= _LETTERS_IN_WORDS
-    )
+    return _has_short_parts(value) and _letters_in_words(value) <= _LETTERS_IN_WORDS
+
+
+def _has_short_parts(value: str) -> bool:
+    """Whether the words and numbers of a value have three characters in the mean, or fewer: in a
+    random one it is two, in a name in camel case four.
+    """
+    return 3 * len(_PART_OF_NAME.findall(value)) >= len(value)
 
 
 def _is_named_in_words(value: str) -> bool:
@@ -875,10 +951,11 @@ def _is_named_in_words(value: str) -> bool:
 
 def _letters_in_words(value: str) -> int:
     """How many letters stand in parts that can be said, of three letters or more."""
-    pieces = [
-        piece for piece in _PART_OF_NAME.findall(value) if len(piece) > 2 and piece[1:].islower()
-    ]
-    return sum(len(piece) for piece in pieces if _SPOKEN.search(piece.lower()))
+    count = 0
+    for part in _PART_OF_NAME.findall(value):
+        if len(part) > 2 and part[1:].islower() and _SPOKEN.search(part.lower()):
+            count += len(part)
+    return count
 
 
 _TOKEN_OR_MARKS = expression(r"[A-Za-z0-9+/=_~!@#$%^&*-]+\Z")
@@ -919,19 +996,16 @@ def _is_unsayable(value: str) -> bool:
         return False
     if _PLAIN_VALUE.match(value) or _is_path(value):
         return False
-    # In the mean a random one has parts of two characters, a name in camel case of four.
-    return 3 * len(_PART_OF_NAME.findall(value)) >= len(value) or bool(
-        _HARD_TO_SAY.search(value.lower())
-    )
+    return _has_short_parts(value) or bool(_HARD_TO_SAY.search(value.lower()))
 
 
 def _is_path(value: str) -> bool:
     """Whether the slashes in a value are those of a path; base64 has some, too."""
     if value.count("/") < 3:
         return False
-    return value[0] in "/.~" or (
-        len(_SWITCH.findall(value)) < 2 * _MIXED_SWITCHES and not _changes_case(value)
-    )
+    if value[0] in "/.~":
+        return True
+    return len(_SWITCH.findall(value)) < 2 * _MIXED_SWITCHES and not _changes_case(value)
 
 
 _LETTERS = 20
@@ -997,19 +1071,23 @@ def _is_unnamed_key(name: str, value: str) -> bool:
 @functools.cache
 def _providers() -> frozenset[str]:
     """The names of `providers.txt`, in lower case without what stands between their words."""
-    lines = (Path(__file__).parent / "providers.txt").read_text("utf-8").splitlines()
-    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
+    file = Path(__file__).parent / "providers.txt"
+    names: set[str] = set()
+    for line in file.read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            names.update(line.split())
+    return frozenset(names)
 
 
 def _is_providers(name: str) -> bool:
     """Whether the name of a key has that of a provider: mapquest_key, NEW_RELIC_LICENSE_KEY."""
     words = [word.lower() for word in _NAME_WORD.findall(name)]
-    joined = (
-        "".join(words[first:last])
-        for first in range(len(words))
-        for last in range(first + 1, len(words) + 1)
-    )
-    return not _providers().isdisjoint(joined)
+    providers = _providers()
+    for start in range(len(words)):
+        for end in range(start + 1, len(words) + 1):
+            if "".join(words[start:end]) in providers:
+                return True
+    return False
 
 
 _NAME_WORD = expression(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
@@ -1019,21 +1097,29 @@ def _is_word(before: str, tail: str) -> bool:
     """Whether the secret's name at the end of `before` is a word there, or part of one that means
     the same.
     """
-    after = _WORD_AFTER.match(tail)
-    word_end = after[0] if after and not (before[-1].islower() and tail[0].isupper()) else ""
-    if not _GOES_ON.match(word_end.lower()):
+    word_end = _end_of_word(before, tail)
+    if not _GOES_ON.match(word_end):
         return False
-    if not before.lower().endswith("pass") or word_end.lower().startswith(("w", "phrase", "code")):
+    if not before.lower().endswith("pass") or word_end.startswith(("w", "phrase", "code")):
         return True
     name, before = before[-4:], before[:-4]
     if name[0].isupper() and name[-1].islower():
         return True
-    word = None if _ESCAPE_BEFORE.search(before) else _WORD_BEFORE.search(before)
-    return (
-        not word
-        or (name.isupper() and word[0][-1].islower())
-        or bool(_PASS_OF.match(word[0].lower()))
-    )
+    word = _WORD_BEFORE.search(before)
+    if word is None or _ESCAPE_BEFORE.search(before):
+        return True
+    if name.isupper() and word[0][-1].islower():
+        return True
+    return bool(_PASS_OF.match(word[0].lower()))
+
+
+def _end_of_word(before: str, tail: str) -> str:
+    """What of `tail` belongs to the word at the end of `before`, in lower case."""
+    letters = _WORD_AFTER.match(tail)
+    if letters is None:
+        return ""
+    begins_word = before[-1].islower() and tail[0].isupper()
+    return "" if begins_word else letters[0].lower()
 
 
 def _is_ordinary(value: str) -> bool:
@@ -1045,18 +1131,26 @@ def _is_ordinary(value: str) -> bool:
     steps = sum(1 <= ord(after) - ord(char) <= 2 for char, after in itertools.pairwise(value))
     if steps >= _IN_ORDER * (len(value) - 1):
         return True
-    pieces = [piece for piece in _SEPARATORS.split(value[: _NAME_LENGTH + 1]) if piece]
-    if len(value) > _NAME_LENGTH or len(pieces) < 2 or not all(map(_PIECE.match, pieces)):
+    if len(value) > _NAME_LENGTH:
+        return False
+    pieces = [piece for piece in _SEPARATORS.split(value) if piece]
+    if len(pieces) < 2 or not all(map(_PIECE.match, pieces)):
+        return False
+    if not any(map(_is_spoken_word, pieces)):
         return False
     digits = sum(map(str.isdigit, value))
-    has_word = any(
-        len(piece) >= 4 and piece[1:].islower() and _SPOKEN.search(piece) for piece in pieces
-    )
-    return has_word and 2 * digits <= sum(map(str.isalpha, value))
+    letters = sum(map(str.isalpha, value))
+    return 2 * digits <= letters
+
+
+def _is_spoken_word(piece: str) -> bool:
+    return len(piece) >= 4 and piece[1:].islower() and _SPOKEN.search(piece) is not None
 
 
 def _bits(value: str) -> float:
     """Shannon entropy in bits a character."""
-    return -sum(
-        count / len(value) * math.log2(count / len(value)) for count in Counter(value).values()
-    )
+    bits = 0.0
+    for count in Counter(value).values():
+        share = count / len(value)
+        bits -= share * math.log2(share)
+    return bits
