@@ -139,11 +139,10 @@ class Exchange:
                 self._count_replayed()
             self._handler.send_whole(response.status, {}, json.dumps(response.body).encode())
             return
-        lines = [
-            f"event: {event.get('type')}\ndata: {json.dumps(event)}\n\n"
-            for event in response.events
-        ]
-        stream = "".join(lines).encode()
+        parts = []
+        for event in response.events:
+            parts.append(f"event: {event.get('type')}\ndata: {json.dumps(event)}\n\n")
+        stream = "".join(parts).encode()
         self._meter.feed(stream)
         self._count_replayed()
         self._after()
@@ -160,27 +159,39 @@ class Exchange:
 
         Nothing is set aside of the budget meanwhile. An agent that goes away ends the wait.
         """
-        waited, wait, model = 0.0, WAITS_S[0], str(self._body.get("model"))
+        model = str(self._body.get("model"))
+        shortest_s, longest_s = WAITS_S
+        wait_s = shortest_s
+        waited_s = 0.0
         while (unavailable := self._attempt(client)) is not None:
-            pause = wait if unavailable.after_s is None else max(unavailable.after_s, WAITS_S[0])
-            pause *= random.uniform(1.0, 1.25)  # noqa: S311  sessions must not come back together
-            time_left = self._account.until - time.monotonic() - ANSWERING_S
-            is_overload = unavailable.patience_s == math.inf
-            if pause > min(time_left, unavailable.patience_s - waited):
-                ending = " and did not recover in time" if is_overload else ""
-                mark = wire.UNAVAILABLE if unavailable.is_reached else wire.UNREACHABLE
-                self._refuse(mark, f"{unavailable}{ending}.")
+            pause_s = wait_s
+            if unavailable.after_s is not None:
+                pause_s = max(unavailable.after_s, shortest_s)
+            pause_s *= random.uniform(1.0, 1.25)  # noqa: S311  sessions must not come back together
+            time_left_s = self._account.until - time.monotonic() - ANSWERING_S
+            if pause_s > min(time_left_s, unavailable.patience_s - waited_s):
+                self._give_up(unavailable)
                 return
             self._tell_wait(model, unavailable)
-            began = time.time_ns()
-            is_there = self._handler.wait(pause)
-            self._account.waits.append((began // 1_000_000, time.time_ns() // 1_000_000))
-            if not is_there:
+            if not self._wait(pause_s):
                 return
-            if not is_overload:
-                waited += pause
-            wait = min(wait * 2, WAITS_S[1])
+            if not _is_overload(unavailable):
+                waited_s += pause_s
+            wait_s = min(wait_s * 2, longest_s)
         self._relay.waiting.discard(model)
+
+    def _give_up(self, unavailable: Unavailable) -> None:
+        """Answer that the model's API did not."""
+        ending = " and did not recover in time" if _is_overload(unavailable) else ""
+        mark = wire.UNAVAILABLE if unavailable.is_reached else wire.UNREACHABLE
+        self._refuse(mark, f"{unavailable}{ending}.")
+
+    def _wait(self, pause_s: float) -> bool:
+        """Wait, as the account notes; whether the agent is still there."""
+        began_ms = time.time_ns() // 1_000_000
+        is_there = self._handler.wait(pause_s)
+        self._account.waits.append((began_ms, time.time_ns() // 1_000_000))
+        return is_there
 
     def _tell_wait(self, model: str, unavailable: Unavailable) -> None:
         """Once for all requests that wait for the model at the same time."""
@@ -191,33 +202,29 @@ class Exchange:
     def _attempt(self, client: Client) -> Unavailable | None:
         """Ask once and hand the answer on, or return why there is none."""
         self._meter = Meter(keeps_events=self._relay.cassette is not None)
-        expected, max_tokens = self._account.expected(len(self._raw)), max_tokens_of(self._body)
-        model, useful = str(self._body.get("model")), useful_tokens(self._body)
-        reservation = self._relay.ledger.reserve(self._account, model, expected, max_tokens, useful)
+        expected = self._account.expected(len(self._raw))
+        reservation = self._reserve(expected)
         if reservation is None:
             self._refuse(
                 self._account.limit, "What is left of the budget does not pay for this request."
             )
             return None
-        sent, self._granted = self._raw, 0
-        if reservation.max_tokens < max_tokens:
-            self._granted, self._limit = reservation.max_tokens, reservation.limit
-            sent = json.dumps(self._body | {"max_tokens": reservation.max_tokens}).encode()
-        unmetered, is_cut = Usage(), False
+        request = self._request_to_send(reservation)
+        unmetered = Usage()
+        is_cut = False
         try:
-            with contextlib.closing(
-                client.post(self._handler.route, dict(self._handler.headers), sent)
-            ) as answer:
-                unmetered = expected if answer.status_code < 400 else Usage()
+            headers = dict(self._handler.headers)
+            answer = client.post(self._handler.route, headers, request)
+            with contextlib.closing(answer):
+                if answer.status_code < 400:
+                    unmetered = expected
                 self._pass(answer, reservation, client)
         except Unavailable as error:
             unmetered = Usage()
             return error
         except Oversized as error:  # asking again would bring as much
-            self._account.ended, self._account.ended_because = (
-                wire.UNAVAILABLE,
-                f"{client.host} {error}.",
-            )
+            self._account.ended = wire.UNAVAILABLE
+            self._account.ended_because = f"{client.host} {error}."
             is_cut = True
         except (Cut, OSError):  # OSError: the agent went away
             is_cut = True
@@ -227,28 +234,49 @@ class Exchange:
             self._handler.break_off()
         return None
 
+    def _reserve(self, expected: Usage) -> Reservation | None:
+        """Set aside what the request may cost; None if that is not there."""
+        model = str(self._body.get("model"))
+        max_tokens = max_tokens_of(self._body)
+        useful = useful_tokens(self._body)
+        return self._relay.ledger.reserve(self._account, model, expected, max_tokens, useful)
+
+    def _request_to_send(self, reservation: Reservation) -> bytes:
+        """The agent's request, with no more output than is paid for."""
+        self._granted = 0
+        if reservation.max_tokens >= max_tokens_of(self._body):
+            return self._raw
+        self._granted = reservation.max_tokens
+        self._limit = reservation.limit
+        return json.dumps(self._body | {"max_tokens": reservation.max_tokens}).encode()
+
     def _pass(self, answer: Response, reservation: Reservation, client: Client) -> None:
         """Hand the answer on as it comes.
 
-        It is counted and kept before its last bytes reservation: whatever the agent does
-        next must find that done.
+        It is counted and kept before its last bytes go: whatever the agent does next must find that
+        done.
         """
-        status = answer.status_code
-        headers = {name: answer.headers[name] for name in _PASSED_HEADERS if name in answer.headers}
         if "text/event-stream" in answer.headers.get("content-type", ""):
-            pieces = self._metered(client.chunks(answer), client.host)
-            first = next(pieces, b"")
-            with self._handler.stream(status, headers) as send:
-                for chunk in itertools.chain([first], pieces):
-                    if self._meter.complete:
-                        self._require_stop_reason()
-                        self._conclude(
-                            reservation, {"status": status, "events": join_path(self._meter.events)}
-                        )
-                    send(chunk)
-                if status < 300:
+            self._pass_stream(answer, reservation, client)
+        else:
+            self._pass_whole(answer, reservation, client)
+
+    def _pass_stream(self, answer: Response, reservation: Reservation, client: Client) -> None:
+        status = answer.status_code
+        pieces = self._metered(client.chunks(answer), client.host)
+        first_piece = next(pieces, b"")
+        with self._handler.stream(status, _headers_to_pass(answer)) as send:
+            for piece in itertools.chain([first_piece], pieces):
+                if self._meter.complete:
                     self._require_stop_reason()
-            return
+                    events = join_path(self._meter.events)
+                    self._conclude(reservation, {"status": status, "events": events})
+                send(piece)
+            if status < 300:
+                self._require_stop_reason()
+
+    def _pass_whole(self, answer: Response, reservation: Reservation, client: Client) -> None:
+        status = answer.status_code
         content = self._collect(client.chunks(answer))
         body = _json(content)
         if body is not None:
@@ -257,7 +285,7 @@ class Exchange:
             self._conclude(reservation, {"status": status, "body": body})
         if status < 300:
             self._require_stop_reason()
-        self._handler.send_whole(status, headers, content)
+        self._handler.send_whole(status, _headers_to_pass(answer), content)
 
     def _require_stop_reason(self) -> None:
         """Raises Cut: an answer that ends without one is not the model's whole answer, whatever it
@@ -282,7 +310,8 @@ class Exchange:
         An overload later than that is the agent's program's to get over: it goes on from the blocks
         that it has.
         """
-        held_back, has_block = bytearray(), False
+        held_back = bytearray()
+        has_block = False
         for chunk in chunks:
             events = self._meter.feed(chunk)
             if has_block:
@@ -339,19 +368,30 @@ class Exchange:
         if self._meter.stop_reason not in wire.FINAL_STOPS:
             return
         reached_max_tokens = self._meter.stop_reason == "max_tokens"
-        if (
-            reached_max_tokens
-            and self._granted
-            and self._meter.usage().output >= self._granted * USED_UP
-        ):
+        if reached_max_tokens and self._has_used_up_grant():
             if self._limit == wire.BUDGET_REACHED:
                 self._relay.ledger.reached = True
             self._account.ended = self._limit
         elif not (reached_max_tokens and self._account.working):
             self._account.ended = wire.CONVERSATION_ENDED
 
+    def _has_used_up_grant(self) -> bool:
+        """Whether the request was lowered, and the answer used what it was lowered to."""
+        if not self._granted:
+            return False
+        return self._meter.usage().output >= self._granted * USED_UP
+
     def _refuse(self, mark: str, sentence: str) -> None:
         self._handler.send_error_json(wire.REFUSED_STATUS, "permission_error", f"{mark} {sentence}")
+
+
+def _is_overload(unavailable: Unavailable) -> bool:
+    """Whether it may pass: then it is waited for as long as the session has time."""
+    return unavailable.patience_s == math.inf
+
+
+def _headers_to_pass(answer: Response) -> dict[str, str]:
+    return {name: answer.headers[name] for name in _PASSED_HEADERS if name in answer.headers}
 
 
 def useful_tokens(body: Mapping[str, Any]) -> int:
@@ -359,14 +399,20 @@ def useful_tokens(body: Mapping[str, Any]) -> int:
     the answer.
     """
     thinking = body.get("thinking")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
-    return USEFUL_TOKENS + (budget if isinstance(budget, int) else 0)
+    if not isinstance(thinking, dict):
+        return USEFUL_TOKENS
+    thinking_tokens = thinking.get("budget_tokens")
+    if not isinstance(thinking_tokens, int):
+        return USEFUL_TOKENS
+    return USEFUL_TOKENS + thinking_tokens
 
 
 def max_tokens_of(body: Mapping[str, Any]) -> int:
     """The output that the request asks for; one without a limit is left to the API to refuse."""
     max_tokens = body.get("max_tokens")
-    return max_tokens if isinstance(max_tokens, int) and max_tokens > 0 else USEFUL_TOKENS
+    if isinstance(max_tokens, int) and max_tokens > 0:
+        return max_tokens
+    return USEFUL_TOKENS
 
 
 def _json(content: bytes) -> Json | None:
@@ -398,19 +444,15 @@ class Handler(BaseHTTPRequestHandler):
         """A request to the model, or to count its tokens."""
         token, _, route = self.path.removeprefix("/").partition("/")
         self.route = f"/{route}"
-        account, path = self.server.relay.sessions.get(token), self.route.partition("?")[0]
-        length_text = self.headers.get("content-length", "")
-        length = (
-            int(length_text)
-            if length_text.isdecimal() and len(length_text) < MAX_LENGTH_DIGITS
-            else None
-        )
+        path = self.route.partition("?")[0]
+        account = self.server.relay.sessions.get(token)
         if account is None or path not in (MESSAGES, COUNT_TOKENS):
             self._refuse_unread(
                 404, "not_found_error", "Only /v1/messages of a session is served here."
             )
             return
         self.server.know(self.connection)
+        length = self._content_length()
         if length is None or length > MAX_REQUEST_BYTES or not self.server.begin_request(length):
             self._refuse_unread(
                 413,
@@ -429,6 +471,13 @@ class Handler(BaseHTTPRequestHandler):
         finally:
             self.server.end_request(length)
 
+    def _content_length(self) -> int | None:
+        """The bytes of the request's body, as its head says; None if it does not."""
+        digits = self.headers.get("content-length", "")
+        if not digits.isdecimal() or len(digits) >= MAX_LENGTH_DIGITS:
+            return None
+        return int(digits)
+
     def _refuse_unread(self, status: int, kind: str, message: str) -> None:
         """Refuse a request whose body is not read, which ends the connection."""
         self.close_connection = True
@@ -439,11 +488,8 @@ class Handler(BaseHTTPRequestHandler):
         if body is None:
             self.send_error_json(400, "invalid_request_error", "The request is not a JSON object.")
         elif path == COUNT_TOKENS:  # a guess: it is free, and the same every time
-            self.send_whole(
-                200,
-                {},
-                json.dumps({"input_tokens": int(len(raw) / CHARACTERS_PER_TOKEN) + 1}).encode(),
-            )
+            count = int(len(raw) / CHARACTERS_PER_TOKEN) + 1
+            self.send_whole(200, {}, json.dumps({"input_tokens": count}).encode())
         else:
             Exchange(self, account, body, raw).run()
 

@@ -81,19 +81,10 @@ class Client:
 
     def post(self, path: str, headers: Mapping[str, str], body: bytes) -> requests.Response:
         """Send it with the real credentials; the response is under way. Raises Unavailable."""
-        sent = {name: value for name, value in headers.items() if name.lower() not in _OURS}
-        sent |= {"accept-encoding": "identity"}
-        for name, value in self._upstream.credentials.items():
-            agents_value = next(
-                (sent.pop(header) for header in list(sent) if header.lower() == name), ""
-            )
-            sent[name] = (
-                f"{agents_value},{value}" if name == "anthropic-beta" and agents_value else value
-            )
         try:
             response = self._session.post(
                 self._upstream.base_url + path,
-                headers=sent,
+                headers=self._headers_to_send(headers),
                 data=body,
                 stream=True,
                 allow_redirects=False,  # a redirect would carry the key elsewhere
@@ -113,6 +104,24 @@ class Client:
             response.close()
             raise Unavailable(f"{self.host} packs its answers as {encoding[:20]!r}", patience_s=0.0)
         return response
+
+    def _headers_to_send(self, agent_headers: Mapping[str, str]) -> dict[str, str]:
+        """The agent's headers, with the real credentials in the place of its own."""
+        headers = {
+            name: value for name, value in agent_headers.items() if name.lower() not in _OURS
+        }
+        headers["accept-encoding"] = "identity"
+        for name, value in self._upstream.credentials.items():
+            agent_value = ""
+            for header in list(headers):
+                if header.lower() == name:
+                    agent_value = headers.pop(header)
+                    break
+            if name == "anthropic-beta" and agent_value:
+                headers[name] = f"{agent_value},{value}"
+            else:
+                headers[name] = value
+        return headers
 
     @staticmethod
     def chunks(response: requests.Response) -> Iterator[bytes]:

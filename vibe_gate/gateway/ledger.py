@@ -145,10 +145,6 @@ class Account:
 class Ledger:
     """Thread-safe. Requests that only wait for other requests' change wait; what never fits is
     refused.
-
-    `on_settled(usd, node_id, tokens)` hears of every answer that was paid for, and of every
-    correction (less than 0). `earlier` is what the run had cost before it was resumed; it counts on
-    the budget, too.
     """
 
     def __init__(
@@ -157,14 +153,21 @@ class Ledger:
         on_settled: OnSettled = lambda usd, node_id, tokens: None,
         earlier: Cost | None = None,
     ) -> None:
+        """Count on a budget.
+
+        Args:
+            budget_usd: Of the whole run.
+            on_settled: Hears (US dollars, node's id, tokens) of every answer that was paid for, and
+                of every correction (less than 0).
+            earlier: What the run had cost before it was resumed; it counts on the budget, too.
+        """
         self._earlier = earlier or Cost()
         self._budget = budget_usd
         self._on_settled = on_settled
         self._changed = threading.Condition()
         self._accounts: list[Account] = []
-        self._rates: dict[
-            str, float
-        ] = {}  # of models without a listed price: share of the dearest's
+        self._rates: dict[str, float] = {}
+        """Of models without a listed price: the share of the dearest's."""
         self.reached = False
         """Whether the budget refused a request, or cut an answer short."""
         self._closed = False
@@ -192,20 +195,21 @@ class Ledger:
         """
         with self._changed:
             while not self._closed:
-                base, _ = self._cost(model, expected)
-                a_token, _ = self._cost(model, Usage(output=1))
-                budget = self._remaining_usd()
-                account.limit = (
-                    wire.CEILING_REACHED if account.remaining_usd < budget else wire.BUDGET_REACHED
-                )
-                affordable = int((min(budget, account.remaining_usd) - base) / a_token)
+                input_usd, _ = self._cost(model, expected)
+                token_usd, _ = self._cost(model, Usage(output=1))
+                remaining_usd = self._remaining_usd()
+                account.limit = wire.BUDGET_REACHED
+                if account.remaining_usd < remaining_usd:
+                    account.limit = wire.CEILING_REACHED
+                    remaining_usd = account.remaining_usd
+                affordable = int((remaining_usd - input_usd) / token_usd)
                 if affordable >= min(useful, max_tokens):
                     fair = max(FAIR_TOKENS, affordable // 2, useful)
                     granted = min(max_tokens, affordable, fair)
-                    account.open.append(
-                        Reservation(model, base + granted * a_token, granted, account.limit)
-                    )
-                    return account.open[-1]
+                    usd = input_usd + granted * token_usd
+                    reservation = Reservation(model, usd, granted, account.limit)
+                    account.open.append(reservation)
+                    return reservation
                 if account.limit == wire.CEILING_REACHED and not account.open:
                     return None
                 if not self._waited_for():
@@ -252,10 +256,8 @@ class Ledger:
         account = self.account(node_id)
         with self._changed:
             account.by_model.update(counted.by_model)
-            account.input_tokens, account.output_tokens = (
-                counted.input_tokens,
-                counted.output_tokens,
-            )
+            account.input_tokens = counted.input_tokens
+            account.output_tokens = counted.output_tokens
             account.cache_read_tokens = counted.cache_read_tokens
             self.reached = self.reached or self._remaining_usd() <= 0
         self._on_settled(counted.usd, node_id, counted.input_tokens + counted.output_tokens)

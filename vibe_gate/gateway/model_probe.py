@@ -51,6 +51,7 @@ def ask_model(upstream: Upstream, model: str, answer_s: float = ANSWER_S) -> Mod
         body["system"] = _SYSTEM
     headers = {"content-type": "application/json", "anthropic-version": "2023-06-01"}
     client = Client(upstream, silence_s=answer_s)
+    host = client.host or ""
     started = time.monotonic()
     try:
         response = client.post("/v1/messages", headers, json.dumps(body).encode())
@@ -59,7 +60,6 @@ def ask_model(upstream: Upstream, model: str, answer_s: float = ANSWER_S) -> Mod
             answer += chunk
             if time.monotonic() - started > answer_s or len(answer) > MAX_ANSWER_BYTES:
                 return ModelReply(f"{client.host} sent an answer without an end", "address")
-        status = response.status_code
     except Unavailable as error:
         is_limited = _REFUSALS.get(error.status) == "limit"
         return ModelReply(str(error), "limit" if is_limited else "address")
@@ -67,20 +67,24 @@ def ask_model(upstream: Upstream, model: str, answer_s: float = ANSWER_S) -> Mod
         return ModelReply(f"the answer of {client.host} broke off ({error})", "address")
     finally:
         client.close()
-    return _reply(status, bytes(answer), model, client.host or "", time.monotonic() - started)
+    seconds = time.monotonic() - started
+    document = _json_object(bytes(answer))
+    if response.status_code != 200:
+        return _refusal(response.status_code, document, host)
+    return _success(document, model, host, seconds)
 
 
-def _reply(status: int, answer: bytes, model: str, host: str, seconds: float) -> ModelReply:
-    document = _json_object(answer)
-    if status != 200:
-        error = document.get("error")
-        message = str(error.get("message", "")) if isinstance(error, dict) else ""
-        words = f": {message[:MAX_WORDS]}" if message else ""
-        is_model = status == 404 and "model" in message.lower()
-        refusal = _REFUSALS.get(status, "request")
-        if status == 404 and not is_model:
-            refusal = "address"
-        return ModelReply(f"{host} refused the request (HTTP {status}{words})", refusal)
+def _refusal(status: int, document: dict[str, Any], host: str) -> ModelReply:
+    error = document.get("error")
+    message = str(error.get("message", "")) if isinstance(error, dict) else ""
+    refusal = _REFUSALS.get(status, "request")
+    if status == 404 and "model" not in message.lower():
+        refusal = "address"
+    details = f": {message[:MAX_WORDS]}" if message else ""
+    return ModelReply(f"{host} refused the request (HTTP {status}{details})", refusal)
+
+
+def _success(document: dict[str, Any], model: str, host: str, seconds: float) -> ModelReply:
     if document.get("type") != "message" or not isinstance(document.get("content"), list):
         return ModelReply(f"{host} answered, but not as the Messages API does", "address")
     return ModelReply(f"{model} answered at {host} in {seconds:.1f} s")

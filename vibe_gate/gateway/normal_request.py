@@ -42,31 +42,46 @@ def normal_request(body: Mapping[str, Any], placeholders: Mapping[str, str]) -> 
     """The normal form of a Messages API request; `placeholders` maps literals to what stands for
     them.
     """
-    calls: dict[str, tuple[int, str]] = {}
-    spoken = [
-        message for message in _dicts(body.get("messages")) if message.get("role") != "system"
-    ]
-    messages = [_message(message, calls) for message in spoken]
+    system_texts = _texts(body.get("system"))
     tools = _dicts(body.get("tools"))
-    form = next(
-        (tool.get("input_schema") for tool in tools if tool.get("name") == ANSWER_TOOL), None
-    )
     normal = {
         "model": body.get("model"),
-        "system": [text for text in _texts(body.get("system")) if not text.startswith(_CLI_SYSTEM)],
+        "system": [text for text in system_texts if not text.startswith(_CLI_SYSTEM)],
         "tools": sorted(str(tool.get("name")) for tool in tools),
-        "answer": form,
-        "messages": [message for message in messages if message["content"]],
+        "answer": _form_of_answer(tools),
+        "messages": _normal_messages(body.get("messages")),
     }
     fill = fill_template(placeholders)
     result: Json = map_texts(normal, lambda text, _: fill(text))
     return result
 
 
+def _form_of_answer(tools: list[Json]) -> object:
+    """The schema of our own tool, by which an answer is given; None without it."""
+    for tool in tools:
+        if tool.get("name") == ANSWER_TOOL:
+            return tool.get("input_schema")
+    return None
+
+
+def _normal_messages(messages: object) -> list[Json]:
+    """The messages of the conversation in which something is said."""
+    calls: dict[str, tuple[int, str]] = {}
+    normal_messages = []
+    for message in _dicts(messages):
+        if message.get("role") == "system":
+            continue
+        normal = _message(message, calls)
+        if normal["content"]:
+            normal_messages.append(normal)
+    return normal_messages
+
+
 def digest_request(normal: Mapping[str, Any]) -> str:
     """sha-256 of the normal form, without what is kept as `said`."""
-    compared = {**normal, "messages": [_compared(message) for message in normal["messages"]]}
-    text = json.dumps(compared, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    messages = [_message_to_compare(message) for message in normal["messages"]]
+    document = {**normal, "messages": messages}
+    text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -82,21 +97,22 @@ def _is_loose(block: Json) -> bool:
     return "result_of" in block and "said" in block
 
 
-def _compared(message: Json) -> Json:
-    return {**message, "content": [_compared_block(block) for block in message["content"]]}
+def _message_to_compare(message: Json) -> Json:
+    content = []
+    for block in message["content"]:
+        content.append(_without_key(block, "said") if _is_loose(block) else block)
+    return {**message, "content": content}
 
 
-def _compared_block(block: Json) -> Json:
-    if not _is_loose(block):
-        return block
-    return {name: item for name, item in block.items() if name != "said"}
+def _without_key(block: Json, key: str) -> Json:
+    return {name: value for name, value in block.items() if name != key}
 
 
 def fill_template(literals: Mapping[str, str]) -> Callable[[str], str]:
     """What replaces every literal in a text, longer literals first."""
-    pattern = re.compile(
-        "|".join(re.escape(text) for text in sorted(literals, key=len, reverse=True)) or "(?!)"
-    )
+    longest_first = sorted(literals, key=len, reverse=True)
+    nothing = "(?!)"
+    pattern = re.compile("|".join(map(re.escape, longest_first)) or nothing)
     return lambda text: pattern.sub(lambda match: literals[match[0]], text)
 
 
@@ -107,17 +123,22 @@ def map_texts(value: Any, change: Callable[[str, str], str], field: str = "") ->
     if isinstance(value, str):
         return change(value, field)
     if isinstance(value, dict):
-        return {change(name, ""): map_texts(item, change, name) for name, item in value.items()}
+        return {change(name, ""): map_texts(member, change, name) for name, member in value.items()}
     if isinstance(value, list):
-        return [map_texts(item, change) for item in value]
+        return [map_texts(member, change) for member in value]
     return value
 
 
 def _message(message: Json, calls: dict[str, tuple[int, str]]) -> Json:
     content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _dicts(content)
-    normal_blocks = [_block(block, calls) for block in blocks]
-    normal_blocks = [block for block in normal_blocks if block]
+    blocks = _dicts(content)
+    if isinstance(content, str):
+        blocks = [{"type": "text", "text": content}]
+    normal_blocks = []
+    for block in blocks:
+        normal_block = _block(block, calls)
+        if normal_block:
+            normal_blocks.append(normal_block)
     if any("result_of" in block for block in normal_blocks):
         normal_blocks.sort(key=lambda block: block.get("result_of", len(calls) + 1))
     return {"role": message.get("role"), "content": normal_blocks}
@@ -127,24 +148,34 @@ def _block(block: Json, calls: dict[str, tuple[int, str]]) -> Json:
     """One block of a message in its normal form; {} for what is left out."""
     kind = block.get("type")
     if kind == "text":
-        text = str(block.get("text", ""))
-        return (
-            {} if text.startswith(_CLI_TEXT) or _REMINDERS_ONLY.fullmatch(text) else {"text": text}
-        )
+        return _text_block(str(block.get("text", "")))
     if kind == "tool_use":
         number = len(calls) + 1
         calls[str(block.get("id"))] = (number, str(block.get("name")))
         return {"call": number, "tool": block.get("name"), "input": block.get("input")}
     if kind == "tool_result":
-        number, name = calls.get(str(block.get("tool_use_id")), (0, ""))
-        if block.get("is_error"):
-            return {"result_of": number, "error": True}
-        text = "\n".join(_texts(block.get("content")))
-        result = {"said": text} if name.startswith(_LOOSE_TOOLS) else {"text": _result(name, text)}
-        return {"result_of": number, **result}
+        number, tool = calls.get(str(block.get("tool_use_id")), (0, ""))
+        return _result_block(number, tool, block)
     if kind in ("thinking", "redacted_thinking"):
         return {}
-    return _without_data({key: item for key, item in block.items() if key != "cache_control"})
+    return _without_data(_without_key(block, "cache_control"))
+
+
+def _text_block(text: str) -> Json:
+    """{} for what the agent's program says by itself."""
+    if text.startswith(_CLI_TEXT) or _REMINDERS_ONLY.fullmatch(text):
+        return {}
+    return {"text": text}
+
+
+def _result_block(number: int, tool: str, block: Json) -> Json:
+    """What the call of this number gave."""
+    if block.get("is_error"):
+        return {"result_of": number, "error": True}
+    text = "\n".join(_texts(block.get("content")))
+    if tool.startswith(_LOOSE_TOOLS):
+        return {"result_of": number, "said": text}
+    return {"result_of": number, "text": _text_of_result(tool, text)}
 
 
 def _without_data(block: Json) -> Json:
@@ -152,29 +183,33 @@ def _without_data(block: Json) -> Json:
     source = block.get("source")
     if not isinstance(source, dict) or not isinstance(source.get("data"), str):
         return block
-    return {
-        **block,
-        "source": {**source, "data": hashlib.sha256(source["data"].encode()).hexdigest()},
-    }
+    digest = hashlib.sha256(source["data"].encode()).hexdigest()
+    return {**block, "source": {**source, "data": digest}}
 
 
-def _result(tool: str, text: str) -> str:
+def _text_of_result(tool: str, text: str) -> str:
     """What a tool gave, without the manner in which the CLI presents it."""
     text = _LAST_REMINDER.sub("", text)
     if tool == "Read":
         return _LINE_NUMBER.sub("", text).rstrip()
-    return "\n".join(sorted(text.split("\n"))) if tool in _UNORDERED_TOOLS else text
+    if tool in _UNORDERED_TOOLS:
+        return "\n".join(sorted(text.split("\n")))
+    return text
 
 
 def _texts(content: object) -> list[str]:
     if isinstance(content, str):
         return [content]
-    blocks = [_without_data(block) for block in _dicts(content)]
-    return [
-        str(block["text"]) if "text" in block else json.dumps(block, sort_keys=True)
-        for block in blocks
-    ]
+    texts = []
+    for block in _dicts(content):
+        if "text" in block:
+            texts.append(str(block["text"]))
+        else:
+            texts.append(json.dumps(_without_data(block), sort_keys=True))
+    return texts
 
 
 def _dicts(value: object) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    return [member for member in value if isinstance(member, dict)]

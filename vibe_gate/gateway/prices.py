@@ -31,7 +31,9 @@ class Price(Struct, frozen=True):
     cache_read: float
 
 
-_FABLE, _OPUS, _SONNET = Price(10, 50, 12.5, 1.0), Price(5, 25, 6.25, 0.5), Price(3, 15, 3.75, 0.3)
+_FABLE = Price(10, 50, 12.5, 1.0)
+_OPUS = Price(5, 25, 6.25, 0.5)
+_SONNET = Price(3, 15, 3.75, 0.3)
 
 PRICES = {
     "claude-fable-5": _FABLE,
@@ -64,8 +66,9 @@ def price_of(model: str) -> tuple[Price, CostBasis]:
     "unknown".
     """
     name = _DATED.sub("", model.removesuffix("[1m]"))
-    price = PRICES.get(name)
-    return (price, "known") if price else (DEAREST, "unknown")
+    if name in PRICES:
+        return PRICES[name], "known"
+    return DEAREST, "unknown"
 
 
 def price_usage(usage: Usage, price: Price) -> float:

@@ -55,10 +55,6 @@ NO_CREDENTIALS = "No credentials for a model were found; `vibe-gate doctor` says
 class Unavailable(Exception):
     """The upstream gave no answer that counts, and may give one later; `str()` is a clause that
     names its host.
-
-    `after_s` is what it asked to wait, None if it did not say. After `patience_s` of waiting in
-    all, more is no use. `is_reached`: whether it was connected to. `status`: of its HTTP answer, 0
-    without one.
     """
 
     def __init__(
@@ -72,9 +68,13 @@ class Unavailable(Exception):
     ) -> None:
         super().__init__(clause)
         self.is_reached = is_reached
+        """Whether it was connected to."""
         self.status = status
+        """Of its HTTP answer; 0 without one."""
         self.after_s = after_s
+        """What it asked to wait; None if it did not say."""
         self.patience_s = patience_s
+        """After so many seconds of waiting in all, more is no use."""
 
 
 _PASSING = (408, 409, 429)
@@ -84,6 +84,10 @@ _LASTING = (501, 505)
 """Statuses from 500 that stay: the server does not know the method or HTTP's version, so it is no
 model's API.
 """
+
+
+_OVERLOADS = {429: "limits the rate of this key", 529: "is overloaded"}
+"""Statuses that have nothing to add."""
 
 
 def _may_pass(status: int, should_retry: str) -> bool:
@@ -100,14 +104,16 @@ def describe_overload(
     """
     if not _may_pass(status, headers.get("x-should-retry", "")):
         return None
-    clause = {429: "limits the rate of this key", 529: "is overloaded"}.get(status, "failed")
     after = headers.get("retry-after", "")
-    after_s = (
-        float(after[:MAX_WAIT_DIGITS]) if after.isdecimal() else None
-    )  # a date: our own pace is as good
-    details = f": {message()}" if clause == "failed" else ""  # an overload has nothing to add
-    text = f"{host} {clause} (HTTP {status}{details.rstrip(': ')})"
-    return Unavailable(text, after_s=after_s, status=status)
+    after_s = None  # of a date: our own pace is as good
+    if after.isdecimal():
+        after_s = float(after[:MAX_WAIT_DIGITS])
+    if status in _OVERLOADS:
+        clause = f"{host} {_OVERLOADS[status]} (HTTP {status})"
+    else:
+        details = f"{status}: {message()}".rstrip(": ")
+        clause = f"{host} failed (HTTP {details})"
+    return Unavailable(clause, after_s=after_s, status=status)
 
 
 class Cut(Exception):
@@ -156,9 +162,7 @@ def find_upstream(environ: Mapping[str, str]) -> Upstream | None:
     source, credentials = _credentials(environ)
     if not base_url and not source:
         return None
-    if base_url and (
-        urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).hostname
-    ):
+    if base_url and not _is_web_address(base_url):
         raise GatewayError(
             "ANTHROPIC_BASE_URL is not an http:// or https:// address; correct it or unset it."
         )
@@ -172,6 +176,11 @@ def find_upstream(environ: Mapping[str, str]) -> Upstream | None:
     )
 
 
+def _is_web_address(text: str) -> bool:
+    parts = urlsplit(text)
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
 def _credentials(environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """What is set, as (names, headers), chosen as the CLI does: a subscription only if there is
     nothing else.
@@ -182,8 +191,9 @@ def _credentials(environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
         headers["authorization"] = f"Bearer {values[_TOKEN]}"
     if values[_KEY]:
         headers["x-api-key"] = values[_KEY]
-    if values[_TOKEN] or values[_KEY]:
-        return " and ".join(name for name in (_TOKEN, _KEY) if values[name]), headers
+    names = [name for name in (_TOKEN, _KEY) if values[name]]
+    if names:
+        return " and ".join(names), headers
     if values[_SUBSCRIPTION]:
         headers |= {
             "authorization": f"Bearer {values[_SUBSCRIPTION]}",
@@ -195,16 +205,24 @@ def _credentials(environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
 
 def _custom_headers(text: str) -> dict[str, str]:
     """`Name: value` lines, which the gateways of some companies ask for."""
-    lines = [line.partition(":") for line in text.splitlines() if ":" in line]
-    return {name.strip().lower(): value.strip() for name, _, value in lines if name.strip()}
+    headers = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon and name.strip():
+            headers[name.strip().lower()] = value.strip()
+    return headers
 
 
 def _cloud(kind: str, environ: Mapping[str, str]) -> Upstream:
-    variables = {name: value for name, value in environ.items() if name.startswith(_CLOUD_PREFIXES)}
-    variables |= {name: value for name, value in environ.items() if name.upper().endswith("_PROXY")}
-    for name, file in _HOME_FILES[kind].items():
+    variables = {}
+    for name, value in environ.items():
+        if name.startswith(_CLOUD_PREFIXES) or name.upper().endswith("_PROXY"):
+            variables[name] = value
+    if "HOME" in environ:
         # The agent has a home of its own: the files that its cloud SDK would look for are named to
         # it.
-        if name not in variables and "HOME" in environ and (Path(environ["HOME"]) / file).is_file():
-            variables[name] = str(Path(environ["HOME"]) / file)
+        for name, file_name in _HOME_FILES[kind].items():
+            file = Path(environ["HOME"]) / file_name
+            if name not in variables and file.is_file():
+                variables[name] = str(file)
     return Upstream("", kind, cloud=variables)
