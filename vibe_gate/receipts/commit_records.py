@@ -120,20 +120,23 @@ class CommitRecords(Struct, frozen=True):
             return
         present_marks = [mark for mark in marks if self._is_present(mark.new)]
         records = self._with_marks(present_marks, by_agent)
-        hints: dict[str, tuple[str, ...]] = {}
-        made_commits: dict[str, HeadCommit] = {}
-        for mark in present_marks:
-            hints[mark.new] = tuple(dict.fromkeys((*hints.get(mark.new, ()), *mark.hints)))
-            if mark.during:
-                made_commits[mark.new] = self.repository.commit_of_operation(mark.during, mark.new)
-        new_commits = self.unrecorded([*made_commits.values()])
-        for signs in dict.fromkeys(hints.values()):
-            commits = [commit for commit in new_commits if hints[commit.commit] == signs]
-            replace(records, hints=signs).settle(commits)
+        hints_by_commit = _hints_by_commit(present_marks)
+        new_commits = self.unrecorded(self._commits_of_operations(present_marks))
+        for hints in dict.fromkeys(hints_by_commit.values()):
+            commits = [commit for commit in new_commits if hints_by_commit[commit.commit] == hints]
+            replace(records, hints=hints).settle(commits)
         for command in ("amend", "rebase"):
             pairs = [(mark.old, mark.new) for mark in present_marks if mark.command == command]
             records.rewritten(pairs, command)
         self.state.hook_records.unmark(marks)
+
+    def _commits_of_operations(self, marks: Iterable[Mark]) -> list[HeadCommit]:
+        """The commits that git made in the middle of something, each once."""
+        commits: dict[str, HeadCommit] = {}
+        for mark in marks:
+            if mark.during:
+                commits[mark.new] = self.repository.commit_of_operation(mark.during, mark.new)
+        return list(commits.values())
 
     def _with_marks(self, marks: Sequence[Mark], by_agent: bool) -> CommitRecords:
         """The same, with what marks say of times and sources."""
@@ -208,10 +211,10 @@ class CommitRecords(Struct, frozen=True):
         ts = self._time_of(commit.commit)
         if is_by_hand and commit.commit in self.sourceless:
             return Record(
-                ts,
-                "not-reviewed",
-                "post-commit",
-                commit.commit,
+                ts=ts,
+                kind="not-reviewed",
+                stage="post-commit",
+                commit=commit.commit,
                 hints=hints,
                 reason=f"made in a {commit.during} of a commit that git has deleted since",
             )
@@ -229,3 +232,12 @@ class CommitRecords(Struct, frozen=True):
             hints=hints,
             reason=reason,
         )
+
+
+def _hints_by_commit(marks: Iterable[Mark]) -> dict[str, tuple[str, ...]]:
+    """By commit the signs of all its marks, each once."""
+    hints_by_commit: dict[str, tuple[str, ...]] = {}
+    for mark in marks:
+        earlier_hints = hints_by_commit.get(mark.new, ())
+        hints_by_commit[mark.new] = tuple(dict.fromkeys((*earlier_hints, *mark.hints)))
+    return hints_by_commit

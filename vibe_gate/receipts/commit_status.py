@@ -80,19 +80,26 @@ _BUILT_IN_DEFINITIONS = ("built-in/gate.toml",)
 
 
 class ChangeIdentity(Struct, frozen=True):
-    """A change as far as a receipt can be about it; `authors` are the addresses of authors and
-    committers.
-
-    `exact` as of a receipt; "" if it is not known: then no patch-id matches.
-    """
+    """A change as far as a receipt can be about it."""
 
     commit: str
+
     before: str
+    """A tree."""
+
     after: str
+    """A tree."""
+
     patch_id: str
+
     exact: str = ""
+    """As of a receipt; "" if it is not known: then no patch-id matches."""
+
     authors: tuple[str, ...] = ()
+    """The addresses of authors and committers."""
+
     title: str = ""
+    """Of the commit's message."""
     parent: str = ""
     """The parent of a merge that `before` is the tree of; "" if that is the first one."""
 
@@ -235,6 +242,11 @@ class Requirements(Struct, frozen=True):
             return self.judge == "always"
         return bool(self.hints) or receipt.agent_authored
 
+    def missing_rubrics(self, receipt: Receipt) -> list[str]:
+        """The ids of rubrics that the gate requires, and the review did not have."""
+        reviewed_rubrics = {rubric.id for rubric in receipt.rubrics}
+        return [rubric for rubric in self.rubrics if rubric not in reviewed_rubrics]
+
     def outdated(self, receipt: Receipt) -> str:
         """Which definition changed since the review, as a clause; "" if none did."""
         for path, digest in self.definitions.items():
@@ -280,7 +292,9 @@ def match_of(identity: ChangeIdentity, receipt: Receipt) -> Match | None:
         return None
     if receipt.patch_id == identity.patch_id:
         return "patch-id"
-    return "range patch-id" if receipt.range_patch_id == identity.patch_id else None
+    if receipt.range_patch_id == identity.patch_id:
+        return "range patch-id"
+    return None
 
 
 def assess_receipt(
@@ -381,6 +395,11 @@ def _weigh_pass(
     overrides = [waiver.sentence for waiver in receipt.waivers if waiver.local]
     if overrides:
         return "overridden", "; ".join(overrides)
+    return "reviewed", "; ".join(_clauses_of_pass(signature, weakness, receipt))
+
+
+def _clauses_of_pass(signature: SignatureCheck, weakness: str, receipt: Receipt) -> list[str]:
+    """What people must know of a pass that counts."""
     clauses = [f"signed by {', '.join(signature.principals)}"]
     if weakness:
         clauses = [f"{weakness} (CI ignores it)"]
@@ -389,7 +408,7 @@ def _weigh_pass(
     advising_criteria = [criterion for _, criterion in _advice(receipt)]
     if advising_criteria:
         clauses.append(f"would have blocked: {', '.join(advising_criteria)}")
-    return "reviewed", "; ".join(clauses)
+    return clauses
 
 
 def _advice(receipt: Receipt) -> list[tuple[str, str]]:
@@ -429,7 +448,9 @@ def _weakness(
         return ""
     if receipt.unasked:
         return f"no judge was asked: {receipt.unasked}"
-    return "judge answers came from a cache, not from this run" if receipt.cache.hits else ""
+    if receipt.cache.hits:
+        return "judge answers came from a cache, not from this run"
+    return ""
 
 
 def own_signer(signature: SignatureCheck, authors: Sequence[str]) -> str:

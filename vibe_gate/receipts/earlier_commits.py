@@ -60,8 +60,9 @@ class EarlierForms:
             self._note(entry.commit)
             if entry.amends:
                 self._amended[entry.commit].append(entry.amends)
-        for run in islice(filter(lambda run: run.head_commit, entries), MAX_RUNS):
-            self._note(run.head_commit)
+        heads = (entry.head_commit for entry in entries if entry.head_commit)
+        for head in islice(heads, MAX_RUNS):
+            self._note(head)
 
     def of(self, commit: str) -> list[str]:
         """What the commit was, the latest first as far as that is known; at most `MAX_EARLIER`
@@ -105,21 +106,26 @@ def reviews_before(
         forms_by_commit[commit] = earlier_forms
         for form in earlier_forms:
             trees_by_form[form] = _trees(repository, form)
+    receipts_by_trees = _newest_by_trees(find(set(trees_by_form.values())))
+    reviews: dict[str, list[EarlierReview]] = {}
+    for commit, earlier_forms in forms_by_commit.items():
+        reviews[commit] = []
+        for form in earlier_forms:
+            receipt = receipts_by_trees.get(trees_by_form[form])
+            if receipt is not None:
+                reviews[commit].append(EarlierReview(form, receipt))
+    return reviews
+
+
+def _newest_by_trees(candidates: Iterable[FoundReceipt]) -> dict[str, FoundReceipt]:
+    """By the trees that it compared, the newest receipt that is not forged."""
     newest: dict[str, FoundReceipt] = {}
-    candidates = find(set(trees_by_form.values()))
     for candidate in sorted(candidates, key=lambda candidate: candidate.run_id):
         receipt = candidate.receipt
         is_forged = candidate.problem or candidate.signature.state in ("bad", "unlisted")
         if receipt is not None and not is_forged:
             newest[f"{receipt.before}..{receipt.after}"] = candidate
-    reviews: dict[str, list[EarlierReview]] = {}
-    for commit, earlier_forms in forms_by_commit.items():
-        reviews[commit] = []
-        for form in earlier_forms:
-            review = newest.get(trees_by_form[form])
-            if review is not None:
-                reviews[commit].append(EarlierReview(form, review))
-    return reviews
+    return newest
 
 
 def _trees(repository: Repository, commit: str) -> str:

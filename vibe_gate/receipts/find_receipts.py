@@ -151,24 +151,26 @@ class ReceiptFinder:
         """The receipt in a bundle, compared with the whole bundle; None if the run issued none."""
         place = f"{store.worktree}/{entry.bundle}" if store.worktree else entry.bundle
         ids = (*ids_of(entry), entry.key)
-        broken = FoundReceipt(entry.run_id, place, None, ids=ids, worktree=store.worktree)
-        if foreign := store.bundles.provenance.foreign(entry.key, entry.run_id):
-            return replace(broken, problem=foreign)
+        unread = FoundReceipt(entry.run_id, place, None, ids=ids, worktree=store.worktree)
+        foreign = store.bundles.provenance.foreign(entry.key, entry.run_id)
+        if foreign:
+            return replace(unread, problem=foreign)
         try:
-            sealed = store.bundles.documents(entry)
+            documents = store.bundles.documents(entry)
         except IntegrityError as error:
-            return replace(broken, problem=str(error))
+            return replace(unread, problem=str(error))
         except StorageError as error:
-            return replace(broken, problem=f"cannot read the bundle: {error}")
-        if sealed.receipt is None:
+            return replace(unread, problem=f"cannot read the bundle: {error}")
+        if documents.receipt is None:
             return None
-        receipt = self._read(sealed.receipt, entry.run_id, place)
+        receipt = self._read(documents.receipt, entry.run_id, place)
         assert receipt is not None  # nothing was rejected
-        receipt = replace(receipt, worktree=store.worktree)
         problem = receipt.problem
         if receipt.receipt is not None:
-            problem = contradiction(receipt.receipt, sealed.document, sealed.digests)
-        return replace(receipt, problem=problem, ids=broken.ids) if problem else receipt
+            problem = contradiction(receipt.receipt, documents.document, documents.digests)
+        if problem:
+            return replace(receipt, problem=problem, ids=ids, worktree=store.worktree)
+        return replace(receipt, worktree=store.worktree)
 
     def _read(
         self, raw: bytes, run_id: str, place: str, keep: Callable[[Receipt], bool] = lambda _: True

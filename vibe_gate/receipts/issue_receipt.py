@@ -148,28 +148,41 @@ def digest_exactly(
     `read_all` gives the contents of sides of files.
     """
     digest = hashlib.sha256()
-    changed = sorted(change.files, key=lambda file: (file.path, file.old_path or ""))
-    contents = read_all(
-        file.before
-        for file in changed
-        if file.before and file.after and file.hunks and not file.binary
-    )
-    for file in changed:
+    files = sorted(change.files, key=lambda file: (file.path, file.old_path or ""))
+    old_versions = [version for file in files if (version := _version_with_places(file))]
+    contents = read_all(old_versions)
+    for file in files:
         _add(digest, _title(file))
-        if file.binary or not file.hunks:
-            old_blob = file.before.blob if file.before else ""
-            new_blob = file.after.blob if file.after else ""
-            _add(digest, f"{old_blob} {new_blob}".encode())
+        if not _has_lines(file):
+            _add(digest, _blobs(file))
             continue
-        before = next(contents) if file.before and file.after else None
-        if file.before and before is not None and not _stand_once(file.hunks, before):
+        old_version = _version_with_places(file)
+        if old_version is not None and not _stand_once(file.hunks, next(contents)):
             starts = "".join(f" {hunk.old_start}" for hunk in file.hunks)
-            _add(digest, f"{file.before.blob}{starts}".encode())
+            _add(digest, f"{old_version.blob}{starts}".encode())
         for hunk in file.hunks:
             _add(digest, b"@@")
             for row in hunk.rows:
                 _add(digest, row)
     return digest.hexdigest()
+
+
+def _has_lines(file: FileDiff) -> bool:
+    return bool(file.hunks) and not file.binary
+
+
+def _version_with_places(file: FileDiff) -> FileVersion | None:
+    """The file before the change, if a hunk could apply at several places of it."""
+    if file.after is None or not _has_lines(file):
+        return None
+    return file.before
+
+
+def _blobs(file: FileDiff) -> bytes:
+    """The ids of the contents on both sides."""
+    old_blob = file.before.blob if file.before else ""
+    new_blob = file.after.blob if file.after else ""
+    return f"{old_blob} {new_blob}".encode()
 
 
 def _stand_once(hunks: Sequence[Hunk], before: bytes) -> bool:
@@ -201,12 +214,11 @@ def _stands_once(hunk: Hunk, content: bytes, single_lines: Set[bytes]) -> bool:
     old = hunk.before
     if not old.endswith(b"\n"):  # at the end of the file, or of an empty one
         return bool(old) or content == b"\n"
+    # A search through the whole file for each hunk takes a minute for 40,000 of them.
     if not single_lines.isdisjoint(BytesIO(old)):
-        return (
-            True  # a search through the whole file for each hunk takes a minute for 40,000 of them
-        )
-    first = content.find(b"\n" + old)
-    return content.find(b"\n" + old, first + 1) < 0
+        return True
+    first_place = content.find(b"\n" + old)
+    return content.find(b"\n" + old, first_place + 1) < 0
 
 
 def _title(file: FileDiff) -> bytes:

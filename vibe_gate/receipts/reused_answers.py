@@ -17,6 +17,7 @@ from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.questions import keys_by_rubric, questions_of
 from vibe_gate.receipts.commit_status import (
+    ChangeIdentity,
     FoundReceipt,
     Requirements,
     assess_receipt,
@@ -44,35 +45,54 @@ def reuse_answers(
     if allowed.content is None:
         return None
     model = gate.default_model(run.environment)
-    ids = {f"{change.before}..{change.after}"}
     finder = ReceiptFinder(repository, run.clock(), allowed)
-    candidates = finder.bundled(ids)
-    candidates += finder.noted(ids, lambda receipt: _answers(receipt, facts, model))
+    candidates = _find_answering(finder, facts, model)
     identity = identity_of(change, repository.commits(change))
     # No criterion may have advised there: the receipt has no finding of it that could be shown.
     required = Requirements.of(gate, facts.rubrics, run.clock().date(), judge="always", strict=True)
-    usable: list[tuple[Receipt, FoundReceipt]] = []
-    for candidate in candidates:
-        receipt = candidate.receipt
-        if receipt is None or not _answers(receipt, facts, model):
-            continue
-        match = match_of(identity, receipt)
-        if match not in ("commit", "tree"):
-            continue
-        if assess_receipt(match, candidate, identity, required).status == "reviewed":
-            usable.append((receipt, candidate))
+    usable = [pair for pair in candidates if _is_usable(*pair, identity, required)]
     if not usable:
         return None
     receipt, newest = max(usable, key=lambda pair: pair[0].created_at)
-    signer = ", ".join(newest.signature.principals)
+    return _answers_of(receipt, newest, facts)
+
+
+def _find_answering(
+    finder: ReceiptFinder, facts: Facts, model: str
+) -> list[tuple[Receipt, FoundReceipt]]:
+    """The receipts about the change's two trees that answer everything that would be asked."""
+    ids = {f"{facts.change.before}..{facts.change.after}"}
+    candidates = finder.bundled(ids)
+    candidates += finder.noted(ids, lambda receipt: _answers_all(receipt, facts, model))
+    answering = []
+    for candidate in candidates:
+        receipt = candidate.receipt
+        if receipt is not None and _answers_all(receipt, facts, model):
+            answering.append((receipt, candidate))
+    return answering
+
+
+def _is_usable(
+    receipt: Receipt, candidate: FoundReceipt, identity: ChangeIdentity, required: Requirements
+) -> bool:
+    """Whether it is a pass of these very trees that the gate accepts."""
+    match = match_of(identity, receipt)
+    if match not in ("commit", "tree"):
+        return False
+    return assess_receipt(match, candidate, identity, required).status == "reviewed"
+
+
+def _answers_of(receipt: Receipt, candidate: FoundReceipt, facts: Facts) -> Answers:
+    """The answers that take the verdict over."""
+    signer = ", ".join(candidate.signature.principals)
     cause = VerdictReused(signer=signer, created_at=receipt.created_at, run=receipt.run_id)
     judged_rubrics = {rubric.id for rubric in facts.rubrics_with_judge}
     scores = {claim.id: claim.score for claim in receipt.rubrics if claim.id in judged_rubrics}
-    note = f"N{cause.sentence[1:]}, from {newest.place}."
+    note = f"N{cause.sentence[1:]}, from {candidate.place}."
     return Answers(notes=(note,), silence=cause, chosen=True, reused=scores)
 
 
-def _answers(receipt: Receipt, facts: Facts, model: str) -> bool:
+def _answers_all(receipt: Receipt, facts: Facts, model: str) -> bool:
     """Whether the receipt has an answer to every question that would be asked."""
     questions = questions_of(facts, model, receipt.versions.get("claude-agent-sdk"))
     keys = keys_by_rubric(questions)

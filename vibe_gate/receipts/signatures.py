@@ -194,7 +194,9 @@ def _holders(tool: _SshKeygen, key: str) -> tuple[str, ...]:
 def _principals(line: bytes) -> list[str]:
     """The names and patterns in the first field of a line, which may be quoted."""
     text = line.decode("utf-8", "replace").strip()
-    field = text[1:].partition('"')[0] if text.startswith('"') else text.split()[0]
+    field = text.split()[0]
+    if text.startswith('"'):
+        field = text[1:].partition('"')[0]
     return [name for name in field.split(",") if name]
 
 
@@ -274,8 +276,10 @@ def _key_file(signing: Signing, folder: Path) -> str:
 
 def _reason(err: str) -> str:
     """ssh-keygen's error as one line, with the remedy if it is known."""
-    lines = [line.strip() for line in err.replace("\r", "\n").split("\n") if line.strip()]
-    reason = lines[-1] if lines else "ssh-keygen gave no reason"
+    reason = "ssh-keygen gave no reason"
+    for line in err.replace("\r", "\n").split("\n"):
+        if line.strip():
+            reason = line.strip()  # the last one counts
     reason = reason.removeprefix("Enter passphrase: ")
     if "passphrase" in reason:
         return "its key needs a passphrase: `ssh-add` it"

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.change import EMPTY_TREE, MAX_COMMITS, Change, Selection
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.gate import HookName
+from vibe_gate.domain.label import Label
 from vibe_gate.domain.provenance import Record
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, StorageError, UsageError
@@ -218,23 +219,27 @@ class History(Struct, frozen=True):
         """Whether the segment begins where this parent of one of its merges was in already."""
         return segment.base == parent or (segment.base == self.base and parent not in self.parents)
 
-    def cuts(self, alone: Set[str], segments: Iterable[Segment], unreviewed: Set[str]) -> set[str]:
+    def cuts(
+        self, reviewed_alone: Set[str], segments: Iterable[Segment], unreviewed: Set[str]
+    ) -> set[str]:
         """The commits at which the range can be cut: reviewed segments lead from its base to each
         of them.
 
-        `alone`: commits reviewed against every parent; `segments`: the longer ones with a review.
-        Commits that are `unreviewed` count as cuts: they are reported themselves, and what follows
-        them is not to blame.
+        Args:
+            reviewed_alone: Commits reviewed against every parent.
+            segments: The longer ones with a review.
+            unreviewed: Commits that count as cuts: they are reported themselves, and what follows
+                them is not to blame.
         """
         cuts = {self.base}
-        by_head: dict[str, list[Segment]] = {}
+        bases_by_head: dict[str, list[str]] = {}
         for segment in segments:
-            by_head.setdefault(segment.head, []).append(segment)
+            bases_by_head.setdefault(segment.head, []).append(segment.base)
         for commit, parents in self.parents.items():
-            follows_cuts = all(parent in cuts or parent not in self.parents for parent in parents)
-            is_reviewed_alone = commit in alone and follows_cuts
-            ends_segment = any(segment.base in cuts for segment in by_head.get(commit, ()))
-            if ends_segment or is_reviewed_alone or commit in unreviewed:
+            parents_in_range = [parent for parent in parents if parent in self.parents]
+            is_reviewed_alone = commit in reviewed_alone and cuts.issuperset(parents_in_range)
+            ends_segment = not cuts.isdisjoint(bases_by_head.get(commit, ()))
+            if is_reviewed_alone or ends_segment or commit in unreviewed:
                 cuts.add(commit)
         return cuts
 
@@ -249,6 +254,15 @@ class _Reviews(Struct, frozen=True):
     """
     parts: Sequence[tuple[Segment, CommitStatus]]
     """Of the segments that it is part of."""
+
+    @property
+    def open_parents(self) -> list[str]:
+        """The parents against which no receipt says anything good."""
+        parents: list[str] = []
+        for parent, statuses in self.by_parent.items():
+            if not any(status.status in GOOD for status in statuses):
+                parents.append(parent)
+        return parents
 
 
 class _Verifier:
@@ -271,40 +285,48 @@ class _Verifier:
         # Git is asked once for each earlier form, not for each commit: a thousand may have one
         # author, date and title.
         self._is_in_history = cache(lambda old: repository.is_ancestor(old, span.head))
-        self._whole = repository.change(
+        self._range_change = repository.change(
             Selection("range", left=span.base or EMPTY_TREE, right=span.head)
         )
         self.strict = request.strict or environment.in_ci
         revisions = {"base": request.base, "definitions": request.definitions}
-        self.gate = gate_for(repository, self._whole, **revisions)
-        self.signers = read_allowed_signers(repository, self._whole, **revisions)
+        self.gate = gate_for(repository, self._range_change, **revisions)
+        self.signers = read_allowed_signers(repository, self._range_change, **revisions)
         self.finder = ReceiptFinder(repository, now, self.signers, other_worktrees=True)
-        # Whoever runs this says nothing about who wrote what is committed: no environment.
         state = open_state(repository.common_dir)
+        # Whoever runs this says nothing about who wrote what is committed: no environment.
         self._authorship = Authorship(repository, {}, state, now)
-        model = self.gate.default_model(environment)
-        badge_by_criterion = badges(self.gate, state.labels.all(), model)
-        self._advising = frozenset(
-            criterion for criterion, badge in badge_by_criterion.items() if not badge.blocks
-        )
+        self._advising = self._advising_criteria(state.labels.all())
         oldest_first = tuple(reversed(span.commits))
-        self._history = History(
-            {name: repository.parents(name) for name in oldest_first}, span.base
-        )
-        # Only a receipt could be about a commit by its patch-id.
-        patch_ids = (
-            repository.patch_ids(oldest_first) if self.finder.entries or request.notes else {}
-        )
-        self._identities = {
-            name: self._identity(name, patch_ids.get(name, "")) for name in oldest_first
-        }
-        self._trees = {span.base: self._whole.before}
-        self._trees |= {name: identity.after for name, identity in self._identities.items()}
-        self._by_tree = {tree: name for name, tree in self._trees.items()}
-        self._by_id: defaultdict[str, list[FoundReceipt]] = defaultdict(list)
+        parents = {name: repository.parents(name) for name in oldest_first}
+        self._history = History(parents, span.base)
+        self._identities = self._read_identities(oldest_first)
+        self._trees = {span.base: self._range_change.before}
+        for name, identity in self._identities.items():
+            self._trees[name] = identity.after
+        self._commits_by_tree = {tree: name for name, tree in self._trees.items()}
+        self._receipts_by_id: defaultdict[str, list[FoundReceipt]] = defaultdict(list)
         self._parts: defaultdict[str, list[tuple[Segment, FoundReceipt]]] = defaultdict(list)
+        """By commit, the segments that it is part of, each with a receipt about it."""
+
         self._requirements: dict[tuple[str, ...], Requirements] = {}
         self._review_options = self._options_of_reviews(span)
+
+    def _advising_criteria(self, labels: Iterable[Label]) -> frozenset[tuple[str, str]]:
+        """The criteria, by ids of rubric and criterion, whose fail does not block here."""
+        model = self.gate.default_model(self._repository.environment)
+        badge_by_criterion = badges(self.gate, labels, model)
+        return frozenset(
+            criterion for criterion, badge in badge_by_criterion.items() if not badge.blocks
+        )
+
+    def _read_identities(self, commits: Sequence[str]) -> dict[str, ChangeIdentity]:
+        """The identity of each commit's change as far as it is known without its files."""
+        patch_ids: dict[str, str] = {}
+        # Only a receipt could be about a commit by its patch-id.
+        if self.finder.entries or self._request.notes:
+            patch_ids = self._repository.patch_ids(commits)
+        return {name: self._identity(name, patch_ids.get(name, "")) for name in commits}
 
     def _options_of_reviews(self, span: _CommitSpan) -> tuple[str, ...]:
         """The options by which `vibe-gate review --commit` reads the gate that counts here.
@@ -323,7 +345,7 @@ class _Verifier:
 
     def verified(self) -> tuple[tuple[ChangeIdentity, CommitStatus], ...]:
         """Each commit with its status, newest first."""
-        ids = set(ids_of(self._whole))
+        ids = set(ids_of(self._range_change))
         for identity in self._identities.values():
             ids.update(identity.ids)
         self._sort(self._find(ids))
@@ -347,7 +369,7 @@ class _Verifier:
         """
         for receipt in receipts:
             for name in receipt.ids:
-                self._by_id[name].append(receipt)
+                self._receipts_by_id[name].append(receipt)
             for segment in self._segments(receipt):
                 for commit in segment.commits:
                     self._parts[commit].append((segment, receipt))
@@ -359,39 +381,37 @@ class _Verifier:
         receipt = candidate.receipt
         if receipt is None or candidate.problem:
             return set()
-        base = self._end(receipt.base_commit, receipt.before)
-        head = self._end(receipt.head_commit, receipt.after)
-        ends = [(base, head)]
-        if self._is_whole(receipt):
-            ends.append((self._whole.base_commit, self._whole.head_commit))
-        segments: set[Segment] = set()
-        for base, head in ends:
-            segment = self._history.segment(base, head) if base is not None and head else None
-            if segment is not None:
-                segments.add(segment)
-        return segments
+        segments: set[Segment | None] = set()
+        base = self._end_of_segment(receipt.base_commit, receipt.before)
+        head = self._end_of_segment(receipt.head_commit, receipt.after)
+        if base is not None and head:
+            segments.add(self._history.segment(base, head))
+        if self._is_about_range(receipt):
+            range_change = self._range_change
+            segments.add(self._history.segment(range_change.base_commit, range_change.head_commit))
+        return {segment for segment in segments if segment is not None}
 
-    def _end(self, commit: str, tree: str) -> str | None:
+    def _end_of_segment(self, commit: str, tree: str) -> str | None:
         """The commit itself if it has that tree, else the newest commit of the range that has
         it.
         """
-        return commit if self._trees.get(commit) == tree else self._by_tree.get(tree)
+        if self._trees.get(commit) == tree:
+            return commit
+        return self._commits_by_tree.get(tree)
 
-    def _is_whole(self, receipt: Receipt) -> bool:
+    def _is_about_range(self, receipt: Receipt) -> bool:
         """Whether the whole range makes the change of the receipt, perhaps on another base."""
-        range_change = self._whole
+        range_change = self._range_change
         if (receipt.before, receipt.after) == (range_change.before, range_change.after):
             return True
         if receipt.range_patch_id != range_change.range_patch_id:
             return False
-        return self._whole_identity.is_same_change(receipt)
+        return self._range_identity.is_same_change(receipt)
 
     @cached_property
-    def _whole_identity(self) -> ChangeIdentity:
-        return replace(
-            identity_of(self._whole, ()),
-            exact=digest_exactly(self._whole, self._repository.read_all),
-        )
+    def _range_identity(self) -> ChangeIdentity:
+        digest = digest_exactly(self._range_change, self._repository.read_all)
+        return replace(identity_of(self._range_change, ()), exact=digest)
 
     def _is_reviewed(self, name: str) -> bool:
         """Whether a receipt may be about the commit, or none need be because it changes nothing."""
@@ -407,7 +427,7 @@ class _Verifier:
         first, *other_parents = self._history.parents[name] or [""]
         if change is None:
             return _Reviews(identity, {first: ()}, ())
-        candidates = self._by_id.get(identity.patch_id, ())
+        candidates = self._receipts_by_id.get(identity.patch_id, ())
         if any(_match(identity, candidate) is None for candidate in candidates):
             identity = replace(identity, exact=digest_exactly(change, self._repository.read_all))
         required = self._required(change)
@@ -415,12 +435,18 @@ class _Verifier:
         if other_parents and not self._repository.is_clean_merge(name):
             for parent in other_parents:
                 by_parent[parent] = self._against(parent, identity, required)
+        return _Reviews(identity, by_parent, self._assess_parts(name, identity, required))
+
+    def _assess_parts(
+        self, name: str, identity: ChangeIdentity, required: Requirements
+    ) -> list[tuple[Segment, CommitStatus]]:
+        """What receipts say of the segments that the commit is part of, and not of itself."""
         parts: list[tuple[Segment, CommitStatus]] = []
         for segment, candidate in self._parts.get(name, ()):
             if _match(identity, candidate) is None:
                 status = assess_receipt("range patch-id", candidate, identity, required)
                 parts.append((segment, status))
-        return _Reviews(identity, by_parent, parts)
+        return parts
 
     def _against(
         self, parent: str, merge: ChangeIdentity, required: Requirements
@@ -459,9 +485,13 @@ class _Verifier:
         before = self._repository.tree_of(self._repository.first_parent(name))
         after = self._repository.tree_of(name)
         commit = self._repository.commit(name)
-        title = self._redact(commit.message.partition("\n")[0])
         return ChangeIdentity(
-            name, before, after, patch_id, authors=author_addresses((commit,)), title=title
+            commit=name,
+            before=before,
+            after=after,
+            patch_id=patch_id,
+            authors=author_addresses((commit,)),
+            title=self._redact(commit.message.partition("\n")[0]),
         )
 
     def _assess_change(
@@ -481,27 +511,24 @@ class _Verifier:
         """The receipts that may be about the change, each once."""
         receipts: dict[int, FoundReceipt] = {}
         for name in identity.ids:
-            for receipt in self._by_id.get(name, ()):
+            for receipt in self._receipts_by_id.get(name, ()):
                 receipts[id(receipt)] = receipt
         return list(receipts.values())
 
     def _cuts(self, reviews: Mapping[str, _Reviews]) -> set[str]:
         """Where the range can be cut into reviewed segments (`History.cuts`)."""
-        alone: set[str] = set()
+        reviewed_alone: set[str] = set()
         unreviewed: set[str] = set()
         segments: set[Segment] = set()
         for name, review in reviews.items():
             good_parts = [part for part in review.parts if part[1].status in GOOD]
             segments.update(segment for segment, _ in good_parts if segment.head == name)
-            open_parents: list[str] = []
-            for parent, statuses in review.by_parent.items():
-                if not any(status.status in GOOD for status in statuses):
-                    open_parents.append(parent)
+            open_parents = review.open_parents
             if not open_parents:
-                alone.add(name)
+                reviewed_alone.add(name)
             elif not all(self._covering(review, parent, good_parts) for parent in open_parents):
                 unreviewed.add(name)
-        return self._history.cuts(alone, segments, unreviewed)
+        return self._history.cuts(reviewed_alone, segments, unreviewed)
 
     def _covering(
         self, reviews: _Reviews, parent: str, parts: Sequence[tuple[Segment, CommitStatus]]
