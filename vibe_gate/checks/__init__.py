@@ -27,7 +27,6 @@ from vibe_gate.checks.check_contract import (
 )
 from vibe_gate.checks.command_check import CommandOptions, command
 from vibe_gate.context.world import RunContext
-from vibe_gate.domain.cause import TimeUsedUp
 from vibe_gate.domain.change import DEFINITIONS, RULE_FILES, Change, FileDiff, Side
 from vibe_gate.domain.document import read, to_json
 from vibe_gate.domain.gate import Gate
@@ -36,7 +35,7 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, RawFinding, short, whole_change_finding
 
 if TYPE_CHECKING:
-    from vibe_gate.git import Repository
+    from vibe_gate.git import Export, Repository
 
 __all__ = [
     "CHECKS",
@@ -166,14 +165,20 @@ def run_check(input: CheckInput) -> CheckResult:
     the definitions.
     """
     check = CHECKS[input.criterion.check_name]
-    written = input.criterion.options
-    options = read(check.options, written) if written else check.options()
+    if input.criterion.options:
+        options = read(check.options, input.criterion.options)
+    else:
+        options = check.options()
     excluded = options.exclude if isinstance(options, Excluding) else ()
-    if not any(glob.lstrip("/").startswith(DEFINITIONS) for glob in input.criterion.paths):
+    names_definitions = any(
+        glob.lstrip("/").startswith(DEFINITIONS) for glob in input.criterion.paths
+    )
+    if not names_definitions:
         excluded += check.leaves_out
     files = input.selected(excluded)
     if check.of_text:
-        files = input.with_moved_in(tuple(file for file in files if not file.is_case), excluded)
+        written_files = tuple(file for file in files if not file.is_case)
+        files = input.with_moved_in(written_files, excluded)
     if files or (check.of_run and not input.criterion.paths):
         return check.answer(input, options, files)
     if input.change.files:
@@ -211,50 +216,46 @@ def run_checks(
     gate: Gate,
     repository: Repository,
     run: RunContext,
+    *,
     node: str = CHECKS_NODE,
-    acted: Callable[[], Sequence[Conduct]] = tuple,
+    conduct: Callable[[], Sequence[Conduct]] = tuple,
     suggest: bool = False,
 ) -> CheckResults:
     """Every check of the rubrics; the same question in two rubrics is worked out once.
 
     A check that the deadline leaves no time is an error; one that has begun may end later.
 
-    `node` is that of the checks in the run's graph.
-    `acted` gives what agents did; it is asked only if a check wants to know. `suggest` as of
-    CheckInput.
+    Args:
+        rubrics: Those that the change is held against.
+        change: What is reviewed.
+        gate: The gate in force.
+        repository: Where the change's contents are.
+        run: The run that it is part of.
+        node: That of the checks in the run's graph.
+        conduct: Gives what agents did; it is asked only if a check wants to know.
+        suggest: As of CheckInput.
     """
-    answers: dict[tuple[str, tuple[str, ...]], CheckResult] = {}
     results: dict[tuple[str, str], CriterionResult] = {}
     raised_by: dict[RawFinding, list[str]] = {}
     commands = _Commands(change, repository, run)
+    make_input = partial(
+        CheckInput,
+        change=change,
+        read=repository.read,
+        is_binary=repository.is_binary,
+        policy=gate.file.policy.block,
+        redact=run.redactor.text,
+        conduct=conduct,
+        suggest=suggest,
+        gitleaks=gate.gitleaks,
+        read_path=lambda path: repository.tree(change.after).read(path),
+    )
+    answers = _CheckAnswers(gate, run, commands, make_input)
     run.record.event("node.added", node, kind="checks")
     run.record.event("node.status", node, status="RUNNING")
     for rubric in rubrics:
         for criterion in rubric.check_criteria:
-            reach = (
-                gate.reach(rubric.id) if CHECKS[criterion.check_name].of_text else ()
-            )  # others do not ask for it
-            question = to_json(replace(criterion, id="", weight=1.0)), reach
-            if question not in answers:
-                input = CheckInput(
-                    change=change,
-                    criterion=criterion,
-                    read=repository.read,
-                    is_binary=repository.is_binary,
-                    run_command=partial(commands, criterion),
-                    policy=gate.file.policy.block,
-                    redact=run.redactor.text,
-                    conduct=acted,
-                    suggest=suggest,
-                    reach=reach,
-                    gitleaks=gate.gitleaks,
-                    read_path=lambda path: repository.tree(change.after).read(path),
-                )
-                if run.deadline.left():
-                    answers[question] = run_check(input)
-                else:
-                    answers[question] = _too_late(run.deadline.cause)
-            answer = answers[question]
+            answer = answers.of(rubric, criterion)
             result = _result(criterion, answer)
             results[rubric.id, criterion.id] = result
             for finding in _findings_of(result, answer):
@@ -262,19 +263,61 @@ def run_checks(
     if commands.printed:
         run.record.keep_output("".join(commands.printed).encode("utf-8", "replace"))
     run.record.event("node.status", node, status="DONE")
-    findings: list[RawFinding] = []
-    repairs: list[FileDiff] = []
-    for answer in answers.values():
-        findings += answer.findings
-        repairs += answer.repairs
+    findings = answers.findings()
     answered_findings = frozenset(findings)
     findings += [finding for finding in raised_by if finding not in answered_findings]
     notes = tuple(commands.notes(results.values(), findings))
-    return CheckResults(results, tuple(findings), raised_by, notes, tuple(repairs))
+    return CheckResults(results, tuple(findings), raised_by, notes, answers.repairs())
 
 
-def _too_late(cause: TimeUsedUp) -> CheckResult:
-    return CheckResult("error", "The deadline was reached before this check began.", cause=cause)
+class _CheckAnswers:
+    """The answers of one review's checks; the same question in two rubrics is worked out once."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        run: RunContext,
+        commands: _Commands,
+        make_input: Callable[..., CheckInput],
+    ) -> None:
+        self._gate = gate
+        self._run = run
+        self._commands = commands
+        self._make_input = make_input
+        self._by_question: dict[tuple[str, tuple[str, ...]], CheckResult] = {}
+
+    def of(self, rubric: Rubric, criterion: Criterion) -> CheckResult:
+        """The answer of a check, worked out now if it is the first to ask that."""
+        reach: tuple[str, ...] = ()
+        if CHECKS[criterion.check_name].of_text:  # others do not ask for it
+            reach = self._gate.reach(rubric.id)
+        question = to_json(replace(criterion, id="", weight=1.0)), reach
+        if question not in self._by_question:
+            self._by_question[question] = self._answer(criterion, reach)
+        return self._by_question[question]
+
+    def _answer(self, criterion: Criterion, reach: tuple[str, ...]) -> CheckResult:
+        if not self._run.deadline.left():
+            reason = "The deadline was reached before this check began."
+            return CheckResult("error", reason, cause=self._run.deadline.cause)
+        run_command = partial(self._commands, criterion)
+        return run_check(
+            self._make_input(criterion=criterion, reach=reach, run_command=run_command)
+        )
+
+    def findings(self) -> list[RawFinding]:
+        """Those of all answers."""
+        findings: list[RawFinding] = []
+        for answer in self._by_question.values():
+            findings += answer.findings
+        return findings
+
+    def repairs(self) -> tuple[FileDiff, ...]:
+        """What all checks would write."""
+        repairs: list[FileDiff] = []
+        for answer in self._by_question.values():
+            repairs += answer.repairs
+        return tuple(repairs)
 
 
 def _findings_of(result: CriterionResult, answer: CheckResult) -> Iterable[RawFinding]:
@@ -288,15 +331,20 @@ def _findings_of(result: CriterionResult, answer: CheckResult) -> Iterable[RawFi
 
 
 class _Commands:
-    """Runs the commands of one review's checks, and keeps what they print; `lacks`: what of the
-    wall is missing.
-    """
+    """Runs the commands of one review's checks, and keeps what they print."""
 
     def __init__(self, change: Change, repository: Repository, run: RunContext) -> None:
-        self._change, self._repository, self._run = change, repository, run
+        self._change = change
+        self._repository = repository
+        self._run = run
         self.lacks: dict[str, None] = {}
+        """What of the wall is missing."""
+
         self.ends: dict[str, list[str]] = {}
+        """By criterion, the last lines that its command printed."""
+
         self.printed: list[str] = []
+        """For each run of a command its heading and its output."""
 
     def __call__(
         self, criterion: Criterion, argv: tuple[str, ...], timeout_s: float, side: Side
@@ -304,15 +352,13 @@ class _Commands:
         """Run a command in a fresh export of the tree before or after the change, behind the
         wall.
         """
-        from vibe_gate.sandbox import (
-            command_environment_from,
-            run_command,
-        )  # most gates have no command
+        # Most gates have no command.
+        from vibe_gate.sandbox import command_environment_from, run_command
 
+        tree = self._change.after if side == "after" else self._change.before
         with scratch.private_folder("check") as folder:
             root = folder.resolve() / "tree"
-            tree = self._change.after if side == "after" else self._change.before
-            exported = self._repository.export(tree, root)
+            export = self._repository.export(tree, root)
             command_run = run_command(
                 argv,
                 cwd=root,
@@ -320,26 +366,34 @@ class _Commands:
                 environment=command_environment_from(self._run.environment.variables),
                 unix_sockets=criterion.options.get("unix_sockets") is True,
             )
-            changed, files = tuple(exported.changed()), frozenset(exported.files)
-            contents: dict[str, bytes] = {}
-            for name in changed:
-                content = exported.content(name) if self._change.file(name) else None
-                if content is not None:
-                    contents[name] = content
+            changed_paths = tuple(export.changed())
+            file_paths = frozenset(export.files)
+            contents = self._contents_of(export, changed_paths)
         output = self._run.redactor.text(command_run.output.replace(f"{root}/", ""))
         if command_run.lacks:
             self.lacks[command_run.lacks] = None
         self._keep(criterion, argv, output, command_run.exit_code, side)
         return CommandRun(
-            command_run.exit_code,
-            output,
-            command_run.failure,
-            changed,
-            files,
-            command_run.dropped,
-            contents,
-            command_run.missing,
+            exit_code=command_run.exit_code,
+            output=output,
+            failure=command_run.failure,
+            changed=changed_paths,
+            files=file_paths,
+            dropped=command_run.dropped,
+            contents=contents,
+            missing=command_run.missing,
         )
+
+    def _contents_of(self, export: Export, file_paths: Iterable[str]) -> dict[str, bytes]:
+        """What stands now in those of the files that the change is about."""
+        contents: dict[str, bytes] = {}
+        for path in file_paths:
+            if self._change.file(path) is None:
+                continue
+            content = export.content(path)
+            if content is not None:
+                contents[path] = content
+        return contents
 
     def _keep(
         self, criterion: Criterion, argv: tuple[str, ...], output: str, code: int | None, side: Side
@@ -350,9 +404,8 @@ class _Commands:
         heading = f"==== {criterion.id}: {' '.join(argv)} ({ending})"
         self.printed.append(f"{heading}\n{output.rstrip()}\n")
         lines = [line for line in output.splitlines() if line.strip()]
-        self.ends.setdefault(
-            criterion.id, lines[-SHOWN_LINES:]
-        )  # of the change's own run, which is the first
+        # The first run is that of the change itself.
+        self.ends.setdefault(criterion.id, lines[-SHOWN_LINES:])
 
     def notes(
         self, results: Iterable[CriterionResult], findings: Collection[RawFinding]

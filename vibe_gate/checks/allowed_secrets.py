@@ -23,29 +23,37 @@ class Allowed:
     def __init__(self, input: CheckInput) -> None:
         self._input = input
         self._lines: dict[str, list[str]] = {}
-        self._before: dict[str, set[tuple[str, ...]]] = {}
-        self._by_comment: dict[tuple[str, int], bool] = {}
+        """The lines of contents, by blob."""
+
+        self._lines_and_pairs: dict[str, set[tuple[str, ...]]] = {}
+        """By blob, each of its lines and any two that follow one another, without indentation."""
+
+        self._is_allowed_by_comment: dict[tuple[str, int], bool] = {}
+        """By path and number of a line."""
+
         self._count = 0
 
     @cached_property
     def _allowlist(self) -> secrets.Allowlist:
-        return (
-            secrets.read_allowlist(self._input.gitleaks)
-            if self._input.gitleaks
-            else secrets.Allowlist()
-        )
+        if not self._input.gitleaks:
+            return secrets.Allowlist()
+        return secrets.read_allowlist(self._input.gitleaks)
 
     def allows(self, file: FileDiff, number: int, secret: str, line: str) -> bool:
         """Whether the trusted revision's `.gitleaks.toml`, or a comment that stood in this file
         before, allows it.
         """
         place = (file.path, number)
-        if place not in self._by_comment:  # once for a line, be it full of secrets
+        if place not in self._is_allowed_by_comment:  # once for a line, be it full of secrets
             comment = self._comment(file, number)
-            self._by_comment[place] = bool(comment and self._stood(file, comment))
-        allowed = self._by_comment[place] or self._allowlist.allows(file.path, secret, line)
-        self._count += allowed
-        return allowed
+            stood_before = bool(comment) and self._stood(file, comment)
+            self._is_allowed_by_comment[place] = stood_before
+        is_allowed = self._is_allowed_by_comment[place]
+        if not is_allowed:
+            is_allowed = self._allowlist.allows(file.path, secret, line)
+        if is_allowed:
+            self._count += 1
+        return is_allowed
 
     def brought(self, file: FileDiff, number: int) -> bool:
         """Whether a comment of the change's own would allow it."""
@@ -70,10 +78,13 @@ class Allowed:
         """Whether these lines, one or two, stood in the file before, whatever their indentation."""
         if file.before is None:
             return False
-        if file.before.blob not in self._before:
+        blob = file.before.blob
+        if blob not in self._lines_and_pairs:
             lines = [line.strip() for line in self._of(file.before)]
-            self._before[file.before.blob] = {*((line,) for line in lines), *pairwise(lines)}
-        return tuple(line.strip() for line in comment_lines) in self._before[file.before.blob]
+            single_lines = {(line,) for line in lines}
+            self._lines_and_pairs[blob] = single_lines | set(pairwise(lines))
+        plain_lines = tuple(line.strip() for line in comment_lines)
+        return plain_lines in self._lines_and_pairs[blob]
 
     def _of(self, version: FileVersion | None) -> list[str]:
         if version is None:

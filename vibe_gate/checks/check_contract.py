@@ -54,24 +54,35 @@ class Call(Protocol):
 class Conduct(Struct, frozen=True):
     """What one agent did: in a turn of this program's, or in a captured session of the change's
     author.
-
-    `name` is for people. `usd` is None if it is not known; `usd_at_most`: it may have been less.
-    `lacks`: what hooks did not see of it, "" if they saw every call start and end. `log` gives the
-    lines that programs printed.
-    `superseded`: its stage ran again later. `unread` says why there is nothing to look at, "" if
-    there is.
     """
 
     name: str
+    """For people."""
+
     calls: Sequence[Call] = ()
+
     todos: Sequence[TurnTodo] = ()
+
     usd: float | None = None
+    """None if it is not known."""
+
     usd_at_most: bool = False
+    """Whether it may have been less."""
+
     lacks: str = ""
+    """What hooks did not see of it; "" if they saw every call start and end."""
+
     log: Callable[[], Iterable[str]] = tuple
+    """The lines that programs printed."""
+
     is_session: bool = False
+    """Whether it is a captured session."""
+
     superseded: bool = False
+    """Whether its stage ran again later."""
+
     unread: str = ""
+    """Why there is nothing to look at; "" if there is."""
 
 
 class CommandRun(Struct, frozen=True):
@@ -151,28 +162,29 @@ class CheckInput(Struct, frozen=True):
         """The files; of one that comes from where a check of text does not look, all lines are
         added ones.
         """
-        with_all_lines: list[FileDiff] = []
+        files_to_check: list[FileDiff] = []
         for file in files:
-            moves_in = self._moves_in(file, excluded)
-            with_all_lines.append(self._with_all_lines(file) if moves_in else file)
-        return tuple(with_all_lines)
+            if self._moves_in(file, excluded):
+                files_to_check.append(self._with_all_lines(file))
+            else:
+                files_to_check.append(file)
+        return tuple(files_to_check)
 
     def _with_all_lines(self, file: FileDiff) -> FileDiff:
         if file.after is None:
             return file
-        if not file.is_read:
-            return replace(
-                file, before=None
-            )  # so that its content is new, like the lines of others
+        if not file.is_read:  # its content is new then, like the lines of others
+            return replace(file, before=None)
         return file.as_new(self.read(file.after))
 
     def _moves_in(self, file: FileDiff, excluded: tuple[str, ...]) -> bool:
         if file.old_path is None:
             return False
-        was_excluded = paths.matches_any_glob(
-            file.old_path, excluded
-        ) and not paths.matches_any_glob(file.path, excluded)
-        return was_excluded or file.moves_into(self.criterion.paths, self.reach)
+        was_excluded = paths.matches_any_glob(file.old_path, excluded)
+        is_excluded = paths.matches_any_glob(file.path, excluded)
+        if was_excluded and not is_excluded:
+            return True
+        return file.moves_into(self.criterion.paths, self.reach)
 
 
 class CheckResult(Struct, frozen=True):
@@ -229,21 +241,15 @@ class Check(Struct, Generic[Options], frozen=True):
                     "not_applicable", "No changed file is one that this check looks at."
                 )
         result = self.function(input, options, files)
-        unread_files = [file for file in files if not file.is_read] if self.of_text else []
-        unread_text = [file.shown_path for file in unread_files if _brings_unread_text(input, file)]
-        if unread_text and result.outcome == "pass":
-            too_long = TextTooLong(limit=LARGEST_READ)
-            reason = join_sentence(
-                f"{too_long.sentence}: {list_names(unread_text, SHOWN_UNREAD)}.", input.redact
-            )
-            return replace(result, outcome="error", reason=reason, cause=too_long)
+        if self.of_text and result.outcome == "pass":
+            unread_text = [file.shown_path for file in files if _brings_unread_text(input, file)]
+            if unread_text:
+                return _error_of_unread_text(result, unread_text, input.redact)
         limits = _CUT if len(result.findings) == MAX_FINDINGS else ""
         if self.of_text and result.outcome != "not_applicable":
-            unseen_files = [file for file in files if file.has_unseen_lines]
-            limits += _files_note("Too large to read", unread_files, input.redact)
-            limits += _files_note("Large binary, not searched", unseen_files, input.redact)
-        reason = join_sentence(result.reason, input.redact, MAX_REASON - len(limits)) + limits
-        return replace(result, reason=reason)
+            limits += _notes_of_unread_files(files, input.redact)
+        reason = join_sentence(result.reason, input.redact, MAX_REASON - len(limits))
+        return replace(result, reason=f"{reason}{limits}")
 
 
 SHOWN_UNREAD = 3
@@ -256,16 +262,37 @@ room.
 """
 
 
+def _error_of_unread_text(
+    result: CheckResult, shown_paths: Sequence[str], redact: Callable[[str], str]
+) -> CheckResult:
+    too_long = TextTooLong(limit=LARGEST_READ)
+    sentence = f"{too_long.sentence}: {list_names(shown_paths, SHOWN_UNREAD)}."
+    reason = join_sentence(sentence, redact)
+    return replace(result, outcome="error", reason=reason, cause=too_long)
+
+
+def _notes_of_unread_files(files: Files, redact: Callable[[str], str]) -> str:
+    """Sentences that name files which were not read, or not searched."""
+    unread_files = [file for file in files if not file.is_read]
+    unseen_files = [file for file in files if file.has_unseen_lines]
+    unread_note = _files_note("Too large to read", unread_files, redact)
+    unseen_note = _files_note("Large binary, not searched", unseen_files, redact)
+    return unread_note + unseen_note
+
+
 def _files_note(opening: str, files: Sequence[FileDiff], redact: Callable[[str], str]) -> str:
     """A sentence with the first of the files, and a space before it; "" without files."""
     if not files:
         return ""
-    shown_paths = [file.shown_path for file in files]
-    return f" {join_sentence(f'{opening}: {list_names(shown_paths, SHOWN_UNREAD)}', redact, _FILES_NOTE)}."
+    names = list_names([file.shown_path for file in files], SHOWN_UNREAD)
+    clause = join_sentence(f"{opening}: {names}", redact, _FILES_NOTE)
+    return f" {clause}."
 
 
 def _brings_unread_text(input: CheckInput, file: FileDiff) -> bool:
     """Whether the change brings text that no check can read. Binary content is no text."""
+    if file.is_read:
+        return False
     version = file.unread_version
     return version is not None and not input.is_binary(version)
 
@@ -382,7 +409,8 @@ def noted(input: CheckInput, result: CheckResult, notices: Hits) -> CheckResult:
     if not notices.first:
         return result
     room = MAX_FINDINGS - len(result.findings)
-    findings = [*result.findings, *(_finding(input, hit) for hit in notices.first[:room])]
+    findings = list(result.findings)
+    findings += [_finding(input, hit) for hit in notices.first[:room]]
     reason = f"{result.reason} {notices.describe('notice')}"
     return replace(result, reason=reason, findings=tuple(findings))
 
@@ -396,33 +424,42 @@ def failed(input: CheckInput, reason: str, hits: Sequence[Hit]) -> CheckResult:
 
 
 def _finding(input: CheckInput, hit: Hit) -> RawFinding:
-    quote, distinction = hit.quote, hit.fingerprint or hit.message
-    evidence: tuple[CheckedEvidence, ...] = ()
-    if quote and hit.line:
-        if len(quote) > MAX_SHOWN_QUOTE:
-            distinction += "\0" + " ".join(quote.split())  # the end of the line counts as well
-            quote = input.redact(quote[: MAX_SHOWN_QUOTE + _AROUND_CUT])[:MAX_SHOWN_QUOTE]
-        quoted_line = CheckedEvidence(
-            path=hit.path,
-            line=hit.line,
-            end_line=hit.line,
-            quote=quote,
-            side=hit.side,
-            standing="holds",
-        )
-        evidence = (quoted_line,)
+    distinction = hit.fingerprint or hit.message
+    if hit.line and len(hit.quote) > MAX_SHOWN_QUOTE:
+        # The end of the line counts as well.
+        distinction += "\0" + " ".join(hit.quote.split())
     level: Level = "failure" if input.criterion.must else "warning"
+    if hit.is_notice:
+        level = "notice"
     return RawFinding(
         path=hit.path,
         line=hit.line,
         end_line=hit.line,
-        level="notice" if hit.is_notice else level,
+        level=level,
         criterion=input.criterion.id,
         message=join_sentence(hit.message, input.redact),
-        evidence=evidence,
+        evidence=_evidence_of(hit, input.redact),
         # Only its digest: it may have more of a line than what is shown of it.
         distinction=sha256(distinction.encode("utf-8", "surrogatepass")).hexdigest(),
     )
+
+
+def _evidence_of(hit: Hit, redact: Callable[[str], str]) -> tuple[CheckedEvidence, ...]:
+    """The line that is quoted, if one is."""
+    if not hit.quote or not hit.line:
+        return ()
+    quote = hit.quote
+    if len(quote) > MAX_SHOWN_QUOTE:
+        quote = redact(quote[: MAX_SHOWN_QUOTE + _AROUND_CUT])[:MAX_SHOWN_QUOTE]
+    quoted_line = CheckedEvidence(
+        path=hit.path,
+        line=hit.line,
+        end_line=hit.line,
+        quote=quote,
+        side=hit.side,
+        standing="holds",
+    )
+    return (quoted_line,)
 
 
 MAX_SCANNED_LINE = 10_000

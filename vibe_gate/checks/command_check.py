@@ -112,25 +112,21 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
     command_run = input.run_command(argv, options.timeout_s, "after")
     command_line = shlex.join(argv)[:120]
     if command_run.exit_code is None:
-        return CheckResult(
-            "error",
-            f"{command_line} gave no answer: {command_run.failure}.",
-            cause=command_run.missing,
-        )
+        reason = f"{command_line} gave no answer: {command_run.failure}."
+        return CheckResult("error", reason, cause=command_run.missing)
     if command_run.exit_code == 0 and not command_run.changed:
         return CheckResult("pass", f"{command_line} exited with 0.")
-    repair = f" To repair: {options.fix}" if options.fix else ""
     rewritten = list(_rewritten_files(input, files, command_run, command_line))
+    advice = f" To repair: {options.fix}" if options.fix else ""
     if command_run.exit_code == 0:
-        reason = f"{command_line} changed {list_names(command_run.changed)}.{repair}"
+        reason = f"{command_line} changed {list_names(command_run.changed)}.{advice}"
         return failed(input, reason, rewritten)
     output_remarks = remarks(command_run.output, options.output)
     hits = list(_findings(input, files, output_remarks, command_run))
     comparison = ""
     # A program that says nothing of any line may be missing, before the change as well.
     if options.new_only and hits:
-        added = {(line.file.shown_path, line.number) for line in added_lines(files)}
-        hits = [hit for hit in hits if (hit.path, hit.line) in added]
+        hits = _on_added_lines(hits, files)
         if not hits and not rewritten:
             new, comparison = _what_is_new(input, options, command_run)
             if not comparison:
@@ -138,14 +134,25 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
                 return CheckResult("pass", reason)
             new_remarks = [remark for remark in output_remarks if _key(remark) in new]
             hits = list(_findings(input, files, new_remarks, command_run))
-    ending = f"exited with {command_run.exit_code}"
-    if command_run.exit_code < 0:
-        ending = f"was ended by signal {-command_run.exit_code}"
+    fact = f"{command_line} {_ending(command_run.exit_code)}"
     hits += rewritten
     if not hits:
-        hits = [_whole_failure(f"{command_line} {ending}:", comparison, command_run)]
-    also = f" and changed {list_names(command_run.changed)}" if rewritten else ""
-    return failed(input, f"{command_line} {ending}{also}.{comparison}{repair}", hits)
+        hits = [_whole_failure(f"{fact}:", comparison, command_run)]
+    if rewritten:
+        fact += f" and changed {list_names(command_run.changed)}"
+    return failed(input, f"{fact}.{comparison}{advice}", hits)
+
+
+def _on_added_lines(hits: Iterable[Hit], files: Files) -> list[Hit]:
+    """Those that stand at lines that the change adds."""
+    places = {(line.file.shown_path, line.number) for line in added_lines(files)}
+    return [hit for hit in hits if (hit.path, hit.line) in places]
+
+
+def _ending(exit_code: int) -> str:
+    if exit_code < 0:
+        return f"was ended by signal {-exit_code}"
+    return f"exited with {exit_code}"
 
 
 def _whole_failure(beginning: str, comparison: str, command_run: CommandRun) -> Hit:
@@ -168,15 +175,23 @@ def _rewritten_files(
     changed_files = {file.path: file for file in files}
     message = f"{command_line} changed this file; run it and commit the result."
     for path in command_run.changed:
-        file, content = changed_files.get(path), command_run.contents.get(path)
+        file = changed_files.get(path)
+        content = command_run.contents.get(path)
         repaired = None
         if file is not None and file.after is not None and content is not None:
             repaired = repairs.of_file(file, input.read(file.after), content)
-        rows: list[bytes] = []
-        for hunk in repaired.hunks if repaired else ():
-            rows += hunk.rows
-        replaced = [read_side_text(row) for row in rows if row[:1] in (b"-", b"+")]
-        yield Hit(message, paths.quote(path), fingerprint="\n".join([message, *replaced]))
+        distinction = [message]
+        if repaired is not None:
+            distinction += _differing_lines(repaired)
+        yield Hit(message, paths.quote(path), fingerprint="\n".join(distinction))
+
+
+def _differing_lines(file: FileDiff) -> list[str]:
+    """The removed and added lines, each with its mark."""
+    lines: list[str] = []
+    for hunk in file.hunks:
+        lines += [read_side_text(row) for row in hunk.rows if row[:1] in (b"-", b"+")]
+    return lines
 
 
 _RemarkKey = tuple[str, str]
@@ -209,10 +224,13 @@ def _what_is_new(
     new = remarks_now - _count_remarks(before.output, options.output)
     if before.exit_code != command_run.exit_code:
         return new, f" Before the change its exit code is {before.exit_code}."
+    if not new:
+        return new, ""
     lines = [line.strip() for line in command_run.output.splitlines() if ("", _folded(line)) in new]
-    # Of JSON many lines are but braces.
-    longest = max(lines or [" ".join(remark) for remark in new], key=len, default="")
-    return new, f" Before the change it does not say: {longest[:100]}" if new else ""
+    if not lines:
+        lines = [" ".join(remark) for remark in new]
+    longest = max(lines, key=len)  # of JSON many lines are but braces
+    return new, f" Before the change it does not say: {longest[:100]}"
 
 
 def _count_remarks(output: str, form: OutputForm) -> Counter[_RemarkKey]:
@@ -277,35 +295,36 @@ def _findings(
         path = paths.decode(remark.path.encode("utf-8", "replace"))
         if path not in command_run.files or not 0 < number <= MAX_LINE:
             continue
-        if path not in contents:
-            # In a file that the command changed, its lines are numbered as they are now.
-            is_rewritten = path in command_run.changed
-            contents[path] = [] if is_rewritten else _lines_of(input, path, changed_files.get(path))
-        lines = contents[path]
+        if path in command_run.changed:
+            lines = []  # the program numbers the lines as they are now
+        elif path in contents:
+            lines = contents[path]
+        else:
+            lines = contents[path] = _lines_of(input, path, changed_files.get(path))
         if lines and number > len(lines):
             continue
         line = lines[number - 1] if lines else ""
+        quote = line
         distinction = [_without_measures(remark.rule), _without_measures(remark.message)]
-        if path in changed_files:
-            yield Hit(
-                remark.message, paths.quote(path), number, line, fingerprint="\n".join(distinction)
-            )
-        else:
+        if path not in changed_files:
+            quote = ""
             distinction.append(" ".join(line.split()))
-            yield Hit(remark.message, paths.quote(path), number, fingerprint="\n".join(distinction))
+        fingerprint = "\n".join(distinction)
+        yield Hit(remark.message, paths.quote(path), number, quote, fingerprint=fingerprint)
 
 
 def _lines_of(input: CheckInput, path: str, file: FileDiff | None) -> list[str]:
     """The lines of a file after the change, changed or not; none of what is no regular file there,
     or too large.
     """
+    content: bytes | None = None
     if file is None or file.after is None:
         content = input.read_path(path)
     elif file.is_read:
         content = input.read(file.after)
-    else:
-        content = None
-    return [] if content is None else [read_side_text(line) for line in content.split(b"\n")]
+    if content is None:
+        return []
+    return [read_side_text(line) for line in content.split(b"\n")]
 
 
 _POINTER = expression(

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 
 from vibe_gate.checks.check_contract import (
     MAX_SCANNED_LINE,
+    Call,
     CheckInput,
     CheckResult,
     Conduct,
@@ -117,20 +118,20 @@ def conduct_of_stages(run: RunResult, agents: Mapping[str, str]) -> tuple[Conduc
     A turn that was cut off and begun again counts as superseded: only the last turn of a node is
     left in the files.
     """
-    latest = {stage: node for node, stage in agents.items()}
-    turns: dict[str, list[RunResult]] = {node: [] for node in agents}
+    latest_nodes = {stage: node for node, stage in agents.items()}
+    turns_by_node: dict[str, list[RunResult]] = {node: [] for node in agents}
     for turn in run.turns():
-        turns.setdefault(turn.bundle_dir.parent.name, []).append(turn)
+        turns_by_node.setdefault(turn.bundle_dir.parent.name, []).append(turn)
     conducts: list[Conduct] = []
     for node, stage in agents.items():
-        for earlier_turn in turns[node][:-1]:
+        turns = turns_by_node[node]
+        for earlier_turn in turns[:-1]:
             conducts.append(conduct_of_turn(f"{node}, cut off", earlier_turn, superseded=True))
-        if not turns[node]:
+        if not turns:
             conducts.append(Conduct(name=node, unread="its turn was not recorded"))
         else:
-            conducts.append(
-                conduct_of_turn(node, turns[node][-1], superseded=latest[stage] != node)
-            )
+            superseded = latest_nodes[stage] != node
+            conducts.append(conduct_of_turn(node, turns[-1], superseded=superseded))
     return tuple(conducts)
 
 
@@ -138,12 +139,11 @@ def conduct_of_session(session: str, captured: CapturedSession | None) -> Conduc
     """A captured session by its id; None: its events are not in the store."""
     name = captures.session_title(session)
     if captured is None:
-        return Conduct(
-            name=name, is_session=True, unread="its events are not here, or cannot be read"
-        )
-    unread = (
-        f"{counted(captured.damaged, 'event')} of it could not be kept" if captured.damaged else ""
-    )
+        unread = "its events are not here, or cannot be read"
+        return Conduct(name=name, is_session=True, unread=unread)
+    unread = ""
+    if captured.damaged:
+        unread = f"{counted(captured.damaged, 'event')} of it could not be kept"
     return Conduct(
         name=name, calls=captured.calls, todos=captured.todos, is_session=True, unread=unread
     )
@@ -204,12 +204,11 @@ def tool_used(input: CheckInput, options: ToolUsedOptions, files: Files) -> Chec
     together.
     """
     turns = _turns(input)
-    successes = failures = 0
+    calls: list[Call] = []
     for turn in turns:
-        for call in turn.calls:
-            if call.name == options.tool:
-                successes += call.ok
-                failures += not call.ok
+        calls += [call for call in turn.calls if call.name == options.tool]
+    successes = sum(call.ok for call in calls)
+    failures = len(calls) - successes
     count = f"{options.tool} succeeded {counted(successes, 'time')}"
     if options.max is not None and successes > options.max:
         return _conclude(input, turns, [f"{count}, at most {options.max} allowed"], "")

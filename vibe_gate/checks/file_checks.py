@@ -71,17 +71,18 @@ class LargeFileOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fiel
 
 def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
     """No file is deleted, or moved out of the criterion's paths."""
-    guarded = input.criterion.paths
+    guarded_paths = input.criterion.paths
     for file in files:
         if file.after is None:
             yield Hit("This file is deleted.", file.shown_path)
-        elif (
-            guarded
-            and paths.matches_any_glob(file.old_name, guarded)
-            and not paths.matches_any_glob(file.path, guarded)
-        ):
+        elif guarded_paths and _moves_out_of(guarded_paths, file):
             message = f"This file is moved out of the guarded paths, to {file.shown_path}."
             yield Hit(message, paths.quote(file.old_name))
+
+
+def _moves_out_of(globs: tuple[str, ...], file: FileDiff) -> bool:
+    was_inside = paths.matches_any_glob(file.old_name, globs)
+    return was_inside and not paths.matches_any_glob(file.path, globs)
 
 
 def only_paths(input: CheckInput, options: OnlyPathsOptions, files: Files) -> Iterator[Hit]:
@@ -148,11 +149,10 @@ def max_changed_lines(input: CheckInput, options: MaxLinesOptions, files: Files)
     size = f"{lines} in {counted(len(files), 'file')}"
     if added + deleted <= options.max:
         return CheckResult("pass", f"{size}, at most {options.max:,} allowed.")
-    largest = sorted(texts, key=_changed_lines, reverse=True)
-    largest_names = list_names(
-        (f"{file.shown_path} ({_changed_lines(file):,})" for file in largest), 3
-    )
-    message = f"{size}, {options.max:,} allowed; split the change. Most: {largest_names}."
+    largest_first = sorted(texts, key=_changed_lines, reverse=True)
+    names = [f"{file.shown_path} ({_changed_lines(file):,})" for file in largest_first]
+    most = list_names(names, 3)
+    message = f"{size}, {options.max:,} allowed; split the change. Most: {most}."
     return failed(input, f"{size}; at most {options.max:,} allowed.", [Hit(message)])
 
 
@@ -163,7 +163,7 @@ def _changed_lines(file: FileDiff) -> int:
 def no_binary(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
     """No file with binary content is added or changed."""
     for file in files:
-        if not (file.binary and file.after is not None and _has_new_content(file)):
+        if not file.binary or file.after is None or not _has_new_content(file):
             continue
         if not file.is_read:
             yield Hit("This file is too large to be read as text.", file.shown_path)

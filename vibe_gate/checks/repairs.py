@@ -7,6 +7,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -26,43 +27,59 @@ def of_line(file: FileDiff, number: int, content: bytes, text: str | None) -> Fi
     """
     if not content.endswith(b"\n") or content.endswith(b"\r\n") or not _is_text(content):
         return None
-    new = () if text is None else (HunkLine("+", f"{text}\n".encode()),)
-    return _repaired(file, (Hunk.of(number, 1, number, len(new), (HunkLine("-", content), *new)),))
+    lines = [HunkLine("-", content)]
+    if text is not None:
+        lines.append(HunkLine("+", f"{text}\n".encode()))
+    hunk = Hunk.of(
+        old_start=number,
+        old_lines=1,
+        new_start=number,
+        new_lines=len(lines) - 1,
+        lines=tuple(lines),
+    )
+    return _repaired(file, [hunk])
 
 
 def of_file(file: FileDiff, before: bytes, after: bytes) -> FileDiff | None:
     """The file with other content; None if it is the same, or has too many lines."""
-    old, new = (re.findall(rb"[^\n]*\n|[^\n]+", content) for content in (before, after))
-    if max(len(old), len(new)) > MAX_LINES or before == after:
+    if before == after:
+        return None
+    old = _split_lines(before)
+    new = _split_lines(after)
+    if max(len(old), len(new)) > MAX_LINES:
         return None
     hunks: list[Hunk] = []
-    for kind, start, end, new_start, new_end in difflib.SequenceMatcher(
-        None, old, new
-    ).get_opcodes():
-        if kind != "equal":
-            hunks.append(_hunk(old, new, start, end, new_start, new_end))
+    matcher = difflib.SequenceMatcher(None, old, new)
+    for kind, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        if kind == "equal":
+            continue
+        line_before = old[max(old_start - 1, 0) : old_start]
+        line_after = old[old_end : old_end + 1]
+        lines = [
+            *_hunk_lines(" ", line_before),
+            *_hunk_lines("-", old[old_start:old_end]),
+            *_hunk_lines("+", new[new_start:new_end]),
+            *_hunk_lines(" ", line_after),
+        ]
+        context = len(line_before) + len(line_after)
+        hunk = Hunk.of(
+            old_start=old_start - len(line_before) + 1,
+            old_lines=old_end - old_start + context,
+            new_start=new_start - len(line_before) + 1,
+            new_lines=new_end - new_start + context,
+            lines=tuple(lines),
+        )
+        hunks.append(hunk)
     return _repaired(file, hunks)
 
 
-def _hunk(
-    old: list[bytes], new: list[bytes], start: int, end: int, new_start: int, new_end: int
-) -> Hunk:
-    """The lines that differ, with one line before and after them."""
-    before, after = old[max(start - 1, 0) : start], old[end : end + 1]
-    removed = old[start:end]
-    added = new[new_start:new_end]
-    return Hunk.of(
-        old_start=start - len(before) + 1,
-        old_lines=len(before) + len(removed) + len(after),
-        new_start=new_start - len(before) + 1,
-        new_lines=len(before) + len(added) + len(after),
-        lines=(
-            *(HunkLine(" ", line) for line in before),
-            *(HunkLine("-", line) for line in removed),
-            *(HunkLine("+", line) for line in added),
-            *(HunkLine(" ", line) for line in after),
-        ),
-    )
+def _split_lines(content: bytes) -> list[bytes]:
+    """The lines with their ends."""
+    return re.findall(rb"[^\n]*\n|[^\n]+", content)
+
+
+def _hunk_lines(mark: Literal[" ", "-", "+"], lines: Iterable[bytes]) -> list[HunkLine]:
+    return [HunkLine(mark, line) for line in lines]
 
 
 def _repaired(file: FileDiff, hunks: Iterable[Hunk]) -> FileDiff | None:

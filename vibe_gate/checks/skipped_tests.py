@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -195,25 +195,37 @@ it.
 
 def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> Iterator[Hit]:
     """No test that ran before is skipped now, and no added line narrows the run to some tests."""
-    is_allowed = any_of(options.allow)
     added: dict[str, dict[int, AddedLine]] = {}
     for line in added_lines(files):
         added.setdefault(line.file.path, {})[line.number] = line
-    outlines = _ChangedOutlines(input, options, is_allowed)
-    marked = [
-        file for file in files if file.path in added and _has_markers(outlines.of(file, "after"))
-    ]
-    if not marked:
+    outlines = _ChangedOutlines(input, options, any_of(options.allow))
+    marked_files: list[FileDiff] = []
+    for file in files:
+        if file.path in added and _has_markers(outlines.of(file, "after")):
+            marked_files.append(file)
+    if not marked_files:
         return
-    lost = _LostTests(input.change.files, outlines)
-    for file in marked:
-        before, after = outlines.of(file, "before"), outlines.of(file, "after")
-        reports = {
-            report[0]: report for report in _reports(file, added[file.path], before, after, lost)
-        }
-        for number, message, marker in sorted(reports.values()):
-            line = added[file.path][number]
-            yield line.hit(message, 0, with_test_enabled(line, marker))
+    lost_tests = _LostTests(input.change.files, outlines)
+    for file in marked_files:
+        lines = added[file.path]
+        reports: dict[int, _DisablingLine] = {}
+        for report in _reports(file, lines, outlines, lost_tests):
+            reports[report.line] = report
+        for report in sorted(reports.values()):
+            line = lines[report.line]
+            yield line.hit(report.message, 0, with_test_enabled(line, report.marker))
+
+
+class _DisablingLine(NamedTuple):
+    """What is said of an added line that switches tests off; one line has one."""
+
+    line: int
+    """From 1."""
+
+    message: str
+
+    marker: str
+    """The text by which it does."""
 
 
 class _ChangedOutlines:
@@ -316,38 +328,69 @@ def _take_lost(
 
 
 def _reports(
-    file: FileDiff, added: dict[int, AddedLine], before: Outline, after: Outline, lost: _LostTests
-) -> Iterator[tuple[int, str, str]]:
-    """Line, message and marker of each added line that switches off what ran before."""
-    blamed: dict[int, tuple[Marker, list[str]]] = {}
-    for test in after.tests:
-        new_markers = [marker for marker in test.all_markers() if marker.line in added]
-        if new_markers and lost.take(file, test):
-            marker = max(new_markers, key=lambda marker: marker.level)
-            blamed.setdefault(marker.line, (marker, []))[1].append(test.name)
-    for number, (marker, names) in blamed.items():
-        yield number, _message(marker, names), marker.text
-    levels_before = {helper.name: helper.level() for helper in before.helpers}
-    for helper in after.helpers:
-        for marker in helper.markers:
-            if marker.line in added and helper.level() > levels_before.get(helper.name, NEVER):
-                yield (
-                    marker.line,
-                    f"Disables the tests that use {helper.name} ({marker.text}).",
-                    marker.text,
-                )
-    removed_text = _removed_text(file) if after.cases else ""
-    new_cases = [marker for marker in after.cases if marker.line in added]
-    for marker in new_cases[:MAX_CASES]:
-        if _is_old_case(marker, removed_text, added):
-            yield marker.line, f"Disables a case of a test ({marker.text}).", marker.text
+    file: FileDiff,
+    added: dict[int, AddedLine],
+    outlines: _ChangedOutlines,
+    lost_tests: _LostTests,
+) -> Iterator[_DisablingLine]:
+    """Each added line that switches off what ran before; of two reports about a line the later one
+    is right.
+    """
+    before = outlines.of(file, "before")
+    after = outlines.of(file, "after")
+    yield from _disabled_tests(file, added, after, lost_tests)
+    yield from _disabled_helpers(added, before, after)
+    yield from _disabled_cases(file, added, after)
     yield from _more_markers("Runs only some tests", before.narrowing, after.narrowing, added)
-    is_conftest = is_pytest_conftest(file.path)
-    if is_conftest:
+    if is_pytest_conftest(file.path):
         constant_markers = [marker for marker in after.loose if marker.level == NEVER]
         yield from _more_markers("Disables tests beside it", before.loose, constant_markers, added)
     elif file.before is not None:
         yield from _more_markers("Disables a test", before.loose, after.loose, added)
+
+
+def _disabled_tests(
+    file: FileDiff, added: dict[int, AddedLine], after: Outline, lost_tests: _LostTests
+) -> Iterator[_DisablingLine]:
+    """The markers that switch off whole tests, each with all of its tests."""
+    markers: dict[int, Marker] = {}
+    names_by_line: dict[int, list[str]] = {}
+    for test in after.tests:
+        new_markers = [marker for marker in test.all_markers() if marker.line in added]
+        if new_markers and lost_tests.take(file, test):
+            marker = max(new_markers, key=lambda marker: marker.level)
+            markers.setdefault(marker.line, marker)
+            names_by_line.setdefault(marker.line, []).append(test.name)
+    for line, names in names_by_line.items():
+        yield _DisablingLine(line, _message(markers[line], names), markers[line].text)
+
+
+def _disabled_helpers(
+    added: dict[int, AddedLine], before: Outline, after: Outline
+) -> Iterator[_DisablingLine]:
+    """The markers in functions that tests call."""
+    levels_before = {helper.name: helper.level() for helper in before.helpers}
+    for helper in after.helpers:
+        if helper.level() <= levels_before.get(helper.name, NEVER):
+            continue
+        for marker in helper.markers:
+            if marker.line in added:
+                message = f"Disables the tests that use {helper.name} ({marker.text})."
+                yield _DisablingLine(marker.line, message, marker.text)
+
+
+def _disabled_cases(
+    file: FileDiff, added: dict[int, AddedLine], after: Outline
+) -> Iterator[_DisablingLine]:
+    """The marks of single cases that were there before."""
+    new_markers = [marker for marker in after.cases if marker.line in added]
+    if not new_markers:
+        return
+    removed_text = _removed_text(file)
+    for marker in new_markers[:MAX_CASES]:
+        if _is_old_case(marker, removed_text, added):
+            message = f"Disables a case of a test ({marker.text})."
+            yield _DisablingLine(marker.line, message, marker.text)
 
 
 def _message(marker: Marker, names: Sequence[str]) -> str:
@@ -358,13 +401,13 @@ def _message(marker: Marker, names: Sequence[str]) -> str:
 
 def _more_markers(
     message: str, before: Sequence[Marker], after: Sequence[Marker], added: dict[int, AddedLine]
-) -> Iterator[tuple[int, str, str]]:
+) -> Iterator[_DisablingLine]:
     """The added markers of which there are more than before."""
     surplus = Counter(marker.text for marker in after) - Counter(marker.text for marker in before)
     for marker in after:
         if marker.line in added and surplus[marker.text] > 0:
             surplus[marker.text] -= 1
-            yield marker.line, f"{message} ({marker.text}).", marker.text
+            yield _DisablingLine(marker.line, f"{message} ({marker.text}).", marker.text)
 
 
 MAX_CASES = 200
@@ -410,8 +453,10 @@ def _without_multiline_text(source: str) -> str:
     """Python without what stands in strings of several lines: that is data."""
 
     def blank(match: re.Match[str]) -> str:
-        newlines = match[0].count("\n")
-        return '""' + "\n" * newlines if newlines else match[0]
+        newline_count = match[0].count("\n")
+        if not newline_count:
+            return match[0]
+        return '""' + "\n" * newline_count
 
     return _PYTHON_TEXT.sub(blank, source)
 
@@ -447,29 +492,44 @@ class _OutlineReader:
         marker = self._marker_in(number, line)
         if not line.strip() or (is_comment(self._language, line) and marker is None):
             return
-        if marker is not None and _NARROWING.search(marker.text):
-            self._outline.narrowing.append(marker)
-            marker = None
-        if marker is not None and _CASE.search(line):
-            self._outline.cases.append(marker)
-            self._pending_cases.append(marker)
+        if marker is not None and self._is_sorted_out(marker, line):
             marker = None
         is_continued = self._open_brackets > 0 and number <= self._continued_until
         if is_continued and number not in self._test_names:
             self._open_brackets += _bracket_balance(line)
-            self._pending += [marker] if marker else []
+            self._add_pending(marker)
             self._annotations[-1].append(line)
             return
         self._open_brackets = 0
-        indent = len(line) - len(line.lstrip())
-        if line.lstrip()[0] not in _CLOSING:
-            while self._scopes[-1].indent >= indent:
-                self._scopes.pop()
-        if self._scopes[-1].body_indent < 0 and self._scopes[-1].kind != "file":
-            self._scopes[-1].body_indent = indent
+        indent = _indent_of(line)
+        self._enter_scope(line, indent)
         self._read_statement(number, line, indent, marker)
         if line.rstrip()[-1] in _OPENING:
             self._opener = line
+
+    def _is_sorted_out(self, marker: Marker, line: str) -> bool:
+        """Note a marker that is about no whole test; whether it is one."""
+        if _NARROWING.search(marker.text):
+            self._outline.narrowing.append(marker)
+            return True
+        if _CASE.search(line):
+            self._outline.cases.append(marker)
+            self._pending_cases.append(marker)
+            return True
+        return False
+
+    def _enter_scope(self, line: str, indent: int) -> None:
+        """Leave the scopes that end before this line."""
+        if line.lstrip()[0] not in _CLOSING:
+            while self._scopes[-1].indent >= indent:
+                self._scopes.pop()
+        scope = self._scopes[-1]
+        if scope.body_indent < 0 and scope.kind != "file":
+            scope.body_indent = indent
+
+    def _add_pending(self, marker: Marker | None) -> None:
+        if marker is not None:
+            self._pending.append(marker)
 
     def finish(self) -> Outline:
         """The outline, when all lines are read."""
@@ -488,7 +548,7 @@ class _OutlineReader:
         elif match := self._helper.match(line):
             self._begin("helper", match["name"], indent, marker)
         elif _ANNOTATION.match(line):
-            self._pending += [marker] if marker else []
+            self._add_pending(marker)
             self._is_autouse |= "autouse" in line
             self._annotations.append([line])
             self._open_brackets = _bracket_balance(line)
@@ -520,7 +580,9 @@ class _OutlineReader:
         self._forget_pending()
 
     def _forget_pending(self) -> None:
-        self._pending, self._pending_cases, self._annotations = [], [], []
+        self._pending = []
+        self._pending_cases = []
+        self._annotations = []
         self._is_autouse = False
 
     def _mark_of_all_cases(self) -> Marker | None:
@@ -551,17 +613,12 @@ class _OutlineReader:
         """Put a marker that is a statement where it belongs."""
         scope = self._scopes[-1]
         if scope.kind in ("file", "container"):
-            is_inside = (
-                bool(self._opener) and len(self._opener) - len(self._opener.lstrip()) < indent
-            )
-            assigned = _ASSIGNED.match(line) or (
-                _ASSIGNED.match(self._opener) if is_inside else None
-            )
+            name = self._assigned_name(line, indent)
             is_call = "importorskip" in marker.text
-            if assigned and assigned["name"] not in _FOR_ALL and not is_call:
-                self._aliases[assigned["name"]] = marker.level
+            if name and name not in _FOR_ALL and not is_call:
+                self._aliases[name] = marker.level
                 return
-            if assigned:
+            if name:
                 scope.add(marker)
                 return
         is_deeper = indent > max(scope.body_indent, 0)
@@ -570,17 +627,29 @@ class _OutlineReader:
             scope = scope.parent
         scope.add(Marker(marker.line, marker.text, level))
 
+    def _assigned_name(self, line: str, indent: int) -> str:
+        """The name that the statement of this line is assigned to; "" without one."""
+        match = _ASSIGNED.match(line)
+        if match is None and self._opener and _indent_of(self._opener) < indent:
+            match = _ASSIGNED.match(self._opener)
+        return match["name"] if match else ""
+
     def _marker_in(self, number: int, line: str) -> Marker | None:
         text = disabling_marker(self._path, line)
         level = _level_of(line)
         if not text:
             for use in _ALIAS_USE.finditer(line):
                 if use["name"] in self._aliases:
-                    text, level = use[0].strip(), self._aliases[use["name"]]
+                    text = use[0].strip()
+                    level = self._aliases[use["name"]]
                     break
         if not text or self._is_allowed(line):
             return None
         return Marker(number, text, level)
+
+
+def _indent_of(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _marks_of_cases(annotation: str) -> list[str]:
@@ -611,7 +680,9 @@ _ALIAS_USE = expression(r"(?:^\s*@|\bmarks\s*=\s*)(?P<name>\w+)")
 def _level_of(line: str) -> int:
     if _CONSTANT.search(line):
         return NEVER
-    return SOMETIMES if _CONDITIONAL.search(line) or _XFAIL_IF.search(line) else NEVER
+    if _CONDITIONAL.search(line) or _XFAIL_IF.search(line):
+        return SOMETIMES
+    return NEVER
 
 
 def _bracket_balance(line: str) -> int:

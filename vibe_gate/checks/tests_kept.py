@@ -129,14 +129,17 @@ _OFF: dict[str, str] = {
     **dict.fromkeys(("cc", "cpp", "cxx", "c", "h", "hpp"), r"\bDISABLED_\w+|\bGTEST_SKIP\b"),
 }
 
-_COMMENT: dict[str, tuple[str, ...]] = {"py": ("#",), "rb": ("#",), "exs": ("#",)}
+_HASH_COMMENT = ("#",)
 _C_COMMENT = ("//", "*", "/*")
+_COMMENTS = {"py": _HASH_COMMENT, "rb": _HASH_COMMENT, "exs": _HASH_COMMENT}
+"""How a comment begins, by extension; elsewhere as in C."""
 
 
 def extension(path: str) -> str:
     """The name's last extension in lower case, without its dot; "" without one."""
-    name = path.rsplit("/", 1)[-1]
-    return name.rsplit(".", 1)[-1].lower() if "." in name else ""
+    name = path.rpartition("/")[2]
+    _, dot, ending = name.rpartition(".")
+    return ending.lower() if dot else ""
 
 
 def declared_tests(path: str, lines: list[str]) -> Iterator[DeclaredTest]:
@@ -187,9 +190,10 @@ def disabling_marker(path: str, line: str) -> str:
     """The marker by which `line` skips tests or narrows the run to some; "" without one."""
     language = extension(path)
     pattern = _OFF.get(language)
-    if pattern is None or (
-        is_comment(language, line) and not line.lstrip().startswith("//go:build")
-    ):
+    if pattern is None:
+        return ""
+    is_build_constraint = line.lstrip().startswith("//go:build")
+    if is_comment(language, line) and not is_build_constraint:
         return ""
     match = re.search(pattern, line)
     return match[0].strip() if match else ""
@@ -197,7 +201,7 @@ def disabling_marker(path: str, line: str) -> str:
 
 def is_comment(language: str, line: str) -> bool:
     """Whether the whole line is a comment."""
-    return line.lstrip().startswith(_COMMENT.get(language, _C_COMMENT))
+    return line.lstrip().startswith(_COMMENTS.get(language, _C_COMMENT))
 
 
 _SWITCH = r"\A[xf](?=it|test|describe|context|specify)|\.(?:skip|only|fixme)\Z"
@@ -313,7 +317,9 @@ def read_test_lines(
     with_conftest: bool = False,
 ) -> list[str]:
     """The lines of one side; none of what is no test file, no regular file or too large."""
-    version, path = (file.before, file.old_name) if side == "before" else (file.after, file.path)
+    version, path = file.after, file.path
+    if side == "before":
+        version, path = file.before, file.old_name
     if version is None or version.mode & 0o170000 != REGULAR_MODE & 0o170000:
         return []
     is_wanted = _is_test_file(path, options) or (with_conftest and is_pytest_conftest(path))

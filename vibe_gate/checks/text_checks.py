@@ -107,12 +107,13 @@ def _secrets(files: Files, is_allowed: Callable[[str], bool], allowed: Allowed) 
 def _secrets_of(block: AddedBlock, text: str) -> list[secrets.SecretMatch]:
     """The secrets of a block, without the digests of packages in a lock file."""
     path = block.file.path
-    return [
-        match
-        for match in secrets.find_secrets(text)
-        if match.kind not in secrets.BY_NAME
-        or not secrets.is_package_digest(path, text, match.start, match.end)
-    ]
+    matches = []
+    for match in secrets.find_secrets(text):
+        is_by_name = match.kind in secrets.BY_NAME
+        if is_by_name and secrets.is_package_digest(path, text, match.start, match.end):
+            continue
+        matches.append(match)
+    return matches
 
 
 def _with_lines(
@@ -273,8 +274,9 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) 
     if not long_lines:
         return result
     reason = f"{counted(long_lines, 'line')} scanned only up to {MAX_SCANNED_LINE:,} characters. {result.reason}"
-    # What the pattern forbids may stand where nobody looked.
-    return replace(result, outcome="abstain" if result.outcome == "pass" else "fail", reason=reason)
+    if result.outcome == "pass":  # what the pattern forbids may stand where nobody looked
+        return replace(result, outcome="abstain", reason=reason)
+    return replace(result, outcome="fail", reason=reason)
 
 
 def no_invisible_unicode(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
@@ -364,17 +366,24 @@ def invisible(text: str, *, file_start: bool = False) -> list[Invisible]:
 
 
 def _suspects(text: str, file_start: bool) -> Iterator[Invisible]:
-    flags = [match.span() for match in _FLAG.finditer(text)] if "\U0001f3f4" in text else []
+    flags = []
+    if "\U0001f3f4" in text:
+        flags = [match.span() for match in _FLAG.finditer(text)]
     for match in _SUSPECT.finditer(text):
-        position, char = match.start(), match[0]
-        if (char == "\ufeff" and position == 0 and file_start) or _is_legitimate(
-            text, position, flags
-        ):
+        position = match.start()
+        char = match[0]
+        is_byte_order_mark = char == "\ufeff" and position == 0 and file_start
+        if is_byte_order_mark or _is_legitimate(text, position, flags):
             continue
-        kind = next(
-            (name for name, pattern in _KINDS if pattern.match(char)), "zero-width character"
-        )
-        yield Invisible(position, kind, f"U+{ord(char):04X} {unicodedata.name(char, 'unassigned')}")
+        name = f"U+{ord(char):04X} {unicodedata.name(char, 'unassigned')}"
+        yield Invisible(position, _kind_of(char), name)
+
+
+def _kind_of(char: str) -> str:
+    for name, pattern in _KINDS:
+        if pattern.match(char):
+            return name
+    return "zero-width character"
 
 
 def _is_legitimate(text: str, position: int, flags: list[tuple[int, int]]) -> bool:
@@ -394,17 +403,15 @@ def _is_legitimate(text: str, position: int, flags: list[tuple[int, int]]) -> bo
 
 def _joins(text: str, position: int, before: str, after: str) -> bool:
     """Whether a joiner or non-joiner stands between characters that it can join."""
-    if before and after and _JOINING.match(before) and (_JOINING.match(after) or after in " \n"):
+    if not before or not after:
+        return False
+    if _JOINING.match(before) and (_JOINING.match(after) or after in " \n"):
         return True
+    if text[position] != "\u200d":
+        return False
     if before == "\ufe0f" and position >= 2:
         before = text[position - 2]
-    return bool(
-        text[position] == "\u200d"
-        and before
-        and after
-        and _PICTOGRAPH.match(before)
-        and _PICTOGRAPH.match(after)
-    )
+    return bool(_PICTOGRAPH.match(before) and _PICTOGRAPH.match(after))
 
 
 def _selects(selector: str, before: str) -> bool:

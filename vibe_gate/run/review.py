@@ -268,8 +268,8 @@ def _run_checks(
         facts.gate,
         repository,
         run,
-        facts.checks_node,
-        cache(partial(collect_conduct, facts, repository, run)),
+        node=facts.checks_node,
+        conduct=cache(partial(collect_conduct, facts, repository, run)),
         suggest=job.shows_repairs,
     )
 
