@@ -52,6 +52,7 @@ def test_stored_runs_are_added_up(tmp_path, environ):
         "usd_by_day": {began(first["run_id"])[:10]: usd, "2026-01-02": 0.0125},
         "usd_by_model": first["cost"]["by_model"], "usd_by_rubric": {"quality": usd},
         "findings": {"kept": 0, "overridden": 1, "suppressed": 0},
+        "disputes": {"refuted": 0, "standing": 0},
         "hits": 4, "misses": 2, "saved_usd": pytest.approx(2 * usd),
         "criteria": [{"rubric": "quality", "criterion": "errors-not-swallowed", "found": 1, "right": 1, "wrong": 0,
                       "unanswered": 0, "precision": {"value": 1.0, "low": pytest.approx(0.025), "high": 1.0}}],

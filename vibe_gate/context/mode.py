@@ -6,6 +6,7 @@
 | `HookMode` | as `[hooks.STAGE]` of gate.toml says | the change's, before git goes on |
 | `StopMode` | as `[hooks.stop]` says | the change's, while the agent may still repair it |
 | `RecheckMode`, `DraftMode` | nothing: known answers count | the pull request's, for now |
+| `DisputeMode` | what no earlier review answered, and once about the disputed finding | the change's |
 | `ReplayMode` | what no earlier review answered | nobody's: another rubric, or another model, on trial |
 | `CalibrationMode` | what no earlier review answered | nobody's: the judge itself on trial |
 """
@@ -67,6 +68,11 @@ class Mode(Struct, frozen=True):
         return ""
 
     @property
+    def disputed_finding(self) -> str:
+        """The fingerprint of the finding that somebody argues against, or ""."""
+        return ""
+
+    @property
     def judge_model(self) -> str:
         """Takes the place of every model that the gate names for judges; "" leaves the gate's."""
         return ""
@@ -91,6 +97,8 @@ class Mode(Struct, frozen=True):
             fields["batch"] = self.batch.digest
         if self.replay_of:
             fields["replay_of"] = self.replay_of
+        if self.disputed_finding:
+            fields["disputes"] = self.disputed_finding
         return fields
 
     def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
@@ -148,6 +156,24 @@ class StopMode(Mode, frozen=True):
     def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
         """As the gate's rule for agents' turns says."""
         return None if gate.file.hooks.stop.review == "judge" else StopAsksNoJudge()
+
+
+class DisputeMode(Mode, frozen=True):
+    """A verdict about a change that was reviewed before, with an argument against a finding."""
+
+    finding: str
+    """Its fingerprint."""
+
+    argument: str
+    """On one line."""
+
+    by: str
+    """As of `domain.verdict.Dispute`."""
+
+    @property
+    def disputed_finding(self) -> str:
+        """That finding."""
+        return self.finding
 
 
 class RecheckMode(Mode, frozen=True):

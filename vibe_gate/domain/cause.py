@@ -238,6 +238,32 @@ class TooLarge(Coded, frozen=True, kw_only=True, tag="too_large"):
         return "too large to be read"
 
 
+# A dispute that is not put to a second look
+
+
+class DisputedBefore(Coded, frozen=True, kw_only=True, tag="disputed_before"):
+    """A finding is disputed once on the same files, and was, in a run that put it in other words."""
+
+    run: str
+    """The id of the run in which it was disputed."""
+    outcome: str
+    """What that came to."""
+
+    @property
+    def sentence(self) -> str:
+        """What it came to, and in which run."""
+        return (
+            f"disputed on these files before, when the judge put it in other words: {self.outcome} "
+            f"(run {self.run})"
+        )
+
+
+class DisputeUnderWay(Coded, frozen=True, kw_only=True, tag="dispute_under_way"):
+    """Somebody else disputes the same finding just now."""
+
+    sentence = "the finding is being disputed just now by another command"
+
+
 # A limit of the run
 
 
@@ -507,6 +533,8 @@ Cause: TypeAlias = (
     | PartNotAsked
     | Binary
     | TooLarge
+    | DisputedBefore
+    | DisputeUnderWay
     | BudgetReached
     | TimeUsedUp
     | TextTooLong

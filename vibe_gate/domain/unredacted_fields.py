@@ -38,6 +38,7 @@ _LOOK: dict[str, Own] = {
     "evidence": _EVIDENCE,
     "turn": True,
     "cause": _CAUSE,
+    "dispute": dict.fromkeys(("run", "question", "findings"), True),
 }
 _PROOF: Own = {"status": True, "obligation": _EVIDENCE}
 _VOTE: Own = {**_LOOK, "second_look": _LOOK, "proof": _PROOF}
@@ -97,7 +98,7 @@ ABOUT: Own = {
         ),
         True,
     ),
-    **dict.fromkeys(("batch", "replay_of"), True),
+    **dict.fromkeys(("batch", "replay_of", "disputes"), True),
     "budgets": {},
     "definitions": {UNDER: True},
     "questions": {},

@@ -72,6 +72,29 @@ LookOutcome = Literal["stands", "refuted", "undecided"]
 """Of a second look at a fail. Only `refuted` changes anything."""
 
 
+MAX_ARGUMENT = 1_000
+"""Characters of an argument against a finding: some sentences, and the lines to look at."""
+
+
+class Dispute(Struct, frozen=True, kw_only=True):
+    """An argument against a finding, which a second look at the finding was shown as a claim."""
+
+    argument: str
+    """On one line, redacted."""
+
+    by: str
+    """Who disputes: an agent's name, a person's, or ""."""
+
+    run: str
+    """The id of the run that asked."""
+
+    question: str
+    """The key of a second look at the same fail without the argument."""
+
+    findings: tuple[str, ...]
+    """The fingerprints of all that the fail points at: it is disputed as a whole."""
+
+
 class SecondLook(Struct, frozen=True, kw_only=True):
     """What a second look at a fail found, after its evidence was checked: does what the finding
     says happen?
@@ -98,6 +121,14 @@ class SecondLook(Struct, frozen=True, kw_only=True):
 
     cause: Cause | UnsetType = UNSET
     """Why there is no answer."""
+
+    dispute: Dispute | UnsetType = UNSET
+    """What somebody says against the finding, if the conversation was shown that."""
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether it answers an argument against the finding."""
+        return self.dispute is not UNSET and self.said is not None
 
 
 ProofStatus = Literal["proven", "shown", "flaky", "unchanged", "could_not_run", "void"]

@@ -17,9 +17,9 @@ async def claim_questions(
     run: RunContext,
     tell: Callable[[str], object],
     private_keys: Collection[str] = (),
-) -> AsyncIterator[None]:
+) -> AsyncIterator[bool]:
     """Be the only one who asks what these keys show, as far as that can be had in half of the time
-    that is left.
+    that is left. Gives whether it could be had.
 
     The other half is enough to ask after all if the other review gets stuck. Other machines hear
     nothing of `private_keys`. `tell` hears if another review has to be waited for.
@@ -36,7 +36,7 @@ async def claim_questions(
         await asyncio.sleep(POLL_S)
         is_held = answers.claim(keys, run.deadline.left(), private_keys)
     try:
-        yield
+        yield is_held
     finally:
         if is_held:
             answers.release(keys)

@@ -40,6 +40,9 @@ class OpenFail(Struct, frozen=True):
     votes: tuple[Vote, ...]
     """Those that point at the same lines."""
 
+    fingerprints: tuple[str, ...] = ()
+    """Of the findings at these lines."""
+
 
 def open_fails(
     rubric: Rubric,
@@ -68,21 +71,23 @@ def open_fails(
         for votes in group_by_lines(result.votes):
             if any(is_proof(vote) or vote.outranked is not UNSET for vote in votes):
                 continue
-            if not _are_waived(votes, criterion_findings, waivers):
-                fails.append(OpenFail(rubric, criterion, votes))
+            vote_findings = _findings_of_votes(votes, criterion_findings)
+            if any(waivers.of(finding) is None for finding in vote_findings):
+                fingerprints = tuple(finding.fingerprint for finding in vote_findings)
+                fails.append(OpenFail(rubric, criterion, votes, fingerprints))
     return tuple(fails)
 
 
-def _are_waived(votes: Sequence[Vote], findings: Sequence[NamedFinding], waivers: Waivers) -> bool:
-    """Whether people let every finding of these votes pass."""
+def _findings_of_votes(
+    votes: Sequence[Vote], findings: Sequence[NamedFinding]
+) -> list[NamedFinding]:
+    """The findings that have evidence of these votes."""
     evidence: list[CheckedEvidence] = []
     for vote in votes:
         evidence += vote.evidence
-    for finding in findings:
-        is_of_votes = any(line in evidence for line in finding.raw.evidence)
-        if is_of_votes and waivers.of(finding) is None:
-            return False
-    return True
+    return [
+        finding for finding in findings if any(line in evidence for line in finding.raw.evidence)
+    ]
 
 
 class RubricOutcomes(Struct, frozen=True):

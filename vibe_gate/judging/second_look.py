@@ -1,6 +1,9 @@
 """Second looks: each fail that would block is put to a conversation that tries to show from the
 code that it does not happen. It is no vote: only a refutation whose quoted lines stand changes
 anything, and only for that fail.
+
+A finding may be disputed, once on the same trees: then the conversation is shown the argument as a
+claim, and its answer takes the place of the look without it, in this review and in later ones.
 """
 
 from __future__ import annotations
@@ -13,23 +16,38 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct, convert
+from msgspec import UNSET, Struct, UnsetType, convert
 from msgspec.structs import replace
 
 from vibe_gate.agent import TurnRequest, sdk_version
 from vibe_gate.context.facts import Facts
+from vibe_gate.context.mode import DisputeMode
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
-from vibe_gate.domain.cause import Cause, Misfit, NoConversation
+from vibe_gate.domain.cause import (
+    Cause,
+    DisputedBefore,
+    DisputeUnderWay,
+    Misfit,
+    NoConversation,
+    NoKey,
+)
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import first_mistake, holds_all, plain, read
 from vibe_gate.domain.escape import counted, end_sentence, show_text
 from vibe_gate.domain.leaving import may_leave
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.node_names import repeat_suffix
-from vibe_gate.domain.verdict import CheckedEvidence, LookOutcome, SecondLook, Vote, short
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    Dispute,
+    LookOutcome,
+    SecondLook,
+    Vote,
+    short,
+)
 from vibe_gate.domain.wire import TurnResult
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git import Repository, Tree
@@ -42,10 +60,13 @@ from vibe_gate.judging.decide import OpenFail
 from vibe_gate.judging.evidence import MIN_RELOCATED, NOT_THERE, quote_in_tree, visible_length
 from vibe_gate.judging.questions import TOOLS, questions_of
 from vibe_gate.judging.second_look_brief import (
+    DISPUTE_PROMPT,
     LOOK_PROMPT,
     build_look_schema,
+    compute_dispute_key,
     compute_look_key,
     read_look_answer,
+    write_dispute_prompt,
     write_look_objection,
     write_look_prompt,
 )
@@ -77,6 +98,17 @@ class LookQuestion(Struct, frozen=True):
     """Which prompts the votes on the fail may have been shown, as `leaving.may_leave` takes them:
     the fail's words may repeat them.
     """
+
+    dispute_keys: tuple[str, ...]
+    """Under which a dispute of the fail is kept, one for each of its findings."""
+
+    dispute: Dispute | UnsetType = UNSET
+    """What is argued against it in this review."""
+
+    @property
+    def claim_keys(self) -> tuple[str, ...]:
+        """Those by which one of several commands is the only one that asks it."""
+        return (self.key,) if self.dispute is UNSET else self.dispute_keys
 
 
 class _LookContext(Struct, frozen=True):
@@ -110,19 +142,25 @@ async def look_again(
 
     `tell` hears what is asked. `model` is the way that the votes came by. Raises GatewayError.
     """
-    questions = look_questions(fails, facts, run)
+    mode = request.mode
+    questions = look_questions(fails, facts, run, mode if isinstance(mode, DisputeMode) else None)
     cache = LookCache(run, model.wire, force=request.force)
     cache.find(questions)
     open_questions = _open_questions(questions, cache.looks)
-    if not open_questions or request.mode.why_nothing_new or not model.can_answer:
-        return _add_looks(answers, questions, cache.looks)
-    claimed_questions = open_questions if cache.reads else []
-    claimed_keys = [question.key for question in claimed_questions]
-    private_keys = [
-        question.key for question in claimed_questions if not may_leave(question.visibility)
-    ]
-    async with claim_questions(claimed_keys, run, tell, private_keys):
+    if not open_questions or mode.why_nothing_new or not model.can_answer:
+        unanswered_looks = _unanswered_disputes(open_questions, NoKey())
+        return _add_looks(answers, questions, {**cache.looks, **unanswered_looks})
+    claimed_keys: list[str] = []
+    private_keys: list[str] = []
+    for question in open_questions if cache.reads else ():
+        claimed_keys += question.claim_keys
+        if not may_leave(question.visibility):
+            private_keys += question.claim_keys
+    async with claim_questions(claimed_keys, run, tell, private_keys) as is_claimed:
         cache.find(open_questions)  # once more: another review may have been answered meanwhile
+        if not is_claimed:  # a dispute that is asked twice would be two
+            open_questions = _open_questions(open_questions, cache.looks)
+            cache.looks |= _unanswered_disputes(open_questions, DisputeUnderWay())
         open_questions = _open_questions(open_questions, cache.looks)
         if not open_questions:
             return _add_looks(answers, questions, cache.looks)
@@ -144,9 +182,13 @@ async def look_again(
     )
 
 
-def look_questions(fails: Iterable[OpenFail], facts: Facts, run: RunContext) -> list[LookQuestion]:
+def look_questions(
+    fails: Iterable[OpenFail], facts: Facts, run: RunContext, dispute: DisputeMode | None = None
+) -> list[LookQuestion]:
     """What is asked about these fails. The node is `second-look-<rubric>`, then -b, -c ... for
     further ones.
+
+    `dispute`: what is argued against a finding of one of them.
     """
     default_model = facts.gate.default_model(run.environment)
     trees = (facts.change.before, facts.change.after)
@@ -166,9 +208,42 @@ def look_questions(fails: Iterable[OpenFail], facts: Facts, run: RunContext) -> 
         models = [model, rubric.fallback] if rubric.fallback else [model]
         prompt = write_look_prompt(fail.criterion, fail.votes, "")
         key = compute_look_key(prompt, trees=trees, models=models, tools=TOOLS, versions=versions)
-        visibility = shown_prompts.get(rubric.id, {})
-        questions.append(LookQuestion(fail, node, model, key, visibility))
+        question = LookQuestion(
+            fail=fail,
+            node=node,
+            model=model,
+            key=key,
+            visibility=shown_prompts.get(rubric.id, {}),
+            dispute_keys=tuple(compute_dispute_key(name, trees) for name in fail.fingerprints),
+            dispute=_dispute_of(fail, key, dispute, run),
+        )
+        questions.append(question)
     return questions
+
+
+def _dispute_of(
+    fail: OpenFail, key: str, dispute: DisputeMode | None, run: RunContext
+) -> Dispute | UnsetType:
+    """What is argued against the fail; unset if the dispute is not of it."""
+    if dispute is None or dispute.finding not in fail.fingerprints:
+        return UNSET
+    redact = run.redactor.text
+    return Dispute(
+        argument=redact(dispute.argument),
+        by=redact(dispute.by),
+        run=run.record.run_id,
+        question=key,
+        findings=fail.fingerprints,
+    )
+
+
+def _unanswered_disputes(questions: Iterable[LookQuestion], cause: Cause) -> dict[str, SecondLook]:
+    """By key, what is said of the disputes among these questions, which are not asked."""
+    looks = {}
+    for question in questions:
+        if question.dispute is not UNSET:
+            looks[question.key] = _no_answer(question, cause)
+    return looks
 
 
 def _open_questions(
@@ -244,12 +319,39 @@ class LookCache:
         if not self.reads:
             return
         now = self._run.clock()
-        shared_keys = [question.key for question in questions if may_leave(question.visibility)]
+        shared_keys: list[str] = []
+        for question in questions:
+            if may_leave(question.visibility):
+                shared_keys += (question.key, *question.dispute_keys)
         self._run.state.answers.fetch(shared_keys, now)
         for question in questions:
-            look = self._kept_look(question.key, now)
+            look = self._look_at(question, now)
             if look is not None:
                 self.looks[question.key] = look
+
+    def _look_at(self, question: LookQuestion, now: datetime) -> SecondLook | None:
+        """The look that counts: of a dispute of the same words of the judge, else the one without.
+
+        If the fail is disputed now, the latter counts only if it refutes it; and a dispute of other
+        words, by which the finding has been disputed, leaves it as it is.
+        """
+        disputed_looks: list[tuple[Dispute, SecondLook]] = []
+        for key in question.dispute_keys:
+            look = self._kept_look(key, now)
+            if look is not None and look.dispute is not UNSET:
+                disputed_looks.append((look.dispute, look))
+        for dispute, look in disputed_looks:
+            if dispute.question == question.key:
+                return look
+        undisputed_look = self._kept_look(question.key, now)
+        if question.dispute is UNSET:
+            return undisputed_look
+        if undisputed_look is not None and undisputed_look.outcome == "refuted":
+            return undisputed_look
+        for dispute, look in disputed_looks:
+            cause = DisputedBefore(run=dispute.run, outcome=look.outcome)
+            return _no_answer(question, cause)
+        return None
 
     def _kept_look(self, key: str, now: datetime) -> SecondLook | None:
         document = self._run.state.answers.get(key, now)
@@ -276,10 +378,10 @@ class LookCache:
             is_recorded = run.record.relative and look.turn
             turn = f"{run.record.relative}/{look.turn}" if is_recorded else ""
             document = run.redactor.value(plain(replace(look, turn=turn)))
-            problem = run.state.answers.put(
-                question.key, document, run.clock(), question.visibility
-            )
-            last_problem = problem or last_problem
+            is_disputed = question.dispute is not UNSET
+            for key in question.dispute_keys if is_disputed else (question.key,):
+                problem = run.state.answers.put(key, document, run.clock(), question.visibility)
+                last_problem = problem or last_problem
         return last_problem
 
 
@@ -303,7 +405,7 @@ async def _ask_looks(
         cause: Cause = run.deadline.cause
         if run.deadline.left():
             cause = NoConversation(message=run.redactor.text(str(error)))
-        return {question.key: _no_answer(cause) for question in questions}, True
+        return {question.key: _no_answer(question, cause) for question in questions}, True
     trees: dict[Side, Tree] = {
         "after": repository.tree(facts.change.after),
         "before": repository.tree(facts.change.before),
@@ -363,8 +465,9 @@ async def _take_look(question: LookQuestion, context: _LookContext) -> SecondLoo
             hold, question.model, question.fail.rubric.fallback, model, redact
         )
     if end.status == "answered":
-        return replace(_read_look(end.answer, end.folder, context), model=model_name)
-    return _no_answer(model.why_unanswered(end), end.folder)
+        look = _read_look(question, end.answer, end.folder, context)
+        return replace(look, model=model_name)
+    return _no_answer(question, model.why_unanswered(end), end.folder)
 
 
 async def _hold_look(
@@ -373,10 +476,16 @@ async def _hold_look(
     """Hold one conversation; an overloaded model is waited for as long as `patience_s`."""
     model = context.model
     fail = question.fail
+    prompt = write_look_prompt(fail.criterion, fail.votes, model.nonce)
+    system_prompt = LOOK_PROMPT
+    if question.dispute is not UNSET:
+        argument = question.dispute.argument
+        prompt = write_dispute_prompt(fail.criterion, fail.votes, argument, model.nonce)
+        system_prompt = DISPUTE_PROMPT
     turn = TurnRequest(
         node=question.node,
-        prompt=write_look_prompt(fail.criterion, fail.votes, model.nonce),
-        system_prompt=LOOK_PROMPT,
+        prompt=prompt,
+        system_prompt=system_prompt,
         schema=build_look_schema(),
         objection=write_look_objection,
         folder=context.folder,
@@ -391,14 +500,21 @@ async def _hold_look(
     return await model.run_turn(turn)
 
 
-def _no_answer(cause: Cause, turn: str = "") -> SecondLook:
+def _no_answer(question: LookQuestion, cause: Cause, turn: str = "") -> SecondLook:
     """Whatever the cause, the fail stays."""
     return SecondLook(
-        outcome="undecided", said=None, reason=short(cause.reason), turn=turn, cause=cause
+        outcome="undecided",
+        said=None,
+        reason=short(cause.reason),
+        turn=turn,
+        cause=cause,
+        dispute=question.dispute,
     )
 
 
-def _read_look(document: object, turn: str, context: _LookContext) -> SecondLook:
+def _read_look(
+    question: LookQuestion, document: object, turn: str, context: _LookContext
+) -> SecondLook:
     """What an answer counts for."""
     redact = context.run.redactor.text
     try:
@@ -406,7 +522,7 @@ def _read_look(document: object, turn: str, context: _LookContext) -> SecondLook
     except ValueError as error:
         # The mistake can quote the answer; it is redacted before it is cut.
         mistake = short(show_text(redact(first_mistake(error))))
-        return _no_answer(Misfit(details=mistake), turn)
+        return _no_answer(question, Misfit(details=mistake), turn)
     outcome: LookOutcome = convert(answer.outcome, LookOutcome)
     reason = answer.reason
     if outcome == "undecided" and answer.missing.strip():
@@ -418,6 +534,7 @@ def _read_look(document: object, turn: str, context: _LookContext) -> SecondLook
         reason=short(redact(reason)),
         evidence=tuple(_check_line(line, context.trees) for line in quoted_lines),
         turn=turn,
+        dispute=question.dispute,
     )
     return check_refutation(look)
 

@@ -111,6 +111,8 @@ def _annotation_details(finding: Finding, summary: Summary) -> Iterator[str]:
     if counterexample:
         yield f"Counterexample: {safe(counterexample)}"
     if finding.second_look is not UNSET:
+        if dispute := sentences.dispute_sentence(finding.second_look):
+            yield safe(dispute)
         yield safe(sentences.second_look_sentence(finding.second_look))
         for evidence in queries.refuting_lines(finding.second_look):
             yield safe(f"{sentences.place_words_of(evidence)}: {evidence.quote}")

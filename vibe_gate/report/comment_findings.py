@@ -161,7 +161,11 @@ def test_fold(proof: Proof) -> str:
 
 
 def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
-    """What a second look came to, unless the finding says it, and the lines that prevent it."""
+    """What a second look came to, unless the finding says it, and the lines that prevent it; before
+    that what was said against the finding.
+    """
+    if dispute := sentences.dispute_sentence(look):
+        yield escape_prose(dispute)
     if look.outcome != "refuted":
         yield escape_prose(sentences.second_look_sentence(look))
         return

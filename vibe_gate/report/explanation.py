@@ -59,6 +59,8 @@ def explanation_rows(of: Explanation) -> Iterator[Row]:
     if votes := _votes(finding, summary):
         yield "votes", votes
     if finding.second_look is not UNSET:
+        if dispute := sentences.dispute_sentence(finding.second_look):
+            yield "disputed", _cut(dispute.removeprefix("Disputed "))
         yield "look", _cut(sentences.second_look_sentence(finding.second_look))
         for evidence in queries.refuting_lines(finding.second_look)[:MAX_QUOTES]:
             yield "", _quoted(evidence)

@@ -182,6 +182,7 @@ def _comment_parts(finding: Finding, summary: Summary) -> Iterator[str]:
         yield escape_prose(sentences.proof_sentence(finding.proof))
         yield test_fold(finding.proof)
     if finding.second_look is not UNSET:
+        yield escape_prose(sentences.dispute_sentence(finding.second_look))
         yield escape_prose(sentences.second_look_sentence(finding.second_look))
     advice = queries.advice_behind(finding, summary)
     if advice:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.document import Count, plain, read
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import MAX_REASON, Finding
+from vibe_gate.domain.verdict import MAX_REASON, Finding, SecondLook
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.reported_finding import (
     MAX_QUOTE,
@@ -106,11 +106,17 @@ def _with_reasons(reported: ReportedFinding, finding: Finding, summary: Summary)
         reported,
         quote="\n".join(line.quote for line in finding.evidence)[:MAX_QUOTE],
         counterexample=counterexamples[0][:MAX_QUOTE] if counterexamples else "",
-        second_look="" if look is UNSET else sentences.second_look_sentence(look)[:MAX_QUOTE],
+        second_look="" if look is UNSET else _look_words(look),
         votes=tuple(
             ReportedVote(outcome=vote.outcome, reason=vote.reason[:MAX_REASON]) for vote in votes
         ),
     )
+
+
+def _look_words(look: SecondLook) -> str:
+    """What a second look came to, and what was said against the finding."""
+    parts = [sentences.second_look_sentence(look), sentences.dispute_sentence(look)]
+    return " ".join(filter(None, parts))[:MAX_QUOTE]
 
 
 def dump_state(state: RoundState) -> str:

@@ -19,7 +19,7 @@ from vibe_gate.report import queries
 OTHER = ""
 """In `usd_by_rubric`: a workflow's agents, and its judges that gave no answer."""
 
-FORM = 4
+FORM = 5
 """Of the extract: another number for another meaning, so that what is kept of the old one is made
 anew.
 """
@@ -59,6 +59,8 @@ class RunFigures(Struct, frozen=True, array_like=True):
     """RUBRIC/CRITERION that ask a judge."""
     findings: tuple[FoundFinding, ...] = ()
     labels: tuple[Label, ...] = ()
+    disputes: dict[str, str] = {}
+    """What disputes of its findings came to, by the run that asked: a run asks about one."""
 
 
 def extract_figures(summary: Summary) -> RunFigures:
@@ -82,7 +84,18 @@ def extract_figures(summary: Summary) -> RunFigures:
         judged=tuple(judged),
         findings=tuple(_extract_finding(finding, summary) for finding in summary.findings),
         labels=summary.labels or (),
+        disputes=_disputes(summary),
     )
+
+
+def _disputes(summary: Summary) -> dict[str, str]:
+    """As `RunFigures.disputes`."""
+    outcomes: dict[str, str] = {}
+    for finding in summary.findings:
+        look = finding.second_look
+        if look is not UNSET and look.is_disputed and look.dispute is not UNSET:
+            outcomes[look.dispute.run] = look.outcome
+    return outcomes
 
 
 def _extract_finding(finding: Finding, summary: Summary) -> FoundFinding:

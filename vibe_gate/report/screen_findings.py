@@ -95,13 +95,15 @@ def proof_rows(proof: Proof, rank: int, shown_texts: set[str]) -> Iterator[Scree
 def _second_look_rows(
     look: SecondLook, rank: int, columns: int, shown_texts: set[str]
 ) -> Iterator[ScreenRow]:
-    """What a second look came to, unless the finding says it; the lines that prevent it. Once for
-    all its findings.
+    """What was said against the finding; what a second look came to, unless the finding says it; the
+    lines that prevent it. Once for all its findings.
     """
     sentence = sentences.second_look_sentence(look)
     if sentence in shown_texts:
         return
     shown_texts.add(sentence)
+    if dispute := sentences.dispute_sentence(look):
+        yield ScreenRow(rank, Text(f"    {safe(dispute)}", "dim"))
     if look.outcome != "refuted":
         yield ScreenRow(rank, Text(f"    {safe(sentence)}", "dim"))
     for evidence in queries.refuting_lines(look):

@@ -20,6 +20,7 @@ from vibe_gate.domain.verdict import (
     RubricResult,
     SecondLook,
     TrustBadge,
+    short,
 )
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import queries
@@ -457,6 +458,14 @@ def second_look_sentence(look: SecondLook) -> str:
     """What a second look came to, and why."""
     outcome = "no answer" if look.said is None else look.outcome
     return f"Second look: {outcome}. {look.reason}".strip()
+
+
+def dispute_sentence(look: SecondLook) -> str:
+    """What was said against the finding, and by whom; "" if it was not disputed."""
+    if look.dispute is UNSET:
+        return ""
+    by = f" by {look.dispute.by}" if look.dispute.by else ""
+    return f"Disputed{by}: {short(look.dispute.argument)}"
 
 
 def policy_meaning(change: PolicyChange, summary: Summary) -> str:

@@ -82,6 +82,8 @@ class Statistics(Struct):
         default_factory=lambda: {"kept": 0, "overridden": 0, "suppressed": 0}
     )
     """Findings by state. One of several runs counts once, as the newest has it."""
+    disputes: dict[str, int] = field(default_factory=lambda: {"refuted": 0, "standing": 0})
+    """Disputes of findings by what they came to: each counts once, however many runs count it."""
     hits: int = 0
     """Criteria that earlier verdicts answered."""
     misses: int = 0
@@ -120,6 +122,7 @@ def compute_statistics(
     total = Statistics()
     findings = _FindingCounts()
     judged: set[str] = set()
+    disputes: dict[str, str] = {}
     all_labels = list(labels)
     for entry in entries:
         if entry.state != "sealed":
@@ -134,7 +137,10 @@ def compute_statistics(
         findings.add(figures.findings, entry.run_id)
         all_labels += figures.labels
         judged.update(figures.judged)
+        disputes |= figures.disputes
     total.findings |= Counter(findings.states.values())
+    for outcome in disputes.values():
+        total.disputes["refuted" if outcome == "refuted" else "standing"] += 1
     for name, fingerprints in sorted(findings.advised.items()):
         total.would_have_blocked[name] = len(fingerprints)
     counted_labels = _labels_of(all_labels, findings.fingerprints(), since)
@@ -340,6 +346,8 @@ def _total_lines(total: Statistics) -> list[str]:
     if total.not_counted:
         lines.append(f"not counted: {_count_words(total.not_counted.items())}")
     lines.append(f"findings: {_count_words(total.findings.items())}")
+    if dispute_count := sum(total.disputes.values()):
+        lines.append(f"disputes: {dispute_count:,} raised, {_count_words(total.disputes.items())}")
     if total.would_have_blocked:
         criteria = _largest_first(total.would_have_blocked)
         counts = ", ".join(f"{number:,} of {name}" for name, number in criteria)

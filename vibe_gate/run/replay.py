@@ -45,7 +45,11 @@ from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository
 from vibe_gate.judging.cast_vote import CastVote
 from vibe_gate.judging.questions import TOOLS, RubricQuestion, questions_of
-from vibe_gate.judging.second_look_brief import compute_look_key, write_look_prompt
+from vibe_gate.judging.second_look_brief import (
+    compute_dispute_key,
+    compute_look_key,
+    write_look_prompt,
+)
 from vibe_gate.judging.vote_counting import group_by_lines
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.each import batch_digest, is_summary_settled
@@ -459,6 +463,10 @@ def _keyed_second_looks(
             looks = {vote.second_look for vote in votes}
             look = looks.pop() if len(looks) == 1 else UNSET
             if look is UNSET or look.said is None:
+                continue
+            if look.dispute is not UNSET:
+                for name in look.dispute.findings:
+                    yield compute_dispute_key(name, question.about), plain(look)
                 continue
             bare = [replace(vote, second_look=UNSET) for vote in votes]
             prompt = write_look_prompt(criterion, bare, "")

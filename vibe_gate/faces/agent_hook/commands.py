@@ -24,7 +24,14 @@ HOOK_FILES = (
     "{0} belongs to git's hooks, which run the gate; leave it, and ask the user if it should change"
 )
 NO_STOP = "`vibe-gate install --no-stop` lets turns end unreviewed; ask the user to do that"
+FOR_PEOPLE = (
+    "`vibe-gate {0}` is for people; ask the user, or say why the finding is wrong: "
+    "`vibe-gate dispute FINDING --reason TEXT`"
+)
 UNINSTALL = "`{0} uninstall` takes the gate away; ask the user to do that"
+
+PEOPLES_COMMANDS = ("override", "suppress", "label")
+"""Of vibe-gate: what people say of findings. The commands refuse an agent, too, if it shows itself."""
 
 AGENT_VARIABLES = frozenset(
     {
@@ -190,6 +197,9 @@ def _refused(words: list[str], cwd: str, elsewhere: Elsewhere, with_git: bool) -
         return "" if "--help" in arguments else UNINSTALL.format(program)
     if program == "vibe-gate" and arguments[:1] == ["install"] and "--no-stop" in arguments:
         return NO_STOP
+    if program == "vibe-gate" and arguments[:1] and arguments[0] in PEOPLES_COMMANDS:
+        is_reading = arguments[1:2] == ["list"] or "--help" in arguments
+        return "" if is_reading else FOR_PEOPLE.format(arguments[0])
     return _writes(words, program, arguments, cwd, elsewhere)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate.context.deadline import GRACE_S, Deadline
@@ -27,6 +27,7 @@ from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
 from vibe_gate.domain.cause import StopAsksNoJudge
 from vibe_gate.domain.change import Change, Selection
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import Gate, StopRule
 from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.summary import Summary
@@ -38,10 +39,15 @@ from vibe_gate.faces.agent_hook.session_writes import SessionWrites, writes_by_c
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository, open_repository
+from vibe_gate.judging.disputable import is_open_to_dispute
+from vibe_gate.judging.second_look_brief import compute_dispute_key
 from vibe_gate.receipts.let_through import let_through
 from vibe_gate.report import next_step, queries, sentences
 from vibe_gate.run.review import StoredChange, review_in
 from vibe_gate.store.clone_state import open_state
+
+UNCHANGED = "without changing anything more"
+"""Why an agent may stop although its files fail."""
 
 
 class StopMemory(Struct, frozen=True):
@@ -68,6 +74,8 @@ class StopMemory(Struct, frozen=True):
     """What failed then, and the verdict as the last line."""
     message: str = ""
     """What the person was told last of why there is no review yet."""
+    disputable: tuple[str, ...] = ()
+    """Of what the agent was given, the findings that could be disputed, by fingerprint."""
 
 
 class TurnAnswer(Struct, frozen=True):
@@ -206,7 +214,7 @@ def review_turn(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
         with Deadline(turn.began_at, turn.limit_s).interrupting(grace_s=0):
             selection = Selection("worktree", _commit_before(repository, turn))
             change = repository.change(selection)
-            if _is_reviewed(change, turn):
+            if _is_reviewed(change, turn) and not _has_dispute(repository, change, turn):
                 return _unchanged(turn)
             gate = gate_for(repository, change, base=None, definitions=None)
         rule = _stop_rule(gate)
@@ -217,7 +225,7 @@ def review_turn(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
             change = repository.change(selection)
             summary = _summary(repository, change, gate, rule, turn)
         writes = writes_by_calls(turn.calls, repository.root, time.time())
-    return _decide(summary, change, writes, rule, turn)
+    return _decide(summary, change, gate, writes, turn)
 
 
 def _is_reviewed(change: Change, turn: EndedTurn) -> bool:
@@ -225,6 +233,16 @@ def _is_reviewed(change: Change, turn: EndedTurn) -> bool:
     memory = turn.memory
     trees = (change.before, change.after)
     return turn.tree == memory.tree and trees == (memory.before, memory.after)
+
+
+def _has_dispute(repository: Repository, change: Change, turn: EndedTurn) -> bool:
+    """Whether a finding that was given back has been disputed: then the verdict may be another."""
+    if not turn.memory.holds:
+        return False
+    trees = (change.before, change.after)
+    answers = open_state(repository.common_dir).answers
+    keys = [compute_dispute_key(fingerprint, trees) for fingerprint in turn.memory.disputable]
+    return any(answers.get(key, _now()) for key in keys)
 
 
 def _commit_before(repository: Repository, turn: EndedTurn) -> str:
@@ -277,9 +295,10 @@ def _recall_nothing(facts: Facts, run: RunContext) -> None:
 
 
 def _decide(
-    summary: Summary, change: Change, writes: SessionWrites, rule: StopRule, turn: EndedTurn
+    summary: Summary, change: Change, gate: Gate, writes: SessionWrites, turn: EndedTurn
 ) -> tuple[TurnAnswer, StopMemory]:
     """Whether the agent goes on, and what the person is told."""
+    rule = _stop_rule(gate)
     memory = _memory_of(turn, change)
     verdict = sentences.concise_lines(summary)[-1]
     if summary.exit_code == INTEGRITY:
@@ -298,17 +317,22 @@ def _decide(
     if summary.outcome != "fail" or not has_written or (fails and not own_fails):
         return TurnAnswer(message=_joined(aside, _unheld(summary, verdict))), memory
     lines = _lines(own_fails, summary)
-    failing = stop_words.findings_text(lines, verdict)
+    failing = stop_words.findings_text(_lines_with_disputes(own_fails, summary), verdict)
     memory = replace(memory, failing=failing)
-    if turn.rounds >= rule.max_rounds:
-        stop_reason = f"after {rule.max_rounds} rounds"
+    is_unchanged = _is_reviewed(change, turn)  # it was reviewed once more because of a dispute
+    if is_unchanged or turn.rounds >= rule.max_rounds:
+        stop_reason = UNCHANGED if is_unchanged else f"after {rule.max_rounds} rounds"
         message = stop_words.still_fails_text(failing, stop_reason)
         return TurnAnswer(message=_joined(message, place, aside)), memory
     number = turn.rounds + 1
     message = stop_words.handed_back_text(len(own_fails) or 1, number, rule.max_rounds)
-    reason = stop_words.block_text(lines, verdict, number, rule.max_rounds, place)
+    disputable = tuple(
+        fail.fingerprint for fail in own_fails if is_open_to_dispute(fail, summary, gate.rubrics)
+    )
+    names = [fingerprint[: sentences.SHORT_FINGERPRINT] for fingerprint in disputable]
+    reason = stop_words.block_text(lines, verdict, number, rule.max_rounds, place, names)
     answer = TurnAnswer(reason, _joined(message, aside))
-    return answer, replace(memory, rounds=number, holds=True)
+    return answer, replace(memory, rounds=number, holds=True, disputable=disputable)
 
 
 def _joined(*messages: str) -> str:
@@ -344,8 +368,7 @@ def _unchanged(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
     if not turn.memory.holds:
         return TurnAnswer(), memory
     failing = turn.memory.failing or "FAIL"
-    stop_reason = "without changing anything more"
-    message = stop_words.still_fails_text(failing, stop_reason)
+    message = stop_words.still_fails_text(failing, UNCHANGED)
     return TurnAnswer(message=_joined(message, _place_of(turn))), memory
 
 
@@ -438,6 +461,19 @@ def _wrote(writes: SessionWrites, shown_path: str) -> bool:
 def _lines(findings: Sequence[Finding], summary: Summary) -> list[str]:
     """The findings as `--concise` prints them, the worst first."""
     return [sentences.concise_line(finding) for finding in queries.worst_first(findings, summary)]
+
+
+def _lines_with_disputes(findings: Sequence[Finding], summary: Summary) -> list[str]:
+    """The same for a person: below a finding that was disputed, both sides."""
+    lines = []
+    for finding in queries.worst_first(findings, summary):
+        line = sentences.concise_line(finding)
+        look = finding.second_look
+        if look is not UNSET and look.is_disputed:
+            line += f"\n  {safe(sentences.dispute_sentence(look))}"
+            line += f"\n  {safe(sentences.second_look_sentence(look))}"
+        lines.append(line)
+    return lines
 
 
 def _in_form(answer: TurnAnswer, agent: str) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.escape import counted, list_names, safe
 from vibe_gate.faces.agent_hook import spool
 
 MAX_BYTES = 4096
@@ -16,14 +16,26 @@ MAX_BYTES = 4096
 MAX_LINE = 600
 """Characters of one line."""
 
-DISPUTE = ""
-"""The line that says how a finding is disputed; "" as long as there is no such command."""
+DISPUTE = (
+    "If the code shows that a finding is wrong ({0}), say once where: `vibe-gate dispute FINDING "
+    "--reason TEXT`, before you change other files. A second look reads that as a claim and decides "
+    "from the code."
+)
+"""The line that says how these findings are disputed."""
+
+MAX_DISPUTABLE = 5
+"""Findings that the line names."""
 
 MORE = "... and {0}: run `vibe-gate bundles show` for all of them."
 
 
 def block_text(
-    lines: Sequence[str], verdict: str, round_number: int, max_rounds: int, place: str = ""
+    lines: Sequence[str],
+    verdict: str,
+    round_number: int,
+    max_rounds: int,
+    place: str = "",
+    disputable: Sequence[str] = (),
 ) -> str:
     """What the agent is given: the findings, what to do about them, and the way out.
 
@@ -33,6 +45,7 @@ def block_text(
         round_number: Which round of this prompt it is, from 1.
         max_rounds: After which round the agent may stop whatever was found.
         place: As of `tree_text`; "" if it is the tree in which the agent is.
+        disputable: The fingerprints of those that can be disputed, as they are shown.
     """
     round_words = f"round {round_number} of {max_rounds}"
     head = f"{spool.GIVEN_BACK} ({round_words}):"
@@ -41,13 +54,19 @@ def block_text(
         place,
         "Repair these in the working tree, then end your turn: the gate looks again. "
         "`vibe-gate explain FINDING` shows the evidence of one (its id stands in the last brackets).",
-        DISPUTE,
+        dispute_text(disputable),
         "If you cannot repair one, or think it wrong, say so and end your turn: with unchanged files "
         "you may stop, and the user decides.",
         'The user can switch this off: [hooks.stop] review = "never" in .vibe-gate/gate.toml, or '
         "`vibe-gate install AGENT --no-stop`.",
     ]
     return fitted(head, lines, [line for line in advice if line])
+
+
+def dispute_text(disputable: Sequence[str]) -> str:
+    """How these findings are disputed; "" if none can be."""
+    names = list_names(disputable, MAX_DISPUTABLE)
+    return DISPUTE.format(names) if names else ""
 
 
 def findings_text(lines: Sequence[str], verdict: str) -> str:
@@ -101,8 +120,10 @@ def not_reviewed_text(problem: str) -> str:
 
 
 def fitted(head: str, lines: Sequence[str], tail: Sequence[str], max_bytes: int = MAX_BYTES) -> str:
-    """The text with as many of the lines as fit into `max_bytes`, and how many do not."""
-    short_lines = [_shorten(line) for line in lines]
+    """The text with as many of the lines as fit into `max_bytes`, and how many do not. A finding's
+    lines may be several.
+    """
+    short_lines = ["\n".join(map(_shorten, line.split("\n"))) for line in lines]
     for count in range(len(short_lines), -1, -1):
         omitted_count = len(short_lines) - count
         omitted = [MORE.format(counted(omitted_count, "more finding"))] if omitted_count else []

@@ -97,6 +97,10 @@ def find_command(name: str) -> Command[Any]:
             from vibe_gate.faces.cli.explain import EXPLAIN
 
             return EXPLAIN
+        case "dispute":
+            from vibe_gate.faces.cli.dispute import DISPUTE
+
+            return DISPUTE
         case "override":
             from vibe_gate.faces.cli.verdicts import OVERRIDE
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "verify": "check which commits of a range were reviewed",
     "trace": "write Agent Trace records of what captured sessions wrote",
     "explain": "show one finding: why it was raised, and what to do about it",
+    "dispute": "say why a finding is wrong; a second look decides",
     "override": "temporarily accept a finding (this clone)",
     "suppress": "permanently ignore a finding (shared)",
     "label": "say whether a finding is right or wrong, to measure the judge",

@@ -75,13 +75,21 @@ def render_proof(proof: Proof | UnsetType) -> Html | None:
 
 
 def render_second_look(look: SecondLook | UnsetType, view: View) -> Html | None:
-    """What a second look came to, with the lines that prevent it and a link to its conversation."""
+    """What a second look came to, with the lines that prevent it and a link to its conversation;
+    before that what was said against the finding.
+    """
     if look is UNSET:
         return None
+    argument = None
+    if look.dispute is not UNSET:
+        by = f" by {look.dispute.by}" if look.dispute.by else ""
+        badge = tag("span", f"disputed{by}", class_="badge")
+        argument = tag("p", badge, " ", look.dispute.argument)
     outcome = "no answer" if look.said is None else look.outcome
     badge = tag("span", f"second look: {outcome}", class_=f"badge {_LOOK_STYLES[look.outcome]}")
     sentence = tag("p", badge, " ", look.reason, " ", link_conversation(look.turn, view))
-    return tag("div", sentence, render_evidence(look.evidence), class_="second-look")
+    lines = render_evidence(look.evidence)
+    return tag("div", argument, sentence, lines, class_="second-look")
 
 
 def link_conversation(folder: str, view: View) -> Html | None:
