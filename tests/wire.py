@@ -141,9 +141,8 @@ async def conversing(session: AgentSession, notes: Notes) -> TurnResult:
     observed = await observe_session(
         turn, process, notes, session.redact, metered=bool(session.base_url), clock=session.clock
     )
-    return conclude_turn(
-        turn, observed, session_cost(observed.result), TurnChange(), "", "", session.redact
-    )
+    cost = session_cost(observed.result)
+    return conclude_turn(turn, observed, cost, change=TurnChange(), redact=session.redact)
 
 
 def hold(session: AgentSession) -> tuple[TurnResult, Notes]:

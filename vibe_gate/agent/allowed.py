@@ -41,7 +41,7 @@ def refusal_of_call(
         return None
     root = Path(os.path.realpath(cwd))
     for path in _paths(name, tool_input):
-        target = _target(path, root) if isinstance(path, str) and "\0" not in path else None
+        target = _target(path, root)
         if target is None:
             return "Only files below the working directory can be reached."
         parts = [part.casefold() for part in target.relative_to(root).parts]
@@ -89,8 +89,10 @@ def _literal_part(pattern: str) -> str:
     return "/" if start.startswith("/") else "."
 
 
-def _target(path: str, root: Path) -> Path | None:
-    """The file that the tool would reach, None outside of `root`."""
+def _target(path: object, root: Path) -> Path | None:
+    """The file that the tool would reach, None outside of `root` and of what is no path."""
+    if not isinstance(path, str) or "\0" in path:
+        return None
     if path.startswith("~"):
         return None  # the tool would expand it
     target = Path(os.path.realpath(root / path))

@@ -84,7 +84,8 @@ class CliProcess:
         self._grace_s = WALL_GRACE_S if wall else GRACE_S
         for name in HOME_FOLDERS.values():
             (home / name).mkdir(mode=0o700, exist_ok=True)
-        program = [*wall(home, cli), str(cli)] if wall else [str(cli)]
+        prefix = wall(home, cli) if wall else ()
+        program = [*prefix, str(cli)]
         values = (os.getpid(), program, str(self._pid_file), dict(variables))
         source = _LAUNCHER.format(values=values, passed=_FROM_SDK)
         script = home / "launch.py"
@@ -139,15 +140,14 @@ def gateway_variables(url: str) -> dict[str, str]:
 def _quiet_variables(timeout_s: float) -> dict[str, str]:
     """Settings that keep the CLI to the conversation, and within its time."""
     timeout_ms = max(1000, int(timeout_s * 1000))
+    retries = min(2, int(timeout_s // 20))  # each waits longer, from half a second on
     return {
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_TELEMETRY": "1",
         "DISABLE_ERROR_REPORTING": "1",
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
-        "CLAUDE_CODE_MAX_RETRIES": str(
-            min(2, int(timeout_s // 20))
-        ),  # each waits longer, from half a second on
+        "CLAUDE_CODE_MAX_RETRIES": str(retries),
         "API_TIMEOUT_MS": str(timeout_ms),
         "MCP_TIMEOUT": str(int(START_S * 1000)),
         "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(max(IDLE_FLOOR_MS, timeout_ms)),

@@ -131,27 +131,24 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
     system prompt and the MCP servers go through files: arguments end at 128 KB and everybody on the
     machine can read them.
     """
-    turn, observed, home = session.turn, session.observed, session.process.home
+    turn = session.turn
+    home = session.process.home
     system_prompt = home / "system-prompt.txt"
     system_prompt.write_text(turn.system_prompt, encoding="utf-8")
     servers = home / "mcp.json"
-    servers.write_text(
-        json.dumps({"mcpServers": mcp_servers.watched_servers(turn.mcp_servers, home / "tmp")})
-    )
+    watched_servers = mcp_servers.watched_servers(turn.mcp_servers, home / "tmp")
+    servers.write_text(json.dumps({"mcpServers": watched_servers}))
     variables = session.process.blanked()
     arguments: dict[str, str | None] = {"restricted": None, "disable-slash-commands": None}
     if turn.session is None:
         arguments["no-session-persistence"] = None
     else:
         arguments |= _session_arguments(turn.session)
-        variables["CLAUDE_CONFIG_DIR"] = str(
-            home / "config"
-        )  # where the SDK looks for the transcript to mirror
-
-    def keep_stderr(line: str) -> None:
-        if len(observed.stderr) < MAX_STDERR_LINES:
-            observed.stderr.append(line)
-
+        # Where the SDK looks for the transcript to mirror.
+        variables["CLAUDE_CONFIG_DIR"] = str(home / "config")
+    output_format: dict[str, Any] | None = None
+    if turn.schema is not None:
+        output_format = {"type": "json_schema", "schema": dict(turn.schema)}
     return ClaudeAgentOptions(
         tools=built_in(turn.tools),
         disallowed_tools=list(turn.disallowed_tools),
@@ -161,9 +158,7 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
         strict_mcp_config=True,
         verbatim_prompts=True,
         system_prompt={"type": "file", "path": str(system_prompt)},
-        output_format=None
-        if turn.schema is None
-        else {"type": "json_schema", "schema": dict(turn.schema)},
+        output_format=output_format,
         model=turn.model,
         max_turns=turn.max_turns,
         max_budget_usd=None if metered else turn.max_cost_usd,
@@ -174,8 +169,8 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
         session_store=turn.session.store if turn.session else None,
         session_store_flush="eager",
         cli_path=session.process.executable,
-        hooks=_hooks(session),
-        stderr=keep_stderr,
+        hooks=_SessionHooks(session).matchers(),
+        stderr=session.keep_stderr,
         extra_args=arguments,
     )
 
@@ -188,14 +183,15 @@ async def _restore_session(session: StoredSession, folder: Path, home: Path) -> 
     """
     if not session.resume:
         return
-    key, session_id = project_key_for_directory(folder), str(uuid.UUID(session.resume))
+    key = project_key_for_directory(folder)
+    session_id = str(uuid.UUID(session.resume))
     entries = await session.store.load({"project_key": key, "session_id": session_id})
     if not entries:
         raise AgentError(f"The session {session_id} is not there, or has no messages.")
     transcripts = home / "config" / "projects" / key
     transcripts.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(entry) + "\n" for entry in _leading_to(session.resume_at, entries))
-    (transcripts / f"{session_id}.jsonl").write_text(lines, encoding="utf-8")
+    lines = [f"{json.dumps(entry)}\n" for entry in _leading_to(session.resume_at, entries)]
+    (transcripts / f"{session_id}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
 def _leading_to(last: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -205,11 +201,13 @@ def _leading_to(last: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, 
     that is at times a note about hooks beside `last`, from which no later turn is found. Without
     such entries it begins at the newest.
     """
-    end = next(
-        (number for number, entry in enumerate(entries, 1) if entry.get("uuid") == last),
-        len(entries),
-    )
-    return [entry for entry in entries[:end] if entry.get("type") != "last-prompt"]
+    leading_entries: list[dict[str, Any]] = []
+    for entry in entries:
+        if entry.get("type") != "last-prompt":
+            leading_entries.append(entry)
+        if entry.get("uuid") == last:
+            break
+    return leading_entries
 
 
 def _session_arguments(session: StoredSession) -> dict[str, str | None]:
@@ -233,10 +231,13 @@ class _Session:
         redact: Callable[[str], str],
         clock: Callable[[], float],
     ) -> None:
-        self.turn, self.process, self.record = turn, process, record
+        self.turn = turn
+        self.process = process
+        self.record = record
         self.observed = ObservedSession(free_text=turn.schema is None)
         self.transcript = transcript.Transcript()
-        self._redact, self._clock = redact, clock
+        self._redact = redact
+        self._clock = clock
         self._tools = _listed_tools(turn)
         self._todos = TodoChanges()
         self._telling = asyncio.Lock()
@@ -247,6 +248,11 @@ class _Session:
         self._objected = False
         self._running: dict[str, dict[str, Any]] = {}
         """By id, calls that the watcher heard begin, and not end."""
+
+    def keep_stderr(self, line: str) -> None:
+        """Keep a line of the CLI's stderr, if it is one of the first."""
+        if len(self.observed.stderr) < MAX_STDERR_LINES:
+            self.observed.stderr.append(line)
 
     def ms(self) -> int:
         """The time, in milliseconds since 1970."""
@@ -296,7 +302,7 @@ class _Session:
 
         AgentError: one did not start.
         """
-        began = time.monotonic()
+        reported_from = time.monotonic() + mcp_servers.REPORTED_AFTER_S
         reported: tuple[str, ...] = ()
         while not self.turn.stop.reason:
             status = await client.get_mcp_status()
@@ -309,20 +315,15 @@ class _Session:
                 raise AgentError(mcp_servers.failure_sentence(states.failed))
             if not states.starting:
                 return
-            if (
-                states.starting != reported
-                and time.monotonic() - began > mcp_servers.REPORTED_AFTER_S
-            ):
+            if states.starting != reported and time.monotonic() > reported_from:
                 reported = states.starting
-                await self.tell(
-                    "notification",
-                    text=f"waiting for the MCP server {', '.join(reported)} to start",
-                )
+                names = ", ".join(reported)
+                await self.tell("notification", text=f"waiting for the MCP server {names} to start")
             await asyncio.sleep(mcp_servers.POLL_S)
 
     async def _interrupt(self, client: ClaudeSDKClient, timeout: asyncio.Timeout) -> None:
         """When the turn is stopped: interrupt the CLI, and let it say what the session cost."""
-        await self.turn.stop.wanted()
+        await self.turn.stop.wait_for_abort()
         limit = asyncio.get_running_loop().time() + STOPPING_S
         timeout.reschedule(min(limit, timeout.when() or limit))
         await client.interrupt()
@@ -340,22 +341,19 @@ class _Session:
         for block in transcript.results(message):
             if not block.is_error:
                 self.observed.answers += block.tool_use_id in self._answer_ids
-            elif (
-                block.tool_use_id in self._running
-            ):  # refused by the CLI behind the guard: no hook tells of its end
+            elif block.tool_use_id in self._running:
+                # Refused by the CLI behind the guard: no hook tells of its end.
                 await self.tell("tool.ended", **self._running.pop(block.tool_use_id), ok=False)
 
     def _end_with(self, result: transcript.Item) -> None:
         """An interrupted CLI names only those refused calls whose answer it awaited: add the
         others.
         """
-        denials = {
-            str(denial.get("tool_use_id")): denial
-            for denial in result.get("permission_denials") or ()
-        }
-        self.observed.result = result | {
-            "permission_denials": list((denials | self._denied).values())
-        }
+        denials: dict[str, dict[str, Any]] = {}
+        for denial in result.get("permission_denials") or ():
+            denials[str(denial.get("tool_use_id"))] = denial
+        denials |= self._denied
+        self.observed.result = result | {"permission_denials": list(denials.values())}
         self.note({"type": "result", **self.observed.result})
 
     async def _hear_part(self, message: StreamEvent) -> None:
@@ -469,52 +467,72 @@ async def _with_images(turn: TurnRequest) -> AsyncIterator[dict[str, Any]]:
     }
 
 
-def _hooks(session: _Session) -> dict[HookEvent, list[HookMatcher]]:
-    numbers = itertools.count()
+class _SessionHooks:
+    """What the CLI asks and tells in one session."""
 
-    async def record_event(
-        event: HookInput, tool_use_id: str | None, _context: HookContext
+    def __init__(self, session: _Session) -> None:
+        self._session = session
+        self._numbers = itertools.count()
+
+    def matchers(self) -> dict[HookEvent, list[HookMatcher]]:
+        """What is called at each event, in order."""
+        turn = self._session.turn
+        matchers = {event: [HookMatcher(hooks=[self._record_event])] for event in OBSERVED}
+        matchers["PreToolUse"].append(HookMatcher(hooks=[self._guard], on_failure="block"))
+        if turn.working:
+            permit = HookMatcher(hooks=[self._permit], on_failure="block")
+            matchers["PermissionRequest"].append(permit)
+        if turn.watch is not None:
+            matchers["PostToolUse"].append(HookMatcher(hooks=[self._tell_end]))
+            matchers["PostToolUseFailure"].append(HookMatcher(hooks=[self._tell_end]))
+            matchers["Notification"].append(HookMatcher(hooks=[self._tell_notification]))
+        return matchers
+
+    async def _record_event(
+        self, event: HookInput, tool_use_id: str | None, _context: HookContext
     ) -> HookJSONOutput:
-        raw: dict[str, Any] = transcript.json_safe(dict(event))
-        header = {"seq": next(numbers), "ts": session.ms(), "hook": raw.get("hook_event_name")}
-        session.record.hook({**header, **raw, "tool_use_id": tool_use_id})
+        session = self._session
+        fields: dict[str, Any] = transcript.json_safe(dict(event))
+        header = {
+            "seq": next(self._numbers),
+            "ts": session.ms(),
+            "hook": fields.get("hook_event_name"),
+        }
+        session.record.hook({**header, **fields, "tool_use_id": tool_use_id})
         return {}
 
-    async def guard(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        reason = await session.begin_call(dict(event))
-        if reason is None and not session.turn.working:
+    async def _guard(
+        self, event: HookInput, _id: str | None, _context: HookContext
+    ) -> HookJSONOutput:
+        reason = await self._session.begin_call(dict(event))
+        if reason is None and not self._session.turn.working:
             return {}
         decision = {"permissionDecision": "allow"}
         if reason is not None:
             decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}  # type: ignore[typeddict-item]
 
-    async def permit(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        reason = session.why_refused(dict(event))
-        decision = (
-            {"behavior": "allow"} if reason is None else {"behavior": "deny", "message": reason}
-        )
+    async def _permit(
+        self, event: HookInput, _id: str | None, _context: HookContext
+    ) -> HookJSONOutput:
+        reason = self._session.why_refused(dict(event))
+        decision = {"behavior": "allow"}
+        if reason is not None:
+            decision = {"behavior": "deny", "message": reason}
         return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
 
-    async def tell_end(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        await session.end_call(dict(event))
-        return {}
-
-    async def tell_notification(
-        event: HookInput, _id: str | None, _context: HookContext
+    async def _tell_end(
+        self, event: HookInput, _id: str | None, _context: HookContext
     ) -> HookJSONOutput:
-        await session.tell("notification", text=str(dict(event).get("message") or ""))
+        await self._session.end_call(dict(event))
         return {}
 
-    hooks = {name: [HookMatcher(hooks=[record_event])] for name in OBSERVED}
-    hooks["PreToolUse"].append(HookMatcher(hooks=[guard], on_failure="block"))
-    if session.turn.working:
-        hooks["PermissionRequest"].append(HookMatcher(hooks=[permit], on_failure="block"))
-    if session.turn.watch is not None:
-        hooks["PostToolUse"].append(HookMatcher(hooks=[tell_end]))
-        hooks["PostToolUseFailure"].append(HookMatcher(hooks=[tell_end]))
-        hooks["Notification"].append(HookMatcher(hooks=[tell_notification]))
-    return hooks
+    async def _tell_notification(
+        self, event: HookInput, _id: str | None, _context: HookContext
+    ) -> HookJSONOutput:
+        text = str(dict(event).get("message") or "")
+        await self._session.tell("notification", text=text)
+        return {}
 
 
 async def _close(client: ClaudeSDKClient, process: CliProcess, *, graceful: bool) -> None:

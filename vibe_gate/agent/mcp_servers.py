@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +73,8 @@ def _watched(name: str, server: dict[str, Any], folder: Path) -> dict[str, Any]:
     if "command" not in server:
         return server
     argv = [server["command"], *server.get("args", ())]
-    return server | {
-        "command": "/bin/sh",
-        "args": ["-c", _KEEP, name, str(_ending_file(folder, name)), *argv],
-    }
+    ending = str(_ending_file(folder, name))
+    return server | {"command": "/bin/sh", "args": ["-c", _KEEP, name, ending, *argv]}
 
 
 def server_states(
@@ -93,7 +90,8 @@ def server_states(
     starting: list[str] = []
     failed: list[FailedServer] = []
     for name in names:
-        report, ending = reports.get(name, {}), _ending_file(folder, name)
+        report = reports.get(name, {})
+        ending = _ending_file(folder, name)
         status = _status(report, ending)
         if status == "pending":
             starting.append(name)
@@ -107,18 +105,21 @@ def failure_sentence(failed: Sequence[FailedServer]) -> str:
     names = ", ".join(f"{server.name} ({server.cause})" for server in failed)
     messages = "; ".join(f"{server.name}: {server.message}" for server in failed if server.message)
     sentence = f"The agent was not asked, because its MCP server {names} did not start."
-    return sentence + DETAILS + messages if messages else sentence
+    if not messages:
+        return sentence
+    return f"{sentence}{DETAILS}{messages}"
 
 
 def _status(report: Mapping[str, Any], ending: Path) -> str:
+    """The state that the CLI reports; "failed" of a server whose program has ended."""
     status = str(report.get("status", "pending"))
-    with suppress(FileNotFoundError):
-        if (
-            status == "pending"
-            and time.time() - ending.with_name(f"{ending.name}.exit").stat().st_mtime > ENDED_S
-        ):
-            return "failed"
-    return status
+    if status != "pending":
+        return status
+    try:
+        ended_at = ending.with_name(f"{ending.name}.exit").stat().st_mtime
+    except FileNotFoundError:
+        return status
+    return "failed" if time.time() - ended_at > ENDED_S else status
 
 
 def _failed(
@@ -128,8 +129,10 @@ def _failed(
     message = _last_lines(_read_ending(ending, "stderr"), redact)
     if code:
         return FailedServer(name, f"exit code {code}", message)
+    if not message:
+        message = one_line(redact(str(report.get("error") or "")))
     cause = "it asks for a login" if status == "needs-auth" else "no connection"
-    return FailedServer(name, cause, message or one_line(redact(str(report.get("error") or ""))))
+    return FailedServer(name, cause, message)
 
 
 def _last_lines(text: str, redact: Callable[[str], str]) -> str:
@@ -137,9 +140,11 @@ def _last_lines(text: str, redact: Callable[[str], str]) -> str:
     known as one.
     """
     is_cut = len(text.encode("utf-8", "replace")) >= _KEPT_BYTES
-    whole_lines = text.partition("\n")[2] if is_cut else text
-    lines = [line for line in map(one_line, redact(whole_lines).splitlines()) if line]
-    return " | ".join(lines[-_KEPT_LINES:])
+    if is_cut:
+        text = text.partition("\n")[2]
+    lines = [one_line(line) for line in redact(text).splitlines()]
+    filled_lines = [line for line in lines if line]
+    return " | ".join(filled_lines[-_KEPT_LINES:])
 
 
 def _ending_file(folder: Path, name: str) -> Path:

@@ -89,26 +89,23 @@ def conclude(
     """What the end means, redacted before it is cut."""
     if session.not_begun:
         message, _, details = session.not_begun.partition(DETAILS)
-        return Conclusion(
-            "died", session.not_begun, NoConversation(message=message, details=details)
-        )
+        cause = NoConversation(message=message, details=details)
+        return Conclusion("died", session.not_begun, cause)
     status, end = _conclude(session, timeout_s)
     if isinstance(end, str):
         return Conclusion(status, shortened(redact(end)))
-    cause = replace(end, details=shortened(redact(end.details)))
-    if isinstance(cause, ApiUnavailable):
-        cause = replace(cause, message=shortened(redact(cause.message)))
-    return Conclusion(status, shortened(redact(end.reason)), cause)
+    end_cause = replace(end, details=shortened(redact(end.details)))
+    if isinstance(end_cause, ApiUnavailable):
+        end_cause = replace(end_cause, message=shortened(redact(end_cause.message)))
+    return Conclusion(status, shortened(redact(end.reason)), end_cause)
 
 
 def is_unavailable(session: ObservedSession) -> bool:
     """Whether the model stayed overloaded, or the API does not know it."""
     status = session.result.get("api_error_status")
-    if status in UNAVAILABLE_STATUS:
+    if status in UNAVAILABLE_STATUS or _has_mark(session.result, wire.UNAVAILABLE):
         return True
-    return _has_mark(session.result, wire.UNAVAILABLE) or _has_mark(
-        session.result, wire.UNREACHABLE
-    )
+    return _has_mark(session.result, wire.UNREACHABLE)
 
 
 def session_cost(result: Mapping[str, Any]) -> SessionCost:
@@ -135,13 +132,17 @@ def session_cost(result: Mapping[str, Any]) -> SessionCost:
 
 def counted_tokens(value: object) -> int:
     """A count of tokens as an endpoint gave it: 0 for what is none, and at most `MAX_TOKENS`."""
-    return min(value, MAX_TOKENS) if isinstance(value, int) and value > 0 else 0
+    if not isinstance(value, int) or value <= 0:
+        return 0
+    return min(value, MAX_TOKENS)
 
 
 def shortened(text: str) -> str:
     """As `one_line`, of at most MAX_DETAIL characters."""
     line = one_line(text)
-    return line if len(line) <= MAX_DETAIL else line[: MAX_DETAIL - 1] + "…"
+    if len(line) <= MAX_DETAIL:
+        return line
+    return line[: MAX_DETAIL - 1] + "…"
 
 
 def one_line(text: str) -> str:
@@ -167,11 +168,14 @@ def _conclude(session: ObservedSession, timeout_s: float) -> tuple[Status, str |
     if session.stop_reason == "max_tokens":
         return "max_tokens", AnswerCut()
     if not session.result:
-        last_words = session.failure or (
-            session.stderr[-1] if session.stderr else "it said nothing"
-        )
-        return "died", ProcessEnded(details=last_words)
+        return "died", ProcessEnded(details=_last_words(session))
     return _from_result(session, session.result)
+
+
+def _last_words(session: ObservedSession) -> str:
+    if session.failure:
+        return session.failure
+    return session.stderr[-1] if session.stderr else "it said nothing"
 
 
 def _from_result(
@@ -209,9 +213,8 @@ def _api_error(result: Mapping[str, Any], message: str) -> ConversationCause:
         return BrokeOff(details=message)
     if status == 400 and "credit balance" in message.lower():
         return NoCredit(details=message)
-    return ApiStatus(
-        status=status, details=message.replace(f"API Error: {status}", "")
-    )  # the code has the status
+    # The cause has the status already.
+    return ApiStatus(status=status, details=message.replace(f"API Error: {status}", ""))
 
 
 def _has_mark(result: Mapping[str, Any], mark: str) -> bool:

@@ -44,28 +44,9 @@ class Transcript:
         """The items of one message, without `ts`. A message of an unknown kind is kept raw."""
         match message:
             case AssistantMessage():
-                source = {"model": message.model, "message_id": message.message_id} | _uuid(message)
-                for block in message.content:
-                    yield {
-                        "type": "message",
-                        "role": "assistant",
-                        "content": "",
-                        **self._answer_item(block),
-                        **source,
-                    }
+                yield from self._answer_items(message)
             case UserMessage():
-                content = message.content
-                for block in [TextBlock(content)] if isinstance(content, str) else content:
-                    yield {
-                        "type": "message",
-                        "role": "user",
-                        "content": "",
-                        **self._user_item(block),
-                        **_uuid(message),
-                    }
-                    if isinstance(block, ToolResultBlock) and not block.is_error:
-                        tool, tool_input = self._calls.get(block.tool_use_id, ("", {}))
-                        yield from self._todos.of(tool, tool_input, message.tool_use_result)
+                yield from self._user_items(message)
             case SystemMessage():
                 yield {
                     "type": "system",
@@ -74,6 +55,22 @@ class Transcript:
                 }
             case _:
                 yield {"type": "unknown", "kind": type(message).__name__, "data": raw(message)}
+
+    def _answer_items(self, message: AssistantMessage) -> Iterator[Item]:
+        source = {"model": message.model, "message_id": message.message_id, **_uuid(message)}
+        for block in message.content:
+            item = {"type": "message", "role": "assistant", "content": ""}
+            yield {**item, **self._answer_item(block), **source}
+
+    def _user_items(self, message: UserMessage) -> Iterator[Item]:
+        content = message.content
+        blocks = [TextBlock(content)] if isinstance(content, str) else content
+        for block in blocks:
+            item = {"type": "message", "role": "user", "content": ""}
+            yield {**item, **self._user_item(block), **_uuid(message)}
+            if isinstance(block, ToolResultBlock) and not block.is_error:
+                tool, tool_input = self._calls.get(block.tool_use_id, ("", {}))
+                yield from self._todos.of(tool, tool_input, message.tool_use_result)
 
     def usage(self, message: StreamEvent) -> Item | None:
         """What one answer of the model used, when it has come to its end."""
@@ -88,12 +85,11 @@ class Transcript:
             self._answers[message.parent_tool_use_id] = answer
         elif event.get("type") == "message_delta":
             answer = self._answers.pop(message.parent_tool_use_id, {"usage": {}})
-            final_usage = {
-                name: value
-                for name, value in (event.get("usage") or {}).items()
-                if value is not None
-            }
-            return {"type": "usage", "tokens": _tokens(answer.pop("usage") | final_usage), **answer}
+            usage = answer.pop("usage")
+            for name, value in (event.get("usage") or {}).items():
+                if value is not None:
+                    usage[name] = value
+            return {"type": "usage", "tokens": _tokens(usage), **answer}
         return None
 
     def _answer_item(self, block: object) -> Item:
@@ -127,16 +123,12 @@ def _uuid(message: AssistantMessage | UserMessage) -> Item:
 
 def _tokens(usage: Item) -> dict[str, int]:
     """Input includes what was read from the cache and written to it."""
-    names = (
-        "input_tokens",
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-        "output_tokens",
-    )
-    uncached, read, written, output = (counted_tokens(usage.get(name)) for name in names)
+    uncached = counted_tokens(usage.get("input_tokens"))
+    read = counted_tokens(usage.get("cache_read_input_tokens"))
+    written = counted_tokens(usage.get("cache_creation_input_tokens"))
     return {
         "input": uncached + read + written,
-        "output": output,
+        "output": counted_tokens(usage.get("output_tokens")),
         "cache_read": read,
         "cache_write": written,
     }
@@ -162,17 +154,13 @@ def results(message: object) -> list[ToolResultBlock]:
 
 def raw(value: object) -> Item:
     """A dataclass as a dict that JSON takes."""
-    plain = (
-        dataclasses.asdict(value)
-        if dataclasses.is_dataclass(value) and not isinstance(value, type)
-        else {}
-    )
-    safe: Item = json_safe(plain)
-    return safe
+    fields: Item = {}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = json_safe(dataclasses.asdict(value))
+    return fields
 
 
 def json_safe(value: Any) -> Any:  # noqa: ANN401 any JSON
     """The value as JSON gives it back; what JSON lacks becomes its repr, lone surrogates `?`."""
-    return json.loads(
-        json.dumps(value, default=repr, ensure_ascii=False).encode("utf-8", "replace")
-    )
+    text = json.dumps(value, default=repr, ensure_ascii=False)
+    return json.loads(text.encode("utf-8", "replace"))

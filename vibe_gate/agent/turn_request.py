@@ -83,7 +83,7 @@ class Stop:
         """Why it was stopped; "" until then."""
         self.error: Exception | None = None
         """What a watcher raised."""
-        self._wanted = asyncio.Event()
+        self._requested = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def abort(self, reason: str, error: Exception | None = None) -> None:
@@ -92,16 +92,16 @@ class Stop:
             self.error = error
             self.reason = reason or "It was stopped."
         if self._loop is None:
-            self._wanted.set()
+            self._requested.set()
             return
         with contextlib.suppress(RuntimeError):  # the loop is closed: nothing is left to be stopped
-            self._loop.call_soon_threadsafe(self._wanted.set)
+            self._loop.call_soon_threadsafe(self._requested.set)
 
-    async def wanted(self) -> None:
+    async def wait_for_abort(self) -> None:
         """Wait until `abort` is called."""
         self._loop = asyncio.get_running_loop()
         if not self.reason:
-            await self._wanted.wait()
+            await self._requested.wait()
 
 
 class TurnRequest(Struct, frozen=True, kw_only=True):

@@ -50,9 +50,10 @@ async def run_turn(
         return NO_TIME
     turn_record = record.turn(turn.node)
     record.event("node.status", turn.node, status="RUNNING")
+    ceiling_usd = turn.max_cost_usd if turn.working else None
     url = gateway.url(
         turn.node,
-        ceiling_usd=turn.max_cost_usd if turn.working else None,
+        ceiling_usd=ceiling_usd,
         working=turn.working,
         timeout_s=min(turn.timeout_s, turn.patience_s),
     )
@@ -60,7 +61,8 @@ async def run_turn(
     session = await _observed(turn, model, turn_record, environment, redact, metered=bool(url))
     cost = gateway.settle(turn.node, url, session_cost(session.result))
     turn_record.event(_usage_item(cost))
-    change, unreadable = TurnChange(), ""
+    change = TurnChange()
+    unreadable = ""
     try:
         if turn.change is not None:
             change = turn.change(turn_record)
@@ -68,7 +70,13 @@ async def run_turn(
         unreadable = str(error)
     finally:
         result = conclude_turn(
-            turn, session, cost, change, unreadable, turn_record.relative, redact
+            turn,
+            session,
+            cost,
+            redact=redact,
+            change=change,
+            unreadable=unreadable,
+            folder=turn_record.relative,
         )
         turn_record.seal(result)
         status = NODE_STATUS.get(result.kind, "ERROR")
@@ -92,9 +100,8 @@ async def _observed(
         home = Path(name)
         try:
             cli = find_cli(environment.search_path)  # before the SDK, which may be missing, too
-            from vibe_gate.agent.cli_session import (
-                observe_session,
-            )  # the SDK takes a second to load
+            # The SDK takes a second to load.
+            from vibe_gate.agent.cli_session import observe_session
 
             variables = program_variables(home, environment.variables, model, turn.timeout_s)
             process = CliProcess(home, cli, variables, turn.wall)
@@ -102,29 +109,44 @@ async def _observed(
         except AgentError as error:
             return ObservedSession(not_begun=str(error))
         except OSError as error:
-            return ObservedSession(
-                not_begun=f"The agent's home {home} cannot be written: {error.strerror}."
-            )
+            reason = f"The agent's home {home} cannot be written: {error.strerror}."
+            return ObservedSession(not_begun=reason)
 
 
 def conclude_turn(
     turn: TurnRequest,
     session: ObservedSession,
     cost: SessionCost,
+    *,
     change: TurnChange,
-    unreadable: str,
-    folder: str,
     redact: Callable[[str], str],
+    unreadable: str = "",
+    folder: str = "",
 ) -> TurnResult:
-    """What came of the turn; `unreadable` says why its change is not known, "" if it is."""
+    """What came of the turn.
+
+    Args:
+        turn: What was asked.
+        session: What was observed of it.
+        cost: What it cost, settled.
+        change: What the agent changed.
+        redact: Takes secrets out of a text.
+        unreadable: Why that is not known; "" if it is.
+        folder: The turn's place in the run's bundle.
+    """
     end = conclude(session, turn.timeout_s, redact)
-    last_message = str(session.result.get("result") or "")
+    answer = None
+    if end.status == "answered":
+        answer = session.result.get("structured_output")
+    last_message = ""
+    if end_kind(end.status) == "finished":
+        last_message = str(session.result.get("result") or "")
     return TurnResult(
         status="died" if unreadable else end.status,
-        answer=session.result.get("structured_output") if end.status == "answered" else None,
+        answer=answer,
         detail=unreadable or end.detail,
         cause=end.cause,
-        text=last_message if end_kind(end.status) == "finished" else "",
+        text=last_message,
         cost=cost,
         session_id=str(session.result.get("session_id") or ""),
         duration_ms=session.duration_ms,

@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Self
 from urllib.parse import quote
@@ -398,24 +399,25 @@ class Forge:
         if begun is not None:
             missing, reason = self._conclude(begun.id, annotations, conclusion)
             return PostedCheckRun(begun.url, missing, reason)
-        first = annotations[:ANNOTATIONS_PER_REQUEST]
-        later = annotations[ANNOTATIONS_PER_REQUEST:]
+        create = partial(
+            self._create_check_run, head_sha, name, details_url, doing="create a check run"
+        )
+        first_annotations = annotations[:ANNOTATIONS_PER_REQUEST]
+        later_annotations = annotations[ANNOTATIONS_PER_REQUEST:]
         fields = conclusion
-        if later:
+        if later_annotations:
             fields = {"status": "in_progress", "output": conclusion["output"]}
-        doing = "create a check run"
         try:
-            answer = self._create_check_run(
-                head_sha, name, details_url, _with(fields, first), doing
-            )
+            answer = create(_with(fields, first_annotations))
         except ForgeError as error:
             if error.status != HTTPStatus.UNPROCESSABLE_ENTITY or not annotations:
                 raise
-            answer = self._create_check_run(head_sha, name, details_url, conclusion, doing)
+            answer = create(conclusion)
             return PostedCheckRun(text_at(answer, "html_url"), len(annotations), str(error))
-        missing, reason = 0, ""
-        if later:
-            missing, reason = self._conclude(shapes.number_at(answer, "id"), later, conclusion)
+        if not later_annotations:
+            return PostedCheckRun(text_at(answer, "html_url"), 0, "")
+        run_id = shapes.number_at(answer, "id")
+        missing, reason = self._conclude(run_id, later_annotations, conclusion)
         return PostedCheckRun(text_at(answer, "html_url"), missing, reason)
 
     def check_records(self, head_sha: str, name: str) -> tuple[CheckRecord, ...]:
@@ -499,14 +501,13 @@ class Forge:
             answer = self._rest.query(_THREADS, variables, doing)
             threads = at(answer, "data", "repository", "pullRequest", "reviewThreads")
             for thread in list_of(at(threads, "nodes")):
-                first_comments = list_of(at(thread, "comments", "nodes"))[:1]
-                target = (
-                    resolved.get(at(first_comments[0], "databaseId")) if first_comments else None
-                )
+                comments = list_of(at(thread, "comments", "nodes"))
+                if not comments:
+                    continue
+                target = resolved.get(at(comments[0], "databaseId"))
                 if target is not None and at(thread, "isResolved") is not target:
-                    self._rest.query(
-                        _SET_RESOLVED[target], {"thread": text_at(thread, "id")}, doing
-                    )
+                    mutation = _SET_RESOLVED[target]
+                    self._rest.query(mutation, {"thread": text_at(thread, "id")}, doing)
             if at(threads, "pageInfo", "hasNextPage") is not True:
                 return
             variables["after"] = text_at(threads, "pageInfo", "endCursor")

@@ -196,12 +196,15 @@ class RestClient:
                 "If the repository was renamed, use its new name.",
                 status,
             )
-        permission = _lacking_permission(response.headers) if status == HTTPStatus.FORBIDDEN else ""
-        if permission:
-            sentence = f"GitHub refused to {doing} ({status}): the token lacks `{permission}`."
-            return ForgeError(sentence, status, permission)
+        if status == HTTPStatus.FORBIDDEN:
+            permission = _lacking_permission(response.headers)
+            if permission:
+                sentence = f"GitHub refused to {doing} ({status}): the token lacks `{permission}`."
+                return ForgeError(sentence, status, permission)
+        detail = str(status)
         message = show_text(_message(response).replace(self._token, "***"))[:_LONGEST_MESSAGE]
-        detail = f"{status}: {message}" if message else str(status)
+        if message:
+            detail += f": {message}"
         return ForgeError(f"GitHub refused to {doing} ({detail}).", status)
 
 
@@ -252,8 +255,8 @@ def _message(response: requests.Response) -> str:
         return ""
     sentences = [at(body, "message")]
     errors = at(body, "errors")
-    for error in errors[:10] if isinstance(errors, list) else ():
-        sentences.append(at(error, "message") or error)
+    if isinstance(errors, list):
+        sentences += [at(error, "message") or error for error in errors[:10]]
     return "; ".join(sentence for sentence in sentences if isinstance(sentence, str))
 
 

@@ -152,7 +152,9 @@ def run_command(
             answer = _carry_out(order, cwd, env, tail, timeout_s, cancelled)
         except OSError as error:
             return CommandResult(None, "", f"could not be started: {error}", _since(started))
-    failure = str(answer.get("failure", "" if "code" in answer else "it could not be ended"))
+    failure = str(answer.get("failure", ""))
+    if not failure and "code" not in answer:
+        failure = "it could not be ended"
     exit_code = None if failure else int(answer["code"])
     return CommandResult(
         exit_code,
@@ -185,9 +187,10 @@ def agent_wall(
 
     def prefix(home: Path, program: Path) -> Sequence[str]:
         readable = readable_paths(str(program), environment.search_path, environment)
+        own_folders = [str(home / name) for name in _OF_AN_AGENT]
         order = {
             "read": [*readable, str(home), *map(str, read)],
-            "write": [str(folder), *(str(home / name) for name in _OF_AN_AGENT)],
+            "write": [str(folder), *own_folders],
             "unix_sockets": False,
         }
         return sys.executable, "-I", "-S", _LAUNCHER, json.dumps(order)
@@ -199,17 +202,14 @@ def wall_lack() -> str:
     """What this system has no wall for, if an agent needs it; "" if the wall holds."""
     if sys.platform != "linux":
         return "it is not Linux"
-    if (abi := launcher.landlock_abi()) < LEAST_ABI:
-        return (
-            f"Landlock's version is {abi}, not {LEAST_ABI} or newer"
-            if abi
-            else "its kernel has no Landlock"
-        )
-    return (
-        ""
-        if platform.machine() in launcher.FILTERED
-        else "system calls cannot be filtered on its processor"
-    )
+    abi = launcher.landlock_abi()
+    if not abi:
+        return "its kernel has no Landlock"
+    if abi < LEAST_ABI:
+        return f"Landlock's version is {abi}, not {LEAST_ABI} or newer"
+    if platform.machine() not in launcher.FILTERED:
+        return "system calls cannot be filtered on its processor"
+    return ""
 
 
 def _carry_out(
@@ -227,16 +227,7 @@ def _carry_out(
     read_end, write_end = os.pipe()
     with open(read_end, "rb") as reports:
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", _LAUNCHER, json.dumps(order | {"report": write_end})],
-                cwd=cwd,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                pass_fds=(write_end,),
-            )
+            process = _start_launcher(order, cwd, env, write_end)
         finally:
             os.close(write_end)
         reader = threading.Thread(target=tail.read, args=(process.stdout,), daemon=True)
@@ -253,6 +244,22 @@ def _carry_out(
         answer["failure"] = f"timed out after {timeout_s:g} s"
         answer["timed_out"] = True
     return answer
+
+
+def _start_launcher(
+    order: dict[str, Any], cwd: Path, env: Mapping[str, str], report: int
+) -> subprocess.Popen[bytes]:
+    """Start the launcher, which reports to this descriptor."""
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", _LAUNCHER, json.dumps(order | {"report": report})],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        pass_fds=(report,),
+    )
 
 
 def _is_late(

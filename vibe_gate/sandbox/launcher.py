@@ -98,15 +98,12 @@ _MAKE_DEVICES = 1 << 6 | 1 << 11
 _SCOPED_SOCKETS, _SCOPED_SIGNALS = 1 << 0, 1 << 1
 
 FILTERED = {
-    "x86_64": (
-        0xC000003E,
-        41,
-        302,
-        (425, 426, 427, 248, 249, 250),
-    ),  # io_uring_*, add_key, request_key, keyctl
+    "x86_64": (0xC000003E, 41, 302, (425, 426, 427, 248, 249, 250)),
     "aarch64": (0xC00000B7, 198, 261, (425, 426, 427, 217, 218, 219)),
 }
-"""seccomp(2): architecture -> (its number, socket, prlimit64, calls that do not exist here)."""
+"""seccomp(2): architecture -> (its number, socket, prlimit64, calls that do not exist here). These
+are io_uring_*, add_key, request_key, keyctl.
+"""
 
 _SHARED = {
     "x86_64": (29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241),
@@ -145,11 +142,11 @@ def main(order: dict[str, Any]) -> int:
     os.dup2(quiet, 2)
     processes = _Processes(child, abi)
     limits = order.get("limits")
-    over = _Watch(order["write"], **limits).over if limits else None
-    has_ended = processes.attend(over)
-    if processes.over:
+    watch = _Watch(order["write"], **limits) if limits else None
+    has_ended = processes.attend(watch)
+    if processes.excess:
         processes.kill()
-        _report(report, failure=processes.over)
+        _report(report, failure=processes.excess)
         return 0
     processes.end(SETTLE_S if has_ended else 0)
     if processes.status is None:
@@ -214,9 +211,10 @@ def _wall(order: dict[str, Any], abi: int) -> str:
     if _prctl(_SET_NO_NEW_PRIVS, 1):
         return "this kernel cannot hold back set-uid programs"
     lacks = []
+    is_offline = bool(order.get("offline"))
     if abi:
-        offline = order.get("offline", False)
-        _enclose(order["read"], [*order["write"], *([] if offline else [_SHARED_MEMORY])], abi)
+        shared_memory = [] if is_offline else [_SHARED_MEMORY]
+        _enclose(order["read"], [*order["write"], *shared_memory], abi)
     else:
         lacks.append("no Landlock")
     if abi in (1, 2):
@@ -224,8 +222,12 @@ def _wall(order: dict[str, Any], abi: int) -> str:
     if abi and abi < SCOPED_ABI:
         lacks.append("signals reach the gate")
     _drop_capabilities()
-    families = (*_FAMILIES, _AF_UNIX) if order["unix_sockets"] else _FAMILIES
-    if not (_filter_calls((), offline=True) if order.get("offline") else _filter_calls(families)):
+    families: tuple[int, ...] = _FAMILIES
+    if order["unix_sockets"]:
+        families = (*_FAMILIES, _AF_UNIX)
+    if is_offline:
+        families = ()
+    if not _filter_calls(families, offline=is_offline):
         lacks.append("sockets of other services are open")
     return "; ".join(lacks)
 
@@ -236,8 +238,14 @@ def landlock_abi() -> int:
 
 
 def _enclose(read: list[str], write: list[str], abi: int) -> None:
-    handled = _FIRST_ABI | sum(bit for first, bit in _LATER_ABIS.items() if abi >= first)
-    ruleset = _ruleset(handled, _SCOPED_SOCKETS | _SCOPED_SIGNALS if abi >= SCOPED_ABI else 0)
+    handled = _FIRST_ABI
+    for first_abi, bit in _LATER_ABIS.items():
+        if abi >= first_abi:
+            handled |= bit
+    scoped = 0
+    if abi >= SCOPED_ABI:
+        scoped = _SCOPED_SOCKETS | _SCOPED_SIGNALS
+    ruleset = _ruleset(handled, scoped)
     for path in read:
         _allow(ruleset, path, _READ)
     for path in (*write, *_DEVICES, *_own_terminals()):
@@ -251,10 +259,12 @@ def _own_terminals() -> tuple[str, ...]:
     terminals).
     """
     try:
-        taken = [terminal for terminal in Path(_TERMINALS).iterdir() if terminal.name.isdigit()]
+        is_any_open = any(file.name.isdigit() for file in Path(_TERMINALS).iterdir())
     except OSError:
         return ()
-    return () if taken else (_TERMINALS, "/dev/ptmx")
+    if is_any_open:
+        return ()
+    return (_TERMINALS, "/dev/ptmx")
 
 
 def _ruleset(files: int, scoped: int) -> int:
@@ -289,10 +299,9 @@ def _drop_capabilities() -> None:
     if not (permitted or above_permitted):
         return
     for number in range(_LAST_CAPABILITY + 1):
+        # It is refused for numbers that the kernel does not know, and without setpcap.
         if number not in _KEPT_CAPABILITIES:
-            _prctl(
-                _CAPBSET_DROP, number
-            )  # refused for numbers that the kernel does not know, and without setpcap
+            _prctl(_CAPBSET_DROP, number)
     _prctl(_CAP_AMBIENT, _AMBIENT_CLEAR)
     remaining = struct.pack("=6I", effective & kept_bits, permitted & kept_bits, 0, 0, 0, 0)
     _must(_libc.capset(header, remaining))
@@ -301,15 +310,17 @@ def _drop_capabilities() -> None:
 def _limit(memory: int, disk: int, processes: int) -> None:
     """What the kernel can hold each process to; `_Watch` sees to them together."""
     most_threads = _threads_of_user() + processes  # of root the kernel counts none
-    for kind, most in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_DATA, memory),
-        (resource.RLIMIT_FSIZE, disk),
-        (resource.RLIMIT_NPROC, most_threads),
-    ):
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_DATA: memory,
+        resource.RLIMIT_FSIZE: disk,
+        resource.RLIMIT_NPROC: most_threads,
+    }
+    for kind, limit in limits.items():
         _, hard = resource.getrlimit(kind)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (most, most))
+        if hard != resource.RLIM_INFINITY:
+            limit = min(limit, hard)
+        resource.setrlimit(kind, (limit, limit))
 
 
 def _threads_of_user() -> int:
@@ -329,12 +340,15 @@ def _filter_calls(families: tuple[int, ...], *, offline: bool = False) -> bool:
     if machine not in FILTERED or sys.maxsize < 1 << 32:
         return False
     architecture, socket, prlimit, absent = FILTERED[machine]
-    absent += _SHARED[machine] if offline else ()
-    refusal = errno.ENETDOWN if offline else errno.EACCES
+    refusal = errno.EACCES
+    if offline:
+        absent += _SHARED[machine]
+        refusal = errno.ENETDOWN
     program = _program(architecture, socket, prlimit, absent, families, refusal)
     code = b"".join(struct.pack("=HBBI", *line) for line in program)
     lines = ctypes.create_string_buffer(code, len(code))
-    return _prctl(_SET_SECCOMP, 2, struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))) == 0
+    filter_program = struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))
+    return _prctl(_SET_SECCOMP, 2, filter_program) == 0
 
 
 def _program(
@@ -376,22 +390,24 @@ class _Watch:
     """What the processes below this one use together, against their limits in bytes."""
 
     def __init__(self, folders: list[str], memory: int, disk: int, processes: int) -> None:
-        self._memory, self._disk, self._processes = memory, disk, processes
+        self._memory = memory
+        self._disk = disk
+        self._processes = processes
         self._free_at_start = {folder: _free(folder) for folder in folders}
         self._used_at_start = sum(map(_used, folders))
         self._unsuspicious_loss = disk
         """Bytes that may go from a file system before its folders are looked through."""
 
-    def over(self) -> str:
+    def excess(self) -> str:
         """The limit that they are over, as a sentence about the command; "" if none."""
         processes = _descendants(os.getpid(), self._processes)
         if len(processes) > self._processes:
             return f"it had more than {self._processes} processes"
         if sum(map(_own_memory, processes)) > self._memory:
             return f"it used more than {self._memory >> 20} MB of memory"
-        return self._over_disk()
+        return self._excess_of_disk()
 
-    def _over_disk(self) -> str:
+    def _excess_of_disk(self) -> str:
         """The free space is asked for always; what is in the folders, which may be many files, when
         enough of it has gone that the command could be over its limit.
         """
@@ -437,22 +453,23 @@ class _Processes:
 
     def __init__(self, child: int, abi: int) -> None:
         self.status: int | None = None
-        self.over = ""
+        """How the command ended, as wait(2) has it."""
+        self.excess = ""
+        """The limit that they were over, as a sentence."""
         self._child = child
         self._abi = abi
         self._empty = False
 
-    def attend(self, over: Callable[[], str] | None = None) -> bool:
-        """Wait until the command has ended (True), we are told to end it, or it is `over` a
-        limit.
-        """
+    def attend(self, watch: _Watch | None = None) -> bool:
+        """Wait until the command has ended (True), we are told to end it, or it is over a limit."""
         while self.status is None:
             if self._reap() or self.status is not None:
                 continue
-            if _next_signal(WATCH_S if over else None) == signal.SIGTERM:
+            if _next_signal(WATCH_S if watch else None) == signal.SIGTERM:
                 return False
-            self.over = over() if over else ""
-            if self.over:
+            if watch is not None:
+                self.excess = watch.excess()
+            if self.excess:
                 return False
         return True
 
@@ -540,17 +557,16 @@ def _prctl(option: int, value: int, argument: bytes | None = None) -> int:
 
 
 def _call(number: int, *values: int | bytes | None) -> int:
-    arguments = [
-        ctypes.c_long(value) if isinstance(value, int) else value for value in (number, *values)
-    ]
+    arguments: list[ctypes.c_long | bytes | None] = []
+    for value in (number, *values):
+        arguments.append(ctypes.c_long(value) if isinstance(value, int) else value)
     return int(_libc.syscall(*arguments))
 
 
 def _must(returned: int) -> int:
     if returned < 0:
-        raise OSError(
-            ctypes.get_errno(), f"the wall does not hold: {os.strerror(ctypes.get_errno())}"
-        )
+        code = ctypes.get_errno()
+        raise OSError(code, f"the wall does not hold: {os.strerror(code)}")
     return returned
 
 

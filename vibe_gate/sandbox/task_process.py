@@ -116,7 +116,9 @@ def _serve(*locked: str) -> None:
     """Carry out the tasks of standard input. Programs that a task starts read nothing of it, and
     write to stderr.
     """
-    with os.fdopen(os.dup(0), "rb") as tasks, os.fdopen(os.dup(1), "wb") as results:
+    task_fd = os.dup(0)
+    result_fd = os.dup(1)
+    with os.fdopen(task_fd, "rb") as tasks, os.fdopen(result_fd, "wb") as results:
         with open(os.devnull, "rb") as nothing:
             os.dup2(nothing.fileno(), 0)
         os.dup2(2, 1)
