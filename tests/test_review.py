@@ -24,6 +24,7 @@ from walks import LAST, awaited, walked
 from wire import answer, answering
 
 from vibe_gate.agent import program_versions
+from vibe_gate.domain.agent_hint import VariableHint
 from vibe_gate.domain.calibration import Baseline, CriterionBaseline
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.label import Label
@@ -708,7 +709,9 @@ def test_hints_that_an_agent_wrote_the_change_are_said(walk):
     for line, hint in HINTS.items():
         walk.repo.git("commit", "-q", "--amend", "-m", f"Fix\n\n{line}\n")
         authored = walk(judge="never").summary.agent_authored
-        assert (authored.decision, authored.hints[0].endswith(hint)) == (True, True), authored.hints
+        assert (authored.decision, authored.hints[0].sentence.endswith(hint)) == (True, True), (
+            authored.hints
+        )
 
 
 def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommitted_work_only(
@@ -718,7 +721,7 @@ def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommi
     assert walk(judge="never").summary.agent_authored.hints == ()
     walk.repo.write("src/more.py", "x = 1\n")
     authored = walk(Selection("worktree"), judge="never").summary.agent_authored
-    assert authored.hints == ("CLAUDECODE is set: Claude Code runs this",)
+    assert authored.hints == (VariableHint(name="CLAUDECODE", agent="Claude Code"),)
 
 
 @pytest.mark.slow

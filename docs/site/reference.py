@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from vibe_gate import errors
 from vibe_gate.checks import CHECKS
-from vibe_gate.domain import cause
+from vibe_gate.domain import agent_hint, cause
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.document import schema_of
 from vibe_gate.domain.event import Event
@@ -58,6 +58,9 @@ DOCUMENTS: tuple[type[Struct], ...] = (
 CAUSES: dict[str, type[Struct]] = {kind.__name__: kind for kind in get_args(cause.Cause)}
 """The causes by the names of their classes."""
 
+HINTS: dict[str, type[Struct]] = {kind.__name__: kind for kind in get_args(agent_hint.AgentHint)}
+"""The hints at an agent by the names of their classes."""
+
 MOST_WORDS = 12
 """Of an enumeration that is written out as a type."""
 
@@ -82,7 +85,7 @@ def blocks() -> dict[str, str]:
         "exit codes": _exit_codes(),
         "errors": _errors(),
     }
-    made |= {"causes": _causes()}
+    made |= {"causes": _codes(CAUSES), "hints": _codes(HINTS)}
     made |= {"criterion effects": _criterion_effects(), "effects": _effects()}
     made |= {part: _action(part) for part in ("inputs", "outputs")}
     for name in _COMMANDS:
@@ -214,7 +217,7 @@ def _document(kind: type[Struct]) -> str:
     schema = schema_of(kind)
     parts = []
     for title, object_schema in _objects(schema):
-        if title in CAUSES:
+        if title in CAUSES or title in HINTS:
             continue
         meanings = field_meanings().get(title, {})
         rows = []
@@ -253,15 +256,15 @@ def _meanings_in(node: ast.ClassDef) -> dict[str, str]:
     return meanings
 
 
-def _causes() -> str:
-    """The codes of causes, what each holds besides, and what it says."""
+def _codes(kinds: dict[str, type[Struct]]) -> str:
+    """The codes of causes or hints, what each holds besides, and what it says."""
     rows = []
-    for kind in CAUSES.values():
+    for kind in kinds.values():
         schema = schema_of(kind)
         keys = [
             f"`{name}`: {_type(key, schema)}"
             for name, key in schema["properties"].items()
-            if name != "code"
+            if name not in ("code", "commit", "recorded")
         ]
         meaning = first_paragraph(kind)
         rows.append((f"`{schema['properties']['code']['enum'][0]}`", "; ".join(keys), meaning))
@@ -285,7 +288,8 @@ def _type(key: dict[str, Any], schema: dict[str, Any], *, names: bool = False) -
             return _type(schema["$defs"][name], schema, names=names)
         return f"[{name}](#{name.lower()})" if names else "table"
     if "discriminator" in key:
-        return "[cause](#causes)"
+        is_hint = "run_agent" in key["discriminator"]["mapping"]
+        return "[hint](#hints-at-an-agent)" if is_hint else "[cause](#causes)"
     if "anyOf" in key or "oneOf" in key:
         kinds = (_type(one, schema, names=names) for one in key.get("anyOf") or key["oneOf"])
         return " or ".join(dict.fromkeys(kind for kind in kinds if names or kind != "null"))

@@ -13,7 +13,7 @@ def hints(
     message: str = "Fix\n", email: str = "ada@example.org", **environ: str
 ) -> tuple[str, ...]:
     commit = Commit("", "Ada", email, "ada@example.org", message)
-    return agent_hints(agents_in(environ), (commit,))
+    return tuple(hint.sentence for hint in agent_hints(agents_in(environ), (commit,)))
 
 
 def test_every_sign_of_an_agent_has_a_source_and_the_day_it_was_read():

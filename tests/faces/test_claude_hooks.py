@@ -147,7 +147,15 @@ def test_the_review_says_which_session_wrote_the_files(installed, tmp_path, envi
     authored = json.loads(done.stdout)["agent_authored"]
     assert authored == {
         "decision": True,
-        "hints": [f"Claude Code session {session[:8]} wrote 2 of 3 files"],
+        "hints": [
+            {
+                "code": "session",
+                "agent": "Claude Code",
+                "session": session,
+                "files": 2,
+                "all_files": 3,
+            }
+        ],
     }
     (folder,) = (installed / ".vibe-artifacts" / "captures").iterdir()
     assert json.loads((folder / "meta.json").read_text())["session_id"] == session
@@ -193,6 +201,5 @@ def test_what_a_subagent_writes_is_the_sessions(installed, tmp_path, environ):
     assert write["agent_id"]
     git(installed, "add", "c.py")
     done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
-    assert json.loads(done.stdout)["agent_authored"]["hints"] == [
-        f"Claude Code session {write['session_id'][:8]} wrote 1 of 1 file"
-    ]
+    [hint] = json.loads(done.stdout)["agent_authored"]["hints"]
+    assert (hint["session"], hint["files"], hint["all_files"]) == (write["session_id"], 1, 1)

@@ -111,7 +111,7 @@ def test_an_agents_change_is_judged_and_the_reason_is_recorded(judging):
     assert (said, last["judged"], last["hints"]) == (
         ASKING,
         True,
-        ["CLAUDECODE is set: Claude Code runs this"],
+        [{"code": "variable", "name": "CLAUDECODE", "agent": "Claude Code"}],
     )
     assert len(model.script.requests) == 1
 
@@ -134,7 +134,8 @@ def test_a_message_that_names_an_agent_has_the_judge_asked(judging):
     judging.write(a="x\n")
     with answering(PASSES) as model:
         judging.git("commit", "-a", "-m", AGENT, **model.environ)
-    assert judging.records()[-1]["hints"] == ["this commit: trailer Co-authored-by: Claude"]
+    hint = {"code": "trailer", "name": "Co-authored-by", "agent": "Claude"}
+    assert judging.records()[-1]["hints"] == [hint]
     assert len(model.script.requests) == 1
 
 
@@ -268,7 +269,8 @@ def test_sessions_that_cannot_be_read_are_a_hint_of_an_agent(judging):
     hint = (
         "what captured sessions wrote cannot be read (all sessions: another process holds the lock)"
     )
-    assert {record["hints"][0][: len(hint)] for record in judging.records()} == {hint}
+    reasons = {record["hints"][0]["reason"][: len(hint)] for record in judging.records()}
+    assert reasons == {hint}
 
 
 def test_a_change_of_the_gate_is_a_warning_here_and_one_that_says_block_blocks_what_could_not_be_reviewed(
@@ -293,7 +295,7 @@ def test_definitions_that_do_not_parse_stop_the_commit_with_a_sentence(judging):
     last = judging.records()[-1]
     assert (last["kind"], last["exit_code"], last["hints"]) == (
         *("not-reviewed", 2),
-        ["CLAUDECODE is set: Claude Code runs this"],
+        [{"code": "variable", "name": "CLAUDECODE", "agent": "Claude Code"}],
     )
 
 
@@ -600,10 +602,8 @@ def test_an_agents_bypass_is_judged_when_it_is_pushed(shared):
     assert _standing(shared)["status"] == "bypassed"
     with answering(PASSES) as model:
         shared.git("push", "origin", "main", **model.environ)
-    assert (
-        f"commit {commit[:12]}: recorded: AIDER_MODEL is set: Aider runs this"
-        in shared.records()[-1]["hints"]
-    )
+    hint = {"code": "variable", "commit": commit, "recorded": True}
+    assert hint | {"name": "AIDER_MODEL", "agent": "Aider"} in shared.records()[-1]["hints"]
     assert len(model.script.requests) == 1
     assert _standing(shared)["status"] == "reviewed"
 

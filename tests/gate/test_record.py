@@ -9,6 +9,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from vibe_gate.domain.agent_hint import TrailerHint, VariableHint
 from vibe_gate.domain.provenance import Record
 from vibe_gate.gate.authorship import RecordedHints
 from vibe_gate.receipts.let_through import let_through
@@ -18,8 +19,14 @@ SEEN = Record(
 )
 
 
+ENV = VariableHint(name="CLAUDECODE", agent="Claude Code")
+RECORDED = replace(ENV, commit="c", recorded=True)
+TRAILER = TrailerHint(name="Assisted-by", value="x")
+
+
 def test_a_line_comes_back_as_it_was():
-    record = replace(SEEN, hints=("trailer: \u2028 x\ny",), exit_code=1, blocked=True)
+    hints = (TrailerHint(name="Assisted-by", value="\u2028 x\ny \ud800"), ENV)
+    record = replace(SEEN, hints=hints, exit_code=1, blocked=True)
     assert Record.from_line(record.to_line()) == record
 
 
@@ -33,7 +40,7 @@ def test_a_line_leaves_out_what_is_not_there():
     "change",
     [
         {"ts": None}, {"kind": "unheard"}, {"stage": 1}, {"commit": 1}, {"exit_code": True}, {"blocked": 0},
-        {"hints": "x"}, {"hints": [1]}, {"later": 1},
+        {"hints": "x"}, {"hints": [1]}, {"hints": [{"code": "unheard"}]}, {"later": 1},
     ],
 )  # fmt: skip
 def test_a_line_with_a_wrong_value_is_no_record(change):
@@ -62,10 +69,6 @@ def test_a_tree_is_let_through_by_the_last_hook_that_saw_it(changes, found):
     assert let_through(records, "t") == (None if found is None else records[found])
 
 
-ENV = "CLAUDECODE is set: Claude Code runs this"
-RECORDED = f"commit c: recorded: {ENV}"
-
-
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
@@ -73,10 +76,10 @@ RECORDED = f"commit c: recorded: {ENV}"
         ([{"kind": "not-reviewed", "hints": (ENV,)}], (RECORDED,)),
         ([{"hints": (ENV,)}, {"commit": "c", "hints": (ENV,)}, {}], (RECORDED,)),
         (
-            [{"hints": ("this commit: trailer Assisted-by: x",)}],
-            ("commit c: trailer Assisted-by: x",),
+            [{"hints": (TRAILER,)}],
+            (replace(TRAILER, commit="c"),),
         ),
-        ([{"commit": "c", "hints": (RECORDED, "commit d: trailer Assisted-by: x")}], (RECORDED,)),
+        ([{"commit": "c", "hints": (RECORDED, replace(TRAILER, commit="d"))}], (RECORDED,)),
         ([{"commit": "d", "tree": "u", "hints": (ENV,)}], ()),
         (
             [
@@ -102,6 +105,7 @@ def test_hints_are_those_recorded_of_the_commit_of_what_it_was_and_of_its_tree(c
 
 
 def test_a_hint_that_is_seen_anyway_is_not_told_as_a_recorded_one():
-    hints = RecordedHints([replace(SEEN, hints=(ENV, "this commit: trailer Assisted-by: x"))])
-    assert hints.of("", "t", (ENV,)) == ("this commit: trailer Assisted-by: x",)
-    assert hints.of("c", "t", (ENV, "commit c: trailer Assisted-by: x")) == ()
+    hints = RecordedHints([replace(SEEN, hints=(ENV, TRAILER))])
+    assert hints.of("", "t", (ENV,)) == (TRAILER,)
+    assert hints.of("c", "t", (ENV, replace(TRAILER, commit="c"))) == ()
+    assert hints.of("c", "t", (RECORDED, replace(TRAILER, commit="c"))) == ()

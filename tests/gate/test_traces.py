@@ -69,9 +69,8 @@ def hints(repo: Repo, selection: Selection | None = None) -> tuple[str, ...]:
     with open_repository(repo.path, read_environment(repo.environ)) as repository:
         change = repository.change(selection or Selection("commit", "HEAD"))
         commits = repository.commits(change) or (Commit("", "", "", "", ""),)
-        return (
-            Authorship(repository, {}, open_state(repository.common_dir)).of(change, commits).hints
-        )
+        authorship = Authorship(repository, {}, open_state(repository.common_dir))
+        return tuple(hint.sentence for hint in authorship.of(change, commits).hints)
 
 
 def claims(repo: Repo, path: str = "a.py") -> list[TraceClaim]:

@@ -41,5 +41,6 @@ def file(path: str, after: str | None, before: str | None = None) -> FileDiff:
     ],
 )
 def test_a_session_is_named_with_what_it_wrote(files, blobs, hints):
-    assert written_hints(files, blobs) == hints
-    assert agent_hints({}, (), hints) == hints
+    written = written_hints(files, blobs)
+    assert tuple(hint.sentence for hint in written) == hints
+    assert agent_hints({}, (), written) == written

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bundle_words import KEY, START, Clock, Ended, OneSecretRedactor
 
+from vibe_gate.domain.agent_hint import TrailerHint
 from vibe_gate.domain.summary import (
     AgentAuthored,
     CacheUse,
@@ -146,7 +147,7 @@ def _summary(run: RunRecorder) -> Summary:
         ),
         rubrics=(rubric,), findings=(finding,), policy_changes=(policy,),
         unreviewed=(Unreviewed(path="pay.py", line=9, end_line=12, reason="budget"),),
-        agent_authored=AgentAuthored(decision=True, hints=("trailer Co-Authored-By",)),
+        agent_authored=AgentAuthored(decision=True, hints=(TrailerHint(name="Co-Authored-By", agent="Claude"),)),
         cost=Cost(
             usd=0.0125, basis="known", input_tokens=1200, output_tokens=34, by_node={"judge-quality": 0.0125},
             by_model={"claude-sonnet-5": 0.0125},

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from text_tree import text_tree
 
+from vibe_gate.domain.agent_hint import RunAgentHint
 from vibe_gate.domain.receipt import Receipt, RubricClaim
 from vibe_gate.domain.summary import CacheUse
 from vibe_gate.domain.waiver import Waiver
@@ -121,10 +122,15 @@ def waiver(local: bool, expires: date | None = None) -> tuple[Waiver, ...]:
         ({}, BOB, {"rubrics": {}}, "reviewed"),
         ({"unasked": "--no-judge"}, BOB, {}, "reviewed"),
         ({"unasked": "--no-judge"}, BOB, {"strict": True}, "reviewed"),
-        ({"unasked": "--no-judge"}, BOB, {"hints": ("said",)}, "incomplete"),
+        ({"unasked": "--no-judge"}, BOB, {"hints": (RunAgentHint(),)}, "incomplete"),
         ({"unasked": "--no-judge", "agent_authored": True}, BOB, {}, "incomplete"),
         ({"unasked": "--no-judge"}, BOB, {"judge": "always"}, "incomplete"),
-        ({"unasked": "--no-judge"}, BOB, {"judge": "never", "hints": ("said",)}, "reviewed"),
+        (
+            {"unasked": "--no-judge"},
+            BOB,
+            {"judge": "never", "hints": (RunAgentHint(),)},
+            "reviewed",
+        ),
         ({"waivers": waiver(True)}, BOB, {}, "overridden"),
         ({"waivers": waiver(True)}, BOB, {"strict": True}, "unsigned"),
         ({"waivers": waiver(False)}, BOB, {"strict": True}, "reviewed"),

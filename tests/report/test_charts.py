@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 from rich.cells import cell_len
 
+from vibe_gate.domain.agent_hint import AddressHint, RunAgentHint, TrailerHint, VariableHint
 from vibe_gate.domain.bundles import OUTCOMES, STATES, RunEntry
 from vibe_gate.domain.event import NODE_STATUSES
 from vibe_gate.domain.interval import Interval
@@ -64,22 +65,18 @@ def test_runs_are_added_up_by_day_author_and_agent():
         "2026-01-03": {"fail": 1},
     }
     assert total.authors == {"agent": AuthorRuns(2, 1, 1.0), "human": AuthorRuns(1, 1, 0.5)}
-    assert agents_named(
-        ["CLAUDECODE is set: Claude Code runs this", "trailer Co-Authored-By: Claude"]
-    ) == ("Claude Code",)
-    assert agents_named(
-        ["commit 1: author x is a coding bot", "trailer Co-Authored-By: Codex"]
-    ) == ("Codex",)
-    assert agents_named((*hints_of_run(["codex-fixer", "a.b"]), "trailer x: y")) == (
+    trailer = TrailerHint(name="Co-Authored-By", agent="Claude")
+    variable = VariableHint(name="CLAUDECODE", agent="Claude Code")
+    assert agents_named([variable, trailer]) == ("Claude Code",)
+    bot = AddressHint(role="author", address="x", agent="a coding bot")
+    assert agents_named([bot, TrailerHint(name="Assisted-by", value="Codex")]) == ("Codex",)
+    other_trailer = TrailerHint(name="x", value="y")
+    assert agents_named((*hints_of_run(["codex-fixer", "a.b"]), other_trailer)) == (
         "a.b",
         "codex-fixer",
     )
-    assert (
-        agents_named(
-            ["this run's agent \x1b[31mx", "this run's agent x\n", "commit 1: this run's agent x"]
-        )
-        == ()
-    )
+    hostile_names = ("\x1b[31mx", "x\n", "")
+    assert agents_named(RunAgentHint(agent=name) for name in hostile_names) == ()
     text = draw_statistics(total, 80).plain
     assert text.startswith("3 runs: █ 2 fail, ▓ 1 pass\n█████")
     assert "by day, 2026-01-03 to 2026-01-05\nruns    ▄ █  most 2\nfailed  █ █  most 1\n" in text

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from summaries import HEAD, criterion, finding, rubric, summary, waiver
 from written_runs import ATTACK
 
+from vibe_gate.domain.agent_hint import TrailerHint
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.calibration import Baseline, LabelledAnswers, count_cases
 from vibe_gate.domain.gate import Trust
@@ -60,7 +61,7 @@ def failed(mark: str = MARK, agent: str = "Claude Code", **more: Any) -> Summary
     bad = criterion("types", "fail", kind="judge")
     return summary(
         rubrics=(rubric(bad, outcome="fail"),), findings=(found,),
-        agent_authored=AgentAuthored(decision=True, hints=(f"trailer Co-Authored-By: {agent}",)),
+        agent_authored=AgentAuthored(decision=True, hints=(TrailerHint(name="Co-Authored-By", agent=agent),)),
         cost=Cost(usd=0.25, basis="known", by_model={"a-model": 0.25}), cache=CacheUse(hits=1, misses=3),
     )  # fmt: skip
 

@@ -176,7 +176,10 @@ def test_a_fix_is_repeated_until_its_rubrics_pass(repo):
         "fix-until-b pass 0 new, 0 still open, 1 fixed fixed Matches the forbidden pattern"
     )
     assert set(done.json["cost"]["by_node"]) == {"fix", "fix-b"}
-    assert done.json["agent_authored"] == {"decision": True, "hints": ["this run's agent fixer"]}
+    assert done.json["agent_authored"] == {
+        "decision": True,
+        "hints": [{"code": "run_agent", "agent": "fixer"}],
+    }
 
 
 @pytest.mark.slow

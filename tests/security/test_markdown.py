@@ -20,6 +20,7 @@ from github_page import TAGS, acted_upon, page, skeleton
 from summaries import criterion, finding, rubric, summary
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.agent_hint import UnreadSessionsHint
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
@@ -101,7 +102,7 @@ def told(text: str) -> Report:
         rubrics=(rubric(bad, criterion("x", reason=text), outcome="fail"),),
         policy_changes=(PolicyChange(path=path, change_type=text, level="block", diff=text),),
         unreviewed=(Unreviewed(path=path, line=1, end_line=9, reason=text),),
-        agent_authored=AgentAuthored(decision=True, hints=(text, text)),
+        agent_authored=AgentAuthored(decision=True, hints=(UnreadSessionsHint(reason=text),) * 2),
         cost=Cost(usd=0.5, basis="unknown", by_node={text: 0.5}, by_model={text: 0.5}),
     )  # fmt: skip
     return Report(

@@ -27,6 +27,7 @@ from golden.write_bundle import _summary, _turns
 from msgspec.structs import replace
 from test_verify import NOW
 
+from vibe_gate.domain.agent_hint import UnreadSessionsHint
 from vibe_gate.domain.document import plain, read
 from vibe_gate.domain.event import MAX_PARTS
 from vibe_gate.domain.summary import AgentAuthored
@@ -172,7 +173,7 @@ WAYS = {
 
 
 def _hint() -> Any:
-    return AgentAuthored(hints=("stumble",))
+    return AgentAuthored(hints=(UnreadSessionsHint(reason="stumble"),))
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from vibe_gate.domain.agent_hint import VariableHint
 from vibe_gate.domain.begun_run import BegunRun
 from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import ON_FORGE, Label
@@ -154,7 +155,7 @@ def test_marks_of_hooks_in_sh_are_read_oldest_first_and_deleted_when_they_are_re
     )
     assert (second.command, second.hints, first.hints) == (
         "amend",
-        ("CLAUDECODE is set: Claude Code runs this",),
+        (VariableHint(name="CLAUDECODE", agent="Claude Code"),),
         (),
     )
     state.hook_records.unmark([first])

@@ -119,7 +119,8 @@ def test_a_gemini_session_is_folded_under_its_own_name_and_the_hints_name_gemini
     changed = FileVersion(blob_id(b"x = 2\n"), 0o100644, 1)
     files = [FileDiff("a.py", None, "modified", None, changed, False, 1, 0, ())]
     written_by = state.captured_blobs.sessions_by_blob()
-    assert written_hints(files, written_by) == ("Gemini CLI session b10b9136 wrote 1 of 1 file",)
+    (hint,) = written_hints(files, written_by)
+    assert hint.sentence == "Gemini CLI session b10b9136 wrote 1 of 1 file"
 
 
 @pytest.mark.parametrize(

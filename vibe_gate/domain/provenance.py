@@ -11,7 +11,18 @@ from typing import Literal
 from msgspec import Struct, convert, to_builtins
 
 from vibe_gate.domain import known_agents
-from vibe_gate.domain.escape import expression, show_text
+from vibe_gate.domain.agent_hint import (
+    AddressHint,
+    AgentHint,
+    GeneratedHint,
+    RunAgentHint,
+    TrailerHint,
+    VariableHint,
+)
+from vibe_gate.domain.escape import expression
+
+MAX_HINT_TEXT = 80
+"""Characters of an address or a trailer that a hint holds."""
 
 
 class Commit(Struct, frozen=True):
@@ -58,8 +69,8 @@ def agents_in(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def agent_hints(
-    agents: Mapping[str, str], commits: Iterable[Commit], written: Iterable[str] = ()
-) -> tuple[str, ...]:
+    agents: Mapping[str, str], commits: Iterable[Commit], written: Iterable[AgentHint] = ()
+) -> tuple[AgentHint, ...]:
     """Signs that an agent wrote the change.
 
     Args:
@@ -69,10 +80,11 @@ def agent_hints(
         commits: Those of the change.
         written: Signs of captured sessions.
     """
-    hints = [f"{name} is set: {agent} runs this" for name, agent in agents.items()]
+    hints: list[AgentHint] = []
+    for name, agent in agents.items():
+        hints.append(VariableHint(name=name, agent=agent))
     for commit in commits:
-        name = f"commit {commit.id[:12]}" if commit.id else "this commit"
-        hints += [f"{name}: {hint}" for hint in _commit_hints(commit)]
+        hints += _commit_hints(commit)
     hints += written
     return tuple(dict.fromkeys(hints))
 
@@ -82,46 +94,52 @@ _AGENTS = expression(
 )
 
 
-_RUN_AGENT = expression(
-    r"this run's agent ([a-z0-9][a-z0-9._-]{0,63})"
-)  # an id as definitions have it
+_AGENT_ID = expression(r"[a-z0-9][a-z0-9._-]{0,63}")  # as definitions have it
 
 
-def hints_of_run(agents: Iterable[str]) -> tuple[str, ...]:
+def hints_of_run(agents: Iterable[str]) -> tuple[AgentHint, ...]:
     """Signs that agents of the run wrote its change: each by its id, as far as they are known."""
-    return tuple(f"this run's agent {agent}" for agent in agents) or ("this run's agents",)
+    return tuple(RunAgentHint(agent=agent) for agent in agents) or (RunAgentHint(),)
 
 
-def agents_named(hints: Iterable[str]) -> tuple[str, ...]:
+def agents_named(hints: Iterable[AgentHint]) -> tuple[str, ...]:
     """The agents that signs speak of, as far as they are known, each once; those of the run by
     their ids.
     """
     agent_names = set()
     for hint in hints:
-        if run_match := _RUN_AGENT.fullmatch(hint):
-            agent_names.add(run_match[1])
-        elif match := _AGENTS.search(hint):
+        if isinstance(hint, RunAgentHint):
+            if _AGENT_ID.fullmatch(hint.agent):
+                agent_names.add(hint.agent)
+        elif match := _AGENTS.search(hint.agent_words):
             agent_names.add("Claude Code" if match[1] == "Claude" else match[1])
     return tuple(sorted(agent_names))
 
 
-def _commit_hints(commit: Commit) -> list[str]:
-    hints = [
-        f"{role} {show_text(email)} is {agent}"
-        for role, email in (("author", commit.author_email), ("committer", commit.committer_email))
-        if (agent := _agent_of(email))
-    ]
+def _commit_hints(commit: Commit) -> list[AgentHint]:
+    hints: list[AgentHint] = []
+    for role, email in _roles_of(commit):
+        if agent := _agent_of(email):
+            hint = AddressHint(
+                commit=commit.id, role=role, address=email[:MAX_HINT_TEXT], agent=agent
+            )
+            hints.append(hint)
     for match in _TRAILER.finditer(commit.message):
         name, value = match[1].lower(), match[2].strip()
         address = _ADDRESS.search(value)
         agent = _agent_of(address[1]) if address else None
         if agent:
-            hints.append(f"trailer {match[1]}: {agent}")
+            hints.append(TrailerHint(commit=commit.id, name=match[1], agent=agent))
         elif name in _AGENT_TRAILERS:
-            hints.append(f"trailer {match[1]}: {show_text(value)[:80]}")
+            cut_value = value[:MAX_HINT_TEXT]
+            hints.append(TrailerHint(commit=commit.id, name=match[1], value=cut_value))
     if generated := _GENERATED.search(commit.message):
-        hints.append(f"message: generated with {generated[1]}")
+        hints.append(GeneratedHint(commit=commit.id, agent=generated[1]))
     return hints
+
+
+def _roles_of(commit: Commit) -> tuple[tuple[Literal["author", "committer"], str], ...]:
+    return ("author", commit.author_email), ("committer", commit.committer_email)
 
 
 def _agent_of(email: str) -> str | None:
@@ -181,7 +199,7 @@ class Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     judged: bool = False
     """A model's answer took part."""
 
-    hints: tuple[str, ...] = ()
+    hints: tuple[AgentHint, ...] = ()
 
     during: Operation = ""
 
@@ -219,7 +237,7 @@ class Mark(Struct, frozen=True):
     command: Literal["amend", "rebase", "cherry-pick"]
     old: str
     new: str
-    hints: tuple[str, ...]
+    hints: tuple[AgentHint, ...]
 
     @property
     def during(self) -> Operation:

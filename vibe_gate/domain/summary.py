@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from vibe_gate.domain.agent_hint import AgentHint
 from vibe_gate.domain.cause import Cause, NotAsked
 from vibe_gate.domain.change import ChangeType, FileDiff
 from vibe_gate.domain.document import Count, Named, Usd, to_json
@@ -108,7 +109,7 @@ class AgentAuthored(Struct, frozen=True, kw_only=True):
     """Whether an agent wrote the change, and what says so."""
 
     decision: bool = False
-    hints: tuple[str, ...] = ()
+    hints: tuple[AgentHint, ...] = ()
 
 
 class Cost(Struct, frozen=True, kw_only=True):

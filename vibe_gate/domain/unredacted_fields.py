@@ -63,7 +63,7 @@ SUMMARY: Own = {
     },
     "policy_changes": {"change_type": True, "level": True},
     "unreviewed": {"rubrics": True, "cause": _CAUSE},
-    "agent_authored": {},
+    "agent_authored": {"hints": dict.fromkeys(("code", "commit", "role"), True)},
     "cost": {"basis": True, "by_node": True, "by_model": {UNDER: True}},
     "cache": True,
     "labels": dict.fromkeys(

@@ -14,9 +14,9 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 
+from vibe_gate.domain.agent_hint import AgentHint, SessionHint, TraceHint, UnreadSessionsHint
 from vibe_gate.domain.agent_trace import OWN
 from vibe_gate.domain.change import Change, FileDiff
-from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import AGENT_ADDRESSES, Commit, Record, agent_hints
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.gate.traces import Traces
@@ -74,32 +74,33 @@ class Authorship:
         written = [*written_hints(change.files, self._sessions_by_blob)]
         traced = self._traces.hints(change, commits)
         if written:  # our own records say the same of the same sessions
-            traced = tuple(hint for hint in traced if not _OWN_TRACE.search(hint))
+            traced = tuple(hint for hint in traced if not _is_own_trace(hint))
         written += traced
         if self._unread:
-            written.append(self._unread)
+            written.append(UnreadSessionsHint(reason=self._unread))
         agents = {} if change.head_commit else self._agents
         hints = agent_hints(agents, commits, written)
         recorded = self._hints_recorded_for(change, commits, hints)
         all_hints = tuple(dict.fromkeys((*hints, *recorded)))
         return AgentAuthored(decision=bool(all_hints), hints=all_hints)
 
-    def signs_of(self, commit: Commit) -> tuple[str, ...]:
+    def signs_of(self, commit: Commit) -> tuple[AgentHint, ...]:
         """The signs of an agent at one commit, without what captured sessions wrote: those tell
         their own lines.
         """
         hints = agent_hints({}, [commit])
         tree = self._repository.tree_of(commit.id)
         recorded = self._recorded_hints.of(commit.id, tree, hints)
-        return tuple(hint for hint in (*hints, *recorded) if not _WROTE.search(hint))
+        all_hints = (*hints, *recorded)
+        return tuple(hint for hint in all_hints if not isinstance(hint, SessionHint | TraceHint))
 
     def _hints_recorded_for(
-        self, change: Change, commits: Sequence[Commit], known_hints: tuple[str, ...]
-    ) -> tuple[str, ...]:
+        self, change: Change, commits: Sequence[Commit], known_hints: tuple[AgentHint, ...]
+    ) -> tuple[AgentHint, ...]:
         if not change.head_commit:
             records = self._hook_records.find_records(change.after)
             return RecordedHints(records).of("", change.after, known_hints)
-        hints: list[str] = []
+        hints: list[AgentHint] = []
         for commit in commits:
             tree = self._repository.tree(commit.id).id
             hints += self._recorded_hints.of(commit.id, tree, known_hints)
@@ -130,19 +131,23 @@ def count_writers(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> Counte
     return counts
 
 
-def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[str, ...]:
+def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[AgentHint, ...]:
     """What captured sessions say about the files: a hint for each that wrote some."""
-    all_files = f"{len(files)} files" if len(files) != 1 else "1 file"
     hints = []
     for session, count in count_writers(files, blobs).items():
-        hints.append(f"{captures.session_title(session)} wrote {count} of {all_files}")
+        hint = SessionHint(
+            agent=captures.agent_title(session),
+            session=captures.own_id(session),
+            files=count,
+            all_files=len(files),
+        )
+        hints.append(hint)
     return tuple(hints)
 
 
-_WROTE = expression(r" session \S+ wrote \d+ of | an Agent Trace record of ")
-"""In a hint of `written_hints`, and of `Traces`."""
+def _is_own_trace(hint: AgentHint) -> bool:
+    return isinstance(hint, TraceHint) and hint.tool == OWN
 
-_OWN_TRACE = expression(rf" an Agent Trace record of {OWN} says ")
 
 MAX_HINTS = 20
 """Recorded hints that are told of one commit: one is enough to be strict."""
@@ -155,7 +160,7 @@ class RecordedHints:
     did. What the review of a push recorded is left out: it speaks of a whole range.
     """
 
-    _by_object: dict[str, list[str]]
+    _by_object: dict[str, list[AgentHint]]
     """By the id of a commit or tree."""
 
     _earlier: dict[str, set[str]]
@@ -182,34 +187,23 @@ class RecordedHints:
                 waiting += sorted(self._earlier.get(next_commit, ()))
         return [*commits]
 
-    def of(self, commit: str, tree: str, known_hints: Container[str] = ()) -> tuple[str, ...]:
+    def of(
+        self, commit: str, tree: str, known_hints: Container[AgentHint] = ()
+    ) -> tuple[AgentHint, ...]:
         """The hints about a commit ("": one that is about to be made), those it was rewritten from,
         and its tree.
 
         What is known already is left out.
         """
         object_ids = {tree, *self.earlier(commit)}
-        # A hook that reviewed a range recorded what other commits say, too.
-        own_prefixes = tuple(f"commit {object_id[:12]}: " for object_id in object_ids)
-        commit_title = f"commit {commit[:12]}" if commit else "this commit"
-        hints: dict[str, None] = {}
+        hints: dict[AgentHint, None] = {}
         for object_id in sorted(object_ids):
             for hint in self._by_object.get(object_id, ()):
-                is_of_other = hint.startswith("commit ") and not hint.startswith(own_prefixes)
+                # A hook that reviewed a range recorded what other commits say, too.
+                is_of_other = hint.commit and hint.commit not in object_ids
                 if is_of_other or hint in known_hints:
                     continue
-                later_hint = _reword_hint(commit_title, hint)
+                later_hint = hint if hint.commit else hint.at(commit)
                 if later_hint not in known_hints:
                     hints[later_hint] = None
         return tuple(hints)[:MAX_HINTS]
-
-
-def _reword_hint(commit_title: str, hint: str) -> str:
-    """The hint as it reads later: of the commit by its name, as `agent_hints` words it, or as what
-    a hook recorded.
-    """
-    if hint.startswith("commit "):
-        return hint
-    if hint.startswith("this commit: "):
-        return f"{commit_title}: {hint.removeprefix('this commit: ')}"
-    return f"{commit_title}: recorded: {hint}"

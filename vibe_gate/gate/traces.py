@@ -26,6 +26,7 @@ from stat import S_ISREG
 
 from msgspec import Struct
 
+from vibe_gate.domain.agent_hint import AgentHint, TraceHint, UnreadTraceHint
 from vibe_gate.domain.agent_trace import (
     LineHashes,
     RecordTexts,
@@ -38,7 +39,7 @@ from vibe_gate.domain.agent_trace import (
     read_records,
 )
 from vibe_gate.domain.change import Change, FileDiff
-from vibe_gate.domain.escape import counted, expression, lines, show_text
+from vibe_gate.domain.escape import expression, lines
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.git import Repository
 
@@ -55,6 +56,9 @@ MAX_BYTES = 16 << 20
 
 MAX_RECORDS = 5_000
 """About one commit from one source: the last."""
+
+MAX_TOOL_NAME = 40
+"""Characters of a tool's name in a hint."""
 
 MAX_CLAIMED_BYTES = 4 << 20
 """Of a file whose lines are looked at."""
@@ -137,7 +141,7 @@ class Traces:
         claims = (claim for claim in traces.claims(path, content) if claim.first)
         return tuple(islice(claims, MAX_CLAIMS))
 
-    def hints(self, change: Change, commits: Sequence[Commit]) -> tuple[str, ...]:
+    def hints(self, change: Change, commits: Sequence[Commit]) -> tuple[AgentHint, ...]:
         """Signs of an agent in the change: of each of its `commits`, or of what is not committed
         yet.
         """
@@ -145,7 +149,7 @@ class Traces:
             parent = self._repository.head()
             if not parent:
                 return ()
-            return tuple(self._hints("this commit", self._written_at(parent), change.files))
+            return tuple(self._hints("", self._written_at(parent), change.files))
         traced_ids = []
         for commit in commits:
             traces = self._traces_of(commit.id)
@@ -153,15 +157,15 @@ class Traces:
                 traced_ids.append(commit.id)
         if not traced_ids:
             return ()
-        hints: list[str] = []
+        hints: list[AgentHint] = []
         for commit_id, commit_change in self._repository.changes_of(traced_ids).items():
             traces = self._traces_of(commit_id)
-            hints += self._hints(f"commit {commit_id[:12]}", traces, commit_change.files)
+            hints += self._hints(commit_id, traces, commit_change.files)
         return tuple(hints)
 
     def _hints(
-        self, name: str, traces: _TracesOfCommit, files: Sequence[FileDiff]
-    ) -> Iterator[str]:
+        self, commit: str, traces: _TracesOfCommit, files: Sequence[FileDiff]
+    ) -> Iterator[AgentHint]:
         paths_by_tool: dict[str, set[str]] = {}
         for file in files:
             if not file.after or file.path not in traces.files:
@@ -172,12 +176,14 @@ class Traces:
             for tool in traces.tools(file.path, content):
                 paths_by_tool.setdefault(tool, set()).add(file.path)
         for tool, tool_paths in islice(paths_by_tool.items(), MAX_TOOLS):
-            tool_name = show_text(tool)[:40] or "an unnamed tool"
-            count = f"{len(tool_paths)} of {counted(len(files), 'file')}"
-            yield f"{name}: an Agent Trace record of {tool_name} says that an agent wrote {count}"
+            yield TraceHint(
+                commit=commit,
+                tool=tool[:MAX_TOOL_NAME],
+                files=len(tool_paths),
+                all_files=len(files),
+            )
         if traces.unread:
-            unread = counted(traces.unread, "Agent Trace record")
-            yield f"{name}: {unread} cannot be read, so an agent may have made it"
+            yield UnreadTraceHint(commit=commit, records=traces.unread)
 
     def _traces_of(self, commit: str) -> _TracesOfCommit:
         if commit not in self._of_commits:

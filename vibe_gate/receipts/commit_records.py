@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.domain.agent_hint import AgentHint
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Mark, Record
 from vibe_gate.errors import GateError
@@ -31,7 +32,7 @@ class CommitRecords(Struct, frozen=True):
     repository: Repository
     state: CloneState
     now: datetime
-    hints: tuple[str, ...] = ()
+    hints: tuple[AgentHint, ...] = ()
     """Signs in the environment that an agent made the commits."""
     say: Callable[[str], None] = lambda text: None
     """Prints a line."""
@@ -207,7 +208,9 @@ class CommitRecords(Struct, frozen=True):
         updates = Updates(self.repository.root, self.repository.environment, self.sources)
         return updates.made_by_git(commits_by_git)
 
-    def _bypass_of(self, commit: HeadCommit, hints: tuple[str, ...], is_by_hand: bool) -> Record:
+    def _bypass_of(
+        self, commit: HeadCommit, hints: tuple[AgentHint, ...], is_by_hand: bool
+    ) -> Record:
         ts = self._time_of(commit.commit)
         if is_by_hand and commit.commit in self.sourceless:
             return Record(
@@ -234,9 +237,9 @@ class CommitRecords(Struct, frozen=True):
         )
 
 
-def _hints_by_commit(marks: Iterable[Mark]) -> dict[str, tuple[str, ...]]:
+def _hints_by_commit(marks: Iterable[Mark]) -> dict[str, tuple[AgentHint, ...]]:
     """By commit the signs of all its marks, each once."""
-    hints_by_commit: dict[str, tuple[str, ...]] = {}
+    hints_by_commit: dict[str, tuple[AgentHint, ...]] = {}
     for mark in marks:
         earlier_hints = hints_by_commit.get(mark.new, ())
         hints_by_commit[mark.new] = tuple(dict.fromkeys((*earlier_hints, *mark.hints)))

@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.agent_hint import AgentHint
 from vibe_gate.domain.gate import POLICY, Gate, JudgeWhen
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.receipts.signatures import SignatureCheck, SignatureState
@@ -195,7 +196,7 @@ class Requirements(Struct, frozen=True):
     today: date
     judge: JudgeWhen = "agent-authored"
     """When a judge must be asked."""
-    hints: tuple[str, ...] = ()
+    hints: tuple[AgentHint, ...] = ()
     """Signs that an agent wrote the change."""
     strict: bool = False
     """Whether, as in CI, only a listed signer who is not the author counts."""
@@ -373,7 +374,7 @@ def _weigh(
     if receipt.exit_code != 0:
         return "inconclusive", f"the review reached no verdict (exit code {receipt.exit_code})"
     if required.judge_for(receipt) and receipt.unasked:
-        hint = f"; but {required.hints[0]}" if required.hints else ""
+        hint = f"; but {required.hints[0].sentence}" if required.hints else ""
         return "incomplete", f"no judge was asked: {receipt.unasked}{hint}"
     return _weigh_pass(candidate, receipt, identity, required)
 

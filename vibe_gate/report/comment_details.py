@@ -82,7 +82,7 @@ def _provenance(report: Report) -> str:
     authored = report.summary.agent_authored
     facts = []
     if authored.decision and authored.hints:
-        signs = sentences.agent_signs([escape_prose(hint, 200) for hint in authored.hints])
+        signs = sentences.agent_signs([escape_prose(hint.sentence, 200) for hint in authored.hints])
         facts = [f"Written by an agent: {signs}."]
     place = "its bundle was not uploaded"
     if report.artifact and report.claimed:

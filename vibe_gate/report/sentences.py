@@ -259,6 +259,11 @@ def join_words(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
+def hint_sentences(summary: Summary) -> list[str]:
+    """The signs of an agent, each as a sentence."""
+    return [hint.sentence for hint in summary.agent_authored.hints]
+
+
 def agent_signs(hints: Sequence[str]) -> str:
     """The signs of an agent as one line: the first of them, and how many more."""
     line = "; ".join(hints[:MAX_SIGNS])

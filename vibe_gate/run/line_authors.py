@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from vibe_gate.domain.agent_hint import AgentHint
 from vibe_gate.domain.agent_trace import TraceClaim, is_model_id
 from vibe_gate.domain.blame import Author, BlamedLine, LineOrigin
 from vibe_gate.domain.document import iso
@@ -68,7 +69,7 @@ class AuthorLookup:
         if claim is not None:
             return _origin_of_claim(row.line, commit, at, claim)
         signs = self._signs_of(source.commit)
-        reason = signs[0] if signs else source.doubt
+        reason = signs[0].sentence if signs else source.doubt
         if reason:
             return LineOrigin(line=row.line, commit=commit, by="unknown", at=at, why=reason)
         author: Author = "person" if self._is_watched(source.commit) else "unknown"
@@ -117,7 +118,7 @@ class AuthorLookup:
     def _read_claims(self, commit: str, path: str) -> tuple[TraceClaim, ...]:
         return self._traces.claims(commit, path) if self._traces else ()
 
-    def _read_signs(self, commit: str) -> tuple[str, ...]:
+    def _read_signs(self, commit: str) -> tuple[AgentHint, ...]:
         if self._file.is_uncommitted(commit):
             return ()
         return self._authorship.signs_of(self._repository.commit(commit))

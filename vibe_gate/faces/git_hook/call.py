@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from vibe_gate.domain.agent_hint import AgentHint
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record, agent_hints
@@ -139,7 +140,7 @@ class Hook(Struct, frozen=True):
         return self.environment.variables.get("GIT_EDITOR") != ":"
 
     @property
-    def hints(self) -> tuple[str, ...]:
+    def hints(self) -> tuple[AgentHint, ...]:
         """Signs in the environment that an agent runs git."""
         return agent_hints(self.environment.agents, ())
 

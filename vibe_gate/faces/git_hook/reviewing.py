@@ -183,7 +183,7 @@ def _report(hook: Hook, review: Review, git_effect: Effect, *, is_repeated: bool
             hook.say(f"vibe-gate: gate: {safe(sentences.gate_words(summary))}")
         for note in notes if not is_repeated else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
-    signs = sentences.agent_signs(summary.agent_authored.hints)
+    signs = sentences.agent_signs(sentences.hint_sentences(summary))
     if signs and not passed:
         votes = (vote for criterion in summary.criteria for vote in criterion.votes)
         judged = "judged" if any(vote.said for vote in votes) else "not judged"

@@ -284,7 +284,7 @@ def _summary_facts(summary: Summary) -> Iterator[tuple[str, str | None]]:
     yield "after", _code(change.head_commit or change.after)
     yield "patch-id", _code(change.patch_id)
     yield "gate", sentences.gate_words(summary)
-    signs = sentences.agent_signs(summary.agent_authored.hints) or "no sign of an AI agent"
+    signs = sentences.agent_signs(sentences.hint_sentences(summary)) or "no sign of an AI agent"
     answer = "yes" if summary.agent_authored.decision else "no"
     yield "written by an agent", f"{answer} ({signs})"
     yield "exit code", str(summary.exit_code)
