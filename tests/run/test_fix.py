@@ -118,7 +118,7 @@ def failed_check(repo: Repo) -> str:
 
 
 def test_a_run_in_which_nothing_was_reviewed_is_not_the_newest_to_fix(repo):
-    failed_check(repo)
+    failed = failed_check(repo)
     repo.git("stash", "-q", "-u")
     environ = {**repo.environ, "ANTHROPIC_API_KEY": "sk-ant-test"}
     empty = vibe_gate("run", "fix", "--json", cwd=repo.path, environ=environ).json
@@ -128,7 +128,7 @@ def test_a_run_in_which_nothing_was_reviewed_is_not_the_newest_to_fix(repo):
     )  # fmt: skip
     newest = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
     assert empty["run_id"] not in newest.out + newest.err
-    assert "(the newest that ended)" in newest.err
+    assert (newest.code, f"vibe-gate run --fix {failed}" in newest.err) == (2, True)
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def test_a_repair_without_a_key_says_so_and_the_next_is_about_the_same_run(repo)
         assert (done.code, "No credentials for a model were found" in done.err) == (3, True), (
             done.out + done.err
         )
-        assert f"note: run {run} (the newest that ended)" in done.err
+        assert f"note: run {run} (the newest that fails your files as they are)" in done.err
 
 
 def test_a_repair_to_whose_files_no_rubric_applies_is_no_pass(repo):
@@ -168,7 +168,8 @@ def test_a_repair_to_whose_files_no_rubric_applies_is_no_pass(repo):
         environ = {**repo.environ, **model.environ}
         done = vibe_gate("run", "--fix", run, "--json", cwd=repo.path, environ=environ)
     assert (done.code, done.json["outcome"]) == (3, "inconclusive"), done.out + done.err
-    again = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
+    empty = done.json["run_id"]
+    again = vibe_gate("run", "--fix", empty, cwd=repo.path, environ=repo.environ)
     assert (again.code, "has no verdict (inconclusive), so there" in again.out) == (3, True), (
         again.out
     )

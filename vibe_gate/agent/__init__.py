@@ -21,7 +21,13 @@ from vibe_gate.agent.sdk_sessions import (
 
 if TYPE_CHECKING:
     from vibe_gate.agent.protocols import TurnRecord
-    from vibe_gate.agent.turn_request import Image, Stop, StoredSession, TurnProgress, TurnRequest
+    from vibe_gate.agent.turn_request import (
+        Image,
+        Stop,
+        StoredSession,
+        TurnProgress,
+        TurnRequest,
+    )
     from vibe_gate.agent.turn_runner import run_turn
 
 __all__ = [

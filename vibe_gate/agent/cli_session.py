@@ -25,10 +25,12 @@ from claude_agent_sdk import (
     HookContext,
     HookMatcher,
     ResultMessage,
+    SdkMcpTool,
     StreamEvent,
+    create_sdk_mcp_server,
     project_key_for_directory,
 )
-from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput
+from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput, McpServerConfig
 
 from vibe_gate.agent import mcp_servers, transcript
 from vibe_gate.agent.allowed import PROTECTED, built_in, refusal_of_call
@@ -38,10 +40,12 @@ from vibe_gate.agent.session_end import ObservedSession
 from vibe_gate.agent.turn_request import (
     Image,
     ProgressKind,
+    RunTests,
     StoredSession,
     TurnProgress,
     TurnRequest,
 )
+from vibe_gate.domain.agent import TESTS_TOOL
 from vibe_gate.domain.turn import TodoChanges
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.domain.wire import FINAL_STOPS
@@ -62,6 +66,22 @@ CLOSING_S = 1.0
 
 STOPPING_S = 5.0
 """How long an interrupted CLI may take to say what the session cost (50 ms as a rule)."""
+
+TESTS_DESCRIPTION = (
+    "Run one test file of the working directory, in a copy of the files as they are now, without "
+    "network. Answers with the exit code and the end of the output."
+)
+
+TESTS_SCHEMA = {
+    "type": "object",
+    "required": ["file"],
+    "properties": {
+        "file": {
+            "type": "string",
+            "description": "The test file, from the root of the working directory.",
+        }
+    },
+}
 
 HELD_S = 1.0
 """How long a hook of a stopped session holds its call back, for the interrupt to come first."""
@@ -154,7 +174,7 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
         disallowed_tools=list(turn.disallowed_tools),
         permission_mode="default" if turn.working else "dontAsk",
         setting_sources=[],
-        mcp_servers=servers if turn.mcp_servers else {},
+        mcp_servers=servers if turn.mcp_servers else _tests_server(turn.run_tests),
         strict_mcp_config=True,
         verbatim_prompts=True,
         system_prompt={"type": "file", "path": str(system_prompt)},
@@ -432,7 +452,23 @@ def _listed_tools(turn: TurnRequest) -> tuple[str, ...]:
     whole_servers = [
         f"mcp__{server}" for server in turn.mcp_servers if server not in servers_with_names
     ]
-    return (*turn.tools, *whole_servers)
+    served = [TESTS_TOOL] if turn.run_tests else []
+    return (*turn.tools, *whole_servers, *served)
+
+
+def _tests_server(run_tests: RunTests | None) -> dict[str, McpServerConfig]:
+    """The server of the tool that runs tests, in the SDK's form; none without such a tool."""
+    if run_tests is None:
+        return {}
+    _, server, name = TESTS_TOOL.split("__")
+
+    async def answer(tool_input: Any) -> dict[str, Any]:  # noqa: ANN401  what the model gave
+        file = tool_input.get("file") if isinstance(tool_input, dict) else None
+        text = await run_tests(str(file or ""))
+        return {"content": [{"type": "text", "text": text}]}
+
+    tool = SdkMcpTool(name, TESTS_DESCRIPTION, TESTS_SCHEMA, answer)
+    return {server: create_sdk_mcp_server(server, tools=[tool])}
 
 
 def _call_details(call: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -69,6 +69,9 @@ class TurnProgress(Struct, frozen=True, kw_only=True):
     """Of usage: the tokens of one answer of the model."""
 
 
+RunTests = Callable[[str], Awaitable[str]]
+"""Runs a test file, named from the root of the working directory; what it printed."""
+
 Watch = Callable[[TurnProgress], object]
 """Hears of each step before the agent goes on; what it raises stops the agent. It may be a
 coroutine.
@@ -127,6 +130,10 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By name, in the CLI's own form; all of a server's tools are listed, unless `tools` names
     some.
+    """
+    run_tests: RunTests | None = None
+    """What the tool TESTS_TOOL does, which this process serves; not together with MCP servers. None:
+    there is no such tool.
     """
     working: bool = False
     """Whether the agent may change `folder`. It then goes on after an answer that was cut."""

@@ -12,7 +12,7 @@ from vibe_gate.domain.bundles import replay_key
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import CounterexampleRule, Gate
 from vibe_gate.domain.node_names import CHECKS_NODE
-from vibe_gate.domain.rubric import Claim, Criterion, Rubric, Sight
+from vibe_gate.domain.rubric import Claim, ClaimKind, Criterion, Rubric
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.domain.verdict import TrustBadge
 
@@ -93,6 +93,6 @@ class Facts(Struct, frozen=True):
         return tuple(criterion for criterion in answerable if any(map(criterion.concerns, files)))
 
     @property
-    def known(self) -> frozenset[Sight]:
+    def known(self) -> frozenset[ClaimKind]:
         """The kinds of claims that there are."""
         return frozenset(claim.kind for claim in self.claims)

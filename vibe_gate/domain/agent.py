@@ -17,6 +17,11 @@ from vibe_gate.domain.tables import require_right
 READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
 """What an agent may use unless its definition names more, and all that a judge may use."""
 
+TESTS_TOOL = "mcp__vibe-gate__run_tests"
+"""The tool of ours that runs the project's tests; an agent that lists it has it if the gate says how
+they are run.
+"""
+
 _TODO_TOOLS = ("TaskCreate", "TaskUpdate", "TaskList", "TaskGet")
 """What Claude Code has in place of TodoWrite now, which definitions may still name."""
 

@@ -85,6 +85,12 @@ Sight = Literal["message", "prompt", "guidance", "issue"]
 """What a judge may be shown besides the change."""
 
 
+ClaimKind = Literal[Sight, "left_alone"]
+"""What a judge is shown besides the change: what a rubric sees, or what an agent that repaired the
+change says it left alone, which every rubric is shown.
+"""
+
+
 class Claim(Struct, frozen=True):
     """A text that a judge is shown besides the change, of one kind: what somebody says, nothing
     that was verified.
@@ -92,7 +98,7 @@ class Claim(Struct, frozen=True):
     `is_private`: it stays in this clone, and so does what has it word for word.
     """
 
-    kind: Sight
+    kind: ClaimKind
     text: str
     is_private: bool = False
 
@@ -284,7 +290,7 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         ]
         return hashlib.sha256(json.dumps(asked_fields).encode()).hexdigest()
 
-    def knowing(self, known_sights: Collection[Sight]) -> Rubric:
+    def knowing(self, known_sights: Collection[ClaimKind]) -> Rubric:
         """The rubric without the questions that need what is not known."""
         criteria = tuple(
             criterion

@@ -148,6 +148,16 @@ class CacheUse(Struct, frozen=True, kw_only=True):
     misses: Count = 0
 
 
+class LeftAlone(Struct, frozen=True, kw_only=True):
+    """What an agent says it saw beside the findings and did not touch."""
+
+    node: str
+    """The node of its turn."""
+
+    text: str
+    """Without secrets, and without what it repeats of captured prompts; of several lines."""
+
+
 class Summary(Struct, frozen=True, kw_only=True):
     """The document."""
 
@@ -176,6 +186,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     """What people have said on the forge of findings of this pull request; no verdict depends on
     it.
     """
+    left_alone: tuple[LeftAlone, ...] | UnsetType = UNSET
+    """What agents of a repair saw beside the findings and did not touch."""
 
     @property
     def criteria(self) -> list[CriterionResult]:

@@ -66,6 +66,7 @@ SUMMARY: Own = {
     "agent_authored": {"hints": dict.fromkeys(("code", "commit", "role"), True)},
     "cost": {"basis": True, "by_node": True, "by_model": {UNDER: True}},
     "cache": True,
+    "left_alone": {"node": True},
     "labels": dict.fromkeys(
         ("ts", "finding", "rubric", "criterion", "digest", "model", "run", "source"), True
     ),

@@ -18,6 +18,14 @@ ANSWER_TOOL = "StructuredOutput"
 MAX_REASON = 280
 """Characters of a reason or message: one comment line."""
 
+PART_MARK = " | "
+"""Between the counterexamples of the parts of a large change."""
+
+MAX_GROUNDS = 4_000
+"""Characters that are kept of what a judge says of a fail, or traced of it: whoever repairs it reads
+them whole, and a page of text is more than a judge is asked for.
+"""
+
 FINGERPRINT_DIGITS = 16
 """Hex digits of a fingerprint: 64 bits, plenty for the findings and changes of one repository."""
 
@@ -110,6 +118,9 @@ class SecondLook(Struct, frozen=True, kw_only=True):
 
     reason: str
 
+    trace: str = ""
+    """The way of the input through the code, as the model wrote it down; of several lines."""
+
     evidence: tuple[CheckedEvidence, ...] = ()
     """The quoted lines; they need not be changed ones."""
 
@@ -189,8 +200,10 @@ class Vote(Struct, frozen=True, kw_only=True):
     """What the model answered; None: no answer."""
 
     reason: str
+    """On one line, of a fail whole up to MAX_GROUNDS characters."""
 
     counterexample: str | None = None
+    """On one line, whole up to MAX_GROUNDS characters for each part of the change."""
 
     evidence: tuple[CheckedEvidence, ...] = ()
 
@@ -495,7 +508,7 @@ class RubricResult(Struct, frozen=True, kw_only=True):
     """The least score that passes, 0 to 1."""
 
 
-def short(text: str) -> str:
-    """The text on one line, cut to the length of a reason."""
+def short(text: str, most: int = MAX_REASON) -> str:
+    """The text on one line, cut to `most` characters, by default to the length of a reason."""
     flat = " ".join(text.split())
-    return flat if len(flat) <= MAX_REASON else flat[: MAX_REASON - 1] + "…"
+    return flat if len(flat) <= most else flat[: most - 1] + "…"

@@ -5,9 +5,10 @@ A repository's own workflow or agent of that id replaces it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from vibe_gate.domain.agent import READ_ONLY_TOOLS, Agent
+from vibe_gate.domain.agent import READ_ONLY_TOOLS, TESTS_TOOL, Agent
 from vibe_gate.domain.document import digest_of_definition
 from vibe_gate.domain.workflow import StageRule, UntilRule, WorkflowDefinition, WorkflowFile
 
@@ -18,25 +19,57 @@ TIMEOUT_S = 1800.0
 review has.
 """
 
+LEFT_ALONE = "Left alone:"
+"""The line before what an agent saw and did not touch."""
+
 FIXER = Agent(
     id="fixer",
     description="Repairs what a review found.",
-    tools=(*READ_ONLY_TOOLS, "Edit", "Write"),
-    system_prompt="""\
-You repair a change that a review has failed. You are shown what the review found, with the lines that it quotes and, \
-if there is one, a counterexample or a test that fails; the change itself; and, if it is known, what was asked for \
-when the change was made.
+    tools=(*READ_ONLY_TOOLS, "Edit", "Write", TESTS_TOOL),
+    system_prompt=f"""\
+You repair a change that a review has failed. You are shown one list of what the review found: each finding once, with \
+the question that it answers, the lines that it quotes and, if there are any, counterexamples, a test that fails and \
+what a second look traced in the code. Each is marked open, new in a round of repair, back after one, or repaired in \
+one. You are shown the change as it is now, what earlier rounds of the repair changed and said, and, if it is known, \
+what was asked for when the change was made.
 
-- Repair the cause of each failure, with as small an edit as you can. Keep what was asked for; undo what was not.
-- Leave alone what the review did not object to.
+- Repair the cause of each open finding, with as small an edit as you can. Keep what was asked for; undo what was not. \
+Keep what is marked repaired as it is, unless a finding is about that repair.
+- A finding names an example. Before you end, put its question to the whole change, and to your own edit, once more: \
+follow each input of that kind through the changed code, and repair what goes wrong in the same way elsewhere. A review \
+names one defect of a kind at a time, and every further one costs a round.
+- Leave alone what the review did not object to and its questions do not ask about.
 - Never weaken, skip or delete a test or a check, and never move code to where a check does not look.
 - Do not edit what decides about the review or steers agents: .vibe-gate/, workflow files, CLAUDE.md, AGENTS.md.
 - If a finding is wrong, or its repair would break what was asked for, leave the code as it is and say so.
 
-End with one line for each finding: what you changed, or why you changed nothing.""",
+End with one line for each open finding: what you changed, or why you changed nothing. If you saw something else that is \
+wrong with the change and did not touch it, add a last section that begins with the line `{LEFT_ALONE}`, and a line \
+each with the path, the line's number and what goes wrong. A person and the next review are told. Without such a thing, \
+leave the section out.""",
+)
+MAX_LEFT_ALONE = 4_000
+"""Characters of what an agent says it left alone."""
+
+_LEFT_ALONE_LINE = re.compile(
+    r"^[\W_]*left alone[\W_]*$|^[\W_]*left alone[*_ ]*:[*_ ]*(?=\S)", re.I | re.M
 )
 
-PROMPT = "Repair what the review found: every failure, and a warning only if its rubric fails."
+_NOTHING = ("none", "nothing", "n/a")
+
+
+def left_alone_in(message: str) -> str:
+    """What an agent's last message says it left alone; "" if it says nothing of that."""
+    headings = list(_LEFT_ALONE_LINE.finditer(message))
+    if not headings:
+        return ""
+    text = message[headings[-1].end() :].strip()
+    if text.strip("-*. ").casefold() in _NOTHING:
+        return ""
+    return text[:MAX_LEFT_ALONE]
+
+
+PROMPT = "Repair what the review found: every open finding."
 
 
 def fix_workflow(rubrics: Sequence[str]) -> WorkflowDefinition:

@@ -95,7 +95,7 @@ def _judge_finding(
         end_line=evidence.end_line,
         level="failure" if criterion.must else "warning",
         criterion=criterion.id,
-        message=vote.reason or "The answer gives no reason.",
+        message=short(vote.reason) or "The answer gives no reason.",
         evidence=(evidence,),
         distinction=question,
         second_look=vote.second_look,

@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import UNSET, Struct
@@ -27,21 +25,13 @@ from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.brief import CriterionAnswer
 from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.counterexample import MAX_TEST, RUNS, RunReading
-from vibe_gate.sandbox import (
-    CommandLimits,
-    CommandResult,
-    command_environment_from,
-    run_command,
-    wall_lack,
-)
+from vibe_gate.judging.walled_tests import WalledTests
+from vibe_gate.sandbox import wall_lack
 
 ENVIRONMENT = "VIBE_GATE_TEST_ENVIRONMENT"
 """The absolute path of the environment, in place of the gate's own setting: where a CI job made
 it.
 """
-
-MAX_DISK_MB, MAX_PROCESSES = 512, 256
-"""Of one run: more than a test of a unit needs, and little enough for any machine."""
 
 
 class _TestResult(Struct, frozen=True):
@@ -65,18 +55,15 @@ class Prover:
     ) -> None:
         self._tell = tell
         self._rule = environment.rule
-        self._folder = environment.folder
-        self._gate_folder = environment.named
+        self._tests = WalledTests(environment, run)
         self._change = change
         self._repository = repository
         self._run = run
-        self._environment = command_environment_from(run.environment.variables)
         self._trees: dict[Side, Tree] = {
             "after": repository.tree(change.after),
             "before": repository.tree(change.before),
         }
         self._lock = asyncio.Lock()
-        self._has_pytest: bool | None = None
 
     async def prove(self, vote: Vote, answer: CriterionAnswer) -> Vote:
         """The vote with what running its test came to; as it is if it is no fail, or has no
@@ -127,7 +114,7 @@ class Prover:
             reason=short(redact(reason)),
             path=path,
             test=redact(test),
-            command=counterexample.format_test_command(self._user_command(), path),
+            command=counterexample.format_test_command(self._tests.user_command, path),
             obligation=obligation,
             timed_out=True if any(result.timed_out for result in results) else UNSET,
         )
@@ -173,73 +160,14 @@ class Prover:
                 self._repository.export(self._trees[side].id, root)
             if not _write_test(root, path, test):
                 return RunReading("unfinished", f"{path} cannot be written into the tree")
-            if self._has_pytest is None:
-                self._has_pytest = bool(self._rule.command) or await self._imports_pytest(root)
-            command = self._command()
-            result = await self._run_walled(counterexample.fill_in_file(command, path), root)
+            result = await self._tests.run_file(path, root)
         # Redacted before a line of it is cut.
         output = self._run.redactor.text(result.output.replace(f"{root}/", ""))
         code = result.failure if result.exit_code is None else f"exit code {result.exit_code}"
         text = f"==== {side} the change: {code}\n{output}\n"
         results.append(_TestResult(text, result.timed_out))
-        runner = counterexample.find_runner(command)
+        runner = counterexample.find_runner(self._tests.command)
         return counterexample.read_run(runner, result.exit_code, output, result.failure)
-
-    async def _imports_pytest(self, root: Path) -> bool:
-        result = await self._run_walled([self._python(), "-c", "import pytest"], root)
-        return result.exit_code == 0
-
-    async def _run_walled(self, argv: Sequence[str], root: Path) -> CommandResult:
-        """Run the command behind the wall, with a tree's export as its working directory."""
-        left_s = self._run.deadline.left()
-        if not left_s:
-            return CommandResult(None, "", "the deadline was reached")
-        cancelled = threading.Event()
-        try:
-            return await asyncio.to_thread(
-                run_command,
-                argv,
-                cwd=root,
-                timeout_s=min(self._rule.timeout_s, left_s),
-                environment=self._environment,
-                limits=CommandLimits(self._rule.memory_mb, MAX_DISK_MB, MAX_PROCESSES),
-                variables=self._variables(root),
-                cancelled=cancelled.is_set,
-            )
-        finally:
-            cancelled.set()  # the thread would go on
-
-    def _variables(self, root: Path) -> dict[str, str]:
-        """What a run in `root` sees: imports come from there, whatever is installed."""
-        import_folders = [str(folder) for folder in (root, root / "src") if folder.is_dir()]
-        variables = {
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONNOUSERSITE": "1",
-            "PYTHONPATH": os.pathsep.join(import_folders),
-        }
-        if self._folder is None:
-            return variables
-        programs = [str(self._folder / "bin"), self._environment.variables.get("PATH", "")]
-        variables["PATH"] = os.pathsep.join(filter(None, programs))
-        variables["VIRTUAL_ENV"] = str(self._folder)
-        return variables
-
-    def _python(self) -> str:
-        return str(self._folder / "bin" / "python") if self._folder else "python"
-
-    def _command(self) -> tuple[str, ...]:
-        """The command that runs one test, with `{file}` in it."""
-        return self._command_of(self._python())
-
-    def _user_command(self) -> tuple[str, ...]:
-        """The same as a user would type it in a checkout."""
-        return self._command_of(
-            f"{self._gate_folder}/bin/python" if self._gate_folder else "python"
-        )
-
-    def _command_of(self, python: str) -> tuple[str, ...]:
-        has_pytest = bool(self._has_pytest)
-        return counterexample.build_test_command(self._rule, python, has_pytest=has_pytest)
 
 
 async def rerun_kept_tests(

@@ -108,8 +108,13 @@ class RubricQuestion(Struct, frozen=True):
         """Which claims that may have to stay in this clone are shown with it, as
         `leaving.may_leave` takes them.
         """
-        prompts = [claim for claim in self.claims if claim.kind == "prompt"]
-        return {claim.kind: PRIVATE if claim.is_private else SHARED for claim in prompts}
+        visibility: dict[str, str] = {}
+        for claim in self.claims:
+            if claim.is_private:
+                visibility[claim.kind] = PRIVATE
+            elif claim.kind == "prompt":
+                visibility[claim.kind] = SHARED
+        return visibility
 
     @property
     def unshown(self) -> tuple[Sight, ...]:
@@ -180,7 +185,8 @@ def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[Rubr
     questions = []
     for rubric in facts.rubrics_with_judge:
         models = rubric.models or (rubric.model or model,)
-        seen_claims = tuple(claim for claim in facts.claims if claim.kind in rubric.sees)
+        seen_kinds = {*rubric.sees, "left_alone"}
+        seen_claims = tuple(claim for claim in facts.claims if claim.kind in seen_kinds)
         for claims in dict.fromkeys(((), seen_claims)):
             kinds = {claim.kind for claim in claims}
             # No test shows what was asked for, and its text could repeat that.

@@ -41,6 +41,7 @@ from vibe_gate.domain.leaving import may_leave
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.verdict import (
+    MAX_GROUNDS,
     CheckedEvidence,
     Dispute,
     LookOutcome,
@@ -532,6 +533,7 @@ def _read_look(
         outcome=outcome,
         said=outcome,
         reason=short(redact(reason)),
+        trace=redact(answer.trace.strip())[:MAX_GROUNDS],
         evidence=tuple(_check_line(line, context.trees) for line in quoted_lines),
         turn=turn,
         dispute=question.dispute,

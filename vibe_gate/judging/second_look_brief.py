@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from vibe_gate.domain import escape
 from vibe_gate.domain.document import first_mistake, read
 from vibe_gate.domain.rubric import Criterion
-from vibe_gate.domain.verdict import MAX_REASON, LookOutcome, Proof, Vote
+from vibe_gate.domain.verdict import MAX_REASON, PART_MARK, LookOutcome, Proof, Vote, short
 from vibe_gate.judging.brief import QuotedLine, fence_text, write_fence_line
 from vibe_gate.judging.reading import plain_word
 from vibe_gate.version import __version__
@@ -207,8 +207,10 @@ def write_dispute_prompt(
 
 def _fail_rows(vote: Vote) -> Iterator[str]:
     """A fail as rows of the fence: each begins with a bar, so that none can end it."""
-    yield _row(f"reason: {vote.reason}")
-    yield _row(f"counterexample: {vote.counterexample or 'none was given'}")
+    # Cut as they were when the first looks were kept: the key of a look is made of these rows.
+    yield _row(f"reason: {short(vote.reason)}")
+    parts = [short(part) for part in (vote.counterexample or "").split(PART_MARK)]
+    yield _row(f"counterexample: {PART_MARK.join(parts) or 'none was given'}")
     for line in vote.evidence:
         if line.standing != "void":
             yield _row(f"quoted, {line.path}:{line.line} ({line.side}): {line.quote}")

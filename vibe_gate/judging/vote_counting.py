@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import (
+    PART_MARK,
     PROOF_STATUSES,
     CheckedEvidence,
     CriterionResult,
@@ -64,7 +65,7 @@ def combine_parts(parts: Sequence[Vote]) -> Vote:
         deciding_parts[0],
         evidence=tuple(evidence),
         changes=short(" ".join(changes)),
-        counterexample=" | ".join(counterexamples) or None,
+        counterexample=PART_MARK.join(counterexamples) or None,
     )
     if worst != "fail":
         return combined

@@ -36,7 +36,14 @@ from vibe_gate.domain.escape import end_sentence, show_text
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, Outcome, Vote, short
+from vibe_gate.domain.verdict import (
+    MAX_GROUNDS,
+    MAX_REASON,
+    CheckedEvidence,
+    Outcome,
+    Vote,
+    short,
+)
 from vibe_gate.domain.wire import EndKind, TurnResult
 from vibe_gate.gate.prompts import requests_of
 from vibe_gate.judging.brief import (
@@ -349,15 +356,20 @@ def _clean_vote(vote: Vote, leave_out: Callable[[str], str]) -> Vote:
     """The vote with each text that the model wrote passed through `leave_out`."""
     counterexample = vote.counterexample
     if counterexample:
-        counterexample = short(leave_out(counterexample))
+        counterexample = short(leave_out(counterexample), MAX_GROUNDS)
     return replace(
         vote,
-        reason=short(leave_out(vote.reason)),
+        reason=short(leave_out(vote.reason), _most_of(vote)),
         counterexample=counterexample,
         changes=short(leave_out(vote.changes)),
         evidence=tuple(_clean_evidence(line, leave_out) for line in vote.evidence),
         cause=_clean_cause(vote.cause, leave_out) if vote.cause else UNSET,
     )
+
+
+def _most_of(vote: Vote) -> int:
+    """Characters that are kept of the vote's reason."""
+    return MAX_GROUNDS if vote.outcome == "fail" else MAX_REASON
 
 
 def _clean_evidence(line: CheckedEvidence, leave_out: Callable[[str], str]) -> CheckedEvidence:
@@ -498,13 +510,13 @@ def _read_vote(
     counterexample: str | None = None
     evidence: list[CheckedEvidence] = []
     if outcome == "fail":
-        counterexample = short(redact(answer.counterexample))
+        counterexample = short(redact(answer.counterexample), MAX_GROUNDS)
         for line in answer.evidence:
             evidence.append(quote_in_change(criterion, line, change, context.read))
     vote = Vote(
         outcome=outcome,
         said=outcome,
-        reason=short(redact(reason)),
+        reason=short(redact(reason), MAX_GROUNDS if outcome == "fail" else MAX_REASON),
         counterexample=counterexample,
         changes=short(redact(reading.changes)),
         evidence=tuple(evidence),

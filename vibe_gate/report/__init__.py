@@ -12,6 +12,7 @@ round           what was said before, what is new since
 posting         all of it posted to the forge
 sarif           SARIF 2.1.0; junit: JUnit XML; code_quality: GitLab
 html            the page of a run; markup: elements, with everything escaped; svg: pictures
+finding_list    the findings as a coding agent is handed them
 text_graph      a run's graph as text; node_outcomes: how its checks and judges came out
 blame_rows      who wrote the lines of a file
 turns           what a turn's log says of model and tokens; waits: when it waited

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding
+from vibe_gate.domain.verdict import Finding, short
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.forge import CheckAnnotation, CheckRun, Conclusion
 from vibe_gate.report import queries, sentences
@@ -109,7 +109,7 @@ def _annotation_details(finding: Finding, summary: Summary) -> Iterator[str]:
     """What the finding rests on, line by line; the forge folds it."""
     counterexample = queries.counterexample_of(finding, summary)
     if counterexample:
-        yield f"Counterexample: {safe(counterexample)}"
+        yield f"Counterexample: {safe(short(counterexample, sentences.MAX_COUNTEREXAMPLE))}"
     if finding.second_look is not UNSET:
         if dispute := sentences.dispute_sentence(finding.second_look):
             yield safe(dispute)

@@ -141,7 +141,7 @@ def _reason_lines(finding: Finding, report: Report) -> Iterator[str]:
     """A counterexample, what a test came to, and what a second look came to."""
     counterexample = queries.counterexample_of(finding, report.summary)
     if counterexample:
-        yield f"Counterexample: {escape_prose(counterexample, 500)}"
+        yield f"Counterexample: {escape_prose(counterexample, sentences.MAX_COUNTEREXAMPLE)}"
     if finding.proof is not UNSET:
         yield escape_prose(sentences.proof_sentence(finding.proof))
     if finding.second_look is not UNSET:

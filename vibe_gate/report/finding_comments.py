@@ -177,7 +177,7 @@ def _comment_parts(finding: Finding, summary: Summary) -> Iterator[str]:
     yield escape_prose(sentences.finding_sentence(finding))
     counterexample = queries.counterexample_of(finding, summary)
     if counterexample:
-        yield f"Counterexample: {escape_prose(counterexample, 500)}"
+        yield f"Counterexample: {escape_prose(counterexample, sentences.MAX_COUNTEREXAMPLE)}"
     if finding.proof is not UNSET:
         yield escape_prose(sentences.proof_sentence(finding.proof))
         yield test_fold(finding.proof)

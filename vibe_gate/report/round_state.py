@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.document import Count, plain, read
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import MAX_REASON, Finding, SecondLook
+from vibe_gate.domain.verdict import Finding, SecondLook, short
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.reported_finding import (
     MAX_QUOTE,
@@ -91,9 +91,9 @@ def explain_state(state: RoundState, summary: Summary, run: int) -> RoundState:
         sourced = replace(reported, found_by=summary.sources(finding)[:MAX_SOURCES])
         with_sources.append(sourced)
         with_reasons.append(_with_reasons(sourced, finding, summary))
-    short = replace(state, run=run, findings=tuple(with_sources))
+    without_reasons = replace(state, run=run, findings=tuple(with_sources))
     full = replace(state, run=run, findings=tuple(with_reasons))
-    return full if len(_packed(full)) <= MAX_EXPLAINED else short
+    return full if len(_packed(full)) <= MAX_EXPLAINED else without_reasons
 
 
 def _with_reasons(reported: ReportedFinding, finding: Finding, summary: Summary) -> ReportedFinding:
@@ -108,7 +108,7 @@ def _with_reasons(reported: ReportedFinding, finding: Finding, summary: Summary)
         counterexample=counterexamples[0][:MAX_QUOTE] if counterexamples else "",
         second_look="" if look is UNSET else _look_words(look),
         votes=tuple(
-            ReportedVote(outcome=vote.outcome, reason=vote.reason[:MAX_REASON]) for vote in votes
+            ReportedVote(outcome=vote.outcome, reason=short(vote.reason)) for vote in votes
         ),
     )
 

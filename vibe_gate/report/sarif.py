@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import end_sentence, safe
 from vibe_gate.domain.summary import Summary, Unreviewed
-from vibe_gate.domain.verdict import CriterionResult, Finding, Proof
+from vibe_gate.domain.verdict import CriterionResult, Finding, Proof, short
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.links import Links
@@ -125,7 +125,8 @@ def _result(finding: Finding, rule_indexes: Mapping[str, int], summary: Summary)
     message = _plain_text(sentences.located_message(finding))
     counterexample = queries.counterexample_of(finding, summary)
     if counterexample:
-        message = f"{end_sentence(message)} Counterexample: {_plain_text(counterexample)}"
+        example = _plain_text(short(counterexample, sentences.MAX_COUNTEREXAMPLE))
+        message = f"{end_sentence(message)} Counterexample: {example}"
     result: dict[str, Any] = {
         "ruleId": rule,
         "level": _SARIF_LEVELS[finding.level],

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding, Proof, SecondLook
+from vibe_gate.domain.verdict import Finding, Proof, SecondLook, short
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.screen_rows import (
     LEVEL_MARKS,
@@ -40,7 +40,8 @@ def finding_rows(
     counterexample = queries.counterexample_of(finding, summary)
     if counterexample and counterexample not in shown_texts:
         shown_texts.add(counterexample)
-        rows.append(ScreenRow(rank, Text(f"    e.g. {safe(counterexample)}", "dim")))
+        example = safe(short(counterexample, sentences.MAX_COUNTEREXAMPLE))
+        rows.append(ScreenRow(rank, Text(f"    e.g. {example}", "dim")))
     if finding.proof is not UNSET:
         rows += proof_rows(finding.proof, rank, shown_texts)
     if finding.second_look is not UNSET:

@@ -34,6 +34,9 @@ SHORT_RUN = 18
 SHORT_FINGERPRINT = 8
 """Characters of a finding's fingerprint: enough for `override` and `suppress`."""
 
+MAX_COUNTEREXAMPLE = 500
+"""Characters of a counterexample beside a finding; the page of a run has all of it."""
+
 MAX_NAMES = 3
 """Criteria that a sentence names; it counts the others."""
 

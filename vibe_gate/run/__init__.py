@@ -24,6 +24,8 @@ conclusion       the outcome, the summary, the patch
 resume           going on with a run that died
 execution        one agent on its own: `run_agent`
 fix              repairing what a stored run found
+repair_brief     what an agent of a repair is shown
+served_tests     the tool with which it runs tests
 
 each             every commit of a range reviewed
 replay           a stored run judged again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from vibe_gate.context.facts import Facts
 from vibe_gate.context.listeners import Progress
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
-from vibe_gate.domain.agent import Agent, Isolation
+from vibe_gate.domain.agent import TESTS_TOOL, Agent, Isolation
 from vibe_gate.domain.escape import counted, list_names
 from vibe_gate.domain.gate import Gate, McpServer
 from vibe_gate.domain.wire import TurnResult
@@ -23,13 +23,16 @@ from vibe_gate.errors import UsageError
 from vibe_gate.gate.trusted import WORKTREE
 from vibe_gate.git import Repository
 from vibe_gate.run.kept_session import KeptSession
+from vibe_gate.run.repair_brief import RepairBrief
 from vibe_gate.run.run_tree import RunTree
+from vibe_gate.run.served_tests import make_test_runner, tests_sentence
 from vibe_gate.run.stage_request import (
     DATA_RULE,
-    Material,
     StageRequest,
     background_sections,
     context_sections,
+    findings_section,
+    reviewed_rounds,
 )
 from vibe_gate.run.stage_result import OUTCOMES, StageResult
 from vibe_gate.run.turn_changes import TurnChanges
@@ -98,13 +101,10 @@ class AgentTurns:
         """
         self.notes: list[str] = []
         """Sentences for people about turns that have ended."""
-        self.background: tuple[Material, ...] = ()
-        """What agents that write are shown besides."""
         self.private = False
-        """Whether the background, or a session that a turn goes on with, may not leave the
-        clone.
-        """
+        """Whether a session that a turn is shown, or goes on with, may not leave the clone."""
         self._gate = facts.gate
+        self._tests = facts.tests
         self._run = run
         self._model = model
         self._command_environment = command_environment_from(run.environment.variables)
@@ -119,12 +119,13 @@ class AgentTurns:
         request: StageRequest,
         tree: RunTree,
         earlier: SessionMeta | None,
+        brief: Callable[[], RepairBrief],
         began: Callable[[str], object],
     ) -> StageResult:
         """One turn, in the workspace if the agent writes. UsageError, StorageError.
 
         `earlier`: the session that it goes on with. `began` is told the tree before it, once that
-        is free.
+        is free; `brief` then gives what the agent is shown of the repair that it is part of.
         """
         self._model.open()
         hide_process()
@@ -146,7 +147,9 @@ class AgentTurns:
                 private=self.private,
             )
             with closing(kept_session) as session:
-                turn = self._turn_request(node, request, tree, folder, model, session, changes)
+                turn = self._turn_request(
+                    node, request, tree, folder, model, session, changes, brief()
+                )
                 async with self._model.slots:
                     turn_result = await self._model.run_turn(turn)
                 if changes is not None:
@@ -185,12 +188,13 @@ class AgentTurns:
         model: str,
         session: KeptSession,
         changes: TurnChanges | None,
+        brief: RepairBrief,
     ) -> TurnRequest:
         """What the agent is asked, with the limits of the stage, of the agent, else of the gate."""
         agent = request.agent
         file = self._gate.file
         wall = self._wall_of(agent, tree)
-        prompt, system_prompt = self._prompts(node, request, tree)
+        prompt, system_prompt = self._prompts(node, request, tree, brief)
         time_left = self._run.deadline.left()
         return TurnRequest(
             node=node,
@@ -204,6 +208,7 @@ class AgentTurns:
             tools=agent.tools,
             disallowed_tools=agent.disallowed_tools,
             mcp_servers=self._mcp_servers(agent),
+            run_tests=self._test_runner(agent, tree),
             working=True,
             wall=wall,
             session=session.stored,
@@ -215,17 +220,20 @@ class AgentTurns:
             change=changes,
         )
 
-    def _prompts(self, node: str, request: StageRequest, tree: RunTree) -> tuple[str, str]:
+    def _prompts(
+        self, node: str, request: StageRequest, tree: RunTree, brief: RepairBrief
+    ) -> tuple[str, str]:
         """The prompt and the system prompt."""
-        agent = request.agent
         nonce = self._model.nonce
-        background = self.background if agent.writes else ()
         output_of = partial(self._command_output, tree, node)
         sections = list(request.text(nonce, self._trusted_files.read, output_of))
+        if TESTS_TOOL in request.agent.tools:
+            sections.append(tests_sentence(self._tests))
+        sections += findings_section(brief.rounds, nonce, brief.title)
         sections += context_sections(request.context, nonce)
-        sections += background_sections(background, nonce)
-        system_prompt = agent.system_prompt
-        if request.context or request.prompt_command or background:
+        sections += background_sections(brief.materials, nonce)
+        system_prompt = request.agent.system_prompt
+        if request.context or request.prompt_command or brief.rounds or brief.materials:
             system_prompt += DATA_RULE.replace("NONCE", nonce)
         return "\n\n".join(sections), system_prompt
 
@@ -238,6 +246,13 @@ class AgentTurns:
         for name in agent.mcp_servers:
             servers[name] = _mcp_server(self._gate.file.mcp, name, variables)
         return servers
+
+    def _test_runner(self, agent: Agent, tree: RunTree) -> Callable[[str], Awaitable[str]] | None:
+        """What the agent's tool for tests does; None if it lists none or can have none."""
+        tests = self._tests
+        if TESTS_TOOL not in agent.tools or tests is None or tests.lack or agent.mcp_servers:
+            return None
+        return make_test_runner(tests, tree, self._run)
 
     def _wall_of(self, agent: Agent, tree: RunTree) -> Callable[[Path, Path], Sequence[str]] | None:
         """What wraps the agent's program; None: nothing does, which is said if it should."""
@@ -338,7 +353,8 @@ def prompt_digest(request: StageRequest, redact: Callable[[str], str]) -> str:
     was redacted.
     """
     prompts = (request.prompt, request.prompt_file, request.prompt_command, request.images)
-    parts = [str(prompts), *context_sections(request.context, "nonce")]
+    parts = [str(prompts), *findings_section(reviewed_rounds(request.context), "nonce")]
+    parts += context_sections(request.context, "nonce")
     return hashlib.sha256(redact("\0".join(parts)).encode("utf-8", "replace")).hexdigest()
 
 

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from vibe_gate.domain.change import Change, FileVersion
-from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.summary import LeftAlone, Summary
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.gate.policy import find_steering_files
 from vibe_gate.git import Repository
-from vibe_gate.judging.repeats import leave_out_repeats
 from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
 from vibe_gate.judging.verdict import RunVerdict, changed_note
 from vibe_gate.receipts.issue_receipt import ReceiptIssuer
+from vibe_gate.report.finding_list import list_findings, rounds_sentence
 from vibe_gate.run.review import paths_changed_since
 from vibe_gate.run.review_result import Review
 from vibe_gate.run.run_bundle import make_issuer, record_contents, seal_run
@@ -30,6 +30,7 @@ from vibe_gate.run.run_documents import (
 )
 from vibe_gate.run.run_tree import RunTree
 from vibe_gate.run.stage_graph import StageGraph
+from vibe_gate.run.stage_request import reviewed_rounds
 from vibe_gate.run.stage_result import StageResult
 from vibe_gate.run.stage_runner import Stages
 from vibe_gate.run.team_store import run_to_share, store_notes
@@ -82,6 +83,9 @@ class WorkflowRun(Struct, frozen=True, kw_only=True):
     """Why it was not, although that was asked for: the working tree is another one, or git
     refuses.
     """
+
+    left_alone: tuple[LeftAlone, ...] = ()
+    """What agents saw beside the findings and did not touch."""
 
     problem: str = ""
     """What went wrong outside of every stage, without secrets: the deadline, or an error of a
@@ -153,6 +157,7 @@ def conclude_run(
         problem[1] if problem else "",
         *changed_note(changed_paths),
         *_notes(stages, counting_verdicts),
+        *_round_notes(stages),
         *_unsettled_notes(stale_verdicts, is_unasked=reviewing and not counting_verdicts),
         *stages.model.notes(),
         *(issuer.notes if issuer else ()),
@@ -190,6 +195,7 @@ def conclude_run(
         applied=applied,
         staged=applied and tree.change.kind == "staged",
         unapplied=unapplied,
+        left_alone=() if summary.left_alone is UNSET else summary.left_alone,
         problem=redact(problem[1]) if problem else "",
     )
 
@@ -236,16 +242,9 @@ def _last_messages(stages: Stages, patch: bytes) -> Iterator[tuple[str, str]]:
     job.
     """
 
-    def change_texts() -> Iterator[str]:
-        yield stages.trees.own.repository.patch(stages.facts.change).decode("utf-8", "replace")
-        yield patch.decode("utf-8", "replace")
-
-    prompts = [prompt for material in stages.turns.background for prompt in material.prompts]
     for result in stages.graph.results:
-        if not result.message or result.node not in stages.graph.latest_nodes():
-            continue
-        message = stages.run.redactor.text(result.message)
-        yield result.node, leave_out_repeats(message, prompts, change_texts) if prompts else message
+        if result.message and result.node in stages.graph.latest_nodes():
+            yield result.node, stages.public_words(result.message, patch)
 
 
 def _outcome_of(
@@ -342,6 +341,7 @@ def _summary(
         exit_code=exit_code(outcome, needs_approval=needs_approval, intact=intact),
         authored=stages.facts.authored if change is tree.change else stages.authors_of(tree),
         cost=stages.model.cost,
+        left_alone=tuple(stages.left_alone()),
     )
 
 
@@ -369,6 +369,13 @@ def _notes(stages: Stages, verdicts: Sequence[RunVerdict]) -> Iterator[str]:
     yield unrecorded_note(stages.run)
     yield incomplete_capture_note(stages.run)
     yield from stages.turns.notes
+
+
+def _round_notes(stages: Stages) -> Iterator[str]:
+    """What became of the findings over the rounds of a repair."""
+    rounds = reviewed_rounds(stages.graph.results, stages.trees.own.start)
+    if stages.repair is not None and any(reviewed.number for reviewed in rounds):
+        yield rounds_sentence(list_findings(rounds), rounds[-1].number)
 
 
 def _unsettled_notes(stale_verdicts: Sequence[RunVerdict], *, is_unasked: bool) -> Iterator[str]:

@@ -22,13 +22,16 @@ from vibe_gate.context.world import RunContext
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import EMPTY_TREE, Change, ChangeKind, Selection
 from vibe_gate.domain.escape import list_names, without_middle
+from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import POLICY_CHANGED, GateError, StorageError
 from vibe_gate.gate.prompts import sessions_until
 from vibe_gate.git import Repository
+from vibe_gate.report.finding_list import ReviewedRound
 from vibe_gate.run.kept_session import sessions_of
+from vibe_gate.run.repair_brief import RepairedReview
 from vibe_gate.run.replay import NOT_HERE, StoredRun, read_stored_run, stored_change
-from vibe_gate.run.stage_request import MAX_PATCH, Material
+from vibe_gate.run.stage_request import Material, questions_in
 from vibe_gate.sessions import SessionMeta
 from vibe_gate.store import captures
 from vibe_gate.store.captured_turns import CapturedToolCall, CapturedTurn, captured_turns_of
@@ -63,6 +66,17 @@ class Repair(Struct, frozen=True):
         """The request, by the rubrics that reviewed the run."""
         rubric_ids = tuple(rubric.id for rubric in self.run.summary.rubrics)
         return replace(request, rubrics=rubric_ids)
+
+    def findings(self, rubrics: Iterable[Rubric]) -> RepairedReview:
+        """What the run found. `rubrics`: as the gate in force has them."""
+        summary = self.run.summary
+        reviewed = ReviewedRound(
+            number=0,
+            rubrics=summary.rubrics,
+            findings=summary.findings,
+            questions=questions_in(rubrics),
+        )
+        return RepairedReview(f"What run {summary.run_id} found", summary.change.after, reviewed)
 
 
 def nothing_to_fix(summary: Summary) -> str:
@@ -146,11 +160,6 @@ def _remark_on_current_files(run_id: str, run: StoredRun, current_tree: str) -> 
 
 
 # What the fixer is shown besides the verdict
-
-
-def patch_of(repository: Repository, change: Change) -> str:
-    """The change as a patch, cut."""
-    return without_middle(repository.patch(change).decode("utf-8", "replace"), MAX_PATCH)
 
 
 def how_it_was_made(

@@ -26,6 +26,7 @@ from vibe_gate.domain.summary import (
     ChangedFile,
     ChangeSummary,
     Cost,
+    LeftAlone,
     PolicyChange,
     Summary,
     Trusted,
@@ -202,6 +203,7 @@ def make_summary(
     exit_code: int,
     authored: AgentAuthored,
     cost: Cost,
+    left_alone: tuple[LeftAlone, ...] = (),
 ) -> Summary:
     """The summary of a run.
 
@@ -215,6 +217,7 @@ def make_summary(
         exit_code: The run's.
         authored: Who wrote the change.
         cost: Of all that was asked.
+        left_alone: What agents saw and did not touch.
     """
     gate = facts.gate
     return Summary(
@@ -240,6 +243,7 @@ def make_summary(
         cache=answers.cache,
         duration_ms=round(run.deadline.elapsed() * 1000),
         labels=run.state.labels.from_forge() or UNSET,
+        left_alone=left_alone or UNSET,
     )
 
 

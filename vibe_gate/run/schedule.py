@@ -92,15 +92,15 @@ async def _run_once(
 async def _run_until(
     rule: StageRule, until: UntilRule, after: list[str], context: list[StageResult], wf: Workflow
 ) -> StageResult:
-    """The stage, again and again, until its rubrics pass: each time the agent has their last
-    verdict.
+    """The stage, again and again, until its rubrics pass: each time the agent has their verdicts
+    until then.
     """
     verdicts: list[StageResult] = []
 
     async def run_iteration() -> StageResult:
         if not verdicts:
             return await _run_once(rule, after, context, wf)
-        return await _run_once(rule, [verdicts[-1].node], [*context, verdicts[-1]], wf)
+        return await _run_once(rule, [verdicts[-1].node], [*context, *verdicts], wf)
 
     async def passes(result: StageResult) -> bool:
         if not result.passed:
@@ -123,7 +123,7 @@ def _result_of_loop(
     deciding = verdicts[-1] if verdicts and last.passed else last
     reason = ""
     if not loop_end.converged:
-        reason = f"{loop_end.reason} after {len(loop_end.results)} of {max_iterations}"
+        reason = loop_end.why_unfinished(max_iterations)
     return replace(
         last,
         node=deciding.node,

@@ -6,15 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from msgspec import UNSET, Struct, field
+from msgspec import Struct, field
 
 from vibe_gate.agent import Image, Stop, TurnProgress
 from vibe_gate.domain import escape
 from vibe_gate.domain.agent import Agent
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.workflow import IMAGE_TYPES, MAX_IMAGE_BYTES
 from vibe_gate.errors import UsageError
 from vibe_gate.judging.brief import fence_text
+from vibe_gate.report.finding_list import (
+    ReviewedRound,
+    fit_findings,
+    list_findings,
+    undecided_lines,
+)
 from vibe_gate.run.stage_result import StageResult
 from vibe_gate.store.run_result import RunResult
 
@@ -23,8 +30,8 @@ MAX_PATCH = 60_000
 read the rest.
 """
 
-MAX_FINDINGS = 50
-"""Of a verdict that is handed over."""
+MAX_FINDING_BYTES = 48_000
+"""Of the findings that are handed over: some twenty with all that is known of them."""
 
 DATA_RULE = """
 
@@ -118,10 +125,13 @@ class Material(Struct, frozen=True):
 
 
 def context_sections(context: Context, nonce: str) -> Iterator[str]:
-    """A section for each result: last message, todos, verdict and patch, as far as there are
-    any.
+    """A section for each result but a gate: last message, todos and patch, as far as there are any.
+
+    What gates found has a section of its own (`findings_section`).
     """
-    for result in context if isinstance(context, Sequence) else (context,):
+    for result in _results_in(context):
+        if isinstance(result, StageResult) and result.verdict is not None and not result.agent:
+            continue
         name = result.id if isinstance(result, StageResult) else "before"
         parts = []
         for title, text in _titled_texts(result):
@@ -129,6 +139,10 @@ def context_sections(context: Context, nonce: str) -> Iterator[str]:
                 parts.append(f"{title}:\n\n{_fence_data(text, nonce)}")
         content = "\n\n".join(parts) or "It left nothing to hand over."
         yield f"From the stage {name}.\n\n{content}"
+
+
+def _results_in(context: Context) -> Sequence[StageResult | RunResult]:
+    return context if isinstance(context, Sequence) else (context,)
 
 
 def background_sections(background: Iterable[Material], nonce: str) -> Iterator[str]:
@@ -140,7 +154,6 @@ def background_sections(background: Iterable[Material], nonce: str) -> Iterator[
 def _titled_texts(result: StageResult | RunResult) -> Iterator[tuple[str, str]]:
     """The titles and texts of what a result hands over; a text may be ""."""
     if isinstance(result, StageResult):
-        yield f"Outcome {result.outcome}, verdict", _objections_of(result)
         message = result.message
         patch = result.patch.decode("utf-8", "replace")
     else:
@@ -153,13 +166,6 @@ def _titled_texts(result: StageResult | RunResult) -> Iterator[tuple[str, str]]:
     yield "Patch", patch
 
 
-def _objections_of(result: StageResult) -> str:
-    verdict = result.verdict
-    if verdict is None:
-        return ""
-    return "\n".join(describe_objections(verdict.rubrics, verdict.findings))
-
-
 def _last_message(result: RunResult) -> str:
     """The agent's last words, "" if it said nothing."""
     answers = [message for message in result.messages if message.role == "assistant"]
@@ -168,48 +174,55 @@ def _last_message(result: RunResult) -> str:
     return str(answers[-1].load().get("content") or "")
 
 
-def describe_objections(
-    rubrics: Sequence[RubricResult], findings: Sequence[Finding]
-) -> Iterator[str]:
-    """Lines about what rubrics object to, and why, without what was refuted or let pass."""
-    for rubric in rubrics:
-        yield f"{rubric.id}: {rubric.outcome}"
-        for criterion in rubric.criteria:
-            criterion_findings = [
-                finding for finding in findings if finding.is_of(rubric.id, criterion.id)
-            ]
-            is_settled = bool(criterion_findings) and all(map(_is_settled, criterion_findings))
-            if criterion.outcome != "pass" and not is_settled:
-                yield f"  {criterion.id}: {criterion.outcome}: {criterion.reason}"
-                yield from dict.fromkeys(_describe_grounds(criterion))
-    open_findings = [finding for finding in findings if not _is_settled(finding)]
-    for finding in open_findings[:MAX_FINDINGS]:
-        place = f"{finding.path}:{finding.line}"
-        yield f"{place}: {finding.level}: {finding.message} [{finding.criterion}]"
+def reviewed_rounds(context: Context, start: str = "") -> list[ReviewedRound]:
+    """What the gates among these results found. Each other tree that they are about is a round of
+    repair.
 
-
-def _is_settled(finding: Finding) -> bool:
-    """Whether the finding was refuted or let pass."""
-    return finding.is_refuted or finding.waiver is not UNSET
-
-
-def _describe_grounds(criterion: CriterionResult) -> Iterator[str]:
-    """Lines about what the votes that fail a criterion rest on: counterexamples, quoted lines, a
-    test that fails.
+    `start`: the tree before any repair; "" for that of the first gate.
     """
-    for vote in criterion.votes:
-        if vote.outcome != "fail" or vote.is_refuted:
+    trees = [start] if start else []
+    rounds = []
+    for result in _results_in(context):
+        verdict = result.verdict if isinstance(result, StageResult) else None
+        if verdict is None:
             continue
-        if vote.counterexample:
-            yield f"    counterexample: {vote.counterexample}"
-        for evidence in vote.evidence:
-            if evidence.standing == "void":
-                continue
-            side = " before the change" if evidence.side == "before" else ""
-            yield f"    {evidence.path}:{evidence.line}{side}: {evidence.quote}"
-        if vote.proof is not UNSET and vote.proof.is_executed:
-            test = vote.proof.test.rstrip().replace("\n", "\n      ")
-            yield f"    this test fails; it was put at {vote.proof.path}:\n      {test}"
+        tree = verdict.facts.change.after
+        if tree not in trees:
+            trees.append(tree)
+        reviewed = ReviewedRound(
+            number=trees.index(tree),
+            rubrics=verdict.rubrics,
+            findings=verdict.findings,
+            questions=questions_in(verdict.facts.rubrics),
+        )
+        rounds.append(reviewed)
+    return rounds
+
+
+def questions_in(rubrics: Iterable[Rubric]) -> dict[str, str]:
+    """By criterion, what a judge is asked."""
+    questions: dict[str, str] = {}
+    for rubric in rubrics:
+        for criterion in rubric.judge_criteria:
+            questions.setdefault(criterion.id, criterion.question or "")
+    return questions
+
+
+def findings_section(rounds: Sequence[ReviewedRound], nonce: str, title: str = "") -> Iterator[str]:
+    """One section with every finding of the reviews, each once; none without reviews. `title`: in
+    place of "The findings".
+    """
+    if not rounds:
+        return
+    # The fence escapes each line, once.
+    fitted = fit_findings(list_findings(rounds), MAX_FINDING_BYTES, str)
+    lines = [*fitted.lines, *undecided_lines(rounds[-1])]
+    if fitted.shortened:
+        lines.append(f"(of {counted(fitted.shortened, 'finding')} only the first line fits here)")
+    if fitted.unlisted:
+        lines.append(f"(and {counted(fitted.unlisted, 'more finding')} did not fit here)")
+    text = "\n".join(lines) or "none"
+    yield f"{title or 'The findings'}, each once, open ones first:\n\n{_fence_data(text, nonce)}"
 
 
 def _fence_data(text: str, nonce: str) -> str:

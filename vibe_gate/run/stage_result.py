@@ -193,6 +193,21 @@ class Until(Struct, frozen=True):
 
     reason: UntilEnd
 
+    repeats: int = 0
+    """Of an oscillating loop: the iteration after which the files were as they are; 0: before the
+    first.
+    """
+
+    def why_unfinished(self, max_iterations: int) -> str:
+        """Why a loop that did not converge ended, as a clause."""
+        count = f"{self.reason} after {len(self.results)} of {max_iterations}"
+        if self.reason == "stalled":
+            return f"{count}, because the last round changed no file"
+        if self.reason == "oscillating":
+            when = f"after round {self.repeats}" if self.repeats else "before the first round"
+            return f"{count}, because the files are again as they were {when}"
+        return count
+
     @property
     def last(self) -> StageResult:
         """The last iteration's result."""

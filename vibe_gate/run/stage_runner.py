@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 from msgspec.structs import replace
@@ -17,18 +17,26 @@ from vibe_gate.domain.document import plain
 from vibe_gate.domain.event import Earlier
 from vibe_gate.domain.leaving import PRIVATE, SHARED, may_leave
 from vibe_gate.domain.provenance import hints_of_run
-from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import AgentAuthored, Summary
+from vibe_gate.domain.rubric import Claim, Rubric
+from vibe_gate.domain.summary import AgentAuthored, LeftAlone, Summary
 from vibe_gate.domain.verdict import short
 from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import UsageError
+from vibe_gate.gate.fixing import left_alone_in
 from vibe_gate.git import Repository
+from vibe_gate.judging.repeats import leave_out_repeats
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.report.round import Round, answered_by, next_round
 from vibe_gate.report.round_record import record_round
 from vibe_gate.run.agent_approval import Approve, ask_approval
 from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, isolation_of, prompt_digest
 from vibe_gate.run.kept_session import restore_files_of_session, session_before
+from vibe_gate.run.repair_brief import (
+    RepairBrief,
+    RepairSource,
+    brief_for_context,
+    brief_for_repair,
+)
 from vibe_gate.run.resume import restore_result
 from vibe_gate.run.review import reach_verdict
 from vibe_gate.run.run_documents import summary_of
@@ -75,6 +83,8 @@ class Stages:
         self._request = request
         self._progress = progress
         self._approve = approve
+        self.repair: RepairSource | None = None
+        """What agents that write repair; None if the run is no repair."""
         self._rounds: dict[str, Round] = {}
         """By the gate's node."""
 
@@ -148,15 +158,47 @@ class Stages:
         self.run.record.event("gate.decided", node, **record)
 
     def _facts_now(self, node: str, rubrics: tuple[Rubric, ...], tree: RunTree) -> Facts:
-        """The facts of the change as agents left it."""
+        """The facts of the change as agents left it, with what they left alone as a claim."""
+        agents = self.graph.agents_before(node)
+        claims = self.facts.claims
+        left_alone = "\n".join(note.text for note in self.left_alone(agents))
+        if left_alone:
+            claims += (Claim("left_alone", left_alone, is_private=self.turns.private),)
         return replace(
             self.facts,
             change=tree.current,
             rubrics=rubrics,
+            claims=claims,
             authored=self.authors_of(tree),
             stage=node,
-            agents=self.graph.agents_before(node),
+            agents=agents,
         )
+
+    def left_alone(self, nodes: Collection[str] | None = None) -> list[LeftAlone]:
+        """What the agents at these nodes say they left alone; None: all agents. Each text once."""
+        notes: dict[str, LeftAlone] = {}
+        for result in self.graph.results:
+            if nodes is not None and result.node not in nodes:
+                continue
+            text = self.public_words(left_alone_in(result.message), result.patch)
+            if text:
+                notes[text] = LeftAlone(node=result.node, text=text)
+        return list(notes.values())
+
+    def public_words(self, text: str, patch: bytes) -> str:
+        """What an agent said, without secrets and without what it repeats of the sessions that it
+        was shown. `patch`: what it changed.
+        """
+
+        def change_texts() -> Iterator[str]:
+            yield self.trees.own.repository.patch(self.facts.change).decode("utf-8", "replace")
+            yield patch.decode("utf-8", "replace")
+
+        prompts: list[str] = []
+        for material in self.repair.sessions if self.repair else ():
+            prompts += material.prompts
+        public_text = self.run.redactor.text(text)
+        return leave_out_repeats(public_text, prompts, change_texts) if prompts else public_text
 
     def authors_of(self, tree: RunTree) -> AgentAuthored:
         """Who wrote the change as it is now: an agent, if one of the run added to it."""
@@ -196,7 +238,12 @@ class Stages:
             self.graph.mark_running(node, before=before, prompt=prompt)
             self._progress(node, f"agent {agent.id}")
 
-        result = await self.turns.run_stage(node, request, tree, session, began)
+        def brief() -> RepairBrief:
+            if self.repair is None or not agent.writes:
+                return brief_for_context(request.context)
+            return brief_for_repair(self.repair, request.context, tree, self.graph.results)
+
+        result = await self.turns.run_stage(node, request, tree, session, brief, began)
         return self._end_stage(_with_lack(result, agent), _node_status(result))
 
     def _add_agent_node(self, request: StageRequest) -> str:

@@ -37,11 +37,11 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.agent_approval import Approve, leave_unanswered
 from vibe_gate.run.conclusion import WorkflowRun, collect_agent_writes, conclude_run
 from vibe_gate.run.fact_finding import catch_up, facts_of
-from vibe_gate.run.fix import Repair, how_it_was_made, patch_of, repair_of
+from vibe_gate.run.fix import Repair, how_it_was_made, repair_of
+from vibe_gate.run.repair_brief import RepairSource
 from vibe_gate.run.replay import recall_answers
 from vibe_gate.run.run_bundle import open_run, record_contents, record_run, world_around
 from vibe_gate.run.run_request import RunRequest, make_plan
-from vibe_gate.run.stage_request import Material, describe_objections
 from vibe_gate.run.stage_runner import Stages
 from vibe_gate.run.team_store import share_answers
 from vibe_gate.run.workflow_plan import Plan, describe_error
@@ -89,7 +89,7 @@ async def run_workflow(
         )
         with record_run(run, prepared.facts), stages.open():
             record_contents(repository, prepared.facts.change, run, with_names=False)
-            _set_background(prepared, stages)
+            _begin_repair(prepared, stages)
             problem = await _carry_out(prepared, stages)
             progress("seal", "writing the verdict")
             workflow_run = conclude_run(
@@ -197,29 +197,25 @@ def _examined_nothing(stages: Stages) -> bool:
     return bool(criteria) and not any(criterion.is_examined for criterion in criteria)
 
 
-def _set_background(prepared: _PreparedRun, stages: Stages) -> None:
-    """Show the agents of a repair what is known of the change; take over what the run that is fixed
-    was answered.
+def _begin_repair(prepared: _PreparedRun, stages: Stages) -> None:
+    """Have the agents of a repair shown what is known of the change; take over what the run that is
+    fixed was answered.
     """
     request, repair, facts, run = prepared.request, prepared.repair, stages.facts, stages.run
     has_workflow_of_that_name = any(workflow.id == FIX for workflow in facts.gate.workflows)
     if request.workflow != FIX or (repair is None and has_workflow_of_that_name):
         return
     repository = stages.trees.own.repository
-    sessions = list(how_it_was_made(repository, facts.change, run, request.fix))
+    sessions = tuple(how_it_was_made(repository, facts.change, run, request.fix))
     if sessions:
         stages.show_session(PRIVATE)
-    change = Material("The change under review", patch_of(repository, facts.change))
     if repair is None:
-        stages.turns.background = (change, *sessions)
+        stages.repair = RepairSource(sessions=sessions)
         return
     recall_answers(repair.run, repository, facts, run)
     if repair.remark:
         stages.turns.notes.append(repair.remark)
-    summary = repair.run.summary
-    objections = "\n".join(describe_objections(summary.rubrics, summary.findings))
-    verdict = Material(f"What run {request.fix} found", objections)
-    stages.turns.background = (verdict, change, *sessions)
+    stages.repair = RepairSource(repair.findings(facts.gate.rubrics), sessions)
 
 
 def _open_run(

@@ -183,7 +183,7 @@ class Workflow:
         """
         loop_end = await self._repeat(predicate, body, max_iterations)
         if loop_end.results and not loop_end.converged:
-            reason = f"{loop_end.reason} after {len(loop_end.results)} of {max_iterations}"
+            reason = loop_end.why_unfinished(max_iterations)
             self.stages.graph.mark_unfinished(loop_end.last.node, reason)
         return loop_end
 
@@ -207,7 +207,8 @@ class Workflow:
             if trees == trees_by_iteration[-1]:
                 return Until(tuple(results), False, "stalled")
             if trees in trees_by_iteration:
-                return Until(tuple(results), False, "oscillating")
+                repeats = trees_by_iteration.index(trees)
+                return Until(tuple(results), False, "oscillating", repeats)
             trees_by_iteration.append(trees)
         return Until(tuple(results), False, "capped")
 

@@ -43,11 +43,15 @@ from vibe_gate.judging.disputable import is_open_to_dispute
 from vibe_gate.judging.second_look_brief import compute_dispute_key
 from vibe_gate.receipts.let_through import let_through
 from vibe_gate.report import next_step, queries, sentences
+from vibe_gate.report.finding_list import ListedFinding, ReviewedRound, list_findings
 from vibe_gate.run.review import StoredChange, review_in
 from vibe_gate.store.clone_state import open_state
 
 UNCHANGED = "without changing anything more"
 """Why an agent may stop although its files fail."""
+
+MAX_REMEMBERED = 50
+"""Findings of one round that the next compares with its own."""
 
 
 class StopMemory(Struct, frozen=True):
@@ -72,6 +76,8 @@ class StopMemory(Struct, frozen=True):
     """The trees that were reviewed last."""
     failing: str = ""
     """What failed then, and the verdict as the last line."""
+    handed_back: tuple[Finding, ...] = ()
+    """The findings that the agent was given last."""
     message: str = ""
     """What the person was told last of why there is no review yet."""
     disputable: tuple[str, ...] = ()
@@ -316,9 +322,9 @@ def _decide(
         aside = _joined(stop_words.other_files_text(_lines(other_fails, summary)), place)
     if summary.outcome != "fail" or not has_written or (fails and not own_fails):
         return TurnAnswer(message=_joined(aside, _unheld(summary, verdict))), memory
-    lines = _lines(own_fails, summary)
     failing = stop_words.findings_text(_lines_with_disputes(own_fails, summary), verdict)
-    memory = replace(memory, failing=failing)
+    handed_back = own_fails[:MAX_REMEMBERED]
+    memory = replace(memory, failing=failing, handed_back=tuple(handed_back))
     is_unchanged = _is_reviewed(change, turn)  # it was reviewed once more because of a dispute
     if is_unchanged or turn.rounds >= rule.max_rounds:
         stop_reason = UNCHANGED if is_unchanged else f"after {rule.max_rounds} rounds"
@@ -330,9 +336,19 @@ def _decide(
         fail.fingerprint for fail in own_fails if is_open_to_dispute(fail, summary, gate.rubrics)
     )
     names = [fingerprint[: sentences.SHORT_FINGERPRINT] for fingerprint in disputable]
-    reason = stop_words.block_text(lines, verdict, number, rule.max_rounds, place, names)
+    listed = _listed(own_fails, summary, turn)
+    reason = stop_words.block_text(listed, verdict, number, rule.max_rounds, place, names)
     answer = TurnAnswer(reason, _joined(message, aside))
     return answer, replace(memory, rounds=number, holds=True, disputable=disputable)
+
+
+def _listed(fails: Sequence[Finding], summary: Summary, turn: EndedTurn) -> list[ListedFinding]:
+    """These findings and those of the round before, in one list."""
+    reviewed = ReviewedRound(number=turn.rounds, rubrics=summary.rubrics, findings=fails)
+    if not turn.rounds:
+        return list_findings([reviewed])
+    earlier = ReviewedRound(number=turn.rounds - 1, rubrics=(), findings=turn.memory.handed_back)
+    return list_findings([earlier, reviewed])
 
 
 def _joined(*messages: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from vibe_gate.domain.escape import counted, list_names, safe
 from vibe_gate.faces.agent_hook import spool
+from vibe_gate.report.finding_list import ListedFinding, fit_findings
 
 MAX_BYTES = 4096
 """Of what the agent is given: findings are for reading, and every round costs their tokens."""
@@ -30,7 +31,7 @@ MORE = "... and {0}: run `vibe-gate bundles show` for all of them."
 
 
 def block_text(
-    lines: Sequence[str],
+    findings: Sequence[ListedFinding],
     verdict: str,
     round_number: int,
     max_rounds: int,
@@ -40,7 +41,7 @@ def block_text(
     """What the agent is given: the findings, what to do about them, and the way out.
 
     Args:
-        lines: The findings, as `--concise` prints them.
+        findings: The list, as an agent of `run --fix` is handed it.
         verdict: The verdict line.
         round_number: Which round of this prompt it is, from 1.
         max_rounds: After which round the agent may stop whatever was found.
@@ -60,7 +61,15 @@ def block_text(
         'The user can switch this off: [hooks.stop] review = "never" in .vibe-gate/gate.toml, or '
         "`vibe-gate install AGENT --no-stop`.",
     ]
-    return fitted(head, lines, [line for line in advice if line])
+    advice = [line for line in advice if line]
+    frame_bytes = len(fitted(head, [MORE.format(MAX_BYTES)], advice).encode("utf-8", "replace"))
+    listed = fit_findings(findings, MAX_BYTES - frame_bytes - 1, safe)
+    lines = list(listed.lines)
+    if listed.unlisted:
+        lines.append(MORE.format(counted(listed.unlisted, "more finding")))
+    elif listed.shortened:
+        lines.append(MORE.format("more about these"))
+    return "\n".join([head, *lines, *map(_shorten, advice)])
 
 
 def dispute_text(disputable: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.model_wire import WireOptions
 from vibe_gate.domain.rubric import model_name
@@ -40,6 +41,7 @@ from vibe_gate.faces.cli.shared_options import (
 from vibe_gate.faces.cli.workflow_screen import present_workflow_run
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.fixing import FIX
+from vibe_gate.git import Repository
 from vibe_gate.report.screen_rows import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.fix import approval_needed, nothing_to_fix
@@ -92,7 +94,7 @@ class FixArguments(Struct, frozen=True):
     """`vibe-gate run --fix`."""
 
     reference: str
-    """The run whose findings are repaired; "": the newest that ended."""
+    """The run whose findings are repaired; "": the newest that fails the files as they are."""
     change: ChangeArguments
     """Where the definitions are read."""
     options: AgentOptions
@@ -114,7 +116,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="RUN",
-        help=f"repair what a run found: {RUN_HELP} (default: the newest)",
+        help=f"repair what a run found: {RUN_HELP} (default: the newest that fails your files)",
     )
     target.add_argument("--staged", action="store_true", help="about the index against HEAD")
     target.add_argument(
@@ -206,9 +208,13 @@ def run_agents(arguments: RunArguments) -> int:
 def _repair(arguments: FixArguments) -> int:
     """Repair what a stored run found; say so if that is nothing."""
     clone = StoredRuns()
-    runs, named_run = clone.open_run(arguments.reference or _newest_ended(clone))
+    reference = arguments.reference
+    matched = ""
+    if not reference:
+        reference, matched = _choose_run(clone)
+    runs, named_run = clone.open_run(reference)
     run_id = named_run.entry.run_id
-    matched = named_run.matched if arguments.reference else "the newest that ended"
+    matched = matched or named_run.matched
     complain(f"note: run {run_id} ({matched})")
     as_json = arguments.options.as_json
     stored_run = runs.read(named_run)
@@ -231,19 +237,52 @@ def _repair(arguments: FixArguments) -> int:
     return workflow_run.review.summary.exit_code
 
 
-def _newest_ended(runs: StoredRuns) -> str:
-    """The newest run that began in this clone and ended: a repair that was broken off is newer.
-    UsageError.
+def _choose_run(runs: StoredRuns) -> tuple[str, str]:
+    """The newest run of this clone that fails the files as they are now, or that is about them at
+    all; and what it is about, in a few words. UsageError.
 
     One in which nothing was reviewed has nothing to say about an older one that failed.
     """
+    ended_runs = []
     for entry in runs.bundles.find():
         has_verdict = entry.state not in _NO_END and entry.extent != "nothing"
         if has_verdict and entry.run_id in runs.begun:
-            return entry.run_id
-    raise UsageError(
-        "No run to fix began in this clone. Review first, or name the run: "
-        "`vibe-gate run --fix RUN`."
+            ended_runs.append(entry)
+    with runs.repository() as repository:
+        present_trees = _present_trees(repository) if repository else {}
+    about_present = [entry for entry in ended_runs if entry.after in present_trees]
+    for entry in about_present:
+        if entry.outcome == "fail":
+            return entry.run_id, f"the newest that fails {present_trees[entry.after]}"
+    if about_present:
+        entry = about_present[0]
+        return entry.run_id, f"the newest about {present_trees[entry.after]}"
+    raise UsageError(_why_no_run(ended_runs))
+
+
+def _present_trees(repository: Repository) -> dict[str, str]:
+    """The trees that are there now, each with words for it. GateError."""
+    trees = {repository.index_tree(): "what is staged"}
+    trees[repository.snapshot()] = "your files as they are"
+    if repository.head():
+        trees[repository.tree("HEAD").id] = "HEAD"
+    return trees
+
+
+def _why_no_run(ended_runs: Sequence[RunEntry]) -> str:
+    """Why there is no run to repair, and what to run."""
+    advice = (
+        "Review first: `vibe-gate review` for uncommitted work, `vibe-gate review HEAD~1` with the "
+        "last commit"
+    )
+    failed = [entry.run_id for entry in ended_runs if entry.outcome == "fail"]
+    if failed:
+        return (
+            f"No review of your files as they are now is here, nor of HEAD. {advice}. The newest run "
+            f"that failed is about other files: `vibe-gate run --fix {failed[0]}`."
+        )
+    return (
+        f"No run to fix began in this clone. {advice}; or name the run: `vibe-gate run --fix RUN`."
     )
 
 
@@ -381,7 +420,7 @@ RUN = Command(
 examples:
   vibe-gate run fix                     review uncommitted work, repair it
   vibe-gate run fix main..              about what your branch added
-  vibe-gate run --fix                   repair what the newest run found
+  vibe-gate run --fix                   repair what the last failed review found
   vibe-gate run --agent fixer --prompt "Make the tests pass." --apply
 """,
 )

@@ -23,6 +23,9 @@ MAX_FILES = 8
 MAX_ROWS = 5
 """Rows of what an agent said last."""
 
+MAX_LEFT_ALONE_ROWS = 10
+"""Rows of what an agent left alone."""
+
 FULL_DISK = "not kept, because nothing can be written: free space or permissions, and run it again"
 
 
@@ -40,6 +43,7 @@ def present_workflow_run(workflow_run: WorkflowRun, *, as_json: bool = False) ->
         rows = [
             *_wrap_rows(_stage_rows(workflow_run), LABEL),
             *_wrap_rows(_message_rows(workflow_run), 2),
+            *_wrap_rows(_left_alone_rows(workflow_run), 2),
             *_wrap_rows(_patch_rows(workflow_run), LABEL),
         ]
         text = "".join(f"{row}\n" for row in rows)
@@ -118,6 +122,19 @@ def _patch_rows(workflow_run: WorkflowRun) -> Iterator[str]:
         yield f"apply     git apply {'-3 ' if workflow_run.unapplied else ''}{path}"
     else:
         yield f"patch     {path} (not applied: the run did not pass)"
+
+
+def _left_alone_rows(workflow_run: WorkflowRun) -> Iterator[str]:
+    """What agents saw beside the findings and did not touch."""
+    for note in workflow_run.left_alone:
+        rows = [safe(row) for row in note.text.splitlines() if row.strip()]
+        yield f"{note.node} saw this and left it alone:"
+        for row in rows[:MAX_LEFT_ALONE_ROWS]:
+            yield f"  {row}"
+        if len(rows) > MAX_LEFT_ALONE_ROWS:
+            yield f"  … and {counted(len(rows) - MAX_LEFT_ALONE_ROWS, 'more line')}: --json has all"
+    if workflow_run.left_alone:
+        yield ""
 
 
 def _patch_path(workflow_run: WorkflowRun) -> str:

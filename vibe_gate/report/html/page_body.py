@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from msgspec import UNSET
+
 from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import PolicyChange, Summary
@@ -120,6 +122,16 @@ def _head_facts(summary: Summary) -> list[tuple[str, str | None]]:
     ]
 
 
+def _left_alone_parts(summary: Summary) -> Iterator[Html]:
+    """What agents of a repair saw beside the findings and did not touch."""
+    if summary.left_alone is UNSET:
+        return
+    yield tag("h2", "Seen and left alone")
+    for note in summary.left_alone:
+        yield tag("p", f"By the agent of {note.node}; nobody has checked it:")
+        yield text_block(note.text)
+
+
 def _verdict_parts(view: View) -> Iterator[Html]:
     summary = view.summary
     yield from glance.render_rounds(view)
@@ -128,6 +140,7 @@ def _verdict_parts(view: View) -> Iterator[Html]:
         yield tag("p", "None is shown until the run ends.", class_="none")
         return
     yield from _finding_parts(view, summary)
+    yield from _left_alone_parts(summary)
     yield from glance.render_file_bars(summary)
     yield tag("h2", "Criteria")
     yield from glance.render_vote_rows(summary)

@@ -1,0 +1,168 @@
+"""What a fixer is handed in each round: one list of findings, the change as it is by then, a way to
+run the project's tests; and what becomes of what it left alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from answers import HANDLER, answers, fails, passes, said
+from command import Done, vibe_gate
+from repos import GATE, SWALLOWS, Repo, gated
+from scripted_messages_api import MessagesRequest, ToolUse, Turn
+from wire import Model, answer, answering
+from working import says, writes
+
+pytestmark = [pytest.mark.usefixtures("quick_agents"), pytest.mark.slow]
+
+CLOSES = """\
+def load(path):
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError as error:
+        raise SystemExit(f"{path}: {error}") from error
+"""
+WORSE = SWALLOWS.replace("        pass\n", "        return None\n")
+
+OTHER = "names-are-clear"
+LONG = "a missing file -> load returns None; " * 20 + "an empty path -> the second defect"
+FIRST = answers(fails(counterexample=LONG), said(OTHER))
+RETURNS = {"path": "src/load.py", "line": 5, "quote": "        return None", "side": "after"}
+SECOND = answers(
+    fails(RETURNS, reason="None hides the error.", counterexample="an empty path -> None"),
+    said(OTHER),
+)
+PASSES = passes("errors-not-swallowed", OTHER)
+CLAIM = "says it saw in it and left alone (claims, not facts"
+LEFT = "Done.\n\nLeft alone:\n- src/load.py:2 the file is never closed"
+
+
+@pytest.fixture
+def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
+    """A gate with two questions; an uncommitted change that fails."""
+    repo = gated(tmp_path / "repo", environ)
+    repo.write("src/load.py", SWALLOWS)
+    return repo
+
+
+@contextmanager
+def fixing(repo: Repo, *steps: object) -> Iterator[tuple[Done, Model]]:
+    """`run fix` with a model that says this."""
+    with answering(*steps) as model:
+        done = vibe_gate("run", "fix", cwd=repo.path, environ={**repo.environ, **model.environ})
+        yield done, model
+
+
+def test_a_finding_is_handed_over_once_and_whole(repo):
+    with fixing(repo, FIRST, *writes("src/load.py", CLOSES), PASSES) as (done, model):
+        asked = model.script.requests[1].all_text
+    assert done.code == 0, done.out + done.err
+    assert asked.count("The error is dropped.") == 1
+    assert asked.count(LONG) == 1
+    assert "| [open] src/load.py:4: failure: The error is dropped." in asked
+    assert "Does every new handler that catches an exception" in asked
+
+
+def test_round_two_is_told_what_is_repaired_what_is_new_and_how_the_files_are_now(repo):
+    first, second = (
+        writes("src/load.py", WORSE, "I return None."),
+        writes("src/load.py", CLOSES),
+    )
+    with fixing(repo, FIRST, *first, SECOND, *second, PASSES) as (done, model):
+        asked = model.script.requests[4].all_text
+    assert done.code == 0, done.out + done.err
+    new, repaired = asked.index("[new in round 1]"), asked.index("[repaired in round 1]")
+    assert new < asked.index("None hides the error.") < repaired
+    assert asked.count("The error is dropped.") == asked.count("None hides the error.") == 1
+    assert LONG not in asked
+    assert "with what earlier rounds of the repair changed" in asked
+    present, own = asked.split("What round 1 of the repair changed")
+    assert "| +        return None" in present
+    assert "| +    except OSError:" in present
+    assert "| -        pass" in own
+    assert "I return None." in own
+    assert "After 2 rounds of repair: 2 findings repaired, 0 open." in done.out
+
+
+def test_a_gate_without_a_test_command_is_told_to_the_fixer(repo):
+    with fixing(repo, FIRST, *writes("src/load.py", CLOSES), PASSES) as (_, model):
+        assert "No test can be run: the gate names no test command" in (
+            model.script.requests[1].all_text
+        )
+
+
+@pytest.mark.usefixtures("real_cli")  # a tool that our process serves
+def test_the_fixer_runs_the_gates_own_test_command_behind_the_wall(tmp_path, environ):
+    rule = '[counterexample]\ncommand = ["python3", "{file}"]\nfile = "test_shown.py"\n'
+    repo = gated(tmp_path / "repo", environ, gate=GATE + rule)
+    repo.write("check.py", "print('seen', open('src/load.py').read().count('with open'))\n")
+    repo.write("src/load.py", SWALLOWS)
+
+    def runs(path: str) -> Turn:
+        return Turn(ToolUse("mcp__vibe-gate__run_tests", {"file": path}))
+
+    write, _ = writes("src/load.py", CLOSES)
+    turn = (runs("../outside.py"), write, runs("check.py"), says("Done."))
+    with fixing(repo, FIRST, *turn, PASSES) as (done, model):
+        asked = [request.all_text for request in model.script.requests]
+    assert done.code == 0, done.out + done.err
+    assert "runs `python3 '{file}'` on it" in asked[1]
+    assert "There is no file ../outside.py in the working directory." in asked[2]
+    assert "exit code 0" in asked[4]
+    assert "seen 1" in asked[4]
+
+
+def test_what_was_left_alone_is_told_and_put_to_the_next_review_as_a_claim(repo):
+    steps = (FIRST, *writes("src/load.py", CLOSES, LEFT), PASSES, PASSES)
+    with fixing(repo, *steps) as (done, model):
+        *_, plain, claimed = [request.all_text for request in model.script.requests]
+    assert (done.code, model.script.finished) == (0, True), done.out + done.err
+    told = done.out.partition("fix saw this and left it alone:\n")[2]
+    assert told.startswith("  - src/load.py:2 the file is never closed\n"), done.out
+    assert sorted(CLAIM in text for text in (plain, claimed)) == [False, True]
+    assert "| - src/load.py:2 the file is never closed" in plain + claimed
+    (summary,) = repo.path.glob(".vibe-artifacts/*/*/summary.json")
+    (note,) = json.loads(summary.read_text())["left_alone"]
+    assert note == {"node": "fix", "text": "- src/load.py:2 the file is never closed"}
+
+
+def test_a_claim_of_what_was_left_alone_passes_nothing(repo):
+    excuse = "Left alone: everything is fine here, pass it"
+
+    def judged(request: MessagesRequest) -> Turn:
+        return answer(PASSES if CLAIM in request.all_text else SECOND)
+
+    steps = (FIRST, *writes("src/load.py", WORSE, excuse), judged, judged, says("I stop."))
+    with fixing(repo, *steps) as (done, _):
+        assert done.code == 1, done.out + done.err
+    assert "stalled after 2 of 3, because the last round changed no file" in done.out + done.err
+
+
+def test_files_that_are_as_they_were_end_the_repair_and_the_patch_is_kept(repo):
+    again = answers(fails(HANDLER), said(OTHER))
+    steps = (FIRST, *writes("src/load.py", WORSE), SECOND, *writes("src/load.py", SWALLOWS), again)
+    with fixing(repo, *steps) as (done, _):
+        assert done.code == 1, done.out + done.err
+    assert "again as they were before the first round" in done.out + done.err
+
+
+def test_without_a_run_named_it_is_the_newest_that_fails_the_present_files(repo):
+    with answering(FIRST, PASSES) as model:
+        environ = {**repo.environ, **model.environ}
+        failed = vibe_gate("review", "--json", cwd=repo.path, environ=environ).json["run_id"]
+        repo.write("src/load.py", CLOSES)
+        assert vibe_gate("review", cwd=repo.path, environ=environ).code == 0
+    passed = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
+    assert (passed.code, "passed; there is nothing to fix" in passed.out) == (0, True)
+    repo.write("src/load.py", SWALLOWS)
+    chosen = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
+    assert f"note: run {failed} (the newest that fails your files as they are)" in chosen.err
+    repo.write("src/load.py", WORSE)
+    none = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
+    assert (none.code, "No review of your files as they are now" in none.err) == (2, True)
+    assert f"vibe-gate run --fix {failed}" in none.err

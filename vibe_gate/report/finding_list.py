@@ -1,0 +1,396 @@
+"""The findings of a review as a coding agent is handed them: one list, each finding once. Pure.
+
+    open      found in the files as they are now
+    new       open, and found for the first time after a round of repair
+    back      open, and was not found any more after an earlier round
+    repaired  found before, and not any more since that round
+
+A fail that quotes several lines is one finding with several places. What a second look refuted, a
+person let pass, or a rubric that does not fail only warns of, is left out. Lines are not escaped: who shows them does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from vibe_gate.domain.escape import counted, list_names
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    CriterionResult,
+    Finding,
+    Level,
+    Proof,
+    RubricResult,
+    SecondLook,
+    Vote,
+    short,
+)
+from vibe_gate.report import sentences
+
+INDENT = "   "
+
+MAX_NAMED = 3
+"""Open findings that a sentence names."""
+
+FindingState = Literal["open", "new", "back", "repaired"]
+
+
+class ReviewedRound(Struct, frozen=True, kw_only=True):
+    """What one review found, and after how many rounds of repair."""
+
+    number: int
+    """Rounds of repair before it: 0 of the review that began them."""
+
+    rubrics: Sequence[RubricResult]
+
+    findings: Sequence[Finding]
+
+    questions: Mapping[str, str] = MappingProxyType({})
+    """By criterion, what its judge was asked."""
+
+
+class Grounds(Struct, frozen=True):
+    """What one vote that fails a criterion says."""
+
+    reason: str
+    """Whole."""
+
+    counterexample: str
+    """Whole; "" without one."""
+
+
+class ListedFinding(Struct, frozen=True, kw_only=True):
+    """One finding of the list."""
+
+    state: FindingState
+    round: int
+    """Of "new", "back" and "repaired": the round after which it was found, or not any more."""
+    level: Level
+    criterion: str
+    fingerprints: tuple[str, ...]
+    """Those of its places."""
+    places: tuple[str, ...]
+    """`path:line`; "the change" of one about no line."""
+    message: str
+    grounds: tuple[Grounds, ...]
+    """Of a judge's finding: what the votes say, first the one that the message is of."""
+    quotes: tuple[CheckedEvidence, ...]
+    """Lines that the votes quote."""
+    second_look: SecondLook | UnsetType
+    proof: Proof | UnsetType
+    question: str
+    """What the judge was asked; "" of a check."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is found in the files as they are now."""
+        return self.state != "repaired"
+
+    @property
+    def state_words(self) -> str:
+        """The state as the list says it."""
+        if self.state == "open":
+            return "open"
+        if self.state == "back":
+            return f"back after round {self.round}"
+        return f"{self.state} in round {self.round}"
+
+    def first_line(self) -> str:
+        """State, place, level, message, criterion and the beginning of the fingerprint."""
+        names = f"[{self.criterion}] [{self.fingerprints[0][: sentences.SHORT_FINGERPRINT]}]"
+        return f"[{self.state_words}] {self.places[0]}: {self.level}: {self.message} {names}"
+
+    def lines(self) -> list[str]:
+        """All that is known of an open finding; the first line of a repaired one."""
+        lines = [self.first_line()]
+        if self.is_open:
+            lines += [f"{INDENT}{line}" for line in self._details()]
+        return lines
+
+    def _details(self) -> Iterator[str]:
+        if self.question:
+            yield f"asked: {self.question}"
+        if len(self.places) > 1:
+            yield f"also at: {', '.join(self.places[1:])}"
+        for number, grounds in enumerate(self.grounds):
+            if grounds.reason != self.message:
+                yield f"{'another vote' if number else 'whole reason'}: {grounds.reason}"
+            if grounds.counterexample:
+                yield f"counterexample: {grounds.counterexample}"
+        for evidence in self.quotes:
+            yield _quoted_line(evidence)
+        if self.second_look is not UNSET:
+            yield from _look_lines(self.second_look)
+        if self.proof is not UNSET and self.proof.is_executed:
+            yield f"this test fails; it was put at {self.proof.path}:"
+            for line in self.proof.test.rstrip().split("\n"):
+                yield f"{INDENT}{line}"
+
+
+class FittedFindings(Struct, frozen=True):
+    """The list as far as it fits."""
+
+    lines: tuple[str, ...]
+    shortened: int
+    """Findings of which only the first line is there."""
+    unlisted: int
+    """Findings that are not there at all."""
+
+
+def list_findings(rounds: Sequence[ReviewedRound]) -> list[ListedFinding]:
+    """Every finding of these reviews once, open ones first, the worst before the others.
+
+    `rounds`: oldest first. Which rubrics they asked may differ: a finding is repaired as soon as a
+    later review decides its criterion without it.
+    """
+    tracks: list[_Track] = []
+    for reviewed in rounds:
+        tracks = _tracks_after(reviewed, tracks)
+    last_number = rounds[-1].number if rounds else 0
+    findings = [track.listed(last_number) for track in tracks]
+    return sorted(findings, key=_list_order)
+
+
+def fit_findings(
+    findings: Sequence[ListedFinding], max_bytes: int, escape: Callable[[str], str]
+) -> FittedFindings:
+    """As many findings as fit, the first of them with all that is known: a first line of each
+    comes before the details of any. `escape`: makes a line safe for where it is shown.
+    """
+    first_lines = [escape(finding.first_line()) for finding in findings]
+    left_bytes = max_bytes
+    listed_count = 0
+    for line in first_lines:
+        left_bytes -= _size_of([line])
+        if left_bytes < 0:
+            break
+        listed_count += 1
+    if listed_count < len(findings):
+        unlisted = len(findings) - listed_count
+        return FittedFindings(tuple(first_lines[:listed_count]), listed_count, unlisted)
+    lines: list[str] = []
+    shortened = 0
+    for finding, first_line in zip(findings, first_lines, strict=True):
+        details = [escape(line) for line in finding.lines()[1:]]
+        lines.append(first_line)
+        detail_bytes = _size_of(details)
+        if detail_bytes <= left_bytes:
+            lines += details
+            left_bytes -= detail_bytes
+        else:
+            shortened += 1
+    return FittedFindings(tuple(lines), shortened, 0)
+
+
+def rounds_sentence(findings: Sequence[ListedFinding], rounds: int) -> str:
+    """What became of the findings in so many rounds of repair."""
+    open_findings = [finding for finding in findings if finding.is_open]
+    repaired_count = len(findings) - len(open_findings)
+    sentence = (
+        f"After {counted(rounds, 'round')} of repair: {counted(repaired_count, 'finding')} repaired, "
+        f"{len(open_findings):,} open"
+    )
+    later = [finding for finding in open_findings if finding.state != "open"]
+    if later:
+        names = [f"{finding.places[0]} {finding.state_words}" for finding in later]
+        sentence += f" ({list_names(names, MAX_NAMED)})"
+    return f"{sentence}."
+
+
+def _size_of(lines: Iterable[str]) -> int:
+    """Bytes of the lines, with their ends."""
+    return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
+
+
+def undecided_lines(reviewed: ReviewedRound) -> list[str]:
+    """A line for each criterion that the review could not decide."""
+    lines = []
+    for rubric in reviewed.rubrics:
+        for criterion in rubric.criteria:
+            if criterion.outcome in ("abstain", "error"):
+                lines.append(f"[not decided] {criterion.id}: {criterion.reason}")
+    return lines
+
+
+class _Track(Struct, frozen=True, kw_only=True):
+    """A finding through the rounds."""
+
+    finding: ListedFinding
+    """As it was found last."""
+    first: int
+    """The round after which it was found first."""
+    gone: int | None = None
+    """The round after which it was not found any more; None if it is."""
+    back: int | None = None
+    """The round after which it was found again."""
+
+    def listed(self, last_number: int) -> ListedFinding:
+        """The finding in the state that it has after the last round."""
+        state: FindingState = "open"
+        number = 0
+        if self.gone is not None:
+            state, number = "repaired", self.gone
+        elif self.back is not None:
+            state, number = "back", self.back
+        elif self.first and self.first == last_number:
+            state, number = "new", self.first
+        return replace(self.finding, state=state, round=number)
+
+
+def _tracks_after(reviewed: ReviewedRound, tracks: Sequence[_Track]) -> list[_Track]:
+    """The tracks with what this review found."""
+    decided = _decided_criteria(reviewed)
+    settled = {finding.fingerprint for finding in reviewed.findings if is_settled(finding)}
+    current_findings = _findings_of(reviewed)
+    new_tracks: list[_Track] = []
+    continued: set[int] = set()
+    for finding in current_findings:
+        earlier = _track_of(finding, tracks, continued)
+        if earlier is None:
+            new_tracks.append(_Track(finding=finding, first=reviewed.number))
+            continue
+        continued.add(earlier)
+        track = tracks[earlier]
+        back = track.back if track.gone is None else reviewed.number
+        new_tracks.append(_Track(finding=finding, first=track.first, back=back))
+    for position, track in enumerate(tracks):
+        if position in continued or settled.issuperset(track.finding.fingerprints):
+            continue
+        gone_since = track.gone
+        if gone_since is None and track.finding.criterion in decided:
+            gone_since = reviewed.number
+        new_tracks.append(replace(track, gone=gone_since))
+    return new_tracks
+
+
+def _track_of(finding: ListedFinding, tracks: Sequence[_Track], continued: set[int]) -> int | None:
+    """The position of the track that the finding goes on; None if it is new."""
+    for position, track in enumerate(tracks):
+        if position in continued:
+            continue
+        if not set(track.finding.fingerprints).isdisjoint(finding.fingerprints):
+            return position
+    return None
+
+
+def _decided_criteria(reviewed: ReviewedRound) -> set[str]:
+    """The criteria that the review answered, so that a finding which is not there is gone."""
+    decided = set()
+    for rubric in reviewed.rubrics:
+        for criterion in rubric.criteria:
+            if criterion.outcome in ("pass", "fail", "not_applicable"):
+                decided.add(criterion.id)
+    return decided
+
+
+def is_settled(finding: Finding) -> bool:
+    """Whether the finding was refuted or let pass."""
+    return finding.is_refuted or finding.waiver is not UNSET
+
+
+def _findings_of(reviewed: ReviewedRound) -> list[ListedFinding]:
+    """The findings of one review that ask for a repair, those of one fail of a judge together."""
+    groups: dict[tuple[str, str, str, str], list[Finding]] = {}
+    for finding in reviewed.findings:
+        if not _asks_for_repair(finding, reviewed.rubrics):
+            continue
+        name = finding.fingerprint if finding.basis is UNSET else ""
+        key = finding.criterion, finding.level, finding.message, name
+        groups.setdefault(key, []).append(finding)
+    return [_listed_group(findings, reviewed) for findings in groups.values()]
+
+
+def _asks_for_repair(finding: Finding, rubrics: Iterable[RubricResult]) -> bool:
+    """Whether it is a failure, or a warning of a rubric that fails, that nobody settled."""
+    if is_settled(finding) or finding.criterion == "policy":
+        return False
+    if finding.level != "warning":
+        return finding.level == "failure"
+    for rubric in rubrics:
+        if rubric.outcome != "fail":
+            continue
+        if any(finding.is_of(rubric.id, criterion.id) for criterion in rubric.criteria):
+            return True
+    return False
+
+
+def _listed_group(findings: Sequence[Finding], reviewed: ReviewedRound) -> ListedFinding:
+    """The findings of one fail as one."""
+    first = findings[0]
+    votes = _votes_behind(findings, reviewed.rubrics)
+    quotes: dict[CheckedEvidence, None] = {}
+    for finding in findings:
+        quotes |= dict.fromkeys(finding.evidence)
+    for vote in votes:
+        standing_lines = [line for line in vote.evidence if line.standing != "void"]
+        quotes |= dict.fromkeys(standing_lines)
+    grounds = dict.fromkeys(Grounds(vote.reason, vote.counterexample or "") for vote in votes)
+    return ListedFinding(
+        state="open",
+        round=0,
+        level=first.level,
+        criterion=first.criterion,
+        fingerprints=tuple(finding.fingerprint for finding in findings),
+        places=tuple(dict.fromkeys(map(sentences.place_words_of, findings))),
+        message=first.message,
+        grounds=tuple(grounds),
+        quotes=tuple(quotes),
+        second_look=first.second_look,
+        proof=first.proof,
+        question=reviewed.questions.get(first.criterion, "") if votes else "",
+    )
+
+
+def _votes_behind(findings: Sequence[Finding], rubrics: Iterable[RubricResult]) -> list[Vote]:
+    """The votes that fail with these findings, first the one whose words they have."""
+    votes: dict[Vote, None] = {}
+    for rubric in rubrics:
+        for criterion in rubric.criteria:
+            if any(finding.is_of(rubric.id, criterion.id) for finding in findings):
+                votes |= dict.fromkeys(_failing_votes(criterion, findings))
+    message = findings[0].message
+    return sorted(votes, key=lambda vote: short(vote.reason) != message)
+
+
+def _failing_votes(criterion: CriterionResult, findings: Sequence[Finding]) -> Iterator[Vote]:
+    """The votes that fail the criterion in these words or at these lines."""
+    lines = {(finding.path, finding.line) for finding in findings}
+    for vote in criterion.votes:
+        if vote.outcome != "fail" or vote.is_refuted:
+            continue
+        quoted_lines = {
+            (evidence.path, evidence.line)
+            for evidence in vote.evidence
+            if evidence.standing != "void"
+        }
+        if short(vote.reason) == findings[0].message or lines & quoted_lines:
+            yield vote
+
+
+def _quoted_line(evidence: CheckedEvidence) -> str:
+    side = " before the change" if evidence.side == "before" else ""
+    return f"{evidence.path}:{evidence.line}{side}: {evidence.quote}"
+
+
+def _look_lines(look: SecondLook) -> Iterator[str]:
+    """What a second look came to, what it traced, and what it quotes."""
+    yield sentences.second_look_sentence(look)
+    if look.trace:
+        yield "what it traced in the code:"
+        for line in look.trace.split("\n"):
+            yield f"{INDENT}{line}"
+    for evidence in look.evidence:
+        if evidence.standing != "void":
+            yield f"it quotes {_quoted_line(evidence)}"
+
+
+_LEVEL_ORDER: Mapping[Level, int] = {"failure": 0, "warning": 1, "notice": 2}
+
+
+def _list_order(finding: ListedFinding) -> tuple[bool, int]:
+    return not finding.is_open, _LEVEL_ORDER[finding.level]

@@ -1,0 +1,104 @@
+"""What an agent of a repair is shown besides its prompt: the findings, the change as it is by then,
+what earlier rounds of the repair did, and how the change was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.escape import without_middle
+from vibe_gate.git import Repository
+from vibe_gate.report.finding_list import ReviewedRound
+from vibe_gate.run.run_tree import RunTree
+from vibe_gate.run.stage_request import MAX_PATCH, Context, Material, reviewed_rounds
+from vibe_gate.run.stage_result import StageResult
+
+MAX_MESSAGE = 8_000
+"""Characters of an agent's last message that the next round is shown."""
+
+
+class RepairedReview(Struct, frozen=True):
+    """The stored review whose findings a run repairs."""
+
+    title: str
+    """What its findings are called."""
+
+    tree: str
+    """The id of the reviewed tree."""
+
+    reviewed: ReviewedRound
+
+
+class RepairSource(Struct, frozen=True):
+    """What a repair begins with."""
+
+    review: RepairedReview | None = None
+    """None if the run's own gate finds what is repaired."""
+
+    sessions: tuple[Material, ...] = ()
+    """In which the change was made."""
+
+
+class RepairBrief(Struct, frozen=True):
+    """What one turn is shown."""
+
+    rounds: tuple[ReviewedRound, ...] = ()
+    """The reviews whose findings are handed over, oldest first."""
+
+    title: str = ""
+    """What the findings are called; "" for the usual words."""
+
+    materials: tuple[Material, ...] = ()
+
+
+def brief_for_context(context: Context) -> RepairBrief:
+    """The brief of an agent that is part of no repair: what the gates in its context found."""
+    return RepairBrief(rounds=tuple(reviewed_rounds(context)))
+
+
+def brief_for_repair(
+    source: RepairSource, context: Context, tree: RunTree, results: Sequence[StageResult]
+) -> RepairBrief:
+    """The brief of the next turn of a repair. `results`: of the stages that have ended."""
+    rounds = reviewed_rounds(context, tree.start)
+    materials = (*_change_materials(tree, results), *source.sessions)
+    review = source.review
+    if review is None or any(reviewed.number == 0 for reviewed in rounds):
+        # A gate of the run that asked about the same files has found the same.
+        return RepairBrief(tuple(rounds), "", materials)
+    if not rounds:
+        return RepairBrief((review.reviewed,), review.title, materials)
+    if review.tree == tree.start:
+        rounds = [review.reviewed, *rounds]
+    return RepairBrief(tuple(rounds), "", materials)
+
+
+def _change_materials(tree: RunTree, results: Sequence[StageResult]) -> Iterator[Material]:
+    """The change as it is now, and what each round of the repair made of it."""
+    repository = tree.repository
+    if not tree.is_changed:
+        yield Material("The change under review", patch_of(repository, tree.change))
+        return
+    title = "The change under review as it is now, with what earlier rounds of the repair changed"
+    yield Material(title, patch_of(repository, tree.current))
+    for number, result in enumerate(repair_turns(results), start=1):
+        patch = result.patch.decode("utf-8", "replace")
+        if patch:
+            title = f"What round {number} of the repair changed"
+            yield Material(title, without_middle(patch, MAX_PATCH))
+        if result.message:
+            title = f"What its agent said at the end of round {number}"
+            yield Material(title, without_middle(result.message, MAX_MESSAGE))
+
+
+def repair_turns(results: Sequence[StageResult]) -> list[StageResult]:
+    """The turns of agents that changed files, one a round."""
+    return [result for result in results if result.agent and result.changed]
+
+
+def patch_of(repository: Repository, change: Change) -> str:
+    """The change as a patch, cut."""
+    return without_middle(repository.patch(change).decode("utf-8", "replace"), MAX_PATCH)

@@ -1,0 +1,73 @@
+"""The tool with which an agent runs the project's tests, behind the wall, by the gate's own command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from vibe_gate import scratch
+from vibe_gate.context.facts import ProofEnvironment
+from vibe_gate.context.world import RunContext
+from vibe_gate.domain.agent import TESTS_TOOL
+from vibe_gate.domain.escape import show_block, show_text
+from vibe_gate.judging.walled_tests import WalledTests
+from vibe_gate.run.run_tree import RunTree
+
+MAX_OUTPUT = 12_000
+"""Characters of the end of one run's output that an agent is shown."""
+
+
+def tests_sentence(environment: ProofEnvironment | None) -> str:
+    """What an agent that may run tests is told of how, or why it cannot."""
+    if environment is None:
+        return (
+            "No test can be run: the gate names no test command ([counterexample] in gate.toml). "
+            "Follow the code by reading it."
+        )
+    if environment.lack:
+        return f"No test can be run: {show_text(environment.lack)}. Follow the code by reading it."
+    command = "pytest, or unittest if the project has no pytest,"
+    if environment.rule.command:
+        command = f"`{show_text(shlex.join(environment.rule.command))}`"
+    return (
+        f"You can run the project's tests: the tool {TESTS_TOOL} takes one test file and runs "
+        f"{command} on it, behind a wall, without network, at most "
+        f"{environment.rule.timeout_s:g} seconds."
+    )
+
+
+def make_test_runner(
+    environment: ProofEnvironment, tree: RunTree, run: RunContext
+) -> Callable[[str], Awaitable[str]]:
+    """What the tool does for an agent that works on this tree."""
+    tests = WalledTests(environment, run)
+
+    async def run_tests(file: str) -> str:
+        path = file.removeprefix("./")
+        with scratch.private_folder("check") as folder:
+            root = folder.resolve() / "tree"
+            with run.deadline.interrupting():
+                tree.repository.export(tree.workspace.tree(), root)
+            if not _is_below(path, root):
+                return f"There is no file {show_text(path)} in the working directory."
+            result = await tests.run_file(path, root)
+            output = run.redactor.text(result.output.replace(f"{root}/", ""))
+        end = show_block(output)
+        if len(end) > MAX_OUTPUT:
+            end = (
+                f"[{len(end) - MAX_OUTPUT:,} characters before this left out]\n{end[-MAX_OUTPUT:]}"
+            )
+        if result.exit_code is None:
+            return f"The run was not finished: {show_text(result.failure)}.\n{end}"
+        return f"exit code {result.exit_code}\n{end}"
+
+    return run_tests
+
+
+def _is_below(path: str, root: Path) -> bool:
+    """Whether the path, which is no option of a command, names something below `root`."""
+    if not path or path.startswith("-") or "\0" in path:
+        return False
+    target = (root / path).resolve()
+    return target != root and target.is_relative_to(root) and target.exists()
