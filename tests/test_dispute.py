@@ -5,6 +5,11 @@ wire.
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +17,8 @@ import pytest
 from answers import answers, fails, said
 from command import Done, vibe_gate
 from repos import GATE, RUBRIC, SWALLOWS, Repo, allow_store, gated
-from scripted_messages_api import ApiError, MessagesRequest, Turn
-from wire import answering
+from scripted_messages_api import ApiError, Hang, MessagesRequest, Turn
+from wire import answer, answering
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
 
@@ -102,7 +107,7 @@ def test_a_refutation_whose_lines_hold_passes_with_both_sides_and_later_reviews_
         assert finding["level"] == "notice"
         assert finding["second_look"]["dispute"]["argument"] == ARGUMENT
     assert "Disputed by Claude Code" in disputes.run("review", "HEAD~1").out
-    assert "disputed" in disputes.run("explain", name).out
+    assert "argued  by Claude Code" in disputes.run("explain", name).out
     assert disputes.run("stats", "--json").json["disputes"] == {"refuted": 1, "standing": 0}
     assert "disputes: 1 raised, 1 refuted, 0 standing" in disputes.run("stats").out
 
@@ -292,14 +297,9 @@ def test_another_clone_with_the_same_store_has_the_verdict_and_asks_nothing(tmp_
 
 
 def test_of_two_disputes_at_once_one_is_asked(disputes):
-    import threading
-    import time
-
     name = disputes.find()
 
     def slow(request: MessagesRequest) -> Turn:
-        from wire import answer
-
         time.sleep(1.5)
         return answer(STANDS)
 
@@ -320,3 +320,34 @@ def test_of_two_disputes_at_once_one_is_asked(disputes):
         for thread in threads:
             thread.join()
         assert (codes, len(model.script.requests)) == ([1, 1, 1], 1)
+
+
+def test_an_interrupted_dispute_is_not_used_up(disputes):
+    name = disputes.find()
+    with answering(Hang()) as model:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "vibe_gate", "dispute", name, "--reason", ARGUMENT],
+            cwd=disputes.repo.path,
+            env=disputes.environ | model.environ,
+            stderr=subprocess.DEVNULL,
+        )
+        ends = time.monotonic() + 60
+        while not model.script.requests and time.monotonic() < ends:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert disputes.dispute(name, REFUTED).code == 0
+
+
+def test_the_screen_and_explain_say_how_a_finding_is_disputed_as_long_as_it_can_be(disputes):
+    name = disputes.find()[:8]
+    words = " ".join(disputes.run("review", "--staged").out.split())
+    assert f"if it is wrong: vibe-gate dispute {name} --reason ..." in words
+    assert f"vibe-gate dispute {name} --reason TEXT" in disputes.run("explain", name).out
+    disputes.dispute(name, STANDS)
+    words = " ".join(disputes.run("review", "--staged").out.split())
+    assert f"if it is wrong: vibe-gate label {name} wrong" in words
+    explained = disputes.run("explain", name).out
+    assert f"vibe-gate dispute {name}" not in explained
+    assert "  argued  main() in" in explained
+    assert "main() in src/main.py:7" in " ".join(explained.split())

@@ -72,6 +72,7 @@ class EventLog:
     """The events of a run's record."""
 
     relative = "commit/run"
+    run_id = "run"
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, dict[str, Any]]] = []

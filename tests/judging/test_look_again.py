@@ -114,6 +114,7 @@ class Looking:
     def __init__(self, folder: Path, *fails: Vote, stage: str = "", **keys: object) -> None:
         self.rubric, self.folder = rubric_of(**keys), folder
         self.votes = fails or (fail_at(1),)
+        self.fingerprints: tuple[str, ...] = ()
         gate = built_in_gate(text_tree({}))
         self.facts = Facts(CHANGE, gate, (self.rubric,), (), AgentAuthored(), stage=stage)
         self.repository, self.record = ExportedTrees(), EventLog()
@@ -134,7 +135,10 @@ class Looking:
         self.model.gateway.ledger.reached = values.pop("reached", False)
         request = ReviewRequest(Selection("commit"), **values)
         groups = votes or [(vote,) for vote in self.votes]
-        self.fails = [OpenFail(self.rubric, self.rubric.criterion[0], group) for group in groups]
+        criterion = self.rubric.criterion[0]
+        self.fails = [
+            OpenFail(self.rubric, criterion, group, self.fingerprints) for group in groups
+        ]
         self.run: Any = SimpleNamespace(
             environment=read_environment({}), clock=lambda: NOW, state=self.state, record=self.record,
             redactor=Redactor({}), deadline=self.deadline,

@@ -60,7 +60,7 @@ def explanation_rows(of: Explanation) -> Iterator[Row]:
         yield "votes", votes
     if finding.second_look is not UNSET:
         if dispute := sentences.dispute_sentence(finding.second_look):
-            yield "disputed", _cut(dispute.removeprefix("Disputed "))
+            yield "argued", _cut(dispute.removeprefix("Disputed").lstrip(": "))
         yield "look", _cut(sentences.second_look_sentence(finding.second_look))
         for evidence in queries.refuting_lines(finding.second_look)[:MAX_QUOTES]:
             yield "", _quoted(evidence)
@@ -111,6 +111,8 @@ def _next_steps(finding: Finding, summary: Summary) -> Iterator[Row]:
         yield "next", "nothing to do: a second look refuted it"
         return
     yield "fix", f"change the lines{next_step.by_an_agent(summary)}, then review again"
+    if queries.may_be_disputed(finding, summary):
+        yield "dispute", f"vibe-gate dispute {name} --reason TEXT (once; a second look decides)"
     if summary.sources(finding):
         yield "label", f"vibe-gate label {name} right|wrong --reason TEXT"
     yield "accept", f"vibe-gate override {name} --reason TEXT (this clone, 30 days)"

@@ -23,6 +23,7 @@ from vibe_gate.domain.verdict import (
     short,
 )
 from vibe_gate.errors import FAIL, PASS
+from vibe_gate.judging.disputable import is_open_to_dispute
 
 GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 """Levels by how soon they are told."""
@@ -383,6 +384,15 @@ def advice_behind(finding: Finding, summary: Summary) -> CriterionResult | None:
         if criterion.would_block is True:
             return criterion
     return None
+
+
+def may_be_disputed(finding: Finding, summary: Summary) -> bool:
+    """Whether a second look left the finding as it is, and may be asked once more with an argument
+    against it.
+    """
+    if finding.second_look is UNSET or not summary.bundle:
+        return False
+    return is_open_to_dispute(finding, summary, ())
 
 
 def refuting_lines(look: SecondLook) -> tuple[CheckedEvidence, ...]:

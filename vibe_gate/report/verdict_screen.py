@@ -228,10 +228,13 @@ def _step_after_fail(summary: Summary) -> str:
     name = blocking[0].fingerprint[: sentences.SHORT_FINGERPRINT] if blocking else ""
     commands = ""
     if name:
+        remedy = f"vibe-gate label {name} wrong"
+        if queries.may_be_disputed(blocking[0], summary):
+            remedy = f"vibe-gate dispute {name} --reason ..."
         commands = (
             f"; why: vibe-gate explain {name}"
             f"; to accept one: vibe-gate override {name} --reason ..."
-            f"; if it is wrong: vibe-gate label {name} wrong"
+            f"; if it is wrong: {remedy}"
         )
     has_secrets = any(finding.criterion == "no-secrets" for finding in blocking)
     if has_secrets and summary.change.head_commit:
