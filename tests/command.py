@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import termios
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,24 @@ def vibe_gate(
     *argv: str, cwd: Path, environ: Mapping[str, str], stdin: bytes = b"", timeout: float = 250
 ) -> Done:
     """Run `vibe-gate ARGV` in `cwd`."""
+    return _with_files(forked.run, argv, cwd, environ, stdin, timeout)
+
+
+def hook_script(
+    *argv: str, cwd: Path, environ: Mapping[str, str], stdin: bytes = b"", timeout: float = 250
+) -> Done:
+    """Run `python -I -S ARGV`, a script of ours, in `cwd`."""
+    return _with_files(forked.run_script, argv, cwd, environ, stdin, timeout)
+
+
+def _with_files(
+    run: Callable[..., int],
+    argv: tuple[str, ...],
+    cwd: Path,
+    environ: Mapping[str, str],
+    stdin: bytes,
+    timeout: float,
+) -> Done:
     with (
         tempfile.TemporaryFile() as given,
         tempfile.TemporaryFile() as out,
@@ -49,7 +67,7 @@ def vibe_gate(
     ):
         given.write(stdin)
         given.seek(0)
-        code = forked.run(argv, cwd, environ, [given.fileno(), out.fileno(), err.fileno()], timeout)
+        code = run(argv, cwd, environ, [given.fileno(), out.fileno(), err.fileno()], timeout)
         out.seek(0)
         err.seek(0)
         return Done(

@@ -3,7 +3,8 @@ as most commands.
 
 One process for each worker of pytest, started with the first command, has loaded the program and
 nothing else. For each command it forks a child with the command's own arguments, folder,
-environment, umask, process group and outputs.
+environment, umask, process group and outputs. A child can run one of our scripts, too, as
+`python -I -S SCRIPT` does (`run_script`).
 `programs()` holds what asks for one from a shell, a search path or a hook. Where the interpreter
 itself is the subject (`-X importtime`, PYTHON* variables, a terminal, limits, signals, modules that
 a folder would slip in) a test starts it.
@@ -17,6 +18,7 @@ import gc
 import importlib
 import os
 import pkgutil
+import runpy
 import select
 import shlex
 import shutil
@@ -37,7 +39,10 @@ import sdk_alone  # noqa: F401 - before the SDK
 from msgspec import Struct
 
 import vibe_gate
+from vibe_gate.domain.escape import _LazyPattern
 from vibe_gate.faces.cli import main
+from vibe_gate.secrets import find_secrets
+from vibe_gate.secrets.rules import RULES
 
 _PYTHON = ("-I", "-m", "vibe_gate")
 _CLIENT = """\
@@ -52,6 +57,9 @@ forked.serve(*sys.argv[1:])
 """
 _OPTIONAL = ("vibe_gate.run.cluster", "vibe_gate.store.object_storage")
 """Loaded by their option alone: what they import is in extras."""
+
+_SCRIPT = "--script"
+"""The first argument in place of a command: what follows is a script and its arguments."""
 
 _folder: Path | None = None
 
@@ -73,6 +81,17 @@ def run(
             return asking.answer(server)
     finally:
         os.close(folder)
+
+
+def run_script(
+    argv: Sequence[str | Path],
+    cwd: Path,
+    environ: Mapping[str, str],
+    files: Sequence[int],
+    timeout: float,
+) -> int:
+    """Run `python -I -S ARGV` with these three files; the exit code, or minus the signal."""
+    return run([_SCRIPT, *map(str, argv)], cwd, environ, files, timeout)
 
 
 def programs() -> Path:
@@ -154,6 +173,18 @@ def _load() -> None:
         ):
             importlib.import_module(module.name)
     _build(Struct)
+    _compile_expressions()
+
+
+def _compile_expressions() -> None:
+    """Have the expressions compiled that each command would compile at their first use: half of the
+    time that a small review takes.
+    """
+    for lazy in gc.get_objects():
+        if isinstance(lazy, _LazyPattern):
+            lazy.pattern  # noqa: B018
+    keywords = {keyword for rule in RULES for keyword in rule.keywords}
+    find_secrets("\n".join(keywords))
 
 
 def _build(base: type[Struct]) -> None:
@@ -190,6 +221,12 @@ def _watch(folder: Path, client: socket.socket) -> None:
     os._exit(0)
 
 
+def _run_as_script() -> int:
+    sys.argv = sys.argv[2:]
+    runpy.run_path(sys.argv[0], run_name="__main__")
+    return 0
+
+
 def _main(folder: Path, files: list[int], words: list[bytes]) -> int:
     """As the interpreter does it: the command, what was to happen at the end, the outputs."""
     umask, parent, group, length = map(int, words[:4])
@@ -210,7 +247,7 @@ def _main(folder: Path, files: list[int], words: list[bytes]) -> int:
     if sys.argv[1:3] == ["install", "git"] or sys.argv[1:2] == ["doctor"]:
         sys.executable = str(folder / "python")  # the hooks are to ask for forks, too
     try:
-        code = main()
+        code = _run_as_script() if sys.argv[1:2] == [_SCRIPT] else main()
     except BaseException:
         traceback.print_exc()
         code = 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from command import vibe_gate
+from command import hook_script, vibe_gate
 from program import repository
 
 from vibe_gate.faces.agent_hook import stop
@@ -57,22 +57,24 @@ class HookedAgentSession:
     """What every event has besides."""
 
     def hook(self, script: str, event: dict[str, Any]) -> str:
-        """Run one of our scripts with an event, as the settings start it; its output."""
+        """Run one of our scripts with an event; its output."""
         about = {"session_id": self.session, "cwd": str(self.root), **self.event, **event}
-        done = subprocess.run(
-            self.command(script),
-            input=json.dumps(about).encode(),
+        done = hook_script(
+            *self._words(script),
             cwd=self.root,
-            env=self.environ,
-            capture_output=True,
-            timeout=250,
+            environ=self.environ,
+            stdin=json.dumps(about).encode(),
         )
-        assert (done.returncode, done.stderr) == (0, b"")
-        return done.stdout.decode()
+        assert (done.code, done.err) == (0, "")
+        return done.out
 
     def command(self, script: str) -> list[str]:
+        """What the settings start for it: an interpreter of its own."""
+        return [sys.executable, "-I", "-S", *self._words(script)]
+
+    def _words(self, script: str) -> list[str]:
         words = [str(SCRIPTS / f"{script}.py"), *([self.agent] if self.agent else [])]
-        return [sys.executable, "-I", "-S", *words, *self.arguments]
+        return [*words, *self.arguments]
 
     def prompt(self) -> None:
         kind = "BeforeAgent" if self.agent == "gemini" else "UserPromptSubmit"
