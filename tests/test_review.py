@@ -270,15 +270,18 @@ def test_no_usable_answer_is_inconclusive_never_a_pass_or_a_fail(walk, steps, re
 def test_an_infrastructure_fault_is_an_error_within_the_deadline(walk):
     import claude_agent_sdk  # noqa: F401  loaded here, it takes nothing of the deadline
 
-    summary = judged(walk, *[ApiError(500)] * 12, deadline_s=8)
+    for deadline_s in (8, 40, 200):  # where others use the machine, it has begun by then
+        summary = judged(walk, *[ApiError(500)] * 12, deadline_s=deadline_s)
+        (log,) = (walk.repo.path / summary.bundle).glob("nodes/judge-*/turn-001/events.ndjson")
+        events = [json.loads(line) for line in log.read_text().splitlines()]
+        waited = find_waits((event["ts"], event) for event in events)
+        if waited:
+            break
     assert (summary.outcome, summary.exit_code) == ("error", 3)
     assert "The deadline of" not in summary.unreviewed[0].reason
     assert [item.path for item in summary.unreviewed] == ["src/load.py"]
-    (log,) = (walk.repo.path / summary.bundle).glob("nodes/judge-*/turn-001/events.ndjson")
-    events = [json.loads(line) for line in log.read_text().splitlines()]
-    waited = find_waits((event["ts"], event) for event in events)
     assert events[0]["ts"] <= waited[0][0] and waited[-1][1] <= events[-1]["ts"]
-    assert 500 < sum(end - start for start, end in waited) < 8_000
+    assert 500 < sum(end - start for start, end in waited) < deadline_s * 1_000
 
 
 @pytest.mark.slow
