@@ -43,8 +43,6 @@ class PostArguments(Struct, frozen=True):
     """OWNER/NAME; None: as the environment says, else what origin is."""
     pull_request: int | None
     """Its number; None: the open one of the commit."""
-    review_comments: bool
-    """Also comment on the lines of new findings."""
     artifact: Path | None
     """The folder that the triggering job uploaded: all else is read from the event."""
 
@@ -55,7 +53,7 @@ def _parse(args: argparse.Namespace) -> PostArguments:
         raise UsageError(
             "--from-artifact reads run, pull request and repository from the event; omit them."
         )
-    return PostArguments(args.run, args.repository, args.pr, args.review_comments, artifact)
+    return PostArguments(args.run, args.repository, args.pr, artifact)
 
 
 def _run(arguments: PostArguments) -> int:
@@ -86,7 +84,6 @@ def _run(arguments: PostArguments) -> int:
             head=head,
             number=_pull(forge, arguments.pull_request, head).number,
             check_run=environment.forge.is_in_actions,  # only an app's token can create one
-            review_comments=arguments.review_comments,
             since=lines_since(
                 runner.start, environment, head, Credentials(to.server_url, to.token)
             ),
@@ -159,11 +156,6 @@ POST = Command(
             type=whole_number,
             metavar="N",
             help="default: the open pull request of the commit",
-        ),
-        argument(
-            "--review-comments",
-            action="store_true",
-            help="also comment on the lines of new findings",
         ),
         argument(
             "--from-artifact",
