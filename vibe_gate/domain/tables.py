@@ -136,9 +136,9 @@ def _read(hint: Any, value: Any, at: Location, mistakes: list[WrongKey]) -> Any:
     if kind is tuple and isinstance(value, (list, tuple)):
         return _items(hint, value, at, mistakes)
     if kind in (Struct, dict):
-        mistake = f"must be a table, not {_shown(value)}"
+        mistake = f"must be a table, not {_describe_value(value)}"
     elif kind is tuple:
-        mistake = f"must be an array, not {_shown(value)}\nwrite {_as_array(value, at)}"
+        mistake = f"must be an array, not {_describe_value(value)}\nwrite {_as_array(value, at)}"
     else:
         value, mistake = _scalar(hint, inner, value)
     if mistake:
@@ -211,7 +211,7 @@ def _member(hint: Any, name: str, value: Any, at: Location, mistakes: list[Wrong
 def _scalar(hint: Any, inner: Any, value: Any) -> tuple[Any, str]:
     """The value that msgspec makes of it, and what is wrong with it, or ""."""
     if inner is float and isinstance(value, float) and not math.isfinite(value):
-        return value, f"must be a finite number, not {_shown(value)}"
+        return value, f"must be a finite number, not {_describe_value(value)}"
     check = _rule(hint, "check")
     try:
         if check and get_origin(inner) in _UNIONS:  # which has no type to name
@@ -242,11 +242,11 @@ def _refused(message: str, hint: Any, inner: Any, value: object) -> str:
     if match and match[2]:
         return f"must have {limit} {int(match[4]):,} characters"
     if match and limit:
-        return f"must be {limit} {float(match[4]):g}, not {_shown(value)}"
+        return f"must be {limit} {float(match[4]):g}, not {_describe_value(value)}"
     means = _rule(hint, "means")
     if means and "regex" in message:
-        return f"must be {means}, not {_shown(value)}"
-    return f"must be {_TYPES[inner]}, not {_shown(value)}"
+        return f"must be {means}, not {_describe_value(value)}"
+    return f"must be {_TYPES[inner]}, not {_describe_value(value)}"
 
 
 def _refused_word(words: Sequence[str], value: object) -> str:
@@ -255,7 +255,7 @@ def _refused_word(words: Sequence[str], value: object) -> str:
     expected = quoted_words[-1]
     if len(words) > 1:
         expected = f"{', '.join(quoted_words[:-1])} or {expected}"
-    mistake = f"must be {expected}, not {_shown(value)}"
+    mistake = f"must be {expected}, not {_describe_value(value)}"
     advice = advise_nearest(value, words)
     return f"{mistake}\n{advice}" if advice else mistake
 
@@ -292,7 +292,7 @@ def _dotted_part(part: int | str) -> str:
     return f".{part}" if _BARE_KEY.match(part) else f".{quoted(part)}"
 
 
-def _shown(value: object) -> str:
+def _describe_value(value: object) -> str:
     """A value from a file as TOML would have it; an array or a table by its kind."""
     if isinstance(value, str):
         return quoted(value)

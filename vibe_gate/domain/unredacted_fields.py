@@ -169,34 +169,32 @@ def redacted(value: Any, own_fields: Own, redact: Redact) -> Any:  # noqa: ANN40
         return replace(value, **redacted(asdict(value), own_fields, redact))
     if not isinstance(own_fields, Mapping) or not isinstance(value, Mapping):
         return redact(value)
-    if UNDER in own_fields:
-        return {
-            redact(name): redacted(item, own_fields[UNDER], redact) for name, item in value.items()
-        }
-    return {
-        name: redacted(item, own_fields[name], redact)
-        if name in own_fields
-        else _member(name, item, redact)
-        for name, item in value.items()
-    }
+    redacted_members = {}
+    for name, member in value.items():
+        if UNDER in own_fields:
+            redacted_members[redact(name)] = redacted(member, own_fields[UNDER], redact)
+        elif name in own_fields:
+            redacted_members[name] = redacted(member, own_fields[name], redact)
+        else:
+            redacted_members[name] = _member(name, member, redact)
+    return redacted_members
 
 
-def _member(name: str, item: Any, redact: Redact) -> Any:  # noqa: ANN401 - any JSON
+def _member(name: str, value: Any, redact: Redact) -> Any:  # noqa: ANN401 - any JSON
     """Redacted under its name, which may say that it is a secret."""
-    if item is None or isinstance(item, (bool, int, float)):
-        return item
-    (safe,) = redact({name: item}).values()
-    return tuple(safe) if isinstance(item, tuple) else safe
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    (safe_value,) = redact({name: value}).values()
+    return tuple(safe_value) if isinstance(value, tuple) else safe_value
 
 
 def redacted_summary(summary: Summary, redact: Redact) -> Summary:
     """A run's summary without secrets; it is as valid as it was."""
-    safe: Summary = redacted(summary, SUMMARY, redact)
-    # A placeholder may be longer than what it stands for.
-    findings = (
-        replace(finding, message=short(finding.message))
-        if len(finding.message) > MAX_REASON
-        else finding
-        for finding in safe.findings
-    )
-    return replace(safe, findings=tuple(findings))
+    safe_summary: Summary = redacted(summary, SUMMARY, redact)
+    findings = []
+    for finding in safe_summary.findings:
+        if len(finding.message) > MAX_REASON:  # a placeholder may be longer than what it stands for
+            findings.append(replace(finding, message=short(finding.message)))
+        else:
+            findings.append(finding)
+    return replace(safe_summary, findings=tuple(findings))

@@ -115,17 +115,20 @@ class StageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def conditions(self) -> tuple[tuple[str, str], ...]:
         """What `when` says: each a stage's id and a Condition."""
-        return tuple(
-            (stage, outcome)
-            for stage, _, outcome in (condition.rpartition(".") for condition in self.when)
-        )
+        conditions = []
+        for condition in self.when:
+            stage, _, outcome = condition.rpartition(".")
+            conditions.append((stage, outcome))
+        return tuple(conditions)
 
     @property
     def required(self) -> int:
         """How many of `needs` must have passed."""
         if isinstance(self.join, int):
             return self.join
-        return len(self.needs) if self.join == "all" else min(1, len(self.needs))
+        if self.join == "all":
+            return len(self.needs)
+        return min(1, len(self.needs))
 
 
 class WorkflowFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

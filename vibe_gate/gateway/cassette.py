@@ -119,18 +119,20 @@ class Cassette:
         with self._lock:
             number = self._numbers[key] = self._numbers.get(key, 0) + 1
         fill = fill_template(placeholders)
-        content = {
-            "request": request,
-            "response": map_texts(_with_own_ids(response, key, number), lambda text, _: fill(text)),
-        }
+        response = map_texts(_with_own_ids(response, key, number), lambda text, _: fill(text))
+        content = {"request": request, "response": response}
         exchange = {"schema": SCHEMA, "digest": key, "number": number, "node": node_id}
         exchange |= map_texts(content, _redacted(self._redact))
         text = json.dumps(exchange, indent=1, sort_keys=True, ensure_ascii=False)
-        path = self._directory / f"{key[:16]}-{number}.json"
+        self._write_file(f"{key[:16]}-{number}.json", text.encode("utf-8", "replace") + b"\n")
+
+    def _write_file(self, name: str, content: bytes) -> None:
+        """Write a file of the cassette whole. GatewayError."""
+        path = self._directory / name
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             partial = path.with_suffix(".partial")
-            partial.write_bytes(text.encode("utf-8", "replace") + b"\n")
+            partial.write_bytes(content)
             partial.replace(path)
         except OSError as error:
             raise GatewayError(
@@ -140,14 +142,14 @@ class Cassette:
     def _compare(self, recorded: RecordedExchange, request: Json) -> None:
         recorded_results = loose_results(recorded.request)
         results = loose_results(map_texts(request, _redacted(self._redact)))
-        differing = [
-            str(number)
-            for number, result in results.items()
-            if result != recorded_results.get(number)
-        ]
+        differing: list[str] = []
+        for number, result in results.items():
+            if result != recorded_results.get(number):
+                differing.append(str(number))
         if differing:
+            numbers = ", ".join(differing)
             self.notes.append(
-                f"{recorded.node}: what call {', '.join(differing)} gave differs from the recording"
+                f"{recorded.node}: what call {numbers} gave differs from the recording"
             )
 
     def difference(self, request: Json) -> str:
@@ -155,47 +157,48 @@ class Cassette:
         key = digest_request(request)
         if key in self._exchanges:
             return f"recorded {len(self._exchanges[key])} times, asked once more"
-        request_lines = _lines(map_texts(request, lambda text, _: self._redact(text)))
-        nearest = max(
-            (_lines(exchanges[0].request) for exchanges in self._exchanges.values()),
-            key=lambda lines: difflib.SequenceMatcher(
-                None, lines, request_lines, autojunk=False
-            ).quick_ratio(),
-            default=None,
-        )
-        if nearest is None:
+        if not self._exchanges:
             return "the cassette is empty"
-        lines = list(
-            difflib.unified_diff(nearest, request_lines, "recorded", "asked", n=1, lineterm="")
-        )
+        request_lines = _lines(map_texts(request, lambda text, _: self._redact(text)))
+
+        def likeness(lines: list[str]) -> float:
+            matcher = difflib.SequenceMatcher(None, lines, request_lines, autojunk=False)
+            return matcher.quick_ratio()
+
+        recorded_requests = [_lines(rows[0].request) for rows in self._exchanges.values()]
+        nearest = max(recorded_requests, key=likeness)
+        diff = difflib.unified_diff(nearest, request_lines, "recorded", "asked", n=1, lineterm="")
+        lines = list(diff)
         if not lines:
             return "it differs from the recorded one in what was redacted"
-        hidden = len(lines) - SHOWN_DIFFERENCE
-        if hidden > 0:
-            lines = [*lines[:SHOWN_DIFFERENCE], f"... and {hidden} more lines"]
+        hidden_count = len(lines) - SHOWN_DIFFERENCE
+        if hidden_count > 0:
+            lines = [*lines[:SHOWN_DIFFERENCE], f"... and {hidden_count} more lines"]
         return "\n".join(lines)
 
 
 def join_path(events: list[Json]) -> list[Json]:
     """The events of a stream with the deltas of each block joined, without pings and signatures."""
-    result: list[Json] = []
-    pieces: dict[
-        tuple[str, str], Json
-    ] = {}  # the first delta of a block's kind; the others are added to it
+    joined_events: list[Json] = []
+    first_deltas: dict[tuple[str, str], Json] = {}
+    """By block and kind; the others are added to it."""
+
     for event in events:
         delta = event.get("delta")
         kind = str(delta.get("type")) if isinstance(delta, dict) else ""
         if event.get("type") == "ping" or kind == "signature_delta":
             continue
-        block = (str(event.get("index")), kind)
-        if kind in _JOINED and block in pieces:
-            pieces[block][_JOINED[kind]] += event["delta"][_JOINED[kind]]
+        if kind not in _JOINED:
+            joined_events.append(event)
             continue
-        if kind in _JOINED:
-            pieces[block] = dict(event["delta"])
-            event = event | {"delta": pieces[block]}
-        result.append(event)
-    return result
+        block = (str(event.get("index")), kind)
+        field = _JOINED[kind]
+        if block in first_deltas:
+            first_deltas[block][field] += event["delta"][field]
+        else:
+            first_deltas[block] = dict(event["delta"])
+            joined_events.append(event | {"delta": first_deltas[block]})
+    return joined_events
 
 
 def _read(path: Path) -> RecordedExchange:
@@ -213,20 +216,21 @@ def _restored(response: RecordedResponse, placeholders: Mapping[str, str]) -> Re
     """The response with literals in place of what stands for them; inside JSON text, as JSON
     escapes them.
     """
-    fill = fill_template({name: literal for literal, name in placeholders.items()})
-    escaped = fill_template(
-        {name: json.dumps(literal)[1:-1] for literal, name in placeholders.items()}
-    )
+    literals: dict[str, str] = {}
+    escaped_literals: dict[str, str] = {}
+    for literal, name in placeholders.items():
+        literals[name] = literal
+        escaped_literals[name] = json.dumps(literal)[1:-1]
+    fill = fill_template(literals)
+    fill_escaped = fill_template(escaped_literals)
 
     def restore(text: str, field: str) -> str:
-        return (escaped if field == "partial_json" else fill)(text)
+        if field == "partial_json":
+            return fill_escaped(text)
+        return fill(text)
 
-    return replace(
-        response,
-        **map_texts(
-            {name: value for name, value in plain(response).items() if name != "status"}, restore
-        ),
-    )
+    fields = {name: value for name, value in plain(response).items() if name != "status"}
+    return replace(response, **map_texts(fields, restore))
 
 
 def _redacted(redact: Callable[[str], str]) -> Callable[[str, str], str]:
@@ -259,7 +263,9 @@ def _with_own_ids(response: Json, key: str, number: int) -> Json:
             match = _KIND_OF_ID.match(value)
             kind = match[0] if match else "id"
             return ids.setdefault(value, f"{kind}_{key[:12]}_{number}_{len(ids) + 1}")
-        return "" if field == "signature" else value
+        if field == "signature":
+            return ""
+        return value
 
     renamed: Json = map_texts(response, rename)
     return renamed

@@ -152,6 +152,11 @@ def export(
         ) from error
     for path in plain_links:
         entries[path] = _Written(REGULAR_MODE, entries[path].id)
+    return _export_of(destination, entries)
+
+
+def _export_of(destination: Path, entries: dict[bytes, _Written]) -> Export:
+    """What was written; a submodule is an empty folder."""
     folders: set[bytes] = set()
     files_and_links: dict[bytes, _Written] = {}
     for path, entry in entries.items():

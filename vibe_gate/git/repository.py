@@ -85,9 +85,8 @@ class Repository(ChangeQueries):
         it.
         """
         path = os.fspath(file.absolute())
-        return bool(
-            self._git.run("ls-files", "-z", "--others", "--exclude-standard", "--", path).out
-        )
+        listing = self._git.run("ls-files", "-z", "--others", "--exclude-standard", "--", path)
+        return bool(listing.out)
 
     # Trees
 
@@ -138,9 +137,8 @@ class Repository(ChangeQueries):
         from vibe_gate.git import new_repository
 
         new_repository.commit_trees(folder, self._objects, trees)
-        return Repository(
-            repository_place.find_repository(self._git.elsewhere(folder), self.environment)
-        )
+        git = self._git.elsewhere(folder)
+        return Repository(repository_place.find_repository(git, self.environment))
 
     def patched(self, tree: str, patch: bytes, *, reverse: bool = False) -> str:
         """The tree that a patch makes of another, or with `reverse` was made of, to be read while
@@ -163,9 +161,8 @@ class Repository(ChangeQueries):
 
         UsageError: a shallow clone, or one without commits. InfrastructureError.
         """
-        return repository_copy.copy_repository(
-            self._place, self._objects, self.snapshot() if files else ""
-        )
+        tree = self.snapshot() if files else ""
+        return repository_copy.copy_repository(self._place, self._objects, tree)
 
     # Where agents write
 
@@ -225,11 +222,10 @@ class Repository(ChangeQueries):
         """
         folder = self.common_dir / "vibe-gate"
         file = folder / f"made-{name}.patch"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             folder.mkdir(exist_ok=True)
-            descriptor = os.open(
-                file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-            )
+            descriptor = os.open(file, flags, 0o600)
             with os.fdopen(descriptor, "wb") as opened:
                 opened.write(patch)
         except OSError:
@@ -332,9 +328,9 @@ class Repository(ChangeQueries):
         return [top for top in self.linked_tops() if self._has_own_store(top)]
 
     def _has_own_store(self, top: Path) -> bool:
-        if not os.path.lexists(top / STORE) or os.path.realpath(top) == os.path.realpath(
-            self.store_root
-        ):
+        if not os.path.lexists(top / STORE):
+            return False
+        if os.path.realpath(top) == os.path.realpath(self.store_root):
             return False
         return not worktrees.tracks_store(self._git.elsewhere(top))
 
@@ -351,7 +347,8 @@ class Repository(ChangeQueries):
         """Whether git tracks a file of the store in a folder, if there is one, or cannot say so."""
         if root == self.common_dir:
             return False
-        return worktrees.tracks_store(self._git if root == self.root else self._git.elsewhere(root))
+        git = self._git if root == self.root else self._git.elsewhere(root)
+        return worktrees.tracks_store(git)
 
     def other_worktrees(self) -> list[Path]:
         """The tops of the other working trees of this repository, main and linked, that are still

@@ -197,28 +197,20 @@ class Updates:
         `trees_before`: the trees from which reviewed changes lead to a commit's tree; one of them
         may be known, too.
         """
-        new_ids = {commit.id for commit in new}
-        known_commits = {
-            commit_id: commit
-            for commit_id, commit in self.known_commits().items()
-            if commit_id not in new_ids
-        }
-        ids_by_author: dict[str, list[str]] = {}
-        for commit_id, known_commit in known_commits.items():
-            ids_by_author.setdefault(known_commit.author, []).append(commit_id)
+        known_commits = self.known_commits()
+        for commit in new:
+            known_commits.pop(commit.id, None)
         from vibe_gate.git.merging import Merging  # pygit2, which most hooks do without
 
         git_made: set[str] = set()
         with closing(Objects(self._git, self._objects_folder)) as objects:
             merging = Merging(objects)
+            origins = _Origins(merging, known_commits)
             trees = {known_commit.tree for known_commit in known_commits.values()}
             trees.update(self._trees_of_rebase(merging, known_commits))
             for commit in reversed(new):
-                sources = ids_by_author.get(commit.author, [])
-                named_ids = _REVERTED.findall(commit.message)
-                reverted = [commit_id for commit_id in named_ids if commit_id in known_commits]
                 has_known_tree = not trees.isdisjoint(trees_before(commit.tree))
-                if has_known_tree or _is_made_by_git(merging, commit, sources, reverted):
+                if has_known_tree or origins.explain(commit):
                     git_made.add(commit.id)
                     trees.add(commit.tree)
         return git_made
@@ -252,24 +244,37 @@ class Updates:
         return output.decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
-def _is_made_by_git(
-    merging: Merging, commit: NewCommit, sources: Sequence[str], reverted: Sequence[str]
-) -> bool:
-    """Whether git makes the commit's tree by merging its parents, by replaying a source, or by
-    reverting one.
+class _Origins:
+    """The known commits of which git may have made others."""
 
-    Also with `-X ours` or `-X theirs`: each line is then of one of the two known sides.
-    """
-    if merging.merge_parents(commit.parents) == commit.tree:
-        return True
-    for option in ("", "ours", "theirs"):
-        for source in sources:
-            if merging.replay(source, commit.before, option=option) == commit.tree:
-                return True
-        for source in reverted:
-            if merging.replay(source, commit.before, back=True, option=option) == commit.tree:
-                return True
-    return False
+    def __init__(self, merging: Merging, known_commits: Mapping[str, KnownCommit]) -> None:
+        self._merging = merging
+        self._known_commits = known_commits
+        self._ids_by_author: dict[str, list[str]] = {}
+        for commit_id, known_commit in known_commits.items():
+            self._ids_by_author.setdefault(known_commit.author, []).append(commit_id)
+
+    def explain(self, commit: NewCommit) -> bool:
+        """Whether git makes the commit's tree by merging its parents, by replaying a commit of the
+        same author, or by reverting one that its message names.
+
+        Also with `-X ours` or `-X theirs`: each line is then of one of the two known sides.
+        """
+        if self._merging.merge_parents(commit.parents) == commit.tree:
+            return True
+        sources = self._ids_by_author.get(commit.author, [])
+        named_ids = _REVERTED.findall(commit.message)
+        reverted_ids = [commit_id for commit_id in named_ids if commit_id in self._known_commits]
+        for option in ("", "ours", "theirs"):
+            for source in sources:
+                tree = self._merging.replay(source, commit.before, option=option)
+                if tree == commit.tree:
+                    return True
+            for source in reverted_ids:
+                tree = self._merging.replay(source, commit.before, back=True, option=option)
+                if tree == commit.tree:
+                    return True
+        return False
 
 
 def _read_lines(file: Path) -> list[str]:

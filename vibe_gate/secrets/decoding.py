@@ -69,7 +69,9 @@ class DecodedView:
     def __init__(self, parts: list[DecodedPart]) -> None:
         self.text = SEPARATOR.join(part.text for part in parts)
         self._parts = parts
-        self._starts, self._origins, self._ends = array("q"), array("q"), array("q")
+        self._starts = array("q")
+        self._origins = array("q")
+        self._ends = array("q")
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """The span of the scanned text that stands for `text[start:end]`; `start < end`."""
@@ -80,10 +82,14 @@ class DecodedView:
     def _origin_of(self, position: int) -> tuple[int, int]:
         """The span of one character."""
         number = bisect_right(self._starts, position) - 1
-        begin, stop, first = self._origins[number], self._ends[number], self._starts[number]
-        if self._starts[number + 1] - first != stop - begin:
-            return begin, stop
-        return begin + position - first, begin + position - first + 1
+        piece_start = self._starts[number]
+        piece_length = self._starts[number + 1] - piece_start
+        start = self._origins[number]
+        end = self._ends[number]
+        if piece_length != end - start:
+            return start, end
+        start += position - piece_start
+        return start, start + 1
 
     def _map_pieces(self) -> None:
         size = 0
@@ -119,7 +125,8 @@ def _joined(parts: Iterable[DecodedPart]) -> Iterator[DecodedView]:
         size += len(part.text)
         if size > BLOCK:
             yield DecodedView(waiting)
-            waiting, size = [], 0
+            waiting = []
+            size = 0
     if waiting:
         yield DecodedView(waiting)
 
@@ -148,24 +155,30 @@ def _decode_escapes(text: str) -> Iterator[DecodedPart]:
 
 def _decode_split_rows(text: str) -> Iterator[DecodedPart]:
     """Long lines that were shown in several rows."""
-    return _undone_around(text, _ROW_BREAK) if _GOES_ON in text else iter(())
+    if _GOES_ON not in text:
+        return iter(())
+    return _undone_around(text, _ROW_BREAK)
 
 
 def _undone_around(text: str, escape: re.Pattern[str]) -> Iterator[DecodedPart]:
-    for low, high in _windows(text, escape):
-        decoded = escape.sub(lambda match: _undone(match[0]), text[low:high])
-        yield DecodedPart(
-            decoded, functools.partial(_pieces_of_escapes, text[low:high], low, escape)
-        )
+    for start, end in _windows(text, escape):
+        window = text[start:end]
+        decoded = escape.sub(lambda match: _undone(match[0]), window)
+        pieces = functools.partial(_pieces_of_escapes, window, start, escape)
+        yield DecodedPart(decoded, pieces)
 
 
-def _pieces_of_escapes(text: str, low: int, escape: re.Pattern[str]) -> Iterator[Piece]:
-    position = 0
-    for match in escape.finditer(text):
-        yield Piece(match.start() - position, low + position, low + match.start())
-        yield Piece(len(_undone(match[0])), low + match.start(), low + match.end())
-        position = match.end()
-    yield Piece(len(text) - position, low + position, low + len(text))
+def _pieces_of_escapes(window: str, offset: int, escape: re.Pattern[str]) -> Iterator[Piece]:
+    """What a window, which begins at `offset` of the text, is made of."""
+    position = offset
+    for match in escape.finditer(window):
+        start = offset + match.start()
+        end = offset + match.end()
+        yield Piece(start - position, position, start)
+        yield Piece(len(_undone(match[0])), start, end)
+        position = end
+    end = offset + len(window)
+    yield Piece(end - position, position, end)
 
 
 def _windows(text: str, escape: re.Pattern[str]) -> Iterator[tuple[int, int]]:
@@ -243,14 +256,14 @@ def _decode_base64(text: str) -> Iterator[DecodedPart]:
             continue
         for start in _beginnings(text, first, end):
             line = _CodedLine(start, end, _text_in_base64(text[start:end]))
-            if len(line.decoded) >= _BEGINNING:
-                lines = [line, *_lines_below(text, line)]
-                reached = lines[-1].end
-                decoded = "".join(line.decoded for line in lines)
-                yield DecodedPart(
-                    decoded, functools.partial(_pieces_of_groups, lines, 3, 4, len(decoded))
-                )
-                break
+            if len(line.decoded) < _BEGINNING:
+                continue
+            lines = [line, *_lines_below(text, line)]
+            reached = lines[-1].end
+            decoded = "".join(line.decoded for line in lines)
+            pieces = functools.partial(_pieces_of_groups, lines, 3, 4, len(decoded))
+            yield DecodedPart(decoded, pieces)
+            break
 
 
 def _runs(text: str) -> Iterator[tuple[int, int]]:
@@ -259,7 +272,8 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
     start = marks.find(_NEEDLE)
     while start >= 0:
         end = marks.find(b" ", start)
-        end = end if end >= 0 else len(marks)
+        if end < 0:
+            end = len(marks)
         yield start, end
         start = marks.find(_NEEDLE, end)
 
@@ -297,9 +311,11 @@ def _text_in_base64(run: str) -> str:
 
 def _bytes_of(standard: str) -> bytes:
     """The bytes that base64 without padding encodes; b"" if it is malformed."""
-    usable = standard[: len(standard) - (len(standard) % 4 == 1)]
+    if len(standard) % 4 == 1:  # one character alone says nothing
+        standard = standard[:-1]
+    padding = "=" * (-len(standard) % 4)
     try:
-        return base64.b64decode(usable + "=" * (-len(usable) % 4))
+        return base64.b64decode(standard + padding)
     except ValueError:
         return b""
 
@@ -317,7 +333,9 @@ def _text_of(data: bytes) -> str:
             data = data[: head + error.start]
     decoded = data.decode("latin-1")
     control_character = _UNPRINTABLE.search(decoded)
-    return decoded[: control_character.start()] if control_character else decoded
+    if control_character is None:
+        return decoded
+    return decoded[: control_character.start()]
 
 
 def _lines_below(text: str, line: _CodedLine) -> Iterator[_CodedLine]:
@@ -329,10 +347,8 @@ def _lines_below(text: str, line: _CodedLine) -> Iterator[_CodedLine]:
         if match is None:
             return
         # A `+` or `-` is a hunk's mark if one stands before the line above, too.
-        is_mark = match.end(1) < match.start(2) or text[max(0, line.start - 1) : line.start] in (
-            "+",
-            "-",
-        )
+        char_before = text[max(0, line.start - 1) : line.start]
+        is_mark = match.end(1) < match.start(2) or char_before in ("+", "-")
         start = match.start(2 if is_mark else 1)
         decoded = _text_of(_bytes_of(text[start : match.end()].translate(_TO_STANDARD)))
         if not decoded:
@@ -362,7 +378,7 @@ def _decode_utf16(text: str) -> Iterator[DecodedPart]:
     if "\0" not in text:
         return
     for match in _WIDE.finditer(text):
-        line = _CodedLine(*match.span(), match[0][::2])
-        yield DecodedPart(
-            line.decoded, functools.partial(_pieces_of_groups, [line], 1, 2, len(line.decoded))
-        )
+        decoded = match[0][::2]
+        line = _CodedLine(match.start(), match.end(), decoded)
+        pieces = functools.partial(_pieces_of_groups, [line], 1, 2, len(decoded))
+        yield DecodedPart(decoded, pieces)
