@@ -277,13 +277,13 @@ async def stopped(session, model, how):
         await asyncio.sleep(0.02)
     await asyncio.sleep(0.7)
     await asyncio.to_thread(how, session, running)
-    return await asyncio.wait_for(running, 10)
+    return await asyncio.wait_for(running, 200)
 
 
 def nothing_left(tree: Path) -> bool:
     """Whether the shell that wrote `pid` has gone."""
     pid = (tree / "pid").read_text().strip() if (tree / "pid").exists() else "0"
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 200
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     return not Path(f"/proc/{pid}").exists()

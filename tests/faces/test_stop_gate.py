@@ -320,7 +320,7 @@ def sleepers(number: int) -> int:
 
 
 def wait_for(is_so) -> None:
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + 200
     while not is_so():
         assert time.monotonic() < ends
         time.sleep(0.05)
