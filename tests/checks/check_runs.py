@@ -11,6 +11,7 @@ from vibe_gate.checks.check_contract import CheckInput, CheckResult, CommandRun,
 from vibe_gate.domain.change import FileDiff, FileVersion, Side
 from vibe_gate.domain.document import to_json
 from vibe_gate.domain.rubric import Criterion
+from vibe_gate.domain.session_record import CapturedRecord
 from vibe_gate.domain.tables import read_table
 
 
@@ -28,6 +29,7 @@ def ask(
     run_command: Callable[[tuple[str, ...], float, Side], CommandRun] = _no_command,
     redact: Callable[[str], str] = str,
     conduct: Sequence[Conduct] = (),
+    record: CapturedRecord | None = None,
     suggest: bool = False,
     reach: tuple[str, ...] = (),
     gitleaks: bytes = b"",
@@ -47,6 +49,7 @@ def ask(
         CheckInput(
             change=change(*files), criterion=criterion, read=read, run_command=run_command,
             policy=policy, redact=redact, conduct=lambda: tuple(conduct), suggest=suggest, reach=reach,
+            record=record,
             gitleaks=gitleaks, read_path=read_path, is_binary=is_binary,
         )
     )  # fmt: skip

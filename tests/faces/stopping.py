@@ -101,7 +101,8 @@ class HookedAgentSession:
         subprocess.run(line, shell=True, cwd=self.root, env=self.environ, check=True)
         duration_ms = (time.time() - began_at) * 1000
         about = {"tool_name": "Bash", "tool_input": {"command": line, **asked}}
-        about |= {"tool_response": {}, "duration_ms": duration_ms}
+        response = {"stdout": "", "stderr": "", "interrupted": False}
+        about |= {"tool_response": response, "duration_ms": duration_ms}
         self.hook("capture", {"hook_event_name": "PostToolUse", **about})
 
     def stop(self, *, again: bool = False, **event: Any) -> StopAnswer:

@@ -26,11 +26,11 @@ from vibe_gate.checks.check_contract import (
     objects_to,
 )
 from vibe_gate.checks.command_check import CommandOptions, command
+from vibe_gate.context.facts import Facts
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import DEFINITIONS, RULE_FILES, Change, FileDiff, Side
 from vibe_gate.domain.document import read, to_json
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.node_names import CHECKS_NODE
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, RawFinding, short, whole_change_finding
 
@@ -153,6 +153,12 @@ CHECKS: dict[str, Check[Any]] = {
     "complete-capture": Check(
         "Hooks saw all of the agent's tool calls", NoOptions, conduct_checks.complete_capture, True
     ),
+    "tests-ran": Check(
+        "The agent ran the tests after its last change",
+        conduct_checks.TestsRanOptions,
+        conduct_checks.tests_ran,
+        True,
+    ),
     "command": Check(
         "A command succeeds in an export of the head tree", CommandOptions, command, True
     ),
@@ -211,13 +217,10 @@ class CheckResults(Struct, frozen=True):
 
 
 def run_checks(
-    rubrics: Sequence[Rubric],
-    change: Change,
-    gate: Gate,
+    facts: Facts,
     repository: Repository,
     run: RunContext,
     *,
-    node: str = CHECKS_NODE,
     conduct: Callable[[], Sequence[Conduct]] = tuple,
     suggest: bool = False,
 ) -> CheckResults:
@@ -226,15 +229,13 @@ def run_checks(
     A check that the deadline leaves no time is an error; one that has begun may end later.
 
     Args:
-        rubrics: Those that the change is held against.
-        change: What is reviewed.
-        gate: The gate in force.
+        facts: What is known of the change, its gate and rubrics.
         repository: Where the change's contents are.
         run: The run that it is part of.
-        node: That of the checks in the run's graph.
         conduct: Gives what agents did; it is asked only if a check wants to know.
         suggest: As of CheckInput.
     """
+    change, gate, node = facts.change, facts.gate, facts.checks_node
     results: dict[tuple[str, str], CriterionResult] = {}
     raised_by: dict[RawFinding, list[str]] = {}
     commands = _Commands(change, repository, run)
@@ -246,6 +247,7 @@ def run_checks(
         policy=gate.file.policy.block,
         redact=run.redactor.text,
         conduct=conduct,
+        record=facts.record,
         suggest=suggest,
         gitleaks=gate.gitleaks,
         read_path=lambda path: repository.tree(change.after).read(path),
@@ -253,7 +255,7 @@ def run_checks(
     answers = _CheckAnswers(gate, run, commands, make_input)
     run.record.event("node.added", node, kind="checks")
     run.record.event("node.status", node, status="RUNNING")
-    for rubric in rubrics:
+    for rubric in facts.rubrics:
         for criterion in rubric.check_criteria:
             answer = answers.of(rubric, criterion)
             result = _result(criterion, answer)

@@ -26,6 +26,7 @@ from vibe_gate.domain.change import (
 )
 from vibe_gate.domain.escape import counted, list_names
 from vibe_gate.domain.rubric import Criterion, Glob
+from vibe_gate.domain.session_record import CapturedRecord
 from vibe_gate.domain.verdict import (
     MAX_FINDINGS,
     MAX_REASON,
@@ -129,6 +130,8 @@ class CheckInput(Struct, frozen=True):
     """What agents did, in turns that the gate comes after and in captured sessions that wrote files
     of the change.
     """
+    record: CapturedRecord | None = None
+    """What captured sessions ran that wrote files of the change; None if there are none."""
     suggest: bool = False
     """Whether repairs that cost time are wanted, too."""
     reach: tuple[str, ...] = ()

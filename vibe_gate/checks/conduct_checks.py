@@ -28,6 +28,7 @@ from vibe_gate.checks.check_contract import (
     failed,
 )
 from vibe_gate.domain.escape import counted
+from vibe_gate.domain.session_record import judge_tests
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.store import captures
 
@@ -93,6 +94,20 @@ class LogOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ignore: Annotated[
         tuple[RegularExpression, ...],
         Meta(description="regular expressions of lines that do not count"),
+    ] = ()
+
+
+class TestsRanOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of `tests-ran`."""
+
+    __test__ = False  # the name is no test's
+
+    commands: Annotated[
+        tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...],
+        Meta(
+            description="words with which a command begins that runs the tests, such as "
+            "`make check`; `*` and `?` as in file names; by default known test runners"
+        ),
     ] = ()
 
 
@@ -279,6 +294,37 @@ def complete_capture(input: CheckInput, options: NoOptions, files: Files) -> Che
     """Whether hooks saw every tool call of the turns start and end."""
     turns = _turns(input)
     return _conclude(input, turns, _capture_gaps(turns), "Hooks saw every tool call start and end.")
+
+
+def tests_ran(input: CheckInput, options: TestsRanOptions, files: Files) -> CheckResult:
+    """Whether a command that runs tests ended well after the last write to the change's files, in
+    the captured sessions that wrote it.
+    """
+    if input.record is None:
+        return CheckResult("not_applicable", "No captured session wrote the change.")
+    record = input.record
+    if input.criterion.paths:
+        record = record.about_files({file.path for file in files})
+    if not record.writes:
+        return CheckResult("not_applicable", "No captured session wrote these files.")
+    tests = judge_tests(record, options.commands)
+    call = f"`{tests.command}`, turn {tests.turn}"
+    match tests.state:
+        case "passed":
+            return CheckResult("pass", f"{call}, passed after the last change.")
+        case "unknown":
+            reason = f"Not known whether tests passed after the last change ({call}): run them"
+            return CheckResult("abstain", f"{reason} again, by themselves and without a pipe.")
+        case "failed":
+            problem = f"Tests failed after the last change: {call}"
+        case "before":
+            problem = f"No test ran after the last change; before it {call}"
+        case "none":
+            problem = "No test ran in the sessions that wrote the change"
+    if record.unrecorded:
+        events = counted(record.unrecorded, "event")
+        return CheckResult("abstain", f"{problem}, but {events} could not be recorded.")
+    return failed(input, f"{problem}.", [Hit(problem)])
 
 
 def _capture_gaps(turns: Sequence[Conduct]) -> list[str]:

@@ -13,6 +13,7 @@ from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import CounterexampleRule, Gate
 from vibe_gate.domain.node_names import CHECKS_NODE
 from vibe_gate.domain.rubric import Claim, ClaimKind, Criterion, Rubric
+from vibe_gate.domain.session_record import CapturedRecord
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.domain.verdict import TrustBadge
 
@@ -48,6 +49,9 @@ class Facts(Struct, frozen=True):
 
     authored: AgentAuthored
     """Signs of agents."""
+
+    record: CapturedRecord | None = None
+    """What the captured sessions ran that wrote the change; None if there are none."""
 
     stage: str = ""
     """The node of the workflow's stage that asks; "" in a review, which is one gate stage."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
@@ -43,6 +44,17 @@ class ForgeJob(Struct, frozen=True):
     """
 
 
+class LastWords(Struct, frozen=True):
+    """What an agent says whose turn ends at this moment: its own event may not be kept yet."""
+
+    session: str
+    """As captured sessions are named."""
+
+    at: datetime
+
+    text: str
+
+
 class ReviewRequest(Struct, frozen=True):
     """What is wanted of a review (which change, by which rubrics, within which limits), and how it
     is carried out.
@@ -79,6 +91,9 @@ class ReviewRequest(Struct, frozen=True):
     """The job of a forge that asks; None anywhere else."""
 
     mode: Mode = LiveMode()
+
+    last_words: LastWords | None = None
+    """What an agent says whose turn ends at this moment; None at any other."""
 
     def budget_in(self, gate: Gate) -> Budget:
         """The gate's, with the request's own limit in USD."""

@@ -148,6 +148,7 @@ NO_CLAIM: dict[Sight, str] = {
     "message": "the author says nothing about the change",
     "prompt": "no captured session left a changed file as it is now, so what was asked for is not known",
     "guidance": "the trusted revision has no AGENTS.md or CLAUDE.md above the changed files",
+    "said": "no captured session left a changed file as it is now and ended its turn, so there are no words to compare",
     "issue": "no issue is known that this closes; the Action reads those of a pull request",
 }
 """What is said if there is no claim of that kind."""

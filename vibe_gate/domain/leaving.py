@@ -1,7 +1,7 @@
 """What may leave the clone: one question, asked at each exit.
 
-What people asked a coding agent for stays in the clone, and so does what a model made of it that
-was shown it. `shown` of run.json says what the models of a run were shown: by kind, PRIVATE or
+What people asked a coding agent for, and what it said, stays in the clone, and so does what a model
+made of it that was shown it. `shown` of run.json says what the models of a run were shown: by kind, PRIVATE or
 SHARED. The exits that ask: an archive or traces with contents (`bundles export`), the team's store
 (runs, answers, claims), a page of a report, a cassette.
 """
@@ -16,7 +16,7 @@ PRIVATE = "private"
 SHARED = "shared"
 """It came out of git notes: it has left its clone before."""
 
-WHY_NOT = "a model was shown what an agent was asked for here, which stays in this clone"
+WHY_NOT = "a model was shown what an agent was asked for here, or said, which stays in this clone"
 
 
 def may_leave(visibility: object) -> bool:

@@ -81,7 +81,7 @@ Schema = Annotated[
     ),
 ]
 
-Sight = Literal["message", "prompt", "guidance", "issue"]
+Sight = Literal["message", "prompt", "guidance", "issue", "said"]
 """What a judge may be shown besides the change."""
 
 
@@ -167,8 +167,10 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 raise ValueError("a judge criterion needs a question")
             if self.check or self.command or self.options:
                 raise ValueError('check, command and options belong to criteria of kind = "check"')
-            if self.needs == "prompt" and self.proof:
-                raise ValueError("no test proves what was asked for: leave out proof, or needs")
+            if self.needs in ("prompt", "said") and self.proof:
+                raise ValueError(
+                    "no test proves what was asked for or said: leave out proof, or needs"
+                )
         else:
             if self.check is None and self.command is None:
                 raise ValueError("a check criterion needs a check or a command")
@@ -236,7 +238,8 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         Meta(
             description="What the judge is shown, too: the commit message, or what people asked the agent for in the "
             "captured sessions that wrote the change (prompt), AGENTS.md and CLAUDE.md of the trusted revision "
-            "(guidance), the issues that the pull request closes (issue, in the Action)."
+            "(guidance), the issues that the pull request closes (issue, in the Action), or what agents said at the end of "
+            "their turns, beside the record of what they ran (said)."
         ),
     ] = ()
     second_look: Annotated[

@@ -12,6 +12,7 @@ from vibe_gate.domain.cause import Cause, NotAsked
 from vibe_gate.domain.change import ChangeType, FileDiff
 from vibe_gate.domain.document import Count, Named, Usd, to_json
 from vibe_gate.domain.label import FindingSource, Label
+from vibe_gate.domain.session_record import TestsRecord
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.errors import PASS
 
@@ -188,6 +189,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     """
     left_alone: tuple[LeftAlone, ...] | UnsetType = UNSET
     """What agents of a repair saw beside the findings and did not touch."""
+    tests: TestsRecord | UnsetType = UNSET
+    """What the record of the captured sessions that wrote the change says of the tests; left out if
+    there are none.
+    """
 
     @property
     def criteria(self) -> list[CriterionResult]:

@@ -67,6 +67,7 @@ SUMMARY: Own = {
     "cost": {"basis": True, "by_node": True, "by_model": {UNDER: True}},
     "cache": True,
     "left_alone": {"node": True},
+    "tests": {"state": True},
     "labels": dict.fromkeys(
         ("ts", "finding", "rubric", "criterion", "digest", "model", "run", "source"), True
     ),
@@ -105,6 +106,13 @@ ABOUT: Own = {
     "questions": {},
 }
 """Of run.json."""
+
+SESSION_RECORD: Own = {
+    "sessions": True,
+    "writes": {"at": True},
+    "commands": dict.fromkeys(("session", "agent", "began_at", "ended_at", "order"), True),
+}
+"""Of record.json."""
 
 SESSIONS: Own = {"nodes": {}}
 """Of sessions.json: the nodes are ours, their sessions' ids an agent's."""

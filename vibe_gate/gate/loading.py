@@ -161,7 +161,7 @@ def built_in_rubrics() -> tuple[Rubric, ...]:
     return tuple(rubrics)
 
 
-OFFERED = ("asked",)
+OFFERED = ("asked", "said")
 """Built-in rubrics that a gate takes if its gate.toml names them; its own file of that name goes
 first.
 """

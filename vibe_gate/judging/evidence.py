@@ -158,6 +158,22 @@ def quote_in_tree(evidence: Quoted, content: bytes | None) -> CheckedEvidence:
     return checked_lines[0]
 
 
+WORDS_PATH = "said"
+"""The path by which a judge names a line of the agents' words."""
+
+NO_WORDS = "no line of the agent's words is quoted"
+
+
+def quote_in_words(evidence: Quoted, words: str) -> CheckedEvidence:
+    """Whether the quoted line stands in what agents said, which stays in this clone: so evidence that
+    holds has neither path nor quote.
+    """
+    checked = quote_in_tree(evidence, words.encode("utf-8", "surrogatepass"))
+    if checked.standing == "void":
+        return checked
+    return replace(checked, path="", line=0, end_line=0, quote="", standing="holds")
+
+
 def _check_in_content(evidence: Quoted, side: Side, content: bytes) -> CheckedEvidence:
     problem = _quote_problem(evidence)
     if problem:

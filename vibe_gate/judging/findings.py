@@ -78,7 +78,7 @@ def findings_of(criterion: Criterion, result: CriterionResult) -> list[RawFindin
             continue
         for evidence in vote.evidence:
             lines = evidence.path, evidence.line, evidence.end_line
-            if evidence.standing == "void" or lines in findings:
+            if evidence.standing == "void" or not evidence.path or lines in findings:
                 continue
             findings[lines] = _judge_finding(criterion, vote, evidence, question)
     return list(findings.values()) or [whole_change_finding(result, question)]

@@ -189,8 +189,8 @@ def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[Rubr
         seen_claims = tuple(claim for claim in facts.claims if claim.kind in seen_kinds)
         for claims in dict.fromkeys(((), seen_claims)):
             kinds = {claim.kind for claim in claims}
-            # No test shows what was asked for, and its text could repeat that.
-            tests = None if "prompt" in kinds else facts.asks_for_tests
+            # No test shows what was asked for or said, and its text could repeat that.
+            tests = facts.asks_for_tests if kinds.isdisjoint(("prompt", "said")) else None
             asked_rubric = rubric.knowing(kinds)
             if not asked_rubric.judge_criteria:
                 continue

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,14 +46,16 @@ from vibe_gate.domain.verdict import (
 )
 from vibe_gate.domain.wire import EndKind, TurnResult
 from vibe_gate.gate.prompts import requests_of
+from vibe_gate.gate.session_records import words_in
 from vibe_gate.judging.brief import (
     SYSTEM_PROMPT,
     BriefPart,
+    QuotedLine,
     build_answer_schema,
     write_tests_prompt,
 )
 from vibe_gate.judging.cast_vote import CastVote, RubricVotes, count_votes
-from vibe_gate.judging.evidence import quote_in_change
+from vibe_gate.judging.evidence import NO_WORDS, quote_in_change, quote_in_words
 from vibe_gate.judging.proving import Prover
 from vibe_gate.judging.questions import TOOLS
 from vibe_gate.judging.reading import Reading, read_answers, write_objection
@@ -334,13 +336,15 @@ async def _ask_part(
 
 
 def _leave_out_requests(reply: _Reply, brief: RubricBrief) -> _Reply:
-    """The reply without what it repeats of what people asked the agent for: answers go where that
-    may not.
+    """The reply without what it repeats of what people asked the agent for, or of what it said:
+    answers go where that may not.
     """
     requests: list[str] = []
     for claim in brief.question.claims:
         if claim.kind == "prompt":
             requests += requests_of(claim.text)
+        elif claim.kind == "said":
+            requests.append(words_in(claim.text))
     if not requests:
         return reply
 
@@ -478,8 +482,10 @@ async def _read_reply(
     if reading.unfit:
         return _no_answer(part, "unanswered", _misfit(reading.unfit, context), turn)
     votes = {}
+    spoken_texts = [words_in(claim.text) for claim in part.claims if claim.kind == "said"]
+    words = "\n".join(spoken_texts)
     for criterion in part.criteria:
-        votes[criterion.id] = _read_vote(criterion, reading, change, turn, context)
+        votes[criterion.id] = _read_vote(criterion, reading, change, words, turn, context)
     if context.prover is not None:
         for criterion_id, criterion_answer in reading.answers.items():
             vote = votes[criterion_id]
@@ -492,8 +498,37 @@ def _misfit(problem: str, context: VoteContext) -> Misfit:
     return Misfit(details=short(show_text(context.run.redactor.text(problem))))
 
 
+def _check_evidence(
+    criterion: Criterion,
+    quoted_lines: Sequence[QuotedLine],
+    change: Change,
+    words: str,
+    context: VoteContext,
+) -> Iterator[CheckedEvidence]:
+    """Each quoted line, looked up in the change. About what agents said one must stand in their
+    words, or none counts; `words`: what they said.
+    """
+    if criterion.needs != "said":
+        for line in quoted_lines:
+            yield quote_in_change(criterion, line, change, context.read)
+        return
+    spoken_lines = [quote_in_words(line, words) for line in quoted_lines]
+    has_words = any(line.standing == "holds" for line in spoken_lines)
+    for line, spoken_line in zip(quoted_lines, spoken_lines, strict=True):
+        if spoken_line.standing == "holds":
+            yield spoken_line
+            continue
+        changed_line = quote_in_change(criterion, line, change, context.read)
+        yield changed_line if has_words else replace(changed_line, standing="void", why=NO_WORDS)
+
+
 def _read_vote(
-    criterion: Criterion, reading: Reading, change: Change, turn: str, context: VoteContext
+    criterion: Criterion,
+    reading: Reading,
+    change: Change,
+    words: str,
+    turn: str,
+    context: VoteContext,
 ) -> Vote:
     problem = reading.problems.get(criterion.id)
     if problem:
@@ -511,8 +546,7 @@ def _read_vote(
     evidence: list[CheckedEvidence] = []
     if outcome == "fail":
         counterexample = short(redact(answer.counterexample), MAX_GROUNDS)
-        for line in answer.evidence:
-            evidence.append(quote_in_change(criterion, line, change, context.read))
+        evidence += _check_evidence(criterion, answer.evidence, change, words, context)
     vote = Vote(
         outcome=outcome,
         said=outcome,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import UNSET
+
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import FAIL
@@ -31,6 +33,7 @@ def details_block(report: Report) -> Block:
         f"Reviewed: {_change_id(report)} against {escape_prose(sentences.gate_words(summary))}.",
         _cost(report),
         _provenance(report),
+        _tests(report.summary),
         list_first(report.notes, escape_prose),
         *_repeat_lines(report),
     ]
@@ -93,6 +96,13 @@ def _provenance(report: Report) -> str:
         place = f"its bundle is {escape_code(report.summary.bundle)}"
     run = link_code(report.summary.run_id, report.links.run_url if report.links else "")
     return " ".join([*facts, f"Run {run}; {place}."])
+
+
+def _tests(summary: Summary) -> str:
+    """What the record of the author's sessions says of the tests; "" without one."""
+    if summary.tests is UNSET:
+        return ""
+    return sentences.describe_tests(summary.tests, escape_code) + "."
 
 
 def _repeat_lines(report: Report) -> Iterator[str]:

@@ -4,13 +4,14 @@ yet escaped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import UNSET
 
 from vibe_gate.domain.bundles import REPLAY
 from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.escape import counted, end_sentence, safe
+from vibe_gate.domain.session_record import TestsRecord
 from vibe_gate.domain.summary import PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import (
     CheckedEvidence,
@@ -272,6 +273,23 @@ def agent_signs(hints: Sequence[str]) -> str:
     line = "; ".join(hints[:MAX_SIGNS])
     further_signs = len(hints) - MAX_SIGNS
     return f"{line}; and {further_signs:,} more" if further_signs > 0 else line
+
+
+def describe_tests(tests: TestsRecord, show_command: Callable[[str], str]) -> str:
+    """What the record of captured sessions says of the tests, without a full stop.
+
+    `show_command`: the command's text as the place needs it.
+    """
+    if tests.state == "none":
+        return "tests: none ran in the sessions that wrote the change"
+    command = show_command(tests.command)
+    words = {
+        "passed": "passed after the last edit",
+        "failed": "failed after the last edit",
+        "before": "ran before the last edit only",
+        "unknown": "ran; whether it passed after the last edit is not known",
+    }
+    return f"tests: {command} {words[tests.state]}, turn {tests.turn}"
 
 
 def edited_gate_files(summary: Summary) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import UNSET
 from rich.text import Text
 
 from vibe_gate.domain.cause import NoKey, NotAsked
@@ -146,6 +147,9 @@ def _tail_rows(summary: Summary, notes: Sequence[str], then: str) -> Iterator[Sc
         if queries.missed_places(summary):
             yield fact_row("judge", _unreviewed_text(summary), "yellow")
         yield fact_row("cost", sentences.cost_words(summary))
+    if summary.tests is not UNSET:
+        words = sentences.describe_tests(summary.tests, _quote_command)
+        yield fact_row("tests", safe(words.removeprefix("tests: ")))
     if summary.bundle:
         yield fact_row("run", f"{safe(summary.run_id)} · vibe-gate report --open")
     else:
@@ -153,6 +157,10 @@ def _tail_rows(summary: Summary, notes: Sequence[str], then: str) -> Iterator[Sc
     for note in notes:
         yield fact_row("note", safe(note))
     yield fact_row("next", safe(then) or _next_step(summary), is_uncut=bool(then))
+
+
+def _quote_command(command: str) -> str:
+    return f"`{safe(command)}`"
 
 
 def _policy_texts(summary: Summary) -> list[str]:

@@ -12,12 +12,18 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import World
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.rubric import Claim, Rubric
+from vibe_gate.domain.rubric import Claim, Rubric, Sight
 from vibe_gate.errors import GateError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.guidance import read_guidance
 from vibe_gate.gate.loading import OFFERED, offered_rubric
 from vibe_gate.gate.prompts import prompts_behind, requests_text
+from vibe_gate.gate.session_records import (
+    WrittenChange,
+    find_writing_sessions,
+    session_record_of,
+    words_text,
+)
 from vibe_gate.gate.shared_prompts import read_shared_prompts
 from vibe_gate.git import Repository
 from vibe_gate.judging.trust import Badges, badges
@@ -44,8 +50,15 @@ def facts_of(
         change, commits
     )
     messages = [commit.message.strip() for commit in reversed(commits)]
+    written = written_change(change, repository, world.state)
+    writing = () if mode.tries_judge else find_writing_sessions(written)
+    record = session_record_of(written, writing)
     claims = [Claim("message", "\n\n".join(messages))]
     claims += _claims(change, gate, rubrics, request, repository, world)
+    if _are_seen("said", gate, rubrics):
+        ending, redact = request.last_words, world.redactor.text
+        words = words_text(writing, record, ending, redact)
+        claims.append(Claim("said", words, is_private=True))
     trust: Badges = {}
     if not mode.tries_judge:
         trust = badges(gate, world.state.labels.all(), gate.default_model(world.environment))
@@ -60,6 +73,7 @@ def facts_of(
         rubrics,
         tuple(claim for claim in claims if claim.text),
         authored,
+        record=record,
         replay_of=mode.replay_of,
         trust=trust,
         tests=tests,
@@ -77,15 +91,29 @@ def _claims(
     """What is looked up only if a rubric sees it; of a workflow, whose stages name rubrics later,
     any of the gate.
     """
-    seeing_rubrics = rubrics or (*gate.rubrics, *map(offered_rubric, OFFERED))
-    seen_kinds = {kind for rubric in seeing_rubrics for kind in rubric.sees}
-    if "prompt" in seen_kinds and not request.mode.tries_judge:
+    if _are_seen("prompt", gate, rubrics) and not request.mode.tries_judge:
         yield prompt_claim(change, gate, repository, world.state, world.redactor.text)
-    if "guidance" in seen_kinds:
+    if _are_seen("guidance", gate, rubrics):
         yield Claim("guidance", read_guidance(change, gate, repository))
     read_issues = request.forge.read_issues if request.forge else None
-    if "issue" in seen_kinds and read_issues is not None:
+    if _are_seen("issue", gate, rubrics) and read_issues is not None:
         yield Claim("issue", read_issues())
+
+
+def _are_seen(kind: Sight, gate: Gate, rubrics: tuple[Rubric, ...]) -> bool:
+    """Whether a rubric of the run sees claims of this kind."""
+    seeing_rubrics = rubrics or (*gate.rubrics, *map(offered_rubric, OFFERED))
+    return any(kind in rubric.sees for rubric in seeing_rubrics)
+
+
+def written_change(change: Change, repository: Repository, state: CloneState) -> WrittenChange:
+    """What of the change captured sessions may have written."""
+    return WrittenChange(
+        change.files,
+        state.captured_blobs.last_writes(),
+        repository.capture_roots(),
+        repository.root,
+    )
 
 
 def prompt_claim(

@@ -131,6 +131,8 @@ async def review_in(
     with record_run(run, facts, cleans=mode.batch is None):
         with run.deadline.interrupting():
             record_contents(repository, change, run)
+            if facts.record is not None:
+                run.record.keep_session_record(facts.record)
             if stored:
                 stored.recall(facts, run)
         find_changes = partial(paths_changed_since, repository)
@@ -263,12 +265,9 @@ def _run_checks(
     check_count = sum(len(rubric.check_criteria) for rubric in facts.rubrics)
     progress("checks", f"{files}, {counted(check_count, 'check')}")
     return run_checks(
-        facts.rubrics,
-        facts.change,
-        facts.gate,
+        facts,
         repository,
         run,
-        node=facts.checks_node,
         conduct=cache(partial(collect_conduct, facts, repository, run)),
         suggest=job.shows_repairs,
     )

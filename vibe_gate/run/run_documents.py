@@ -20,6 +20,7 @@ from vibe_gate.domain.cause import Cause, Unconcerned
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.session_record import judge_tests
 from vibe_gate.domain.summary import (
     AgentAuthored,
     CacheUse,
@@ -244,6 +245,7 @@ def make_summary(
         duration_ms=round(run.deadline.elapsed() * 1000),
         labels=run.state.labels.from_forge() or UNSET,
         left_alone=left_alone or UNSET,
+        tests=judge_tests(facts.record) if facts.record else UNSET,
     )
 
 

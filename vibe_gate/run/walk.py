@@ -89,6 +89,8 @@ async def run_workflow(
         )
         with record_run(run, prepared.facts), stages.open():
             record_contents(repository, prepared.facts.change, run, with_names=False)
+            if prepared.facts.record is not None:
+                run.record.keep_session_record(prepared.facts.record)
             _begin_repair(prepared, stages)
             problem = await _carry_out(prepared, stages)
             progress("seal", "writing the verdict")

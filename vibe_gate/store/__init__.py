@@ -17,6 +17,7 @@ Other rooms import these modules, and no others (a contract in pyproject.toml):
     captured_turns   captured sessions read back: prompts, turns, models
     captured_heads   what lists say of captured sessions
     captured_conduct what a captured session did until now
+    session_acts     what a captured session ran, wrote and said, in its order
     captured_writes  what captured sessions wrote
     applied_writes   what our own agents wrote by `--apply`
     stored_writes    writes.jsonl: what is kept of each write, as digests of lines

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from msgspec import Struct, field
 
+from vibe_gate.domain.escape import expression
 from vibe_gate.store.folder import Folder
 
 MAX_FILE_BYTES = 10 << 20
@@ -104,6 +105,47 @@ _Reader = Callable[[Mapping[str, Any], Mapping[str, Any]], "tuple[_WrittenFile, 
 """Input and response of a tool -> the files that it wrote."""
 
 
+class RunCommand(Struct, frozen=True):
+    """What an event says of a command that an agent ran."""
+
+    line: str
+    tool_use_id: str
+    exit_status: int | None
+    """Of the whole line; None if the event does not tell it."""
+    duration_ms: int | None
+    goes_on: bool = False
+    """Whether it was left to go on in the background."""
+
+
+class BackgroundEnd(Struct, frozen=True):
+    """What Claude Code says of the end of a command in the background."""
+
+    tool_use_id: str
+    exit_status: int | None
+
+
+class _CommandEnd(Struct, frozen=True):
+    """How an event says that a command ended."""
+
+    exit_status: int | None = None
+    goes_on: bool = False
+
+
+_NOTIFICATION = "<task-notification>"
+"""How a prompt begins that Claude Code itself gives its agent."""
+
+_NOTIFIED_CALL = expression(r"<tool-use-id>([^<]*)</tool-use-id>")
+_NOTIFIED_STATUS = expression(
+    r"(?:completed \(exit code (\d{1,3})\)|failed with exit code (\d{1,3}))</summary>\s*"
+    r"</task-notification>\s*\Z"
+)
+"""Within a summary `<` is escaped, so that a command cannot end it."""
+
+_FAILED_STATUS = expression(r"Exit code (\d{1,3})(?:\n|\Z)")
+_GEMINI_STATUS = expression(r"Exit Code: (\d{1,3})")
+_GEMINI_FRAME = expression(r"\A<untrusted_context>\n|\n</untrusted_context>\s*\Z")
+
+
 class AgentEvents(Struct, frozen=True):
     """How the events of one agent are read."""
 
@@ -117,12 +159,62 @@ class AgentEvents(Struct, frozen=True):
     """The kind of event after a tool call; it has the call's input and response."""
     writes: Mapping[str, _Reader] = field(default_factory=dict)
     """By tool, how the files that a call wrote are read."""
+    failed: str = ""
+    """The kind of event after a tool call that failed; "" if `ended` tells of those, too."""
+    command_tool: str = ""
+    """The tool that runs commands."""
+    read_end: Callable[[Mapping[str, Any]], _CommandEnd] = lambda data: _CommandEnd()
+    """How an event of that tool says that its command ended."""
+    stopped: str = "Stop"
+    """The kind of event at the end of a turn."""
+    last_words: str = "last_assistant_message"
+    """Its member that has what the agent said last."""
 
 
 def read_prompt(event: CapturedEvent) -> str | None:
     """What a person typed, if the event says so."""
-    is_prompt = event.kind == AGENTS[event.agent].prompt
-    return _text(event.data, "prompt") if is_prompt else None
+    if event.kind != AGENTS[event.agent].prompt:
+        return None
+    text = _text(event.data, "prompt")
+    return None if text and text.startswith(_NOTIFICATION) else text
+
+
+def read_command(event: CapturedEvent) -> RunCommand | None:
+    """The command that the agent ran, if the event tells of its end, or that it goes on."""
+    agent = AGENTS[event.agent]
+    if not agent.command_tool or event.data.get("tool_name") != agent.command_tool:
+        return None
+    tool_input = event.data.get("tool_input")
+    line = _text(tool_input, "command") if isinstance(tool_input, dict) else None
+    if line is None or event.kind not in filter(None, (agent.ended, agent.failed)):
+        return None
+    end = agent.read_end(event.data)
+    duration_ms = event.data.get("duration_ms")
+    return RunCommand(
+        line=line,
+        tool_use_id=_text(event.data, "tool_use_id") or "",
+        exit_status=end.exit_status,
+        duration_ms=duration_ms if isinstance(duration_ms, int) and duration_ms >= 0 else None,
+        goes_on=end.goes_on,
+    )
+
+
+def read_background_end(event: CapturedEvent) -> BackgroundEnd | None:
+    """That a command in the background ended, if the event says so."""
+    text = _text(event.data, "prompt") or ""
+    if event.agent != CLAUDE or event.kind != AGENTS[CLAUDE].prompt:
+        return None
+    call = _NOTIFIED_CALL.search(text)
+    if not text.startswith(_NOTIFICATION) or call is None:
+        return None
+    status = _NOTIFIED_STATUS.search(text)
+    return BackgroundEnd(call[1], int(status[1] or status[2]) if status else None)
+
+
+def read_last_words(event: CapturedEvent) -> str:
+    """What the agent said last in a turn that ends; "" of another event."""
+    agent = AGENTS[event.agent]
+    return (_text(event.data, agent.last_words) or "") if event.kind == agent.stopped else ""
 
 
 def read_writes(event: CapturedEvent) -> tuple[FileWrite, ...]:
@@ -226,6 +318,41 @@ def _text_before(text: str, hunks: tuple[_PatchedLines, ...]) -> str | None:
         start = offset + len(new) - 1
     parts.append(padded[start:])
     return None if len(hunks) > MAX_HUNKS else "".join(parts)[1:]
+
+
+def _claude_end(data: Mapping[str, Any]) -> _CommandEnd:
+    """A call that failed tells the status at the beginning of its error. Of some commands (grep)
+    Claude Code takes another status than 0 for a success, and says what it means.
+    """
+    response = data.get("tool_response")
+    if not isinstance(response, dict):
+        match = _FAILED_STATUS.match(_text(data, "error") or "")
+        is_interrupted = data.get("is_interrupt") is True
+        return _CommandEnd(int(match[1]) if match and not is_interrupted else None)
+    if response.get("backgroundTaskId"):
+        return _CommandEnd(goes_on=True)
+    if response.get("interrupted") is not False or response.get("returnCodeInterpretation"):
+        return _CommandEnd()
+    return _CommandEnd(0)
+
+
+def _gemini_end(data: Mapping[str, Any]) -> _CommandEnd:
+    """Gemini CLI tells a status that is not 0, in the lines behind the output."""
+    response = data.get("tool_response")
+    text = _text(response, "llmContent") if isinstance(response, dict) else None
+    rows = _GEMINI_FRAME.sub("", text or "").split("\n")
+    if rows[0].startswith("Command moved to background"):
+        return _CommandEnd(goes_on=True)
+    if not rows[0].startswith("Output: ") or not rows[-1].startswith("Process Group PGID: "):
+        return _CommandEnd()
+    rows = rows[:-1]
+    if rows and rows[-1].startswith("Background PIDs: "):
+        rows.pop()
+    last_row = rows[-1] if rows else ""
+    if last_row.startswith(("Signal: ", "Error: ")):
+        return _CommandEnd()
+    match = _GEMINI_STATUS.fullmatch(last_row)
+    return _CommandEnd(int(match[1]) if match else 0)
 
 
 def _claude_write(
@@ -412,6 +539,9 @@ AGENTS: Mapping[str, AgentEvents] = {
             "MultiEdit": _claude_multi_edit,
             "NotebookEdit": _claude_notebook,
         },
+        failed="PostToolUseFailure",
+        command_tool="Bash",
+        read_end=_claude_end,
     ),
     "gemini": AgentEvents(
         title="Gemini CLI",
@@ -419,6 +549,10 @@ AGENTS: Mapping[str, AgentEvents] = {
         started="BeforeTool",
         ended="AfterTool",
         writes={"write_file": _gemini_file, "replace": _gemini_file},
+        command_tool="run_shell_command",
+        read_end=_gemini_end,
+        stopped="AfterAgent",
+        last_words="prompt_response",
     ),
     "codex": AgentEvents(
         title="Codex",
@@ -426,6 +560,7 @@ AGENTS: Mapping[str, AgentEvents] = {
         started="PreToolUse",
         ended="PostToolUse",
         writes={"apply_patch": _codex_patch},
+        command_tool="Bash",  # its events have what a command printed, and not how it ended
     ),
 }
 """The agents whose sessions are captured, by the name that `vibe-gate install` has for them."""

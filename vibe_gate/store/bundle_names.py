@@ -39,6 +39,7 @@ SESSIONS = "sessions.json"
 PATCH = "change.patch"
 MADE_PATCH = "made.patch"
 CHECKS_LOG = "checks.log"
+SESSION_RECORD = "record.json"
 COUNTEREXAMPLES = "counterexamples"
 """The tests that fails brought, and what their runs printed (`NAME.log`)."""
 TURN_PATCH = "turn.patch"
@@ -48,7 +49,7 @@ KEEP = ".vibe-keep"
 ANNOTATIONS = "annotations.ndjson"
 ATTACHED = "annotations"
 
-VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, MADE_PATCH, CHECKS_LOG, RECEIPT)
+VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, MADE_PATCH, CHECKS_LOG, SESSION_RECORD, RECEIPT)
 """The run's own files whose digests its summary holds."""
 
 Part = Literal["document", "log", "text", "content", "attached", "mark"]
@@ -64,6 +65,7 @@ _RUN_FILES: dict[str, Part] = {
     PATCH: "text",
     MADE_PATCH: "text",
     CHECKS_LOG: "text",
+    SESSION_RECORD: "document",
     SUMMARY: "document",
     RECEIPT: "document",
     ANNOTATIONS: "log",

@@ -98,7 +98,7 @@ def prompts_of(roots: Iterable[Path], session: str) -> tuple[CapturedPrompt, ...
     """
     agent = agent_of(session)
     texts: set[PromptText] = set()
-    for event in _read_session_events(roots, session, is_of_kind(AGENTS[agent].prompt)):
+    for event in read_session_events(roots, session, is_of_kind(AGENTS[agent].prompt)):
         prompt = prompt_in(event, agent)
         if prompt is not None:
             texts.add(prompt)
@@ -114,7 +114,7 @@ def models_of(roots: Iterable[Path], session: str) -> tuple[CapturedModel, ...]:
     """
     models: set[CapturedModel] = set()
     # Within a JSON text the quotes would be escaped.
-    for event in _read_session_events(roots, session, lambda line: b'"model":"' in line):
+    for event in read_session_events(roots, session, lambda line: b'"model":"' in line):
         model = event.data.get("model")
         if isinstance(model, str):
             models.add(CapturedModel(event.ts, model))
@@ -151,14 +151,14 @@ def _read_calls(roots: Iterable[Path], session: str) -> list[CapturedToolCall]:
         return is_end(line) or (is_start(line) and b'"refused":' in line)
 
     calls = []
-    for event in _read_session_events(roots, session, is_of_call):
+    for event in read_session_events(roots, session, is_of_call):
         call = call_in(event, agent)
         if call is not None:
             calls.append(call)
     return sorted(calls, key=lambda call: call.at)
 
 
-def _read_session_events(
+def read_session_events(
     roots: Iterable[Path], session: str, is_wanted: Callable[[bytes], bool]
 ) -> Iterator[StoredEvent]:
     """The events of a session in these working trees whose line is wanted; what cannot be read is

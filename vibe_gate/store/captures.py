@@ -20,7 +20,7 @@ import errno
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -209,6 +209,30 @@ def find_sessions(captures_folder: Folder, session: str) -> Iterator[tuple[Folde
                 meta = read_meta(place)
                 if meta.session_id == session:
                     yield place, meta
+
+
+def sessions_active_at(roots: Iterable[Path], moments: Collection[datetime]) -> list[str]:
+    """The sessions in the stores of these working trees that went on at one of these moments."""
+    sessions: dict[str, None] = {}
+    for root in roots:
+        with contextlib.suppress(OSError):
+            captures_folder = Folder.at(root).below(CAPTURES_FOLDER)
+            for name in captures_folder.folders():
+                with contextlib.suppress(OSError, ValueError):
+                    meta = read_meta(captures_folder.folder(name))
+                    if any(meta.started_at <= moment <= meta.updated_at for moment in moments):
+                        sessions[meta.session_id] = None
+    return list(sessions)
+
+
+def count_damaged(roots: Iterable[Path], session: str) -> int:
+    """How many events of the session could not be kept in the stores of these working trees."""
+    count = 0
+    for root in roots:
+        with contextlib.suppress(OSError, ValueError):
+            for _, meta in find_sessions(Folder.at(root).below(CAPTURES_FOLDER), session):
+                count += meta.damaged
+    return count
 
 
 def _short_id(session: str) -> str:

@@ -16,6 +16,7 @@ from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import iso, parse_object, plain, require_few
 from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold_events
+from vibe_gate.domain.session_record import CapturedRecord
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.store import bundle_names
@@ -128,6 +129,13 @@ class RunRecorder:
     def keep_output(self, parts: RunParts, data: bytes) -> None:
         """Keep what the commands of checks printed as checks.log."""
         self._place(parts, bundle_names.CHECKS_LOG, parts.redact.data(data))
+
+    @never_fails
+    def keep_session_record(self, parts: RunParts, record: CapturedRecord) -> None:
+        """Keep what captured sessions ran as record.json."""
+        own_fields = unredacted_fields.SESSION_RECORD
+        document = unredacted_fields.redacted(plain(record), own_fields, parts.redact.value)
+        self._place(parts, bundle_names.SESSION_RECORD, encode_line(document))
 
     @never_fails
     def keep_counterexample(self, parts: RunParts, name: str, test: bytes, printed: bytes) -> None:

@@ -19,8 +19,9 @@ from msgspec import Struct
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType
-from vibe_gate.domain.document import parse_object, read
+from vibe_gate.domain.document import decode_document, parse_object, read
 from vibe_gate.domain.event import Graph, fold_events
+from vibe_gate.domain.session_record import CapturedRecord
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import GitState, TurnGit, TurnTodo
 from vibe_gate.domain.wire import end_kind
@@ -118,6 +119,10 @@ class Git(Struct, frozen=True):
             NameStatus(file.path, _LETTERS[file.change_type], file.old_path)
             for file in self._files.changed()
         ]
+
+
+def _read_session_record(data: bytes) -> CapturedRecord:
+    return decode_document(CapturedRecord, data)
 
 
 def read_bundle(
@@ -227,6 +232,14 @@ class RunResult:
         if not self.is_run:
             raise StorageError("A turn has no verdict of its own; open its run.")
         return read_sealed_summary(self._bundle)
+
+    @property
+    def session_record(self) -> CapturedRecord | None:
+        """What the captured sessions ran that wrote the change; None if there are none."""
+        bundle = self._bundle.bare()
+        if not self.is_run or not bundle.has(bundle_names.SESSION_RECORD):
+            return None
+        return bundle.document(bundle_names.SESSION_RECORD, _read_session_record)
 
     @property
     def about(self) -> dict[str, Any]:

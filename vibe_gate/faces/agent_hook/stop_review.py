@@ -22,7 +22,7 @@ from vibe_gate.context.deadline import GRACE_S, Deadline
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.listeners import unheard
 from vibe_gate.context.mode import StopMode
-from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.review_request import LastWords, ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
 from vibe_gate.domain.cause import StopAsksNoJudge
@@ -82,6 +82,8 @@ class StopMemory(Struct, frozen=True):
     """What the person was told last of why there is no review yet."""
     disputable: tuple[str, ...] = ()
     """Of what the agent was given, the findings that could be disputed, by fingerprint."""
+    is_of_session: bool = False
+    """Whether what failed is about what the session ran or said, which no file need change."""
 
 
 class TurnAnswer(Struct, frozen=True):
@@ -220,7 +222,8 @@ def review_turn(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
         with Deadline(turn.began_at, turn.limit_s).interrupting(grace_s=0):
             selection = Selection("worktree", _commit_before(repository, turn))
             change = repository.change(selection)
-            if _is_reviewed(change, turn) and not _has_dispute(repository, change, turn):
+            is_settled = _is_reviewed(change, turn) and not turn.memory.is_of_session
+            if is_settled and not _has_dispute(repository, change, turn):
                 return _unchanged(turn)
             gate = gate_for(repository, change, base=None, definitions=None)
         rule = _stop_rule(gate)
@@ -232,6 +235,16 @@ def review_turn(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
             summary = _summary(repository, change, gate, rule, turn)
         writes = writes_by_calls(turn.calls, repository.root, time.time())
     return _decide(summary, change, gate, writes, turn)
+
+
+def _criteria_of_session(gate: Gate) -> frozenset[str]:
+    """The ids of the criteria that are about what a session ran or said."""
+    criterion_ids: set[str] = set()
+    for rubric in gate.rubrics:
+        for criterion in rubric.criterion:
+            if criterion.check == "tests-ran" or criterion.needs == "said":
+                criterion_ids.add(criterion.id)
+    return frozenset(criterion_ids)
 
 
 def _is_reviewed(change: Change, turn: EndedTurn) -> bool:
@@ -286,10 +299,20 @@ def _summary(
         deadline_s=min(rule.deadline_s, turn.left_s),
         wire=read_wire(read_process_environment().variables),
         mode=StopMode(),
+        last_words=_last_words_of(turn),
     )
     stored = StoredChange(change, gate, _recall_nothing)
     walk = review_in(repository, request, clock=_now, progress=unheard, stored=stored)
     return progress.run(walk).summary
+
+
+def _last_words_of(turn: EndedTurn) -> LastWords | None:
+    """What the agent says now; None if its event does not tell it."""
+    event = dict(turn.event)
+    texts = [spool.text_of(event, name) for name in ("last_assistant_message", "prompt_response")]
+    text = "".join(texts)
+    session = os.fsdecode(os.path.basename(turn.folder))  # noqa: PTH119
+    return LastWords(session, _now(), text) if text.strip() else None
 
 
 def _now() -> datetime:
@@ -324,8 +347,16 @@ def _decide(
         return TurnAnswer(message=_joined(aside, _unheld(summary, verdict))), memory
     failing = stop_words.findings_text(_lines_with_disputes(own_fails, summary), verdict)
     handed_back = own_fails[:MAX_REMEMBERED]
-    memory = replace(memory, failing=failing, handed_back=tuple(handed_back))
-    is_unchanged = _is_reviewed(change, turn)  # it was reviewed once more because of a dispute
+    session_criteria = _criteria_of_session(gate)
+    is_of_session = any(fail.criterion in session_criteria for fail in own_fails)
+    memory = replace(
+        memory,
+        failing=failing,
+        handed_back=tuple(handed_back),
+        is_of_session=is_of_session,
+    )
+    # It was reviewed once more because of a dispute.
+    is_unchanged = _is_reviewed(change, turn) and not turn.memory.is_of_session
     if is_unchanged or turn.rounds >= rule.max_rounds:
         stop_reason = UNCHANGED if is_unchanged else f"after {rule.max_rounds} rounds"
         message = stop_words.still_fails_text(failing, stop_reason)
@@ -337,7 +368,9 @@ def _decide(
     )
     names = [fingerprint[: sentences.SHORT_FINGERPRINT] for fingerprint in disputable]
     listed = _listed(own_fails, summary, turn)
-    reason = stop_words.block_text(listed, verdict, number, rule.max_rounds, place, names)
+    asides = [stop_words.SESSION_ADVICE] if is_of_session else []
+    asides += [place] if place else []
+    reason = stop_words.block_text(listed, verdict, number, rule.max_rounds, asides, names)
     answer = TurnAnswer(reason, _joined(message, aside))
     return answer, replace(memory, rounds=number, holds=True, disputable=disputable)
 

@@ -30,12 +30,18 @@ MAX_DISPUTABLE = 5
 MORE = "... and {0}: run `vibe-gate bundles show` for all of them."
 
 
+SESSION_ADVICE = (
+    "What is about your session (which tests ran, what you said) needs no change of files: run what "
+    "is missing, or correct what you said, and end your turn."
+)
+
+
 def block_text(
     findings: Sequence[ListedFinding],
     verdict: str,
     round_number: int,
     max_rounds: int,
-    place: str = "",
+    asides: Sequence[str] = (),
     disputable: Sequence[str] = (),
 ) -> str:
     """What the agent is given: the findings, what to do about them, and the way out.
@@ -45,14 +51,14 @@ def block_text(
         verdict: The verdict line.
         round_number: Which round of this prompt it is, from 1.
         max_rounds: After which round the agent may stop whatever was found.
-        place: As of `tree_text`; "" if it is the tree in which the agent is.
+        asides: What is to be known of the findings besides (`tree_text`, SESSION_ADVICE).
         disputable: The fingerprints of those that can be disputed, as they are shown.
     """
     round_words = f"round {round_number} of {max_rounds}"
     head = f"{spool.GIVEN_BACK} ({round_words}):"
     advice = [
         verdict,
-        place,
+        *asides,
         "Repair these in the working tree, then end your turn: the gate looks again. "
         "`vibe-gate explain FINDING` shows the evidence of one (its id stands in the last brackets).",
         dispute_text(disputable),

@@ -63,8 +63,9 @@ SCHEMAS = {f"{FOLDER}/schema/{name}.json": name for name in ("gate", "rubric", "
 """Path in the repository -> name of the JSON Schema to which a starter's first line points."""
 
 _OFFERED = """\
-Off until you name it in `rubrics` of .vibe-gate/gate.toml: "asked", which judges whether a change does what the agent
-was asked for (`vibe-gate install claude` records that)."""
+Off until you name them in `rubrics` of .vibe-gate/gate.toml, for changes of agents whose sessions are recorded
+(`vibe-gate install claude`): "asked", which judges whether a change does what the agent was asked for, and "said", which
+judges whether what the agent says it did, ran or checked is true."""
 
 _NEXT = """\
 Next:

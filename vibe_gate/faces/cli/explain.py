@@ -19,7 +19,7 @@ from vibe_gate.errors import PASS, GateError, UsageError
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.label import known_labels
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, open_repository_here, wrapped
-from vibe_gate.gate.loading import built_in_gate, load_gate, offered_rubric
+from vibe_gate.gate.loading import OFFERED, built_in_gate, load_gate, offered_rubric
 from vibe_gate.gate.stored import (
     StoredFinding,
     finding_if_any,
@@ -99,9 +99,10 @@ def _question(repository: Repository, finding: Finding, summary: Summary) -> str
                 if is_named and (not digests or rubric.digest in digests):
                     return _question_of(criterion)
     with suppress(GateError, OSError):
-        for criterion in offered_rubric("asked").criterion:
-            if criterion.id == finding.criterion:
-                return _question_of(criterion)
+        for name in OFFERED:
+            for criterion in offered_rubric(name).criterion:
+                if criterion.id == finding.criterion:
+                    return _question_of(criterion)
     return ""
 
 

@@ -22,6 +22,7 @@ from vibe_gate.report.html.cost_section import render_cost_section
 from vibe_gate.report.html.criteria_section import render_rubric
 from vibe_gate.report.html.finding_articles import render_finding
 from vibe_gate.report.html.page_parts import format_dollars, render_place
+from vibe_gate.report.html.record_section import render_record_section
 from vibe_gate.report.html.view import FileView, TurnView, View, findings_on_page
 from vibe_gate.report.markup import (
     Html,
@@ -56,9 +57,16 @@ def render_body(view: View) -> Html:
         _section("cost", "Cost", render_cost_section(view)),
         _section("run", "Run", _run_parts(view)),
     ]
-    if view.authors != Authors():
-        sections.append(_section("authors", "Authors", render_authors_section(view.authors)))
+    if view.authors != Authors() or view.record is not None:
+        sections.append(_section("authors", "Authors", _author_parts(view)))
     return join_html([_head(view), tag("main", *sections, id="main")])
+
+
+def _author_parts(view: View) -> Iterator[Html]:
+    if view.authors != Authors():
+        yield from render_authors_section(view.authors)
+    if view.record is not None:
+        yield from render_record_section(view.record)
 
 
 def _section(name: str, label: str, parts: Iterator[Html]) -> Html:

@@ -171,6 +171,7 @@ async def read_view(result: RunResult, who_wrote: WhoWrote, *, conversations: bo
         gates=gates,
         rounds=tuple(islice(chains_of_gates(gates), MAX_CHAINS)),
         authors=who_wrote(_added_lines(files)),
+        record=result.session_record,
     )
 
 

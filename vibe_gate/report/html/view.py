@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from vibe_gate.domain.event import Graph
+from vibe_gate.domain.session_record import CapturedRecord
 from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.report import queries
@@ -163,6 +164,8 @@ class View(Struct, frozen=True):
     """By id, gzip in base64."""
     left_out: tuple[str, ...] = ()
     authors: Authors = Authors()
+    record: CapturedRecord | None = None
+    """What captured sessions ran that wrote the change."""
     gates: Mapping[str, RoundRecord] = {}
     """What each gate found, by node."""
     rounds: tuple[Mapping[str, RoundRecord], ...] = ()
