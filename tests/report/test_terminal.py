@@ -29,6 +29,7 @@ from vibe_gate.domain.cause import ApiStatus, ManyAnswers, NoCredit, NoJudge, No
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import CacheUse, Cost, Trusted
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
+from vibe_gate.judging.findings import policy_approval
 from vibe_gate.report import sentences
 from vibe_gate.report.verdict_screen import render_screen
 
@@ -415,6 +416,12 @@ def test_what_a_second_review_cannot_change_is_to_be_mended_first(cause, step):
         rubrics=(rubric(row, outcome="inconclusive", coverage=0.0),),
     )
     assert screen(made, width=200).splitlines()[-1] == f"  next    {step}"
+
+
+def test_an_approved_change_of_the_gate_says_once_who_approved_it():
+    allowed = waiver("Ada", "agreed", of="policy-1")
+    text = screen(summary(findings=(policy_approval(allowed),)))
+    assert text.count("Ada: agreed") == 1
 
 
 def test_a_waiver_is_a_sentence_of_its_own():

@@ -556,7 +556,9 @@ def _with_waiver(text: str, waiver: str) -> str:
     """
     if not waiver:
         return text
-    message = text[len(waiver) :].removeprefix(" | ") or text
+    message = text[len(waiver) :].removeprefix(" | ")
+    if not message:  # an approved change of the gate: the waiver is all that is said of it
+        return f"Accepted: {end_sentence(waiver)}"
     return f"{end_sentence(message)} Accepted: {end_sentence(waiver)}"
 
 
