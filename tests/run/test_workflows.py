@@ -395,7 +395,10 @@ def test_judges_and_agents_share_one_way_to_the_model_and_what_it_costs_is_told_
     with answering(failed, *writes("src/load.py", better), passes("done")) as model:
         done = repo.run("fix", model=model.environ)
     assert (done.code, model.script.finished) == (0, True), done.out + done.err
-    assert "| src/load.py:2: failure: A TODO is left. [done]" in model.script.requests[1].all_text
+    assert (
+        "| [open] src/load.py:2: failure: A TODO is left. [done]"
+        in model.script.requests[1].all_text
+    )
     stages = [
         row.partition(" · ")[0]
         for row in done.out.splitlines()
