@@ -107,11 +107,14 @@ def _action(stage: str) -> Callable[[Hook], int]:
             return record.after_rewrite
         case "reference-transaction":
             return record.move
-    from vibe_gate.faces.git_hook import (
-        reviewing,
-    )  # what a review needs (60 ms), for the stages that review
+    # What a review needs (60 ms), for the stages that review.
+    if stage == "pre-push":
+        from vibe_gate.faces.git_hook.pushing import review_push
 
-    return reviewing.push if stage == "pre-push" else reviewing.review_staged
+        return review_push
+    from vibe_gate.faces.git_hook.reviewing import review_staged
+
+    return review_staged
 
 
 def _words_of_git(words: list[str]) -> tuple[tuple[str, ...], bool]:

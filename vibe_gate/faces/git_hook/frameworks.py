@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -99,20 +100,27 @@ _HOOK_IDS: dict[str, str] = {
 
 _PRE_COMMIT_SETTINGS = (".pre-commit-config.yaml", ".pre-commit-config.yml", "prek.toml")
 
-_LEFTHOOK_SETTINGS = tuple(
-    f"{folder}{name}.{form}"
-    for folder in ("", ".", ".config/")
-    for name in ("lefthook", "lefthook-local")
-    for form in ("yml", "yaml", "json", "jsonc", "toml")
+
+def _settings_names(stems: Iterable[str], forms: Iterable[str]) -> tuple[str, ...]:
+    """Each file's name: a stem with each of the forms."""
+    return tuple(f"{stem}.{form}" for stem, form in product(stems, forms))
+
+
+_LEFTHOOK_SETTINGS = _settings_names(
+    (
+        "lefthook",
+        "lefthook-local",
+        ".lefthook",
+        ".lefthook-local",
+        ".config/lefthook",
+        ".config/lefthook-local",
+    ),
+    ("yml", "yaml", "json", "jsonc", "toml"),
 )
 
 _SIMPLE_SETTINGS = (
     "package.json",
-    *(
-        f"{dot}simple-git-hooks.{form}"
-        for dot in (".", "")
-        for form in ("json", "js", "cjs", "mjs")
-    ),
+    *_settings_names((".simple-git-hooks", "simple-git-hooks"), ("json", "js", "cjs", "mjs")),
 )
 
 _CONFIG_OPTION = re.compile(r"""--config[= ]["']?([^"'\s)\0]+)""")
@@ -279,9 +287,8 @@ _READERS: dict[Owner, Callable[[Path, Path], bool]] = {
 def _calls_gate(text: str, name: str = "") -> bool:
     """Whether a command of the text is `vibe-gate hook NAME`, of any hook if none is named."""
     name_pattern = re.escape(name) if name else r"[a-z-]+"
-    return (
-        re.search(rf"vibe[-_]gate[\"']?\s+hook\s+[\"']?{name_pattern}(?![\w-])", text) is not None
-    )
+    command = rf"vibe[-_]gate[\"']?\s+hook\s+[\"']?{name_pattern}(?![\w-])"
+    return re.search(command, text) is not None
 
 
 def _settings_texts(root: Path, names: Iterable[str]) -> list[str]:

@@ -55,15 +55,15 @@ def commit_records(hook: Hook, repository: Repository) -> CommitRecords:
 
 def settle_marks(hook: Hook, repository: Repository) -> None:
     """Record what the scripts left marks of; if that fails, say so."""
-    with _said(hook):
+    with _report_failure(hook):
         commit_records(hook, repository).settle_marks()
 
 
 def after_commit(hook: Hook) -> int:
     """Link the commit to the review of its tree, or record that no hook let it through."""
-    with _said(hook), hook.open_repository() as repository:
+    with _report_failure(hook), hook.open_repository() as repository:
         settle_marks(hook, repository)
-        with _said(hook):
+        with _report_failure(hook):
             head = repository.head_commit()
             commit_records(hook, repository).settle([head])
             _repeat_warning(hook, repository, head.tree)
@@ -91,9 +91,9 @@ def _repeat_warning(hook: Hook, repository: Repository, tree: str) -> None:
     warning = effect(record.exit_code, rule, in_ci=False, strict=False).warning
     if not warning:
         return
-    reason = (
-        f"`vibe-gate bundles show {record.run}` says why." if record.run else safe(record.reason)
-    )
+    reason = safe(record.reason)
+    if record.run:
+        reason = f"`vibe-gate bundles show {record.run}` says why."
     hook.say(f"{loud(warning)}\nvibe-gate: {reason}")
 
 
@@ -101,22 +101,21 @@ def after_rewrite(hook: Hook) -> int:
     """Record which commit became which. Frameworks do not pass git's list on: then only the tips
     are recorded.
     """
-    with _said(hook), hook.open_repository() as repository:
+    with _report_failure(hook), hook.open_repository() as repository:
         settle_marks(hook, repository)
         pairs: list[tuple[str, str]] = []
-        with _said(
-            hook
-        ):  # a variable can tell of a rebase that is not one; the commit is recorded all the same
-            pairs = _pairs(hook, repository)
+        # A variable can tell of a rebase that is not one; the commit is recorded all the same.
+        with _report_failure(hook):
+            pairs = _rewritten_pairs(hook, repository)
         # An agent's own commits without a branch were not necessarily let through.
         sources = () if hook.hints else tuple(old for old, _ in pairs)
         records = replace(commit_records(hook, repository), sources=sources)
-        # Our post-commit leaves a person's rebase to this hook. In a framework only a variable
-        # tells one from the other, so that the work of post-commit may not be done yet.
-        commits = repository.commits_of_rebase() or (
-            [] if hook.words else [repository.head_commit()]
-        )
-        with _said(hook):
+        commits = repository.commits_of_rebase()
+        if not commits and not hook.words:
+            # Our post-commit leaves a person's rebase to this hook. In a framework only a variable
+            # tells one from the other, so that the work of post-commit may not be done yet.
+            commits = [repository.head_commit()]
+        with _report_failure(hook):
             records.settle(records.unrecorded(commits))
             records.rewritten(pairs, _command(hook))
         _keep_traces(hook, repository, pairs)
@@ -135,10 +134,11 @@ def _keep_traces(hook: Hook, repository: Repository, pairs: Sequence[tuple[str, 
     try:
         from vibe_gate.run import trace  # what a review loads (60 ms), for those who want it
 
-        new_commits = [
-            new for old, new in pairs if not old or trace.has_own_trace_record(repository, old)
-        ]
-        commits = [repository.resolve(revision) for revision in dict.fromkeys(new_commits)]
+        new_revisions: dict[str, None] = {}
+        for old, new in pairs:
+            if not old or trace.has_own_trace_record(repository, old):
+                new_revisions[new] = None
+        commits = [repository.resolve(revision) for revision in new_revisions]
         if len(commits) > MAX_TRACED:
             hook.say(
                 f"vibe-gate: Agent Trace records of the last {MAX_TRACED} of {len(commits)} commits are kept."
@@ -147,13 +147,12 @@ def _keep_traces(hook: Hook, repository: Repository, pairs: Sequence[tuple[str, 
         for record in trace.make_trace_records(repository, roots, commits[-MAX_TRACED:]):
             trace.keep_trace_record(repository, record)
     except Exception as error:  # noqa: BLE001  the commit is made, and its review has nothing to do with this
-        hook.say(
-            f"vibe-gate: its Agent Trace record was not kept: {safe(str(error) or type(error).__name__)}"
-        )
+        problem = safe(str(error) or type(error).__name__)
+        hook.say(f"vibe-gate: its Agent Trace record was not kept: {problem}")
 
 
 @contextmanager
-def _said(hook: Hook) -> Iterator[None]:
+def _report_failure(hook: Hook) -> Iterator[None]:
     """Say why this block fails, and go on: a commit that is made is not stopped any more."""
     try:
         yield
@@ -161,7 +160,8 @@ def _said(hook: Hook) -> Iterator[None]:
         hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
 
 
-def _pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
+def _rewritten_pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
+    """(commit before, commit after), as git lists them, or of the branch's tip."""
     lines = [line.split(" ") for line in hook.stdin().splitlines()]
     pairs = [(words[0], words[1]) for words in lines if len(words) >= 2]
     if pairs:
@@ -169,7 +169,9 @@ def _pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
     new = repository.resolve("HEAD")
     old = repository.resolve("ORIG_HEAD" if _command(hook) == "rebase" else "HEAD@{1}")
     # If the old commit is a parent, the new one was added to it and does not replace it.
-    return [(old, new)] if old != new and old not in repository.parents(new) else []
+    if old == new or old in repository.parents(new):
+        return []
+    return [(old, new)]
 
 
 def _command(hook: Hook) -> str:
@@ -185,47 +187,51 @@ def move(hook: Hook) -> int:
     A failure of vibe-gate itself does not stop git: it is reported and recorded.
     """
     moves = [line.split(" ", 2) for line in hook.stdin().split("\n") if line.count(" ") >= 2]
+    refusals: list[tuple[str, list[NewCommit]]] = []
     try:
         updates = Updates(hook.start, hook.environment)
-        refused = [
-            (ref, bad) for _, new, ref in moves if (bad := _not_let_through(hook, updates, new))
-        ]
+        for _, tip, ref in moves:
+            commits = _not_let_through(hook, updates, tip)
+            if commits:
+                refusals.append((ref, commits))
     except Exception as error:  # noqa: BLE001  a broken state of vibe-gate must not stop git
-        return _not_checked(hook, [new for _, new, _ in moves], error)
-    for ref, commits in refused:
-        hook.say(f"vibe-gate: {safe(ref)} was not moved: no hook let these commits through:")
-        titles = [
-            (commit.id[:12], commit.message.partition("\n")[0][:72])
-            for commit in commits[:MAX_NAMED]
-        ]
-        hook.say("\n".join(f"    {name} {safe(title)}" for name, title in titles))
-        hook.say(ADVICE.format(commit=commits[0].id[:12]))
-    return REFUSED if refused else PASS
+        return _not_checked(hook, [tip for _, tip, _ in moves], error)
+    for ref, commits in refusals:
+        _say_refusal(hook, ref, commits)
+    return REFUSED if refusals else PASS
+
+
+def _say_refusal(hook: Hook, ref: str, commits: Sequence[NewCommit]) -> None:
+    """Say which commits the branch may not have, and how they get in."""
+    hook.say(f"vibe-gate: {safe(ref)} was not moved: no hook let these commits through:")
+    lines = []
+    for commit in commits[:MAX_NAMED]:
+        title = commit.message.partition("\n")[0][:72]
+        lines.append(f"    {commit.id[:12]} {safe(title)}")
+    hook.say("\n".join(lines))
+    hook.say(ADVICE.format(commit=commits[0].id[:12]))
 
 
 def _not_let_through(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
     """The new commits of a branch that no hook, no review and no work of git itself accounts for,
     newest first.
     """
-    new = updates.new(tip)
-    records = hook.state(updates.common_dir).hook_records.all() if new else []
-    if not new or not _is_gated(updates, records):
+    commits = updates.new(tip)
+    if not commits:
+        return []
+    hook_records = hook.state(updates.common_dir).hook_records
+    records = hook_records.all()
+    if not _is_gated(updates, records):
         return []
     if updates.is_applying():
-        _note_made(
-            hook,
-            updates,
-            [commit.id for commit in new],
-            "made by `git am`, which runs no other hook",
-        )
+        ids = [commit.id for commit in commits]
+        _note_made(hook, updates, ids, "made by `git am`, which runs no other hook")
         return []
-    unexplained = _not_recorded(updates, new, records)
-    if unexplained and hook.state(updates.common_dir).hook_records.marks():
+    unexplained = _not_recorded(updates, commits, records)
+    if unexplained and hook_records.marks():
         with suppress(GateError), hook.open_repository() as repository:  # not from inside .git
             commit_records(hook, repository).settle_marks(by_agent=True)
-            unexplained = _not_recorded(
-                updates, unexplained, hook.state(updates.common_dir).hook_records.all()
-            )
+            unexplained = _not_recorded(updates, unexplained, hook_records.all())
     return [commit for commit in unexplained if not _is_reviewed(hook, commit)]
 
 

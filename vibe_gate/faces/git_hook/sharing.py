@@ -64,36 +64,42 @@ They leave when you agree: also at --dry-run, and if the push is refused.
 QUESTION = "Share this? y: yes, a: always with this remote, s: show all of it, n: no [n] "
 
 
-class _Leaving(Struct, frozen=True):
-    """What would leave: by commit what was asked for; `mode` says how much of it."""
+class _SharedPrompts(Struct, frozen=True):
+    """What would leave the clone."""
 
     by_commit: Mapping[str, tuple[SharedSession, ...]]
+    """The sessions in which each commit was asked for."""
     mode: SharedPrompts
+    """How much of them leaves."""
     url: str
+    """Of the remote, without a password."""
     person: str
+    """Who pushes: name and address."""
 
     @property
     def sessions(self) -> list[SharedSession]:
         """Each session once, as far as the latest commit goes."""
-        every = sorted(
-            chain.from_iterable(self.by_commit.values()), key=lambda session: session.turns
-        )
-        return list({(session.agent, session.session): session for session in every}.values())
+        all_sessions = list(chain.from_iterable(self.by_commit.values()))
+        all_sessions.sort(key=lambda session: session.turns)
+        by_name = {(session.agent, session.session): session for session in all_sessions}
+        return list(by_name.values())
 
     @property
     def count(self) -> str:
         """How many prompts of how many sessions."""
         sessions = self.sessions
-        return f"{counted(sum(session.turns for session in sessions), 'prompt')} of {counted(len(sessions), 'session')}"
+        prompt_count = sum(session.turns for session in sessions)
+        return f"{counted(prompt_count, 'prompt')} of {counted(len(sessions), 'session')}"
 
     @property
     def lines(self) -> dict[str, list[bytes]]:
         """By commit, the lines of its note."""
-        is_digest = self.mode == "digest"
-        return {
-            commit: [(session.digest if is_digest else session).to_line() for session in sessions]
-            for commit, sessions in self.by_commit.items()
-        }
+        lines_by_commit = {}
+        for commit, sessions in self.by_commit.items():
+            if self.mode == "digest":
+                sessions = tuple(session.digest for session in sessions)
+            lines_by_commit[commit] = [session.to_line() for session in sessions]
+        return lines_by_commit
 
 
 def share_prompts(hook: Hook, pushed: Mapping[Selection, Sequence[str]], url: str) -> None:
@@ -113,38 +119,60 @@ def share_prompts(hook: Hook, pushed: Mapping[Selection, Sequence[str]], url: st
 def _share(
     hook: Hook, repository: Repository, pushed: Mapping[Selection, Sequence[str]], url: str
 ) -> None:
-    if not (writes := hook.state(repository.common_dir).captured_blobs.last_writes()):
+    shared = _find_prompts(hook, repository, pushed, url)
+    if shared is None:
         return
-    modes = {selection: _mode(repository, selection) for selection in pushed}
-    commits = [
-        commit
-        for selection in pushed
-        if modes[selection] != "never"
-        for commit in pushed[selection]
-    ]
-    by_commit = _asked_for(hook, repository, commits[-MAX_COMMITS:], writes) if commits else {}
+    refusal = unknown_branch(repository) or _refusal(hook, repository, shared)
+    if refusal:
+        hook.say(f"vibe-gate: {shared.count} stay here: {safe(refusal)}")
+        return
+    problem = repository.add_remote_notes(url, PROMPTS, shared.lines)
+    if problem:
+        hook.say(f"vibe-gate: {shared.count} are not shared: {safe(problem)}")
+        return
+    newest_commit = list(shared.by_commit)[-1]
+    hook.say(
+        f"vibe-gate: {shared.count} shared ({shared.mode}) with {safe(shared.url)}: "
+        f"git notes --ref {PROMPTS} show {newest_commit[:12]}"
+    )
+
+
+def _find_prompts(
+    hook: Hook, repository: Repository, pushed: Mapping[Selection, Sequence[str]], url: str
+) -> _SharedPrompts | None:
+    """What would leave with this push; None if that is nothing."""
+    writes = hook.state(repository.common_dir).captured_blobs.last_writes()
+    if not writes:
+        return None
+    modes: set[SharedPrompts] = set()
+    commits: list[str] = []
+    for selection, selected_commits in pushed.items():
+        mode = _mode_of(repository, selection)
+        modes.add(mode)
+        if mode != "never":
+            commits += selected_commits
+    if not commits:
+        return None
+    by_commit = _sessions_by_commit(hook, repository, commits[-MAX_COMMITS:], writes)
     if not by_commit:
-        return
-    mode: SharedPrompts = "digest" if "digest" in modes.values() else "redacted"
-    person = f"{repository.config('user.name') or '?'} <{repository.config('user.email') or '?'}>"
-    leaving = _Leaving(by_commit, mode, without_password(url), person)
-    if reason := unknown_branch(repository) or _refusal(hook, repository, leaving):
-        hook.say(f"vibe-gate: {leaving.count} stay here: {safe(reason)}")
-        return
-    if reason := repository.add_remote_notes(url, PROMPTS, leaving.lines):
-        hook.say(f"vibe-gate: {leaving.count} are not shared: {safe(reason)}")
-        return
-    shared = f"{leaving.count} shared ({mode}) with {safe(leaving.url)}"
-    hook.say(f"vibe-gate: {shared}: git notes --ref {PROMPTS} show {list(by_commit)[-1][:12]}")
+        return None
+    name = repository.config("user.name") or "?"
+    address = repository.config("user.email") or "?"
+    return _SharedPrompts(
+        by_commit=by_commit,
+        mode="digest" if "digest" in modes else "redacted",
+        url=without_password(url),
+        person=f"{name} <{address}>",
+    )
 
 
-def _mode(repository: Repository, selection: Selection) -> SharedPrompts:
-    return gate_for(
-        repository, repository.change(selection), base=None, definitions=None
-    ).shared_prompts
+def _mode_of(repository: Repository, selection: Selection) -> SharedPrompts:
+    """How much the gate of the selected change lets leave."""
+    change = repository.change(selection)
+    return gate_for(repository, change, base=None, definitions=None).shared_prompts
 
 
-def _asked_for(
+def _sessions_by_commit(
     hook: Hook,
     repository: Repository,
     commits: Iterable[str],
@@ -155,93 +183,101 @@ def _asked_for(
     """
     earlier = RecordedHints(hook.state(repository.common_dir).hook_records.all()).earlier
     roots = repository.capture_roots()
-    names = {
-        commit: [revision for revision in earlier(commit) if repository.has(revision)]
-        for commit in commits
-    }
-    changes = repository.changes_of(list(dict.fromkeys(chain.from_iterable(names.values()))))
-    sessions_by_commit = {
-        commit: sessions_behind(
-            chain.from_iterable(changes[revision].files for revision in every), writes, roots
-        )
-        for commit, every in names.items()
-    }
-    return {commit: sessions for commit, sessions in sessions_by_commit.items() if sessions}
+    revisions_by_commit = {}
+    for commit in commits:
+        revisions = [revision for revision in earlier(commit) if repository.has(revision)]
+        revisions_by_commit[commit] = revisions
+    all_revisions = dict.fromkeys(chain.from_iterable(revisions_by_commit.values()))
+    changes = repository.changes_of(list(all_revisions))
+    sessions_by_commit = {}
+    for commit, revisions in revisions_by_commit.items():
+        files = chain.from_iterable(changes[revision].files for revision in revisions)
+        sessions = sessions_behind(files, writes, roots)
+        if sessions:
+            sessions_by_commit[commit] = sessions
+    return sessions_by_commit
 
 
-def _refusal(hook: Hook, repository: Repository, leaving: _Leaving) -> str:
+def _refusal(hook: Hook, repository: Repository, shared: _SharedPrompts) -> str:
     """Why nothing leaves, or "": this clone has agreed before, or whoever pushes does now."""
-    setting = SETTING.format(leaving.url)
-    if repository.config(setting) in ("redacted", leaving.mode):
+    setting = SETTING.format(shared.url)
+    if repository.config(setting) in ("redacted", shared.mode):
         return ""
     if hook.hints or hook.environment.in_ci:
-        return "a person has to agree, and an agent or a job pushes. Push from a terminal of your own to be asked."
+        return (
+            "a person has to agree, and an agent or a job pushes. "
+            "Push from a terminal of your own to be asked."
+        )
     with hook.terminal() as terminal:
         if terminal is None:
-            return f'nobody can be asked without a terminal. `git config "{setting}" {leaving.mode}` agrees beforehand.'
-        answer = _answer(terminal, leaving)
+            return (
+                "nobody can be asked without a terminal. "
+                f'`git config "{setting}" {shared.mode}` agrees beforehand.'
+            )
+        answer = _ask_person(terminal, shared)
     if answer == "a":
-        repository.set_config(setting, leaving.mode)
-    return (
-        ""
-        if answer in ("y", "a")
-        else f"you did not agree. `git config {NEVER} never` ends the question."
-    )
+        repository.set_config(setting, shared.mode)
+    if answer not in ("y", "a"):
+        return f"you did not agree. `git config {NEVER} never` ends the question."
+    return ""
 
 
-def _answer(terminal: Terminal, leaving: _Leaving) -> str:
+def _ask_person(terminal: Terminal, shared: _SharedPrompts) -> str:
     """The first letter of what is answered: y, a, or another for no."""
-    terminal.say(screen(leaving))
-    while (answer := terminal.ask(QUESTION).lower()[:1]) == "s":
-        terminal.say("\n".join((*_whole(leaving), "")))
-    return answer
+    terminal.say(_render_question(shared))
+    while True:
+        answer = terminal.ask(QUESTION).lower()[:1]
+        if answer != "s":
+            return answer
+        terminal.say("\n".join((*_complete_lines(shared), "")))
 
 
-def screen(leaving: _Leaving) -> str:
+def _render_question(shared: _SharedPrompts) -> str:
     """What leaves: who, how many, how each prompt begins, and where it goes."""
-    every = list(_beginnings(leaving))
-    overflow = [f"  ... and {len(every) - MAX_LISTED} more"] if len(every) > MAX_LISTED else []
-    limits = (
-        "Only these digests leave. The digest of a short prompt can be guessed."
-        if leaving.mode == "digest"
-        else "Secrets that vibe-gate knows are replaced; the rest stands as it was typed."
-    )
+    beginnings = list(_beginnings(shared))
+    lines = beginnings[:MAX_LISTED]
+    if len(beginnings) > MAX_LISTED:
+        lines.append(f"  ... and {len(beginnings) - MAX_LISTED} more")
+    limits = "Secrets that vibe-gate knows are replaced; the rest stands as it was typed."
+    if shared.mode == "digest":
+        limits = "Only these digests leave. The digest of a short prompt can be guessed."
     return SCREEN.format(
-        mode=leaving.mode,
-        url=safe(leaving.url),
+        mode=shared.mode,
+        url=safe(shared.url),
         ref=f"refs/notes/{PROMPTS}",
-        person=safe(leaving.person),
-        count=leaving.count,
-        commits=counted(len(leaving.by_commit), "commit"),
-        listed="\n".join((*every[:MAX_LISTED], *overflow)),
+        person=safe(shared.person),
+        count=shared.count,
+        commits=counted(len(shared.by_commit), "commit"),
+        listed="\n".join(lines),
         limits=limits,
     )
 
 
-def _beginnings(leaving: _Leaving) -> Iterator[str]:
-    for session in leaving.sessions:
+def _beginnings(shared: _SharedPrompts) -> Iterator[str]:
+    for session in shared.sessions:
         title = captures.session_title(session.session)
-        if leaving.mode == "digest":
+        if shared.mode == "digest":
             yield f"  {title}: {counted(session.turns, 'prompt')}\n    SHA-256 {session.sha256}"
             continue
         yield f"  {title}"
         for prompt in session.prompts:
             line = show_text(" ".join(prompt.text.split()))
-            beginning = (
-                f"{line[:BEGINNING]}... ({counted(len(prompt.text), 'character')})"
-                if len(line) > BEGINNING
-                else line
-            )
-            yield f"    {prompt.turn}: {beginning}"
+            if len(line) > BEGINNING:
+                size = counted(len(prompt.text), "character")
+                line = f"{line[:BEGINNING]}... ({size})"
+            yield f"    {prompt.turn}: {line}"
 
 
-def _whole(leaving: _Leaving) -> Iterator[str]:
-    for session in leaving.sessions:
-        if leaving.mode == "digest":
+def _complete_lines(shared: _SharedPrompts) -> Iterator[str]:
+    """All that leaves, to be read."""
+    for session in shared.sessions:
+        if shared.mode == "digest":
             yield safe(session.digest.to_line().decode())
-        for prompt in session.prompts if leaving.mode == "redacted" else ():
-            title = captures.session_title(session.session)
-            yield f"\n---- {title}, prompt {prompt.turn}, {prompt.at:%Y-%m-%d %H:%M} UTC\n\n{show_block(prompt.text)}"
+            continue
+        title = captures.session_title(session.session)
+        for prompt in session.prompts:
+            head = f"{title}, prompt {prompt.turn}, {prompt.at:%Y-%m-%d %H:%M} UTC"
+            yield f"\n---- {head}\n\n{show_block(prompt.text)}"
 
 
 def without_password(url: str) -> str:
