@@ -26,7 +26,7 @@ from wire import answering
 
 from vibe_gate.domain.leaving import PRIVATE
 from vibe_gate.faces.pytest_plugin import pages
-from vibe_gate.faces.pytest_plugin.attempts import named
+from vibe_gate.faces.pytest_plugin.attempts import split_test_id
 
 pytest_plugins = ["pytester"]
 
@@ -441,7 +441,7 @@ def test_reports_replace_no_files_of_others_and_follow_no_links(pytester):
 
 def test_the_page_of_a_run_that_was_shown_prompts_is_without_its_conversations(tmp_path):
     folder = pages.open_folder(tmp_path / "new/pages", tmp_path)
-    pages.write(folder, [write(tmp_path, shown={"asked": PRIVATE})])
+    pages.write_run_pages(folder, [write(tmp_path, shown={"asked": PRIVATE})])
     (page,) = folder.runs.iterdir()
     assert "what was said to agents and judges" in page.read_text()
     assert "Is every type right" not in page.read_text()
@@ -486,11 +486,11 @@ def test_a_test_is_named_without_the_parameter_that_names_its_model(pytester):
     sonnet, haiku = "claude-sonnet-5", "claude-haiku-4-5-20260101"
     both = [haiku if "cheap" in item.name else sonnet for item in items]
     file = items[0].path.name
-    assert [named(item, model)[0].removeprefix(f"{file}::") for item, model in zip(items, both, strict=True)] == [
+    assert [split_test_id(item, model)[0].removeprefix(f"{file}::") for item, model in zip(items, both, strict=True)] == [
         "TestBoth::test_sizes[a-b]", "TestBoth::test_sizes[c]", "TestBoth::test_sizes[a-b]", "TestBoth::test_sizes[c]",
         "test_another_name", "test_together[claude-sonnet-5-1]", "test_other_models[linear]", "test_other_models[5]",
     ]  # fmt: skip
-    assert [named(item, "")[1] for item in items] == [
+    assert [split_test_id(item, "")[1] for item in items] == [
         sonnet,
         sonnet,
         "haiku",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any, Literal, Self
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ class _Listing(Struct, frozen=True):
     """What was seen, beside a reason: "Changed: modified a.py"."""
 
     title: str
-    things: Sequence[str]
+    entries: Sequence[str]
 
 
 def expect(result: RunResult) -> Expectation:
@@ -75,40 +76,46 @@ class Expectation:
 
         After `not_`: no changed file matches any of them.
         """
-        files, globs = self._files(), globs or ("**",)
-        idle = [glob for glob in globs if not any(file.touches((glob,)) for file in files)]
-        if idle and not (self._negated and len(idle) < len(globs)):
-            answer = CheckResult("fail", f"No changed file matches {list_names(idle)}.")
-        else:
-            answer = CheckResult("pass", f"Files that match {list_names(globs)} changed.")
-        self._conclude(answer, "seal", _changed(files))
+        files = self._files()
+        patterns = globs or ("**",)
+        idle_patterns = []
+        for pattern in patterns:
+            if not any(file.touches((pattern,)) for file in files):
+                idle_patterns.append(pattern)
+        answer = CheckResult("pass", f"Files that match {list_names(patterns)} changed.")
+        needed = 1 if not self._negated else len(patterns)
+        if len(idle_patterns) >= needed:
+            answer = CheckResult("fail", f"No changed file matches {list_names(idle_patterns)}.")
+        self._conclude(answer, "seal", _list_changes(files))
 
     def to_modify_only(self, *globs: str) -> None:
         """Every changed file matches one of the globs, by its names before and after."""
         files = self._files()
-        self._conclude(self._answer("only-paths", files, paths=globs), "seal", _changed(files))
+        self._conclude(self._answer("only-paths", files, paths=globs), "seal", _list_changes(files))
 
     def to_have_no_deleted_files(self) -> None:
         """No file was deleted; a moved one is still there."""
         files = self._files()
-        self._conclude(self._answer("no-deleted-files", files), "seal", _changed(files))
+        self._conclude(self._answer("no-deleted-files", files), "seal", _list_changes(files))
 
     def to_have_used_tool(self, name: str, min: int = 1, max: int | None = None) -> None:
         """The tool succeeded at least `min` and at most `max` times."""
         answer = self._answer("tool-used", tool=name, min=min, max=max)
-        self._conclude(answer, "hooks", self._used(), firm="pass" if max is None else "")
+        self._conclude(answer, "hooks", self._used_tools(), firm="pass" if max is None else "")
 
     def to_use_only_tools(self, *names: str) -> None:
         """No other tool was called, with success or not; `*` and `?` as in file names
         (`mcp__github__*`).
         """
-        self._conclude(self._answer("tools-only", tools=names), "hooks", self._used(), firm="fail")
+        self._conclude(
+            self._answer("tools-only", tools=names), "hooks", self._used_tools(), firm="fail"
+        )
 
     def to_complete_all_todos(self) -> None:
         """Nothing is left on the agents' own lists. Without a list it is not known."""
-        todos = [
-            f"{todo.status}: {todo.text}" for conduct in self._conduct() for todo in conduct.todos
-        ]
+        todos = []
+        for conduct in self._conduct():
+            todos += [f"{todo.status}: {todo.text}" for todo in conduct.todos]
         self._conclude(self._answer("todos-completed"), "seal", _Listing("Todos", todos))
 
     def to_have_no_errors_in_logs(self, ignore: Sequence[str] = ()) -> None:
@@ -131,28 +138,27 @@ class Expectation:
         """The agents' nodes of a run, each with its stage: of one that ran again, its first
         node.
         """
-        agents = {
-            node.id: node.agent
-            for node in self._result.graph().nodes
-            if node.kind == "stage" and node.agent
-        }
-        first = {
-            node + repeat_suffix(times): node
-            for node in reversed(agents)
-            for times in range(len(agents))
-        }
-        return {
-            node: first[node] if agents[first[node]] == agent else node
-            for node, agent in agents.items()
-        }
+        agents = {}
+        for node in self._result.graph().nodes:
+            if node.kind == "stage" and node.agent:
+                agents[node.id] = node.agent
+        first_nodes = {}
+        for name, times in product(reversed(agents), range(len(agents))):
+            first_nodes[name + repeat_suffix(times)] = name
+        stages = {}
+        for name, agent in agents.items():
+            first_node = first_nodes[name]
+            stages[name] = first_node if agents[first_node] == agent else name
+        return stages
 
     def _files(self) -> tuple[FileDiff, ...]:
         """What agents changed, turn after turn; of a run without agents, the reviewed change."""
         agents = self._stages() if self._result.is_run else {}
         turns = [turn for turn in self._result.turns() if turn.bundle_dir.parent.name in agents]
-        return tuple(
-            _as_diff(file) for result in turns or [self._result] for file in result.files.changed()
-        )
+        files = []
+        for result in turns or [self._result]:
+            files += [_as_diff(file) for file in result.files.changed()]
+        return tuple(files)
 
     def _conduct(self) -> tuple[Conduct, ...]:
         if self._result.is_run:
@@ -161,16 +167,16 @@ class Expectation:
 
     def _cost(self) -> tuple[Conduct, ...]:
         """The whole run as one, for judges cost as well."""
-        return (
-            (conduct_of_turn("the run", self._result),) if self._result.is_run else self._conduct()
-        )
+        if self._result.is_run:
+            return (conduct_of_turn("the run", self._result),)
+        return self._conduct()
 
-    def _used(self) -> _Listing:
-        calls = Counter(call.name for conduct in self._conduct() for call in conduct.calls)
-        return _Listing(
-            "Called",
-            [f"{name} {times} times" if times > 1 else name for name, times in calls.items()],
-        )
+    def _used_tools(self) -> _Listing:
+        counts: Counter[str] = Counter()
+        for conduct in self._conduct():
+            counts.update(call.name for call in conduct.calls)
+        words = [f"{name} {count} times" if count > 1 else name for name, count in counts.items()]
+        return _Listing("Called", words)
 
     # The answer
 
@@ -187,25 +193,26 @@ class Expectation:
         input = CheckInput(
             change=Change("range", "", "", "", "", "", "", files),
             criterion=Criterion(id="expected", kind="check", check=check, options=options),
-            read=_not_asked,
-            run_command=_not_asked,
+            read=_refuse_to_read,
+            run_command=_refuse_to_read,
             conduct=self._cost if check == "cost-under" else self._conduct,
         )
         return entry.answer(input, chosen, files)
 
-    def _lacks(self, needed: Needed) -> str:
+    def _missing_part(self, needed: Needed) -> str:
+        """What the recording lacks of what is needed; "" if nothing."""
         if needed != "nothing" and not self._result.complete:
-            return (
-                "its writer is still at work"
-                if self._result.state == "running"
-                else "it was cut off"
-            )
-        gaps = [
-            f"{conduct.name}: {conduct.lacks or conduct.unread}"
-            for conduct in self._conduct()
-            if conduct.lacks or conduct.unread
-        ]
-        return "; ".join(gaps) if needed == "hooks" else ""
+            if self._result.state == "running":
+                return "its writer is still at work"
+            return "it was cut off"
+        if needed != "hooks":
+            return ""
+        gaps = []
+        for conduct in self._conduct():
+            gap = conduct.lacks or conduct.unread
+            if gap:
+                gaps.append(f"{conduct.name}: {gap}")
+        return "; ".join(gaps)
 
     def _conclude(
         self,
@@ -219,42 +226,56 @@ class Expectation:
         recording leaves.
         """
         __tracebackhide__ = True
-        lacks = "" if answer.outcome == firm else self._lacks(needed)
-        if lacks:
+        gap = "" if answer.outcome == firm else self._missing_part(needed)
+        if gap:
             raise AssertionError(
-                f"capture is incomplete: {safe(lacks)}. What there is of it: {answer.reason}"
+                f"capture is incomplete: {safe(gap)}. What there is of it: {answer.reason}"
             )
         if answer.outcome == ("fail" if self._negated else "pass"):
             return
-        messages = [
-            finding.message if not finding.path else f"{finding.path}: {finding.message}"
-            for finding in answer.findings
-        ]
-        details = (
-            [*messages]
-            if len(messages) > 1 or any(finding.path for finding in answer.findings)
-            else []
-        )
-        if listing is not None and (things := list_names(map(safe, listing.things), MOST_SHOWN)):
-            details.append(f"{listing.title}: {things}")
-        turned = "not expected: " if self._negated and answer.outcome == "pass" else ""
-        raise AssertionError("\n  ".join([turned + answer.reason, *details]))
+        headline = answer.reason
+        if self._negated and answer.outcome == "pass":
+            headline = f"not expected: {headline}"
+        details = _finding_messages(answer)
+        if listing is not None:
+            words = list_names(map(safe, listing.entries), MOST_SHOWN)
+            if words:
+                details.append(f"{listing.title}: {words}")
+        raise AssertionError("\n  ".join([headline, *details]))
+
+
+def _finding_messages(answer: CheckResult) -> list[str]:
+    """What the findings say with their paths; nothing if the reason says it already: of one
+    without a path.
+    """
+    if len(answer.findings) == 1 and not answer.findings[0].path:
+        return []
+    messages = []
+    for finding in answer.findings:
+        place = f"{finding.path}: " if finding.path else ""
+        messages.append(f"{place}{finding.message}")
+    return messages
 
 
 def _as_diff(file: FileChange) -> FileDiff:
     """A stored change as checks of paths see it: without lines and contents."""
-    present = FileVersion("", REGULAR_MODE, 0)
-    before, after = (
-        None if file.change_type == absent_after else present
-        for absent_after in ("added", "deleted")
+    version = FileVersion("", REGULAR_MODE, 0)
+    return FileDiff(
+        paths.unquote(file.path),
+        None if file.old_path is None else paths.unquote(file.old_path),
+        file.change_type,
+        None if file.change_type == "added" else version,
+        None if file.change_type == "deleted" else version,
+        False,
+        0,
+        0,
+        (),
     )
-    old = None if file.old_path is None else paths.unquote(file.old_path)
-    return FileDiff(paths.unquote(file.path), old, file.change_type, before, after, False, 0, 0, ())
 
 
-def _changed(files: Iterable[FileDiff]) -> _Listing:
+def _list_changes(files: Iterable[FileDiff]) -> _Listing:
     return _Listing("Changed", [f"{file.change_type} {file.shown_path}" for file in files])
 
 
-def _not_asked(*_: object) -> Any:  # noqa: ANN401
+def _refuse_to_read(*_: object) -> Any:  # noqa: ANN401
     raise AssertionError("A check of paths or of conduct reads no content and runs no command.")

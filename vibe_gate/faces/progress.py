@@ -36,18 +36,20 @@ def is_lively(environment: Environment) -> bool:
 
 
 class ProgressDisplay(Struct, frozen=True):
-    """`show` shows the stages of a walk, `tick` each step of their agents, `meter` what they cost;
-    a question is asked within `aside()`.
-    """
+    """How a walk is shown while it runs."""
 
     show: Progress
+    """Shows the stages of the walk."""
     tick: Progress | None
+    """Shows each step of their agents."""
     meter: Meter | None
+    """Shows what they cost."""
     aside: Callable[[], AbstractContextManager[object]]
+    """A question is asked within it."""
 
 
 @contextmanager
-def shown(
+def display_progress(
     environment: Environment, *, quiet: bool = False, of_workflow: bool = False
 ) -> Iterator[ProgressDisplay]:
     """Show the stages of a review, or `of_workflow`, while it runs, unless `quiet`.
@@ -57,8 +59,7 @@ def shown(
     start.
     """
     if quiet or not is_lively(environment):
-        show = unheard if quiet else _timed(time.monotonic()) if environment.in_ci else _plain
-        yield ProgressDisplay(show, None, None, nullcontext)
+        yield ProgressDisplay(_line_progress(environment, quiet=quiet), None, None, nullcontext)
         return
     from rich.console import Console
     from rich.live import Live
@@ -77,6 +78,13 @@ def shown(
                 live.start(refresh=True)
 
         yield ProgressDisplay(running.show, running.show, running.meter, aside)
+
+
+def _line_progress(environment: Environment, *, quiet: bool) -> Progress:
+    """Lines where nothing can be redrawn."""
+    if quiet:
+        return unheard
+    return _timed(time.monotonic()) if environment.in_ci else _plain
 
 
 @contextmanager
@@ -149,7 +157,7 @@ class RunningStages:
 
     def meter(self, node: str, tokens: int, usd: float) -> None:
         """A model answered, in a conversation of this node."""
-        self._spent[node] = self._spent.get(node, Spent()).more(tokens, usd)
+        self._spent[node] = self._spent.get(node, Spent()).add(tokens, usd)
 
     def __rich__(self) -> Text:
         from rich.text import Text
@@ -172,7 +180,7 @@ class Spent(Struct, frozen=True):
     tokens: int = 0
     usd: float = 0.0
 
-    def more(self, tokens: int, usd: float) -> Spent:
+    def add(self, tokens: int, usd: float) -> Spent:
         """With one answer more."""
         return Spent(self.tokens + tokens, self.usd + usd)
 
@@ -192,7 +200,7 @@ def spent_by(stages: Iterable[str], spent: Mapping[str, Spent], other: str) -> d
             key=len,
             default=other,
         )
-        total[stage] = total.get(stage, Spent()).more(node_spent.tokens, node_spent.usd)
+        total[stage] = total.get(stage, Spent()).add(node_spent.tokens, node_spent.usd)
     return total
 
 

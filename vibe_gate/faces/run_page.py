@@ -17,7 +17,13 @@ from vibe_gate.gate import traces
 from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.git import Repository
 from vibe_gate.report.html import render_run_page
-from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, no_authors
+from vibe_gate.report.html.authors import (
+    Authors,
+    WhoWrote,
+    WritingTurn,
+    WrittenLines,
+    no_authors,
+)
 from vibe_gate.report.html.view import EarlierRound
 from vibe_gate.run import rounds
 from vibe_gate.run.line_origins import MAX_FILES, line_origins
@@ -41,19 +47,18 @@ def page_of(
     GateError.
     """
 
-    def may() -> bool:
-        return repository is not None and shares_prompts(repository) if prompts is None else prompts
+    def may_show_prompts() -> bool:
+        if prompts is not None:
+            return prompts
+        return repository is not None and shares_prompts(repository)
 
-    who_wrote = (
-        no_authors
-        if repository is None or not result.complete
-        else LineAuthors(repository, result, may)
-    )
+    who_wrote: WhoWrote = no_authors
+    if repository is not None and result.complete:
+        who_wrote = LineAuthors(repository, result, may_show_prompts)
+    has_conversations = may_leave(result.about.get("shown")) or may_show_prompts()
+    walk = render_run_page(result, who_wrote, conversations=has_conversations, earlier=earlier)
     try:
-        has_conversations = may_leave(result.about.get("shown")) or may()
-        return progress.run(
-            render_run_page(result, who_wrote, conversations=has_conversations, earlier=earlier)
-        )
+        return progress.run(walk)
     except ArithmeticError as error:  # a turn's tokens, say; the bundle may be anybody's
         bundle_path = paths.quote(str(result.bundle_dir))
         raise IntegrityError(
@@ -72,18 +77,17 @@ def round_before(
 
     GateError: the run cannot be read.
     """
-    earlier_round = (
-        None if repository is None else rounds.find_round_before(result, entries, repository)
-    )
+    if repository is None:
+        return None
+    earlier_round = rounds.find_round_before(result, entries, repository)
     if earlier_round is None:
         return None
+    # A page is named by the id of its run.
+    has_page_name = sum(entry.run_id == earlier_round.after for entry in entries) == 1
     page = f"{earlier_round.after}.html"
-    is_it = (
-        sum(entry.run_id == earlier_round.after for entry in entries) == 1
-    )  # a page is named by the id of its run
-    return EarlierRound(
-        earlier_round, page if is_it and beside is not None and (beside / page).is_file() else ""
-    )
+    if not has_page_name or beside is None or not (beside / page).is_file():
+        page = ""
+    return EarlierRound(earlier_round, page)
 
 
 class LineAuthors:
@@ -104,14 +108,15 @@ class LineAuthors:
             return Authors()
         if added and not self._revision:
             return Authors(untold=True)
-        origins = [
-            (path, origin)
-            for path, lines in list(added.items())[:MAX_FILES]
-            for origin in self._origins(path, lines)
-            if origin.by == "agent"
-        ]
-        authors = authors_of(origins, self._roots)
-        return authors if not authors.turns or self._may() else authors.without_prompts()
+        agent_origins = []
+        for path, lines in list(added.items())[:MAX_FILES]:
+            for origin in self._origins(path, lines):
+                if origin.by == "agent":
+                    agent_origins.append((path, origin))
+        authors = authors_of(agent_origins, self._roots)
+        if authors.turns and not self._may():
+            return authors.without_prompts()
+        return authors
 
     def _origins(self, path: str, lines: Sequence[int]) -> tuple[LineOrigin, ...]:
         with suppress(GateError):
@@ -128,12 +133,10 @@ class LineAuthors:
     @property
     def _has_witnesses(self) -> bool:
         """Whether anything here may tell who wrote a line."""
-        folders = [
-            root / name for root in self._roots for name in (f"{STORE}/captures", traces.FOLDER)
-        ]
-        return any(folder.is_dir() for folder in folders) or bool(
-            self._repository.note_ids(traces.NOTES)
-        )
+        for root in self._roots:
+            if (root / STORE / "captures").is_dir() or (root / traces.FOLDER).is_dir():
+                return True
+        return bool(self._repository.note_ids(traces.NOTES))
 
     @cached_property
     def _revision(self) -> str:
@@ -170,45 +173,54 @@ def authors_of(origins: Iterable[tuple[str, LineOrigin]], roots: Sequence[Path])
         if turn_key not in numbers:
             numbers[turn_key] = len(turns)
             if origin.session not in prompts:
-                captured = prompts_of(roots, origin.session) if origin.source == "captured" else ()
-                prompts[origin.session] = {prompt.turn: prompt for prompt in captured}
+                prompts[origin.session] = _prompts_by_turn(origin, roots)
             turns.append(_turn(origin, prompts[origin.session].get(origin.turn)))
-        lines.append(
-            WrittenLines(
-                path, origin.line, origin.line, numbers[turn_key], origin.tool, origin.tool_use_id
-            )
-        )
-    return Authors(tuple(turns), tuple(_joined(lines)))
+        writer = numbers[turn_key]
+        line = origin.line
+        lines.append(WrittenLines(path, line, line, writer, origin.tool, origin.tool_use_id))
+    return Authors(tuple(turns), tuple(_join_lines(lines)))
+
+
+def _prompts_by_turn(origin: LineOrigin, roots: Sequence[Path]) -> dict[int, CapturedPrompt]:
+    """The prompts of the line's session, if it was captured."""
+    if origin.source != "captured":
+        return {}
+    return {prompt.turn: prompt for prompt in prompts_of(roots, origin.session)}
 
 
 def _turn(origin: LineOrigin, prompt: CapturedPrompt | None) -> WritingTurn:
     if origin.source == "applied":
         return WritingTurn(origin.agent, origin.session, None)
     if origin.source != "captured":
-        return WritingTurn(
-            origin.agent or origin.source, origin.session, None, source=origin.source
-        )
-    agent, session = captures.agent_title(origin.session), captures.own_id(origin.session)
-    at, text = (prompt.at, prompt.text) if prompt else (None, "")
-    return WritingTurn(agent, session, origin.turn, at, first_prompt_line(text), text)
+        agent = origin.agent or origin.source
+        return WritingTurn(agent, origin.session, None, source=origin.source)
+    agent = captures.agent_title(origin.session)
+    session = captures.own_id(origin.session)
+    if prompt is None:
+        return WritingTurn(agent, session, origin.turn, None, first_prompt_line(""), "")
+    first_line = first_prompt_line(prompt.text)
+    return WritingTurn(agent, session, origin.turn, prompt.at, first_line, prompt.text)
 
 
-def _joined(lines: Iterable[WrittenLines]) -> Iterator[WrittenLines]:
+def _join_lines(lines: Iterable[WrittenLines]) -> Iterator[WrittenLines]:
     """Lines of one call that follow each other as one."""
     last: WrittenLines | None = None
     for line in lines:
-        if last and (last.path, last.end_line + 1, *_call(last)) == (
-            line.path,
-            line.line,
-            *_call(line),
-        ):
-            last = WrittenLines(last.path, last.line, line.line, *_call(line))
+        if last and _follows(line, last):
+            last = WrittenLines(last.path, last.line, line.line, *_call(last))
             continue
         if last:
             yield last
         last = line
     if last:
         yield last
+
+
+def _follows(line: WrittenLines, last: WrittenLines) -> bool:
+    """Whether a line stands right below others of the same call."""
+    if line.path != last.path or line.line != last.end_line + 1:
+        return False
+    return _call(line) == _call(last)
 
 
 def _call(lines: WrittenLines) -> tuple[int, str, str]:

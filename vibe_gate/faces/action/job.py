@@ -313,7 +313,7 @@ def _review(
     if is_workflow and not job.trigger.reviewed:
         workflow_run = _run_workflow(job, request)
         return workflow_run.review, workflow_run
-    with progress.shown(job.environment) as display:
+    with progress.display_progress(job.environment) as display:
         start, clock = job.runner.start, job.runner.clock
         walk = review(
             request, start=start, environment=job.environment, clock=clock, progress=display.show
@@ -347,7 +347,7 @@ def _run_workflow(job: Job, request: ReviewRequest) -> WorkflowRun:
     """
     run_request = RunRequest(review=request, workflow=job.inputs.workflow, reviewing=True)
     start, clock = job.runner.start, job.runner.clock
-    with progress.shown(job.environment, of_workflow=True) as display:
+    with progress.display_progress(job.environment, of_workflow=True) as display:
         walk = run_workflow(
             run_request,
             start=start,

@@ -138,7 +138,9 @@ def _ask(arguments: CalibrateArguments, calibration: Calibration, environment: E
         return
     limit = arguments.max_cost_usd
     complain(_plan(calibration, limit))
-    with progress.shown(environment, quiet=not progress.is_lively(environment)) as display:
+    with progress.display_progress(
+        environment, quiet=not progress.is_lively(environment)
+    ) as display:
 
         def tell(asking: Asking) -> None:
             answered = missing - len(calibration.missing)

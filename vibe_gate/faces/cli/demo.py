@@ -43,7 +43,7 @@ def _run(arguments: None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
     make_demo(folder)
     emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
-    with progress.shown(read_process_environment()) as display:
+    with progress.display_progress(read_process_environment()) as display:
         finished = progress.run(demo(folder, display.show))
     present_review(finished, REQUEST, as_json=False)
     place = shlex.quote(str(folder))

@@ -60,7 +60,9 @@ def label_history(arguments: HistoryArguments) -> int:
             question = _question(cases.gate, arguments.rubrics, arguments.criterion)
         signer = require_person(cases.repository, "label") if question else ("", "")
         base, head = _ends(cases.repository, arguments.span)
-        with progress.shown(environment, quiet=not progress.is_lively(environment)) as display:
+        with progress.display_progress(
+            environment, quiet=not progress.is_lively(environment)
+        ) as display:
             proposed = propose_labels(
                 cases.repository, base, head, lambda text: display.show("change", text)
             )

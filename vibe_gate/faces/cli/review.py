@@ -313,7 +313,7 @@ def _review(
             return workflow_run.review, partial(workflow_screen.present_workflow_run, workflow_run)
         return workflow_run.review, partial(_present, arguments.form, workflow_run.review, request)
     environment = read_process_environment()
-    with progress.shown(environment, quiet=is_quiet) as display:
+    with progress.display_progress(environment, quiet=is_quiet) as display:
         walk = review(
             request,
             start=Path.cwd(),

@@ -347,7 +347,7 @@ def carry_out(
     environment = read_process_environment()
     with (
         redirect_stdout(sys.stderr),
-        progress.shown(environment, quiet=quiet, of_workflow=True) as display,
+        progress.display_progress(environment, quiet=quiet, of_workflow=True) as display,
     ):
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:

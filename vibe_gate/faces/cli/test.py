@@ -77,7 +77,7 @@ def _one_by_one(arguments: TestArguments, cases: CaseSet) -> Iterator[CaseResult
     environment = read_process_environment()
     is_quiet = not progress.is_lively(environment)
     for case in cases.cases:
-        with progress.shown(environment, quiet=is_quiet) as display:
+        with progress.display_progress(environment, quiet=is_quiet) as display:
             walk = cases.run(case, arguments.wire, clock=now, progress=display.show)
             result = progress.run(walk)
         yield result

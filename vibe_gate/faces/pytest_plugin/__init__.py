@@ -1,10 +1,15 @@
 """The pytest plugin: agents, judges and workflows as tests (docs/guides/pytest.md).
 
-vibe    `Vibe`, what the fixture `vibe` gives a test          wire     cassettes, limits, and when a test is skipped
-repo    the repository of the fixture `vibe_repo`             repeat   one test, carried out several times
-cases   labelled cases of the project's rubrics as tests      costs    what they cost, at the end
-pages   HTML pages of the runs, below `--vibe-report`         tally    how the tests of agents ended
-marker  the marker `vibe`, and which repetition is under way  attempts each time a test was carried out
+vibe         `Vibe`, what the fixture `vibe` gives a test
+plugin_wire  cassettes, limits, and when a test is skipped
+repo         the repository of the fixture `vibe_repo`
+repeat       one test, carried out several times
+case_items   labelled cases of the project's rubrics as tests
+costs        what they cost, at the end
+pages        HTML pages of the runs, below `--vibe-report`
+tally        how the tests of agents ended
+marker       the marker `vibe`, and which repetition is under way
+attempts     each time a test was carried out
 
 Every pytest of this environment imports this file, so it imports pytest and `marker` alone; the
 rest waits for a test that asks.
@@ -14,6 +19,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from collections.abc import Generator, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,11 +103,11 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     usd = config.getoption("--vibe-max-usd")
     if usd is None:
         return None
+    header = f"vibe-gate: agents may cost {_dollars(usd)}"
     workers = len(config.getoption("tx", None) or ()) or 1
-    worker_share = (
-        f", {_dollars(usd / workers)} for each of {workers} workers" if workers > 1 else ""
-    )
-    return f"vibe-gate: agents may cost {_dollars(usd)}{worker_share}"
+    if workers > 1:
+        header += f", {_dollars(usd / workers)} for each of {workers} workers"
+    return header
 
 
 def _dollars(usd: float) -> str:
@@ -111,11 +117,9 @@ def _dollars(usd: float) -> str:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Collect no test of those that a labelled case may hold."""
-    return (
-        True
-        if config.getoption("--vibe-cases") and collection_path.match(".vibe-gate/cases/*")
-        else None
-    )
+    if config.getoption("--vibe-cases") and collection_path.match(".vibe-gate/cases/*"):
+        return True
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -124,9 +128,9 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Add the labelled cases of the project, if they are wanted."""
     if config.getoption("--vibe-cases"):
-        from vibe_gate.faces.pytest_plugin import cases
+        from vibe_gate.faces.pytest_plugin.case_items import collect_cases
 
-        items.extend(cases.items(session))
+        items.extend(collect_cases(session))
 
 
 @pytest.fixture
@@ -146,18 +150,16 @@ def vibe_fixture(request: pytest.FixtureRequest) -> Iterator[Vibe]:
     """
     from vibe_gate.faces.pytest_plugin.vibe import Vibe
 
-    workspace = (
-        request.getfixturevalue("vibe_repo")
-        if "vibe_repo" in request.fixturenames
-        else request.config.rootpath
-    )
+    workspace = request.config.rootpath
+    if "vibe_repo" in request.fixturenames:
+        workspace = request.getfixturevalue("vibe_repo")
     vibe = Vibe(request.node, Path(workspace))
     yield vibe
     vibe.close()
     if request.config.getoption("--vibe-report"):
         from vibe_gate.faces.pytest_plugin import pages
 
-        pages.write(request.config.stash[pages.FOLDER], vibe.bundles())
+        pages.write_run_pages(request.config.stash[pages.FOLDER], vibe.bundles())
 
 
 def _uses_agents(item: pytest.Item) -> bool:
@@ -171,7 +173,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return None
     from vibe_gate.faces.pytest_plugin import repeat
 
-    return repeat.carried_out(item, nextitem)
+    return repeat.repeat_test(item, nextitem)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -181,19 +183,18 @@ def pytest_runtest_makereport(
     """Tell what could not be decided, or not be carried out, from what failed."""
     if not (_uses_agents(item) or hasattr(item, "vibe_case")):
         return (yield)
-    from vibe_gate.faces.pytest_plugin import attempts, wire
+    from vibe_gate.faces.pytest_plugin import attempts, plugin_wire
 
-    if (
-        call.when == "call" and call.excinfo is None
-    ):  # a test that catches it would pass, whatever its agents did
-        call.excinfo = wire.caught(item)
+    if call.when == "call" and call.excinfo is None:
+        # A test that catches it would pass, whatever its agents did.
+        call.excinfo = plugin_wire.find_caught_error(item)
     if call.excinfo is not None:
-        wire.hide_own_frames(call.excinfo.value)
+        plugin_wire.hide_own_frames(call.excinfo.value)
     report = yield
     report.vibe_test = True  # type: ignore[attr-defined]
     if call.excinfo is not None:
-        wire.classify(report, item, call.excinfo)
-    attempts.tell(item, report)
+        plugin_wire.classify_report(report, item, call.excinfo)
+    attempts.note_attempt(item, report)
     return report
 
 
@@ -201,37 +202,41 @@ def pytest_report_teststatus(
     report: pytest.TestReport | pytest.CollectReport,
 ) -> tuple[str, str, str] | None:
     """Count a test whose agent could not be run as an error, in whatever phase that was."""
-    return ("error", "E", "ERROR") if report.failed and hasattr(report, "vibe_error") else None
+    if report.failed and hasattr(report, "vibe_error"):
+        return "error", "E", "ERROR"
+    return None
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """Show what agents cost, if any ran, and how the tests of agents ended, by kind."""
-    reports = [
-        report
-        for reports_of_outcome in terminalreporter.stats.values()
-        for report in reports_of_outcome
-    ]
-    replayed, tests = config.getoption("--vibe-wire") == "replay", {}
-    if any(
-        name == "vibe" for report in reports for name, _ in getattr(report, "user_properties", ())
-    ):
+    reports = list(chain.from_iterable(terminalreporter.stats.values()))
+    is_replayed = config.getoption("--vibe-wire") == "replay"
+    runs_by_test = {}
+    if any(map(_has_runs, reports)):
         from vibe_gate.faces.pytest_plugin import costs
 
-        tests = costs.ran(terminalreporter.stats)
-        costs.write(terminalreporter, tests, replayed=replayed)
+        runs_by_test = costs.read_test_runs(terminalreporter.stats)
+        costs.write_costs(terminalreporter, runs_by_test, replayed=is_replayed)
     if config.getoption("--vibe-report"):
         from vibe_gate.faces.pytest_plugin import pages
 
-        pages.write_index(terminalreporter, config.stash[pages.FOLDER], replayed=replayed)
+        pages.write_index(terminalreporter, config.stash[pages.FOLDER], replayed=is_replayed)
     if any(hasattr(report, "vibe_test") for report in reports):
+        from vibe_gate.faces.pytest_plugin.plugin_wire import is_strict
         from vibe_gate.faces.pytest_plugin.tally import closing_line
-        from vibe_gate.faces.pytest_plugin.wire import is_strict
 
         is_undecided = any(hasattr(report, "vibe_undecided") for report in reports)
         has_skipped = is_undecided and not is_strict(config)
-        if line := closing_line(terminalreporter.stats, tests, replayed=replayed):
-            terminalreporter.write_line(line + "; -rs shows why" * has_skipped, yellow=is_undecided)
+        line = closing_line(terminalreporter.stats, runs_by_test, replayed=is_replayed)
+        if line:
+            hint = "; -rs shows why" if has_skipped else ""
+            terminalreporter.write_line(line + hint, yellow=is_undecided)
         if has_skipped:
             terminalreporter.write_line(f"vibe-gate: {SKIPPED_ONES}", yellow=True)
+
+
+def _has_runs(report: object) -> bool:
+    """Whether runs of agents stand in a report."""
+    return any(name == "vibe" for name, _ in getattr(report, "user_properties", ()))

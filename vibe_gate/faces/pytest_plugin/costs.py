@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from io import StringIO
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -26,62 +27,77 @@ into JUnit XML.
 """
 
 
-def ran(reports: Mapping[str, Sequence[Any]]) -> dict[str, list[Run]]:
+def read_test_runs(reports: Mapping[str, Sequence[Any]]) -> dict[str, list[Run]]:
     """The runs of each test, by its id; `reports` as of `TerminalReporter.stats`."""
     runs_by_test: dict[str, list[Run]] = {}
-    for report in (
-        candidate
-        for reports_of_outcome in reports.values()
-        for candidate in reports_of_outcome
-        if isinstance(candidate, pytest.TestReport)
-    ):
+    for report in chain.from_iterable(reports.values()):
+        if not isinstance(report, pytest.TestReport):
+            continue
         runs = [json.loads(str(value)) for name, value in report.user_properties if name == "vibe"]
-        if len(runs) > len(
-            runs_by_test.get(report.nodeid, ())
-        ):  # each phase reports those of the phases before it, too
+        # Each phase reports those of the phases before it, too.
+        if len(runs) > len(runs_by_test.get(report.nodeid, ())):
             runs_by_test[report.nodeid] = runs
     return runs_by_test
 
 
-def write(
+def write_costs(
     terminal: pytest.TerminalReporter, tests: Mapping[str, list[Run]], *, replayed: bool
 ) -> None:
     """Write the tables below a headline."""
-    by_test: dict[tuple[str, str], list[Run]] = {}
-    by_model: dict[str, dict[str, list[Run]]] = {}
+    headline = "cost of agents"
+    if replayed:
+        headline += " as recorded, nothing was paid"
+    terminal.write_sep("=", headline)
+    _print_table(terminal, _table_of_tests(tests))
+    runs_by_model = _runs_by_model(tests)
+    if len(runs_by_model) > 1:
+        passed = {report.nodeid for report in terminal.stats.get("passed", ())}
+        terminal.write_line("")
+        _print_table(terminal, _table_of_models(runs_by_model, passed))
+
+
+def _table_of_tests(tests: Mapping[str, list[Run]]) -> Table:
+    """A row for each model of each test."""
+    runs_by_row: dict[tuple[str, str], list[Run]] = {}
+    all_runs: list[Run] = []
+    for test, test_runs in tests.items():
+        all_runs += test_runs
+        for run in test_runs:
+            runs_by_row.setdefault((test, run["model"] or "?"), []).append(run)
+    table = _empty_table("test", "model", "turns", "tokens", "USD")
+    for (test, model), runs in runs_by_row.items():
+        name = Text(safe(test))
+        if any(run.get("over_budget") for run in runs):
+            name.append(f" ({OVER})", "bold red")
+        table.add_row(name, Text(safe(model)), *_sums(runs))
+    table.add_row(f"{len(tests):,} in all", "", *_sums(all_runs), style="bold")
+    return table
+
+
+def _runs_by_model(tests: Mapping[str, list[Run]]) -> dict[str, dict[str, list[Run]]]:
+    """Runs by model and test, without those that no model answered."""
+    runs_by_model: dict[str, dict[str, list[Run]]] = {}
     for test, runs in tests.items():
         for run in runs:
-            by_test.setdefault((test, run["model"] or "?"), []).append(run)
             if run["model"]:
-                by_model.setdefault(run["model"], {}).setdefault(test, []).append(run)
-    terminal.write_sep(
-        "=", "cost of agents" + (" as recorded, nothing was paid" if replayed else "")
-    )
-    table = _table("test", "model", "turns", "tokens", "USD")
-    for (test, model), runs in by_test.items():
-        over = f" ({OVER})" if any(run.get("over_budget") for run in runs) else ""
-        table.add_row(Text(safe(test)) + Text(over, "bold red"), Text(safe(model)), *_sums(runs))
-    every = [run for runs in tests.values() for run in runs]
-    table.add_row(f"{len(tests):,} in all", "", *_sums(every), style="bold")
-    _print(terminal, table)
-    if len(by_model) > 1:
-        terminal.write_line("")
-        _print(
-            terminal,
-            _models(by_model, {report.nodeid for report in terminal.stats.get("passed", ())}),
-        )
+                runs_by_test = runs_by_model.setdefault(run["model"], {})
+                runs_by_test.setdefault(test, []).append(run)
+    return runs_by_model
 
 
-def _models(by_model: Mapping[str, Mapping[str, list[Run]]], passed: set[str]) -> Table:
-    """The models beside each other; `by_model` has the runs of each test."""
-    table = _table("model", "passed", "turns", "tokens", "USD", "USD a test")
-    for model, tests in by_model.items():
-        runs = [run for runs_of_test in tests.values() for run in runs_of_test]
-        usd = [run["usd"] for run in runs]
-        usd_per_test = "?" if None in usd else f"{sum(usd) / len(tests):.4f}"
+def _table_of_models(
+    runs_by_model: Mapping[str, Mapping[str, list[Run]]], passed: set[str]
+) -> Table:
+    """The models beside each other; `runs_by_model` has the runs of each test."""
+    table = _empty_table("model", "passed", "turns", "tokens", "USD", "USD a test")
+    for model, tests in runs_by_model.items():
+        runs = list(chain.from_iterable(tests.values()))
+        costs = [run["usd"] for run in runs]
+        usd_per_test = "?" if None in costs else f"{sum(costs) / len(tests):.4f}"
+        passed_count = len(passed & tests.keys())
         table.add_row(
             Text(safe(model)),
-            f"{len(passed & tests.keys())} of {len(tests)}",
+            f"{passed_count} of {len(tests)}",
             *_sums(runs),
             usd_per_test,
         )
@@ -90,14 +106,15 @@ def _models(by_model: Mapping[str, Mapping[str, list[Run]]], passed: set[str]) -
 
 def _sums(runs: Sequence[Run]) -> tuple[str, str, str]:
     """Turns, tokens and USD as text."""
-    turns, tokens, usd = (
-        sum(run[name] or 0 for run in runs) for name in ("turns", "tokens", "usd")
-    )
-    unknown = any(run["usd"] is None for run in runs)
-    return f"{turns:,}", f"{tokens:,}", f"{usd:.4f}{' + ?' if unknown else ''}"
+    turns = sum(run["turns"] or 0 for run in runs)
+    tokens = sum(run["tokens"] or 0 for run in runs)
+    usd = f"{sum(run['usd'] or 0 for run in runs):.4f}"
+    if any(run["usd"] is None for run in runs):
+        usd += " + ?"
+    return f"{turns:,}", f"{tokens:,}", usd
 
 
-def _table(first: str, second: str, *numbers: str) -> Table:
+def _empty_table(first: str, second: str, *numbers: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for name in (first, second):
         table.add_column(name, overflow="fold")
@@ -106,14 +123,15 @@ def _table(first: str, second: str, *numbers: str) -> Table:
     return table
 
 
-def _print(terminal: pytest.TerminalReporter, table: Table) -> None:
+def _print_table(terminal: pytest.TerminalReporter, table: Table) -> None:
     """In colour where pytest uses any; else plain."""
-    text, coloured = StringIO(), terminal.hasmarkup
+    text = StringIO()
+    is_coloured = terminal.hasmarkup
     console = Console(
         file=text,
         width=COLUMNS,
-        force_terminal=coloured,
-        color_system="standard" if coloured else None,
+        force_terminal=is_coloured,
+        color_system="standard" if is_coloured else None,
         _environ={},
     )
     console.print(table)

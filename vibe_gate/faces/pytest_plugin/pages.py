@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -37,17 +38,17 @@ def open_folder(path: Path, root: Path) -> PagesFolder:
     return open_pages(Bundles(root, Provenance(now())), path)
 
 
-def write(folder: PagesFolder, bundles: Iterable[Path]) -> None:
+def write_run_pages(folder: PagesFolder, bundles: Iterable[Path]) -> None:
     """Write a page of each run. One whose models were shown what stays in its clone is without its
     conversations.
 
     StorageError, IntegrityError.
     """
     for bundle in bundles:
-        folder.put(_name(bundle), page_of(read_bundle(bundle), None, prompts=False))
+        folder.put(_page_name(bundle), page_of(read_bundle(bundle), None, prompts=False))
 
 
-def _name(bundle: Path) -> str:
+def _page_name(bundle: Path) -> str:
     """The name of the run's page. Runs that two workers begin in one millisecond, in two
     repositories, share an id.
     """
@@ -56,28 +57,17 @@ def _name(bundle: Path) -> str:
 
 def write_index(terminal: pytest.TerminalReporter, folder: PagesFolder, *, replayed: bool) -> None:
     """Write the index of this session, and say where it is."""
-    attempts: dict[str, list[Row]] = {}
-    for report in (
-        candidate
-        for group in terminal.stats.values()
-        for candidate in group
-        if hasattr(candidate, "vibe_attempts")
-    ):
-        if len(report.vibe_attempts) > len(
-            attempts.get(report.nodeid, ())
-        ):  # a test that was run again has more
-            attempts[report.nodeid] = report.vibe_attempts
-    rows = [row for group in attempts.values() for row in group]
-    runs = list(_runs(rows, terminal.config.rootpath, folder))
+    rows = _reported_rows(terminal)
+    runs = list(_site_runs(rows, terminal.config.rootpath, folder))
     runs.sort(key=lambda run: (run.entry.place, run.page), reverse=True)
     runs.sort(key=lambda run: run.entry.run_id, reverse=True)
     figures = {run.entry.place: run.figures for run in runs}
     total = compute_statistics([run.entry for run in runs], {}, lambda entry: figures[entry.place])
-    bare = tuple(convert(row["tested"], TestedRun) for row in rows if "entry" not in row)
+    rows_without_runs = [row for row in rows if "entry" not in row]
     site = Site(
         tuple(runs),
         total,
-        without_runs=bare,
+        without_runs=tuple(convert(row["tested"], TestedRun) for row in rows_without_runs),
         is_session=True,
         replayed=replayed and bool(total.usd),
     )
@@ -85,15 +75,33 @@ def write_index(terminal: pytest.TerminalReporter, folder: PagesFolder, *, repla
     terminal.write_line(f"report: {folder.index}")
 
 
-def _runs(rows: Iterable[Row], root: Path, folder: PagesFolder) -> Iterator[SiteRun]:
+def _reported_rows(terminal: pytest.TerminalReporter) -> list[Row]:
+    """The attempts of all tests; a test that was run again has reports with fewer of them, too."""
+    rows_by_test: dict[str, list[Row]] = {}
+    for report in chain.from_iterable(terminal.stats.values()):
+        rows = getattr(report, "vibe_attempts", None)
+        if rows is not None and len(rows) > len(rows_by_test.get(report.nodeid, ())):
+            rows_by_test[report.nodeid] = rows
+    return list(chain.from_iterable(rows_by_test.values()))
+
+
+def _site_runs(rows: Iterable[Row], root: Path, folder: PagesFolder) -> Iterator[SiteRun]:
     """The runs, with what they cost when they were recorded, and by the agent that each is of."""
     for row in rows:
         if "entry" not in row:
             continue
-        tested, run = convert(row["tested"], TestedRun), row["run"]
-        entry, usd = convert(row["entry"], RunEntry), tested.usd
-        basis = "unknown" if usd is None else "known"
-        entry = replace(entry, author=entry.workflow, cost_usd=usd or 0.0, cost_basis=basis)
-        paid = {run["model"]: usd} if usd and run["model"] else {}
-        page = f"{folder.runs.name}/{_name(root / run['bundle'])}"
-        yield SiteRun(entry, RunFigures(usd_by_model=paid), "", page, tested)
+        tested = convert(row["tested"], TestedRun)
+        usd = tested.usd
+        entry = convert(row["entry"], RunEntry)
+        entry = replace(
+            entry,
+            author=entry.workflow,
+            cost_usd=usd or 0.0,
+            cost_basis="unknown" if usd is None else "known",
+        )
+        usd_by_model = {}
+        model = row["run"]["model"]
+        if usd and model:
+            usd_by_model[model] = usd
+        page = f"{folder.runs.name}/{_page_name(root / row['run']['bundle'])}"
+        yield SiteRun(entry, RunFigures(usd_by_model=usd_by_model), "", page, tested)

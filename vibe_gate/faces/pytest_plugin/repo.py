@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from vibe_gate.faces.pytest_plugin.wire import read_test_environment
+from vibe_gate.faces.pytest_plugin.plugin_wire import read_test_environment
 from vibe_gate.git import run_as_user
 
 

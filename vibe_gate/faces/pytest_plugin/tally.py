@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 ENDS = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
@@ -21,23 +22,44 @@ def closing_line(
     """`vibe-gate: 3 passed, 1 failed, 2 undecided (1 timed out, 1 without a cassette), $0.4200`; ""
     if none ran.
 
-    `reports` as of `TerminalReporter.stats`; `tests`: the runs of each test, as of `costs.ran`.
+    `reports` as of `TerminalReporter.stats`; `tests`: the runs of each test, as of
+    `costs.read_test_runs`.
     """
-    ends, undecided = Counter[str](), Counter[str]()
+    parts = _end_words(reports)
+    if not parts:
+        return ""
+    runs = list(chain.from_iterable(tests.values()))
+    if runs:
+        parts.append(_cost_words(runs, replayed=replayed))
+    return f"vibe-gate: {', '.join(parts)}"
+
+
+def _end_words(reports: Mapping[str, Sequence[Any]]) -> list[str]:
+    """How many tests of agents ended in each way; what is undecided last, by kind."""
+    end_counts: Counter[str] = Counter()
+    undecided: Counter[str] = Counter()
     for end in ENDS:
         for report in reports.get(end, ()):
-            if kind := getattr(report, "vibe_undecided", ""):
+            kind = getattr(report, "vibe_undecided", "")
+            if kind:
                 undecided[kind] += 1
             elif hasattr(report, "vibe_test"):
-                ends[end] += 1
-    parts = [
-        f"{count} {end}{'s' if end == 'error' and count > 1 else ''}" for end, count in ends.items()
-    ]
+                end_counts[end] += 1
+    parts = []
+    for end, count in end_counts.items():
+        plural = "s" if end == "error" and count > 1 else ""
+        parts.append(f"{count} {end}{plural}")
     if undecided:
         kinds = ", ".join(f"{count} {kind}" for kind, count in undecided.most_common())
         parts.append(f"{undecided.total()} undecided ({kinds})")
-    if parts and (runs := [run for runs_of_test in tests.values() for run in runs_of_test]):
-        unknown = " + ?" if any(run["usd"] is None for run in runs) else ""
-        recorded = " as recorded" if replayed else ""
-        parts.append(f"${sum(run['usd'] or 0 for run in runs):.4f}{unknown}{recorded}")
-    return f"vibe-gate: {', '.join(parts)}" if parts else ""
+    return parts
+
+
+def _cost_words(runs: Sequence[Mapping[str, Any]], *, replayed: bool) -> str:
+    """What the runs cost together."""
+    words = f"${sum(run['usd'] or 0 for run in runs):.4f}"
+    if any(run["usd"] is None for run in runs):
+        words += " + ?"
+    if replayed:
+        words += " as recorded"
+    return words

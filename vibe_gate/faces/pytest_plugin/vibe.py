@@ -32,7 +32,7 @@ from vibe_gate.errors import AgentFailed, GatewayError, InfrastructureError, Usa
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.expect import Expectation
 from vibe_gate.faces.pytest_plugin.marker import REPETITION
-from vibe_gate.faces.pytest_plugin.wire import (
+from vibe_gate.faces.pytest_plugin.plugin_wire import (
     LEFT_OPEN,
     OUT_OF_BUDGET,
     Inconclusive,
@@ -40,7 +40,7 @@ from vibe_gate.faces.pytest_plugin.wire import (
     TestWire,
     difference,
     no_cassette,
-    note,
+    note_run,
     read_test_environment,
 )
 from vibe_gate.gate import chosen
@@ -52,7 +52,7 @@ from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
 from vibe_gate.run.run_request import RunRequest, one_agent
 from vibe_gate.run.stage_request import Context, Watcher
-from vibe_gate.run.stage_result import model_use_in
+from vibe_gate.run.stage_result import StageResult, model_use_in
 from vibe_gate.run.walk import run_workflow
 from vibe_gate.run.workflow_plan import Plan
 from vibe_gate.secrets import Redactor
@@ -95,33 +95,42 @@ def gate_of(config: pytest.Config) -> Gate:
     DefinitionError.
     """
     if _GATE not in config.stash:
-        config.stash[_GATE] = own_gate(project_of(config.rootpath))
+        config.stash[_GATE] = own_gate(find_project(config.rootpath))
     return config.stash[_GATE]
 
 
-def project_of(rootdir: Path) -> Path:
+def find_project(rootdir: Path) -> Path:
     """The nearest folder with definitions, from rootdir up to the repository's root; without any,
     that root.
     """
-    around = (rootdir, *rootdir.parents)
-    top = next((folder for folder in around if (folder / ".git").exists()), rootdir)
-    inside = around[: around.index(top) + 1]
-    return next((folder for folder in inside if (folder / FOLDER).is_dir()), top)
+    folders = []
+    for folder in (rootdir, *rootdir.parents):
+        folders.append(folder)
+        if (folder / ".git").exists():
+            break
+    else:
+        folders = [rootdir]
+    for folder in folders:
+        if (folder / FOLDER).is_dir():
+            return folder
+    return folders[-1]
 
 
 class _Run(Struct):
-    """One run of a test: where it works, its cassette, whether it judges another; `done` once it
-    was recorded.
-    """
+    """One run of a test."""
 
     workspace: Path
+    """Where it works."""
     cassette: Path | None
     judges: bool
+    """Whether it judges another run."""
     at_work: bool = True
     done: WorkflowRun | None = None
+    """What was recorded of it; None while it is at work."""
 
     @property
     def patch(self) -> bytes:
+        """What it made."""
         return self.done.made if self.done else b""
 
 
@@ -143,12 +152,12 @@ class Vibe:
         self.sync = SyncVibe(self)
         self.errors: list[InfrastructureError] = []
         """What could not be decided or carried out, in case the test catches it."""
-        self._marked = Limits.of(item)
-        self._wire = TestWire(item, self._marked.max_usd, item.stash.get(REPETITION, 1))
+        self._limits = Limits.of(item)
+        self._wire = TestWire(item, self._limits.max_usd, item.stash.get(REPETITION, 1))
         self._executions: list[AgentExecution] = []
         self._runs: list[_Run] = []
         self._usd = 0.0
-        self._most_usd = self._marked.max_usd or math.inf
+        self._most_usd = self._limits.max_usd or math.inf
         self._remarks: list[Callable[[RunResult], None]] = []
 
     # What a test calls
@@ -180,7 +189,7 @@ class Vibe:
                 "vibe.run is for async tests, on asyncio; in others, call vibe.sync.run(...)."
             )
         if isinstance(agent, str):
-            self._named(
+            self._find_definition(
                 chosen.agent_named, agent
             )  # before a missing cassette hides that there is none
         run = self._begin(workspace)
@@ -198,7 +207,7 @@ class Vibe:
             )
             ends: _Ends = CHECKED if check else ACCEPTED
             limits = {"timeout_s": timeout_s, "max_cost_usd": max_cost_usd}
-            return await self._carried_out(run, ends=ends, plan=plan, **limits)
+            return await self._carry_out(run, ends=ends, plan=plan, **limits)
 
         execution = AgentExecution(carry_out)
         if watch is not None:
@@ -218,9 +227,9 @@ class Vibe:
         """Run a workflow of the project under test; the whole run's RunResult, whose `summary` has
         the outcome.
         """
-        self._named(chosen.workflow_named, id)
+        self._find_definition(chosen.workflow_named, id)
         run = self._begin(workspace, needed=False)
-        finished_run = await self._carried_out(
+        finished_run = await self._carry_out(
             run, workflow=id, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd
         )
         return read_bundle(finished_run.bundle)
@@ -260,13 +269,15 @@ class Vibe:
         or the files are not those any more on which the run worked.
         """
         chosen_rubric = (
-            self._named(chosen.rubric_named, rubric) if isinstance(rubric, str) else rubric
+            self._find_definition(chosen.rubric_named, rubric)
+            if isinstance(rubric, str)
+            else rubric
         )
         if answer is None:
             if chosen_rubric is None or instructions is not None:
                 raise UsageError("Without `answer`, vibe.judge takes a rubric and no instructions.")
-            return await self._judged(result, chosen_rubric, throw_on_fail=throw_on_fail)
-        filled = await self._answered(result, chosen_rubric, instructions or "", answer)
+            return await self._judge_by_rubric(result, chosen_rubric, throw_on_fail=throw_on_fail)
+        filled = await self._judge_by_answer(result, chosen_rubric, instructions or "", answer)
         if throw_on_fail and getattr(filled, "passed", None) is False:
             raise AssertionError(
                 "\n".join(
@@ -325,51 +336,58 @@ class Vibe:
 
     # Judges
 
-    async def _judged(self, result: RunResult, rubric: Rubric, *, throw_on_fail: bool) -> Summary:
-        of = self._run_of(result)
+    async def _judge_by_rubric(
+        self, result: RunResult, rubric: Rubric, *, throw_on_fail: bool
+    ) -> Summary:
+        judged_run = self._run_of(result)
         environment = read_test_environment()
+        needs_model = bool(rubric.judge_criteria) and self._wire.mode != "replay"
 
         def plan(gate: Gate) -> Plan:
-            if (
-                rubric.judge_criteria
-                and self._wire.mode != "replay"
-                and find_upstream(environment.variables) is None
-            ):
+            if needs_model and find_upstream(environment.variables) is None:
                 raise GatewayError(
                     "No credentials for a model were found; `vibe-gate doctor` says what can be set."
                 )
             return Plan(
-                id="judge", steps=lambda wf: wf.stage("judge", rubrics=[rubric]), patch=of.patch
+                id="judge",
+                steps=lambda wf: wf.stage("judge", rubrics=[rubric]),
+                patch=judged_run.patch,
             )
 
-        run = self._begin(of.workspace, needed=False, judges=True)
-        summary = (await self._carried_out(run, plan=plan)).review.summary
+        run = self._begin(judged_run.workspace, needed=False, judges=True)
+        summary = (await self._carry_out(run, plan=plan)).review.summary
         if throw_on_fail and summary.outcome == "fail":
             *findings, verdict = sentences.concise_lines(summary)
             raise AssertionError("\n".join([verdict, *findings]))
         return summary
 
-    async def _answered(
+    async def _judge_by_answer(
         self, result: RunResult, rubric: Rubric | None, instructions: str, answer: type[M]
     ) -> M:
-        of = self._run_of(result)
+        judged_run = self._run_of(result)
 
         def plan(gate: Gate) -> Plan:
-            questions = (
-                [f"- {criterion.question}" for criterion in rubric.judge_criteria] if rubric else []
-            )
-            prompt = "\n\n".join(filter(None, ["\n".join(questions), instructions]))
+            criteria = rubric.judge_criteria if rubric else ()
+            questions = "\n".join(f"- {criterion.question}" for criterion in criteria)
+            prompt = "\n\n".join(filter(None, [questions, instructions]))
             if not prompt:
                 raise UsageError(
                     "vibe.judge asks nothing: give it a rubric with questions, or instructions."
                 )
-            judge, schema = Agent(id="judge", system_prompt=JUDGE), answer.model_json_schema()
-            return one_agent(judge, prompt, context=result, schema=schema, patch=of.patch)(gate)
+            make_plan = one_agent(
+                Agent(id="judge", system_prompt=JUDGE),
+                prompt,
+                context=result,
+                schema=answer.model_json_schema(),
+                patch=judged_run.patch,
+            )
+            return make_plan(gate)
 
-        judge_run = await self._carried_out(self._begin(of.workspace, judges=True), plan=plan)
-        with self._remembering():
+        run = self._begin(judged_run.workspace, judges=True)
+        workflow_run = await self._carry_out(run, plan=plan)
+        with self._remember_errors():
             try:
-                return answer.model_validate(judge_run.results[0].answer)
+                return answer.model_validate(workflow_run.results[0].answer)
             except ValidationError as error:
                 reason = f"the judge's answer does not fit {answer.__name__}: {error.error_count()} errors"
                 raise Inconclusive(reason, UNDECIDED["no_answer"]) from None
@@ -377,16 +395,16 @@ class Vibe:
     def _run_of(self, result: RunResult) -> _Run:
         folder = result.bundle_dir
         for run in self._runs:
-            if run.done and folder in (
-                run.done.bundle,
-                *(stage.bundle for stage in run.done.results),
-            ):
+            if run.done is None:
+                continue
+            stage_bundles = [stage.bundle for stage in run.done.results]
+            if folder == run.done.bundle or folder in stage_bundles:
                 return run
         raise UsageError("vibe.judge takes a result of this test's own vibe.run or vibe.workflow.")
 
     # One run
 
-    def _named(self, find: Callable[[Gate, str], T], name: str) -> T:
+    def _find_definition(self, find: Callable[[Gate, str], T], name: str) -> T:
         """What is called so in the project. UsageError: nothing is, with a note that says where it
         was looked up.
         """
@@ -394,11 +412,11 @@ class Vibe:
         try:
             return find(gate_of(config), name)
         except UsageError as error:
-            error.add_note(f"Definitions are read in {project_of(config.rootpath) / FOLDER}.")
+            error.add_note(f"Definitions are read in {find_project(config.rootpath) / FOLDER}.")
             raise
 
     @contextmanager
-    def _remembering(self) -> Iterator[None]:
+    def _remember_errors(self) -> Iterator[None]:
         try:
             yield
         except InfrastructureError as error:
@@ -409,12 +427,12 @@ class Vibe:
         self, workspace: str | os.PathLike[str] | None, *, needed: bool = True, judges: bool = False
     ) -> _Run:
         """The next run, with its cassette, which for a replay may be `needed`. Inconclusive."""
-        with self._remembering():
+        with self._remember_errors():
             cassette = self._wire.cassette(needed=needed)
         self._runs.append(_Run(Path(workspace or self.workspace), cassette, judges))
         return self._runs[-1]
 
-    async def _carried_out(
+    async def _carry_out(
         self,
         run: _Run,
         *,
@@ -423,58 +441,55 @@ class Vibe:
         ends: _Ends = "undecided",
         **request_fields: Any,  # noqa: ANN401
     ) -> WorkflowRun:
-        """Carry out a run within its limits, and note what it was; `what` as of RunRequest.
-        GateError.
+        """Carry out a run within its limits, and note what it was; `request_fields` as of
+        RunRequest. GateError.
         """
         gate = gate_of(self.task.config)
+        allowed_usd = max_cost_usd or gate.file.budget.max_cost_usd
         try:
-            with (
-                self._remembering(),
-                self._wire.limit(max_cost_usd or gate.file.budget.max_cost_usd) as spending,
-            ):
+            with self._remember_errors(), self._wire.limit(allowed_usd) as spending:
                 review = ReviewRequest(
                     Selection("worktree"),
                     max_cost_usd=spending.limit_usd,
-                    deadline_s=timeout_s or self._marked.timeout_s,
+                    deadline_s=timeout_s or self._limits.timeout_s,
                     wire=Wire(self._wire.mode, run.cassette),
                 )
                 request = RunRequest(review=review, gate=gate, **request_fields)
-                environment = self._environment_of(run.workspace)
-                walk = run_workflow(
-                    request,
-                    start=run.workspace,
-                    environment=environment,
-                    clock=now,
-                    progress=unheard,
-                )
-                try:
-                    run.done = await walk
-                except GatewayError:
-                    if (
-                        self._wire.mode == "replay"
-                        and run.cassette is not None
-                        and not run.cassette.is_dir()
-                    ):
-                        raise no_cassette() from None
-                    raise
+                run.done = await self._walk(run, request)
                 spending.usd = run.done.review.summary.cost.usd
-            with self._remembering():
+            with self._remember_errors():
                 await self._note(run.done, judges=run.judges)
-                asked_usd = max_cost_usd or gate.file.budget.max_cost_usd
-                self._require_decided(run.done, ends, is_suite_limit=spending.limit_usd < asked_usd)
+                is_suite_limit = spending.limit_usd < allowed_usd
+                self._require_decided(run.done, ends, is_suite_limit=is_suite_limit)
             return run.done
         finally:
             run.at_work = False
+
+    async def _walk(self, run: _Run, request: RunRequest) -> WorkflowRun:
+        """The recorded run. Inconclusive: it has no cassette that could be replayed."""
+        try:
+            return await run_workflow(
+                request,
+                start=run.workspace,
+                environment=self._environment_of(run.workspace),
+                clock=now,
+                progress=unheard,
+            )
+        except GatewayError:
+            if self._wire.mode == "replay" and run.cassette and not run.cassette.is_dir():
+                raise no_cassette() from None
+            raise
 
     def _environment_of(self, repository: Path) -> Environment:
         """This process's; what a repository of a test leaves in the state directory goes with
         pytest's own folders.
         """
-        factory = getattr(
-            self.task.config, "_tmp_path_factory", None
-        )  # of pytest's plugin tmpdir, if it is there
-        base = factory.getbasetemp().resolve() if factory else Path("/nowhere")
         environment = read_test_environment()
+        # Of pytest's plugin tmpdir, if it is there.
+        factory = getattr(self.task.config, "_tmp_path_factory", None)
+        if factory is None:
+            return environment
+        base = factory.getbasetemp().resolve()
         if not repository.resolve().is_relative_to(base):
             return environment
         state_folder = {"XDG_STATE_HOME": str(base / "state")}
@@ -486,19 +501,21 @@ class Vibe:
         remarks, self._remarks = self._remarks, []
         for write in remarks:
             write(result)
-        used, root = await model_use_in(result), self.task.config.rootpath
-        self._usd += used.usd
-        note(
+        use = await model_use_in(result)
+        self._usd += use.usd
+        is_over_budget = any(stage.status == "budget" for stage in run.results)
+        root = self.task.config.rootpath
+        bundle = str(run.bundle)
+        if run.bundle.is_relative_to(root):
+            bundle = os.path.relpath(run.bundle, root)
+        note_run(
             self.task,
-            used,
-            bundle=os.path.relpath(run.bundle, root)
-            if run.bundle.is_relative_to(root)
-            else str(run.bundle),
+            use,
+            bundle=bundle,
             agent=summary.workflow,
             judges=judges,
             outcome=summary.outcome,
-            over_budget=any(stage.status == "budget" for stage in run.results)
-            or self._usd > self._most_usd,
+            over_budget=is_over_budget or self._usd > self._most_usd,
             duration_ms=summary.duration_ms,
         )
 
@@ -517,28 +534,41 @@ class Vibe:
         if ends == CHECKED:
             _require_agent_ended_well(run, is_suite_limit=is_suite_limit)
         undecided = [stage for stage in run.results if stage.outcome in ("error", "inconclusive")]
-        summary = run.review.summary
-        outcome = summary.outcome
-        if outcome in ("pass", "fail") or any(
-            end_kind(stage.status) == "stopped" for stage in undecided
-        ):
+        if run.review.summary.outcome in ("pass", "fail"):
             return
-        reason = "; ".join(f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason)
-        missed = dict.fromkeys(place.reason for place in summary.unreviewed)
-        notes = (*sentences.missing_key_note(summary), *run.review.notes)
-        reason = (
-            reason or " ".join(notes) or ": ".join([sentences.verdict_headline(summary), *missed])
-        )
-        is_known = all(
-            stage.outcome == "inconclusive" or end_kind(stage.status) == "unanswered"
-            for stage in undecided
-        )
-        error = InfrastructureError(reason)
-        if outcome == "inconclusive" or (undecided and is_known):
-            kinds = [UNDECIDED[stage.status] for stage in undecided if stage.status in UNDECIDED]
-            error = Inconclusive(reason, *kinds[:1] or [LEFT_OPEN])
+        if any(end_kind(stage.status) == "stopped" for stage in undecided):
+            return
+        error = _undecided_error(run, undecided)
         error.result = read_bundle(run.bundle)  # type: ignore[attr-defined]
         raise error
+
+
+def _undecided_error(
+    run: WorkflowRun, undecided: Sequence[StageResult]
+) -> Inconclusive | InfrastructureError:
+    """What a test ends with whose run decided nothing: Inconclusive if it is known why."""
+    reason = _undecided_reason(run, undecided)
+    is_known = True
+    for stage in undecided:
+        if stage.outcome != "inconclusive" and end_kind(stage.status) != "unanswered":
+            is_known = False
+    if run.review.summary.outcome != "inconclusive" and not (undecided and is_known):
+        return InfrastructureError(reason)
+    kinds = [UNDECIDED[stage.status] for stage in undecided if stage.status in UNDECIDED]
+    return Inconclusive(reason, kinds[0] if kinds else LEFT_OPEN)
+
+
+def _undecided_reason(run: WorkflowRun, undecided: Sequence[StageResult]) -> str:
+    """Why nothing was decided: as its stages say, else its notes, else the verdict."""
+    reasons = [f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason]
+    if reasons:
+        return "; ".join(reasons)
+    summary = run.review.summary
+    notes = " ".join([*sentences.missing_key_note(summary), *run.review.notes])
+    if notes:
+        return notes
+    missed_reasons = dict.fromkeys(place.reason for place in summary.unreviewed)
+    return ": ".join([sentences.verdict_headline(summary), *missed_reasons])
 
 
 def _require_agent_ended_well(run: WorkflowRun, *, is_suite_limit: bool) -> None:
@@ -547,11 +577,8 @@ def _require_agent_ended_well(run: WorkflowRun, *, is_suite_limit: bool) -> None
         if stage.status == "budget" and is_suite_limit:
             continue
         if end_kind(stage.status) in ("limit", "unanswered"):
-            raise AgentFailed(
-                f"{stage.node}: {stage.reason}",
-                stage.status,
-                stage.result if stage.bundle else None,
-            )
+            result = stage.result if stage.bundle else None
+            raise AgentFailed(f"{stage.node}: {stage.reason}", stage.status, result)
 
 
 class VibeExpectation(Expectation):
@@ -587,7 +614,10 @@ class VibeFiles(Struct, frozen=True):
         """Of every run, those that match one of the globs, or all; a file that two runs changed is
         there twice.
         """
-        return [file for result in self._vibe.runs() for file in result.files.changed(*globs)]
+        files: list[FileChange] = []
+        for result in self._vibe.runs():
+            files += result.files.changed(*globs)
+        return files
 
 
 class VibeTools(Struct, frozen=True):
@@ -597,7 +627,10 @@ class VibeTools(Struct, frozen=True):
 
     def all(self) -> list[Any]:
         """Every call, run after run."""
-        return [call for result in self._vibe.runs() for call in result.tools.all()]
+        calls: list[Any] = []
+        for result in self._vibe.runs():
+            calls += result.tools.all()
+        return calls
 
     def used(self, name: str) -> int:
         """How often the tool was called, whatever became of it."""

@@ -65,34 +65,34 @@ def no_cassette() -> Inconclusive:
     return Inconclusive("no cassette: record it with `--vibe-wire record`", WITHOUT_CASSETTE)
 
 
-def caught(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
+def find_caught_error(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
     """What could not be decided or carried out in the test, though it went on."""
     errors = getattr(getattr(item, "funcargs", {}).get("vibe"), "errors", [])
     return pytest.ExceptionInfo.from_exception(errors[0]) if errors else None
 
 
-def note(
+def note_run(
     item: pytest.Item,
-    used: ModelUse,
+    use: ModelUse,
     *,
     agent: str,
     outcome: str,
     duration_ms: int,
     **details: object,
 ) -> None:
-    """Write down for reports what a run was; `more`: its `bundle`, whether it `judges`, or went
+    """Write down for reports what a run was; `details`: its `bundle`, whether it `judges`, or went
     `over_budget`.
     """
     figures = {
         "bundle": "",
         "agent": agent,
-        "model": ", ".join(used.models),
+        "model": ", ".join(use.models),
         "judges": False,
         "outcome": outcome,
-        "usd": round(used.usd, 6) if used.is_exact else None,
+        "usd": round(use.usd, 6) if use.is_exact else None,
         "over_budget": False,
-        "tokens": used.tokens,
-        "turns": used.answers,
+        "tokens": use.tokens,
+        "turns": use.answers,
         "seconds": duration_ms / 1000,
     }
     item.user_properties.append(("vibe", json.dumps(figures | details)))
@@ -279,7 +279,7 @@ def hide_own_frames(error: BaseException) -> None:
         last.tb_next = None
 
 
-def classify(
+def classify_report(
     report: pytest.TestReport, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]
 ) -> None:
     """Make a report of what was raised: Inconclusive skips, any other GateError is an error and no
@@ -307,6 +307,8 @@ def classify(
 def _gate_error(error: BaseException) -> GateError | None:
     """The error, or the first of a group that holds nothing but such errors."""
     if isinstance(error, BaseExceptionGroup):
-        ours, other_errors = error.split(GateError)
-        return _gate_error(ours.exceptions[0]) if ours and not other_errors else None
+        gate_errors, other_errors = error.split(GateError)
+        if gate_errors is None or other_errors is not None:
+            return None
+        return _gate_error(gate_errors.exceptions[0])
     return error if isinstance(error, GateError) else None

@@ -16,36 +16,35 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.errors import GateError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import now
-from vibe_gate.faces.pytest_plugin.vibe import project_of
-from vibe_gate.faces.pytest_plugin.wire import (
+from vibe_gate.faces.pytest_plugin.plugin_wire import (
     LEFT_OPEN,
     WITHOUT_CASSETTE,
     Inconclusive,
     TestWire,
-    note,
+    note_run,
     read_test_environment,
 )
+from vibe_gate.faces.pytest_plugin.vibe import find_project
 from vibe_gate.gate.cases import Case
 from vibe_gate.run.case_reviews import CaseSet, read_case_set
 
 
-def items(session: pytest.Session) -> list[CaseItem]:
+def collect_cases(session: pytest.Session) -> list[CaseItem]:
     """One for each case of the project. pytest.UsageError with every mistake in them."""
     reading = ExitStack()
     session.config.add_cleanup(reading.close)
     try:
-        project = project_of(session.config.rootpath)
+        project = find_project(session.config.rootpath)
         cases = reading.enter_context(read_case_set(project, read_test_environment(), nested=True))
     except UsageError as error:
         raise pytest.UsageError(f"--vibe-cases: {error}") from None
-    case_items = [
-        CaseItem.from_parent(session, name=case.folder, cases=cases, case=case)
-        for case in cases.cases
-    ]
-    session.ihook.pytest_collectreport(
-        report=pytest.CollectReport(CASES, "passed", None, [*case_items])
-    )  # it counts them
-    return case_items
+    items = []
+    for case in cases.cases:
+        items.append(CaseItem.from_parent(session, name=case.folder, cases=cases, case=case))
+    # pytest counts them by a report.
+    report = pytest.CollectReport(CASES, "passed", None, list(items))
+    session.ihook.pytest_collectreport(report=report)
+    return items
 
 
 class CaseItem(pytest.Item):
@@ -74,7 +73,7 @@ class CaseItem(pytest.Item):
             spending.usd = result.usd
         if result.summary and result.model_use:
             rubric, took = self.vibe_case.file.rubric, result.summary.duration_ms
-            note(self, result.model_use, agent=rubric, outcome=result.status, duration_ms=took)
+            note_run(self, result.model_use, agent=rubric, outcome=result.status, duration_ms=took)
         if result.status == "failed":
             pytest.fail("\n".join(map(safe, result.reasons)), pytrace=False)
         if result.status != "ok":
@@ -85,11 +84,9 @@ class CaseItem(pytest.Item):
         self, excinfo: pytest.ExceptionInfo[BaseException], style: TracebackStyle | None = None
     ) -> str | TerminalRepr:
         """The sentence of an error of vibe-gate; pytest's own report of anything else."""
-        return (
-            str(excinfo.value)
-            if isinstance(excinfo.value, GateError)
-            else super().repr_failure(excinfo, style)
-        )
+        if isinstance(excinfo.value, GateError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where it is defined, and a headline."""
