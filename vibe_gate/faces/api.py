@@ -32,11 +32,11 @@ from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.domain.tables import SHOWN_CHARACTERS
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.advice import advising, words_of
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.request import Spelling, selected
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.progress import run as finished
+from vibe_gate.faces.revision_advice import advising, named_revisions
 from vibe_gate.report import sentences
 from vibe_gate.run import review as review_walk
 from vibe_gate.run import walk as workflow_walk
@@ -114,7 +114,7 @@ async def review(
     )
     start = _folder(repository)
     listener = progress or unheard
-    with advising(words_of(request), start, environment, _INSTEAD):
+    with advising(named_revisions(request), start, environment, _INSTEAD):
         result = await review_walk.review(
             request, start=start, environment=environment, clock=now, progress=listener
         )
@@ -190,7 +190,7 @@ async def run_workflow(
     )
     request = RunRequest(review=review_request, workflow=workflow, model=_model(model), apply=apply)
     listener = progress or unheard
-    with advising(words_of(review_request), start, environment, _INSTEAD):
+    with advising(named_revisions(review_request), start, environment, _INSTEAD):
         finished_run = await workflow_walk.run_workflow(
             request, start=start, environment=environment, clock=now, progress=listener
         )

@@ -95,11 +95,11 @@ def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pul
             runner.api_url, inputs.github_token, trigger.origin, network=runner.environment.network
         ) as fork:
             numbers = [pull.number for pull in fork.pulls_of(trigger.head)]
-    pulls = [
-        pull
-        for pull in map(forge.pull_if_any, dict.fromkeys(numbers))
-        if pull is not None and _is_reviewed(pull, trigger)
-    ]
+    pulls = []
+    for pull_number in dict.fromkeys(numbers):
+        pull = forge.pull_if_any(pull_number)
+        if pull is not None and _is_reviewed(pull, trigger):
+            pulls.append(pull)
     if len(pulls) == 1:
         return pulls[0]
     number = f"{len(pulls)} open pull requests have" if pulls else "No open pull request has"

@@ -93,9 +93,8 @@ def replay_history(
         wire=read_wire(repository.environment.variables),
     )
     batch = Batch(replay_batch(repository, request, ""))
-    trial = ReplayTrial(
-        batch, runs_commands=False
-    )  # nobody has approved what the change brings to be run
+    # Nobody has approved what the change brings to be run.
+    trial = ReplayTrial(batch, runs_commands=False)
     _fetch_commits(repository, runs, credentials)
     budget_usd = inputs.replay_max_cost_usd
     rows = tuple(_rows(repository, runs, request, trial, budget_usd, clock))

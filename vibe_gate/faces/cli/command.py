@@ -75,13 +75,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line; of a missing word say which there are."""
-        for action in self._actions:
-            if (
-                action.required
-                and action.choices
-                and message.startswith("the following arguments are required")
-            ):
-                message += f": {', '.join(map(str, action.choices))}"
+        if message.startswith("the following arguments are required"):
+            for action in self._actions:
+                if action.required and action.choices:
+                    message += f": {', '.join(map(str, action.choices))}"
         raise UsageError(f"{message} (see `{self.prog} --help`)")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 (as argparse has it)
@@ -89,17 +86,24 @@ class Parser(argparse.ArgumentParser):
         around it.
         """
         parsed, unread = super().parse_known_args(args, namespace)
-        if unread and (flags_first := self._flags_first(args)) != args:
-            parsed, unread = super().parse_known_args(flags_first, namespace)
         if unread:
-            wrong = next((word for word in unread if word.startswith("-")), unread[0])
-            problem = "unknown option" if wrong.startswith("-") else "unexpected argument"
-            options = [name for name in self._option_string_actions if name not in {"-h", "--help"}]
-            hint = did_you_mean(wrong.partition("=")[0], options)
-            if not hint and 0 < len(options) <= MAX_OPTIONS:
-                hint = f"; options are {', '.join(options)}"
-            self.error(f"{problem} {wrong}{hint}")
+            flags_first = self._flags_first(args)
+            if flags_first != args:
+                parsed, unread = super().parse_known_args(flags_first, namespace)
+        if unread:
+            self._refuse_words(unread)
         return parsed, unread
+
+    def _refuse_words(self, words: Sequence[str]) -> NoReturn:
+        """Name the first option that the command does not have, else the first word."""
+        unknown_options = [word for word in words if word.startswith("-")]
+        word = unknown_options[0] if unknown_options else words[0]
+        problem = "unknown option" if unknown_options else "unexpected argument"
+        options = [name for name in self._option_string_actions if name not in {"-h", "--help"}]
+        hint = did_you_mean(word.partition("=")[0], options)
+        if not hint and 0 < len(options) <= MAX_OPTIONS:
+            hint = f"; options are {', '.join(options)}"
+        self.error(f"{problem} {word}{hint}")
 
     def _flags_first(self, words: Sequence[str]) -> Sequence[str]:
         """The words with options that take no value first: before Python 3.12.8 `FILE --json REV`
@@ -107,10 +111,12 @@ class Parser(argparse.ArgumentParser):
 
         As they are if an option of the command may take the words that follow it.
         """
-        options = self._get_optional_actions()
-        if any(option.nargs not in {None, 0} for option in options):
-            return words
-        flags = {name for option in options if option.nargs == 0 for name in option.option_strings}
+        flags: set[str] = set()
+        for option in self._get_optional_actions():
+            if option.nargs not in {None, 0}:
+                return words
+            if option.nargs == 0:
+                flags.update(option.option_strings)
         end = words.index("--") if "--" in words else len(words)
         return [*sorted(words[:end], key=lambda word: word not in flags), *words[end:]]
 

@@ -40,14 +40,13 @@ def days_and_authors_by_commit(commits: Iterable[str]) -> dict[str, tuple[str, s
 
 def _columns_by_key(runs: Sequence[RunEntry], *columns: str) -> dict[str, list[str]]:
     """These columns of git's log, by the key of a run: a commit, or `tree-` and a tree."""
+    folder, environment = Path.cwd(), read_process_environment()
     keys = {run.key for run in runs}
     commits = {key for key in keys if _IS_COMMIT(key)}
-    rows_by_commit = commit_columns(
-        Path.cwd(), read_process_environment(), ("%H", *columns), commits
-    )
+    rows_by_commit = commit_columns(folder, environment, ("%H", *columns), commits)
     if commits == keys:
         return _redact_columns(rows_by_commit)
-    rows_by_tree = commit_columns(Path.cwd(), read_process_environment(), ("tree-%T", *columns))
+    rows_by_tree = commit_columns(folder, environment, ("tree-%T", *columns))
     return _redact_columns(rows_by_commit | rows_by_tree)
 
 

@@ -126,9 +126,8 @@ def _init(checks_only: bool) -> int:
         return PASS
     if missing:
         complain(_OFFERED)
-    with suppress(
-        GatewayError
-    ):  # settings that contradict each other: `doctor` and a review say so
+    # Of settings that contradict each other `doctor` and a review say so.
+    with suppress(GatewayError):
         if missing and find_upstream(read_process_environment().variables) is None:
             complain(_NO_KEY)
     return PASS

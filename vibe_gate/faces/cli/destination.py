@@ -72,22 +72,18 @@ def remote_of(url: str) -> Remote | None:
         return None
     host = match["host"].lower()
     groups = match.groupdict()
-    port = (
-        f":{groups['port']}"
-        if groups.get("scheme") == "https" and groups["port"] not in (None, "443")
-        else ""
-    )
-    return Remote(_ALIASES.get(host, host) + port, match["repository"])
+    server = _ALIASES.get(host, host)
+    if groups.get("scheme") == "https" and groups["port"] not in (None, "443"):
+        server += f":{groups['port']}"
+    return Remote(server, match["repository"])
 
 
 def api_url(server_url: str) -> str:
     """Of a server's API."""
     host = _host_of(server_url)
-    return (
-        f"https://api.{host}"
-        if host == GITHUB or host.endswith(TENANTS)
-        else f"{server_url}/api/v3"
-    )
+    if host == GITHUB or host.endswith(TENANTS):
+        return f"https://api.{host}"
+    return f"{server_url}/api/v3"
 
 
 def _host_of(server_url: str) -> str:

@@ -203,11 +203,10 @@ def run(argv: Sequence[str], find: Callable[[str], Command[Any]] = find_command)
         drop_stdout()
         return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001  a bug, whatever it is, must not look like a verdict
-        code = (
-            _report(NO_FOLDER, USAGE, as_json)
-            if _has_no_folder()
-            else _report(bug(error), INCONCLUSIVE, as_json)
-        )
+        if _has_no_folder():
+            code = _report(NO_FOLDER, USAGE, as_json)
+        else:
+            code = _report(bug(error), INCONCLUSIVE, as_json)
         # As little as possible is loaded here: what reads the environment may be what is broken.
         if argv[0] != "hook" or "--strict" in argv or in_ci(os.environ):
             return code

@@ -167,9 +167,8 @@ def _asked_model(start: Path) -> Point:
             "model", "warning", text, "Try it with `vibe-gate run --agent ID --prompt TEXT`."
         )
     reply = ask_model(upstream, _default_model(start))
-    text = Redactor(read_process_environment().variables).text(
-        reply.text
-    )  # an endpoint may repeat the key
+    redactor = Redactor(read_process_environment().variables)
+    text = redactor.text(reply.text)  # an endpoint may repeat the key
     if reply.refusal is None:
         return Point("model", "ok", text)
     state: PointState = "warning" if reply.refusal == "limit" else "broken"

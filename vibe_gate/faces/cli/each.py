@@ -70,7 +70,7 @@ def review_each_commit(
         commits = commits_in_range(repository, request.selection, merges=arguments.merges)
         if not commits and (hint := describe_reversed_range(repository, request.selection)):
             complain(hint)
-        request = _resolved(request, repository)
+        request = _with_ids(request, repository)
         options = arguments.workers
         batch = Batch(batch_digest(repository, request), options.has_open_ports)
         commits_of_shard = [name for name in commits if options.shard.has(name)]
@@ -86,17 +86,16 @@ def review_each_commit(
             needs_key = options.cluster is not None
             bounds = _bounds_of_gate(repository, request, batch, commits, needs_key=needs_key)
             _review(options, repository, request, plan, bounds, screen)
-    return screen.ended(batch.digest, time.monotonic() - began)
+    return screen.print_total(batch.digest, time.monotonic() - began)
 
 
-def _resolved(request: ReviewRequest, repository: Repository) -> ReviewRequest:
+def _with_ids(request: ReviewRequest, repository: Repository) -> ReviewRequest:
     """The request of every commit: revisions as ids, which no ref moves meanwhile."""
-    names = {name: getattr(request, name) for name in ("base", "definitions")}
-    ids = {
-        name: repository.resolve(value)
-        for name, value in names.items()
-        if value and value != "worktree"
-    }
+    ids = {}
+    for name in ("base", "definitions"):
+        revision = getattr(request, name)
+        if revision and revision != "worktree":
+            ids[name] = repository.resolve(revision)
     wire = request.wire
     wire = replace(wire, cassette=wire.cassette and wire.cassette.absolute())
     return replace(request, **ids, wire=wire)
@@ -226,7 +225,7 @@ class _Screen:
         number = f"{recorded:,} of {counted(len(self._commits), 'commit')}"
         return f"interrupted; {number} recorded. The same command goes on from there."
 
-    def ended(self, batch: str, seconds: float) -> int:
+    def print_total(self, batch: str, seconds: float) -> int:
         """Print what all come to; the exit code."""
         rows = [self._rows[name] for name in self._commits]
         code = worst(row.exit_code for row in rows)

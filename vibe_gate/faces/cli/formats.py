@@ -56,7 +56,7 @@ def check_all(targets: Mapping[str, str], *, as_json: bool) -> list[Path]:
         )
     files = {name: file for name, file in targets.items() if file not in (STDOUT, IN_STORE)}
     for name, file in files.items():
-        check(name, file)
+        check_option_file(name, file)
     _require_no_revision(files.get("html", ""))
     if len(set(map(os.path.realpath, files.values()))) < len(files):
         raise UsageError("Two formats name the same file; give each its own.")
@@ -80,41 +80,47 @@ def warn_of_next(files: Iterable[Path]) -> None:
     """Say of new files that the next review will take them for a part of the change; not in CI,
     where none follows.
     """
-    counted: list[str] = []
+    if read_process_environment().in_ci:
+        return
+    counted_files: list[str] = []
     with suppress(GateError), open_repository_here() as repository:
-        counted += (
-            []
-            if read_process_environment().in_ci
-            else [paths.quote(str(file)) for file in files if repository.counts(file)]
-        )
-    if counted:
+        for file in files:
+            if repository.counts(file):
+                counted_files.append(paths.quote(str(file)))
+    if counted_files:
         complain(
-            f"note: git does not ignore {list_names(counted)}, so the next review or run counts it as changed. Name a path "
-            "outside of the repository, or none for a page: it is kept below .vibe-artifacts/reports then."
+            f"note: git does not ignore {list_names(counted_files)}, so the next review or run counts it as changed. "
+            "Name a path outside of the repository, or none for a page: it is kept below "
+            ".vibe-artifacts/reports then."
         )
 
 
-def write(targets: Mapping[str, str], finished: Review) -> tuple[list[str], Path | None]:
+def write_formats(targets: Mapping[str, str], finished: Review) -> tuple[list[str], Path | None]:
     """Write every document; return a sentence for each that failed, and where the page is kept if
     `IN_STORE` is.
     """
     bundle = _bundle(finished)
-    summary, links = finished.summary, _links(finished)
-    first = first_round(summary.findings, summary.change.head_commit)
-    notes = (*sentences.missing_key_note(summary), *finished.notes)
-    report = Report(summary, notes, first, links, stored_patch(bundle))
-    failures, page = list[str](), None
+    summary = finished.summary
+    report = Report(
+        summary,
+        (*sentences.missing_key_note(summary), *finished.notes),
+        first_round(summary.findings, summary.change.head_commit),
+        _links(finished),
+        stored_patch(bundle),
+    )
+    failures: list[str] = []
+    page = None
     for name, file in targets.items():
+        if file == IN_STORE and not summary.run_id:
+            continue  # there was nothing to review
         try:
-            if file == IN_STORE and not summary.run_id:
-                continue  # there was nothing to review
             text = _page(report, bundle, file) if name == "html" else WRITERS[name](report)
             if file == STDOUT:
                 emit(text)
             elif file == IN_STORE:
-                page = _kept(bundle, text)
+                page = _keep_page(bundle, text)
             else:
-                put(name, file, text)
+                write_option_file(name, file, text)
         except (StorageError, IntegrityError) as error:
             failures.append(str(error))
     return failures, page
@@ -124,16 +130,23 @@ def _page(report: Report, bundle: Path | None, file: str) -> str:
     """The page of the run, without prompts if it leaves the clone. GateError."""
     if bundle is None:
         return render_verdict_page(report.summary)
-    result, bundles = read_bundle(bundle), StoredRuns(bundle.parents[2]).bundles
-    folder = None if file == STDOUT else bundles.reports if file == IN_STORE else Path(file).parent
+    result = read_bundle(bundle)
+    bundles = StoredRuns(bundle.parents[2]).bundles
     with open_repository_here() as repository:
+        folder = _page_folder(bundles, file)
         earlier = round_before(result, bundles.find(), repository, folder)
-        return page_of(
-            result, repository, prompts=True if file == IN_STORE else None, earlier=earlier
-        )
+        prompts = True if file == IN_STORE else None
+        return page_of(result, repository, prompts=prompts, earlier=earlier)
 
 
-def check(option: str, file: str) -> None:
+def _page_folder(bundles: Bundles, file: str) -> Path | None:
+    """Where the page will stand; None of stdout."""
+    if file == STDOUT:
+        return None
+    return bundles.reports if file == IN_STORE else Path(file).parent
+
+
+def check_option_file(option: str, file: str) -> None:
     """UsageError if the file of an option cannot be written."""
     path, option_text = Path(file), f"--{option} {paths.quote(file)}"
     try:
@@ -149,7 +162,7 @@ def check(option: str, file: str) -> None:
         raise UsageError(f"{option_text}: {error.strerror}.") from error
 
 
-def put(option: str, file: str, text: str) -> None:
+def write_option_file(option: str, file: str, text: str) -> None:
     """Write the file of an option, whole or not at all. StorageError.
 
     A symbolic link of that name is replaced, not followed; a device is written to.
@@ -172,15 +185,14 @@ def put(option: str, file: str, text: str) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _kept(bundle: Path | None, text: str) -> Path:
+def _keep_page(bundle: Path | None, text: str) -> Path:
     """The page beside the runs. StorageError."""
     if bundle is None:
         raise StorageError(
             "--html: the run was not recorded, so there is no place for its page; name a FILE."
         )
-    return Bundles(bundle.parents[2], Provenance(now())).keep_report(
-        f"{bundle.name}.html", text.encode()
-    )
+    bundles = Bundles(bundle.parents[2], Provenance(now()))
+    return bundles.keep_report(f"{bundle.name}.html", text.encode())
 
 
 def _bundle(finished: Review) -> Path | None:

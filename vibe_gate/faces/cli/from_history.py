@@ -22,7 +22,7 @@ from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import did_you_mean
 from vibe_gate.faces.cli.output import emit_lines, emit_result, now
-from vibe_gate.faces.cli.request import selection
+from vibe_gate.faces.cli.request import parse_selection
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.add_case import MOST_NAMED, case_toml, write_case
 from vibe_gate.gate.stored import require_person
@@ -119,7 +119,7 @@ def _question(gate: Gate, rubrics: Sequence[str], criterion: str | None) -> _Ask
 
 def _ends(repository: Repository, written: str) -> tuple[str, str]:
     """The commits that a range is between. UsageError if it is none."""
-    chosen = selection(written)
+    chosen = parse_selection(written)
     if chosen.kind == "worktree":
         raise UsageError(f"'{written}' is not a range. Use A..B, such as v1.0..HEAD.")
     start, end = repository.resolve(chosen.left), repository.resolve(chosen.right)

@@ -161,10 +161,9 @@ def disarmed(text: str) -> str:
     The runner reads `##[name]` anywhere in a line of either stream, and `::name::` at the start of
     a line.
     """
-    in_json = text.startswith(
-        ("{", "[")
-    )  # there a string alone can hold it, and no line begins with a colon
-    return _COMMAND.sub(r"\1: :", text.replace("##[", "\\u0023#[" if in_json else "## ["))
+    # In JSON a string alone can hold it, and no line begins with a colon.
+    is_json = text.startswith(("{", "["))
+    return _COMMAND.sub(r"\1: :", text.replace("##[", "\\u0023#[" if is_json else "## ["))
 
 
 def drop_stdout() -> None:

@@ -43,9 +43,9 @@ def within(budget: SharedLimit | None, most: float, task: T) -> T | None:
     if budget is None:
         return task
     limit = budget.reserve(most)
-    return (
-        None if limit is None else replace(task, request=replace(task.request, max_cost_usd=limit))
-    )
+    if limit is None:
+        return None
+    return replace(task, request=replace(task.request, max_cost_usd=limit))
 
 
 @contextmanager
@@ -59,13 +59,13 @@ def pool_of(
     instead: str = "",
     files: bool = False,
     cassettes: bool = False,
-    about: Callable[[Any], str] = lambda task: "",
+    place_of: Callable[[Any], str] = lambda task: "",
 ) -> Iterator[Workers]:
     """The workers; `jobs` of them on this machine. UsageError, InfrastructureError: no cluster.
 
     `asks`: the tasks may ask a model; `instead`: what lets the command do without, as an
     imperative. `files`: they need the files of the working tree; `cassettes`: what is replayed is
-    among them. `about`: the place of the stored run that a task needs, "" for none.
+    among them. `place_of`: the place of the stored run that a task needs, "" for none.
     """
     if not cluster:
         with local_workers(jobs) as local:
@@ -88,7 +88,7 @@ def pool_of(
             repository.store_root, repository.tracked_in_store(), state, now
         )
         with dask.cluster_workers(
-            cluster, jobs, setup, command_repository, about, complain
+            cluster, jobs, setup, command_repository, place_of, complain
         ) as remote:
             yield remote
 

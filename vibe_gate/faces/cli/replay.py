@@ -25,7 +25,7 @@ from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result
 from vibe_gate.faces.cli.pool import jobs_for, pool_of, within
-from vibe_gate.faces.cli.request import may_be_rubric, selection
+from vibe_gate.faces.cli.request import may_be_rubric, parse_selection
 from vibe_gate.faces.cli.runs import RUN_HELP, STORE_OPTION, StoredRuns, parse_since
 from vibe_gate.faces.cli.shared_options import (
     CLUSTER,
@@ -186,7 +186,7 @@ def _chosen(arguments: ReplayArguments, runs: StoredRuns, repository: Repository
     if not references:
         return replayable(runs.bundles.find(since=arguments.since or parse_since(SINCE)))
     if len(references) == 1 and ".." in references[0]:
-        span = selection(references[0])
+        span = parse_selection(references[0])
         commits = set(commits_in_range(repository, span))
         if not commits and (hint := describe_reversed_range(repository, span)):
             complain(hint)
@@ -231,7 +231,7 @@ def _replay(
         instead="choose rubrics without judges (--rubric ID)",
         wire=request.wire.mode,
         files=request.definitions == WORKTREE,
-        about=_stored,
+        place_of=_stored,
     )
     limit_usd = arguments.max_cost_usd
     budget = SharedLimit(limit_usd) if limit_usd else None

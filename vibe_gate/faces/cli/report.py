@@ -11,7 +11,7 @@ from msgspec import Struct
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces.cli.command import Command, argument, whole_number
-from vibe_gate.faces.cli.formats import check, put, warn_of_next
+from vibe_gate.faces.cli.formats import check_option_file, warn_of_next, write_option_file
 from vibe_gate.faces.cli.lazy_arguments import SiteArguments
 from vibe_gate.faces.cli.output import STDOUT, complain, emit
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, STORE_OPTION, StoredRuns, parse_since
@@ -75,7 +75,7 @@ def _run(arguments: PageArguments | SiteArguments) -> int:
 def _write_page(arguments: PageArguments) -> int:
     output = arguments.output
     if output not in (None, STDOUT):
-        check("output", output)
+        check_option_file("output", output)
     clone = StoredRuns()
     with runs_of(in_store=arguments.store) as stored:
         runs, named_run = stored.open_run(arguments.reference)
@@ -97,7 +97,7 @@ def _write_page(arguments: PageArguments) -> int:
     else:
         file = Path(output)
         is_new = not file.exists()
-        put("output", output, text)
+        write_option_file("output", output, text)
         warn_of_next([file] if is_new else [])
     return _tell(file, is_opened=arguments.open)
 

@@ -13,11 +13,11 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.model_wire import WireOptions, read_wire
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.advice import advising, words_of
 from vibe_gate.faces.cli.shared_options import (
     RunLimits,
 )
 from vibe_gate.faces.process_environment import read_process_environment
+from vibe_gate.faces.revision_advice import advising, named_revisions
 from vibe_gate.gate.source import is_identifier
 
 _INSTEAD = {
@@ -115,32 +115,32 @@ def selected(
         if ".." in commit:
             raise UsageError(f"{spelling.commit} takes one commit; for a range {spelling.range}")
         return Selection("commit", left=commit)
-    return Selection("staged") if staged else selection(revision or "HEAD")
+    return Selection("staged") if staged else parse_selection(revision or "HEAD")
 
 
-def selection(revision: str) -> Selection:
+def parse_selection(revision: str) -> Selection:
     """What `REV`, `A..B` or `A...B` selects; an empty side is HEAD, as in git.
 
     Whether it exists is not looked up. UsageError if it is not a range.
     """
     dots = "..." if "..." in revision else ".."
-    left, separator, right = revision.partition(dots)
+    before, separator, after = revision.partition(dots)
     if not separator:
         return Selection("worktree", left=revision)
     is_empty = revision in ("..", "...")
-    if is_empty or ".." in right or left.endswith(".") or right.startswith("."):
+    if is_empty or ".." in after or before.endswith(".") or after.startswith("."):
         raise UsageError(
             f"'{revision}' is not a range. Use A..B, or A...B to start at the merge base."
         )
-    left, right = left or "HEAD", right or "HEAD"
+    before, after = before or "HEAD", after or "HEAD"
     if dots == "...":
-        return Selection("merge_base", left=left, right=right)
-    return Selection("range", left=left, right=right)
+        return Selection("merge_base", left=before, right=after)
+    return Selection("range", left=before, right=after)
 
 
 def advising_about(request: ReviewRequest) -> AbstractContextManager[None]:
     """Name, with an error about a revision of the request that is not there, the nearest to it."""
-    return advising(words_of(request), Path.cwd(), read_process_environment(), _INSTEAD)
+    return advising(named_revisions(request), Path.cwd(), read_process_environment(), _INSTEAD)
 
 
 def require_single_revision(revisions: Sequence[str]) -> str | None:

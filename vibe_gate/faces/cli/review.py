@@ -285,7 +285,7 @@ def _run(arguments: ReviewArguments) -> int:
         new_files = formats.check_all(files, as_json=arguments.form == "json")
     finished, show = _review(arguments, request)
     if files:
-        failures, page = formats.write(files, finished)
+        failures, page = formats.write_formats(files, finished)
     try:
         if STDOUT not in files.values():
             show()
@@ -341,11 +341,9 @@ def _exit_code(finished: Review, failures: list[str]) -> int:
 def _present(form: ReviewForm, finished: Review, request: ReviewRequest) -> None:
     summary = finished.summary
     if form == "concise":
-        lines = (
-            sentences.concise_lines(summary)
-            if summary.run_id
-            else [explain_no_change(request.selection)]
-        )
+        lines = [explain_no_change(request.selection)]
+        if summary.run_id:
+            lines = sentences.concise_lines(summary)
         emit("\n".join(lines) + "\n")
         return
     if form == "quiet" and sentences.verdict_words(summary) in _PLAIN_PASSES:

@@ -46,13 +46,13 @@ def print_document(finished: Review) -> None:
 
 def explain_no_change(selection: Selection) -> str:
     """The sentence for a change without files."""
-    left, right = safe(selection.left), safe(selection.right)
+    before, after = safe(selection.left), safe(selection.right)
     return {
         "staged": "Nothing to review: the index is the same as HEAD.",
-        "worktree": f"Nothing to review: the working tree is the same as {left}.",
-        "range": f"Nothing to review: {left} and {right} have the same files.",
-        "merge_base": f"Nothing to review: {right} has no changes since its merge base with {left}.",
-        "commit": f"Nothing to review: commit {left} changes no files.",
+        "worktree": f"Nothing to review: the working tree is the same as {before}.",
+        "range": f"Nothing to review: {before} and {after} have the same files.",
+        "merge_base": f"Nothing to review: {after} has no changes since its merge base with {before}.",
+        "commit": f"Nothing to review: commit {before} changes no files.",
     }[selection.kind]
 
 

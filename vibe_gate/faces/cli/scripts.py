@@ -85,24 +85,22 @@ _BY_NAME = {"pnpm": _PNPM, "bun": _BUN, "yarn": _YARN, "npm": _NPM}
 
 
 class CommandProposal(Struct, frozen=True):
-    """A command check that `init` offers: its id, its command, the command that repairs, and its
-    folder ("": root).
-    """
+    """A command check that `init` offers."""
 
     id: str
     command: tuple[str, ...]
     fix: str = ""
+    """The command that repairs; "" if there is none."""
     new_only: bool = False
     folder: str = ""
+    """Where the command runs; "": the root."""
 
     @property
     def title(self) -> str:
         """What people type."""
-        words = (
-            self.command[-1].split(" && ")[-1]
-            if self.command[0] == "sh"
-            else " ".join(self.command)
-        )
+        words = " ".join(self.command)
+        if self.command[0] == "sh":
+            words = self.command[-1].split(" && ")[-1]
         return f"{words} in {self.folder}" if self.folder else words
 
     def criterion(self) -> str:
@@ -117,10 +115,15 @@ class CommandProposal(Struct, frozen=True):
             'kind = "check"',
             f"command = {json.dumps(command)}",
         ]
-        settings = ["new_only = true"] if self.new_only else []
-        settings += [f"fix = {json.dumps(self.fix)}"] if self.fix else []
-        lines += [f"options = {{ {', '.join(settings)} }}"] if settings else []
-        lines += [f'paths = ["{self.folder}/**"]'] if self.folder else []
+        settings = []
+        if self.new_only:
+            settings.append("new_only = true")
+        if self.fix:
+            settings.append(f"fix = {json.dumps(self.fix)}")
+        if settings:
+            lines.append(f"options = {{ {', '.join(settings)} }}")
+        if self.folder:
+            lines.append(f'paths = ["{self.folder}/**"]')
         lines.append("must = true")
         return "".join(f"# {line}\n" for line in lines)
 
@@ -132,13 +135,18 @@ def propose_commands(root: Path) -> list[CommandProposal]:
     has_workspaces = _has_workspaces(root)
     for folder in _project_folders(root):
         is_member = has_workspaces and _read_text(folder / "package.json")
+        if is_member:
+            continue
         name = folder.relative_to(root).as_posix()
-        for proposal in () if is_member else _of_folder(folder, root):
-            suffix = name.replace("/", "-").replace(".", "-").lower()
-            named = {"id": f"{proposal.id}-{suffix}"[:64].rstrip("-"), "folder": name}
+        suffix = name.replace("/", "-").replace(".", "-").lower()
+        for proposal in _of_folder(folder, root):
             proposals.append(
                 CommandProposal(
-                    command=proposal.command, fix=proposal.fix, new_only=proposal.new_only, **named
+                    id=f"{proposal.id}-{suffix}"[:64].rstrip("-"),
+                    command=proposal.command,
+                    fix=proposal.fix,
+                    new_only=proposal.new_only,
+                    folder=name,
                 )
             )
     return proposals
@@ -147,23 +155,39 @@ def propose_commands(root: Path) -> list[CommandProposal]:
 def _of_folder(folder: Path, root: Path) -> Iterator[CommandProposal]:
     scripts = list(_of_package(folder, root))
     yield from scripts
-    taken = {proposal.id for proposal in scripts}
-    yield from (proposal for proposal in _of_makefile(folder) if proposal.id not in taken)
+    script_ids = {proposal.id for proposal in scripts}
+    for proposal in _of_makefile(folder):
+        if proposal.id not in script_ids:
+            yield proposal
     if _is_plain_file(folder / "Cargo.toml"):
-        clippy = ("cargo", "clippy", "--", "-D", "warnings")
-        yield CommandProposal("clippy", clippy, "cargo clippy --fix", new_only=True)
-        yield CommandProposal("cargo-fmt", ("cargo", "fmt", "--check"), "cargo fmt")
-        yield CommandProposal("cargo-test", ("cargo", "test", "--quiet"))
+        yield from _CARGO
     if _is_plain_file(folder / "go.mod"):
-        yield CommandProposal("go-vet", ("go", "vet", "./..."), new_only=True)
-        yield CommandProposal("go-test", ("go", "test", "./..."))
-        if any(
-            _is_plain_file(folder / f".golangci.{ending}")
-            for ending in ("yml", "yaml", "toml", "json")
-        ):
-            yield CommandProposal(
-                "golangci-lint", ("golangci-lint", "run"), "golangci-lint run --fix", new_only=True
-            )
+        yield from _GO
+        if any(_is_plain_file(folder / name) for name in _GOLANGCI_SETTINGS):
+            yield _GOLANGCI
+
+
+_CARGO = (
+    CommandProposal(
+        "clippy",
+        ("cargo", "clippy", "--", "-D", "warnings"),
+        "cargo clippy --fix",
+        new_only=True,
+    ),
+    CommandProposal("cargo-fmt", ("cargo", "fmt", "--check"), "cargo fmt"),
+    CommandProposal("cargo-test", ("cargo", "test", "--quiet")),
+)
+
+_GO = (
+    CommandProposal("go-vet", ("go", "vet", "./..."), new_only=True),
+    CommandProposal("go-test", ("go", "test", "./...")),
+)
+
+_GOLANGCI = CommandProposal(
+    "golangci-lint", ("golangci-lint", "run"), "golangci-lint run --fix", new_only=True
+)
+
+_GOLANGCI_SETTINGS = (".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json")
 
 
 def _of_package(folder: Path, root: Path) -> Iterator[CommandProposal]:
@@ -192,14 +216,15 @@ def _of_package(folder: Path, root: Path) -> Iterator[CommandProposal]:
 
 
 def _scripts_of(package: dict[str, Any]) -> dict[str, str]:
+    """The package's scripts by name, without the one that npm writes where there are no tests."""
     scripts = package.get("scripts")
     if not isinstance(scripts, dict):
         return {}
-    return {
-        name: text
-        for name, text in scripts.items()
-        if isinstance(text, str) and _NO_TEST not in text
-    }
+    texts = {}
+    for name, text in scripts.items():
+        if isinstance(text, str) and _NO_TEST not in text:
+            texts[name] = text
+    return texts
 
 
 def _manager_of(folder: Path, root: Path, package: dict[str, Any]) -> PackageManager:

@@ -173,26 +173,26 @@ def _list(as_json: bool) -> int:
     return emit_result(document, lines or ["No sessions yet."], as_json=as_json)
 
 
-def _captured(sessions: Sessions, text: str) -> CapturedHead | None:
+def _find_captured_session(sessions: Sessions, text: str) -> CapturedHead | None:
     """The captured session that is meant, if no session of our own agents is. UsageError: several.
     GateError.
     """
     return None if sessions.matching(text) else CapturedSessions().find(text)
 
 
-def _own(sessions: Sessions, text: str, subcommand: str) -> SessionMeta:
+def _find_own_session(sessions: Sessions, text: str, subcommand: str) -> SessionMeta:
     """The session of an agent of ours that is meant.
 
     UsageError: it is a captured one, for which `subcommand` does nothing, or none. GateError.
     """
-    if head := _captured(sessions, text):
+    if head := _find_captured_session(sessions, text):
         raise captured_sessions.refuse_captured(head, subcommand)
     return sessions.find(text)
 
 
 def _show(arguments: SessionArguments) -> int:
     with _opened() as sessions:
-        if head := _captured(sessions, arguments.id):
+        if head := _find_captured_session(sessions, arguments.id):
             return _show_captured(head, as_json=arguments.as_json)
         meta = sessions.find(arguments.id)
         place = sessions.place(meta.id)
@@ -260,7 +260,7 @@ def _copy(arguments: CopyArguments) -> int:
     newest = arguments.newest
     with _opened() as sessions:
         subcommand = "rewind" if newest else "fork"
-        source = _own(sessions, arguments.id, subcommand)
+        source = _find_own_session(sessions, arguments.id, subcommand)
         sessions.require_begun(source)
         turn = len(source.turns) if arguments.turn is None else arguments.turn
         copy = asyncio.run(sessions.copy(source, turn, fork_stored_session, newest=newest))
@@ -275,7 +275,7 @@ def _copy(arguments: CopyArguments) -> int:
 
 def _rename(arguments: RenameArguments) -> int:
     with _opened() as sessions:
-        session_id = _own(sessions, arguments.id, "rename").session_id
+        session_id = _find_own_session(sessions, arguments.id, "rename").session_id
         with closing(sessions.open(sessions.place(session_id))) as mirror:
             asyncio.run(rename_stored_session(mirror, session_id, arguments.title))
             meta = mirror.hold(session_id)
@@ -287,7 +287,7 @@ def _delete(text: str) -> int:
     with _opened() as sessions:
         ids = {meta.id for meta in sessions.all()}
         is_damaged = text in sessions.damaged
-        if not is_damaged and (head := _captured(sessions, text)):
+        if not is_damaged and (head := _find_captured_session(sessions, text)):
             CapturedSessions().delete(head)
             emit_lines(
                 f"{head.id} is deleted, with its prompts. That it wrote files is known for 30 days."
@@ -323,7 +323,7 @@ def _take_over(arguments: MigrateArguments, sessions: Sessions) -> int:
 def _session_to_go_on(sessions: Sessions, text: str | None) -> SessionMeta:
     if text is None:
         return sessions.newest()
-    return _own(sessions, text, "resume")
+    return _find_own_session(sessions, text, "resume")
 
 
 def _go_on(arguments: GoOnArguments) -> int:

@@ -116,13 +116,11 @@ def push_runs(runs: StoredRuns, entries: Sequence[RunEntry] | None) -> PushedRun
 
 def _evidence(runs: StoredRuns) -> list[RunEntry]:
     """The sealed runs that a team can use as evidence, oldest first."""
-    entries = runs.bundles.find()
-    entries.reverse()
-    return [
-        entry
-        for entry in entries
-        if entry.state == "sealed" and is_evidence(entry.key, entry.cost_basis)
-    ]
+    evidence = []
+    for entry in reversed(runs.bundles.find()):
+        if entry.state == "sealed" and is_evidence(entry.key, entry.cost_basis):
+            evidence.append(entry)
+    return evidence
 
 
 class _Upload(Struct, frozen=True):

@@ -43,11 +43,16 @@ def proposals(root: Path) -> tuple[list[str], str]:
 def _holds(root: Path, place: str) -> bool:
     """Whether a file of that name, or that table, is there. Symbolic links do not count."""
     with suppress(OSError):
-        if not place.startswith("["):
-            return any(path.is_file() and path.resolve() == path for path in root.glob(place))
-        if _holds(root, "pyproject.toml"):
-            with (root / "pyproject.toml").open(errors="replace") as file:
-                return bool(
-                    re.search(rf"^\[+{re.escape(place[1:-1])}[].]", file.read(MAX_CHARACTERS), re.M)
-                )
+        if place.startswith("["):
+            return _has_table(root, place[1:-1])
+        return any(path.is_file() and path.resolve() == path for path in root.glob(place))
     return False
+
+
+def _has_table(root: Path, table: str) -> bool:
+    """Whether pyproject.toml has that table. OSError."""
+    if not _holds(root, "pyproject.toml"):
+        return False
+    with (root / "pyproject.toml").open(errors="replace") as file:
+        text = file.read(MAX_CHARACTERS)
+    return re.search(rf"^\[+{re.escape(table)}[].]", text, re.M) is not None

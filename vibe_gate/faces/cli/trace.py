@@ -10,9 +10,9 @@ from msgspec import Struct
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import Command, argument
-from vibe_gate.faces.cli.formats import check, put, warn_of_next
+from vibe_gate.faces.cli.formats import check_option_file, warn_of_next, write_option_file
 from vibe_gate.faces.cli.output import STDOUT, complain, emit, now, open_repository_here
-from vibe_gate.faces.cli.request import selection
+from vibe_gate.faces.cli.request import parse_selection
 from vibe_gate.git import Repository
 from vibe_gate.run.each import commits_in_range, describe_reversed_range
 from vibe_gate.run.trace import fold_captured_sessions, make_trace_records
@@ -34,7 +34,7 @@ def _parse(args: argparse.Namespace) -> TraceArguments:
 def _run(arguments: TraceArguments) -> int:
     output = arguments.output
     if output != STDOUT:
-        check("output", output)
+        check_option_file("output", output)
     with open_repository_here() as repository:
         commits = _commits(repository, arguments.revision)
         roots = fold_captured_sessions(repository, now)
@@ -44,7 +44,7 @@ def _run(arguments: TraceArguments) -> int:
         emit(text)
     else:
         is_new = not Path(output).exists()
-        put("output", output, text)
+        write_option_file("output", output, text)
         warn_of_next([Path(output)] if is_new else [])
     if len(records) < len(commits):
         without = f"{len(commits) - len(records):,} of {counted(len(commits), 'commit')}"
@@ -56,7 +56,7 @@ def _commits(repository: Repository, revision: str) -> list[str]:
     """The commit, or the commits of the range, oldest first. UsageError, RevisionError."""
     if ".." not in revision:
         return [repository.resolve(revision)]
-    span = selection(revision)
+    span = parse_selection(revision)
     commits = commits_in_range(repository, span)
     if not commits and (hint := describe_reversed_range(repository, span)):
         complain(hint)

@@ -11,7 +11,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from vibe_gate.errors import PASS, UsageError
-from vibe_gate.faces.advice import advising
 from vibe_gate.faces.cli.command import JSON, Command, argument, did_you_mean
 from vibe_gate.faces.cli.label import (
     WaivedLabel,
@@ -21,6 +20,7 @@ from vibe_gate.faces.cli.label import (
 )
 from vibe_gate.faces.cli.output import emit_lines, emit_result, now, open_repository_here
 from vibe_gate.faces.process_environment import read_process_environment
+from vibe_gate.faces.revision_advice import advising
 from vibe_gate.gate.waive import WaiverAsked, override, suppress, take_back
 from vibe_gate.receipts.verify_range import VerifyRequest, verify_commits
 from vibe_gate.report import verified

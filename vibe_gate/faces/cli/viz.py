@@ -77,7 +77,7 @@ def _run(arguments: VizArguments) -> int:
 
 def _watched(runs: StoredRuns, named_run: NamedRun, arguments: VizArguments) -> RunResult:
     """Show the run until its writer is gone."""
-    with _shower(as_json=arguments.as_json) as show:
+    with _show_graphs(as_json=arguments.as_json) as show:
         while (result := runs.read(named_run)).state == "running":
             show(result.graph(), partial(_lines, result, named_run, arguments.layout))
             time.sleep(POLL_S)
@@ -85,33 +85,22 @@ def _watched(runs: StoredRuns, named_run: NamedRun, arguments: VizArguments) -> 
 
 
 @contextmanager
-def _shower(*, as_json: bool) -> Iterator[Callable[..., None]]:
+def _show_graphs(*, as_json: bool) -> Iterator[Callable[..., None]]:
     """On a terminal the drawing again and again in its place, else a line for each node that
     changes.
     """
-    if as_json or not is_terminal():
-        statuses: dict[str, str] = {}
-
-        def tell(graph: Graph, lines: object) -> None:
-            now = {node.id: node.status for node in graph.nodes}
-            changed = [
-                f"{safe(name)}: {status}\n"
-                for name, status in now.items()
-                if statuses.get(name) != status
-            ]
-            statuses.update(now)
-            if changed and not as_json:
-                emit("".join(changed))
-
-        yield tell
+    if as_json:
+        yield lambda graph, lines: None
+        return
+    if not is_terminal():
+        yield _print_changes()
         return
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    with Live(
-        console=Console(file=sys.stdout, highlight=False), transient=True, auto_refresh=False
-    ) as live:
+    console = Console(file=sys.stdout, highlight=False)
+    with Live(console=console, transient=True, auto_refresh=False) as live:
 
         def draw(graph: Graph, lines: Callable[[], list[str]]) -> None:
             drawing = "\n".join(lines())
@@ -120,18 +109,32 @@ def _shower(*, as_json: bool) -> Iterator[Callable[..., None]]:
         yield draw
 
 
+def _print_changes() -> Callable[[Graph, object], None]:
+    """Prints a line for each node whose status is another than the last time."""
+    statuses: dict[str, str] = {}
+
+    def print_changes(graph: Graph, lines: object) -> None:
+        changes = ""
+        for node in graph.nodes:
+            if statuses.get(node.id) != node.status:
+                changes += f"{safe(node.id)}: {node.status}\n"
+                statuses[node.id] = node.status
+        if changes:
+            emit(changes)
+
+    return print_changes
+
+
 def _lines(result: RunResult, named_run: NamedRun, layout: Layout) -> list[str]:
     columns = shutil.get_terminal_size().columns if is_terminal() else COLUMNS
     draw = picture.list_nodes if layout == "list" else picture.draw_graph
     summary = result.summary if result.complete else None
     drawing = draw(picture.graph_of(result, summary), columns)
-    by = (
-        ""
-        if named_run.matched.startswith(("newest", "run id"))
-        else f" (matched by {named_run.matched})"
-    )
+    name = named_run.entry.run_id
+    if not named_run.matched.startswith(("newest", "run id")):
+        name += f" (matched by {named_run.matched})"
     workflow = safe(str(result.about.get("workflow", "")))
-    head = f"{named_run.entry.run_id}{by}  {workflow}  {_outcome_of(result, summary)}"
+    head = f"{name}  {workflow}  {_outcome_of(result, summary)}"
     return [head, "", *(drawing or ["no nodes yet"])]
 
 

@@ -286,7 +286,7 @@ def _write_hooks(repository: Repository, folder: Path, names: tuple[str, ...]) -
         return [f"unchanged: hooks in {safe(str(folder))}: {', '.join(names)}"]
     lines = [f"Hooks in {safe(str(folder))}: {', '.join(names)}"]
     for name in names:
-        if put(folder, name, scripts[name]):
+        if write_hook(folder, name, scripts[name]):
             lines.append(f"Your hook {name} is kept as {name}{KEPT} and runs first.")
     in_tree = folder.is_relative_to(repository.root) and not folder.is_relative_to(
         repository.common_dir
@@ -414,12 +414,10 @@ def _staying(repository: Repository, folder: Path, names: tuple[str, ...]) -> It
     hooks = find_hooks(repository.root, folder)
     for file in hooks.files:
         if file.name in names and file.owner in ("other", "edited"):
-            calls = (
-                " It runs vibe-gate: remove its line if you do not want that."
-                if file.runs_gate
-                else ""
-            )
-            yield f"The hook {file.name} is not vibe-gate's; kept.{calls}"
+            line = f"The hook {file.name} is not vibe-gate's; kept."
+            if file.runs_gate:
+                line += " It runs vibe-gate: remove its line if you do not want that."
+            yield line
     managed = [file.name for file in hooks.owned_by(*FRAMEWORKS) if file.name in names]
     if managed:
         yield f"Kept, as {hooks.framework} manages them: {', '.join(managed)}."
@@ -435,10 +433,8 @@ def _folder(repository: Repository) -> Path:
     """Git's folder of hooks, which must belong to this repository alone."""
     folder = repository.hooks_folder()
     real = folder.resolve()
-    if not any(
-        real.is_relative_to(own_folder.resolve())
-        for own_folder in (repository.common_dir, repository.root)
-    ):
+    own_folders = (repository.common_dir, repository.root)
+    if not any(real.is_relative_to(own_folder.resolve()) for own_folder in own_folders):
         raise UsageError(
             f"git takes its hooks from {safe(str(folder))} (core.hooksPath), outside of this repository: hooks there "
             "would run in others too. Use a folder of its own, `git config --local core.hooksPath "
@@ -448,7 +444,7 @@ def _folder(repository: Repository) -> Path:
     return folder
 
 
-def put(folder: Path, name: str, script: bytes) -> bool:
+def write_hook(folder: Path, name: str, script: bytes) -> bool:
     """Make `script` the hook `name`; returns whether another tool's hook was kept beside it.
     StorageError.
 

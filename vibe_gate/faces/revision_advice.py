@@ -15,7 +15,7 @@ from vibe_gate.errors import RevisionError
 from vibe_gate.git import open_repository
 
 
-def words_of(request: ReviewRequest) -> Sequence[str | None]:
+def named_revisions(request: ReviewRequest) -> Sequence[str | None]:
     """The revisions that the request names, the one that may be a way to select a change first."""
     selection = request.selection
     return selection.left, selection.right, request.base, request.definitions
